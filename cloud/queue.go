@@ -31,12 +31,13 @@ func DeadLetterName(queueName string) string { return queueName + "-dead" }
 // nothing was created or changed. Others are of package queue.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
-	e := &ensurer{sqs: sqs, environment: s.Name, log: log}
-	dead, err := e.find(ctx, DeadLetterName(set.Name))
+	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the queue as it is with --queue " + set.Name +
+		", or choose another name with --name", log: log}
+	main, err := e.find(ctx, set.Name)
 	if err != nil {
 		return err
 	}
-	main, err := e.find(ctx, set.Name)
+	dead, err := e.find(ctx, DeadLetterName(set.Name))
 	if err != nil {
 		return err
 	}
@@ -64,6 +65,7 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 type ensurer struct {
 	sqs         *aws.SQS
 	environment string
+	advice      string // what to do about a queue of somebody else
 	log         *slog.Logger
 }
 
@@ -81,16 +83,16 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	case errors.Is(err, queue.ErrNoQueue): // deleted a moment ago
 		return nil, nil
 	case errors.Is(err, queue.ErrDenied):
-		return nil, fmt.Errorf("queue %s exists, and its tags may not be read, so that it cannot be told whose it is: "+
-			"allow sqs:ListQueueTags, or use it as it is with --queue %s: %w", name, name, err)
+		return nil, fmt.Errorf("queue %s exists, and its tags may not be read, so that it is not known whose it is: "+
+			"allow sqs:ListQueueTags; %s: %w", name, e.advice, err)
 	case err != nil:
 		return nil, err
 	case owner == "":
-		return nil, fmt.Errorf("queue %s in %s was %w: it has no tag of tendril; use it as it is with --queue %s, or "+
-			"choose another name with --name", name, q.Region(), ErrNotOwned, name)
+		return nil, fmt.Errorf("queue %s in %s was %w: it has no tag of tendril; %s", name, q.Region(), ErrNotOwned,
+			e.advice)
 	case owner != e.environment:
-		return nil, fmt.Errorf("queue %s in %s was %w: it belongs to the environment %q; choose another name with --name",
-			name, q.Region(), ErrNotOwned, owner)
+		return nil, fmt.Errorf("queue %s in %s was %w: it belongs to the environment %q; %s", name, q.Region(), ErrNotOwned,
+			owner, e.advice)
 	}
 	return q, nil
 }

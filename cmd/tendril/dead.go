@@ -83,7 +83,7 @@ func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 
 func noDeadLetterQueue(name string) error {
 	return fail(exitNotFound, fmt.Errorf("queue %s has no dead-letter queue", name),
-		"create a queue with one: tendril queues create NAME --dead-letter NAME-dead")
+		"create a queue with one: tendril queues create NAME")
 }
 
 // contents are the messages of the dead-letter queue; their source also knows where messages go back to.

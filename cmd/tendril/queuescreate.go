@@ -11,31 +11,38 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/aws"
+	"tendril/cloud"
 	"tendril/console"
 	"tendril/queue"
 )
 
 const fifoSuffix = ".fifo"
 
+// newQueue is a queue to create.
 type newQueue struct {
 	name        string
 	attributes  map[string]string
-	deadLetter  string
+	deadLetter  string // "" for none
+	byDefault   bool   // nobody asked for the dead-letter queue: a queue that exists does not get it
 	maxReceives int
 }
 
 func (c queueCommands) newQueuesCreate() *cobra.Command {
-	var fifo bool
+	var fifo, alone bool
 	var attributes []string
 	n := &newQueue{}
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a queue",
 		Long: `Creates a queue and prints its name, or its URL on Amazon SQS. A queue that exists with the
-same attributes is not an error. A missing dead-letter queue is created too, with the
-longest retention period, 14 days.`,
-		Example: `  tendril queues create orders --dead-letter orders-dead --max-receives 5
+same attributes is not an error.
+
+Its dead-letter queue, NAME-dead, is created too if it is missing, with the longest
+retention period, 14 days. A queue that exists keeps its redrive policy, unless you give
+--dead-letter or --max-receives.`,
+		Example: `  tendril queues create orders --max-receives 5
   tendril queues create mails --fifo --attribute ContentBasedDeduplication=true
+  tendril queues create scratch --no-dead-letter-queue
   tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,
 		Args: cobra.ExactArgs(1),
 	}
@@ -44,14 +51,18 @@ longest retention period, 14 days.`,
 	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue; .fifo is added to the name.")
 	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
 		"SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
-	flags.StringVar(&n.deadLetter, "dead-letter", "", "Dead-letter queue, created when it is missing.")
+	flags.StringVar(&n.deadLetter, "dead-letter", "",
+		"Dead-letter queue, created when it is missing (default: NAME-dead).")
+	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Create no dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if n.deadLetter == "" && cmd.Flags().Changed("max-receives") {
-			return fail(exitUsage, errors.New("--max-receives has no effect without --dead-letter"),
-				"name the dead-letter queue too")
+		for _, name := range []string{"dead-letter", "max-receives"} {
+			if alone && flags.Changed(name) {
+				return fail(exitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name), "give one of them")
+			}
 		}
-		if err := n.complete(args[0], fifo, attributes); err != nil {
+		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
+		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
 			return err
 		}
 		return c.createQueue(ctx, cmd, w, n)
@@ -60,7 +71,7 @@ longest retention period, 14 days.`,
 }
 
 // complete works out the names and attributes.
-func (n *newQueue) complete(name string, fifo bool, attributes []string) error {
+func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) error {
 	n.attributes = map[string]string{}
 	for _, text := range attributes {
 		key, value, found := strings.Cut(text, "=")
@@ -73,6 +84,10 @@ func (n *newQueue) complete(name string, fifo bool, attributes []string) error {
 	n.name = withSuffix(name, fifo)
 	if strings.HasSuffix(n.name, fifoSuffix) {
 		n.attributes["FifoQueue"] = "true"
+	}
+	if _, own := n.attributes["RedrivePolicy"]; n.deadLetter == "" && !alone && !own {
+		base, _ := strings.CutSuffix(n.name, fifoSuffix)
+		n.deadLetter = cloud.DeadLetterName(base)
 	}
 	if n.deadLetter != "" {
 		if n.maxReceives < 1 || n.maxReceives > 1000 {
@@ -104,22 +119,12 @@ func (c queueCommands) createQueue(ctx context.Context, cmd *cobra.Command, w *q
 	if err != nil {
 		return err
 	}
-	if n.deadLetter != "" {
-		arn, err := m.arn(ctx, n.deadLetter)
-		if errors.Is(err, queue.ErrNoQueue) {
-			var made string
-			if made, err = m.create(ctx, n.deadLetter, n.forDead()); err == nil {
-				arn, err = m.arn(ctx, made)
-			}
-		}
-		if err != nil {
-			return err
-		}
-		n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
-	}
-	made, err := m.create(ctx, n.name, n.attributes)
+	made, err := m.createWithDeadLetterQueue(ctx, n)
 	if err != nil {
 		return err
+	}
+	if n.deadLetter == "" && n.byDefault {
+		fmt.Fprintf(c.err, "%s keeps its redrive policy\n", n.name)
 	}
 	_, err = fmt.Fprintln(c.out, made)
 	return err
@@ -140,6 +145,41 @@ func (c queueCommands) openMaker(ctx context.Context, cmd *cobra.Command, w *que
 		m.client, err = c.dial(cmd)
 	}
 	return m, err
+}
+
+// createWithDeadLetterQueue creates the dead-letter queue where it is missing, and then the queue. It takes the
+// default dead-letter queue back from n when the queue exists.
+func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
+	if n.deadLetter == "" {
+		n.byDefault = false
+		return m.create(ctx, n.name, n.attributes)
+	}
+	if n.byDefault {
+		_, err := m.arn(ctx, n.name)
+		if err == nil {
+			n.deadLetter = ""
+			return m.create(ctx, n.name, n.attributes)
+		} else if !errors.Is(err, queue.ErrNoQueue) {
+			return "", err
+		}
+	}
+	arn, err := m.arn(ctx, n.deadLetter)
+	fresh := errors.Is(err, queue.ErrNoQueue)
+	if fresh {
+		var dead string
+		if dead, err = m.create(ctx, n.deadLetter, n.forDead()); err == nil {
+			arn, err = m.arn(ctx, dead)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
+	}
+	n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
+	made, err := m.create(ctx, n.name, n.attributes)
+	if err != nil && fresh {
+		err = fmt.Errorf("%w (its dead-letter queue %s was created)", err, n.deadLetter)
+	}
+	return made, err
 }
 
 // arn returns the ARN of a queue, by what create returned or by its name.

@@ -326,7 +326,7 @@ func TestQueuesVerbs(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no = between":      {"queues", "create", "x", "-a", "y"},
 		"1 to 1000":         {"queues", "create", "x", "--dead-letter", "y", "--max-receives", "0"},
-		"has no effect":     {"queues", "create", "x", "--max-receives", "3"},
+		"has no effect":     {"queues", "create", "x", "--no-dead-letter-queue", "--max-receives", "3"},
 		"unknown command":   {"queues", "destroy"},
 		"accepts 1 arg":     {"queues", "purge"},
 		"unknown flag":      {"queues", "list", "--everything"},
@@ -397,7 +397,8 @@ func TestDeadVerbs(t *testing.T) {
 	if _, talk, code := s.tendril("", "dead", "delete", "--all"); code != exitUsage || s.live("jobs-dead") != 2 {
 		t.Errorf("delete all without a word: exit %d, %s", code, talk)
 	}
-	if s.must("queues", "create", "elsewhere"); s.must("dead", "redrive", "--limit", "1", "--to", "elsewhere") != "" ||
+	s.must("queues", "create", "elsewhere", "--no-dead-letter-queue")
+	if s.must("dead", "redrive", "--limit", "1", "--to", "elsewhere") != "" ||
 		s.live("elsewhere") != 1 {
 		t.Errorf("redrive elsewhere: %d", s.live("elsewhere"))
 	}
