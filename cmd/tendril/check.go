@@ -19,18 +19,77 @@ import (
 )
 
 func (c appCommands) newCheck() *cobra.Command {
+	var role string
 	cmd := &cobra.Command{
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Validate settings, bundle and periodic tasks, offline",
 		Long: `Reads what 'tendril up' would read with the same arguments. Reports mistakes (exit status
 2), ports in use (7), warnings, and what of the bundle is not used. Lists the steps of a
 deployment, the settings and environment properties of the bundle with file and line, and
-the next five runs of each periodic task. Starts and changes nothing, and uses no network.`,
+the next five runs of each periodic task. Starts and changes nothing, and uses no network.
+
+With --iam it prints the IAM policy that the environment's role needs on AWS with these
+settings, and nothing else; with --iam=operate the one for whoever runs dead, peek, queues
+and terminate.`,
+		Example: `  tendril check examples/thumbnails
+  tendril check --iam --backend sqs --name orders > policy.json`,
 		Args: oneApp,
-		RunE: c.check,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
+	cmd.Flags().StringVar(&role, "iam", "", "Print the IAM policy of a role: run or operate.")
+	cmd.Flags().Lookup("iam").NoOptDefVal = roleRun
+	complete(cmd, "iam", roleRun, roleOperate)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch role {
+		case "":
+			return c.check(cmd, args)
+		case roleRun, roleOperate:
+			return c.printPolicy(cmd, args, role)
+		}
+		return fail(exitUsage, fmt.Errorf("--iam=%s is not known", role), "use run or operate")
+	}
 	return cmd
+}
+
+// The roles of --iam.
+const (
+	roleRun     = "run"     // the environment's
+	roleOperate = "operate" // that of whoever types commands about its queues
+)
+
+// printPolicy prints the IAM policy that the settings need.
+func (c appCommands) printPolicy(cmd *cobra.Command, args []string, role string) error {
+	done := func() {}
+	defer func() { done() }()
+	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.lookInto(path)
+		return b, err
+	})
+	if opts.Config == nil { // else there is only no app to run, which does not matter here
+		return err
+	}
+	use := &cloud.Use{Operate: role == roleOperate}
+	if path := opts.CronFile(); path != "" {
+		file, err := tasks.Read(path)
+		if err != nil {
+			return err
+		}
+		for _, t := range file.Tasks {
+			use.TaskQueues = append(use.TaskQueues, t.Queue)
+		}
+	}
+	policy := cloud.PolicyFor(opts.Config, use)
+	if len(policy.Statement) == 0 {
+		fmt.Fprintln(c.err, "these settings need no permissions on AWS")
+		return nil
+	}
+	for _, q := range opts.Config.Queues {
+		if q.Backend == config.BackendSQS && !q.Managed {
+			c.warn(yamlfile.Problem{Text: "the dead-letter queue of " + q.Name + " is not known here",
+				Hint: "write its name in place of " + cloud.UnknownDeadLetterQueue + q.Name})
+		}
+	}
+	return c.printJSON(policy)
 }
 
 func (c appCommands) check(cmd *cobra.Command, args []string) error {
