@@ -60,6 +60,8 @@ var rooms = []room{
 		[]string{"queue", "worker", "deliver", "envelope", "periodic", "telemetry", "supervisor", "runtimeapi", "autoscale"}},
 	{"telemetry", "Package telemetry turns events into metrics and traces.",
 		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "aws"}},
+	{"alarms", "Package alarms describes the CloudWatch alarms and the dashboard of an environment.",
+		[]string{"aws", "bundle", "telemetry", "yamlfile"}},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust", "yamlfile"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"bundle", "trust", "yamlfile"}},
@@ -84,7 +86,7 @@ var rooms = []room{
 			"fleet", "depth", "delivery", "health", "app", "notify", "trust", "logging", "tasks", "cloud", "getconfig"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust",
-			"logging", "yamlfile", "tasks", "cloud", "getconfig"}},
+			"logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

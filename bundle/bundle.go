@@ -34,6 +34,9 @@ type Bundle struct {
 	// Settings are the options that .ebextensions and env.yaml set, from the weakest to the strongest: the last one
 	// of an option is in force. A value of "" sets an option to nothing, unless the setting is Computed.
 	Settings []Setting
+	// Resources are what the configuration files have CloudFormation create, in their order. Nothing here creates
+	// them.
+	Resources []Resource
 	// Manifest is what env.yaml says about the environment.
 	Manifest Manifest
 	// Links are the variables through which env.yaml tells the app of other environments, in the order of the file.
@@ -103,6 +106,23 @@ type Setting struct {
 	// File is the path as the bundle was opened with.
 	File string
 	// Line is where the value stands, from 1.
+	Line int
+}
+
+// TypeAlarm is the type of a resource that is an alarm of CloudWatch.
+const TypeAlarm = "AWS::CloudWatch::Alarm"
+
+// Resource is one entry below Resources in a configuration file.
+type Resource struct {
+	// Name is the logical name, unique in a bundle of Elastic Beanstalk; not checked here.
+	Name string
+	// Type is CloudFormation's, such as [TypeAlarm]; "" where the file gives none.
+	Type string
+	// Properties are as written, with CloudFormation's functions in them; nil for none.
+	Properties *yamlfile.Node
+	// File is the path as the bundle was opened with.
+	File string
+	// Line is where the name stands, from 1.
 	Line int
 }
 

@@ -10,6 +10,7 @@
 //	                         name: one more process
 //	  Buildfile              name: command           -> Build
 //	  .ebextensions/*.config option_settings         -> Settings, Environment
+//	                         Resources               -> Resources, Unsupported
 //	                         any other section       -> Unsupported
 //	  env.yaml               OptionSettings          -> Settings, the strongest
 //	                         EnvironmentLinks        -> Links

@@ -63,15 +63,46 @@ func (o *reader) readExtension(name string) error {
 	r := settingsReader{document: d, aboutNamespace: map[string]bool{}}
 	if root := d.parse(data); root != nil {
 		for _, p := range root.Pairs {
-			if p.Key == "option_settings" {
+			switch p.Key {
+			case "option_settings":
 				r.read(p, p.Value)
-			} else {
+			case "Resources":
+				o.bundle.Resources = append(o.bundle.Resources, d.resources(&p)...)
+				d.section(p)
+			default:
 				d.section(p)
 			}
 		}
 	}
 	o.take(d, r.settings)
 	return nil
+}
+
+// resources returns the entries below Resources, and leaves in p those that are named as not used.
+func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
+	if p.Value.Kind != yamlfile.Mapping {
+		return nil
+	}
+	var alarms []string
+	rest := *p.Value
+	rest.Pairs = nil
+	for _, entry := range p.Value.Pairs {
+		r := Resource{Name: entry.Key, Properties: entry.Value.Get("Properties"), File: d.path, Line: entry.Line}
+		if kind := entry.Value.Get("Type"); kind != nil {
+			r.Type = kind.Text
+		}
+		if r.Type == TypeAlarm {
+			alarms = append(alarms, yamlfile.Printable(r.Name))
+		} else {
+			rest.Pairs = append(rest.Pairs, entry)
+		}
+		found = append(found, r)
+	}
+	if len(alarms) > 0 {
+		d.notUsed(p.Line, "alarms are created by 'tendril alarms apply' alone (Resources: %s)", list(alarms))
+	}
+	p.Value = &rest
+	return found
 }
 
 func (d *document) section(p yamlfile.Pair) {

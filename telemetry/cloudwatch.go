@@ -62,7 +62,7 @@ type Health struct {
 // with the dimension Queue. A queue without deliveries sends nothing, so an alarm
 // should treat missing data as not breaching.
 //
-// When the environment has a name, its state goes to the namespace ElasticBeanstalk/SQSD
+// When the environment has a name, its state goes to the namespace [HealthNamespace]
 // with the dimension EnvironmentName, like that of an Elastic Beanstalk worker
 // environment: Health is 1 for green and 0 for any other color. EnvironmentHealth is the
 // status as a number. Leader is 1 from the leader of the periodic tasks and 0 from the
@@ -79,12 +79,12 @@ type CloudWatch struct {
 }
 
 const (
-	// workerlessPrefix and the environment's name are the namespace of the metrics of queues.
-	workerlessPrefix = "Workerless-"
-	// healthNamespace is the namespace of Health, EnvironmentHealth and Leader. Elastic
+	// NamespacePrefix and the environment's name are the namespace of the metrics of queues.
+	NamespacePrefix = "Workerless-"
+	// HealthNamespace is the namespace of Health, EnvironmentHealth and Leader. Elastic
 	// Beanstalk publishes its EnvironmentHealth in AWS/ElasticBeanstalk, but names that begin
 	// with AWS/ are reserved for Amazon.
-	healthNamespace = "ElasticBeanstalk/SQSD"
+	HealthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
 	// putTimeout limits one call, flushTimeout everything that Run does after its
@@ -197,7 +197,7 @@ func (c *CloudWatch) endInterval(now time.Time) {
 func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 	for len(c.pending) > 0 {
 		batch := c.pending[:min(len(c.pending), maxPut)]
-		err := c.send(ctx, workerlessPrefix+c.opts.Name, batch)
+		err := c.send(ctx, NamespacePrefix+c.opts.Name, batch)
 		c.sink.recordResult(err)
 		if err != nil && !isRejected(err) {
 			c.failures++
@@ -233,7 +233,7 @@ func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if h.Periodic {
 		data = append(data, value("Leader", boolValue(h.Leads)))
 	}
-	c.health.recordResult(c.send(ctx, healthNamespace, data))
+	c.health.recordResult(c.send(ctx, HealthNamespace, data))
 }
 
 // retryAfter returns the delay after the nth consecutive failure.

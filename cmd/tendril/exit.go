@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tendril/alarms"
 	"tendril/config"
 	"tendril/console"
 	"tendril/environment"
@@ -93,15 +94,18 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// problemsOf are the problems of settings or of a file of periodic tasks; nil for any other error.
+// problemsOf are the problems of settings, or of a file of periodic tasks or alarms; nil for any other error.
 func problemsOf(err error) []yamlfile.Problem {
 	var settings *config.Error
 	var tasks *periodic.Error
+	var alarm *alarms.Error
 	switch {
 	case errors.As(err, &settings):
 		return settings.Problems
 	case errors.As(err, &tasks):
 		return tasks.Problems
+	case errors.As(err, &alarm):
+		return alarm.Problems
 	}
 	return nil
 }

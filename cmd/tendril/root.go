@@ -76,7 +76,7 @@ signal.`,
 	add("run", app.newUp(), control.newDeploy(), app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead())
 	add("look", control.newStatus(), control.newHealth(), taskCommands{c}.newTasks(), control.newReload(),
-		control.newDrain(), app.newTerminate())
+		control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
 	add("settings", app.newCheck(), app.newExplain(), (&getConfigCommand{cli: c}).newGetConfig(),
 		c.newVersion())
 	usageErrors(root)

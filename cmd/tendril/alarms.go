@@ -1,0 +1,443 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/alarms"
+	"tendril/aws"
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/environment"
+	"tendril/queue"
+)
+
+// alarmCommands apply, show and delete the CloudWatch alarms and the dashboard of an environment.
+type alarmCommands struct{ appCommands }
+
+func (c alarmCommands) newAlarms() *cobra.Command {
+	return family("alarms", "Create, show and delete CloudWatch alarms and a dashboard",
+		`Works on the CloudWatch alarms and the dashboard of an environment: queue age, dead letters,
+failures, latency, health, and a missing leader of the periodic tasks. The environment is
+described by the same arguments as for 'tendril up'; it need not run.
+
+The file alarms.yaml of the app's folder changes thresholds. AWS charges for alarms,
+dashboards and metrics.`,
+		c.newApply(), c.newShow(), c.newDelete())
+}
+
+// alarmFlags are the flags of every subcommand beside those of up.
+type alarmFlags struct {
+	file    string
+	actions []string
+}
+
+func (c alarmCommands) addFlags(cmd *cobra.Command) *alarmFlags {
+	f := &alarmFlags{}
+	cmd.Args = oneApp
+	addSettings(cmd, func(config.Option) bool { return true })
+	cmd.Flags().StringVar(&f.file, "alarms-file", "",
+		"File that changes the alarms (default: alarms.yaml in the app's folder).")
+	cmd.Flags().StringArrayVar(&f.actions, "action", nil,
+		"ARN of an SNS topic that alarms notify; may be given again.")
+	return f
+}
+
+func (c alarmCommands) newApply() *cobra.Command {
+	var dryRun, prune bool
+	cmd := &cobra.Command{
+		Use:   "apply [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Create the alarms and the dashboard, or change them",
+		Long: `Creates the alarms and the dashboard of the environment, or changes them, and prints what it
+did. Applying again changes nothing. Alarms that are no longer described stay, unless
+--prune is given. Nothing is changed that another program created.`,
+		Example: `  tendril alarms apply --queue-url URL --environment-name shop --name shop --dry-run
+  tendril alarms apply path/to/app --action arn:aws:sns:eu-west-1:123456789012:on-call`,
+	}
+	f := c.addFlags(cmd)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Print what would be done, and do nothing.")
+	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
+	c.runs(cmd, f, func(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set) error {
+		found, err := alarms.Find(ctx, cloud, want.Environment)
+		if err != nil {
+			return err
+		}
+		steps, err := alarms.Compare(want, found, prune)
+		if err != nil {
+			return fail(exitConflict, err)
+		}
+		c.printSteps(steps)
+		if dryRun {
+			fmt.Fprintln(c.err, "nothing was changed: --dry-run")
+			return nil
+		}
+		return alarms.Apply(ctx, cloud, want.Environment, steps)
+	})
+	return cmd
+}
+
+// printSteps prints one line for each step.
+func (c alarmCommands) printSteps(steps []alarms.Step) {
+	for i := range steps {
+		s := &steps[i]
+		line := fmt.Sprintf("%-6s %s %s", s.Action, s.Kind, s.Name)
+		if len(s.Changes) > 0 {
+			line += ": " + strings.Join(s.Changes, ", ")
+		}
+		fmt.Fprintln(c.out, plain(line))
+	}
+}
+
+// The formats of show --format.
+const (
+	asCloudFormation = "cloudformation"
+	asTerraform      = "terraform"
+)
+
+func (c alarmCommands) newShow() *cobra.Command {
+	var text string
+	cmd := &cobra.Command{
+		Use:   "show [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Show each alarm with its state, or print them as CloudFormation or Terraform",
+		Long: `Shows the alarms of the environment with their state in the cloud. With --format, prints the
+same alarms and dashboard as a CloudFormation template (JSON) or as Terraform resources,
+for those who create them that way; CloudWatch is not asked then.`,
+		Example: `  tendril alarms show path/to/app
+  tendril alarms show path/to/app --format terraform > alarms.tf`,
+	}
+	f := c.addFlags(cmd)
+	output := addOutput(cmd)
+	cmd.Flags().StringVar(&text, "format", "", "Print a template: cloudformation or terraform.")
+	complete(cmd, "format", asCloudFormation, asTerraform)
+	c.runs(cmd, f, func(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set) error {
+		var template string
+		var err error
+		switch text {
+		case "":
+			return c.show(ctx, cloud, want, *output)
+		case asCloudFormation:
+			template, err = want.CloudFormation()
+		case asTerraform:
+			template = want.Terraform()
+		default:
+			return fail(exitUsage, fmt.Errorf("%q is not a format of templates", text), "use cloudformation or terraform")
+		}
+		if err == nil {
+			_, err = fmt.Fprint(c.programs(), template)
+		}
+		return err
+	})
+	return cmd
+}
+
+// shownAlarm is one row of show.
+type shownAlarm struct {
+	aws.Alarm
+	// State is that in the cloud, "" where the alarm is not there.
+	State  string    `json:"state"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	ARN    string    `json:"arn,omitempty"`
+	// Status is in force, differs, not created, not described, or foreign; Changes says what differs.
+	Status  string   `json:"status"`
+	Changes []string `json:"changes,omitempty"`
+}
+
+type shownAlarms struct {
+	Environment string       `json:"environment"`
+	Region      string       `json:"region"`
+	Alarms      []shownAlarm `json:"alarms"`
+	// Dashboard is its name, DashboardStatus as for an alarm.
+	Dashboard       string   `json:"dashboard"`
+	DashboardStatus string   `json:"dashboardStatus"`
+	LeftOut         []string `json:"leftOut,omitempty"`
+}
+
+// statuses are what the actions of steps mean where nothing is done.
+var statuses = map[string]string{alarms.Create: "not created", alarms.Update: "differs", alarms.Keep: "in force",
+	alarms.Remove: "not described"}
+
+func (c alarmCommands) show(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set, output format) error {
+	found, err := alarms.Find(ctx, cloud, want.Environment)
+	if err != nil {
+		return err
+	}
+	shown := describeAlarms(want, found)
+	shown.Region = cloud.Region()
+	if output == asJSON {
+		return c.printJSON(shown)
+	}
+	rows := [][]string{{"ALARM", "STATE", "SINCE", "STATUS", "CONDITION", "ACTIONS"}}
+	for i := range shown.Alarms {
+		a := &shown.Alarms[i]
+		status := a.Status
+		for j, change := range a.Changes {
+			property, _, _ := strings.Cut(change, " ")
+			status += []string{": ", ", "}[min(j, 1)] + property
+		}
+		rows = append(rows, []string{a.Name, cmp.Or(a.State, "-"), since(a.Since), status, alarms.Condition(&a.Alarm),
+			cmp.Or(strings.Join(a.Actions, " "), "-")})
+	}
+	rows = append(rows, []string{shown.Dashboard, "-", "-", shown.DashboardStatus, "dashboard"})
+	return c.printTable(rows)
+}
+
+// describeAlarms puts what should be beside what was found.
+func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
+	shown := &shownAlarms{Environment: want.Environment, LeftOut: want.LeftOut, Alarms: []shownAlarm{},
+		Dashboard: alarms.DashboardName(want.Environment), DashboardStatus: "not described"}
+	there := map[string]*aws.AlarmState{}
+	for i := range found.Alarms {
+		there[found.Alarms[i].Name] = &found.Alarms[i]
+	}
+	described := map[string]*aws.Alarm{}
+	for i := range want.Alarms {
+		described[want.Alarms[i].Name] = &want.Alarms[i]
+	}
+	own := *found
+	own.Foreign, own.ForeignDashboard = nil, false
+	steps, _ := alarms.Compare(want, &own, true) // its only error is about what is foreign
+	for _, s := range steps {
+		if s.Kind != "alarm" {
+			shown.DashboardStatus = statuses[s.Action]
+			continue
+		}
+		row := shownAlarm{Status: statuses[s.Action]}
+		if s.Action == alarms.Update {
+			row.Changes = s.Changes
+		}
+		if is := there[s.Name]; is != nil {
+			row.Alarm, row.State, row.Reason, row.Since, row.ARN = is.Alarm, is.State, is.Reason, is.Since, is.ARN
+		} else {
+			row.Alarm = *described[s.Name]
+		}
+		shown.Alarms = append(shown.Alarms, row)
+	}
+	for i := range found.Foreign {
+		is := &found.Foreign[i]
+		for j := range shown.Alarms {
+			if shown.Alarms[j].Name == is.Name {
+				shown.Alarms[j] = shownAlarm{is.Alarm, is.State, is.Reason, is.Since, is.ARN, "foreign", nil}
+			}
+		}
+	}
+	if found.ForeignDashboard {
+		shown.DashboardStatus = "foreign"
+	}
+	return shown
+}
+
+func (c alarmCommands) newDelete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Delete the alarms and the dashboard of the environment",
+		Long: `Deletes the alarms and the dashboard that 'tendril alarms apply' created for this environment,
+after asking. Those of other environments and programs stay.`,
+	}
+	f := c.addFlags(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		opts, done, err := c.settings(cmd, args, f)
+		defer done()
+		if err != nil {
+			return err
+		}
+		cloud, err := c.open(ctx, &opts)
+		if err != nil {
+			return err
+		}
+		defer cloud.Close()
+		return c.delete(ctx, cloud, opts.Config.Name, yes)
+	})
+	return cmd
+}
+
+func (c alarmCommands) delete(ctx context.Context, cloud *aws.CloudWatch, name string, yes bool) error {
+	found, err := alarms.Find(ctx, cloud, name)
+	if err != nil {
+		return err
+	}
+	what := plural(len(found.Alarms), "alarm")
+	for i := range found.Alarms {
+		fmt.Fprintln(c.out, plain("delete alarm "+found.Alarms[i].Name))
+	}
+	if found.Dashboard != "" {
+		fmt.Fprintln(c.out, "delete dashboard "+alarms.DashboardName(name))
+		what += " and the dashboard"
+	}
+	if len(found.Alarms) == 0 && found.Dashboard == "" {
+		fmt.Fprintf(c.err, "the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
+		return nil
+	}
+	if err := c.confirm("delete "+what+" of "+name, name, yes); err != nil {
+		return err
+	}
+	return alarms.Delete(ctx, cloud, found)
+}
+
+// runs makes a command work out the alarms of the environment that its arguments describe, and act on them.
+func (c alarmCommands) runs(cmd *cobra.Command, f *alarmFlags,
+	act func(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set) error) {
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		opts, done, err := c.settings(cmd, args, f)
+		defer done()
+		if err != nil {
+			return err
+		}
+		cloud, err := c.open(ctx, &opts)
+		if err != nil {
+			return err
+		}
+		defer cloud.Close()
+		want, err := c.describe(ctx, &opts, f, cloud.Region())
+		if err != nil {
+			return err
+		}
+		for _, text := range want.LeftOut {
+			fmt.Fprintf(c.err, "no alarm %s\n", plain(text))
+		}
+		return act(ctx, cloud, want)
+	})
+}
+
+// settings reads the arguments as 'tendril up' does. The caller calls done at the end, also after an error.
+func (c alarmCommands) settings(cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
+	done func(), err error) {
+	done = func() {}
+	for _, arn := range f.actions {
+		if err := alarms.CheckAction(arn); err != nil {
+			return opts, done, fail(exitUsage, err)
+		}
+	}
+	opts, err = c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.lookInto(path)
+		return b, err
+	})
+	if opts.Config != nil {
+		err = nil // an app that cannot be run has alarms too
+	}
+	return opts, done, err
+}
+
+// open connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
+// queue's URL.
+func (c alarmCommands) open(ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
+	cfg := opts.Config
+	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
+	if err == nil {
+		return cloud, nil
+	}
+	for i := range cfg.Queues {
+		if q := &cfg.Queues[i]; q.URL != "" && !cfg.IsSet("region") {
+			return aws.OpenCloudWatch(ctx, &aws.Options{Region: q.Region})
+		}
+	}
+	return nil, err
+}
+
+// setRegion is the region that somebody set; "" leaves it to the AWS configuration.
+func setRegion(cfg *config.Config) string {
+	if cfg.IsSet("region") {
+		return cfg.Region
+	}
+	return ""
+}
+
+// describe works out the alarms. It asks Amazon SQS for the dead-letter queues.
+func (c alarmCommands) describe(ctx context.Context, opts *environment.Options, f *alarmFlags,
+	region string) (*alarms.Set, error) {
+	cfg := opts.Config
+	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
+		Interval: cfg.MetricsInterval, Periodic: opts.CronFile() != "", Region: region}
+	queues, err := c.alarmQueues(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.Queues = queues
+	var names []string
+	for _, q := range queues {
+		names = append(names, q.Name)
+	}
+	path, optional := f.file, false
+	if path == "" && opts.Bundle != nil {
+		path, optional = filepath.Join(opts.Bundle.Dir, alarms.FileName), true
+	}
+	file := &alarms.File{}
+	if path != "" {
+		if file, err = alarms.Read(path, optional, names); err != nil {
+			if problemsOf(err) == nil {
+				err = fail(exitUsage, err)
+			}
+			return nil, err
+		}
+	}
+	if b := opts.Bundle; b != nil {
+		file.AddBundle(b, s)
+		topic, found := b.Setting("aws:elasticbeanstalk:sns:topics", "Notification Topic ARN")
+		if found && alarms.CheckAction(topic.Value) == nil {
+			s.Actions = []string{topic.Value}
+		}
+	}
+	if len(f.actions) > 0 {
+		file.Actions = f.actions
+	}
+	set := alarms.Describe(s, file)
+	return &set, nil
+}
+
+// alarmQueues are the queues of the environment; those on Amazon SQS with what SQS says of them.
+func (c alarmCommands) alarmQueues(ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
+	var sqs *aws.SQS
+	for i := range cfg.Queues {
+		set := &cfg.Queues[i]
+		q := alarms.Queue{Name: set.Name, URL: set.URL, OnSQS: set.Backend == config.BackendSQS,
+			Limit: set.InactivityTimeout}
+		if set.ToFunction() {
+			q.Limit = cfg.FunctionTimeout
+		}
+		if set.URL != "" {
+			q.Region = set.Region
+		}
+		if q.OnSQS {
+			if sqs == nil {
+				if sqs, err = aws.OpenSQS(ctx, &aws.Options{Region: setRegion(cfg), Endpoint: cfg.EndpointURL}); err != nil {
+					return nil, err
+				}
+				defer sqs.Close()
+			}
+			if err := lookUp(ctx, sqs, cmp.Or(set.URL, set.Name), &q); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
+
+// lookUp asks for a queue's names and its dead-letter queue.
+func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue) error {
+	found, err := sqs.Queue(ctx, reference)
+	if err != nil {
+		return err
+	}
+	attributes, err := found.Attributes(ctx)
+	if errors.Is(err, queue.ErrDenied) {
+		return fail(exitUnreachable, fmt.Errorf("the dead-letter queue of %s is not known: %w", found.Name(), err),
+			"allow these credentials sqs:GetQueueAttributes")
+	}
+	if err != nil {
+		return err
+	}
+	q.Name, q.URL, q.ARN = found.Name(), found.URL(), attributes["QueueArn"]
+	dead, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	q.DeadLetter = afterColon(dead)
+	return nil
+}
