@@ -8,7 +8,7 @@ import (
 )
 
 // sqsActions returns the actions that are served, by name: the request, the response and
-// what is done. Those of messages are in files of their own.
+// what is done. Those of messages, permissions and move tasks are in files of their own.
 func sqsActions() map[string]action {
 	return map[string]action{
 		"ChangeMessageVisibility":      typed(changeMessageVisibility),
@@ -18,6 +18,11 @@ func sqsActions() map[string]action {
 		"ReceiveMessage":               typed(receiveMessage),
 		"SendMessage":                  typed(sendMessage),
 		"SendMessageBatch":             typed(sendMessageBatch),
+		"AddPermission":                typed(addPermission),
+		"RemovePermission":             typed(removePermission),
+		"StartMessageMoveTask":         typed(startMessageMoveTask),
+		"CancelMessageMoveTask":        typed(cancelMessageMoveTask),
+		"ListMessageMoveTasks":         typed(listMessageMoveTasks),
 
 		"CreateQueue": ofAccount(typed(func(x *actionCall, in *struct {
 			QueueName  string

@@ -31,7 +31,7 @@ func TestDecodeJSON(t *testing.T) {
 		{"every parameter", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d",
 			"MessageAttributes":{"s":{"DataType":"String","StringValue":"v"},"b":{"DataType":"Binary","BinaryValue":"AP8="}}}`,
 			sendMessageRequest{queueRequest{"q"},
-				outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: "g", MessageDeduplicationID: "d",
+				outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: new("g"), MessageDeduplicationID: new("d"),
 					MessageAttributes: map[string]attributeValue{
 						"s": {DataType: "String", StringValue: &text},
 						"b": {DataType: "Binary", BinaryValue: []byte{0, 255}},

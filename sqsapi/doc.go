@@ -78,6 +78,5 @@
 //
 // # What it does not do
 //
-// It checks no signatures, and it does not serve message move tasks,
-// permissions or TLS.
+// It checks no signatures and evaluates no policies, and it does not serve TLS.
 package sqsapi

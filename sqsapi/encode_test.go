@@ -64,6 +64,7 @@ func standardReceived(r *receiveMessageResponse) wireReceived {
 
 func checkReceived(t *testing.T, r *receiveMessageResponse) {
 	t.Helper()
+	checkReceivedXML(t, r)
 	standard, err := json.Marshal(standardReceived(r))
 	if err != nil {
 		t.Fatal(err)

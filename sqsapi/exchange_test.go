@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,13 +86,19 @@ func exchanged(t *testing.T, file string) string {
 		t.Fatal("a part is missing")
 	}
 	var s stable
+	verbatim := func(value string) string { return value }
 	h := newHandler(t, nil)
 	for line := range strings.Lines(before) {
 		action, body, _ := strings.Cut(strings.TrimSpace(line), " ")
-		s.replace(mustCall(t, h, action, s.fill(body)))
+		s.replace(mustCall(t, h, action, s.fill(body, verbatim)))
+		synctest.Wait() // until what it started has been done
 	}
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, rawRequest(t, s.fill(request)))
+	escape := verbatim
+	if strings.Contains(request, "Content-Type: "+formType) {
+		escape = url.QueryEscape
+	}
+	h.ServeHTTP(w, rawRequest(t, s.fill(request, escape)))
 	reply := fmt.Sprintf("%d\n", w.Code)
 	for _, name := range slices.Sorted(maps.Keys(w.Header())) {
 		reply += name + ": " + strings.Join(w.Header()[name], ", ") + "\n"
@@ -149,9 +156,9 @@ func (s *stable) replace(text string) string {
 }
 
 // fill puts the values back: <1> stands for the second that appeared.
-func (s *stable) fill(text string) string {
+func (s *stable) fill(text string, escape func(string) string) string {
 	for i := range s.values {
-		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), s.values[i])
+		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), escape(s.values[i]))
 	}
 	return text
 }

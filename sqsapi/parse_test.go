@@ -154,7 +154,7 @@ func TestReceiveParameters(t *testing.T) {
 	}
 }
 
-func TestSelectAttributes(t *testing.T) {
+func TestF2SelectAttributes(t *testing.T) {
 	t.Parallel()
 	have := []queue.Attribute{{Name: "Foo"}, {Name: "bar"}, {Name: "bar.one"}, {Name: "barn"}, {Name: "foo"}}
 	tests := []struct {
@@ -164,6 +164,8 @@ func TestSelectAttributes(t *testing.T) {
 		{nil, ""},
 		{[]string{"All"}, "Foo bar bar.one barn foo"},
 		{[]string{".*"}, "Foo bar bar.one barn foo"},
+		{[]string{"*"}, "Foo bar bar.one barn foo"},
+		{[]string{"bar", "*"}, "Foo bar bar.one barn foo"},
 		{[]string{"nothing", "All"}, "Foo bar bar.one barn foo"},
 		{[]string{"foo"}, "foo"},
 		{[]string{"foo", "bar"}, "bar foo"},
@@ -185,7 +187,7 @@ func TestSelectAttributes(t *testing.T) {
 	}
 }
 
-func TestSystemAttributes(t *testing.T) {
+func TestF1SystemAttributes(t *testing.T) {
 	t.Parallel()
 	m := queue.Message{
 		SenderID: "s", SentAt: time.UnixMilli(1001), ReceiveCount: 2, FirstReceivedAt: time.UnixMilli(2002),
@@ -221,7 +223,7 @@ func TestSystemAttributes(t *testing.T) {
 	}
 }
 
-func TestMessageAttributes(t *testing.T) {
+func TestF6MessageAttributes(t *testing.T) {
 	t.Parallel()
 	text, empty := "v", ""
 	letters := map[string]attributeValue{}
@@ -269,7 +271,7 @@ func TestMessageAttributes(t *testing.T) {
 	}
 }
 
-func TestTraceHeader(t *testing.T) {
+func TestF3F4TraceHeader(t *testing.T) {
 	t.Parallel()
 	value := func(s string) *string { return &s }
 	explicit := map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("Root=1-explicit")}}

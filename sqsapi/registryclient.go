@@ -149,8 +149,13 @@ func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) 
 
 // messageWire turns a message into the parameters of a send.
 func messageWire(m *queue.Outgoing) (*outgoing, error) {
-	o := &outgoing{MessageBody: m.Body, MessageGroupID: m.GroupID, MessageDeduplicationID: m.DedupID,
-		MessageAttributes: map[string]attributeValue{}}
+	o := &outgoing{MessageBody: m.Body, MessageAttributes: map[string]attributeValue{}}
+	if m.GroupID != "" {
+		o.MessageGroupID = &m.GroupID
+	}
+	if m.DedupID != "" {
+		o.MessageDeduplicationID = &m.DedupID
+	}
 	if m.Delay != nil {
 		n := int(*m.Delay / time.Second)
 		if time.Duration(n)*time.Second != *m.Delay {

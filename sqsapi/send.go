@@ -12,8 +12,8 @@ type outgoing struct {
 	DelaySeconds            *int
 	MessageAttributes       map[string]attributeValue `query:"MessageAttribute,Name"`
 	MessageSystemAttributes map[string]attributeValue `query:"MessageSystemAttribute,Name"`
-	MessageDeduplicationID  string                    `json:"MessageDeduplicationId"`
-	MessageGroupID          string                    `json:"MessageGroupId"`
+	MessageDeduplicationID  *string                   `json:"MessageDeduplicationId,omitzero"`
+	MessageGroupID          *string                   `json:"MessageGroupId,omitzero"`
 }
 
 type sendMessageRequest struct {
@@ -115,8 +115,13 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	if err != nil {
 		return message, answer, err
 	}
-	message = queue.Outgoing{Body: o.MessageBody, Attributes: attributes, GroupID: o.MessageGroupID,
-		DedupID: o.MessageDeduplicationID}
+	message = queue.Outgoing{Body: o.MessageBody, Attributes: attributes}
+	if message.GroupID, err = notEmpty(o.MessageGroupID, "MessageGroupId"); err != nil {
+		return message, answer, err
+	}
+	if message.DedupID, err = notEmpty(o.MessageDeduplicationID, "MessageDeduplicationId"); err != nil {
+		return message, answer, err
+	}
 	if len(system) > 0 {
 		message.TraceHeader = system[0].Value
 	} else if len(trace) <= maxTrace {
@@ -131,6 +136,18 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 		MD5OfMessageAttributes:       string(appendAttributesMD5(nil, attributes)),
 		MD5OfMessageSystemAttributes: string(appendAttributesMD5(nil, system)),
 	}, nil
+}
+
+// notEmpty returns the text of a parameter that may be absent but not empty; "" when it is absent.
+func notEmpty(text *string, parameter string) (string, error) {
+	switch {
+	case text == nil:
+		return "", nil
+	case *text == "":
+		return "", invalid("", parameter, parameter+
+			" can only include alphanumeric and punctuation characters. 1 to 128 in length.")
+	}
+	return *text, nil
 }
 
 // seconds returns a parameter of 0 to most seconds as a duration; nil when it is absent.

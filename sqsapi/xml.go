@@ -73,8 +73,6 @@ func (e *element) append(dst []byte, field reflect.Value) []byte {
 		return appendElement(dst, e.name, strconv.FormatBool(value))
 	case int64:
 		return appendElement(dst, e.name, strconv.FormatInt(value, 10))
-	case *int:
-		return appendElement(dst, e.name, strconv.Itoa(*value))
 	}
 	for i := range field.Len() {
 		dst = appendTag(dst, "<", e.name)

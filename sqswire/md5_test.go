@@ -9,7 +9,7 @@ import (
 
 // The first two digests are those of Amazon's own examples and recorded
 // answers; the others come from an independent implementation in Python.
-func TestAttributesMD5(t *testing.T) {
+func TestF5AttributesMD5(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name       string

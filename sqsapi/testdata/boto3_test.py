@@ -1,6 +1,7 @@
 """Every action of the endpoint, called by boto3 as a program would."""
 
 import hashlib
+import json
 import os
 import struct
 import time
@@ -138,6 +139,54 @@ def queues():
     refused("AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently", sqs.create_queue, QueueName="mail")
 
 
+def dead_letters():
+    """A message that fails goes to the dead-letter queue, and a move task brings it back."""
+    dead = sqs.create_queue(QueueName="failed")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    url = sqs.create_queue(
+        QueueName="orders",
+        Attributes={"VisibilityTimeout": "0", "RedrivePolicy": '{"deadLetterTargetArn":"%s","maxReceiveCount":"2"}' % arn},
+    )["QueueUrl"]
+    sent = sqs.send_message(QueueUrl=url, MessageBody="broken")
+    for _ in range(2):
+        [got] = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert "Messages" not in sqs.receive_message(QueueUrl=url)
+    [got] = sqs.receive_message(QueueUrl=dead, VisibilityTimeout=0, AttributeNames=["All"])["Messages"]
+    assert got["MessageId"] == sent["MessageId"], got
+    source = got["Attributes"]["DeadLetterQueueSourceArn"]
+    assert source.endswith(":orders") and got["Attributes"]["ApproximateReceiveCount"] == "3", got
+
+    handle = sqs.start_message_move_task(SourceArn=arn)["TaskHandle"]
+    deadline = time.time() + 30
+    while True:
+        [task] = sqs.list_message_move_tasks(SourceArn=arn)["Results"]
+        if task["Status"] == "COMPLETED":
+            break
+        assert task["Status"] == "RUNNING" and task["TaskHandle"] == handle and time.time() < deadline, task
+        time.sleep(0.05)
+    assert task["ApproximateNumberOfMessagesMoved"] == task["ApproximateNumberOfMessagesToMove"] == 1, task
+    assert "DestinationArn" not in task and "TaskHandle" not in task and task["SourceArn"] == arn, task
+    assert abs(task["StartedTimestamp"] / 1000 - time.time()) < 60, task
+    [got] = sqs.receive_message(QueueUrl=url)["Messages"]
+    assert got["MessageId"] == sent["MessageId"], got
+    refused("ResourceNotFoundException", "ResourceNotFoundException", sqs.cancel_message_move_task, TaskHandle=handle)
+    refused("InvalidParameterValue", None, sqs.start_message_move_task, SourceArn=source)
+
+
+def permissions():
+    url = sqs.get_queue_url(QueueName="jobs")["QueueUrl"]
+    sqs.add_permission(
+        QueueUrl=url, Label="peers", AWSAccountIds=["111111111111", "222222222222"], Actions=["SendMessage", "ReceiveMessage"]
+    )
+    policy = json.loads(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])["Attributes"]["Policy"])
+    [statement] = policy["Statement"]
+    assert statement["Sid"] == "peers" and statement["Action"] == ["SQS:SendMessage", "SQS:ReceiveMessage"], policy
+    parameters = {"AWSAccountIds": ["111111111111"], "Actions": ["SendMessage"]}
+    refused("InvalidParameterValue", None, sqs.add_permission, QueueUrl=url, Label="peers", **parameters)
+    sqs.remove_permission(QueueUrl=url, Label="peers")
+    assert "Attributes" not in sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["Policy"])
+
+
 def refusals():
     url = sqs.get_queue_url(QueueName="jobs")["QueueUrl"]
     message = refused(
@@ -163,6 +212,6 @@ def no_browsers():
     raise AssertionError("a browser's request was served")
 
 
-for part in (messages, batches, fifo, queues, refusals, no_browsers):
+for part in (messages, batches, fifo, queues, dead_letters, permissions, refusals, no_browsers):
     part()
 print("boto3 %s (%s): all parts passed" % (boto3.__version__, "Query" if QUERY else "JSON"))

@@ -1,0 +1,117 @@
+package sqsapi
+
+// addPermissionRequest allows other accounts the use of a queue.
+type addPermissionRequest struct {
+	queueRequest
+	Label         string
+	AWSAccountIDs []string `json:"AWSAccountIds" query:"AWSAccountId"`
+	Actions       []string `query:"ActionName"`
+}
+
+func addPermission(x *actionCall, in *addPermissionRequest) (*nothing, error) {
+	switch {
+	case in.Label == "":
+		return nil, missing("Label")
+	case len(in.AWSAccountIDs) == 0:
+		return nil, missing("AWSAccountIds")
+	case len(in.Actions) == 0:
+		return nil, missing("Actions")
+	}
+	return nil, x.broker.AddPermission(x.ctx, x.queue, in.Label, in.AWSAccountIDs, in.Actions)
+}
+
+type removePermissionRequest struct {
+	queueRequest
+	Label string
+}
+
+func removePermission(x *actionCall, in *removePermissionRequest) (*nothing, error) {
+	if in.Label == "" {
+		return nil, missing("Label")
+	}
+	return nil, x.broker.RemovePermission(x.ctx, x.queue, in.Label)
+}
+
+// Move tasks name their queues by ARN.
+type startMoveRequest struct {
+	SourceARN                    string `json:"SourceArn"`
+	DestinationARN               string `json:"DestinationArn"`
+	MaxNumberOfMessagesPerSecond *int
+}
+
+type startMoveResponse struct {
+	TaskHandle string
+}
+
+func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveResponse, error) {
+	if in.SourceARN == "" {
+		return nil, missing("SourceArn")
+	}
+	handle, err := x.broker.StartMoveTask(x.ctx, in.SourceARN, in.DestinationARN,
+		given(in.MaxNumberOfMessagesPerSecond))
+	return &startMoveResponse{handle}, err
+}
+
+// given returns a number for the broker, for which 0 means that it is absent: a 0 that was given
+// becomes a number that the broker refuses.
+func given(n *int) int {
+	switch {
+	case n == nil:
+		return 0
+	case *n == 0:
+		return -1
+	}
+	return *n
+}
+
+type cancelMoveRequest struct{ TaskHandle string }
+
+type cancelMoveResponse struct {
+	ApproximateNumberOfMessagesMoved int64
+}
+
+func cancelMessageMoveTask(x *actionCall, in *cancelMoveRequest) (*cancelMoveResponse, error) {
+	if in.TaskHandle == "" {
+		return nil, missing("TaskHandle")
+	}
+	moved, err := x.broker.CancelMoveTask(x.ctx, in.TaskHandle)
+	return &cancelMoveResponse{moved}, err
+}
+
+type listMovesRequest struct {
+	SourceARN  string `json:"SourceArn"`
+	MaxResults *int
+}
+
+type listMovesResponse struct {
+	Results []moveResult `json:",omitempty" query:"*ResultEntry"`
+}
+
+// moveResult is one move task. Its time is in milliseconds since 1970.
+type moveResult struct {
+	TaskHandle                        string `json:",omitempty"`
+	Status                            string
+	SourceARN                         string `json:"SourceArn"`
+	DestinationARN                    string `json:"DestinationArn,omitempty"`
+	MaxNumberOfMessagesPerSecond      int64  `json:",omitzero"`
+	ApproximateNumberOfMessagesMoved  int64
+	ApproximateNumberOfMessagesToMove int64
+	FailureReason                     string `json:",omitempty"`
+	StartedTimestamp                  int64
+}
+
+func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesResponse, error) {
+	if in.SourceARN == "" {
+		return nil, missing("SourceArn")
+	}
+	tasks, err := x.broker.MoveTasks(in.SourceARN, given(in.MaxResults))
+	response := &listMovesResponse{}
+	for i := range tasks {
+		t := &tasks[i]
+		response.Results = append(response.Results, moveResult{TaskHandle: t.Handle, Status: string(t.Status),
+			SourceARN: t.Source, DestinationARN: t.Destination, MaxNumberOfMessagesPerSecond: int64(t.Rate),
+			ApproximateNumberOfMessagesMoved: t.Moved, ApproximateNumberOfMessagesToMove: t.ToMove,
+			FailureReason: t.FailureReason, StartedTimestamp: t.StartedAt.UnixMilli()})
+	}
+	return response, err
+}
