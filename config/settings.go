@@ -140,7 +140,7 @@ type Settings struct {
 	// ConnectTimeout bounds the connect to the app, 1 to 60 s.
 	ConnectTimeout time.Duration
 
-	// MaxRetries is maxReceiveCount of the embedded queue's redrive policy, 1 to 1000.
+	// MaxRetries is maxReceiveCount of the redrive policies that tendril sets, 1 to 1000.
 	MaxRetries int
 	// RespectRetryAfter lets the app's Retry-After choose the time to the next attempt.
 	RespectRetryAfter bool

@@ -167,7 +167,7 @@ func retryOptions() []Option {
 	return []Option{{
 		Name: "max-retries", Beanstalk: "MaxRetries", Default: "10",
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
-		Detail: "A queue on Amazon SQS keeps its own redrive policy.", value: integer(1, 1000),
+		Detail: "A queue that you name on Amazon SQS keeps its own redrive policy.", value: integer(1, 1000),
 	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
 		Help: "Use the Retry-After header of a failed answer as the pause before the next attempt.", value: onOff(),

@@ -139,8 +139,8 @@ func (t *termination) show() (owned int, err error) {
 		}
 		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
 		if inWork, _ := strconv.Atoi(r.Attributes[inFlightCount]); r.Owned && inWork > 0 {
-			t.warn(yamlfile.Problem{Text: fmt.Sprintf("%s of %s are in work: stop the environment on the other machines first",
-				plural(inWork, "message"), r.Name)})
+			t.warn(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in work: stop the environment on every machine first", r.Name,
+				plural(inWork, "message"))})
 		}
 	}
 	if t.deletesData() {
