@@ -291,8 +291,8 @@ func TestComputedQueueURLIsRefused(t *testing.T) {
 			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Flags: c.flags, Bundle: withSettings(c.settings...)})
 			const want = "/app/.ebextensions/worker.config:7: CloudFormation computes the value of WorkerQueueURL: the " +
 				"worker's queue is not known here\n" +
-				"  give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try " +
-				"the app with a queue on this machine"
+				"  give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs and --name " +
+				"for a queue that tendril creates, or --backend=embedded to try the app with a queue on this machine"
 			switch {
 			case c.refused && (err == nil || err.Error() != want):
 				t.Errorf("got  %v\nwant %s", err, want)

@@ -216,8 +216,8 @@ func (l deriver) refuseComputedQueue() {
 	l.refuse(Problem{
 		Where: l.computedQueue.Where, Option: "queue-url",
 		Text: "CloudFormation computes the value of " + workerQueueURL + ": the worker's queue is not known here",
-		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try " +
-			"the app with a queue on this machine",
+		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs and --name " +
+			"for a queue that tendril creates, or --backend=embedded to try the app with a queue on this machine",
 	})
 }
 
@@ -228,7 +228,8 @@ func (l deriver) deriveBackend() {
 		s.Backend = BackendSQS
 		l.settle("backend", "queue-url is set")
 	case s.Backend == backendAuto && s.Function != "" && s.Queue == "":
-		l.clash("function", "add queues with a name or more, or backend: embedded for the embedded queue",
+		l.clash("function", "add queues with a name or more, or backend: sqs and name for a queue that tendril creates, or "+
+			"backend: embedded for the embedded queue",
 			"a function on AWS takes its messages from Amazon SQS, and no queue is named there")
 	case s.Backend == backendAuto && s.Function != "":
 		s.Backend = BackendSQS

@@ -146,7 +146,7 @@ func queueText(q *config.QueueSettings) string {
 		text = fmt.Sprintf("%s (%s)", q.Name, q.Backend)
 	}
 	if q.Managed {
-		text += fmt.Sprintf(", created with %s if it does not exist", cloud.DeadLetterName(q.Name))
+		text = fmt.Sprintf("%s (%s, created with %s if missing)", q.Name, q.Backend, cloud.DeadLetterName(q.Name))
 	}
 	if q.Weight > 0 {
 		text += fmt.Sprintf(", weight %d", q.Weight)
