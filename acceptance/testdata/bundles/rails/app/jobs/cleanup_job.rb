@@ -1,0 +1,5 @@
+class CleanupJob < ActiveJob::Base
+  def perform(*)
+    Rails.logger.info 'cleaned up'
+  end
+end
