@@ -70,7 +70,7 @@ var rooms = []room{
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"cloud", "Package cloud creates, lists and deletes what an environment has on AWS.",
-		[]string{"queue", "aws", "config", "periodic"}},
+		[]string{"queue", "aws", "config", "periodic", "alarms"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",

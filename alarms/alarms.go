@@ -93,7 +93,7 @@ func Describe(s *Settings, f *File) Set {
 	d.environment()
 	for i := range f.added {
 		a := f.added[i]
-		a.Name = prefix(s.Environment) + a.Name
+		a.Name = Prefix(s.Environment) + a.Name
 		d.add(a, change{})
 	}
 	slices.SortFunc(d.set.Alarms, func(a, b aws.Alarm) int { return strings.Compare(a.Name, b.Name) })
@@ -104,8 +104,8 @@ func Describe(s *Settings, f *File) Set {
 	return d.set
 }
 
-// prefix is what the names of an environment's alarms begin with.
-func prefix(environment string) string { return "tendril/" + environment + "/" }
+// Prefix is what the names of an environment's alarms begin with.
+func Prefix(environment string) string { return "tendril/" + environment + "/" }
 
 // DashboardName is the name of an environment's dashboard.
 func DashboardName(environment string) string { return "tendril-" + environment }
@@ -224,7 +224,7 @@ func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
 	if c.Off {
 		return
 	}
-	a.Name = prefix(d.Environment) + name
+	a.Name = Prefix(d.Environment) + name
 	d.add(a, c)
 }
 

@@ -39,7 +39,7 @@ type Found struct {
 // Find returns the alarms and the dashboard that an environment has. It changes nothing.
 func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) {
 	f := &Found{Environment: environment}
-	all, err := cloud.Alarms(ctx, prefix(environment))
+	all, err := cloud.Alarms(ctx, Prefix(environment))
 	if err != nil {
 		return nil, err
 	}

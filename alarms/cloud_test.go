@@ -216,7 +216,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	second := Describe(others, nil)
 	apply(t, cloud, &second, false)
 	foreign := everything.Alarms[0]
-	foreign.Name = prefix("shop") + "by-hand"
+	foreign.Name = Prefix("shop") + "by-hand"
 	if err := cloud.PutAlarm(t.Context(), &foreign, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func (s *Set) CloudFormation() (string, error) {
 }
 
 // short is an alarm's name without what all names of the environment begin with.
-func (s *Set) short(name string) string { return strings.TrimPrefix(name, prefix(s.Environment)) }
+func (s *Set) short(name string) string { return strings.TrimPrefix(name, Prefix(s.Environment)) }
 
 func templateProperties(a *aws.Alarm) map[string]any {
 	p := map[string]any{

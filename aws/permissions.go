@@ -26,6 +26,9 @@ const (
 	ListQueues        Feature = "ListQueues"        // of the account
 	TerminateQueues   Feature = "TerminateQueues"   // delete the environment's own
 	TerminateRegistry Feature = "TerminateRegistry" // delete its table
+	ListAlarms        Feature = "ListAlarms"        // of CloudWatch, in the account
+	ManageAlarms      Feature = "ManageAlarms"      // the environment's own
+	ManageDashboards  Feature = "ManageDashboards"  // the environment's own
 )
 
 // permissions are the calls of each feature, as "service:Operation Operation". Every call that
@@ -51,6 +54,9 @@ var permissions = map[Feature]string{
 	ListQueues:        "sqs:ListQueues",
 	TerminateQueues:   "sqs:GetQueueUrl GetQueueAttributes ListQueueTags DeleteQueue",
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",
+	ListAlarms:        "cloudwatch:DescribeAlarms",
+	ManageAlarms:      "cloudwatch:PutMetricAlarm DeleteAlarms ListTagsForResource",
+	ManageDashboards:  "cloudwatch:GetDashboard PutDashboard DeleteDashboards",
 }
 
 // callActions are the actions of calls that have others than their own name.
@@ -59,6 +65,7 @@ var callActions = map[string]string{
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
 	"sqs:SendMessageBatch":             "SendMessage",
 	"sqs:CreateQueue":                  "CreateQueue TagQueue", // it has tags
+	"cloudwatch:PutMetricAlarm":        "PutMetricAlarm TagResource",
 	"dynamodb:CreateTable":             "CreateTable TagResource",
 	"dynamodb:TransactWriteItems":      "ConditionCheckItem PutItem UpdateItem",
 	"lambda:Invoke":                    "InvokeFunction",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/alarms"
 	"tendril/aws"
 	"tendril/config"
 )
@@ -31,7 +32,7 @@ type Use struct {
 	// without tasks.
 	TaskQueues []string
 	// Operate asks for what the commands need that act on queues, instead of what the environment itself needs:
-	// dead, peek, queues and terminate.
+	// dead, peek, queues, alarms and terminate.
 	Operate bool
 }
 
@@ -175,6 +176,13 @@ func (p *policyMaker) operate() {
 	}
 	if s.RegistryTable != "" && s.Queues[0].Backend == config.BackendSQS {
 		p.allow(aws.TerminateRegistry, p.table())
+	}
+	if s.AnyOnSQS() || s.CloudWatch == config.On {
+		arn := fmt.Sprintf("arn:%s:cloudwatch:%s:*:alarm:", partitionOf(p.region), p.region)
+		p.allow(aws.ListAlarms, arn+"*")
+		p.allow(aws.ManageAlarms, arn+alarms.Prefix(s.Name)+"*")
+		p.allow(aws.ManageDashboards, fmt.Sprintf("arn:%s:cloudwatch::*:dashboard/%s", partitionOf(p.region),
+			alarms.DashboardName(s.Name)))
 	}
 }
 
