@@ -15,6 +15,8 @@ const (
 	kindQueue           = "queue"
 	kindDeadLetterQueue = "dead-letter queue"
 	kindTable           = "registry table"
+	kindAlarm           = "alarm"
+	kindDashboard       = "dashboard"
 )
 
 // Resource is one resource on AWS that an environment uses.
@@ -73,11 +75,19 @@ type Inventory struct{ sources []source }
 func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 	i := &Inventory{}
 	s := &e.Config.Settings
+	if s.CloudWatch == config.On {
+		cloudWatch, err := aws.OpenCloudWatch(ctx, e.aws())
+		if err != nil {
+			return nil, err
+		}
+		i.sources = append(i.sources, &alarmSource{cloudWatch: cloudWatch, environment: s.Name})
+	}
 	if s.AnyOnSQS() {
 		opts := e.aws()
 		opts.Endpoint = s.EndpointURL
 		sqs, err := aws.OpenSQS(ctx, opts)
 		if err != nil {
+			i.Close()
 			return nil, err
 		}
 		i.sources = append(i.sources, &queues{sqs: sqs, settings: s})

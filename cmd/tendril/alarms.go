@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"tendril/config"
 	"tendril/environment"
 	"tendril/queue"
+	"tendril/yamlfile"
 )
 
 // alarmCommands apply, show and delete the CloudWatch alarms and the dashboard of an environment.
@@ -74,6 +76,10 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 			return fail(exitConflict, err)
 		}
 		c.printSteps(steps)
+		if !slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) && len(want.Alarms) > 0 {
+			c.warn(yamlfile.Problem{Text: "these alarms notify nobody",
+				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
+		}
 		if dryRun {
 			fmt.Fprintln(c.err, "nothing was changed: --dry-run")
 			return nil

@@ -56,7 +56,8 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 	out, _ = tendril(0, shop("show")...)
 	contains(out, "tendril/shop/health", "not created")
 
-	tendril(0, shop("apply")...)
+	_, talk = tendril(0, shop("apply")...)
+	contains(talk, "warning: these alarms notify nobody")
 	out, _ = tendril(0, shop("apply")...)
 	if strings.Count(out, "keep ") != 6 || strings.Count(out, "\n") != 6 {
 		t.Errorf("applying twice changes something:\n%s", out)

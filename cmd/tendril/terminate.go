@@ -29,7 +29,8 @@ file of 'tendril up'.
 
 On Amazon SQS that is what has the tag tendril:environment with the environment's name:
 the queue and the dead-letter queue that 'tendril up' created, and the registry table of
---registry-create unless another environment uses it. Embedded queues are deleted with
+--registry-create unless another environment uses it. With --cloudwatch on, alarms and the
+dashboard of 'tendril alarms' are deleted as well. Embedded queues are deleted with
 the whole data directory.
 
 Stop the environment first, on every machine: it is refused while it runs on this data
