@@ -248,6 +248,9 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 // CurrentBundle is that of the version that serves; nil for a command without a folder.
 func (a *App) CurrentBundle() *bundle.Bundle { return a.replicas.current().bundle }
 
+// Version names the version that serves, for people.
+func (a *App) Version() string { return a.replicas.current().String() }
+
 // StartHooks is closed when the hooks after the first start have run.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 

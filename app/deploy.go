@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,12 @@ type deployer struct {
 	isSameApp  func(v, next version) bool
 
 	mu   sync.Mutex
-	last *console.Deployment // nil before the first
+	last *console.Deployment  // nil before the first
+	past []console.Deployment // those before last, the oldest first
 }
+
+// keptDeployments is how many deployments are remembered.
+const keptDeployments = 20
 
 // Deploy replaces the version by that in a folder or an archive, "" for what runs now.
 func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResult, error) {
@@ -248,6 +253,10 @@ func (d *deployer) fail(ctx context.Context, state string, err error) error {
 func (d *deployer) begin(old, v version) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.last != nil {
+		d.past = append(d.past, *d.last)
+		d.past = d.past[max(len(d.past)-keptDeployments+1, 0):]
+	}
 	d.last = &console.Deployment{State: console.DeployPreparing, From: old.String(), To: v.String(), Since: time.Now()}
 }
 
@@ -275,6 +284,18 @@ func (d *deployer) end(state string, err error) {
 			last.Error = err.Error()
 		}
 	})
+}
+
+// Deployments returns the last 20 deployments since the start, the newest first.
+func (d *deployer) Deployments() []console.Deployment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := slices.Clone(d.past)
+	if d.last != nil {
+		all = append(all, *d.last)
+	}
+	slices.Reverse(all)
+	return all
 }
 
 // Deployment returns the deployment under way, or the last one; nil before the first.

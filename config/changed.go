@@ -1,8 +1,8 @@
 package config
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 )
 
 // Change is what is different between two configurations.
@@ -13,13 +13,86 @@ type Change struct {
 	// Live names the options that changed and are in Settings, Later those that take effect at the next start; both
 	// in the order of the table, and with their queue where it is one queue's alone. Empty when nothing changed.
 	Live, Later []string
+
+	loaded *Config
+}
+
+// Explain tells about every option in force after the change, by what was in force before: of options that wait for
+// the next start that holds still, of all others the configuration that was loaded.
+func (c *Change) Explain(before []Explanation) []Explanation {
+	if c.loaded == nil {
+		return before
+	}
+	now := c.loaded.ExplainAll()
+	waits := func(name string) bool { return slices.Contains(c.Later, name) }
+	for i := range now {
+		e, was := &now[i], before[i] // rows of one table
+		queues := e.Queues
+		if e.Option.Name == "config" || waits(e.Option.Name) {
+			*e = was
+		}
+		if queues != nil {
+			e.Queues = c.explainQueues(was.Queues, queues, waits)
+		}
+	}
+	return now
+}
+
+// explainQueues takes what waits for the next start from before, the rest from now.
+func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string) bool) []QueueExplanation {
+	names := func(a, b QueueExplanation) bool { return a.Name == b.Name && len(a.Settings) == len(b.Settings) }
+	if !slices.EqualFunc(before, now, names) {
+		return before // only the next start takes other queues
+	}
+	for i := range now {
+		q := &now[i]
+		for j := range q.Settings {
+			name := strings.ReplaceAll(q.Settings[j].Key, "_", "-")
+			general := name
+			switch name {
+			case "max":
+				general = "http-connections"
+			case "url", "weight":
+				general = "queues"
+			}
+			if waits(general) || waits(ofQueue(name, q.Name)) {
+				q.Settings[j] = before[i].Settings[j]
+			}
+		}
+	}
+	return now
+}
+
+// ofQueue names an option of one queue in a [Change].
+func ofQueue(option, queue string) string { return option + " of " + queue }
+
+// Pending tells what the loaded configuration says of something in Live or Later: an option, or one of a queue.
+func (c *Change) Pending(name string) Setting {
+	option, queue, ofOne := strings.Cut(name, " of ")
+	if !ofOne {
+		if e, err := c.loaded.Explain(option); err == nil {
+			return Setting{Origin: e.From, Value: e.Value}
+		}
+		return Setting{}
+	}
+	for i := range c.loaded.Queues {
+		if c.loaded.Queues[i].Name != queue {
+			continue
+		}
+		for _, s := range c.loaded.explainQueue(i).Settings {
+			if strings.ReplaceAll(s.Key, "_", "-") == option {
+				return Setting{Origin: s.From, Value: s.Value}
+			}
+		}
+	}
+	return Setting{}
 }
 
 // Changed compares what is in force with a configuration that was loaded since. Neither is changed.
 func Changed(inForce *Settings, loaded *Config) Change {
 	now := *inForce
 	now.Queues = slices.Clone(inForce.Queues)
-	c := Change{Settings: &now}
+	c := Change{Settings: &now, loaded: loaded}
 	same := sameQueues(now.Queues, loaded.Queues)
 	for i := range loaded.options {
 		o := &loaded.options[i]
@@ -48,7 +121,7 @@ func (c *Change) mostInWork(inForce, loaded *Settings) {
 	for i := range c.Settings.Queues {
 		q := &c.Settings.Queues[i]
 		if own := ownMax(inForce, i); own != ownMax(loaded, i) {
-			c.Later = append(c.Later, "max of "+q.Name)
+			c.Later = append(c.Later, ofQueue("max", q.Name))
 		} else if own == 0 {
 			q.Concurrency = c.Settings.HTTPConnections
 		}
@@ -71,7 +144,7 @@ func (c *Change) inQueues(o *Option, loaded *Config, reported bool) {
 		if o.get(&was) == value {
 			continue
 		}
-		name := fmt.Sprintf("%s of %s", o.Name, old.Name)
+		name := ofQueue(o.Name, old.Name)
 		if o.Live && o.set(&was, value) == nil {
 			old.PerQueue = was.PerQueue
 			if !reported {

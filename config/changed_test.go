@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -83,5 +84,55 @@ func TestChanged(t *testing.T) {
 	}
 	if q := before.Queues[0]; q.HTTPPath != "/a" || before.HTTPPath != "/a" {
 		t.Errorf("the settings before were changed: %+v", q)
+	}
+}
+
+// TestExplainAfterAChange: options that took effect have the origin of the new configuration, those that wait for
+// the next start still have the old one.
+func TestExplainAfterAChange(t *testing.T) {
+	t.Parallel()
+	const two = "queues: [{name: a, inactivity_timeout: 5s}, {name: b}]\n"
+	find := func(all []Explanation, name string) Explanation {
+		i := slices.IndexFunc(all, func(e Explanation) bool { return e.Option.Name == name })
+		return all[i]
+	}
+	says := func(value string, from Origin) string { return value + " " + filepath.Base(from.String()) }
+	before := loaded(t, two+"http_path: /a\nrate: 5/s\n", nil)
+	after := loaded(t,
+		"\nqueues: [{name: a, inactivity_timeout: 7s, max_wait: 9s}, {name: b}]\nhttp_path: /b\nrate: 9/s\n",
+		map[string]string{"console-token": strings.Repeat("x", 20)})
+	change := Changed(&before.Settings, after)
+	now := change.Explain(before.ExplainAll())
+	for name, want := range map[string]string{"http-path": "/b tendril.yaml:3", "rate": "5/s tendril.yaml:3",
+		"console-token": " default", "deadline": "0s default"} {
+		if e := find(now, name); says(e.Value, e.From) != want {
+			t.Errorf("%s: %s (%s), want %s", name, e.Value, e.From, want)
+		}
+	}
+	a := find(now, "queues").Queues[0]
+	for key, want := range map[string]string{"inactivity_timeout": "7s tendril.yaml:2", "max_wait": "0s default",
+		"http_path": "/b tendril.yaml:3"} {
+		i := slices.IndexFunc(a.Settings, func(s QueueSetting) bool { return s.Key == key })
+		if s := a.Settings[i]; says(s.Value, s.From) != want {
+			t.Errorf("%s of a: %s (%s), want %s", key, s.Value, s.From, want)
+		}
+	}
+	for name, want := range map[string]string{"rate": "9/s tendril.yaml:4", "max-wait of a": "9s tendril.yaml:2",
+		"console-token": hidden + " --console-token"} {
+		if !slices.Contains(change.Later, name) {
+			t.Errorf("%s does not wait for the next start: %q", name, change.Later)
+		}
+		if p := change.Pending(name); says(p.Value, p.Origin) != want {
+			t.Errorf("%s: the files say %s (%s), want %s", name, p.Value, p.Origin, want)
+		}
+	}
+	var unchanged Change
+	if got := unchanged.Explain(now); len(got) != len(now) {
+		t.Error("no change lost the explanations")
+	}
+	for l := Default; l <= fromFlag; l++ {
+		if ParseLayer(l.String()) != l {
+			t.Errorf("layer %s is read as %s", l, ParseLayer(l.String()))
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"tendril/bundle"
 )
 
 // Explanation is everything about one option.
@@ -15,17 +17,19 @@ type Explanation struct {
 	// Chain holds every layer's value, the weakest first; the last one is in force.
 	Chain []Setting
 	// Queues holds, for the option queues, what is in force for each; else nil.
-	Queues []queueExplanation
+	Queues []QueueExplanation
 }
 
-type queueExplanation struct {
+// QueueExplanation is what is in force for one queue.
+type QueueExplanation struct {
 	// Name is the queue's name.
 	Name string
 	// Settings are its settings, in the order of the table.
-	Settings []queueSetting
+	Settings []QueueSetting
 }
 
-type queueSetting struct {
+// QueueSetting is one setting of one queue.
+type QueueSetting struct {
 	// Key is the key in tendril.yaml, Value what is in force, "" for none.
 	Key, Value string
 	// From is where the value comes from: the queue's own map, or what holds for all queues.
@@ -37,14 +41,12 @@ type queueSetting struct {
 func (c *Config) Explain(name string) (*Explanation, error) {
 	o, found := find(c.options, name)
 	if !found {
-		return nil, unknownOption(name)
+		return nil, UnknownOption(name)
 	}
 	chain := c.chains[o.Name]
 	last := chain[len(chain)-1]
 	e := &Explanation{Option: o, Value: last.Value, From: last.Origin, Chain: append([]Setting(nil), chain...)}
-	if o.secret {
-		e.hide()
-	}
+	e.hide()
 	if o.Name == "queues" {
 		for i := range c.Queues {
 			e.Queues = append(e.Queues, c.explainQueue(i))
@@ -53,22 +55,38 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 	return e, nil
 }
 
-func (e *Explanation) hide() {
-	if e.Value != "" {
-		e.Value = hidden
-	}
-	for i := range e.Chain {
-		if e.Chain[i].Value != "" {
-			e.Chain[i].Value = hidden
+// ExplainAll tells about every option, in the order of the table.
+func (c *Config) ExplainAll() []Explanation {
+	var all []Explanation
+	for i := range c.options {
+		if e, err := c.Explain(c.options[i].Name); err == nil { // each of them is known
+			all = append(all, *e)
 		}
+	}
+	return all
+}
+
+// hide replaces the values of a secret option, and those of others that hold what looks like a password.
+func (e *Explanation) hide() {
+	e.Value = e.Option.shown(e.Value)
+	for i := range e.Chain {
+		e.Chain[i].Value = e.Option.shown(e.Chain[i].Value)
 	}
 }
 
-func (c *Config) explainQueue(i int) queueExplanation {
+// shown is a value of the option for people.
+func (o *Option) shown(value string) string {
+	if o.secret && value != "" {
+		return hidden
+	}
+	return bundle.Setting{Option: "value", Value: value}.Shown()
+}
+
+func (c *Config) explainQueue(i int) QueueExplanation {
 	q := c.Queues[i]
-	e := queueExplanation{Name: q.Name}
+	e := QueueExplanation{Name: q.Name}
 	add := func(key, value string) {
-		e.Settings = append(e.Settings, queueSetting{key, value, c.QueueOrigin(i, key)})
+		e.Settings = append(e.Settings, QueueSetting{key, value, c.QueueOrigin(i, key)})
 	}
 	if q.URL != "" {
 		add("url", q.URL)
@@ -80,13 +98,14 @@ func (c *Config) explainQueue(i int) queueExplanation {
 	s := Settings{PerQueue: q.PerQueue}
 	for j := range c.options {
 		if o := &c.options[j]; o.PerQueue {
-			add(o.Key, o.get(&s))
+			add(o.Key, o.shown(o.get(&s)))
 		}
 	}
 	return e
 }
 
-func unknownOption(name string) error {
+// UnknownOption is the error for a name that is no option's. It says which names are near.
+func UnknownOption(name string) error {
 	var known []string
 	for _, o := range Options() {
 		known = append(known, o.Name)

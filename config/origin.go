@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,10 +19,13 @@ const (
 	fromFlag                     // the command line
 )
 
+func layers() []string { return []string{"default", "bundle", "file", "environment", "flag"} }
+
 // String returns "default", "bundle", "file", "environment" or "flag".
-func (l Layer) String() string {
-	return [...]string{"default", "bundle", "file", "environment", "flag"}[l]
-}
+func (l Layer) String() string { return layers()[l] }
+
+// ParseLayer is the opposite of String; another text is [Default].
+func ParseLayer(text string) Layer { return Layer(max(slices.Index(layers(), text), 0)) }
 
 // Origin says where a value was set.
 type Origin struct {

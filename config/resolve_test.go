@@ -232,7 +232,7 @@ func TestExplainQueues(t *testing.T) {
 	if err != nil || len(e.Queues) != 2 || e.Value != "payments:3,"+someARN+":1" || e.From.Where != file+":1" {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	for i, want := range [][]queueSetting{
+	for i, want := range [][]QueueSetting{
 		{{"weight", "3", Origin{fromFile, file + ":3"}}, {"max", "7", Origin{fromFlag, "--concurrency"}},
 			{"http_path", "/pay", Origin{fromFile, file + ":4"}}},
 		{{"url", someARN, Origin{fromFile, file + ":5"}},

@@ -71,6 +71,11 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return st, err
 }
 
+// Describe returns what the environment consists of.
+func (c *Client) Describe(ctx context.Context) (Description, error) {
+	return ask[Description](ctx, c.conn, "GET /api/v1/environment", nil)
+}
+
 // Health returns the health of the environment, with its causes.
 func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return ask[health.Report](ctx, c.conn, "GET /api/v1/health", nil)

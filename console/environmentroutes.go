@@ -23,6 +23,7 @@ const MaxDeploy = 15 * time.Minute
 const (
 	maxHookWait   = 15 * time.Minute // for a drain: the longest that a platform lets a stop take
 	shownProblems = 20               // groups of failures in a status
+	describeWait  = 10 * time.Second // for what a description asks Amazon
 )
 
 // environmentRoutes answers for the environment as a whole.
@@ -77,6 +78,12 @@ func (e *environmentRoutes) health() health.Report {
 
 // getHealth is 200 whatever the status: it is a report, not a probe.
 func (e *environmentRoutes) getHealth(*http.Request) (any, error) { return e.health(), nil }
+
+func (e *environmentRoutes) describe(r *http.Request) (any, error) {
+	ctx, cancel := bounded(r.Context(), e.closed, describeWait)
+	defer cancel()
+	return e.opts.Describe(ctx), nil
+}
 
 func (e *environmentRoutes) getScale(*http.Request) (any, error) { return e.opts.Scale(), nil }
 

@@ -18,6 +18,9 @@ type Options struct {
 	// server adds name, version, process id, the queues of Broker, the problems
 	// of Deliveries and the checks of Ready. Nil means none of it.
 	Status func() Status
+	// Describe returns what the environment consists of. It may ask Amazon, until ctx is done. Nil where
+	// only queues are served: the route answers 409.
+	Describe func(ctx context.Context) Description
 	Probes
 	// Health returns how the environment does, and Scale what waits and the size wanted. Where
 	// nobody judges or works that out they are nil, and their routes answer 409.

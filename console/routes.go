@@ -12,7 +12,7 @@ const (
 	// open routes show health and counts to whoever reaches the listener, and to
 	// callers with the token the details, see [publisher].
 	open kind = iota
-	// private routes show message bodies: they need the token.
+	// private routes show message bodies, or settings: they need the token.
 	private
 	// produce routes put messages in: they need the token and a JSON body.
 	produce
@@ -57,6 +57,8 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "POST /-/reload", kind: hook, handle: reload, limit: MaxDeploy},
 
 		{pattern: "GET /api/v1/status", kind: open, handle: e.getStatus},
+		{pattern: "GET /api/v1/environment", kind: private, handle: need(opts.Describe != nil,
+			"this process serves queues only: it has no environment to describe", "ask where 'tendril up' runs", e.describe)},
 		{pattern: "GET /api/v1/health", kind: open, handle: need(opts.Health != nil,
 			"this process has no health monitor: it only serves queues", "ask /readyz", e.getHealth)},
 		{pattern: "GET /api/v1/scale", kind: open, handle: need(opts.Scale != nil,

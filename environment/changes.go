@@ -127,22 +127,49 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done co
 // change reads all settings again and says how they differ from those in force; b is
 // nil where there is no bundle.
 func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
+	cfg, change, err := c.compare(b)
+	if cfg != nil {
+		c.logNotApplied(cfg, b)
+	}
+	return change, err
+}
+
+// compare is change without a log line. The configuration is nil where nothing can be read again, and after an error.
+func (c *changes) compare(b *bundle.Bundle) (cfg *config.Config, change config.Change, err error) {
 	if c.Load == nil {
-		return change, nil
+		return nil, change, nil
 	}
 	if b != nil && c.Bundle != nil {
 		same := *b // the environment has its name, whatever the folder of a version
 		same.Called = cmp.Or(c.Bundle.Called, filepath.Base(c.Bundle.Dir))
 		b = &same
 	}
-	cfg, err := c.Load(b)
-	if err != nil {
-		return change, err
+	if cfg, err = c.Load(b); err != nil {
+		return nil, change, err
 	}
-	c.logNotApplied(cfg, b)
 	change = config.Changed(c.inForce(), cfg)
 	c.keepConnections(&change)
-	return change, nil
+	return cfg, change, nil
+}
+
+// currentBundle is that of the version that serves; nil where there is no folder.
+func (c *changes) currentBundle() *bundle.Bundle {
+	if c.app != nil {
+		return c.app.CurrentBundle()
+	}
+	return c.Bundle
+}
+
+// pending says how the settings, as they are in files now, differ from those in force.
+func (c *changes) pending() (change config.Change, err error) {
+	b := c.currentBundle()
+	if b != nil {
+		if b, err = bundle.Open(b.Dir); err != nil {
+			return change, err
+		}
+	}
+	_, change, err = c.compare(b)
+	return change, err
 }
 
 // logNotApplied logs what is not applied of a bundle that is read while the environment

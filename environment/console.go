@@ -24,7 +24,7 @@ func (e *Environment) startConsole(context.Context) error {
 		return err
 	}
 	opts := &console.Options{
-		Environment: e.s.Name, Version: e.Version, Status: e.Status, Metrics: e.telemetry.Handler(),
+		Environment: e.s.Name, Version: e.Version, Status: e.Status, Describe: e.Describe, Metrics: e.telemetry.Handler(),
 		Probes: console.Probes{Ready: e.monitor.Ready, Live: e.monitor.Live, Started: e.monitor.Started},
 		Pause:  e.pause, Resume: e.resume, Broker: e.broker,
 		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger.Logger,

@@ -33,5 +33,11 @@
 //	Environment ── changes, sizing, programs, instance, ... ── pipelines ── queues ── core
 //
 // changes puts new versions and settings in force, sizing follows the load, programs run what
-// the user wrote, and instance is what the other commands find.
+// the user wrote, and instance is what the other commands find. describe.go says what all of them are, for
+// 'tendril describe' and 'tendril explain'.
+//
+// # Its size
+//
+// The package has more than 4,000 lines because everything meets here: each part of an environment needs a few dozen
+// lines that make it from the settings, start it in its place, and describe it.
 package environment

@@ -24,10 +24,12 @@ import (
 // pipelines are the queues that this environment works on, in the order of the settings.
 type pipelines struct {
 	queues
-	lines  []*pipeline                     // none where queues are served alone
-	tuned  atomic.Pointer[config.Settings] // see inForce
-	pool   *worker.Pool                    // what several queues share; nil for one
-	depths *depth.Counter                  // of the messages that wait in the queues
+	lines []*pipeline                     // none where queues are served alone
+	tuned atomic.Pointer[config.Settings] // see inForce
+	// explained tells about the options of inForce; nil while those of the start hold.
+	explained atomic.Pointer[[]config.Explanation]
+	pool      *worker.Pool   // what several queues share; nil for one
+	depths    *depth.Counter // of the messages that wait in the queues
 }
 
 // openAll opens the queues of the settings, and those that only a file of tasks names, which may be nil: for
@@ -104,6 +106,14 @@ func (q *pipelines) inOrder() []*pipeline {
 // can take effect while tendril runs. They must not be changed.
 func (q *pipelines) inForce() *config.Settings { return cmp.Or(q.tuned.Load(), q.s) }
 
+// explanations tell about every option in force, and where it was set.
+func (q *pipelines) explanations() []config.Explanation {
+	if all := q.explained.Load(); all != nil {
+		return *all
+	}
+	return q.Config.ExplainAll()
+}
+
 // tuning is what a worker is told of the settings in force.
 func (q *pipelines) tuning(l *pipeline) worker.Tuning {
 	s, set := q.inForce(), l.settings()
@@ -119,6 +129,8 @@ func (q *pipelines) tuning(l *pipeline) worker.Tuning {
 // is restarted for it. Where new replicas of the app take over, those that are there go on as they are.
 func (q *pipelines) tune(c config.Change, newReplicas bool) {
 	log := q.Logger.With("component", "config")
+	explained := c.Explain(q.explanations())
+	q.explained.Store(&explained)
 	if len(c.Later) > 0 {
 		log.Warn("settings changed, a restart is needed", "options", strings.Join(c.Later, ", "))
 	}

@@ -128,29 +128,50 @@ func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) err
 // createOwn makes a worker queue and its dead-letter queue, or brings the
 // redrive policy of existing ones up to date.
 func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (found queueRef, err error) {
-	attrs := map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
-	base, fifo := strings.CutSuffix(set.Name, fifoSuffix)
-	dead := base + "-dead"
-	if fifo {
-		dead += fifoSuffix
-		attrs["FifoQueue"] = "true"
-	}
+	created, own := ownAttributes(q.s, set)
+	dead := deadName(set.Name)
 	nameExists := &queue.Error{Code: queue.CodeQueueNameExists}
 	for _, name := range []string{dead, set.Name} {
-		if err := q.broker.CreateQueue(ctx, name, attrs, nil); err != nil && !errors.Is(err, nameExists) {
+		if err := q.broker.CreateQueue(ctx, name, created, nil); err != nil && !errors.Is(err, nameExists) {
 			return found, fmt.Errorf("creating the queue %s: %w", name, err)
 		}
-	}
-	own := map[string]string{
-		"VisibilityTimeout": seconds(set.VisibilityTimeout),
-		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.broker.ARN(dead),
-			q.s.MaxRetries),
 	}
 	if err := q.broker.SetAttributes(ctx, set.Name, own); err != nil {
 		return found, fmt.Errorf("setting up the queue %s: %w", set.Name, err)
 	}
-	return queueRef{Queue: q.broker.Queue(set.Name), name: set.Name, arn: q.broker.ARN(set.Name), dead: dead, fifo: fifo,
-		embedded: true, url: q.endpoint + "/" + q.s.AccountID + "/" + set.Name}, nil
+	return queueRef{Queue: q.broker.Queue(set.Name), name: set.Name, arn: q.broker.ARN(set.Name), dead: dead,
+		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
+}
+
+// urlOf is the URL of an embedded queue, for producers.
+func (q *queues) urlOf(name string) string { return q.endpoint + "/" + q.s.AccountID + "/" + name }
+
+// deadName is the name of the dead-letter queue of an embedded queue.
+func deadName(name string) string {
+	base, fifo := strings.CutSuffix(name, fifoSuffix)
+	if fifo {
+		return base + "-dead" + fifoSuffix
+	}
+	return base + "-dead"
+}
+
+// ownAttributes are those that an embedded queue and its dead-letter queue are created with, and those that the
+// queue has beside them.
+func ownAttributes(s *config.Settings, set *config.QueueSettings) (created, own map[string]string) {
+	created = map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
+	if set.FIFO() {
+		created["FifoQueue"] = "true"
+	}
+	return created, map[string]string{
+		"VisibilityTimeout": seconds(set.VisibilityTimeout),
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, embeddedARN(s, deadName(set.Name)),
+			s.MaxRetries),
+	}
+}
+
+// embeddedARN is the ARN of an embedded queue, as the broker has it.
+func embeddedARN(s *config.Settings, name string) string {
+	return fmt.Sprintf("arn:aws:sqs:%s:%s:%s", s.Region, s.AccountID, name)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }

@@ -37,9 +37,14 @@ type sizing struct {
 	fleetTiming fleet.Timing
 }
 
-func (z *sizing) isFleet() bool {
-	return z.s.ScaleTarget == config.ScalePublish || strings.HasPrefix(z.s.ScaleTarget, config.ScaleGroup)
+func (z *sizing) isFleet() bool { return isFleet(z.s) }
+
+func isFleet(s *config.Settings) bool {
+	return s.ScaleTarget == config.ScalePublish || strings.HasPrefix(s.ScaleTarget, config.ScaleGroup)
 }
+
+// loadNamespace is where the load is published in CloudWatch.
+func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
 // openFleet opens the connections that a fleet needs. It ends late: the group may terminate this
 // instance when everything else has ended. The leader of the periodic tasks leads the fleet too, if
@@ -54,7 +59,7 @@ func (z *sizing) openFleet(ctx context.Context) (err error) {
 		group = ""
 	}
 	z.fleet, err = fleet.Open(ctx, fleet.Options{
-		Region: z.aws().Region, Group: group, Namespace: "tendril/" + z.s.Name, Work: z.inFlight.Work, Drain: z.Drain,
+		Region: z.aws().Region, Group: group, Namespace: loadNamespace(z.s), Work: z.inFlight.Work, Drain: z.Drain,
 		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff,
 		IsLeader: z.election.IsLeader, Log: log, LogSDK: z.Logger.SDK, Timing: z.fleetTiming,
 	})
@@ -124,13 +129,7 @@ func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 		opts.Events = autoscale.LogEvents(log, "replicas of the app")
 		gauge, target = z.replicaGauge(opts.Policy.MaxSize), z.replicas.Scaler(run)
 	case isGroup:
-		// The group's own bounds hold unless others are set.
-		if !z.Config.IsSet("scale-min-size") {
-			opts.Policy.MinSize = 1
-		}
-		if !z.Config.IsSet("scale-max-size") {
-			opts.Policy.MaxSize = autoscale.MaxSize
-		}
+		opts.Policy.MinSize, opts.Policy.MaxSize = groupBounds(z.Config)
 		opts.IsLeader = z.fleet.IsLeader
 		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
 		interval, target = groupInterval, z.fleet.Target()

@@ -81,7 +81,7 @@ func (t *targetOpener) open(ctx context.Context, l *pipeline) (worker.Deliverer,
 func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	target := l.settings().Target
 	if target == "" {
-		target = fmt.Sprintf("http://localhost:%d", t.s.Port)
+		target = ownAddress(t.s)
 	}
 	l.base = strings.TrimSuffix(target, "/")
 	l.target = l.goesTo()
@@ -123,6 +123,9 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	}
 	return nil
 }
+
+// ownAddress is where the app that runs here listens.
+func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
 func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.Client, error) {
 	s, set := t.inForce(), l.settings()

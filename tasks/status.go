@@ -91,6 +91,14 @@ func (m *Manager) Status() console.TasksStatus {
 	return st
 }
 
+// Describe returns the tasks of a file, which are not scheduled.
+func Describe(file *periodic.File) (all []console.Task) {
+	for i := range file.Tasks {
+		all = append(all, taskStatus(&file.Tasks[i]))
+	}
+	return all
+}
+
 func taskStatus(t *periodic.Task) console.Task {
 	return console.Task{
 		Name: t.Name, URL: t.URL, Schedule: t.Schedule.String(), Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),

@@ -1,8 +1,12 @@
 package yamlfile
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
 )
 
 func plainForm() *Options {
@@ -80,4 +84,51 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q: %v, %+v", data, root, fault)
 		}
 	})
+}
+
+// TestFromJSONKeepsEveryValue: YAML that was made of JSON is read as the same values, keys in order.
+func TestFromJSONKeepsEveryValue(t *testing.T) {
+	t.Parallel()
+	texts := []string{"", "a: b", "on", "no", "null", "~", "1e3", "0x10", "007", "2026-01-01", "# x", "a #b", "- x",
+		"*x", "&x", "!x", "%x", "@x", "`x",
+		"{}", "[1]", "two\nlines\n", "tab\there", "'", `"`, `\`, " leading", "trailing ", "key:", "?", "é",
+		"<a&b>", "\u0007", `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:x","maxReceiveCount":10}`, "(hidden)"}
+	type document struct {
+		Texts   []string          `json:"texts" yaml:"texts"`
+		Map     map[string]string `json:"map" yaml:"map"`
+		Nested  [][]document      `json:"nested" yaml:"nested"`
+		N       int64             `json:"n" yaml:"n"`
+		F       float64           `json:"f" yaml:"f"`
+		B       bool              `json:"b" yaml:"b"`
+		Nothing *int              `json:"nothing" yaml:"nothing"`
+	}
+	want := document{Texts: texts, Map: map[string]string{}, N: 1795466095123, F: 0.25, B: true}
+	for _, text := range texts {
+		want.Map["k"+text] = text
+	}
+	want.Nested = [][]document{{{Texts: []string{"x"}, Map: map[string]string{"a": "b"}}, {Texts: []string{}}}, {}}
+	data, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asYAML, err := FromJSON(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got document
+	if err := yaml.Unmarshal(asYAML, &got); err != nil {
+		t.Fatalf("%v\n%s", err, asYAML)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s\n%s", diff, asYAML)
+	}
+	if order := strings.NewReplacer(`"n"`, "n").Replace(string(asYAML)); strings.Index(order, "\nmap:") >
+		strings.Index(order, "\nnested:") || strings.LastIndex(order, "\nn: ") > strings.LastIndex(order, "\nb: ") {
+		t.Errorf("the keys are in another order:\n%s", asYAML)
+	}
+	for _, wrong := range []string{"", "{", `{"a"`, "[1", "{} {}", "x"} {
+		if got, err := FromJSON([]byte(wrong)); err == nil {
+			t.Errorf("%q is taken for %q", wrong, got)
+		}
+	}
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/console"
+	"tendril/environment"
+	"tendril/yamlfile"
 )
 
 func (c appCommands) newExplain() *cobra.Command {
@@ -16,7 +21,11 @@ func (c appCommands) newExplain() *cobra.Command {
 		Short: "Show the value of an option, its default, and where it was set",
 		Long: `Shows one option by any of its names (flag, variable, key, Elastic Beanstalk or Workerless
 name), or another setting of a bundle, such as an environment property. Without an option,
-lists everything that is set, and where. Takes the flags of 'tendril up'.`,
+lists everything that is set, and where.
+
+It asks the environment that runs on the data directory, says so on standard error, and says
+what the settings in the files have changed to since. Where none runs, or with --dir or
+flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 		Example: `  tendril explain http-connections
   tendril explain InactivityTimeout --dir path/to/app
   tendril explain --dir path/to/app`,
@@ -31,42 +40,97 @@ lists everything that is set, and where. Takes the flags of 'tendril up'.`,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if dir == "" {
-			here, err := c.currentFolder(cmd, nil)
-			if err != nil {
-				return err
-			}
-			dir = argument(here)
-		}
-		var b *bundle.Bundle
-		if dir != "" {
-			opened, done, err := c.lookInto(dir)
-			defer done()
-			if err != nil {
-				return err
-			}
-			b = opened
-		}
-		cfg, err := c.loadSettings(cmd, b)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		d, err := c.askRunning(ctx, cmd, nil)
 		if err != nil {
 			return err
 		}
-		if len(args) == 0 {
-			return c.listSettings(cfg, b)
+		if d != nil {
+			return c.explainRunning(d, args)
 		}
-		e, err := cfg.Explain(args[0])
-		switch {
-		case err == nil:
-			fmt.Fprintln(c.out, e)
-		case b != nil && len(b.Named(args[0])) > 0:
-			c.explainBundled(b.Named(args[0]))
-		default:
-			return fail(exitNotFound, err)
+		return c.explainSettings(cmd, dir, args)
+	})
+	return cmd
+}
+
+// explainRunning tells about an option, or all that are set, as the running process has them.
+func (c appCommands) explainRunning(d *console.Description, args []string) error {
+	var b *bundle.Bundle
+	for _, f := range d.Files {
+		if f.Use == environment.UseBundle {
+			var err error
+			if b, err = openBundle(f.At); err != nil {
+				c.warn(yamlfile.Problem{Text: "the bundle of the running environment cannot be read: " + err.Error()})
+			}
+		}
+	}
+	fmt.Fprintf(c.err, "asked environment %q, process %d, up %s\n", d.Environment, d.PID, since(d.StartedAt))
+	for _, note := range d.Notes {
+		c.warn(yamlfile.Problem{Text: note})
+	}
+	if len(args) == 0 {
+		rows := describedOptions(d.Options, false)
+		if err := c.listRows(append(rows, c.otherSettings(b)...)); err != nil {
+			return err
+		}
+		if len(d.Changes) > 0 {
+			return c.printSection(describedChanges(d.Changes))
 		}
 		return nil
 	}
-	return cmd
+	o, found := config.Lookup(args[0])
+	if !found {
+		return c.explainOther(b, args[0])
+	}
+	fmt.Fprintln(c.out, explanationOf(o, d))
+	_, changes := d.Option(o.Name)
+	for _, change := range changes {
+		fmt.Fprintf(c.out, "\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
+			cmp.Or(plain(change.Value), "none"), originOf(change.OptionValue), takesEffect(change))
+	}
+	return nil
+}
+
+// explainSettings tells about an option, or all that are set, as 'tendril up' would read them.
+func (c appCommands) explainSettings(cmd *cobra.Command, dir string, args []string) error {
+	if dir == "" {
+		here, err := c.currentFolder(cmd, nil)
+		if err != nil {
+			return err
+		}
+		dir = argument(here)
+	}
+	var b *bundle.Bundle
+	if dir != "" {
+		opened, done, err := c.lookInto(dir)
+		defer done()
+		if err != nil {
+			return err
+		}
+		b = opened
+	}
+	cfg, err := c.loadSettings(cmd, b)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return c.listSettings(cfg, b)
+	}
+	e, err := cfg.Explain(args[0])
+	if err != nil {
+		return c.explainOther(b, args[0])
+	}
+	fmt.Fprintln(c.out, e)
+	return nil
+}
+
+// explainOther tells about another setting of the bundle, or that there is no option of that name.
+func (c appCommands) explainOther(b *bundle.Bundle, name string) error {
+	if b != nil && len(b.Named(name)) > 0 {
+		c.explainBundled(b.Named(name))
+		return nil
+	}
+	return fail(exitNotFound, config.UnknownOption(name))
 }
 
 // listSettings prints every option that something set, and the bundle's other settings.
@@ -81,18 +145,29 @@ func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 			rows = append(rows, []string{o.Name, plain(e.Value), e.From.String()})
 		}
 	}
-	if b != nil {
-		known := func(s bundle.Setting) bool {
-			o, found := config.Lookup(s.Option)
-			return found && o.Namespace == s.Namespace
-		}
-		for _, s := range b.InForce() {
-			if !known(s) {
-				value, from := c.inForce(s)
-				rows = append(rows, []string{s.Option, value, from})
-			}
+	return c.listRows(append(rows, c.otherSettings(b)...))
+}
+
+// otherSettings are those of the bundle that are no options.
+func (c appCommands) otherSettings(b *bundle.Bundle) (rows [][]string) {
+	if b == nil {
+		return nil
+	}
+	known := func(s bundle.Setting) bool {
+		o, found := config.Lookup(s.Option)
+		return found && o.Namespace == s.Namespace
+	}
+	for _, s := range b.InForce() {
+		if !known(s) {
+			value, from := c.inForce(s)
+			rows = append(rows, []string{s.Option, value, from})
 		}
 	}
+	return rows
+}
+
+// listRows prints settings below their heading.
+func (c appCommands) listRows(rows [][]string) error {
 	if len(rows) == 1 {
 		fmt.Fprintln(c.err, "nothing is set: every option has its default")
 		return nil

@@ -21,6 +21,7 @@ type format string
 const (
 	asTable format = "table"
 	asJSON  format = "json"
+	asYAML  format = "yaml" // of a [documentFormat] only
 )
 
 // String, Set and Type make it a flag that takes nothing else.
@@ -35,6 +36,24 @@ func (f *format) Set(text string) error {
 	return fmt.Errorf("%q is not an output format: use table or json", text)
 }
 
+// documentFormat is a format for a single document.
+type documentFormat struct{ format }
+
+// Set also takes yaml.
+func (f *documentFormat) Set(text string) error {
+	if f.format = format(text); f.format == asYAML || f.format == asJSON || f.format == asTable {
+		return nil
+	}
+	return fmt.Errorf("%q is not an output format: use table, json or yaml", text)
+}
+
+func addDocumentOutput(cmd *cobra.Command) *documentFormat {
+	f := documentFormat{asTable}
+	cmd.Flags().VarP(&f, "output", "o", "Output format: table, json or yaml.")
+	complete(cmd, "output", "table", "json", "yaml")
+	return &f
+}
+
 func addOutput(cmd *cobra.Command) *format {
 	f := asTable
 	cmd.Flags().VarP(&f, "output", "o", "Output format: table or json.")
@@ -47,6 +66,18 @@ func (c *cli) printJSON(v any) error {
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
+}
+
+func (c *cli) printYAML(v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if data, err = yamlfile.FromJSON(data); err != nil {
+		return err
+	}
+	_, err = c.programs().Write(data)
+	return err
 }
 
 func printLineJSON(w io.Writer, v any) error {

@@ -76,6 +76,15 @@ func TestFormatFlag(t *testing.T) {
 	if err := f.Set("yaml"); err == nil || !strings.Contains(err.Error(), "table or json") {
 		t.Errorf("yaml: %v", err)
 	}
+	var d documentFormat
+	for _, name := range []string{"table", "json", "yaml"} {
+		if err := d.Set(name); err != nil || d.String() != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := d.Set("toml"); err == nil || !strings.Contains(err.Error(), "table, json or yaml") {
+		t.Errorf("toml: %v", err)
+	}
 }
 
 func TestStatusTexts(t *testing.T) {
@@ -124,6 +133,21 @@ func TestAttemptsError(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil &&
 			(!strings.Contains(err.Error(), c.want) || exitCode(err) != exitFailed || len(hintsOf(err)) == 0) {
 			t.Errorf("attemptsError(%d, %d, %d) = %v, want %q", c.failed, c.running, c.unknown, err, c.want)
+		}
+	}
+}
+
+func TestDescribedLeader(t *testing.T) {
+	t.Parallel()
+	for want, l := range map[string]console.Leader{
+		"none known":                 {},
+		"this instance":              {Local: true},
+		"this instance: a, term 3":   {Leading: true, Holder: "a", Term: 3},
+		"another instance: b":        {Holder: "b"},
+		"none known; PROBLEM: timed": {Error: "timed"},
+	} {
+		if got := describedLeader(&l); got != want {
+			t.Errorf("%+v: %q, want %q", l, got, want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (c controlCommands) printStatus(st *console.Status) error {
 	return nil
 }
 
-func (c controlCommands) printSection(rows [][]string) error {
+func (c *cli) printSection(rows [][]string) error {
 	fmt.Fprintln(c.out)
 	return c.printTable(rows)
 }

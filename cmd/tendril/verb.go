@@ -54,17 +54,19 @@ func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
 	return console.Dial(dir)
 }
 
-// prints makes a command get one value, and show it or print it as JSON.
+// prints makes a command get one value, and show it or print it as JSON or YAML.
 func prints[T any](c *cli, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
 	show func(T) error) {
-	f := addOutput(cmd)
+	f := addDocumentOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		answer, err := get(ctx, cmd, args)
 		switch {
 		case err != nil:
 			return err
-		case *f == asJSON:
+		case f.format == asJSON:
 			return c.printJSON(answer)
+		case f.format == asYAML:
+			return c.printYAML(answer)
 		}
 		return show(answer)
 	})

@@ -1,0 +1,106 @@
+package yamlfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+)
+
+// FromJSON returns a JSON document as YAML, its keys in the same order. Texts that YAML could take for something else
+// are quoted as in JSON. The error says what is wrong with the JSON.
+func FromJSON(data []byte) ([]byte, error) {
+	w := &jsonReader{dec: json.NewDecoder(bytes.NewReader(data))}
+	w.dec.UseNumber()
+	if err := w.value("", atStart); err != nil {
+		return nil, fmt.Errorf("invalid JSON: %w", err)
+	}
+	if _, err := w.dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("invalid JSON: more than one document")
+	}
+	return w.out.Bytes(), nil
+}
+
+// position is what stands on the line before a value.
+type position int
+
+const (
+	atStart position = iota
+	afterKey
+	afterDash
+)
+
+// jsonReader writes what it reads as YAML.
+type jsonReader struct {
+	dec *json.Decoder
+	out bytes.Buffer
+}
+
+// value writes the next value. indent begins its lines but the one that holds a dash.
+func (w *jsonReader) value(indent string, at position) error {
+	t, err := w.dec.Token()
+	if err != nil {
+		return err
+	}
+	open, nested := t.(json.Delim)
+	if !nested || !w.dec.More() {
+		text := plainJSON(t)
+		if nested {
+			text = map[json.Delim]string{'{': "{}", '[': "[]"}[open]
+		}
+		if at == afterKey {
+			w.out.WriteByte(' ')
+		}
+		w.out.WriteString(text + "\n")
+	} else {
+		if at == afterKey {
+			w.out.WriteByte('\n')
+		}
+		for first := at == afterDash; w.dec.More(); first = false {
+			if !first {
+				w.out.WriteString(indent)
+			}
+			if err := w.entry(indent, open == '{'); err != nil {
+				return err
+			}
+		}
+	}
+	if nested {
+		_, err = w.dec.Token() // its end
+	}
+	return err
+}
+
+// entry writes one entry of a map or a list.
+func (w *jsonReader) entry(indent string, keyed bool) error {
+	if !keyed {
+		w.out.WriteString("- ")
+		return w.value(indent+"  ", afterDash)
+	}
+	key, err := w.dec.Token()
+	if err != nil {
+		return err
+	}
+	w.out.WriteString(plainJSON(key) + ":")
+	return w.value(indent+"  ", afterKey)
+}
+
+// unquoted are texts that every reader of YAML takes for texts, unless they are one of isWord.
+var (
+	unquoted = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@()'+-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+-]+)*$`)
+	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
+)
+
+// plainJSON is a scalar: as it is where that is clear, else as in JSON.
+func plainJSON(t json.Token) string {
+	if text, ok := t.(string); ok && unquoted.MatchString(text) && !isWord.MatchString(text) {
+		return text
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(t) // a scalar has no error
+	return string(bytes.TrimSpace(b.Bytes()))
+}
