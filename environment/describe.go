@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/alarms"
 	"tendril/autoscale"
+	"tendril/aws"
 	"tendril/bundle"
 	"tendril/cloud"
 	"tendril/config"
@@ -24,6 +26,8 @@ const (
 	kindFunction = "Lambda function"
 	kindBucket   = "S3 bucket"
 	kindMetrics  = "CloudWatch namespace"
+	kindAlarm    = "CloudWatch alarm"
+	kindBoard    = "CloudWatch dashboard"
 )
 
 // Describe says what an environment with these options would consist of, and what of it exists on AWS. Nothing is
@@ -249,7 +253,41 @@ func (o *Options) addResources(ctx context.Context, d *console.Description) {
 	if err == nil {
 		d.Notes = append(d.Notes, missing(d, o.Config, found)...)
 	}
-	d.Resources = append(d.Resources, sharedResources(&o.Config.Settings)...)
+	shared := sharedResources(&o.Config.Settings)
+	d.Resources = append(d.Resources, shared...)
+	if !o.Config.AnyOnSQS() && len(shared) == 0 {
+		return // nothing is on AWS
+	}
+	watched, err := o.listAlarms(ctx)
+	if err != nil {
+		d.Notes = append(d.Notes, "the alarms and the dashboard are not known: "+err.Error())
+	}
+	d.Resources = append(d.Resources, watched...)
+}
+
+// listAlarms lists the alarms and the dashboard that exist for the environment.
+func (o *Options) listAlarms(ctx context.Context) (all []console.Resource, err error) {
+	opts := o.aws()
+	client, err := aws.OpenCloudWatch(ctx, opts)
+	if err != nil && o.Config.Origin("region") != (config.Origin{}) {
+		opts.Region = o.Config.Region // the one in the queue's URL
+		client, err = aws.OpenCloudWatch(ctx, opts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	found, err := alarms.Find(ctx, client, o.Config.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range found.Alarms {
+		all = append(all, console.Resource{Kind: kindAlarm, Name: a.Name, ARN: a.ARN, Owned: true, Note: "state " + a.State})
+	}
+	if found.Dashboard != "" {
+		all = append(all, console.Resource{Kind: kindBoard, Name: alarms.DashboardName(o.Config.Name), Owned: true})
+	}
+	return all, nil
 }
 
 // listCloud lists the queues and the table of the environment on AWS; nothing where it uses none.
@@ -257,11 +295,7 @@ func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 	if o.QueuesOnly {
 		return nil, nil
 	}
-	of := &cloud.Environment{Config: o.Config}
-	if o.Logger != nil {
-		of.SDK = o.Logger.SDK
-	}
-	inventory, err := cloud.Open(ctx, of)
+	inventory, err := cloud.Open(ctx, &cloud.Environment{Config: o.Config, SDK: o.aws().Log})
 	if err != nil {
 		return nil, err
 	}

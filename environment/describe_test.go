@@ -7,9 +7,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/alarms"
+	"tendril/aws"
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
@@ -215,10 +218,29 @@ func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	}
 }
 
+// watch applies the alarms and the dashboard of an environment.
+func watch(t *testing.T, cfg *config.Config) {
+	t.Helper()
+	client, err := aws.OpenCloudWatch(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	want := alarms.Describe(&alarms.Settings{Environment: cfg.Name, Region: "eu-west-1",
+		Queues: []alarms.Queue{{Name: "shop", OnSQS: true, DeadLetter: "shop-dead", Limit: time.Minute}}}, &alarms.File{})
+	steps, err := alarms.Compare(&want, &alarms.Found{Environment: cfg.Name}, false)
+	if err == nil {
+		err = alarms.Apply(t.Context(), client, cfg.Name, steps)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestDescriptionBeforeAndAfterTheStartOnSQS: what does not exist yet is announced, and what was created is owned.
 func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL": testpeer.Moto(t, "sqs", "dynamodb"), "AWS_ACCESS_KEY_ID": "test",
+		"AWS_ENDPOINT_URL": testpeer.Moto(t, "sqs", "dynamodb", "cloudwatch"), "AWS_ACCESS_KEY_ID": "test",
 		"AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1", "AWS_CONFIG_FILE": "/dev/null",
 		"AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "HOME": t.TempDir(),
 	} {
@@ -239,7 +261,13 @@ func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
+	watch(t, cfg)
 	after := (&Options{Config: cfg}).Describe(t.Context())
+	for _, kind := range []string{kindAlarm, kindBoard} {
+		if !slices.ContainsFunc(after.Resources, func(res console.Resource) bool { return res.Kind == kind && res.Owned }) {
+			t.Errorf("no %s among %+v", kind, after.Resources)
+		}
+	}
 	for name, d := range map[string]console.Description{"running": running, "after": after} {
 		var owned []string
 		for _, res := range d.Resources {

@@ -60,7 +60,10 @@ func (o *Options) CronFile() string {
 // aws are the options of a connection to Amazon. The region is that of the settings where one is
 // given, else what the environment, the profile or the metadata of the machine say.
 func (o *Options) aws() *aws.Options {
-	opts := &aws.Options{Log: o.Logger.SDK}
+	opts := &aws.Options{}
+	if o.Logger != nil {
+		opts.Log = o.Logger.SDK
+	}
 	if o.Config.IsSet("region") {
 		opts.Region = o.Config.Region
 	}
