@@ -332,6 +332,9 @@ func sharedResources(s *config.Settings) []console.Resource {
 	var all []console.Resource
 	add := func(kind, name string) {
 		r := console.Resource{Kind: kind, Name: name, Region: s.Region, Note: "not created by tendril"}
+		if kind == kindMetrics {
+			r.Note = "metrics are sent there"
+		}
 		if !slices.Contains(all, r) {
 			all = append(all, r)
 		}
