@@ -4,10 +4,12 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"tendril/aws"
+	"tendril/cloud"
 	"tendril/config"
 	"tendril/logging"
 	"tendril/queue"
@@ -68,5 +70,60 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	err = errors.Join(e.Start(t.Context()), e.Stop(t.Context()))
 	if !errors.Is(err, ErrConflict) || !strings.Contains(err.Error(), `belongs to the environment "another"`) {
 		t.Errorf("with a queue of another environment: %v", err)
+	}
+}
+
+// TestOnlyWhatIsListedIsCreatedAndDeleted compares the calls that reach Amazon with the list that
+// describe and terminate show.
+func TestOnlyWhatIsListedIsCreatedAndDeleted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a Python server is slow: not with -short")
+	}
+	c := startCloud(t)
+	r := run(t, map[string]string{"backend": "sqs", "name": "shop", "target": "http://127.0.0.1:1/", "cloudwatch": "off",
+		"registry-table": "runs", "registry-create": "true",
+		"cron": writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 1 1 *\"}\n")}, nil)
+	eventually(t, "the table", func() bool { return strings.Contains(r.log.String(), "leadership acquired") })
+	inventory, err := cloud.Open(t.Context(), &cloud.Environment{Config: r.Config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inventory.Close()
+	listed, err := inventory.List(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, resource := range listed {
+		named[`"`+resource.Name+`"`] = resource.Owned
+		named[`"`+resource.URL+`"`] = resource.Owned
+	}
+	unlisted := func(change string) bool {
+		for name, owned := range named {
+			if owned && strings.Contains(change, name) {
+				return false
+			}
+		}
+		return true
+	}
+	created := c.changed()
+	if len(created) != 3 || slices.ContainsFunc(created, unlisted) {
+		t.Errorf("created %q, listed %v", created, named)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	plan, err := inventory.Plan(t.Context())
+	if err != nil || len(plan) != len(listed) {
+		t.Fatalf("the plan is %+v, %v", plan, err)
+	}
+	for i := range plan {
+		if err := inventory.Delete(t.Context(), &plan[i]); err != nil {
+			t.Error(err)
+		}
+	}
+	deleted := c.changed()
+	if len(deleted) != 3 || slices.ContainsFunc(deleted, unlisted) {
+		t.Errorf("deleted %q, listed %v", deleted, named)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -116,7 +117,11 @@ type amazon struct {
 	mu    sync.Mutex
 	calls []url.Values
 	puts  []string
+	// changes are the calls that create or delete something, as "CreateQueue BODY".
+	changes []string
 }
+
+var changesResources = regexp.MustCompile(`\.((?:Create|Delete)(?:Queue|Table))$`)
 
 func startCloud(t *testing.T) *amazon {
 	t.Helper()
@@ -136,6 +141,9 @@ func startCloud(t *testing.T) *amazon {
 		c.mu.Lock()
 		if strings.Contains(r.Header.Get("X-Amz-Target"), "PutMetricData") {
 			c.puts = append(c.puts, string(body))
+		}
+		if call := changesResources.FindStringSubmatch(r.Header.Get("X-Amz-Target")); call != nil {
+			c.changes = append(c.changes, call[1]+" "+string(body))
 		}
 		ours := strings.Contains(form.Get("Action"), "LifecycleAction")
 		if ours {
@@ -169,7 +177,7 @@ func (c *amazon) reset(t *testing.T) {
 	res.Body.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls, c.puts = nil, nil
+	c.calls, c.puts, c.changes = nil, nil, nil
 }
 
 // lifecycle returns the calls about a lifecycle action.
@@ -184,6 +192,15 @@ func (c *amazon) metrics() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.puts, "\n")
+}
+
+// changed returns the calls that created or deleted something since the last time.
+func (c *amazon) changed() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := c.changes
+	c.changes = nil
+	return changes
 }
 
 // ask makes a call in the way of the query protocol, and returns its answer.
