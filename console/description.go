@@ -88,8 +88,8 @@ type Resource struct {
 	ARN    string `json:"arn,omitempty"`
 	URL    string `json:"url,omitempty"`
 	Region string `json:"region,omitempty"`
-	// Owned is whether it was created for this environment: 'tendril terminate' deletes it, and 'tendril
-	// alarms delete' alarms and the dashboard. Note says why it is not, what could not be read, or the state.
+	// Owned is whether it was created for this environment, so that 'tendril terminate' deletes it. Note
+	// says why it is not, or what could not be read.
 	Owned bool   `json:"owned"`
 	Note  string `json:"note,omitempty"`
 }

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"tendril/alarms"
 	"tendril/autoscale"
-	"tendril/aws"
 	"tendril/bundle"
 	"tendril/cloud"
 	"tendril/config"
@@ -26,8 +24,6 @@ const (
 	kindFunction = "Lambda function"
 	kindBucket   = "S3 bucket"
 	kindMetrics  = "CloudWatch namespace"
-	kindAlarm    = "CloudWatch alarm"
-	kindBoard    = "CloudWatch dashboard"
 )
 
 // Describe says what an environment with these options would consist of, and what of it exists on AWS. Nothing is
@@ -229,11 +225,11 @@ func withoutSecrets(list []console.Task) []console.Task {
 // withoutSecret is a target or a command for people: hidden where a part of it looks like a password.
 func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
 
-// addResources adds what exists on AWS: first the queues and the table, whose attributes it fills in.
+// addResources adds what exists on AWS. Of queues it fills in the attributes.
 func (o *Options) addResources(ctx context.Context, d *console.Description) {
 	found, err := o.listCloud(ctx)
 	if err != nil {
-		d.Notes = append(d.Notes, "the queues and the table on AWS are not known: "+err.Error())
+		d.Notes = append(d.Notes, "not everything on AWS is known: "+err.Error())
 	}
 	for i := range found {
 		r := &found[i]
@@ -253,44 +249,10 @@ func (o *Options) addResources(ctx context.Context, d *console.Description) {
 	if err == nil {
 		d.Notes = append(d.Notes, missing(d, o.Config, found)...)
 	}
-	shared := sharedResources(&o.Config.Settings)
-	d.Resources = append(d.Resources, shared...)
-	if !o.Config.AnyOnSQS() && len(shared) == 0 {
-		return // nothing is on AWS
-	}
-	watched, err := o.listAlarms(ctx)
-	if err != nil {
-		d.Notes = append(d.Notes, "the alarms and the dashboard are not known: "+err.Error())
-	}
-	d.Resources = append(d.Resources, watched...)
+	d.Resources = append(d.Resources, sharedResources(&o.Config.Settings)...)
 }
 
-// listAlarms lists the alarms and the dashboard that exist for the environment.
-func (o *Options) listAlarms(ctx context.Context) (all []console.Resource, err error) {
-	opts := o.aws()
-	client, err := aws.OpenCloudWatch(ctx, opts)
-	if err != nil && o.Config.Origin("region") != (config.Origin{}) {
-		opts.Region = o.Config.Region // the one in the queue's URL
-		client, err = aws.OpenCloudWatch(ctx, opts)
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	found, err := alarms.Find(ctx, client, o.Config.Name)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range found.Alarms {
-		all = append(all, console.Resource{Kind: kindAlarm, Name: a.Name, ARN: a.ARN, Owned: true, Note: "state " + a.State})
-	}
-	if found.Dashboard != "" {
-		all = append(all, console.Resource{Kind: kindBoard, Name: alarms.DashboardName(o.Config.Name), Owned: true})
-	}
-	return all, nil
-}
-
-// listCloud lists the queues and the table of the environment on AWS; nothing where it uses none.
+// listCloud lists what of the environment is on AWS; nothing where it uses none of it.
 func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 	if o.QueuesOnly {
 		return nil, nil

@@ -246,13 +246,13 @@ func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	flags := map[string]string{"backend": "sqs", "name": "shop", "target": "http://127.0.0.1:1/"}
+	flags := map[string]string{"backend": "sqs", "name": "shop", "target": "http://127.0.0.1:1/", "cloudwatch": "on"}
 	cfg, err := config.Load(config.Sources{Flags: flags, Environ: os.Environ()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := (&Options{Config: cfg}).Describe(t.Context())
-	if len(before.Resources) != 0 || len(before.Notes) != 1 ||
+	if len(before.Resources) != 1 || len(before.Notes) != 1 ||
 		before.Notes[0] != "queue shop does not exist on Amazon SQS: 'tendril up' creates it, with shop-dead" {
 		t.Errorf("before: %+v, notes %q", before.Resources, before.Notes)
 	}
@@ -263,7 +263,7 @@ func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	}
 	watch(t, cfg)
 	after := (&Options{Config: cfg}).Describe(t.Context())
-	for _, kind := range []string{kindAlarm, kindBoard} {
+	for _, kind := range []string{"alarm", "dashboard"} {
 		if !slices.ContainsFunc(after.Resources, func(res console.Resource) bool { return res.Kind == kind && res.Owned }) {
 			t.Errorf("no %s among %+v", kind, after.Resources)
 		}
