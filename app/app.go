@@ -52,6 +52,9 @@ type Options struct {
 	Apply  func(c config.Change, newReplicas bool)
 	// Facts keeps what get-config answers to the steps and processes of versions; nil for nothing.
 	Facts Facts
+	// ClaimVersion asks for the right to run the leader_only commands of a version, which all instances know by the
+	// same text; nil when another instance has run them. It waits while another one does.
+	ClaimVersion func(ctx context.Context, version string) (Claim, error)
 	// AdoptTasks puts the periodic tasks of a new version in force, which were checked.
 	AdoptTasks func(context.Context, *bundle.Bundle)
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"tendril/bundle"
@@ -38,30 +41,43 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.configOnly {
 		plan = v.bundle.ConfigPlan()
 	}
-	for _, step := range plan {
-		if step.Phase != bundle.PhaseStart && (step.Phase == bundle.PhasePostdeploy) == after {
-			if err := s.runOne(ctx, v, step); err != nil {
-				return err
-			}
+	plan = slices.DeleteFunc(plan, func(step bundle.Step) bool {
+		return step.Phase == bundle.PhaseStart || (step.Phase == bundle.PhasePostdeploy) != after
+	})
+	leaders, err := s.leaderCommandsOf(v, plan)
+	if err != nil {
+		return err
+	}
+	defer leaders.giveUp()
+	for i := range plan {
+		step := &plan[i]
+		s.begins(step.Name)
+		if err := leaders.run(ctx, step, func(ctx context.Context) error { return s.runOne(ctx, v, step) }); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) error {
-	s.begins(step.Name)
+func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
 	s.opts.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	began := time.Now()
 	var kept lastLines
-	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
-		Env: s.opts.environ(v, s.opts.Settings.Port, false), OneOutput: true, OutputWait: outputWait}
-	err := runStep(ctx, s.opts.Hurry, &p, s.opts.Settings.AppGrace, func(stream string, line []byte) {
+	output := func(stream string, line []byte) {
 		s.opts.Output(string(step.Phase), stream, line)
 		kept.add(string(line))
-	})
+	}
+	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
+		Env: withVariables(s.opts.environ(v, s.opts.Settings.Port, false), step.Env), OneOutput: true,
+		OutputWait: outputWait}
+	err := s.runCommand(ctx, step, &p, output)
 	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && step.IgnoreErrors {
+		s.opts.Log.Warn("command failed, its errors are ignored", "step", step.Name, "file", step.File, "err", err)
 		return nil
 	}
 	where := step.File
@@ -74,10 +90,50 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) er
 	case s.opts.stopping():
 		err = fmt.Errorf("it was ended with the environment: %w", err)
 	case ctx.Err() != nil:
-		err = fmt.Errorf("it was abandoned: %w", err)
+		err = fmt.Errorf("it was abandoned (%w): %w", context.Cause(ctx), err)
 	}
 	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
 		step.Name, time.Since(began).Round(time.Millisecond), err)}
+}
+
+// runCommand runs a step, unless the test that it may have fails.
+func (s *stepRunner) runCommand(ctx context.Context, step *bundle.Step, p *supervisor.Process,
+	output func(stream string, line []byte),
+) error {
+	if step.Phase == bundle.PhaseCommand && p.Shell != "" {
+		p.Shell, p.Argv = "", shellOf(step.Shell)
+	}
+	if step.Test != "" {
+		test := *p
+		test.Shell, test.Argv = "", shellOf(step.Test)
+		if err := runStep(ctx, s.opts.Hurry, &test, s.opts.Settings.AppGrace, output); err != nil {
+			if ctx.Err() == nil {
+				s.opts.Log.Info("command skipped", "step", step.Name, "reason", "its test failed", "err", err)
+				return nil
+			}
+			return err
+		}
+	}
+	return runStep(ctx, s.opts.Hurry, p, s.opts.Settings.AppGrace, output)
+}
+
+// shellOf returns what runs the text of a command: bash where there is one, which is the sh of the platforms that
+// such commands are written for.
+func shellOf(text string) []string {
+	const bash = "/bin/bash"
+	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
+		return []string{bash, "-c", text}
+	}
+	return []string{"/bin/sh", "-c", text}
+}
+
+// withVariables returns an environment with some variables in the place of those of the same name.
+func withVariables(env, own []string) []string {
+	for _, entry := range own {
+		name, _, _ := strings.Cut(entry, "=")
+		env = append(slices.DeleteFunc(env, func(other string) bool { return strings.HasPrefix(other, name+"=") }), entry)
+	}
+	return env
 }
 
 // runStep runs a command as the leader of a process group that does not outlive this

@@ -103,10 +103,15 @@ func isRead(name string) bool {
 // maxFingerprint is how many files of a folder are looked at.
 const maxFingerprint = 50_000
 
+// writtenFolders are the names of folders that apps write to while they run, and builds write.
+func writtenFolders() []string {
+	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
+}
+
 // fingerprint returns size and time of each file in a bundle's folder, by its path with
 // slashes. The folders that are left out are those that apps write to while they run.
 func fingerprint(dir string) map[string]string {
-	written := []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
+	written := writtenFolders()
 	files := map[string]string{}
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -31,6 +31,8 @@ type Bundle struct {
 	Default *Default
 	// Cron is the path of the bundle's cron.yaml; "" when it has none.
 	Cron string
+	// ContainerCommands are those of .ebextensions in the order in which they run: by file, then by name.
+	ContainerCommands []Command
 	// Settings are the options that .ebextensions and env.yaml set, from the weakest to the strongest: the last one
 	// of an option is in force. A value of "" sets an option to nothing, unless the setting is Computed.
 	Settings []Setting

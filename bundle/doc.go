@@ -11,6 +11,7 @@
 //	  Buildfile              name: command           -> Build
 //	  .ebextensions/*.config option_settings         -> Settings, Environment
 //	                         Resources               -> Resources, Unsupported
+//	                         container_commands      -> ContainerCommands
 //	                         any other section       -> Unsupported
 //	  env.yaml               OptionSettings          -> Settings, the strongest
 //	                         EnvironmentLinks        -> Links
@@ -20,7 +21,7 @@
 //	  cron.yaml                                      -> Cron
 //	  package.json, application.py, ...              -> Default, for want of a Procfile
 //
-//	Plan: prebuild hooks, Buildfile, predeploy hooks, start, postdeploy hooks
+//	Plan: prebuild hooks, Buildfile, container commands, predeploy hooks, start, postdeploy hooks
 //
 // [Open] reads all of it at once and starts nothing. A [Bundle] is a value:
 // the files are closed again, and a change on disk is seen by the next Open.

@@ -69,6 +69,8 @@ func (o *reader) readExtension(name string) error {
 			case "Resources":
 				o.bundle.Resources = append(o.bundle.Resources, d.resources(&p)...)
 				d.section(p)
+			case "container_commands":
+				o.bundle.ContainerCommands = append(o.bundle.ContainerCommands, d.readCommands(p)...)
 			default:
 				d.section(p)
 			}
@@ -137,7 +139,7 @@ var sections = []struct{ name, why string }{
 		".platform/hooks/prebuild"},
 	{"files", "files are not written: add them to the bundle, or write them in a script in .platform/hooks/prebuild"},
 	{"commands", "commands are not run: move them into a script in .platform/hooks/prebuild"},
-	{"container_commands", "container commands are not run: move them into a script in .platform/hooks/predeploy"},
+	{"container_commands", ""},
 	{"users", "users and groups are not created: create them on this machine"},
 	{"groups", "users and groups are not created: create them on this machine"},
 	{"services", "services are not started: start them with this machine's init system, or add a line to the Procfile"},

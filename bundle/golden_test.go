@@ -131,5 +131,9 @@ func line(s Step) string {
 	if command == "" {
 		command = strings.Join(s.Argv, " ")
 	}
-	return fmt.Sprintf("%s %s: %s (%s:%d, in %s)", s.Phase, s.Name, command, s.File, s.Line, s.Dir)
+	rules := ""
+	if s.Phase == PhaseCommand {
+		rules = fmt.Sprintf(" env %q test %q leader %t ignore errors %t", s.Env, s.Test, s.LeaderOnly, s.IgnoreErrors)
+	}
+	return fmt.Sprintf("%s %s: %s (%s:%d, in %s)%s", s.Phase, s.Name, command, s.File, s.Line, s.Dir, rules)
 }

@@ -1,8 +1,10 @@
 package bundle
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -27,7 +29,8 @@ type Phase string
 // The phases, in their order. Three of them are stages of hooks.
 const (
 	phasePrebuild         = Phase(stagePrebuild)
-	phaseBuild      Phase = "build" // runs the commands of the Buildfile
+	phaseBuild      Phase = "build"   // runs the commands of the Buildfile
+	PhaseCommand    Phase = "command" // runs the container commands of .ebextensions
 	phasePredeploy        = Phase(stagePredeploy)
 	PhaseStart      Phase = "start" // starts the processes, all at once, and goes on when the app is ready
 	PhasePostdeploy       = Phase(stagePostdeploy)
@@ -50,14 +53,24 @@ type Step struct {
 	// 1. Without a Procfile they are the file that the command was concluded from, and 0.
 	File string
 	Line int
+	// CommandRules are those of a step of PhaseCommand; the zero value for the others.
+	CommandRules
 }
 
-// Plan returns what a deployment of the bundle does, in order: prebuild hooks, the Buildfile, predeploy hooks, the
-// processes of the Procfile, postdeploy hooks. It is empty for a bundle that has none of them.
+// Text is the command of a step for people, on one line, and hidden where there is a password in it.
+func (s *Step) Text() string {
+	return shown("", strings.ReplaceAll(cmp.Or(s.Shell, strings.Join(s.Argv, " ")), "\n", "; "))
+}
+
+// Plan returns what a deployment of the bundle does, in order: prebuild hooks, the Buildfile, container commands,
+// predeploy hooks, the processes of the Procfile, postdeploy hooks. It is empty for a bundle that has none of them.
 func (b *Bundle) Plan() []Step {
 	steps := b.hookSteps(b.Hooks, stagePrebuild)
 	for _, c := range b.Build {
 		steps = append(steps, b.shellStep(phaseBuild, c, buildfileName))
+	}
+	for i := range b.ContainerCommands {
+		steps = append(steps, b.commandStep(&b.ContainerCommands[i]))
 	}
 	steps = append(steps, b.hookSteps(b.Hooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
@@ -65,11 +78,31 @@ func (b *Bundle) Plan() []Step {
 }
 
 // ConfigPlan returns what a change of settings alone does, in order: the confighooks of the three stages, with the
-// processes, which are started anew, before the last.
+// processes, which are started anew, before the last. Container commands are not among them: Elastic Beanstalk's
+// platforms of Amazon Linux 2 and later run them in deployments of an application alone.
 func (b *Bundle) ConfigPlan() []Step {
 	steps := append(b.hookSteps(b.ConfigHooks, stagePrebuild), b.hookSteps(b.ConfigHooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
 	return append(steps, b.hookSteps(b.ConfigHooks, stagePostdeploy)...)
+}
+
+// commandStep is the step of a container command. A relative working directory is one below the bundle's folder.
+func (b *Bundle) commandStep(c *Command) Step {
+	return Step{Phase: PhaseCommand, Name: c.Name, Argv: c.Argv, Shell: c.Shell, Dir: c.folderOf(b.Dir), File: c.File,
+		Line: c.Line, CommandRules: c.CommandRules}
+}
+
+// SameCommands reports whether two bundles have the same commands in .ebextensions, wherever they stand there.
+func (b *Bundle) SameCommands(other *Bundle) bool {
+	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
+}
+
+func placeless(commands []Command) []Command {
+	commands = slices.Clone(commands)
+	for i := range commands {
+		commands[i].File, commands[i].Line = "", 0
+	}
+	return commands
 }
 
 func (b *Bundle) startSteps() []Step {

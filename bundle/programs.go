@@ -18,6 +18,10 @@ func (b *Bundle) MissingPrograms(path string) []Problem {
 	m := missingPrograms{dir: b.Dir, path: filepath.SplitList(path)}
 	for _, s := range b.Plan() {
 		file := filepath.Join(b.Dir, filepath.FromSlash(s.File))
+		if s.Phase == PhaseCommand {
+			m.containerCommand(file, &s)
+			continue
+		}
 		if s.Shell != "" {
 			m.script(file, s.Line, s.Shell)
 		} else {
@@ -35,6 +39,18 @@ type missingPrograms struct {
 	// after tells that a step came before, which may have made files; installs that one
 	// may have installed programs.
 	after, installs bool
+}
+
+// containerCommand looks at a command that certainly runs, and has to succeed, with the PATH of the others.
+func (m *missingPrograms) containerCommand(file string, s *Step) {
+	certain := s.Test == "" && !s.IgnoreErrors && s.Dir == m.dir &&
+		!slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+	if certain && s.Shell != "" && !strings.Contains(s.Shell, "\n") {
+		m.script(file, s.Line, s.Shell)
+	} else if certain && s.Shell == "" {
+		m.command(file, s.Line, s.Argv, nil)
+	}
+	m.after = true
 }
 
 // hook looks at a hook's interpreter, and into a script of the shell.

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -115,8 +116,8 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// buildLines are the commands of Buildfile and Procfile, and the lines of the hooks and of the files of the bundle
-// that the Buildfile names, each as its words. A path counts as its last element.
+// buildLines are the commands of Buildfile, .ebextensions and Procfile, and the lines of the hooks and of the files of
+// the bundle that the first two name, each as its words. A path counts as its last element.
 func (o *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")
@@ -138,9 +139,17 @@ func (o *reader) buildLines() (lines [][]string) {
 			add(string(data))
 		}
 	}
+	var commands []string
 	for _, c := range o.bundle.Build {
-		add(c.Command)
-		for _, word := range strings.Fields(c.Command) {
+		commands = append(commands, c.Command)
+	}
+	for i := range o.bundle.ContainerCommands {
+		c := &o.bundle.ContainerCommands[i]
+		commands = append(commands, cmp.Or(c.Shell, strings.Join(c.Argv, " ")))
+	}
+	for _, command := range commands {
+		add(command)
+		for _, word := range strings.Fields(command) {
 			read(strings.Trim(word, "\"';"))
 			if word == "make" {
 				read("Makefile")

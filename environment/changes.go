@@ -230,6 +230,34 @@ func (c *changes) adoptTasks(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
+// claimVersion asks for the right to run the leader_only commands of a version. An instance that has nobody to agree
+// with runs them.
+func (c *changes) claimVersion(ctx context.Context, version string) (app.Claim, error) {
+	claim, alone, err := tasks.ClaimVersion(ctx, c.tasks, version)
+	switch {
+	case err != nil:
+		return nil, err
+	case alone:
+		if c.s.Leader != config.LeaderLocal {
+			c.Logger.Warn("leader_only commands run on every instance", "component", "app",
+				"hint", "give all instances the same --registry-table, so that one runs them, or --leader local")
+		}
+		return soleClaim{ctx}, nil
+	case claim == nil:
+		return nil, nil
+	}
+	return claim, nil
+}
+
+// soleClaim is the claim of an instance that has nobody to agree with.
+type soleClaim struct{ ctx context.Context }
+
+// Context returns that of the deployment.
+func (s soleClaim) Context() context.Context { return s.ctx }
+
+// Finish has nothing to end.
+func (s soleClaim) Finish(context.Context, bool) error { return nil }
+
 // refusal is why a request over the console was not begun; "" if it was begun, since its
 // failure is logged anyway.
 func refusal(err error) string {

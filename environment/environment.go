@@ -255,7 +255,7 @@ func (e *Environment) buildApp(context.Context) error {
 		Hurry: e.urgent, Draining: e.draining, Ready: e.ready, Changing: e.changing, Gate: e.gate,
 		Failed:       func(err error) { e.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
 		DrainTimeout: e.drainLimit, Check: e.checkVersion, Change: e.change, Apply: e.tune, Facts: e.facts,
-		AdoptTasks: e.adoptTasks,
+		AdoptTasks: e.adoptTasks, ClaimVersion: e.claimVersion,
 	})
 	e.replicas = e.app
 	return nil

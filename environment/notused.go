@@ -69,6 +69,10 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	if len(b.Build) > 0 {
 		found = append(found, bundle.Finding{File: "Buildfile", What: "it is not run" + why})
 	}
+	if len(b.ContainerCommands) > 0 {
+		found = append(found, bundle.Finding{File: b.ContainerCommands[0].File, Line: b.ContainerCommands[0].Line,
+			What: "the container commands are not run" + why})
+	}
 	if len(b.Hooks)+len(b.ConfigHooks) > 0 {
 		found = append(found, bundle.Finding{File: ".platform", What: "the hooks are not run" + why})
 	}

@@ -63,6 +63,12 @@
 //   - The row is removed: the term is over at the next renewal. The next term
 //     is higher than any that its holder has seen.
 //
+// # Work that is done once
+//
+// A [Claim] is for work that one instance is to do, once, such as preparing a version of the
+// app: whoever comes first has it and renews it like a term, the others wait and then learn that
+// the work is done. It is taken over under the same rule, when it did not change for its duration.
+//
 // # What it does not do
 //
 // It does not fence: whoever takes an effect has to compare the term. It does

@@ -222,10 +222,28 @@ func stepLine(s bundle.Step) string {
 	if s.Phase == bundle.PhaseStart {
 		return fmt.Sprintf("process  %s: %s", s.Name, plain(s.Shell))
 	}
+	if s.Phase == bundle.PhaseCommand {
+		return fmt.Sprintf("%-8s %s: %s%s (%s)", s.Phase, plain(s.Name), plain(s.Text()), commandRules(&s),
+			position(s.File, s.Line))
+	}
 	if s.Shell != "" {
 		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, s.Name, plain(s.Shell), position(s.File, s.Line))
 	}
 	return "hook     " + plain(s.Name)
+}
+
+// commandRules says when a container command does not run, and what its failure means.
+func commandRules(s *bundle.Step) (text string) {
+	if s.LeaderOnly {
+		text += ", on one instance"
+	}
+	if s.Test != "" {
+		text += ", after its test"
+	}
+	if s.IgnoreErrors {
+		text += ", errors ignored"
+	}
+	return text
 }
 
 // checkSettings prints the options whose value in force is one of the bundle's

@@ -1,0 +1,170 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+const work = "work:shop/1"
+
+// claimant is one instance that asks for the claim in the background.
+type claimant struct {
+	claim *Claim
+	err   error
+	over  chan struct{}
+}
+
+func begin(ctx context.Context, store Store, owner string, repeat bool) *claimant {
+	c := &claimant{over: make(chan struct{})}
+	go func() {
+		defer close(c.over)
+		c.claim, c.err = AcquireClaim(ctx, store, Options{Name: work, Owner: owner}, repeat, time.Minute)
+	}()
+	return c
+}
+
+func (c *claimant) waits() bool {
+	synctest.Wait()
+	select {
+	case <-c.over:
+		return false
+	default:
+		return true
+	}
+}
+
+func (c *claimant) mustHold(t *testing.T) *Claim {
+	t.Helper()
+	<-c.over
+	if c.claim == nil || c.err != nil {
+		t.Fatalf("claim %v, %v; want to hold it", c.claim, c.err)
+	}
+	return c.claim
+}
+
+func (c *claimant) mustSkip(t *testing.T) {
+	t.Helper()
+	<-c.over
+	if c.claim != nil || c.err != nil {
+		t.Fatalf("claim %v, %v; want none", c.claim, c.err)
+	}
+}
+
+func finish(t *testing.T, c *Claim, done bool) {
+	t.Helper()
+	if err := c.Finish(t.Context(), done); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWorkIsClaimedByOneInstance(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		first := begin(t.Context(), store, "a", false).mustHold(t)
+		second := begin(t.Context(), store, "b", false)
+		time.Sleep(time.Hour) // long after the lease, which is renewed
+		if !second.waits() || first.Context().Err() != nil {
+			t.Fatalf("the second instance does not wait for the first, whose work goes on")
+		}
+		finish(t, first, true)
+		second.mustSkip(t)
+		begin(t.Context(), store, "c", false).mustSkip(t)
+		finish(t, begin(t.Context(), store, "a", true).mustHold(t), true) // repeat
+	})
+}
+
+func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		first := begin(t.Context(), store, "a", false).mustHold(t)
+		second := begin(t.Context(), store, "b", false)
+		synctest.Wait()
+		finish(t, first, false)
+		at := time.Now()
+		claim := second.mustHold(t)
+		if waited := time.Since(at); waited > 5*time.Second {
+			t.Errorf("it was taken over after %s, want one renewal at most", waited)
+		}
+		if term := store.stored(work).Term; term != 2 {
+			t.Errorf("term %d, want 2", term)
+		}
+		finish(t, claim, true)
+	})
+}
+
+func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		store.leases[work] = queue.Lease{Owner: "dead", Version: "1", Term: 1, Duration: 15 * time.Second}
+		at := time.Now()
+		claim := begin(t.Context(), store, "b", false).mustHold(t)
+		if waited := time.Since(at); waited < 15*time.Second || waited > 21*time.Second {
+			t.Errorf("it was taken over after %s, want 15 s and a look", waited)
+		}
+		finish(t, claim, true)
+	})
+}
+
+func TestClaimIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		away := errors.New("away")
+		store.fail(func(bool) fault { return fault{drop: true, err: away} })
+		at := time.Now()
+		<-claim.Context().Done()
+		if waited := time.Since(at); waited > 12*time.Second || !errors.Is(context.Cause(claim.Context()), errClaimLost) {
+			t.Errorf("lost after %s with %v; want within the trust of 12 s", waited, context.Cause(claim.Context()))
+		}
+		if err := claim.Finish(t.Context(), true); !errors.Is(err, errClaimLost) {
+			t.Errorf("finishing lost work: %v", err)
+		}
+		waiting := begin(t.Context(), store, "b", false)
+		<-waiting.over
+		if !errors.Is(waiting.err, away) {
+			t.Errorf("without the store: %v", waiting.err)
+		}
+	})
+}
+
+func TestLostAnswersOfTheStoreDoNotLoseTheClaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		lose := false
+		store.fail(func(swap bool) fault { // every second swap is applied, and its answer lost
+			if swap {
+				lose = !lose
+			}
+			if swap && lose {
+				return fault{err: errors.New("lost")}
+			}
+			return fault{}
+		})
+		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		time.Sleep(time.Hour)
+		if claim.Context().Err() != nil {
+			t.Fatal(context.Cause(claim.Context()))
+		}
+		finish(t, claim, true)
+		if data := store.stored(work).Data; data != workDone {
+			t.Errorf("stored %q", data)
+		}
+		waiting, stop := context.WithCancel(t.Context())
+		store.fail(nil)
+		store.leases[work] = queue.Lease{Owner: "x", Version: "y", Duration: time.Hour}
+		c := begin(waiting, store, "b", false)
+		if stop(); !errors.Is(func() error { <-c.over; return c.err }(), context.Canceled) {
+			t.Errorf("after the end of the wait: %v", c.err)
+		}
+	})
+}
