@@ -63,6 +63,7 @@ var rooms = []room{
 	{"alarms", "Package alarms describes the CloudWatch alarms and the dashboard of an environment.",
 		[]string{"aws", "bundle", "telemetry", "yamlfile"}},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust", "yamlfile"}},
+	{"machine", "Package machine applies the sections of a bundle that change the machine.", []string{"bundle"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"bundle", "trust", "yamlfile"}},
 	{"getconfig", "Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.",
@@ -76,7 +77,7 @@ var rooms = []room{
 	{"console", "Package console shows and controls the environment over a JSON API.",
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"app", "Package app runs the app: its replicas, their deliveries and its deployments.",
-		[]string{"queue", "datadir", "deliver", "supervisor", "bundle", "config", "notify", "console"}},
+		[]string{"queue", "datadir", "deliver", "supervisor", "bundle", "config", "notify", "console", "machine"}},
 	{"tasks", "Package tasks runs the periodic tasks of one environment.",
 		[]string{"queue", "broker", "sqsapi", "aws", "periodic", "leader", "console", "yamlfile"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops " +
@@ -86,7 +87,7 @@ var rooms = []room{
 			"fleet", "depth", "delivery", "health", "app", "notify", "trust", "logging", "tasks", "cloud", "getconfig"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust",
-			"logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms"}},
+			"logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

@@ -66,7 +66,8 @@ func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, cha
 	if err != nil {
 		return result, true, err
 	}
-	next.number, next.configOnly = d.numbers.next(), areSettings(files) && next.bundle.SameCommands(v.bundle)
+	next.number, next.configOnly = d.numbers.next(), areSettings(files) && next.bundle.SameCommands(v.bundle) &&
+		d.opts.sameMachine(next.bundle, v.bundle)
 	if next.configOnly && d.isSameApp(v, next) {
 		result, err = d.configure(ctx, v, next)
 		return result, true, err

@@ -37,6 +37,9 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
 	}
+	if err := s.prepareMachine(ctx, v, after); err != nil {
+		return err
+	}
 	plan := v.bundle.Plan()
 	if v.configOnly {
 		plan = v.bundle.ConfigPlan()
@@ -84,16 +87,21 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	if step.Line > 0 {
 		where = fmt.Sprintf("%s:%d", step.File, step.Line)
 	}
+	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
+		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
+}
+
+// explain says who ended a step, where it did not end by itself.
+func (s *stepRunner) explain(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("it took longer than a step may take and was ended: %w", err)
+		return fmt.Errorf("it took longer than a step may take and was ended: %w", err)
 	case s.opts.stopping():
-		err = fmt.Errorf("it was ended with the environment: %w", err)
+		return fmt.Errorf("it was ended with the environment: %w", err)
 	case ctx.Err() != nil:
-		err = fmt.Errorf("it was abandoned (%w): %w", context.Cause(ctx), err)
+		return fmt.Errorf("it was abandoned (%w): %w", context.Cause(ctx), err)
 	}
-	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
-		step.Name, time.Since(began).Round(time.Millisecond), err)}
+	return err
 }
 
 // runCommand runs a step, unless the test that it may have fails.

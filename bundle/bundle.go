@@ -33,6 +33,8 @@ type Bundle struct {
 	Cron string
 	// ContainerCommands are those of .ebextensions in the order in which they run: by file, then by name.
 	ContainerCommands []Command
+	// Machine is what .ebextensions says about the machine. It is applied only where that was asked for.
+	Machine Machine
 	// Settings are the options that .ebextensions and env.yaml set, from the weakest to the strongest: the last one
 	// of an option is in force. A value of "" sets an option to nothing, unless the setting is Computed.
 	Settings []Setting

@@ -45,8 +45,24 @@ type CommandRules struct {
 	IgnoreErrors bool
 }
 
-// folderOf returns the working directory of a command, for a default one.
-func (c *Command) folderOf(usual string) string {
+// Text is the command for people, on one line, and hidden where there is a password in it, with when it does not run
+// and what its failure means.
+func (c *Command) Text() string {
+	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
+	if c.LeaderOnly {
+		text += ", on one instance"
+	}
+	if c.Test != "" {
+		text += ", after its test"
+	}
+	if c.IgnoreErrors {
+		text += ", errors ignored"
+	}
+	return text
+}
+
+// FolderOf returns the working directory of the command, for a default one. The result is absolute where usual is.
+func (c *Command) FolderOf(usual string) string {
 	below, isHome := strings.CutPrefix(c.Dir, "~")
 	switch {
 	case isHome && (below == "" || below[0] == '/'):
@@ -93,7 +109,7 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 // command reads one entry; ok is false where it is refused, or left aside and named.
 func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool) {
 	c = Command{Name: p.Key, File: d.name, Line: p.Line}
-	e := entryReader{document: d, section: section, name: p.Key}
+	e := d.entry(section, p)
 	if p.Key == "" || p.Value.Kind != yamlfile.Mapping {
 		d.refuse(p.Line, p.Column, `write "command: ..." below it`, "%s %s has no command",
 			section, yamlfile.Printable(p.Key))
@@ -126,7 +142,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 		c.Test = ""
 	}
 	switch {
-	case e.refused || e.computed:
+	case !e.whole():
 		return c, false
 	case len(c.Argv) == 0 && c.Shell == "":
 		d.refuse(p.Line, p.Column, `write "command: ..." below it`, "%s %s has no command",

@@ -12,6 +12,7 @@
 //	  .ebextensions/*.config option_settings         -> Settings, Environment
 //	                         Resources               -> Resources, Unsupported
 //	                         container_commands      -> ContainerCommands
+//	                         packages, files, ...    -> Machine
 //	                         any other section       -> Unsupported
 //	  env.yaml               OptionSettings          -> Settings, the strongest
 //	                         EnvironmentLinks        -> Links
@@ -53,6 +54,12 @@
 // before anything is written; then everything that is written is counted, since
 // headers lie. Links are made last and are followed once, by a system that does not
 // leave the folder.
+//
+// # Its size
+//
+// A bundle has a dozen kinds of files and sections, each with its own mistakes and places: settings, processes, hooks,
+// commands, packages, users, services. They share the readers of YAML and JSON, the order of the files and the
+// reports of what is not used, so that packages of their own would mostly import each other.
 //
 // # What it does not do
 //

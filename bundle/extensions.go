@@ -61,20 +61,26 @@ func (o *reader) readExtension(name string) error {
 	}
 	d := &document{path: file, name: name}
 	r := settingsReader{document: d, aboutNamespace: map[string]bool{}}
+	var ofMachine []yamlfile.Pair
 	if root := d.parse(data); root != nil {
 		for _, p := range root.Pairs {
-			switch p.Key {
-			case "option_settings":
+			switch {
+			case p.Key == "option_settings":
 				r.read(p, p.Value)
-			case "Resources":
+			case p.Key == "Resources":
 				o.bundle.Resources = append(o.bundle.Resources, d.resources(&p)...)
 				d.section(p)
-			case "container_commands":
+			case p.Key == "container_commands":
 				o.bundle.ContainerCommands = append(o.bundle.ContainerCommands, d.readCommands(p)...)
+			case isMachineSection(p.Key):
+				ofMachine = append(ofMachine, p)
 			default:
 				d.section(p)
 			}
 		}
+	}
+	if len(ofMachine) > 0 {
+		o.bundle.Machine.read(d, data, ofMachine)
 	}
 	o.take(d, r.settings)
 	return nil
@@ -134,19 +140,25 @@ func (d *document) section(p yamlfile.Pair) {
 // do instead. Those without a reason are read.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
-	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild"},
+	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +
+		orApply},
 	{"sources", "archives are not downloaded: add their content to the bundle, or download them in a script in " +
-		".platform/hooks/prebuild"},
-	{"files", "files are not written: add them to the bundle, or write them in a script in .platform/hooks/prebuild"},
-	{"commands", "commands are not run: move them into a script in .platform/hooks/prebuild"},
+		".platform/hooks/prebuild" + orApply},
+	{"files", "files are not written: add them to the bundle, or write them in a script in .platform/hooks/prebuild" +
+		orApply},
+	{"commands", "commands are not run: move them into a script in .platform/hooks/prebuild" + orApply},
 	{"container_commands", ""},
-	{"users", "users and groups are not created: create them on this machine"},
-	{"groups", "users and groups are not created: create them on this machine"},
-	{"services", "services are not started: start them with this machine's init system, or add a line to the Procfile"},
+	{"users", "users and groups are not created: create them on this machine" + orApply},
+	{"groups", "users and groups are not created: create them on this machine" + orApply},
+	{"services", "services are not started: start them with this machine's init system, or add a line to the Procfile" +
+		orApply},
 	{"Resources", "resources are not created: create them with CloudFormation, and pass their names to the app in " +
 		NamespaceEnvironment},
 	{"Outputs", noStack}, {"Mappings", noStack}, {"Parameters", noStack}, {"Conditions", noStack}, {"Metadata", noStack},
 }
+
+// orApply names the option that applies the sections of the machine.
+const orApply = "; or give --machine-sections=apply"
 
 const noStack = "nothing is created by CloudFormation"
 

@@ -1,10 +1,12 @@
 package bundle
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -122,6 +124,24 @@ func outcome(dir string) string {
 	}
 	for _, f := range found.Unsupported {
 		say("not used %s", f)
+	}
+	for _, f := range found.Machine.Sections {
+		say("section %s", f)
+	}
+	for _, f := range found.Machine.NotUsed {
+		say("not applied %s", f)
+	}
+	for _, p := range found.Machine.Problems {
+		say("wrong %s\n  %s", p, p.Hint)
+	}
+	for i := range found.Machine.Configs {
+		c := reflect.ValueOf(found.Machine.Configs[i])
+		for j := range c.NumField() {
+			for k := range c.Field(j).Len() {
+				text, err := json.Marshal(c.Field(j).Index(k).Interface())
+				say("machine %s %s %v", c.Type().Field(j).Name, text, err)
+			}
+		}
 	}
 	return strings.ReplaceAll(b.String(), dir, "app")
 }

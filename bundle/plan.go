@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -55,11 +54,8 @@ type Step struct {
 	Line int
 	// CommandRules are those of a step of PhaseCommand; the zero value for the others.
 	CommandRules
-}
-
-// Text is the command of a step for people, on one line, and hidden where there is a password in it.
-func (s *Step) Text() string {
-	return shown("", strings.ReplaceAll(cmp.Or(s.Shell, strings.Join(s.Argv, " ")), "\n", "; "))
+	// Shown is the text of the command of such a step for people.
+	Shown string
 }
 
 // Plan returns what a deployment of the bundle does, in order: prebuild hooks, the Buildfile, container commands,
@@ -88,11 +84,11 @@ func (b *Bundle) ConfigPlan() []Step {
 
 // commandStep is the step of a container command. A relative working directory is one below the bundle's folder.
 func (b *Bundle) commandStep(c *Command) Step {
-	return Step{Phase: PhaseCommand, Name: c.Name, Argv: c.Argv, Shell: c.Shell, Dir: c.folderOf(b.Dir), File: c.File,
-		Line: c.Line, CommandRules: c.CommandRules}
+	return Step{Phase: PhaseCommand, Name: c.Name, Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf(b.Dir), File: c.File,
+		Line: c.Line, CommandRules: c.CommandRules, Shown: c.Text()}
 }
 
-// SameCommands reports whether two bundles have the same commands in .ebextensions, wherever they stand there.
+// SameCommands reports whether two bundles have the same container commands, wherever they stand in .ebextensions.
 func (b *Bundle) SameCommands(other *Bundle) bool {
 	return reflect.DeepEqual(placeless(b.ContainerCommands), placeless(other.ContainerCommands))
 }

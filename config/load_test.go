@@ -72,7 +72,7 @@ func TestDefaults(t *testing.T) {
 		ScaleStatistic: "Average", ScaleLowerBreachScaleIncrement: -1, ScaleUpperBreachScaleIncrement: 1,
 		ScalePeriod: 5 * time.Minute, ScaleEvaluationPeriods: 1,
 		LogFormat: "auto", LogSample: 100, ShutdownTimeout: 30 * time.Second,
-		Strict: true,
+		Strict: true, AsRoot: AsRoot{MachineSections: machineIgnore},
 		Queues: []QueueSettings{{
 			Name: "tendril", Region: "us-east-1", Concurrency: 50, PerQueue: perQueue,
 		}},

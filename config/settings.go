@@ -42,6 +42,12 @@ const (
 	LogSQSD = "sqsd" // LogText with deliveries as aws-sqsd writes them
 )
 
+// MachineApply is the value of MachineSections that applies them; the other one is machineIgnore.
+const (
+	machineIgnore = "ignore"
+	MachineApply  = "apply"
+)
+
 // PerQueue are the settings that a queue may have for itself.
 type PerQueue struct {
 	// Backend is BackendEmbedded or BackendSQS.
@@ -77,6 +83,14 @@ type PerQueue struct {
 	ErrorVisibilityTimeout *time.Duration
 	// RetentionPeriod is how long after its first receive a message is still tried, 60 to 1209600 s.
 	RetentionPeriod time.Duration
+}
+
+// AsRoot are the settings of what is done as root.
+type AsRoot struct {
+	// AllowRoot lets the app run as root outside of a container.
+	AllowRoot bool
+	// MachineSections is MachineApply where the sections of .ebextensions that change the machine are applied.
+	MachineSections string
 }
 
 // Settings are the values in force. [Load] fills every field; the zero value
@@ -173,8 +187,7 @@ type Settings struct {
 	ProcessesMin, ProcessesMax int
 	// AppUser is "NAME", "UID" or "UID:GID" of the user whom the app runs as; "" means whom tendril does.
 	AppUser string
-	// AllowRoot lets the app run as root outside of a container.
-	AllowRoot bool
+	AsRoot
 	// AppLimit are limits of each process of the app, "NAME=NUMBER" or
 	// "NAME=unlimited", with the names of ulimit: nofile, nproc, core and others.
 	AppLimit []string

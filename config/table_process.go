@@ -56,6 +56,12 @@ func ownAppOptions() []Option {
 		Name: "allow-root", Default: "false",
 		Help: "Allow the app to run as root outside a container.", value: onOff(),
 	}, {
+		Name: "machine-sections", Default: machineIgnore,
+		Help: "Whether sections of .ebextensions that change the machine are applied, as root.",
+		Detail: "They are packages, groups, users, sources, files, commands and services. A deployment applies them " +
+			"before its hooks; nothing undoes them.",
+		value: choice(machineIgnore, MachineApply),
+	}, {
 		Name: "app-limit", Example: "nofile=1024", DefaultNote: "none", list: true,
 		Help:   "Limits of each of the app's processes, as NAME=VALUE of ulimit.",
 		Detail: "Values are bytes, seconds or numbers.",

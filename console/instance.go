@@ -42,6 +42,8 @@ type Instance struct {
 	// serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
+	// AppliesMachine is true where a deployment applies the sections of .ebextensions that change the machine.
+	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
 
 // InstanceQueue is one queue that an environment works on.

@@ -210,6 +210,11 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 		return err
 	}
 	warnOfForeignBundle(c.Logger.Logger, b, isMachineRoot())
+	if c.s.MachineSections == config.MachineApply && len(c.Command) == 0 {
+		if err := refuseMachine(b); err != nil {
+			return err
+		}
+	}
 	if b.Cron == "" || c.s.Cron != "" {
 		return nil
 	}

@@ -136,6 +136,7 @@ func (i *instance) describe() *console.Instance {
 	file := &console.Instance{
 		PID: os.Getpid(), Version: i.Version, Environment: i.s.Name, Console: i.address, ConsoleCertificate: i.certificate,
 		Endpoint: i.endpoint, Region: i.s.Region, AccountID: i.s.AccountID, StartedAt: i.began,
+		AppliesMachine: i.AppliesMachine(),
 	}
 	for _, l := range i.lines {
 		file.Queues = append(file.Queues,

@@ -2,7 +2,9 @@ package environment
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -20,6 +22,11 @@ func NotUsed(opts *Options) []bundle.Finding {
 		return nil
 	}
 	found := slices.Concat(b.Unsupported, opts.Config.NotUsed)
+	if opts.AppliesMachine() {
+		found = append(found, b.Machine.NotUsed...)
+	} else {
+		found = append(found, b.Machine.Sections...)
+	}
 	found = append(found, opts.unrunSteps()...)
 	for _, p := range b.Environment() {
 		if what := opts.Withheld(p); what != "" {
@@ -35,6 +42,20 @@ func NotUsed(opts *Options) []bundle.Finding {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return found
+}
+
+// AppliesMachine reports whether the sections of the bundle that change the machine are applied.
+func (o *Options) AppliesMachine() bool {
+	return o.Bundle != nil && len(o.Command) == 0 && o.hasApp() && o.Config.MachineSections == config.MachineApply
+}
+
+// refuseMachine says why the sections of a bundle that change the machine cannot be applied; nil when they can.
+func refuseMachine(b *bundle.Bundle) error {
+	if err := b.Machine.Err(); err != nil || len(b.Machine.Configs) == 0 || os.Geteuid() == 0 {
+		return err
+	}
+	return errors.New("--machine-sections=apply changes the machine, which only root can: run tendril as root, or leave " +
+		"the option out")
 }
 
 // MissingPrograms names the programs that the bundle runs and that are not on this

@@ -88,6 +88,9 @@ func (o *Options) validateApp() (problems []error) {
 		web.Check, _ = supervisor.ParseCheck(s.Healthcheck) // validateTargets judges it
 	}
 	_, err := supervisor.New([]supervisor.Process{app.Guard(s, web)}, nil)
+	if o.AppliesMachine() {
+		problems = append(problems, refuseMachine(o.Bundle))
+	}
 	return append(problems, err, refuseRoot(s, "the app"), refuseForeignBundle(o.Bundle, isMachineRoot()))
 }
 

@@ -14,6 +14,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/environment"
+	"tendril/machine"
 	"tendril/tasks"
 	"tendril/yamlfile"
 )
@@ -193,6 +194,11 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 	}
 	c.warn(slices.Concat(b.Warnings, opts.MissingPrograms())...)
 	if len(opts.Command) == 0 && len(b.Processes) > 0 {
+		if opts.AppliesMachine() {
+			for _, step := range machine.Plan(&b.Machine) {
+				fmt.Fprintln(c.out, machineLine(&step))
+			}
+		}
 		for _, step := range b.Plan() {
 			fmt.Fprintln(c.out, stepLine(step))
 		}
@@ -223,8 +229,7 @@ func stepLine(s bundle.Step) string {
 		return fmt.Sprintf("process  %s: %s", s.Name, plain(s.Shell))
 	}
 	if s.Phase == bundle.PhaseCommand {
-		return fmt.Sprintf("%-8s %s: %s%s (%s)", s.Phase, plain(s.Name), plain(s.Text()), commandRules(&s),
-			position(s.File, s.Line))
+		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, plain(s.Name), plain(s.Shown), position(s.File, s.Line))
 	}
 	if s.Shell != "" {
 		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, s.Name, plain(s.Shell), position(s.File, s.Line))
@@ -232,18 +237,13 @@ func stepLine(s bundle.Step) string {
 	return "hook     " + plain(s.Name)
 }
 
-// commandRules says when a container command does not run, and what its failure means.
-func commandRules(s *bundle.Step) (text string) {
-	if s.LeaderOnly {
-		text += ", on one instance"
+// machineLine is one step that changes the machine.
+func machineLine(s *machine.Step) string {
+	text := s.Title()
+	if s.Text != "" {
+		text += ": " + s.Text
 	}
-	if s.Test != "" {
-		text += ", after its test"
-	}
-	if s.IgnoreErrors {
-		text += ", errors ignored"
-	}
-	return text
+	return fmt.Sprintf("machine  %s (%s)", plain(text), position(s.File, s.Line))
 }
 
 // checkSettings prints the options whose value in force is one of the bundle's

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,7 +38,7 @@ folder is deployed again as it is now.`,
 			return err
 		}
 		defer client.Close()
-		path, err := c.candidate(argument(args))
+		path, err := c.candidate(argument(args), client.Instance.AppliesMachine)
 		if err != nil {
 			return err
 		}
@@ -61,8 +62,9 @@ folder is deployed again as it is now.`,
 }
 
 // candidate reads what is to be deployed, so that a mistake in it is told before
-// anything is begun, and returns its absolute path; "" for what runs now.
-func (c controlCommands) candidate(path string) (string, error) {
+// anything is begun, and returns its absolute path; "" for what runs now. appliesMachine says whether the environment
+// applies the sections that change the machine.
+func (c controlCommands) candidate(path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -71,7 +73,11 @@ func (c controlCommands) candidate(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c.warn(bundleWarnings(b, b.Unsupported)...)
+	ofMachine := b.Machine.Sections
+	if appliesMachine {
+		ofMachine = b.Machine.NotUsed
+	}
+	c.warn(bundleWarnings(b, slices.Concat(b.Unsupported, ofMachine))...)
 	return filepath.Abs(path)
 }
 

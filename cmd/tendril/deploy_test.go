@@ -69,7 +69,7 @@ func TestDeployReportsProgress(t *testing.T) {
 	out, talk, code := s.tendril("", "deploy", app)
 	want := "warning: " + app +
 		"/.ebextensions/a.config:1: packages are not installed: install them on this machine, or in a script in " +
-		".platform/hooks/prebuild (packages: yum)\n" +
+		".platform/hooks/prebuild; or give --machine-sections=apply (packages: yum)\n" +
 		"preparing version 2\n" +
 		"preparing version 2: build: make\\x1b\n" +
 		"starting version 2 beside version 1\n" +

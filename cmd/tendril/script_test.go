@@ -105,6 +105,12 @@ func TestScripts(t *testing.T) {
 			"zip": scriptZip, "agree": scriptAgree,
 			"functions": scriptFunctions,
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "root" {
+				return false, fmt.Errorf("there is no condition %s", name)
+			}
+			return os.Geteuid() == 0, nil
+		},
 	})
 }
 
