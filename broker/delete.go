@@ -7,9 +7,9 @@ import (
 
 // Delete removes the messages of the receipts, one error for each; nil
 // entries succeeded. It returns nil when all did. Deleting again what is gone
-// succeeds. On a standard queue the newest receipt of a message deletes it,
-// also after its visibility timeout, and an older one succeeds without
-// effect; on a FIFO queue only the receipt of a message in flight deletes.
+// succeeds. On a standard queue every receipt of a message deletes it, also an
+// older one, and also after its visibility timeout; on a FIFO queue only the
+// newest receipt of a message in flight deletes.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.done })
 }
@@ -43,8 +43,6 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 			older = append(older, olderReceipt{i, of.key})
 		case m == nil:
 			r.messages = append(r.messages, live.claim(of.key))
-		case !live.fifo && !m.newest(of):
-			// An older receipt of a standard queue: success without effect.
 		case live.fifo && (!m.newest(of) || !m.inFlight):
 			errs[i] = errReceipt(receipts[i], receiptExpired)
 		default:

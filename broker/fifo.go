@@ -3,34 +3,58 @@ package broker
 import (
 	"cmp"
 	"container/heap"
+	"maps"
+	"math"
 	"slices"
 )
 
-// fifoOrder is the order of a FIFO queue: within a message group strictly in order, and
-// none while one of the group is out; among groups the one with the oldest
-// message first.
+// fifoOrder is the order of a FIFO queue: within a message group strictly in order, and no message while one before
+// it is out. A group takes its turn with its first message; once messages of it were given out, its next turn is
+// behind all groups that have messages by the time it can be given out again.
 type fifoOrder struct {
 	groups  map[string]*group
-	ready   indexed[*group] // by the key of their first message
+	ready   indexed[*group] // by turn
 	waiting indexed[*group] // those whose first message is delayed, by its end
 	fresh   int
+	newest  int64 // the largest key that was queued
+	given   int64 // how often messages of a group were given out
+	partial bool  // since reset the messages of the groups were not all read again
 }
 
 // group is a message group with messages in memory.
 type group struct {
 	id       string
 	messages []*message       // visible or delayed, in key order
-	out      int              // those taken and not settled
+	out      []int64          // the keys of those taken and not settled, sorted
 	heap     *indexed[*group] // where it waits; nil while it is locked or empty
 	index    int
+
+	// Its turn comes behind groups whose first message has a key up to behind, and of those with the same behind in
+	// the order of given; 0 for a group that was not given out yet.
+	behind, given int64
+	lastGiven     int64 // given as of the last time, until its next turn is known; 0 after that
 }
+
+// turnBefore reports whether the turn of a group with messages comes before that of another.
+func (g *group) turnBefore(other *group) bool {
+	at, otherAt := g.behind, other.behind
+	if g.given == 0 {
+		at = g.messages[0].key
+	}
+	if other.given == 0 {
+		otherAt = other.messages[0].key
+	}
+	return at < otherAt || at == otherAt && g.given < other.given
+}
+
+// locked reports whether the first message has to wait for one before it that is out.
+func (g *group) locked() bool { return len(g.out) > 0 && g.messages[0].key > g.out[0] }
 
 func newFIFO() *fifoOrder {
 	index := func(g *group) *int { return &g.index }
 	return &fifoOrder{
 		groups: map[string]*group{},
-		ready: indexed[*group]{index: index,
-			before: func(a, b *group) bool { return a.messages[0].key < b.messages[0].key }},
+		ready:  indexed[*group]{index: index, before: (*group).turnBefore},
 		waiting: indexed[*group]{index: index,
 			before: func(a, b *group) bool { return a.messages[0].due < b.messages[0].due }},
 	}
@@ -60,14 +84,29 @@ func (f *fifoOrder) requeue(m *message) {
 func (f *fifoOrder) forget(m *message) {
 	if m.holds {
 		m.holds = false
-		m.group.out--
+		m.group.settle(m.key)
 	}
 	f.place(m.group)
 }
 
-func (f *fifoOrder) resume(m *message) {
+// hold enters a message that is out.
+func (g *group) hold(m *message) {
 	m.holds = true
-	m.group.out++
+	at, _ := slices.BinarySearch(g.out, m.key)
+	g.out = slices.Insert(g.out, at, m.key)
+}
+
+// settle takes a message out of those that are out. Most are settled in order, which must not move all the others.
+func (g *group) settle(key int64) {
+	if g.out[0] == key {
+		g.out = g.out[1:]
+	} else if at, found := slices.BinarySearch(g.out, key); found {
+		g.out = slices.Delete(g.out, at, at+1)
+	}
+}
+
+func (f *fifoOrder) resume(m *message) {
+	m.group.hold(m)
 	f.place(m.group)
 }
 
@@ -75,6 +114,7 @@ func (f *fifoOrder) resume(m *message) {
 func (f *fifoOrder) queue(m *message) {
 	g := m.group
 	m.queued = true
+	f.newest = max(f.newest, m.key)
 	at, _ := slices.BinarySearchFunc(g.messages, m.key, func(o *message, key int64) int {
 		return cmp.Compare(o.key, key)
 	})
@@ -93,15 +133,18 @@ func (f *fifoOrder) place(g *group) {
 		g.heap = nil
 	}
 	switch {
-	case g.out > 0:
 	case len(g.messages) == 0:
-		if f.groups[g.id] == g {
+		hasTurn := g.given > 0 || g.lastGiven > 0
+		if len(g.out) == 0 && f.groups[g.id] == g && !(f.partial && hasTurn && len(f.groups) < maxEmptyGroups) {
 			delete(f.groups, g.id)
 		}
+	case g.locked():
 	case g.messages[0].due != 0:
 		g.heap = &f.waiting
 	default:
-		g.heap = &f.ready
+		if g.heap = &f.ready; g.lastGiven > 0 {
+			g.behind, g.given, g.lastGiven = f.newest, g.lastGiven, 0
+		}
 	}
 	if g.heap != nil {
 		heap.Push(g.heap, g)
@@ -133,9 +176,13 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 // takeFrom takes the first messages of one group, as many as may be taken;
 // a dead-lettered one ends it, since those after it wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
+	before, given := int64(math.MaxInt64), false
+	if len(g.out) > 0 {
+		before = g.out[0]
+	}
 	for len(taken) < t.limit && len(g.messages) > 0 {
 		m := g.messages[0]
-		if m.due > t.now {
+		if m.due > t.now || m.key > before {
 			break
 		}
 		f.pop(g)
@@ -146,12 +193,15 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 		if v == skipIt {
 			continue
 		}
-		m.holds = true
-		g.out++
+		g.hold(m)
 		if v == deadLetterIt {
 			break
 		}
-		taken = append(taken, m)
+		taken, given = append(taken, m), true
+	}
+	if given {
+		f.given++
+		g.lastGiven = f.given
 	}
 	return taken
 }
@@ -164,7 +214,12 @@ func (f *fifoOrder) promote(now int64) {
 	}
 }
 
+// maxEmptyGroups is how many groups there may be for one without messages to be kept after reset, so that it has its
+// turn when its messages are read again.
+const maxEmptyGroups = 20_000
+
 func (f *fifoOrder) reset(drop func(*message)) {
+	f.partial = true
 	for _, g := range f.groups {
 		g.messages = slices.DeleteFunc(g.messages, func(m *message) bool {
 			if !m.fresh() {
@@ -177,6 +232,14 @@ func (f *fifoOrder) reset(drop func(*message)) {
 		f.place(g)
 	}
 	f.fresh = 0
+}
+
+// complete learns that all of the queue is in memory again: groups that have no messages are forgotten.
+func (f *fifoOrder) complete() {
+	if f.partial {
+		f.partial = false
+		maps.DeleteFunc(f.groups, func(_ string, g *group) bool { return len(g.messages)+len(g.out) == 0 })
+	}
 }
 
 func (f *fifoOrder) size() int { return f.fresh }

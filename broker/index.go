@@ -334,6 +334,9 @@ func (x *index) merge(f *fill) (added int) {
 	if f.due && len(f.late) < f.limit {
 		w.dueRead = f.dueSeen
 	}
+	if order, ok := x.order.(*fifoOrder); ok && !w.behind() {
+		order.complete()
+	}
 	return added
 }
 

@@ -76,6 +76,14 @@ type model struct {
 	arrivals int
 	ledgers  map[string]*Ledger
 	copies   int
+	turns    map[string]*modelTurn // of FIFO groups that were given out, by queue and group
+	given    int
+}
+
+// modelTurn is when a FIFO group's next turn is: behind the groups that begin with an arrival up to behind.
+type modelTurn struct {
+	behind, given int
+	lastGiven     int // until behind is known
 }
 
 // modelled is a message of the model.
@@ -101,7 +109,8 @@ type modelReceipt struct {
 }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
-	m := &model{t: t, dir: dir, fifo: fifo, tiny: tiny, ledgers: map[string]*Ledger{modelWork: {}, modelDead: {}}}
+	m := &model{t: t, dir: dir, fifo: fifo, tiny: tiny, ledgers: map[string]*Ledger{modelWork: {}, modelDead: {}},
+		turns: map[string]*modelTurn{}}
 	m.open()
 	attrs := map[string]string{"MessageRetentionPeriod": "60", "VisibilityTimeout": "5"}
 	if fifo {
@@ -203,9 +212,23 @@ func (m *model) receive(t *rapid.T) {
 	default:
 		m.expectStandard(t, place, limit, msgs)
 	}
-	for _, got := range msgs {
-		m.given(t, place, &got, visibility)
+	for i, got := range msgs {
+		if m.fifo && (i == 0 || msgs[i-1].GroupID != got.GroupID) {
+			m.gaveOut(place, got.GroupID)
+		}
+		m.received(t, place, &got, visibility)
 	}
+}
+
+// gaveOut notes that messages of a group were given out.
+func (m *model) gaveOut(place, group string) {
+	turn := m.turns[place+"/"+group]
+	if turn == nil {
+		turn = &modelTurn{}
+		m.turns[place+"/"+group] = turn
+	}
+	m.given++
+	turn.lastGiven = m.given
 }
 
 // over reports whether a message has used up its receives.
@@ -278,46 +301,79 @@ func (m *model) acceptFIFO(t *rapid.T, place string, msgs []queue.Message) {
 			m.dead(x)
 		}
 	}
+	if list := m.in(place); len(msgs) == 0 && len(list) > 0 && list[0].visible(time.Now()) {
+		t.Fatalf("%s is the first of all, and was passed over", list[0].body)
+	}
 	next := map[string][]*modelled{}
-	locked := map[string]bool{}
-	for _, x := range m.in(place) {
-		next[x.group] = append(next[x.group], x)
-		locked[x.group] = locked[x.group] || !x.until.IsZero()
-	}
-	if len(msgs) == 0 && len(next) > 0 {
-		first := m.in(place)[0]
-		if !locked[first.group] && first.visible(time.Now()) {
-			t.Fatalf("%s is the first of all, and was passed over", first.body)
-		}
-	}
 	for _, got := range msgs {
-		list := next[got.GroupID]
-		if locked[got.GroupID] || len(list) == 0 || list[0].id != got.ID {
+		list, known := next[got.GroupID]
+		if !known {
+			list = m.deliverable(place, got.GroupID)
+		}
+		if len(list) == 0 || list[0].id != got.ID {
 			t.Fatalf("received %s out of order", got.Body)
 		}
 		next[got.GroupID] = list[1:]
 	}
 }
 
-// passFIFO goes through the groups once, the one with the oldest message first.
-func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*modelled) {
-	now := time.Now()
-	locked := map[string]bool{}
+// deliverable returns the messages of a group that may be given out now: those before the first one in flight.
+func (m *model) deliverable(place, group string) (list []*modelled) {
 	for _, x := range m.in(place) {
-		if !x.until.IsZero() {
-			locked[x.group] = true
+		switch {
+		case x.group != group:
+		case !x.visible(time.Now()):
+			return list
+		default:
+			list = append(list, x)
 		}
 	}
-	for _, first := range m.in(place) {
-		if locked[first.group] {
-			continue
+	return list
+}
+
+// groups returns the groups that have something to give, in the order of their turns.
+func (m *model) groups(place string) (groups []string) {
+	at := func(group string) (behind, given int) {
+		if turn := m.turns[place+"/"+group]; turn != nil && turn.given > 0 {
+			return turn.behind, turn.given
 		}
-		locked[first.group] = true
-		for _, x := range m.in(place) {
-			if x.group != first.group {
+		return m.deliverable(place, group)[0].arrival, 0
+	}
+	for _, x := range m.in(place) {
+		if !slices.Contains(groups, x.group) && len(m.deliverable(place, x.group)) > 0 {
+			groups = append(groups, x.group)
+		}
+	}
+	slices.SortFunc(groups, func(a, b string) int {
+		aBehind, aGiven := at(a)
+		bBehind, bGiven := at(b)
+		return cmp.Or(cmp.Compare(aBehind, bBehind), cmp.Compare(aGiven, bGiven))
+	})
+	return groups
+}
+
+// takeTurns gives the groups that can be given out again their turns, and forgets those without messages.
+func (m *model) takeTurns() {
+	for _, place := range []string{modelWork, modelDead} {
+		for _, group := range []string{"a", "b", "c"} {
+			turn := m.turns[place+"/"+group]
+			if turn == nil {
 				continue
 			}
-			if len(*want) == limit || !x.visible(now) {
+			if !slices.ContainsFunc(m.in(place), func(x *modelled) bool { return x.group == group }) {
+				delete(m.turns, place+"/"+group)
+			} else if turn.lastGiven > 0 && len(m.deliverable(place, group)) > 0 {
+				*turn = modelTurn{behind: m.arrivals, given: turn.lastGiven}
+			}
+		}
+	}
+}
+
+// passFIFO goes once through the groups that have something to give.
+func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*modelled) {
+	for _, group := range m.groups(place) {
+		for _, x := range m.deliverable(place, group) {
+			if len(*want) == limit {
 				break
 			}
 			if x.over() {
@@ -330,8 +386,8 @@ func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*m
 	return diverted
 }
 
-// given checks one received message and notes the receive.
-func (m *model) given(t *rapid.T, place string, got *queue.Message, visibility time.Duration) {
+// received checks one received message and notes the receive.
+func (m *model) received(t *rapid.T, place string, got *queue.Message, visibility time.Duration) {
 	i := slices.IndexFunc(m.messages, func(x *modelled) bool { return x.id == got.ID })
 	if i < 0 {
 		t.Fatalf("received %s, which is not there", got.Body)
@@ -366,8 +422,7 @@ func (m *model) delete(t *rapid.T) {
 		m.observe(r.m)
 		return
 	}
-	newest := there && r.m.handle == r.handle
-	if m.fifo && there && (!newest || r.m.until.IsZero()) {
+	if m.fifo && there && (r.m.handle != r.handle || r.m.until.IsZero()) {
 		if errs == nil {
 			t.Fatalf("an expired receipt deleted %s", r.m.body)
 		}
@@ -376,7 +431,7 @@ func (m *model) delete(t *rapid.T) {
 	if errs != nil {
 		t.Fatalf("deleting %s: %v", r.m.body, errs)
 	}
-	if newest {
+	if there {
 		m.gone(r.m)
 		m.ledgers[r.place].Done++
 	}
@@ -412,7 +467,7 @@ func (m *model) visibility(t *rapid.T) {
 		m.observe(r.m)
 		return
 	}
-	works := there && r.m.handle == r.handle && !r.m.until.IsZero()
+	works := there && (!m.fifo || r.m.handle == r.handle) && !r.m.until.IsZero()
 	if (errs != nil) != (!there || m.fifo && !works) {
 		t.Fatalf("%s: %v", r.m.body, errs)
 	}
@@ -433,6 +488,7 @@ func (m *model) tick(t *rapid.T) {
 func (m *model) restart(*rapid.T) {
 	m.must(m.b.Close())
 	m.open()
+	clear(m.turns)
 }
 
 // kill goes on with a copy of the files. Receives of the last moment may be
@@ -445,6 +501,7 @@ func (m *model) kill(t *rapid.T) {
 	m.must(m.b.Close())
 	m.dir = next
 	m.open()
+	clear(m.turns)
 	for _, x := range m.messages {
 		m.forget(t, x)
 	}
@@ -526,6 +583,7 @@ func (m *model) remove(t *rapid.T) {
 
 // check compares all that can be seen with the model.
 func (m *model) check(t *rapid.T) {
+	m.takeTurns()
 	now := time.Now()
 	for place, want := range m.ledgers {
 		want.Live, want.Visible, want.Delayed, want.InFlight = 0, 0, 0, 0

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -55,7 +56,7 @@ func (r *Registry) Enqueue(ctx context.Context, req RunRequest, m queue.Outgoing
 	}
 	path := (&queue.Message{Attributes: m.Attributes}).Attribute(pathAttribute)
 	f := &runSending{sending: newSending(q, []queue.Outgoing{m}), req: req, path: path}
-	if err := f.sent[0].Err; err != nil {
+	if err := cmp.Or(f.set.checkIDs([]queue.Outgoing{m}), f.sent[0].Err); err != nil {
 		return queue.Sent{}, false, err
 	}
 	if err := r.b.writer.do(ctx, f, needs{durable: true, space: true}); err != nil {

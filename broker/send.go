@@ -11,7 +11,8 @@ import (
 
 // Send accepts up to [queue.MaxBatch] messages. It returns one [queue.Sent]
 // for each, in order, after they are on disk; entries may fail one by one.
-// The error is for the whole call (no such queue, storage).
+// The error is for the whole call: no such queue, storage, or on a FIFO queue a
+// message without its group or deduplication id.
 //
 // Once the messages are handed to the disk, ctx no longer counts: the answer
 // says what became of them.
@@ -27,6 +28,9 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 		return nil, err
 	}
 	s := newSending(live, msgs)
+	if err := s.set.checkIDs(msgs); err != nil {
+		return nil, err
+	}
 	if len(s.items) == 0 {
 		return s.sent, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"tendril/queue"
@@ -63,17 +64,27 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 		return errParameter("DelaySeconds", secondsText(*m.Delay), "DelaySeconds must be >= 0 and <= 900.")
 	case m.Delay != nil && s.fifo && *m.Delay != 0:
 		return errParameter("DelaySeconds", secondsText(*m.Delay), notForThisType)
-	case s.fifo && m.GroupID == "":
-		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageGroupId.")
 	case !s.fifo && m.DedupID != "":
 		return errParameter("MessageDeduplicationId", m.DedupID, notForThisType)
 	case m.GroupID != "" && !validID(m.GroupID):
 		return errParameter("MessageGroupId", m.GroupID, "MessageGroupId"+idRule)
 	case m.DedupID != "" && !validID(m.DedupID):
 		return errParameter("MessageDeduplicationId", m.DedupID, "MessageDeduplicationId"+idRule)
-	case s.fifo && m.DedupID == "" && !s.contentDedup:
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+	}
+	return nil
+}
+
+// checkIDs refuses a call as a whole when a message of a FIFO queue lacks its group or deduplication id, as SQS does.
+func (s *settings) checkIDs(msgs []queue.Outgoing) error {
+	for i := 0; i < len(msgs) && s.fifo; i++ {
+		if msgs[i].GroupID == "" {
+			return queue.Errorf(queue.CodeMissingRequiredParameter,
+				"The request must contain the parameter MessageGroupId.")
+		}
+		if msgs[i].DedupID == "" && !s.contentDedup {
+			return queue.Errorf(queue.CodeInvalidParameterValue,
+				"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+		}
 	}
 	return nil
 }
@@ -165,9 +176,13 @@ func checkAttributeName(name string) error {
 		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are " +
 			"reserved for internal use.")
 	}
-	if i := strings.IndexFunc(name, func(c rune) bool { return notInName(c) && c != '.' }); i >= 0 {
+	// Letters outside ASCII are not documented, but SQS accepts them.
+	if i := strings.IndexFunc(name, func(c rune) bool {
+		return notInName(c) && c != '.' && (c < utf8.RuneSelf || !unicode.IsLetter(c))
+	}); i >= 0 {
+		c, _ := utf8.DecodeRuneInString(name[i:])
 		return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only "+
-			"include alphanumeric characters, hyphens, underscores, or dots.", name[i])
+			"include alphanumeric characters, hyphens, underscores, or dots.", c)
 	}
 	switch {
 	case name[0] == '.':
@@ -199,7 +214,7 @@ func checkAttributeValue(a queue.Attribute) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
 	case base != "Binary" && !validText(a.Value):
-		return errCharacters
+		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", errCharacters.Message)
 	case base == "Number" && !validNumber(a.Value):
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Can't cast the value of message (user) attribute '%s' to a number.", a.Name)

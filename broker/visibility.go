@@ -10,7 +10,8 @@ import (
 
 // ChangeVisibility applies the changes, one error for each; nil when all
 // succeeded. A message that is visible stays visible: on a standard queue the
-// change succeeds without effect, on a FIFO queue the receipt has expired. The
+// change succeeds without effect, on a FIFO queue the receipt has expired. On a
+// standard queue an older receipt changes a message in flight too. The
 // total since the receive stays below 12 hours. An unread message is as if that
 // receive had not been, but for its receipt, which stays good while it is hidden.
 //
@@ -65,7 +66,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 		return 0, errReceipt(c.ReceiptHandle, notAvailable)
 	case q.fifo && (!m.newest(r) || !m.inFlight):
 		return 0, errReceipt(c.ReceiptHandle, receiptExpired)
-	case !m.newest(r) || !m.inFlight:
+	case !m.inFlight:
 		return 0, nil
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
 		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility),
@@ -73,7 +74,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 				int(queue.MaxVisibility/time.Second)))
 	}
 	q.attempts.forget(m)
-	if c.Unread {
+	if c.Unread && m.newest(r) {
 		m.uncount()
 	}
 	q.changeVisibility(m, now, c.Visibility)

@@ -172,6 +172,9 @@ func (e *checkRun) attributes(q Queue) attrs {
 
 func (e *checkRun) attribute(q Queue, name string) string { return e.attributes(q)[name] }
 
+// ptr returns a pointer to a duration.
+func ptr(d time.Duration) *time.Duration { return &d }
+
 // text returns a message with only a body.
 func text(body string) queue.Outgoing { return queue.Outgoing{Body: body} }
 

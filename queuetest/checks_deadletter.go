@@ -9,8 +9,8 @@ import (
 
 func deadLetterChecks() []check {
 	return []check{
-		{name: "dead letters: moved when the count would be exceeded", run: checkDeadLetterMove},
-		{name: "dead letters: they name their source", run: func(e *checkRun) {
+		{name: "C1 C3 C6 dead letters: moved when the count would be exceeded", run: checkDeadLetterMove},
+		{name: "C6 dead letters: they name their source", run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue("1", nil, text("b"))
 			if m := e.one(q, 0); m.DeadLetterSource != "" {
 				e.errorf("before the move the dead-letter source is %q", m.DeadLetterSource)
@@ -20,16 +20,25 @@ func deadLetterChecks() []check {
 				e.errorf("dead-letter source %q, want %q", m.DeadLetterSource, want)
 			}
 		}},
-		{name: "dead letters: not before the receive that exceeds", run: checkDeadLetterLazy},
-		{name: "dead letters: the count may be a string", run: func(e *checkRun) {
+		{name: "C3 dead letters: not before the receive that exceeds", run: checkDeadLetterLazy},
+		{name: "C4 dead letters: the count may be a string", run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue(`"1"`, nil, text("b"))
 			e.one(q, 0)
 			e.wantEmpty("its one receive is used up", q)
 			e.wantBodies("the dead letters", e.take(dead, 1, time.Minute), "b")
 		}},
-		{name: "dead letters: a policy is refused when it cannot work", run: checkPolicies},
-		{name: "dead letters: a FIFO group goes on without the message", run: checkDeadLetterFIFO},
-		{name: "dead letters: from one dead-letter queue to the next", run: func(e *checkRun) {
+		{name: "C4 dead letters: without a count there are ten receives", run: func(e *checkRun) {
+			dead := e.create(nil)
+			q := e.create(attrs{"RedrivePolicy": `{"deadLetterTargetArn":"` + e.attribute(dead, "QueueArn") + `"}`}, text("b"))
+			for range 10 {
+				e.one(q, 0)
+			}
+			e.wantEmpty("ten receives are used up", q)
+			e.wantBodies("the dead letters", e.take(dead, 1, time.Minute), "b")
+		}},
+		{name: "C4 dead letters: a policy is refused when it cannot work", run: checkPolicies},
+		{name: "C6 dead letters: a FIFO group goes on without the message", run: checkDeadLetterFIFO},
+		{name: "C7 dead letters: from one dead-letter queue to the next", run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue("1", nil)
 			last := e.create(nil)
 			e.must("setting the policy", dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}))

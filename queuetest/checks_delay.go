@@ -9,7 +9,7 @@ import (
 
 func delayChecks() []check {
 	return []check{
-		{name: "delay: the queue's delay hides and is counted apart", run: func(e *checkRun) {
+		{name: "D1 delay: the queue's delay hides and is counted apart", run: func(e *checkRun) {
 			q := e.create(attrs{"DelaySeconds": "2"})
 			e.validFor(2 * short)
 			e.send(q, text("b"))
@@ -20,7 +20,7 @@ func delayChecks() []check {
 				e.errorf("receive count %d after the delay, want 1", m.ReceiveCount)
 			}
 		}},
-		{name: "delay: a message's own delay wins, 0 too", run: func(e *checkRun) {
+		{name: "D1 delay: a message's own delay wins, 0 too", run: func(e *checkRun) {
 			q := e.create(attrs{"DelaySeconds": "60"})
 			now, later := time.Duration(0), 2*short
 			e.validFor(later)
@@ -30,7 +30,7 @@ func delayChecks() []check {
 			e.endValidity()
 			e.wantBodies("when its delay is over", e.take(q, 1, time.Minute), "later")
 		}},
-		{name: "delay: a FIFO message has none of its own", run: func(e *checkRun) {
+		{name: "D2 delay: a FIFO message has none of its own", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			some, none := 2*short, time.Duration(0)
 			m := grouped("g", "d", "b")
@@ -40,7 +40,7 @@ func delayChecks() []check {
 			e.send(q, m)
 			e.one(q, time.Minute)
 		}},
-		{name: "delay: a FIFO queue's delay holds for all", run: func(e *checkRun) {
+		{name: "D2 delay: a FIFO queue's delay holds for all", run: func(e *checkRun) {
 			q := e.fifo(attrs{"DelaySeconds": "2"})
 			none := time.Duration(0)
 			m := grouped("g", "d", "b")
@@ -56,7 +56,7 @@ func delayChecks() []check {
 
 func pollChecks() []check {
 	return []check{
-		{name: "poll: the call's wait wins over the queue's", run: func(e *checkRun) {
+		{name: "D3 poll: the call's wait wins over the queue's", run: func(e *checkRun) {
 			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
 			e.within(10*time.Second, func(ctx context.Context) {
 				if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)}); err != nil || len(got) > 0 {
@@ -64,7 +64,7 @@ func pollChecks() []check {
 				}
 			})
 		}},
-		{name: "poll: the queue's wait holds without another", run: func(e *checkRun) {
+		{name: "D3 poll: the queue's wait holds without another", run: func(e *checkRun) {
 			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
 			e.later(short, func() { e.sendLater(q, "b") })
 			e.within(10*time.Second, func(ctx context.Context) {
@@ -73,7 +73,7 @@ func pollChecks() []check {
 				}
 			})
 		}},
-		{name: "poll: returns with the first message, does not wait to fill", run: func(e *checkRun) {
+		{name: "D4 poll: returns with the first message, does not wait to fill", run: func(e *checkRun) {
 			q := e.create(nil)
 			wait := 20 * time.Second
 			e.later(short, func() { e.sendLater(q, "b") })

@@ -10,8 +10,8 @@ import (
 
 func fifoChecks() []check {
 	return []check{
-		{name: "fifo: one receive gives a group in order", run: checkFIFOOrder},
-		{name: "fifo: a group waits for its message in flight, others flow", run: func(e *checkRun) {
+		{name: "E2 fifo: one receive gives a group in order", run: checkFIFOOrder},
+		{name: "E1 fifo: a group waits for its message in flight, others flow", run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("a", "1", "a1"), grouped("a", "2", "a2"), grouped("b", "3", "b1"))
 			first := e.take(q, 1, time.Minute)
 			e.wantBodies("at first", first, "a1")
@@ -20,7 +20,7 @@ func fifoChecks() []check {
 			e.remove(q, first...)
 			e.wantBodies("when a1 is deleted", e.take(q, 1, time.Minute), "a2")
 		}},
-		{name: "fifo: a part deleted, the rest still holds the group", run: func(e *checkRun) {
+		{name: "E2 fifo: a part deleted, the rest still holds the group", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
 			got := e.take(q, 2, time.Minute)
 			e.remove(q, got[0])
@@ -28,23 +28,56 @@ func fifoChecks() []check {
 			e.remove(q, got[1])
 			e.wantBodies("when both are deleted", e.take(q, 1, time.Minute), "3")
 		}},
-		{name: "fifo: extending one message holds the whole group", run: func(e *checkRun) {
+		{name: "E1 fifo: a message in flight blocks those behind it, not those before", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
+			got := e.take(q, 2, time.Minute)
+			e.hide(q, got[0], 0)
+			first := e.receive(q, 10, soon, ptr(time.Minute))
+			e.wantBodies("1 is before 2, which is in flight", first, "1")
+			e.remove(q, first...)
+			e.wantEmpty("3 is behind 2", q)
+			e.remove(q, got[1])
+			e.wantBodies("when 2 is deleted", e.take(q, 1, time.Minute), "3")
+		}},
+		{name: "E3 fifo: extending one message holds those behind it", run: func(e *checkRun) {
+			q := e.fifo(nil, inGroup("1", "2", "3", "4")...)
 			e.validFor(2 * short)
-			got := e.take(q, 2, 2*short)
-			e.hide(q, got[0], time.Minute)
+			got := e.take(q, 3, 2*short)
+			e.hide(q, got[1], time.Minute)
 			e.endValidity()
 			e.wait(3 * short)
-			e.wantEmpty("1 was extended", q)
+			e.wantBodies("2 was extended", e.receive(q, 10, soon, ptr(time.Minute)), "1")
+			e.wantEmpty("3 and 4 are behind 2", q)
 		}},
-		{name: "fifo: a message that returns is first again", run: func(e *checkRun) {
+		{name: "E4 fifo: a group whose messages expired goes behind the others", run: func(e *checkRun) {
+			q := e.fifo(nil)
+			for _, m := range []string{"a1", "a2", "a3", "a4", "b1", "c1"} {
+				e.send(q, grouped(m[:1], m, m))
+			}
+			e.wantBodies("at first", e.take(q, 2, short), "a1", "a2")
+			e.wantBodies("then", e.take(q, 1, short), "b1")
+			e.wait(2 * short)
+			got := e.receive(q, 10, soon, ptr(time.Minute))
+			if len(got) == 0 || got[0].Body != "c1" {
+				e.errorf("received %s; c was not given out before, so it comes first", bodies(got))
+			}
+		}},
+		{name: "E4 fifo: a group that was given out goes behind the others", run: func(e *checkRun) {
+			q := e.fifo(nil)
+			for _, m := range []string{"a1", "b1", "b2", "c1", "a2"} {
+				e.send(q, grouped(m[:1], m, m))
+			}
+			e.wantBodies("at first", e.take(q, 3, 0), "a1", "a2", "b1")
+			e.wantBodies("then", e.take(q, 5, time.Minute), "c1", "a1", "a2", "b1", "b2")
+		}},
+		{name: "E4 fifo: a message that returns is first again", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
 			got := e.take(q, 2, time.Minute)
 			e.hide(q, got[1], 0)
 			e.hide(q, got[0], 0)
 			e.wantBodies("afterwards", e.take(q, 3, time.Minute), "1", "2", "3")
 		}},
-		{name: "fifo: order holds over timeouts", run: func(e *checkRun) {
+		{name: "E4 fifo: order holds over timeouts", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2")...)
 			e.wantBodies("at first", e.take(q, 1, short), "1")
 			e.wait(2 * short)
@@ -54,9 +87,19 @@ func fifoChecks() []check {
 				e.errorf("receive counts %d and %d, want 2 and 1", again[0].ReceiveCount, again[1].ReceiveCount)
 			}
 		}},
-		{name: "fifo: sequence numbers grow", run: checkSequence},
+		{name: "E10 fifo: sequence numbers grow", run: checkSequence},
 		refusal("fifo: a group id is required", attrs{"FifoQueue": "true"}, []queue.Outgoing{{Body: "b", DedupID: "d"}},
 			queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
+		{name: "fifo: a batch with one message without its ids fails as a whole", run: func(e *checkRun) {
+			q := e.fifo(nil)
+			for what, bad := range map[string]queue.Outgoing{"group": {Body: "b", DedupID: "d"}, "deduplication": {Body: "b",
+				GroupID: "g"}} {
+				_, err := q.Send(e.ctx, []queue.Outgoing{grouped("g", "1", "good"), bad})
+				e.wantCode("one message without a "+what+" id", err, queue.CodeMissingRequiredParameter,
+					queue.CodeInvalidParameterValue)
+			}
+			e.wantEmpty("nothing of such a batch is sent", q)
+		}},
 		{name: "fifo: ids are 1 to 128 plain characters", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.wantRefused("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")},
@@ -65,7 +108,7 @@ func fifoChecks() []check {
 				queue.CodeInvalidParameterValue)
 			e.send(q, grouped("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", fmt.Sprintf("%0128d", 1), "b"))
 		}},
-		{name: "fifo: an attempt id repeats a receive", run: checkAttemptID},
+		{name: "E9 fifo: an attempt id repeats a receive", run: checkAttemptID},
 		{name: "fifo: purge empties groups in flight", run: func(e *checkRun) {
 			q := e.fifo(nil, inGroup("1", "2")...)
 			e.take(q, 1, time.Hour)
@@ -140,7 +183,7 @@ func checkAttemptID(e *checkRun) {
 
 func deduplicationChecks() []check {
 	return []check{
-		{name: "deduplication: the second send is answered with the first", run: func(e *checkRun) {
+		{name: "E5 deduplication: the second send is answered with the first", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			first := e.send(q, grouped("g", "d", "first"))[0]
 			second := e.send(q, grouped("other", "d", "second"))[0]
@@ -153,7 +196,7 @@ func deduplicationChecks() []check {
 			e.send(q, grouped("g", "d", "third"))
 			e.wantEmpty("the id is remembered after the delete", q)
 		}},
-		{name: "deduplication: within one batch", run: func(e *checkRun) {
+		{name: "E5 deduplication: within one batch", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			sent := e.send(q, grouped("g", "d", "1"), grouped("g", "d", "2"), grouped("g", "e", "3"))
 			if sent[0].ID != sent[1].ID || sent[0].ID == sent[2].ID {
@@ -161,7 +204,7 @@ func deduplicationChecks() []check {
 			}
 			e.wantBodies("in the queue", e.take(q, 2, time.Minute), "1", "3")
 		}},
-		{name: "deduplication: for five minutes from the first send", long: true, run: func(e *checkRun) {
+		{name: "E5 deduplication: for five minutes from the first send", long: true, run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("g", "d", "first"))
 			e.remove(q, e.one(q, time.Minute))
 			e.wait(5*time.Minute - 2*time.Second)
@@ -171,7 +214,7 @@ func deduplicationChecks() []check {
 			e.send(q, grouped("g", "d", "third"))
 			e.wantBodies("after five minutes", e.take(q, 1, time.Minute), "third")
 		}},
-		{name: "deduplication: by group when the queue says so", run: func(e *checkRun) {
+		{name: "E6 deduplication: by group when the queue says so", run: func(e *checkRun) {
 			q := e.fifo(attrs{"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"},
 				grouped("a", "d", "1"), grouped("b", "d", "2"), grouped("a", "d", "3"))
 			got := e.take(q, 2, time.Minute)
@@ -179,7 +222,7 @@ func deduplicationChecks() []check {
 			e.wantBodies("in the queue", got, "1", "2")
 			e.wantEmpty("3 is a duplicate of 1", q)
 		}},
-		{name: "deduplication: by content, body only", run: func(e *checkRun) {
+		{name: "E7 deduplication: by content, body only", run: func(e *checkRun) {
 			q := e.fifo(attrs{"ContentBasedDeduplication": "true"})
 			with := func(body, dedup, value string) queue.Outgoing {
 				m := grouped("g", dedup, body)
@@ -195,7 +238,7 @@ func deduplicationChecks() []check {
 		}},
 		refusal("deduplication: an id is required without content", attrs{"FifoQueue": "true"},
 			[]queue.Outgoing{grouped("g", "", "b")}, queue.CodeInvalidParameterValue, queue.CodeMissingRequiredParameter),
-		{name: "deduplication: purge forgets", run: func(e *checkRun) {
+		{name: "E8 deduplication: purge forgets", run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("g", "d", "first"))
 			e.must("purging", q.Purge(e.ctx))
 			e.send(q, grouped("g", "d", "second"))

@@ -11,7 +11,7 @@ import (
 func queueChecks() []check {
 	return []check{
 		{name: "queue: the defaults of SQS", run: checkDefaults},
-		{name: "queue: creating twice", run: checkCreateTwice},
+		{name: "G1 queue: creating twice", run: checkCreateTwice},
 		{name: "queue: names that SQS refuses", run: func(e *checkRun) {
 			for _, name := range []string{"", "a b", "a.b", strings.Repeat("n", 81), "ümlaut", "standard.fifo"} {
 				if _, err := e.server.Create(e.ctx, name, nil); err == nil {
@@ -32,11 +32,11 @@ func queueChecks() []check {
 			e.send(q, text("b"))
 			e.wantEmpty("the queue now delays", q)
 		}},
-		{name: "queue: counts are right at once", run: checkCounts},
-		{name: "queue: purge takes everything, once a minute", run: checkPurge},
+		{name: "G4 queue: counts are right at once", run: checkCounts},
+		{name: "G3 queue: purge takes everything, once a minute", run: checkPurge},
 		{name: "queue: one that does not exist", run: checkAbsent},
-		{name: "queue: retention ends, in flight or not", long: true, run: checkRetention},
-		{name: "queue: a shorter retention holds for old messages", long: true, run: func(e *checkRun) {
+		{name: "C10 queue: retention ends, in flight or not", long: true, run: checkRetention},
+		{name: "C9 queue: a shorter retention holds for old messages", long: true, run: func(e *checkRun) {
 			q := e.create(nil, text("old"))
 			e.wait(10 * time.Minute)
 			e.send(q, text("new"))
@@ -45,7 +45,7 @@ func queueChecks() []check {
 			e.wantBodies("after the change", e.take(q, 1, time.Minute), "new")
 			e.wantEmpty("the old message is past the new retention", q)
 		}},
-		{name: "queue: dead letters of a standard queue keep their age", long: true, run: func(e *checkRun) {
+		{name: "C5 queue: dead letters of a standard queue keep their age", long: true, run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue("1", attrs{"MessageRetentionPeriod": "300"}, text("b"))
 			e.wait(4 * time.Minute)
 			e.one(q, 0)
@@ -53,6 +53,49 @@ func queueChecks() []check {
 			e.wantBodies("the dead letters", e.take(dead, 1, 0), "b")
 			e.wait(2 * time.Minute)
 			e.wantEmpty("it was sent six minutes ago", dead)
+		}},
+		{name: "C5 queue: dead letters of a FIFO queue begin a new age", long: true, run: func(e *checkRun) {
+			q, dead := e.withDeadLetterQueue("1", attrs{"FifoQueue": "true", "MessageRetentionPeriod": "300"},
+				grouped("g", "d", "b"))
+			e.wait(4 * time.Minute)
+			sent := e.one(q, 0).SentAt
+			e.wantEmpty("it is used up", q)
+			e.wait(4 * time.Minute)
+			if m := e.one(dead, 0); m.SentAt.Sub(sent) < 3*time.Minute {
+				e.errorf("sent at %s, dead-lettered four minutes later, and now sent at %s", sent, m.SentAt)
+			}
+			e.wait(2 * time.Minute)
+			e.wantEmpty("it was dead-lettered six minutes ago", dead)
+		}},
+		{name: "G5 queue: KMS and SQS-managed encryption exclude each other", run: func(e *checkRun) {
+			q := e.create(nil)
+			if on := e.attribute(q, "SqsManagedSseEnabled"); on != "true" {
+				e.errorf("SqsManagedSseEnabled is %q by default, want true", on)
+			}
+			e.wantCode("both at once", q.SetAttributes(e.ctx, attrs{"KmsMasterKeyId": "alias/aws/sqs",
+				"SqsManagedSseEnabled": "true"}), queue.CodeInvalidAttributeValue, queue.CodeInvalidParameterValue)
+			e.must("setting a key", q.SetAttributes(e.ctx, attrs{"KmsMasterKeyId": "alias/aws/sqs"}))
+			if on := e.attribute(q, "SqsManagedSseEnabled"); on == "true" {
+				e.errorf("SqsManagedSseEnabled stays true beside a key")
+			}
+		}},
+		{name: "G6 queue: booleans in any case, returned in lower case", run: func(e *checkRun) {
+			name := e.name(attrs{"FifoQueue": "true"})
+			q, err := e.server.Create(e.ctx, name, attrs{"FifoQueue": "True", "ContentBasedDeduplication": "TRUE"})
+			e.must("creating a queue", err)
+			if a := e.attributes(q); a["FifoQueue"] != "true" || a["ContentBasedDeduplication"] != "true" {
+				e.errorf("FifoQueue %q, ContentBasedDeduplication %q", a["FifoQueue"], a["ContentBasedDeduplication"])
+			}
+			e.must("setting an attribute", q.SetAttributes(e.ctx, attrs{"ContentBasedDeduplication": "False"}))
+			if value := e.attribute(q, "ContentBasedDeduplication"); value != "false" {
+				e.errorf("ContentBasedDeduplication %q, want false", value)
+			}
+		}},
+		{name: "queue: a standard queue has no attributes for high throughput", run: func(e *checkRun) {
+			for name, value := range (attrs{"DeduplicationScope": "queue", "FifoThroughputLimit": "perQueue"}) {
+				_, err := e.server.Create(e.ctx, e.name(nil), attrs{name: value})
+				e.wantCode(name, err, queue.CodeInvalidAttributeName)
+			}
 		}},
 	}
 }

@@ -31,7 +31,7 @@ func sendChecks() []check {
 				e.errorf("no sender id")
 			}
 		}},
-		{name: "send: a bad entry does not harm the others", run: checkBadEntry},
+		{name: "D5 send: a bad entry does not harm the others", run: checkBadEntry},
 	}
 }
 
@@ -108,18 +108,18 @@ func limitChecks() []check {
 		refusal("limits: an empty body is refused", nil, []queue.Outgoing{text("")},
 			queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
 		{name: "limits: characters outside XML are refused", run: checkCharacters},
-		{name: "limits: MaximumMessageSize counts body and attributes", run: checkMessageSize},
+		{name: "D7 limits: MaximumMessageSize counts body and attributes", run: checkMessageSize},
 		{name: "limits: one message may fill a megabyte", run: checkMegabyte},
-		refusal("limits: a batch may not exceed a megabyte", nil,
+		refusal("D6 limits: a batch may not exceed a megabyte", nil,
 			slices.Repeat([]queue.Outgoing{text(strings.Repeat("x", 600_000))}, 2), queue.CodeBatchRequestTooLong),
-		{name: "limits: a batch has 1 to 10 entries", run: func(e *checkRun) {
+		{name: "D6 limits: a batch has 1 to 10 entries", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.wantRefused("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11),
 				queue.CodeTooManyEntriesInBatchRequest)
 			_, err := q.Send(e.ctx, nil)
 			e.wantCode("no entries", err, queue.CodeEmptyBatchRequest)
 		}},
-		{name: "limits: attributes that SQS refuses", run: checkAttributeRules},
+		{name: "F6 limits: attributes that SQS refuses", run: checkAttributeRules},
 		{name: "limits: a message has at most 10 attributes", run: func(e *checkRun) {
 			q := e.create(nil)
 			m := text("b")
@@ -194,11 +194,18 @@ func checkAttributeRules(e *checkRun) {
 		"an empty type":                {Name: "a", Type: "", Value: "v"},
 		"an unknown type":              {Name: "a", Type: "Text", Value: "v"},
 		"not a number":                 {Name: "a", Type: "Number", Value: "twelve"},
+		"a name with a section sign":   {Name: "a§", Type: "String", Value: "v"},
+		"a control character":          {Name: "a", Type: "String", Value: "a\x01"},
 	} {
 		e.wantRefused(what, q, []queue.Outgoing{{Body: "b", Attributes: []queue.Attribute{a}}},
 			queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeMissingRequiredParameter)
 	}
 	e.wantEmpty("it was refused", q)
+	letters := queue.Attribute{Name: "attr.1øßä", Type: "String", Value: "v"}
+	e.send(q, queue.Outgoing{Body: "b", Attributes: []queue.Attribute{letters}})
+	if m := e.one(q, time.Minute); m.Attribute(letters.Name) != "v" {
+		e.errorf("an attribute with letters outside ASCII came back as %q", m.Attributes)
+	}
 }
 
 func checkReceiveLimits(e *checkRun) {

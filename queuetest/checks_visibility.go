@@ -10,15 +10,16 @@ import (
 
 func receiptChecks() []check {
 	return []check{
-		{name: "receipt: each receive has its own, the newest deletes", run: checkNewReceipts},
-		{name: "receipt: a standard queue deletes after the timeout", run: func(e *checkRun) {
+		{name: "B1 receipt: each receive has its own, the newest deletes", run: checkNewReceipts},
+		{name: "B1 receipt: on a standard queue an older one still acts", run: checkOlderReceipt},
+		{name: "B2 receipt: a standard queue deletes after the timeout", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
 			e.remove(q, m)
 			e.wantEmpty("it was deleted", q)
 		}},
-		{name: "receipt: a FIFO queue refuses one that has expired", run: func(e *checkRun) {
+		{name: "B3 receipt: a FIFO queue refuses one that has expired", run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("g", "d", "b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
@@ -29,7 +30,7 @@ func receiptChecks() []check {
 			e.wantCode("the delete of an expired receipt", errs[0], queue.CodeInvalidParameterValue)
 			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
 		}},
-		{name: "receipt: a FIFO queue deletes when it was extended in time", run: func(e *checkRun) {
+		{name: "B4 receipt: a FIFO queue deletes when it was extended in time", run: func(e *checkRun) {
 			q := e.fifo(nil, grouped("g", "d", "b"))
 			e.validFor(2 * short)
 			m := e.one(q, 2*short)
@@ -39,14 +40,14 @@ func receiptChecks() []check {
 			e.remove(q, m)
 			e.wantEmpty("it was deleted", q)
 		}},
-		{name: "receipt: deleting twice is not an error", run: func(e *checkRun) {
+		{name: "B5 receipt: deleting twice is not an error", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			m := e.one(q, time.Minute)
 			for range 3 {
 				e.remove(q, m)
 			}
 		}},
-		{name: "receipt: a malformed one is refused alone", run: checkMalformedReceipt},
+		{name: "B6 receipt: a malformed one is refused alone", run: checkMalformedReceipt},
 	}
 }
 
@@ -66,6 +67,23 @@ func checkNewReceipts(e *checkRun) {
 	e.wantEmpty("it was deleted", q)
 }
 
+func checkOlderReceipt(e *checkRun) {
+	q := e.create(nil, text("b"))
+	first := e.one(q, 0)
+	e.one(q, time.Hour)
+	e.must("showing the message by its first receipt", e.change(q, first.ReceiptHandle, 0))
+	e.one(q, time.Hour)
+	e.must("hiding the message by its first receipt", e.change(q, first.ReceiptHandle, short))
+	e.wait(2 * short)
+	third := e.one(q, time.Hour)
+	if third.ReceiveCount != 4 {
+		e.errorf("receive count %d, want 4", third.ReceiveCount)
+	}
+	e.remove(q, first)
+	e.wantCode("changing what the first receipt deleted", e.change(q, third.ReceiptHandle, 0),
+		queue.CodeInvalidParameterValue, queue.CodeMessageNotInflight)
+}
+
 func checkMalformedReceipt(e *checkRun) {
 	q := e.create(nil, text("b"))
 	m := e.one(q, time.Minute)
@@ -82,9 +100,9 @@ func checkMalformedReceipt(e *checkRun) {
 
 func visibilityChecks() []check {
 	return []check{
-		{name: "visibility: received is hidden, then back with a count", run: checkHidden},
-		{name: "visibility: the call's value wins over the queue's", run: checkVisibilityPrecedence},
-		{name: "visibility: a receive with 0 leaves it visible", run: func(e *checkRun) {
+		{name: "C2 visibility: received is hidden, then back with a count", run: checkHidden},
+		{name: "B11 visibility: the call's value wins over the queue's", run: checkVisibilityPrecedence},
+		{name: "B12 visibility: a receive with 0 leaves it visible", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			for want := 1; want <= 3; want++ {
 				if m := e.one(q, 0); m.ReceiveCount != want {
@@ -104,7 +122,7 @@ func visibilityChecks() []check {
 			e.endValidity()
 			e.wantBodies("when the extension is over", e.take(q, 1, time.Minute), "b")
 		}},
-		{name: "visibility: 0 shows it at once and is not remembered", run: func(e *checkRun) {
+		{name: "B9 visibility: 0 shows it at once and is not remembered", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			e.hide(q, e.one(q, time.Hour), 0)
 			if got := e.receive(q, 1, soon, nil); len(got) != 1 || got[0].ReceiveCount != 2 {
@@ -113,30 +131,32 @@ func visibilityChecks() []check {
 			e.wantEmpty("the queue's own 30 s hide it", q)
 		}},
 		{name: "visibility: what was given back unread was not received", run: checkUnread},
-		{name: "visibility: a change never hides what is visible again", run: func(e *checkRun) {
+		{name: "B7 visibility: a change never hides what is visible again", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
 			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS answers with or without an error
 			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
 		}},
-		{name: "visibility: a deleted message cannot be changed", run: func(e *checkRun) {
+		{name: "B8 visibility: a deleted message cannot be changed", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			m := e.one(q, time.Minute)
 			e.remove(q, m)
 			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue,
 				queue.CodeMessageNotInflight)
 		}},
-		{name: "visibility: 12 hours in all from the receive", run: func(e *checkRun) {
+		{name: "B10 visibility: 12 hours in all from the receive", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			m := e.one(q, time.Minute)
+			e.wantCode("43200 s right after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
+				queue.CodeInvalidParameterValue)
 			e.wait(short + short/2)
 			e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
 				queue.CodeInvalidParameterValue)
 			e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second), queue.CodeInvalidParameterValue)
 			e.hide(q, m, queue.MaxVisibility-time.Minute)
 		}},
-		{name: "visibility: 12 hours are not begun anew by extending", long: true, run: func(e *checkRun) {
+		{name: "B10 visibility: 12 hours are not begun anew by extending", long: true, run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			m := e.one(q, time.Hour)
 			for range 11 {

@@ -20,12 +20,12 @@ import (
 // It behaves like SQS where it matters to a consumer:
 //
 //   - Each receive has a new receipt handle.
-//   - A standard queue accepts a delete after the visibility timeout, and one with an
-//     outdated receipt handle, which has no effect. A FIFO queue rejects both.
+//   - A standard queue accepts a delete after the visibility timeout. It accepts one with
+//     an outdated receipt handle too, which has no effect here. A FIFO queue rejects both.
 //   - A visibility change never hides a visible message, and hides no message for more
 //     than 12 hours from its receive.
 //   - A long poll returns with the first message.
-//   - A message group of a FIFO queue is locked while one of its messages is in flight.
+//   - A message of a FIFO queue that is in flight blocks those behind it in its group.
 //
 // It has no retention period and no deduplication.
 //
@@ -314,13 +314,6 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}
-	if f.opts.FIFO {
-		for _, m := range f.messages {
-			if m.place(now) == FakeInFlight {
-				locked[m.GroupID] = true
-			}
-		}
-	}
 	for _, m := range f.messages {
 		if m.deleted || m.dead {
 			continue
