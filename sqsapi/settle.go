@@ -137,6 +137,9 @@ func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []E
 		return response, x.exists(x.queue)
 	}
 	errs, err := call(jobs, answers)
+	if refusal := asQueueError(err); refusal != nil {
+		return nil, inBatch(refusal)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -194,18 +197,23 @@ func isNoIDCharacter(c rune) bool {
 	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
 }
 
-// failed describes the refusal of one entry. A parameter that a single call
-// misses is an invalid value in a batch, with the same text.
+// inBatch returns a refusal as a batch has it: a parameter that a single call misses is an invalid value there, with
+// the same text.
+func inBatch(refusal *queue.Error) *queue.Error {
+	if refusal.Code == queue.CodeMissingRequiredParameter {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "%s", refusal.Message)
+	}
+	return refusal
+}
+
+// failed describes the refusal of one entry.
 func failed(id string, err error) failure {
 	refusal := asQueueError(err)
 	if refusal == nil {
 		refusal = queue.Errorf(codeInternal, "The entry failed inside the server.")
 	}
-	code := refusal.Code
-	if code == queue.CodeMissingRequiredParameter {
-		code = queue.CodeInvalidParameterValue
-	}
-	f := faultOf(code)
+	refusal = inBatch(refusal)
+	f := faultOf(refusal.Code)
 	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
 }
 

@@ -165,7 +165,7 @@ func life(id string, receives, here int) string {
 }
 
 // group is the messages of one FIFO message group that are held here, in order. A queue
-// gives out no message of a group that has one in flight, so they all came with one receive.
+// gives out no message behind one of its group that is in flight, so they all came with one receive.
 type group struct {
 	id       string
 	active   int // ready, in work, postponed or being deleted: one, or those of one batch
