@@ -103,10 +103,14 @@ type modelled struct {
 }
 
 type modelReceipt struct {
-	handle string
-	m      *modelled
-	place  string
+	handle  string
+	m       *modelled
+	place   string
+	arrival int // of the message, which a move changes
 }
+
+// there reports whether the message is where it was when the receipt was given.
+func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
 	m := &model{t: t, dir: dir, fifo: fifo, tiny: tiny, ledgers: map[string]*Ledger{modelWork: {}, modelDead: {}},
@@ -404,7 +408,7 @@ func (m *model) received(t *rapid.T, place string, got *queue.Message, visibilit
 	if visibility > 0 {
 		x.until = time.Now().Add(visibility)
 	}
-	m.receipts = append(m.receipts, modelReceipt{got.ReceiptHandle, x, place})
+	m.receipts = append(m.receipts, modelReceipt{got.ReceiptHandle, x, place, x.arrival})
 }
 
 func (m *model) receipt(t *rapid.T) modelReceipt {
@@ -417,7 +421,7 @@ func (m *model) receipt(t *rapid.T) modelReceipt {
 func (m *model) delete(t *rapid.T) {
 	r := m.receipt(t)
 	errs := m.b.Queue(r.place+m.suffix).Delete(context.Background(), []string{r.handle})
-	there := r.m.place == r.place
+	there := r.there()
 	if there && r.m.forgotten {
 		m.observe(r.m)
 		return
@@ -462,7 +466,7 @@ func (m *model) visibility(t *rapid.T) {
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "visibility")) * time.Second
 	errs := m.b.Queue(r.place+m.suffix).ChangeVisibility(context.Background(),
 		[]queue.VisibilityChange{{ReceiptHandle: r.handle, Visibility: visibility}})
-	there := r.m.place == r.place
+	there := r.there()
 	if there && r.m.forgotten {
 		m.observe(r.m)
 		return
