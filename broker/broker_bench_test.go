@@ -140,18 +140,25 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// preload sends n messages of 200 bytes as fast as it goes.
-func preload(b *testing.B, q *Queue, n int) {
+// preload sends n messages of 200 bytes as fast as it goes. With tenants every tenth batch is of one of a hundred
+// tenants, and all others of a single one.
+func preload(b *testing.B, q *Queue, n int, tenants bool) {
 	b.Helper()
 	const callers = 64
 	var group sync.WaitGroup
-	batch := make([]queue.Outgoing, queue.MaxBatch)
-	for i := range batch {
-		batch[i].Body = payload
+	batchOf := func(tenant string) []queue.Outgoing {
+		return slices.Repeat([]queue.Outgoing{{Body: payload, GroupID: tenant}}, queue.MaxBatch)
 	}
+	plain, large := batchOf(""), batchOf("large")
 	for c := range callers {
 		group.Go(func() {
 			for i := c; i < n/queue.MaxBatch; i += callers {
+				batch := plain
+				if tenants && i%10 == 0 {
+					batch = batchOf(fmt.Sprint("small", i%100))
+				} else if tenants {
+					batch = large
+				}
 				if _, err := q.Send(context.Background(), batch); err != nil {
 					b.Error(err)
 					return
@@ -242,13 +249,16 @@ func depth() int {
 }
 
 // loaded opens a broker with a queue of n messages.
-func loaded(b *testing.B, n int) (*Broker, *Queue) {
+func loaded(b *testing.B, n int) (*Broker, *Queue) { return loadedWith(b, n, false) }
+
+// loadedWith is loaded, of many tenants if it says so.
+func loadedWith(b *testing.B, n int, tenants bool) (*Broker, *Queue) {
 	b.Helper()
 	br := openBench(b)
 	if err := br.CreateQueue(context.Background(), "work", nil, nil); err != nil {
 		b.Fatal(err)
 	}
-	preload(b, br.Queue("work"), n)
+	preload(b, br.Queue("work"), n, tenants)
 	return br, br.Queue("work")
 }
 
@@ -275,17 +285,21 @@ func BenchmarkDrain(b *testing.B) {
 // BenchmarkReceiveLatency compares a receive of ten from a deep queue with one
 // from a shallow queue, bodies included: medians.
 func BenchmarkReceiveLatency(b *testing.B) {
-	for b.Loop() {
-		shallow, deep := receiveLatency(b, 10_000), receiveLatency(b, depth())
-		b.ReportMetric(float64(shallow.Nanoseconds())/1000, "shallow-us")
-		b.ReportMetric(float64(deep.Nanoseconds())/1000, "deep-us")
-		b.ReportMetric(float64(deep)/float64(shallow), "ratio")
+	for _, tenants := range []bool{false, true} {
+		b.Run(fmt.Sprint("tenants=", tenants), func(b *testing.B) {
+			for b.Loop() {
+				shallow, deep := receiveLatency(b, 10_000, tenants), receiveLatency(b, depth(), tenants)
+				b.ReportMetric(float64(shallow.Nanoseconds())/1000, "shallow-us")
+				b.ReportMetric(float64(deep.Nanoseconds())/1000, "deep-us")
+				b.ReportMetric(float64(deep)/float64(shallow), "ratio")
+			}
+		})
 	}
 }
 
-func receiveLatency(b *testing.B, n int) time.Duration {
+func receiveLatency(b *testing.B, n int, tenants bool) time.Duration {
 	b.Helper()
-	br, q := loaded(b, n)
+	br, q := loadedWith(b, n, tenants)
 	defer br.Close()
 	var times []time.Duration
 	for range 900 {
@@ -395,7 +409,7 @@ func BenchmarkMixedCPU(b *testing.B) {
 		br, q := loaded(b, 0)
 		cpu := cpuTime()
 		var sending sync.WaitGroup
-		sending.Go(func() { preload(b, q, n) })
+		sending.Go(func() { preload(b, q, n, false) })
 		consume(b, q, n, 8, nil)
 		sending.Wait()
 		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1000/float64(n), "cpu-us/msg")
@@ -409,7 +423,7 @@ func BenchmarkDepth(b *testing.B) {
 	for b.Loop() {
 		br, q := loaded(b, 100_000)
 		shallow := residentMB()
-		preload(b, q, depth()-100_000)
+		preload(b, q, depth()-100_000, false)
 		deep := residentMB()
 		b.ReportMetric(deep, "rss-MB")
 		b.ReportMetric(deep/shallow, "rss-ratio")

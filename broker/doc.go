@@ -32,6 +32,10 @@
 // fsync: it survives kill -9, and a power failure may undo it, which costs a
 // second delivery and no message.
 //
+// On a standard queue a group id names a tenant. Messages of noisy tenants, those with many messages in
+// flight or much of the processing time, are parked and given out after those of others. Behind a backlog
+// of noisy tenants that memory does not hold, the window reads ahead for the others.
+//
 // A message whose receives are used up is moved to the dead-letter queue by the
 // receive that would have been one too many. Messages past their retention are removed by a
 // sweep that is due when the oldest message expires.
@@ -73,10 +77,8 @@
 //
 // # What it does not do
 //
-// It does not replicate: a lost disk is a lost queue. It does not order tenants
-// fairly on standard queues; a group id there is kept and returned. It does
-// not limit rates. Policies and encryption keys are stored as given, and have
-// no effect.
+// It does not replicate: a lost disk is a lost queue. It does not limit rates. Policies and encryption
+// keys are stored as given, and have no effect here.
 //
 // # Its size
 //

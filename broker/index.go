@@ -35,7 +35,7 @@ func newIndex(b *core, number int64, fifo bool) index {
 }
 
 func (x *index) newOrder() {
-	if x.order = (&standardOrder{}); x.fifo {
+	if x.order = newStandard(); x.fifo {
 		x.order = newFIFO()
 	}
 }
@@ -47,8 +47,14 @@ func (x *index) newMessage(r *record) *message {
 	if r.due != 0 {
 		m.due = max(1, x.shared.clock.reading(r.due))
 	}
-	if f, ok := x.order.(*fifoOrder); ok {
-		m.group = f.group(r.group)
+	switch order := x.order.(type) {
+	case *fifoOrder:
+		m.group = order.group(r.group)
+	case *standardOrder:
+		if len(order.byID) >= order.sweepAt {
+			order.sweep(x.held)
+		}
+		m.tenant = order.of(r)
 	}
 	if memory := &x.shared.memory; r.whole && r.size <= keepContent {
 		if memory.content.Add(r.footprint()) <= memory.limits.cache {
@@ -76,10 +82,24 @@ func (x *index) endFlight(m *message) {
 	}
 }
 
+// startFlight hides a message until its deadline. resumed says that it was in flight before the store was opened.
+func (x *index) startFlight(m *message, resumed bool) {
+	m.inFlight = true
+	heap.Push(&x.inFlight, m)
+	if s, ok := x.order.(*standardOrder); ok && m.tenant != nil {
+		s.began(m.tenant, x.inFlight.Len(), resumed)
+	}
+}
+
 func (x *index) stopFlight(m *message) {
-	if m.inFlight {
-		m.inFlight = false
-		heap.Remove(&x.inFlight, m.index)
+	if !m.inFlight {
+		return
+	}
+	m.inFlight = false
+	heap.Remove(&x.inFlight, m.index)
+	if s, ok := x.order.(*standardOrder); ok {
+		now := x.shared.clock.now()
+		s.ended(m, now-m.receivedAt, now)
 	}
 }
 
@@ -88,6 +108,7 @@ func (x *index) remove(m *message) {
 	m.gone, m.leaving = true, false
 	x.stopFlight(m)
 	delete(x.held, m.key)
+	delete(x.window.early, m.key)
 	x.window.noteRemoved(m.key)
 	x.drop(m)
 	x.order.forget(m)
@@ -118,8 +139,7 @@ func (x *index) claim(key int64) *message {
 // resume puts a message back in flight that was in flight before the store was opened.
 func (x *index) resume(m *message) {
 	m.until = min(m.until, x.shared.clock.now()+int64(maxFlight))
-	m.inFlight = true
-	heap.Push(&x.inFlight, m)
+	x.startFlight(m, true)
 	x.order.resume(m)
 }
 
@@ -133,7 +153,7 @@ func (x *index) clear() {
 	x.resetWindow()
 	x.newOrder()
 	w := &x.window
-	w.cursor, w.tail, w.stale, w.dueRead = x.low(), x.low(), false, w.dueSeen
+	w.cursor, w.tail, w.ahead, w.stale, w.dueRead = x.low(), x.low(), x.low(), false, w.dueSeen
 }
 
 // memory counts what the queues of a broker hold in memory.
@@ -168,9 +188,13 @@ func defaultLimits() *memoryLimits {
 
 // window says which part of a queue memory covers: all messages up to cursor
 // are in the delivery order, or were given out, or are on the list of delays.
-// Between cursor and tail they are only in the store.
+// Between cursor and tail they are only in the store, but for those of tenants
+// that are not noisy: these are in memory up to ahead.
 type window struct {
 	cursor, tail int64 // keys
+	ahead        int64 // key; below cursor when nothing was read ahead
+	// early holds the keys of messages that were read ahead and are still here.
+	early map[int64]bool
 	// The messages whose delay ended are read in the order of its end; the
 	// last one read had this due, in Unix milliseconds, and key.
 	dueAt, dueKey int64
@@ -221,7 +245,7 @@ func (x *index) countFresh() {
 // arrive takes in a message that was just committed.
 func (x *index) arrive(r *record) {
 	w := &x.window
-	covered := w.cursor == w.tail
+	covered, last := w.cursor == w.tail, w.tail
 	w.tail = r.key
 	delayed := r.due != 0 && r.due > x.shared.clock.floor(x.shared.clock.now())
 	if delayed {
@@ -243,7 +267,40 @@ func (x *index) arrive(r *record) {
 		w.cursor = r.key
 		x.order.add(x.newMessage(r))
 		x.countFresh()
+		return
 	}
+	if s, ok := x.order.(*standardOrder); ok && last <= max(w.ahead, w.cursor) && len(s.noisy) > 0 {
+		x.arriveAhead(s, r)
+	}
+}
+
+// arriveAhead takes in a message behind those of noisy tenants that memory does not hold.
+func (x *index) arriveAhead(s *standardOrder, r *record) {
+	noisy := s.isNoisy(r)
+	if !noisy && x.capacityAhead(s) == 0 {
+		return
+	}
+	if x.window.ahead = r.key; !noisy {
+		x.window.noteEarly(r.key)
+		s.add(x.newMessage(r))
+		x.countFresh()
+	}
+}
+
+func (w *window) noteEarly(key int64) {
+	if w.early == nil {
+		w.early = map[int64]bool{}
+	}
+	w.early[key] = true
+}
+
+// capacityAhead is how many more messages of tenants that are not noisy the queue may hold, although its window is
+// full of others.
+func (x *index) capacityAhead(s *standardOrder) int {
+	l := &x.shared.memory.limits
+	left := l.total - int(x.shared.memory.fresh.Load())
+	most := min(l.standard-s.main.n-s.late.n, 2*l.standard-s.size(), max(l.least, left))
+	return max(0, most)
 }
 
 // resetWindow forgets the fresh messages, to be read again from the store.
@@ -252,7 +309,8 @@ func (x *index) resetWindow() {
 	x.countFresh()
 	w := &x.window
 	w.generation++
-	w.cursor, w.dueAt, w.dueKey = x.low(), 0, 0
+	w.cursor, w.ahead, w.dueAt, w.dueKey = x.low(), x.low(), 0, 0
+	w.early = nil
 	w.tail = max(w.tail, x.low())
 	w.filling = nil
 	w.stale = w.cursor < w.tail
@@ -268,8 +326,12 @@ type fill struct {
 	generation int
 	floor      int64 // the key up to which all is purged
 	low, high  int64
+	tail       int64 // the newest key
 	limit      int
 	delayed    bool // FIFO: those with a delay too
+
+	// without, when not nil, are tenants whose messages are not wanted: it reads ahead.
+	without []string
 
 	due           bool
 	dueAt, dueKey int64
@@ -286,23 +348,55 @@ type fill struct {
 // nextFill returns the read that is to begin now; nil for none.
 func (x *index) nextFill() *fill {
 	w := &x.window
+	if w.filling != nil || !w.behind() {
+		return nil
+	}
+	if s, ok := x.order.(*standardOrder); ok && len(s.noisy) > 0 {
+		if w.filling = x.nextAhead(s); w.filling != nil {
+			return w.filling
+		}
+	}
 	capacity := x.capacity()
-	if w.filling != nil || !w.behind() || capacity < x.order.size()/4 || capacity == 0 {
+	if capacity < x.order.size()/4 || capacity == 0 {
 		return nil
 	}
 	w.filling = &fill{
 		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.shared.memory.limits.fill),
-		floor: x.low(), low: w.cursor, high: w.tail, delayed: x.fifo,
+		floor: x.low(), low: w.cursor, high: w.tail, tail: w.tail, delayed: x.fifo,
 		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
 		now: x.shared.clock.floor(x.shared.clock.now()),
 	}
 	return w.filling
 }
 
+// aheadKeys is how many places of a queue one fill looks at when it reads ahead.
+const aheadKeys = 10_000
+
+// nextAhead returns the read of messages that are not of noisy tenants, and may lie behind many of these; nil when
+// none is needed.
+func (x *index) nextAhead(s *standardOrder) *fill {
+	w, capacity := &x.window, x.capacityAhead(s)
+	if s.rescan {
+		s.rescan, w.ahead = false, w.cursor
+	}
+	low := max(w.ahead, w.cursor)
+	late := w.dueRead < w.dueSeen && x.capacity() == 0
+	if s.size() == 0 || capacity == 0 || capacity < s.quiet()/4 || low >= w.tail && !late {
+		return nil
+	}
+	return &fill{
+		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.shared.memory.limits.fill),
+		floor: x.low(), low: low, high: min(w.tail, low+aheadKeys), tail: w.tail, without: s.noisyIDs(),
+		due: late, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen, now: x.shared.clock.floor(x.shared.clock.now()),
+	}
+}
+
 // read reads the next messages: those that were sent without a delay, on a FIFO queue
 // also the others, and those whose delay has ended.
 func (f *fill) read(c *conn, number int64) (err error) {
-	if f.low < f.high {
+	if f.low < f.high && f.without != nil {
+		f.main, err = c.scanWithout(f.low, f.high, f.without, f.limit)
+	} else if f.low < f.high {
 		plain := false
 		if !f.delayed {
 			f.main, plain, err = c.scanPlain(f.low, f.high, f.limit)
@@ -312,7 +406,7 @@ func (f *fill) read(c *conn, number int64) (err error) {
 		}
 	}
 	if err == nil && f.due {
-		f.late, err = c.scanDue(number, f.floor, f.high, f.dueAt, f.dueKey, f.now, f.limit)
+		f.late, err = c.scanDue(number, f.floor, f.tail, f.dueAt, f.dueKey, f.now, f.limit)
 	}
 	return err
 }
@@ -323,10 +417,18 @@ func (x *index) merge(f *fill) (added int) {
 	w.stale = false
 	added = x.admit(f, f.main) + x.admit(f, f.late)
 	if f.low < f.high {
-		w.cursor = f.high
+		read := f.high
 		if len(f.main) == f.limit {
-			w.cursor = f.main[len(f.main)-1].key
+			read = f.main[len(f.main)-1].key
 		}
+		if f.without == nil {
+			w.cursor = read
+		} else {
+			w.ahead = max(w.ahead, read)
+		}
+	}
+	if w.cursor >= w.ahead {
+		w.early = nil
 	}
 	if n := len(f.late); n > 0 {
 		w.dueAt, w.dueKey = f.late[n-1].due, f.late[n-1].key
@@ -343,8 +445,11 @@ func (x *index) merge(f *fill) (added int) {
 // admit puts the rows into the window that memory does not hold already.
 func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
-		if x.held[r.key] != nil || f.removed[r.key] || r.sent < x.cutoff || r.key <= x.low() {
+		if x.held[r.key] != nil || f.removed[r.key] || r.sent < x.cutoff || r.key <= x.low() || x.window.early[r.key] {
 			continue
+		}
+		if f.without != nil && r.due == 0 {
+			x.window.noteEarly(r.key)
 		}
 		x.order.add(x.newMessage(r))
 		added++

@@ -13,6 +13,7 @@ type message struct {
 
 	content *record // the row, while memory allows
 	group   *group  // on FIFO queues
+	tenant  *tenant // on standard queues; nil for none
 
 	inFlight bool // hidden by a receive
 	leaving  bool // a request is about to take it away
@@ -136,6 +137,8 @@ type takeRequest struct {
 	// oldOnly asks for messages that were received before, so that memory
 	// need not hold more.
 	oldOnly bool
+	// complete says that memory holds all visible messages of the queue.
+	complete bool
 }
 
 // decision says what is to become of a message that could be given out.
@@ -146,79 +149,3 @@ const (
 	deadLetterIt                 // it goes to the dead-letter queue
 	skipIt                       // it is expired; the sweep takes it away
 )
-
-// standardOrder is the order of a standard queue: roughly oldest first. Messages that came
-// back share the head with fresh ones one to one, so that neither starves the
-// other.
-type standardOrder struct {
-	main ring // fresh, in key order
-	late ring // fresh, sent with a delay that has ended, in the order of its end
-	back ring // received before
-	turn bool // the last one came from back
-}
-
-func (s *standardOrder) add(m *message) {
-	m.queued = true
-	if m.due != 0 {
-		s.late.push(m)
-	} else {
-		s.main.push(m)
-	}
-}
-
-func (s *standardOrder) requeue(m *message) {
-	if !m.queued && m.idle() {
-		m.queued = true
-		s.back.push(m)
-	}
-}
-
-func (s *standardOrder) forget(*message) {}
-
-func (s *standardOrder) resume(*message) {}
-
-func (s *standardOrder) reset(drop func(*message)) {
-	for _, r := range []*ring{&s.main, &s.late} {
-		for m := r.pop(); m != nil; m = r.pop() {
-			m.queued = false
-			drop(m)
-		}
-	}
-}
-
-func (s *standardOrder) size() int { return s.main.n + s.late.n }
-
-func (s *standardOrder) deliverable(int64) bool { return s.main.n+s.late.n+s.back.n > 0 }
-
-func (s *standardOrder) take(t takeRequest) []*message {
-	taken := make([]*message, 0, min(t.limit, s.main.n+s.late.n+s.back.n))
-	for len(taken) < t.limit {
-		m := s.next(t.oldOnly)
-		if m == nil {
-			break
-		}
-		m.queued = false
-		if !m.idle() || m.inFlight {
-			continue
-		}
-		if t.decide(m) == deliverIt {
-			taken = append(taken, m)
-		}
-	}
-	return taken
-}
-
-// next removes the next message, whatever it is; nil when there is none.
-func (s *standardOrder) next(oldOnly bool) *message {
-	// Of the fresh ones it is the one that became visible first.
-	fresh := &s.main
-	if s.late.n > 0 && (s.main.n == 0 || s.late.items[s.late.head].key < s.main.items[s.main.head].key) {
-		fresh = &s.late
-	}
-	if s.back.n > 0 && (oldOnly || fresh.n == 0 || !s.turn) {
-		s.turn = true
-		return s.back.pop()
-	}
-	s.turn = false
-	return fresh.pop()
-}

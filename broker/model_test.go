@@ -181,7 +181,7 @@ func (m *model) send(t *rapid.T) {
 		o := queue.Outgoing{Body: fmt.Sprint("m", m.sent)}
 		if m.fifo {
 			o.GroupID = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "group")
-		} else if rapid.Bool().Draw(t, "delayed") {
+		} else if o.GroupID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "tenant"); rapid.Bool().Draw(t, "delayed") {
 			o.Delay = ptr(time.Duration(rapid.IntRange(1, 30).Draw(t, "delay")) * 500 * time.Millisecond)
 		}
 		out = append(out, o)

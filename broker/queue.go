@@ -186,6 +186,9 @@ func (q *liveQueue) fill(f *fill) {
 	f.err = err
 	if err == nil && f.generation == q.window.generation && !q.deleted {
 		q.waiters.wake(q.merge(f))
+		if f.without != nil {
+			q.fillIfLow() // reading ahead may find nothing for a long way
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"time"
@@ -192,7 +191,7 @@ func (r *receive) take() (result receiveResult, err error) {
 	}
 	now, wall := q.clock.now(), stamp()
 	taken := q.order.take(takeRequest{
-		limit: limit, now: now, oldOnly: len(q.held) >= most,
+		limit: limit, now: now, oldOnly: len(q.held) >= most, complete: !q.window.behind(),
 		decide: func(m *message) decision {
 			d := r.decide(m, wall)
 			if d == deadLetterIt {
@@ -243,8 +242,7 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 		first: m.first, content: m.content}
 	q.drop(m)
 	if r.visibility > 0 {
-		m.inFlight = true
-		heap.Push(&q.inFlight, m)
+		q.startFlight(m, false)
 	} else {
 		q.order.requeue(m)
 		q.waiters.wake(1)

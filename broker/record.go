@@ -162,6 +162,14 @@ func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*record, error)
 		int64(keepContent), low, high, int64(limit))
 }
 
+// scanWithout returns the messages with low < key <= high that were sent without a delay and are not of the named
+// tenants, in order, at most limit.
+func (c *conn) scanWithout(low, high int64, tenants []string, limit int) ([]*record, error) {
+	return c.records(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL
+		AND (group_id IS NULL OR group_id NOT IN (SELECT value FROM json_each(?4))) ORDER BY id LIMIT ?5`,
+		int64(keepContent), low, high, string(rawJSON(tenants)), int64(limit))
+}
+
 // scanPlain is a quicker scan for messages that have only a body and
 // attributes; ok is false when one has more.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, err error) {

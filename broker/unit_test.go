@@ -313,7 +313,7 @@ func TestRing(t *testing.T) {
 
 func TestStandardSharesTheHead(t *testing.T) {
 	t.Parallel()
-	s := &standardOrder{}
+	s := newStandard()
 	for i := range 4 {
 		s.add(&message{key: int64(i)})
 	}

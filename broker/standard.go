@@ -1,0 +1,173 @@
+package broker
+
+// standardOrder is the order of a standard queue: roughly oldest first. Messages that came back share the head with
+// fresh ones one to one, so that neither starves the other. Those of noisy tenants come after all others.
+type standardOrder struct {
+	main ring // fresh, in key order
+	late ring // fresh, out of key order: their delay has ended, or their tenant was noisy
+	back ring // received before
+	turn bool // the last one came from back
+	tenants
+}
+
+func newStandard() *standardOrder { return &standardOrder{tenants: newTenants()} }
+
+func (s *standardOrder) add(m *message) {
+	m.queued = true
+	switch {
+	case m.tenant != nil && m.tenant.noisy != nil:
+		s.park(m)
+	case m.due != 0:
+		s.late.push(m)
+	default:
+		s.main.push(m)
+	}
+}
+
+func (s *standardOrder) requeue(m *message) {
+	if m.queued || !m.idle() {
+		return
+	}
+	if m.queued = true; m.tenant != nil && m.tenant.noisy != nil {
+		s.park(m)
+	} else {
+		s.back.push(m)
+	}
+}
+
+func (s *standardOrder) forget(*message) {}
+
+func (s *standardOrder) resume(*message) {}
+
+func (s *standardOrder) reset(drop func(*message)) {
+	rings := []*ring{&s.main, &s.late}
+	for _, t := range s.noisy {
+		rings = append(rings, &t.noisy.fresh)
+	}
+	for _, r := range rings {
+		for m := r.pop(); m != nil; m = r.pop() {
+			m.queued = false
+			drop(m)
+		}
+	}
+	s.parkedFresh = 0
+	for _, t := range s.noisy {
+		s.place(t)
+	}
+}
+
+func (s *standardOrder) size() int { return s.main.n + s.late.n + s.parkedFresh }
+
+func (s *standardOrder) deliverable(int64) bool { return s.quiet() > 0 || s.turns.Len() > 0 }
+
+// quiet is the number of messages that are not of noisy tenants.
+func (s *standardOrder) quiet() int { return s.main.n + s.late.n + s.back.n }
+
+func (s *standardOrder) take(t takeRequest) []*message {
+	s.calm(t.complete)
+	taken := make([]*message, 0, min(t.limit, s.size()+s.back.n))
+	for len(taken) < t.limit {
+		m := s.next(t.oldOnly)
+		if m == nil {
+			break
+		}
+		m.queued = false
+		if !m.idle() || m.inFlight {
+			continue
+		}
+		if t.decide(m) == deliverIt {
+			taken = append(taken, m)
+		}
+	}
+	s.endTake()
+	return taken
+}
+
+// next removes the next message, whatever it is; nil when there is none.
+func (s *standardOrder) next(oldOnly bool) *message {
+	if s.turns.Len() == 0 {
+		s.quietInRow = 0
+		return s.nextQuiet(oldOnly)
+	}
+	if s.quiet() == 0 || s.quietInRow >= quietShare {
+		s.quietInRow = 0
+		return s.nextNoisy(oldOnly)
+	}
+	s.quietInRow++
+	return s.nextQuiet(oldOnly)
+}
+
+func (s *standardOrder) nextQuiet(oldOnly bool) *message {
+	// Of the fresh ones it is the one that became visible first.
+	fresh := &s.main
+	if s.late.n > 0 && (s.main.n == 0 || s.late.items[s.late.head].key < s.main.items[s.main.head].key) {
+		fresh = &s.late
+	}
+	if s.back.n > 0 && (oldOnly || fresh.n == 0 || !s.turn) {
+		s.turn = true
+		return s.back.pop()
+	}
+	s.turn = false
+	return fresh.pop()
+}
+
+// nextNoisy removes a message of the noisy tenant with the fewest in flight.
+func (s *standardOrder) nextNoisy(oldOnly bool) *message {
+	t := s.turns.first()
+	n := t.noisy
+	from := &n.fresh
+	if n.back.n > 0 && (oldOnly || n.fresh.n == 0 || !n.turn) {
+		from, n.turn = &n.back, true
+	} else {
+		n.turn = false
+		s.parkedFresh--
+	}
+	m := from.pop()
+	if n.given == 0 {
+		s.given = append(s.given, t)
+	}
+	n.given++
+	s.place(t)
+	return m
+}
+
+// park keeps a message of a noisy tenant.
+func (s *standardOrder) park(m *message) {
+	n := m.tenant.noisy
+	if m.fresh() {
+		n.fresh.push(m)
+		s.parkedFresh++
+	} else {
+		n.back.push(m)
+	}
+	s.place(m.tenant)
+}
+
+// became makes a tenant noisy: its messages among the others are parked.
+func (s *standardOrder) became(t *tenant) {
+	t.noisy = &noisyTenant{index: -1}
+	s.noisy = append(s.noisy, t)
+	for _, r := range []*ring{&s.main, &s.late, &s.back} {
+		for range r.n {
+			if m := r.pop(); m.tenant == t {
+				s.park(m)
+			} else {
+				r.push(m)
+			}
+		}
+	}
+}
+
+// release makes a noisy tenant quiet: what was parked is among the others again.
+func (s *standardOrder) release(t *tenant) {
+	n := t.noisy
+	s.parkedFresh -= n.fresh.n
+	for m := n.fresh.pop(); m != nil; m = n.fresh.pop() {
+		s.late.push(m)
+	}
+	for m := n.back.pop(); m != nil; m = n.back.pop() {
+		s.back.push(m)
+	}
+	s.place(t)
+	t.noisy = nil
+}
