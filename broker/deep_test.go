@@ -221,7 +221,7 @@ func TestAllAtOnce(t *testing.T) {
 }
 
 // Too many in flight: an error on a standard queue, silence on a FIFO queue.
-func TestInFlightLimit(t *testing.T) {
+func TestE11InFlightLimit(t *testing.T) {
 	t.Parallel()
 	opts := quiet()
 	small := defaultLimits()

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// TestGolden replays the exchanges in testdata/golden, each file on a broker
+// TestA4A7Golden replays the exchanges in testdata/golden, each file on a broker
 // of its own in virtual time, which begins at midnight on 1 January 2000.
 //
 //	# a remark
@@ -29,7 +29,7 @@ import (
 //
 // Ids and receipt handles are numbered in the order in which they appear and
 // can be used in requests under that name; <12 x> stands for twelve x.
-func TestGolden(t *testing.T) {
+func TestA4A7Golden(t *testing.T) {
 	files, err := filepath.Glob("testdata/golden/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden files: %v", err)

@@ -309,7 +309,7 @@ func TestF3F4TraceHeader(t *testing.T) {
 	}
 }
 
-func TestCheckBatch(t *testing.T) {
+func TestD6CheckBatch(t *testing.T) {
 	t.Parallel()
 	ids := func(list ...string) (entries []deleteEntry) {
 		for _, id := range list {
@@ -351,7 +351,7 @@ func TestCheckBatch(t *testing.T) {
 	}
 }
 
-func TestCheckBatchSize(t *testing.T) {
+func TestD6CheckBatchSize(t *testing.T) {
 	t.Parallel()
 	value := "val"
 	entry := func(body int) sendEntry {

@@ -1,0 +1,86 @@
+package tendril_test
+
+import (
+	"go/ast"
+	"go/token"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// sqsRules is how many rules each part of docs/sqs.md has.
+var sqsRules = map[string]int{"A": 8, "B": 12, "C": 10, "D": 7, "E": 11, "F": 6, "G": 9}
+
+// TestSQSPageNamesTestsThatExist holds docs/sqs.md to the code: every rule is there and names tests, each test exists,
+// and the name of each test has the rule's number.
+func TestSQSPageNamesTestsThatExist(t *testing.T) {
+	t.Parallel()
+	tests := sqsTests(t)
+	page, err := os.ReadFile("docs/sqs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := regexp.MustCompile(`^\| ([A-G]\d+) \| .+ \| (.+) \|$`)
+	var rows []string
+	for line := range strings.Lines(string(page)) {
+		m := row.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		rows = append(rows, m[1])
+		named := regexp.MustCompile("`[^`]+`").FindAllString(m[2], -1)
+		if len(named) == 0 {
+			t.Errorf("%s names no test", m[1])
+		}
+		for _, name := range named {
+			name = strings.Trim(name, "`")
+			if !tests[name] {
+				t.Errorf("%s: no such test: %s", m[1], name)
+			}
+			if !regexp.MustCompile(m[1] + `(\D|$)`).MatchString(name) {
+				t.Errorf("%s: the name of %s does not have the number", m[1], name)
+			}
+		}
+	}
+	for part, n := range sqsRules {
+		for i := range n {
+			if rule := part + strconv.Itoa(i+1); !slices.Contains(rows, rule) {
+				t.Errorf("rule %s is missing", rule)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile("`(broker\\.Test\\w+)`").FindAllStringSubmatch(string(page), -1) {
+		if !tests[m[1]] {
+			t.Errorf("no such test: %s", m[1])
+		}
+	}
+}
+
+// sqsTests are the tests of the module by package and name, and the checks of the conformance suite by name.
+func sqsTests(t *testing.T) map[string]bool {
+	tests := map[string]bool{}
+	for _, s := range sources(t) {
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && s.test && f.Recv == nil {
+				tests[s.room+"."+f.Name.Name] = true
+			}
+		}
+		if s.room != "queuetest" || s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.Contains(lit.Value, ": ") {
+				name, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Error(err)
+				}
+				tests[name] = true
+			}
+			return true
+		})
+	}
+	return tests
+}
