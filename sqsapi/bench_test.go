@@ -52,13 +52,17 @@ func newWire(b *testing.B, h http.Handler) *wire {
 	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
 }
 
+// call sends a request of the JSON protocol, or of the Query protocol when action is "".
 func (w *wire) call(b *testing.B, action, body string) []byte {
 	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.Header.Set("X-Amz-Target", sqsPrefix+action)
-	r.Header.Set("Content-Type", jsonType)
+	r.Header.Set("Content-Type", formType)
+	if action != "" {
+		r.Header.Set("X-Amz-Target", sqsPrefix+action)
+		r.Header.Set("Content-Type", jsonType)
+	}
 	response, err := w.client.Do(r)
 	if err != nil {
 		b.Error(err)
@@ -116,6 +120,13 @@ func (s *bench) call(b *testing.B, action, body string) []byte {
 // compare runs work of n steps in turns on both servers and reports the
 // share. prepare runs before each of our turns and is not counted.
 func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
+	share, cpuShare := inTurns(b, prepare, ours, fake)
+	b.ReportMetric(100*share, "%canned")
+	b.ReportMetric(100*cpuShare, "%canned-cpu")
+}
+
+// inTurns returns how much time and processor time the other work takes as a share of ours.
+func inTurns(b *testing.B, prepare func(n int), ours, other func(n int)) (share, cpuShare float64) {
 	const turns = 10
 	var spent, spentFake, cpu, cpuFake time.Duration
 	b.ResetTimer()
@@ -134,11 +145,10 @@ func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int
 		b.StopTimer()
 		spent, cpu = spent+time.Since(began), cpu+cpuTime(b)-used
 		began, used = time.Now(), cpuTime(b)
-		fake(n)
+		other(n)
 		spentFake, cpuFake = spentFake+time.Since(began), cpuFake+cpuTime(b)-used
 	}
-	b.ReportMetric(100*float64(spentFake)/float64(spent), "%canned")
-	b.ReportMetric(100*float64(cpuFake)/float64(cpu), "%canned-cpu")
+	return float64(spentFake) / float64(spent), float64(cpuFake) / float64(cpu)
 }
 
 // cpuTime is the processor time that the process has used.
@@ -270,6 +280,81 @@ func handlesIn(answer string) (handles []string) {
 	}
 }
 
+// BenchmarkQuery does the same in both protocols, in turns, and reports how much more the Query protocol
+// takes: "xJSON-cpu" is its processor time divided by that of JSON, client included.
+func BenchmarkQuery(b *testing.B) {
+	for _, test := range []struct{ name, action, body string }{
+		{"send/single", "SendMessage", sendBody()},
+		{"send/ten", "SendMessageBatch", sendTenBody()},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			s := newBench(b)
+			form := formOfJSON(b, test.action, test.body)
+			s.report(b, nil,
+				func(n int) { each(16, n, func() { s.ours.call(b, "", form) }) },
+				func(n int) { each(16, n, func() { s.ours.call(b, test.action, test.body) }) })
+		})
+	}
+	for _, test := range []struct {
+		name     string
+		messages int
+	}{{"receive-delete/single", 1}, {"receive-delete/ten", 10}} {
+		b.Run(test.name, func(b *testing.B) {
+			s := newBench(b)
+			fill := func(n int) { s.fill(b, 2*n*test.messages) }
+			s.report(b, fill,
+				func(n int) { each(16, n, func() { s.queryReceiveDelete(b, test.messages) }) },
+				func(n int) { each(16, n, func() { s.receiveDelete(b, s.ours.call, test.messages) }) })
+		})
+	}
+}
+
+func (s *bench) report(b *testing.B, prepare func(n int), inQuery, inJSON func(n int)) {
+	share, cpuShare := inTurns(b, prepare, inQuery, inJSON)
+	b.ReportMetric(1/share, "xJSON")
+	b.ReportMetric(1/cpuShare, "xJSON-cpu")
+}
+
+// formOfJSON writes a request in the Query protocol.
+func formOfJSON(b *testing.B, action, body string) string {
+	request := sqsActions()[action].request()
+	if err := decodeJSON([]byte(body), request); err != nil {
+		b.Fatal(err)
+	}
+	return "Action=" + action + "&" + encoded(encodeForm(request, action))
+}
+
+// queryReceiveDelete is receiveDelete in the Query protocol.
+func (s *bench) queryReceiveDelete(b *testing.B, n int) {
+	const to = "&QueueUrl=http%3A%2F%2F127.0.0.1%3A9324%2F000000000000%2Fjobs"
+	answer := string(s.ours.call(b, "", "Action=ReceiveMessage&Version=2012-11-05"+to+
+		"&AttributeName.1=All&MessageAttributeName.1=All&MaxNumberOfMessages="+strconv.Itoa(n)))
+	var form strings.Builder
+	count := 0
+	for rest, ok := answer, true; ; count++ {
+		var handle string
+		if _, rest, ok = strings.Cut(rest, "<ReceiptHandle>"); !ok {
+			break
+		}
+		handle, rest, _ = strings.Cut(rest, "<")
+		prefix := "&"
+		if n > 1 {
+			prefix = "&DeleteMessageBatchRequestEntry." + strconv.Itoa(count+1) + "."
+			form.WriteString(prefix + "Id=" + strconv.Itoa(count))
+		}
+		form.WriteString(prefix + "ReceiptHandle=" + handle)
+	}
+	if count != n {
+		b.Errorf("received %d messages of %d", count, n)
+		return
+	}
+	action := "Action=DeleteMessage"
+	if n > 1 {
+		action = "Action=DeleteMessageBatch"
+	}
+	s.ours.call(b, "", action+to+form.String())
+}
+
 // BenchmarkEncode compares the hand-written encoder of ReceiveMessage with
 // the standard one on ten messages, digests included in both.
 func BenchmarkEncode(b *testing.B) {
@@ -288,6 +373,13 @@ func BenchmarkEncode(b *testing.B) {
 			buf = r.appendJSON(buf[:0])
 		}
 	})
+	b.Run("XML", func(b *testing.B) {
+		var buf []byte
+		b.ReportAllocs()
+		for b.Loop() {
+			buf = r.appendXML(buf[:0])
+		}
+	})
 	b.Run("standard", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
@@ -300,6 +392,23 @@ func BenchmarkEncode(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	table := sqsActions()
+	for _, test := range []struct{ action, body string }{{"SendMessage", sendBody()},
+		{"SendMessageBatch", sendTenBody()}} {
+		b.Run("Query/"+test.action, func(b *testing.B) {
+			form := formOfJSON(b, test.action, test.body)
+			act, parameters := parametersFor(test.action)
+			b.ReportAllocs()
+			for b.Loop() {
+				values, err := parseForm(nil, form)
+				if err == nil {
+					err = parameters.decode(values, act.request())
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 	for _, test := range []struct{ action, body string }{{"SendMessage", sendBody()},
 		{"SendMessageBatch", sendTenBody()}} {
 		b.Run(test.action, func(b *testing.B) {

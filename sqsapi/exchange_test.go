@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // TestA1A8Exchanges replays the exchanges in testdata/exchanges: one of each action in each protocol,
@@ -161,4 +162,51 @@ func (s *stable) fill(text string, escape func(string) string) string {
 		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), escape(s.values[i]))
 	}
 	return text
+}
+
+// A4: what is empty is absent, in both protocols.
+func TestA4EmptyListsAreAbsent(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	const onQueue = "/000000000000/jobs?Action="
+	mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
+	for _, test := range []struct{ action, json, want, query, wantXML string }{
+		{"ReceiveMessage", `{"QueueUrl":"jobs"}`, `{}`, onQueue, "<ReceiveMessageResult/>"},
+		{"ListQueues", `{"QueueNamePrefix":"x"}`, `{}`, "/?QueueNamePrefix=x&Action=", "<ListQueuesResult/>"},
+		{"ListQueueTags", `{"QueueUrl":"jobs"}`, `{}`, onQueue, "<ListQueueTagsResult/>"},
+		{"GetQueueAttributes", `{"QueueUrl":"jobs"}`, `{}`, onQueue, "<GetQueueAttributesResult/>"},
+		{"DeleteMessageBatch", `{"QueueUrl":"jobs","Entries":[{"Id":"a","ReceiptHandle":""}]}`,
+			`{"Failed":[{"Id":"a","SenderFault":true,"Code":"InvalidParameterValue",` +
+				`"Message":"The request must contain the parameter ReceiptHandle."}]}`,
+			"/000000000000/jobs?DeleteMessageBatchRequestEntry.1.Id=a&Action=",
+			"<DeleteMessageBatchResult><BatchResultErrorEntry><Id>a</Id>"},
+	} {
+		if got := mustCall(t, h, test.action, test.json); got != test.want {
+			t.Errorf("%s answers %s, want %s", test.action, got, test.want)
+		}
+		if got := query(t, h, test.query+test.action, "").Body.String(); !strings.Contains(got, test.wantXML) {
+			t.Errorf("%s answers %s, want %s", test.action, got, test.wantXML)
+		}
+	}
+}
+
+// A7: attributes are text; times of queues are seconds and those of messages are milliseconds, without a
+// fraction.
+func TestA7NumbersAndTimesOfAttributes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // begins in the year 2000
+		h := newHandler(t, nil)
+		time.Sleep(1234 * time.Millisecond)
+		mustCall(t, h, "CreateQueue", `{"QueueName":"jobs","Attributes":{"DelaySeconds":"0"}}`)
+		mustCall(t, h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
+		answers := mustCall(t, h, "GetQueueAttributes", `{"QueueUrl":"jobs","AttributeNames":["All"]}`) +
+			mustCall(t, h, "ReceiveMessage", `{"QueueUrl":"jobs","AttributeNames":["All"]}`)
+		for _, want := range []string{`"CreatedTimestamp":"946684801"`, `"LastModifiedTimestamp":"946684801"`,
+			`"ApproximateNumberOfMessages":"1"`, `"VisibilityTimeout":"30"`, `"SentTimestamp":"946684801234"`,
+			`"ApproximateFirstReceiveTimestamp":"946684801234"`, `"ApproximateReceiveCount":"1"`} {
+			if !strings.Contains(answers, want) {
+				t.Errorf("%s is missing in %s", want, answers)
+			}
+		}
+	})
 }

@@ -259,8 +259,12 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		return nil
 	case *map[string]attributeValue:
 		key, _ := f.pair(values)
+		parts, err := below(values, "Value")
+		if err != nil {
+			return err
+		}
 		var value attributeValue
-		if err := f.of.fill(reflect.ValueOf(&value).Elem(), below(values, "Value")); err != nil {
+		if err := f.of.fill(reflect.ValueOf(&value).Elem(), parts); err != nil {
 			return err
 		}
 		if *list == nil {
@@ -287,14 +291,21 @@ func (f *parameter) pair(values []formValue) (key, value string) {
 	return key, value
 }
 
-// below returns the values whose next part is head, and goes on behind it.
-func below(values []formValue, head string) []formValue {
-	var found []formValue
-	for _, v := range values {
-		if v.head() == head {
-			v.at += len(head) + 1
-			found = append(found, v)
+// below returns the values whose next part is head, and goes on behind it. They have to follow each
+// other.
+func below(values []formValue, head string) ([]formValue, error) {
+	for len(values) > 0 && values[0].head() != head {
+		values = values[1:]
+	}
+	n := 0
+	for n < len(values) && values[n].head() == head {
+		values[n].at += len(head) + 1
+		n++
+	}
+	for i := n; i < len(values); i++ {
+		if values[i].head() == head {
+			return nil, errScattered
 		}
 	}
-	return found
+	return values[:n], nil
 }

@@ -22,6 +22,32 @@ func TestA8Boto3OfTheQueryProtocol(t *testing.T) {
 	runPeer(t, exec.Command(testpeer.QueryPython(t, "boto3==1.26.165", "boto3"), "testdata/boto3_test.py"))
 }
 
+// Celery's transport writes requests of its own beside those of boto3.
+func TestCelery(t *testing.T) {
+	t.Parallel()
+	runCelery(t, testpeer.Python(t, "celery[sqs]", "boto3", "celery", "pycurl"))
+}
+
+// A8: and so does the generation that speaks the Query protocol.
+func TestA8CeleryOfTheQueryProtocol(t *testing.T) {
+	t.Parallel()
+	runCelery(t, testpeer.QueryPython(t, "boto3==1.26.165 celery==5.3.1 kombu==5.3.1 pycurl==7.49.0", "boto3", "celery",
+		"pycurl"))
+}
+
+func runCelery(t *testing.T, python string) {
+	command := exec.Command(python, "celery_life.py")
+	command.Dir = "testdata"
+	runPeer(t, command)
+}
+
+// The command line client of Amazon.
+func TestAWSCommandLine(t *testing.T) {
+	t.Parallel()
+	python := testpeer.Python(t, "awscli", "awscli")
+	runPeer(t, exec.Command("sh", "testdata/awscli_test.sh", python, "-m", "awscli"))
+}
+
 func TestJavaScriptSDK(t *testing.T) {
 	t.Parallel()
 	modules := testpeer.NodeModules(t, "@aws-sdk/client-sqs")

@@ -3,6 +3,7 @@ package sqsapi
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -86,7 +87,7 @@ func (x *exchange) readForm(in *bytes.Buffer) ([]formValue, error) {
 	if err := x.readBody(in); err != nil {
 		return nil, err
 	}
-	return parseForm(values, in.Bytes())
+	return parseForm(values, in.String())
 }
 
 // isForm reports whether a request of that content type, which may be absent, has its parameters in
@@ -119,42 +120,46 @@ func (v *formValue) head() string {
 	return rest
 }
 
-// parseForm appends the parameters of an encoded form to values. They are copies of their parts of
-// the form. A name without a value has an empty one.
-func parseForm[Text ~string | ~[]byte](values []formValue, form Text) ([]formValue, error) {
-	for begin := 0; begin < len(form); {
-		end, equal := begin, -1
-		for ; end < len(form) && form[end] != '&'; end++ {
-			if form[end] == '=' && equal < 0 {
-				equal = end
-			}
-		}
-		part := form[begin:end]
-		nameEnd, valueBegin := len(part), len(part)
-		if equal >= 0 {
-			nameEnd, valueBegin = equal-begin, equal-begin+1
-		}
-		begin = end + 1
-		if len(part) == 0 {
+// parseForm appends the parameters of an encoded form to values. A name without a value has an empty
+// one. The values are copies, so that none keeps the whole form in memory.
+func parseForm(values []formValue, form string) ([]formValue, error) {
+	values = slices.Grow(values, min(strings.Count(form, "&")+1, maxValues))
+	for form != "" {
+		var part string
+		part, form, _ = strings.Cut(form, "&")
+		if part == "" {
 			continue
 		}
 		if len(values) == maxValues {
 			return nil, malformed("it holds more than " + strconv.Itoa(maxValues) + " values")
 		}
-		name, err := url.QueryUnescape(string(part[:nameEnd]))
+		name, value, _ := strings.Cut(part, "=")
+		name, err := unescape(name)
 		if err != nil {
-			return nil, malformed("a name has an invalid escape sequence")
+			return nil, malformed("a name " + err.Error())
 		}
-		value, err := url.QueryUnescape(string(part[valueBegin:]))
+		text, err := unescape(value)
 		if err != nil {
-			return nil, malformed(shorten(name) + " has an invalid escape sequence")
+			return nil, malformed(shorten(name) + " " + err.Error())
 		}
-		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return nil, malformed("it is not valid UTF-8")
+		if text == value { // perhaps a part of the form
+			text = strings.Clone(text)
 		}
-		values = append(values, formValue{name: name, value: value})
+		values = append(values, formValue{name: name, value: text})
 	}
 	return values, nil
+}
+
+// unescape decodes a part of a form, of which a plain one is returned as it is.
+func unescape(s string) (string, error) {
+	s, err := url.QueryUnescape(s)
+	switch {
+	case err != nil:
+		return "", errors.New("has an invalid escape sequence")
+	case !utf8.ValidString(s):
+		return "", errors.New("is not valid UTF-8")
+	}
+	return s, nil
 }
 
 // sortValues brings the parameters of one list, map or structure together, lists in the order of

@@ -106,27 +106,11 @@ func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
 func appendXMLText(dst []byte, s string) []byte {
 	done := 0
 	for i := 0; i < len(s); {
-		escape, size := "", 1
-		switch c := s[i]; {
-		case c == '&':
-			escape = "&amp;"
-		case c == '<':
-			escape = "&lt;"
-		case c == '>':
-			escape = "&gt;"
-		case c == '"':
-			escape = "&quot;"
-		case c == '\r':
-			escape = "&#xD;"
-		case c < ' ' && c != '\t' && c != '\n':
-			escape = "\uFFFD"
-		case c >= utf8.RuneSelf:
-			var r rune
-			r, size = utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError || r == '\uFFFE' || r == '\uFFFF' {
-				escape = "\uFFFD"
-			}
+		if xmlPlain[s[i]] {
+			i++
+			continue
 		}
+		escape, size := xmlEscape(s[i:])
 		if escape != "" {
 			dst = append(append(dst, s[done:i]...), escape...)
 			done = i + size
@@ -134,4 +118,36 @@ func appendXMLText(dst []byte, s string) []byte {
 		i += size
 	}
 	return append(dst, s[done:]...)
+}
+
+// xmlPlain are the bytes that stand for themselves. It is never written to.
+var xmlPlain = func() (plain [256]bool) {
+	for c := range utf8.RuneSelf {
+		plain[c] = c >= ' ' || c == '\t' || c == '\n'
+	}
+	for _, c := range `&<>"` {
+		plain[c] = false
+	}
+	return plain
+}()
+
+// xmlEscape returns what stands for the first character of s, "" for itself, and how many bytes it has.
+func xmlEscape(s string) (escape string, size int) {
+	switch s[0] {
+	case '&':
+		return "&amp;", 1
+	case '<':
+		return "&lt;", 1
+	case '>':
+		return "&gt;", 1
+	case '"':
+		return "&quot;", 1
+	case '\r':
+		return "&#xD;", 1
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	if r < ' ' || r == utf8.RuneError || r == '\uFFFE' || r == '\uFFFF' {
+		return "\uFFFD", size
+	}
+	return "", size
 }
