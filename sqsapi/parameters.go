@@ -33,8 +33,8 @@ type setter func(field reflect.Value, text string) error
 // field that the Query protocol cannot carry.
 func parametersOf(t reflect.Type, action string) parameters {
 	p := parameters{}
-	for _, field := range wireFields(t, action) {
-		f := &parameter{index: field.index, bit: 1 << len(p), key: field.key}
+	for i, field := range wireFields(t, action) {
+		f := &parameter{index: field.index, bit: 1 << i, key: field.key}
 		switch kind := field.typ.Kind(); {
 		case field.typ == reflect.TypeFor[[]byte](), kind == reflect.String, kind == reflect.Pointer:
 			f.set = setterOf(field.typ)
@@ -43,6 +43,9 @@ func parametersOf(t reflect.Type, action string) parameters {
 			f.of = parametersOf(field.typ.Elem(), action)
 		}
 		p[field.query] = f
+		if p[field.json] == nil {
+			p[field.json] = f // the SDK for Java writes Tags.1.Key
+		}
 	}
 	return p
 }

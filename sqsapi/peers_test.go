@@ -48,23 +48,49 @@ func TestAWSCommandLine(t *testing.T) {
 	runPeer(t, exec.Command("sh", "testdata/awscli_test.sh", python, "-m", "awscli"))
 }
 
+func TestJavaSDK(t *testing.T) {
+	t.Parallel()
+	runJava(t, "TENDRIL_JAVA_SQS", "")
+}
+
+// A8: the SDK for Java of the Query protocol.
+func TestA8JavaSDKOfTheQueryProtocol(t *testing.T) {
+	t.Parallel()
+	runJava(t, "TENDRIL_JAVA_SQS_QUERY", " -Dsdk=2.20.162")
+}
+
+func runJava(t *testing.T, variable, version string) {
+	jars := testpeer.Jars(t, variable, "mvn -f sqsapi/testdata/java/pom.xml"+version+
+		" dependency:copy-dependencies -DoutputDirectory=FOLDER")
+	runPeer(t, exec.Command("java", "-cp", jars, "testdata/java/SqsLife.java"))
+}
+
 func TestJavaScriptSDK(t *testing.T) {
 	t.Parallel()
-	modules := testpeer.NodeModules(t, "@aws-sdk/client-sqs")
+	runNode(t, "sqs_test.mjs", "@aws-sdk/client-sqs")
+}
+
+func TestSQSConsumer(t *testing.T) {
+	t.Parallel()
+	runNode(t, "consumer_test.mjs", "@aws-sdk/client-sqs", "sqs-consumer")
+}
+
+func runNode(t *testing.T, name string, packages ...string) {
+	modules := testpeer.NodeModules(t, packages...)
 	// Node looks for modules beside the script and above, so the script runs
 	// from a folder beside a link to the modules.
 	dir := t.TempDir()
-	script, err := os.ReadFile("testdata/js/sqs_test.mjs")
+	script, err := os.ReadFile("testdata/js/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "sqs_test.mjs"), script, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name), script, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	runPeer(t, exec.Command("node", filepath.Join(dir, "sqs_test.mjs")))
+	runPeer(t, exec.Command("node", filepath.Join(dir, name)))
 }
 
 // runPeer runs a client's script against a fresh server.

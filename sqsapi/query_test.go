@@ -91,6 +91,8 @@ func TestA8DecodeQuery(t *testing.T) {
 			"MessageSystemAttributeName.1=SenderId&MaxNumberOfMessages=10",
 			&receiveMessageRequest{AttributeNames: []string{"All"}, MessageAttributeNames: []string{"a.*", "b"},
 				MessageSystemAttributeNames: []string{"SenderId"}, MaxNumberOfMessages: new(10)}},
+		{"a list by its name in JSON", "ReceiveMessage", "AttributeNames.1=All&AttributeNames.2=x",
+			&receiveMessageRequest{AttributeNames: []string{"All", "x"}}},
 		{"lists without numbers", "ReceiveMessage", "AttributeName=SenderId&AttributeName=SentTimestamp&MessageAttributeName=",
 			&receiveMessageRequest{AttributeNames: []string{"SenderId", "SentTimestamp"}}},
 		{"lists of no list", "ReceiveMessage", "AttributeName.x=All&AttributeName.x.1=All&AttributeName.1=SenderId",

@@ -5,6 +5,8 @@
 //
 //	TENDRIL_PYTHON         a Python with what the test needs; python3 when unset
 //	TENDRIL_PYTHON_QUERY   a Python with packages of before November 2023, which speak the Query protocol
+//	TENDRIL_JAVA_SQS       a folder of Java archives: the SDK for Java with its dependencies
+//	TENDRIL_JAVA_SQS_QUERY the same, of before November 2023
 //	TENDRIL_NODE_MODULES   a folder node_modules
 //	TENDRIL_REQUIRE_PEERS  1 for failing instead of skipping
 //

@@ -65,6 +65,18 @@ func python(t testing.TB, variable, fallback, install string, modules []string) 
 	return path
 }
 
+// Jars returns a class path of the folder of archives that a variable names, and sees to java itself; install
+// says what brings them.
+func Jars(t testing.TB, variable, install string) (classPath string) {
+	t.Helper()
+	Program(t, "java")
+	folder := os.Getenv(variable)
+	if jars, err := filepath.Glob(filepath.Join(folder, "*.jar")); err != nil || folder == "" || len(jars) == 0 {
+		Missing(t, "a folder of Java archives", install+", and set "+variable+" to the folder")
+	}
+	return filepath.Join(folder, "*")
+}
+
 // NodeModules returns a folder node_modules that has the packages, and sees to node itself.
 func NodeModules(t testing.TB, packages ...string) (path string) {
 	t.Helper()
