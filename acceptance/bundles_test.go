@@ -88,7 +88,7 @@ func TestFrameworkBundlesAreChecked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, b := range frameworkBundles() {
+	for _, b := range append(frameworkBundles(), frameworkBundle{name: "shutdown"}) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			out, code := tendril(t, bundles, []string{"PATH=" + programs}, "check", b.name)

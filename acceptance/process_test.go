@@ -137,9 +137,17 @@ func launchWith(t *testing.T, env []string, args ...string) *process {
 // launchIn is launchWith in a folder; "" means this one.
 func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: program(t, args...), stderr: new(strings.Builder), exited: make(chan struct{}),
-		news: make(chan struct{})}
-	p.cmd.Dir = dir
+	cmd := program(t, args...)
+	cmd.Dir, cmd.Env = dir, env
+	return launchCommand(t, cmd)
+}
+
+// launchCommand starts a command that becomes tendril, with the variables of its environment added to those that every
+// tendril here gets.
+func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, stderr: new(strings.Builder), exited: make(chan struct{}), news: make(chan struct{})}
+	env := cmd.Env
 	p.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 		"AWS_EC2_METADATA_DISABLED=true", "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
 	p.cmd.Env = append(p.cmd.Env, env...)

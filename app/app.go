@@ -112,7 +112,7 @@ func New(opts *Options) *App {
 		a.numbers.path = filepath.Join(s.DataDir, versionFile)
 	}
 	a.run, a.endRun = context.WithCancel(context.Background())
-	a.steps = &stepRunner{opts: opts, begins: a.setStep}
+	a.steps = &stepRunner{opts: opts, begins: a.setStep, legacy: newLegacyPlatform(s)}
 	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
 		readyTimeout: s.DeployTimeout, drainTimeout: opts.DrainTimeout, stopTimeout: s.AppGrace + 10*time.Second,
 		hurry: opts.Hurry, log: opts.Log,
@@ -120,6 +120,7 @@ func New(opts *Options) *App {
 		switching: func() {
 			opts.Apply(a.replicas.current().change, true)
 			a.serveFacts(a.replicas.current())
+			a.linkCurrent(a.replicas.current())
 		},
 		switched: func() {
 			a.setState(console.DeployDraining)
@@ -152,6 +153,7 @@ func (a *App) Start(ctx context.Context) error {
 		return err
 	}
 	v.recordFiles()
+	a.linkCurrent(v) // before it may look there
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
 	if err := a.replicas.start(ctx, v, a.opts.Settings.ProcessesMin); err != nil {

@@ -43,14 +43,14 @@ func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResul
 		return console.DeployResult{}, ErrStopped
 	}
 	old := d.replicas.current()
-	v := version{command: old.command}
+	v, restart := version{command: old.command}, path == "" && len(old.changedFiles()) == 0
 	if path = cmp.Or(path, old.dir()); path != "" {
 		var err error
 		if v, err = d.open(path); err != nil {
 			return console.DeployResult{}, err
 		}
 	}
-	v.number = d.numbers.next()
+	v.number, v.restart = d.numbers.next(), restart
 	return d.deploy(ctx, old, v)
 }
 

@@ -29,6 +29,7 @@ const beforeStart, afterStart = false, true
 type stepRunner struct {
 	opts   *Options
 	begins func(step string) // is called with each step's name
+	legacy *legacyPlatform   // nil for none
 }
 
 // run runs the steps of a version before or after its start, one after the other. The first
@@ -47,6 +48,11 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	plan = slices.DeleteFunc(plan, func(step bundle.Step) bool {
 		return step.Phase == bundle.PhaseStart || (step.Phase == bundle.PhasePostdeploy) != after
 	})
+	legacy, err := s.legacy.steps(v, after)
+	if err != nil {
+		return err
+	}
+	plan = append(legacy, plan...)
 	leaders, err := s.leaderCommandsOf(v, plan)
 	if err != nil {
 		return err

@@ -32,6 +32,8 @@ type version struct {
 	facts int
 	// configOnly is true when only settings differ from the previous version.
 	configOnly bool
+	// restart is true when it is the previous version once more, which was asked for.
+	restart bool
 	// change is how its settings differ from those in force before it.
 	change config.Change
 }
