@@ -44,7 +44,7 @@ func TestBundlesPage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"check", "shop"}, fenced(t, text, "hook     .platform")},
+		{[]string{"check", "shop"}, fenced(t, text, "command  01_migrate")},
 		{typedLine(t, text, "explain HttpConnections"), fenced(t, text, "http-connections\n")},
 	} {
 		if out, code := tendril(t, dir, nil, c.args...); code != 0 || out != c.want {
