@@ -224,3 +224,25 @@ func replaceNoXML(s string) string {
 		return r
 	}, string([]rune(s)))
 }
+
+// FuzzServeQuery sends arbitrary forms to every action of a live broker: it answers in XML that can be
+// read, and never fails inside.
+func FuzzServeQuery(f *testing.F) {
+	h := newHandler(f, nil)
+	h.Stop() // no long polls
+	mustCall(f, h, "CreateQueue", `{"QueueName":"jobs"}`)
+	for action := range sqsActions() {
+		f.Add(action, "QueueUrl=jobs&MessageBody=x&ReceiptHandle=h&VisibilityTimeout=1&QueueName=jobs&Label=l&TagKey.1=a")
+		f.Add(action, "QueueUrl=jobs&"+action+"RequestEntry.1.Id=a&"+action+"RequestEntry.1.MessageBody=b&Tag.1.Key=\x01")
+		f.Add(action, "AttributeName=All&Attribute.Name=DelaySeconds&Attribute.Value=1&MaxResults=1&SourceArn=%FF")
+	}
+	f.Fuzz(func(t *testing.T, action, form string) {
+		w := query(t, h, "/000000000000/jobs?Action="+url.QueryEscape(action), form)
+		if w.Code >= 500 {
+			t.Errorf("%s %s: status %d %s", action, form, w.Code, w.Body)
+		}
+		if err := xml.Unmarshal(w.Body.Bytes(), new(struct{})); err != nil {
+			t.Errorf("%s %s: %v in %s", action, form, err, w.Body)
+		}
+	})
+}
