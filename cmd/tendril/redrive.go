@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
@@ -21,9 +22,10 @@ func (c messageCommands) newDeadRedrive() *cobra.Command {
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N}",
 		Short: "Move dead letters back to the queues they came from",
 		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
-a message keeps its id, and its receives are counted anew. On Amazon SQS a copy with the
-same body, attributes and group is sent under a new id, and the dead letter is deleted once
-the copy is accepted.`,
+a message keeps its id, and its receives are counted anew; --all leaves messages in flight
+alone, and interrupting it cancels the move. On Amazon SQS a copy with the same body,
+attributes and group is sent under a new id, and the dead letter is deleted once the copy
+is accepted.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
@@ -37,11 +39,72 @@ the copy is accepted.`,
 		return err
 	}
 	return c.actsOnDead(cmd, which, "moved", func(ctx context.Context, g *deadLetterQueue) (int, error) {
+		if n, whole := taskRate(limit); whole && which.isEverything() && g.queue.remote == nil {
+			return c.redriveAll(ctx, g, to, n)
+		}
 		from := g.contents(which)
 		return c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
 	})
+}
+
+// maxTaskRate is the most messages per second that a move task can be limited to.
+const maxTaskRate = 500
+
+// taskRate returns a limit as a move task has it, 0 for none; false when a task cannot have it.
+func taskRate(limit rate.Limit) (n int, whole bool) {
+	if limit == rate.Inf {
+		return 0, true
+	}
+	n = int(limit)
+	return n, rate.Limit(n) == limit && n >= 1 && n <= maxTaskRate
+}
+
+// lookAtTask is how often the progress of a move task is asked for.
+const lookAtTask = 200 * time.Millisecond
+
+// redriveAll moves all dead letters of the embedded queue by a move task, and cancels it when ctx ends.
+func (c messageCommands) redriveAll(ctx context.Context, g *deadLetterQueue, to string, perSecond int) (int, error) {
+	client, name := g.queue.client, g.queue.name
+	task, err := client.Redrive(ctx, name, to, perSecond)
+	if err != nil {
+		return 0, err
+	}
+	bar := c.progress(int(task.ToMove), "moved", true)
+	defer func() { _ = bar.Finish() }()
+	moved := 0
+	for {
+		_ = bar.Add(int(task.Moved) - moved)
+		moved = int(task.Moved)
+		switch task.Status {
+		case "RUNNING":
+		case "COMPLETED":
+			return moved, nil
+		case "CANCELLED":
+			return moved, errors.New("the move was cancelled by another command")
+		default:
+			return moved, fail(exitFailed, fmt.Errorf("the move ended early: %s", task.FailureReason),
+				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
+		}
+		select {
+		case <-time.After(lookAtTask):
+			task, err = client.RedriveTask(ctx, name)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if ctx.Err() != nil {
+			late, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+			defer stop()
+			if task, err = client.CancelRedrive(late, name); err == nil {
+				moved = int(task.Moved)
+			}
+			return moved, ctx.Err()
+		}
+		if err != nil {
+			return moved, err
+		}
+	}
 }
 
 // actsOnDead makes a command do something to the dead letters that are selected, and say to how many.

@@ -34,6 +34,9 @@ func addMatch(cmd *cobra.Command, p *selector) {
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, the oldest first.")
 }
 
+// isEverything reports whether every message is selected.
+func (p *selector) isEverything() bool { return p.all && p.match == "" && p.limit == 0 }
+
 func (p *selector) check(args []string) error {
 	p.ids = args
 	broad := p.all || p.match != "" || p.limit != 0

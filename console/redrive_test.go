@@ -1,0 +1,53 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+func TestRedriveIsATaskThatCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBroker(t)
+		ctx := t.Context()
+		policy := fmt.Sprintf(`{"deadLetterTargetArn":%q}`, b.ARN("dead"))
+		for name, attrs := range map[string]map[string]string{"dead": nil, "jobs2": nil} {
+			if err := b.CreateQueue(ctx, name, attrs, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.CreateQueue(ctx, "work", map[string]string{"RedrivePolicy": policy}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for range 30 {
+			if _, err := b.Queue("dead").Send(ctx, []queue.Outgoing{{Body: "x"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := &queueRoutes{broker: b, environment: func() Status { return Status{} }}
+		r := post("/api/v1/queues/dead/redrive", "")
+		r.SetPathValue("name", "dead")
+		if _, err := q.redriveTask(r); !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+			t.Errorf("without a task: %v", err)
+		}
+		got, err := q.redrive(r, redriveRequest{To: "jobs2", Rate: 10})
+		if task, ok := got.(MoveTask); err != nil || !ok || task.Status != "RUNNING" || task.ToMove != 30 || task.Rate != 10 {
+			t.Errorf("started: %+v, %v", got, err)
+		}
+		time.Sleep(time.Second)
+		got, err = q.cancelRedrive(r)
+		task, ok := got.(MoveTask)
+		if err != nil || !ok || task.Status != "CANCELLED" || task.Moved < 9 || task.Moved > 12 {
+			t.Errorf("cancelled: %+v, %v", got, err)
+		}
+		if _, err := q.redrive(r, redriveRequest{To: "none"}); !errors.Is(err,
+			&queue.Error{Code: queue.CodeResourceNotFound}) {
+			t.Errorf("to a queue that does not exist: %v", err)
+		}
+	})
+}
