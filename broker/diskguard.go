@@ -67,6 +67,22 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
+// logEmptied gives back what the file reserves for a log that has no length any more.
+func (r *diskGuard) logEmptied() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.isLow || r.reserved <= minReserved {
+		return
+	}
+	f, err := datadir.OpenFile(r.path())
+	if err != nil {
+		return // it stays as large as it is
+	}
+	if errors.Join(f.Truncate(minReserved), f.Close()) == nil {
+		r.reserved = minReserved
+	}
+}
+
 // tight reports what low said last.
 func (r *diskGuard) tight() bool {
 	r.mu.Lock()

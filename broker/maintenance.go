@@ -113,7 +113,11 @@ func (m *maintenance) vacuum(s *store) (more bool, err error) {
 	}
 	if m.vacuumed {
 		m.vacuumed = false
-		return false, s.restartLog("TRUNCATE")
+		err := s.restartLog("TRUNCATE")
+		if err == nil {
+			m.b.disk.logEmptied()
+		}
+		return false, err
 	}
 	return false, nil
 }

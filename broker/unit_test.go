@@ -389,6 +389,36 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+func TestReserveShrinksWithTheLog(t *testing.T) {
+	t.Parallel()
+	r := newDiskGuard(t.TempDir())
+	r.free = func(string) (int64, int64, error) { return 1 << 30, 1 << 40, nil }
+	log := filepath.Join(r.dir, databaseName+"-wal")
+	reserved := func() int64 {
+		info, err := os.Stat(r.path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	for range 2 {
+		if err := os.WriteFile(log, make([]byte, 5<<20), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r.grown(5 << 20)
+		if got := reserved(); got != 6<<20 {
+			t.Errorf("%d bytes are reserved beside a log of 5 MB", got)
+		}
+		if err := os.Truncate(log, 0); err != nil {
+			t.Fatal(err)
+		}
+		r.logEmptied()
+		if got := reserved(); got != minReserved {
+			t.Errorf("%d bytes are reserved beside an empty log", got)
+		}
+	}
+}
+
 func TestFileModes(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "deep", "data")
