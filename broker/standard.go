@@ -143,8 +143,11 @@ func (s *standardOrder) park(m *message) {
 	s.place(m.tenant)
 }
 
-// became makes a tenant noisy: its messages among the others are parked.
+// became makes a tenant noisy, unless it is, or has sent nothing for long: its messages among the others are parked.
 func (s *standardOrder) became(t *tenant) {
+	if t.noisy != nil || t.sentNothing(stamp()) {
+		return
+	}
 	t.noisy = &noisyTenant{index: -1}
 	s.noisy = append(s.noisy, t)
 	for _, r := range []*ring{&s.main, &s.late, &s.back} {

@@ -105,7 +105,7 @@ func (l *tenants) noisyIDs() []string {
 func (s *standardOrder) began(t *tenant, all int, resumed bool) {
 	t.inFlight++
 	s.place(t)
-	if t.noisy == nil && !resumed && t.inFlight >= noisyFlights && float64(t.inFlight) > noisyShare*float64(all) {
+	if !resumed && t.inFlight >= noisyFlights && float64(t.inFlight) > noisyShare*float64(all) {
 		s.became(t)
 	}
 }
@@ -124,7 +124,7 @@ func (s *standardOrder) ended(m *message, after, now int64) {
 	t.inFlight--
 	t.busy.add(after, now)
 	s.place(t)
-	if t.noisy == nil && t.busy.at(now) > noisyShare*s.busy.at(now) {
+	if t.busy.at(now) > noisyShare*s.busy.at(now) {
 		s.became(t)
 	}
 }
@@ -142,7 +142,7 @@ func (s *standardOrder) calm(complete bool) {
 	}
 	s.nextCalm = now + time.Minute.Milliseconds()/2
 	s.noisy = slices.DeleteFunc(s.noisy, func(t *tenant) bool {
-		quiet := complete && t.noisy.index < 0 || now-t.lastSent >= quietAfter.Milliseconds()
+		quiet := complete && t.noisy.index < 0 || t.sentNothing(now)
 		if quiet {
 			s.release(t)
 			s.rescan = true
@@ -150,6 +150,9 @@ func (s *standardOrder) calm(complete bool) {
 		return quiet
 	})
 }
+
+// sentNothing reports whether a tenant has sent nothing for so long that it is quiet, whatever it has here.
+func (t *tenant) sentNothing(now int64) bool { return now-t.lastSent >= quietAfter.Milliseconds() }
 
 // endTake ends the account of one take.
 func (l *tenants) endTake() {

@@ -188,8 +188,12 @@ func TestFairQueueNoisyTenantIsQuietAgain(t *testing.T) {
 		}
 		time.Sleep(6 * time.Minute)
 		sendFor(t, q, "b", 1)
-		if got := take(t, q, 1); of(got, "a") != 1 {
-			t.Errorf("received %s: a has sent nothing for 5 minutes, and its messages are older", texts(got))
+		for range 3 {
+			got := take(t, q, 1)
+			if of(got, "a") != 1 {
+				t.Errorf("received %s: a has sent nothing for 5 minutes, and its messages are older", texts(got))
+			}
+			remove(t, q, receipts(got)...)
 		}
 		live, _ := b.queues.get("work")
 		live.mu.Lock()
