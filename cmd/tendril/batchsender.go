@@ -90,7 +90,7 @@ func (o *batchSender) flush(ctx context.Context) error {
 	for i := range batch {
 		msgs[i] = batch[i].msg
 	}
-	results, err := o.to.Send(ctx, msgs)
+	results, err := o.sendAll(ctx, msgs)
 	if err != nil {
 		return err
 	}
@@ -111,15 +111,43 @@ func (o *batchSender) flush(ctx context.Context) error {
 	return o.bar.Add(len(batch))
 }
 
-// withSendHint names the flag that a FIFO queue asks for.
-func withSendHint(err error) error {
+// sendAll sends messages and returns a result for each. A FIFO queue refuses them all when one lacks its group or
+// deduplication id: then each is sent alone, to say which.
+func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	results, err := o.to.Send(ctx, msgs)
+	if err == nil || sendHint(err) == "" {
+		return results, err
+	}
+	if len(msgs) == 1 {
+		return []queue.Sent{{Err: err}}, nil
+	}
+	results = results[:0]
+	for i := range msgs {
+		one, err := o.sendAll(ctx, msgs[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, one...)
+	}
+	return results, nil
+}
+
+// sendHint names the flag that a FIFO queue asks for; "" when it asks for none.
+func sendHint(err error) string {
 	for parameter, hint := range map[string]string{
 		"MessageGroupId":         "a FIFO queue needs a message group: add --group NAME",
 		"MessageDeduplicationId": "add --dedup ID, or create the queue with --attribute ContentBasedDeduplication=true",
 	} {
 		if strings.Contains(err.Error(), parameter) {
-			return fail(exitUsage, err, hint)
+			return hint
 		}
+	}
+	return ""
+}
+
+func withSendHint(err error) error {
+	if hint := sendHint(err); hint != "" {
+		return fail(exitUsage, err, hint)
 	}
 	return err
 }
