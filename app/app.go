@@ -23,6 +23,8 @@ type Options struct {
 	// app's program and arguments, empty when the bundle's Procfile says what to run.
 	Bundle  *bundle.Bundle
 	Command []string
+	// Replicas is how many replicas of the app start with it, at least 1.
+	Replicas int
 	// Environ returns the environment of a process of a version, which listens at a port
 	// unless that is 0; see [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
@@ -156,7 +158,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.linkCurrent(v) // before it may look there
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
-	if err := a.replicas.start(ctx, v, a.opts.Settings.ProcessesMin); err != nil {
+	if err := a.replicas.start(ctx, v, a.opts.Replicas); err != nil {
 		return err
 	}
 	if a.opts.Settings.AppReadyTimeout > 0 {

@@ -301,6 +301,17 @@ func TestTrigger(t *testing.T) {
 		s.want(s.run(measured(90, 0), 9*time.Minute), ruleCooldown, 4)
 		s.want(s.run(measured(90, 0), 2*time.Minute), ruleOut, 6)
 	})
+	t.Run("a large increment goes as far as the work lets it", func(t *testing.T) {
+		p := cpu
+		p.LowerBreachScaleIncrement = -6
+		s := newPolicyScript(t, p, 8)
+		in := measured(5, 0)
+		in.Busy = of(30) // 2.4 of 8: two would be overloaded, and three be 80 % busy
+		s.want(s.run(in, time.Hour), ruleIn, 4)
+		s = newPolicyScript(t, p, 8)
+		s.want(s.run(measured(5, 0), time.Hour), ruleIn, 2)
+		s.want(s.run(measured(5, 0), time.Hour), ruleIn, 1)
+	})
 	t.Run("lost readings", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 3)
 		missing := measured(5, 0)

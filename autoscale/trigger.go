@@ -115,11 +115,16 @@ func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string)
 	case next > d.From:
 		d.Rule, d.Desired = ruleOut, next
 	default:
-		if reason := p.whyNotSmaller(s, in, next); reason != "" {
-			d.Rule, d.Why = ruleNeeded, fmt.Sprintf("%s, but %s", why, reason)
-		} else {
-			d.Rule, d.Desired = ruleIn, next
+		d.Rule, d.Desired = ruleIn, next
+		for d.Desired < d.From { // an increment beyond -1 goes as far as the work in progress lets it
+			reason := p.whyNotSmaller(s, in, d.Desired)
+			if reason == "" {
+				return d
+			}
+			d.Why = fmt.Sprintf("%s, but %s", why, reason)
+			d.Desired++
 		}
+		d.Rule = ruleNeeded
 	}
 	return d
 }

@@ -80,6 +80,9 @@ type GroupState struct {
 	Min, Max, Desired int
 	// Instances are all that it has, those that come and go among them.
 	Instances []GroupInstance
+	// ManagedBy is the service or program that sets the group's size by itself, as its tags
+	// tell; "" for none.
+	ManagedBy string
 }
 
 // InService counts the instances that are in service and healthy.
@@ -119,7 +122,7 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	}
 	found := &out.AutoScalingGroups[0]
 	s := GroupState{Min: int(sdk.ToInt32(found.MinSize)), Max: int(sdk.ToInt32(found.MaxSize)),
-		Desired: int(sdk.ToInt32(found.DesiredCapacity))}
+		Desired: int(sdk.ToInt32(found.DesiredCapacity)), ManagedBy: managerOf(found.Tags)}
 	for _, one := range found.Instances {
 		s.Instances = append(s.Instances, GroupInstance{
 			ID: sdk.ToString(one.InstanceId), State: string(one.LifecycleState),
@@ -127,6 +130,41 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 		})
 	}
 	return s, nil
+}
+
+// managerOf tells by the tags of a group who manages it. Sources: Amazon EKS User Guide, "Simplify node
+// lifecycle with managed node groups"; Amazon ECS Developer Guide, "Amazon ECS capacity providers for EC2
+// workloads"; the README of the AWS cloud provider of Kubernetes' Cluster Autoscaler; Elastic Beanstalk Developer
+// Guide, "Tagging Elastic Beanstalk application resources".
+func managerOf(tags []types.TagDescription) string {
+	for _, tag := range tags {
+		for prefix, manager := range map[string]string{"elasticbeanstalk:": "Elastic Beanstalk", "eks:": "Amazon EKS",
+			"k8s.io/": "Kubernetes", "kubernetes.io/": "Kubernetes", "AmazonECSManaged": "Amazon ECS"} {
+			if strings.HasPrefix(sdk.ToString(tag.Key), prefix) {
+				return manager
+			}
+		}
+	}
+	return ""
+}
+
+// ScaledBy returns what sets the group's size already: the service that manages the group, or
+// its scaling policies that are enabled; "" for nothing.
+func (g *Group) ScaledBy(ctx context.Context) (string, error) {
+	state, err := g.Describe(ctx)
+	if err != nil || state.ManagedBy != "" {
+		return state.ManagedBy, err
+	}
+	out, err := g.scaling.api.DescribePolicies(ctx, &autoscaling.DescribePoliciesInput{AutoScalingGroupName: &g.name})
+	if err != nil {
+		return "", g.explain(ctx, "DescribePolicies", err)
+	}
+	for _, p := range out.ScalingPolicies {
+		if p.Enabled == nil || *p.Enabled {
+			return "its scaling policy " + sdk.ToString(p.PolicyName), nil
+		}
+	}
+	return "", nil
 }
 
 // SetSize sets the desired capacity. It does not wait for the group's own

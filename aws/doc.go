@@ -1,6 +1,6 @@
 // Package aws is the only place that talks to Amazon.
 //
-// That is SQS, DynamoDB, Lambda, S3, CloudWatch, Auto Scaling and the agent of an ECS task, or
+// That is SQS, DynamoDB, Lambda, S3, CloudWatch, Auto Scaling, ECS and the agent of its tasks, or
 // any server that speaks their protocols. [OpenSQS] reads the configuration that every AWS tool
 // reads; [SQS.Queue] finds a queue by name, URL or ARN; the [Queue] then has what a worker needs
 // (Receive, Delete, ChangeVisibility), what a sender needs (Send), and what an operator needs.
@@ -53,6 +53,6 @@
 //
 // # Its size
 //
-// The package has more than 4,000 lines because it is the one place for seven services, each
+// The package has more than 4,000 lines because it is the one place for eight services, each
 // with the advice for its own refusals; a service is one to three files.
 package aws

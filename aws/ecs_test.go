@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+
 	"tendril/queue"
 )
 
@@ -80,5 +83,57 @@ func TestTaskProtection(t *testing.T) {
 		if err := task.Protect(gone, true); !errors.Is(err, context.Canceled) {
 			t.Errorf("given up: %v", err)
 		}
+	}
+}
+
+// TestTaskPlace: what the metadata of a task say, and what is asked where they name no service.
+func TestTaskPlace(t *testing.T) {
+	t.Parallel()
+	const arn = "arn:aws:ecs:eu-west-1:123456789012:task/jobs/0123456789abcdef"
+	for answer, want := range map[string]TaskPlace{
+		`{"Cluster":"jobs","TaskARN":"` + arn + `","ServiceName":"worker"}`: {Cluster: "jobs", ARN: arn, Region: "eu-west-1",
+			Service: "worker"},
+		`{"Cluster":"arn:aws:ecs:eu-west-1:123456789012:cluster/jobs","TaskARN":"` + arn + `"}`: {Cluster: "jobs", ARN: arn,
+			Region: "eu-west-1"},
+		`{"Cluster":"jobs"}`: {}, `not JSON`: {},
+	} {
+		agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, answer)
+		}))
+		got, err := ReadTaskPlace(t.Context(), agent.URL+"/v4/x")
+		agent.Close()
+		if got != want || (err == nil) != (want != TaskPlace{}) {
+			t.Errorf("%s: %+v, %v", answer, got, err)
+		}
+	}
+	if _, err := ReadTaskPlace(t.Context(), "169.254.170.2"); err == nil ||
+		!strings.Contains(err.Error(), "ECS_CONTAINER_METADATA_URI_V4") {
+		t.Errorf("an invalid address: %v", err)
+	}
+}
+
+// TestServiceOfATask: the group of a task names its service; a task that was run on its own has none.
+func TestServiceOfATask(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"tasks":[{"group":"service:worker"}]}`: "worker",
+		`{"tasks":[{"group":"family:worker"}]}`:  "",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+			io.WriteString(w, answer)
+		}))
+		e, err := OpenECS(t.Context(), &Options{Region: "eu-west-1", Endpoint: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.api = ecs.New(e.api.Options(), func(o *ecs.Options) {
+			o.Credentials = credentials.NewStaticCredentialsProvider("test", "test", "")
+		})
+		if got, err := e.ServiceOf(t.Context(), "jobs", "task"); got != want || err != nil {
+			t.Errorf("%s: %q, %v", answer, got, err)
+		}
+		e.Close()
+		server.Close()
 	}
 }

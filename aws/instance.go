@@ -72,15 +72,54 @@ func (i *Instance) Region(ctx context.Context) (string, error) {
 	return i.read(ctx, "placement/region")
 }
 
+// InGroup reports whether the instance is in an Auto Scaling group, which no permission is
+// needed for. Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state
+// through instance metadata": only an instance of a group has one.
+func (i *Instance) InGroup(ctx context.Context) (bool, error) {
+	_, err := i.read(ctx, "autoscaling/target-lifecycle-state")
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Leaving tells whether the instance's group has chosen it to be terminated. An
 // instance without a group never is.
 func (i *Instance) Leaving(ctx context.Context) (bool, error) {
 	state, err := i.read(ctx, "autoscaling/target-lifecycle-state")
-	var refused *smithyhttp.ResponseError
-	if errors.As(err, &refused) && refused.HTTPStatusCode() == http.StatusNotFound {
+	if isNotFound(err) {
 		return false, nil
 	}
 	return state == "Terminated", err
+}
+
+func isNotFound(err error) bool {
+	var refused *smithyhttp.ResponseError
+	return errors.As(err, &refused) && refused.HTTPStatusCode() == http.StatusNotFound
+}
+
+// MayBeInstance reports whether this process may run on an EC2 instance, without asking the
+// metadata service, which answers nowhere else: where the variables of this package say so, or
+// the machine's firmware. Source: Amazon EC2 User Guide, "Detect whether a host is an EC2
+// instance".
+func MayBeInstance() bool {
+	if os.Getenv("TENDRIL_INSTANCE_ID") != "" {
+		return true
+	}
+	if strings.EqualFold(os.Getenv("AWS_EC2_METADATA_DISABLED"), "true") {
+		return false
+	}
+	if os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") != "" {
+		return true
+	}
+	for path, prefix := range map[string]string{"/sys/devices/virtual/dmi/id/board_asset_tag": "i-",
+		"/sys/devices/virtual/dmi/id/sys_vendor": "amazon ec2", "/sys/hypervisor/uuid": "ec2"} {
+		text, err := os.ReadFile(path)
+		if err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(string(text))), prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // read asks for one of the metadata.

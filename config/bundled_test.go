@@ -221,12 +221,17 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 		flags map[string]string
 		want  []string
 	}{
-		"nothing is scaled": {nil,
+		"as the bundle says": {nil, []string{"7: Period 5" + noMeasure}},
+		"nothing is scaled": {map[string]string{"scale-target": "none"},
 			[]string{"4: MaxSize 6" + noTarget, "3: MinSize 2" + noTarget, "5: MeasureName NetworkOut" + noTarget,
 				"7: Period 5" + noTarget, "6: UpperThreshold 6000000" + noTarget}},
-		"set otherwise": {map[string]string{"scale-min-size": "3", "scale-measure-name": "BusyShare"},
+		"set otherwise": {map[string]string{"scale-min-size": "3", "scale-measure-name": "BusyShare",
+			"scale-target": "none"},
 			[]string{"4: MaxSize 6" + noTarget, "7: Period 5" + noTarget}},
 		"processes": {map[string]string{"scale-target": "processes"}, []string{"7: Period 5" + noMeasure}},
+		"processes of an option": {map[string]string{"processes-max": "3", "scale-measure-name": "BusyShare"},
+			[]string{"3: MinSize 2 has no effect: the processes of the app are set: processes-max 3 (--processes-max) counts",
+				"4: MaxSize 6 has no effect: the processes of the app are set: processes-max 3 (--processes-max) counts"}},
 		"a measure": {map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare"}, nil},
 		"other bounds": {map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare",
 			"processes-max": "3"},

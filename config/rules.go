@@ -327,12 +327,24 @@ func isPrintableASCII(s string) bool {
 
 func scaleTarget(text string) (string, error) {
 	switch text {
-	case ScaleNone, ScaleProcesses, ScalePublish:
+	case ScaleNone, ScaleAuto, ScaleProcesses, ScalePublish:
 		return text, nil
+	}
+	if name, found := strings.CutPrefix(text, ScaleService); found {
+		cluster, service, _ := strings.Cut(name, "/")
+		return valid(text, fault{!isECSName(cluster) || !isECSName(service), "does not name a cluster and a service"})
 	}
 	group, found := strings.CutPrefix(text, ScaleGroup)
 	return valid(text, fault{!found, "cannot be scaled"},
 		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
+}
+
+// isECSName reports whether a cluster or service may have this name: up to 255 letters, digits, hyphens and
+// underscores. Source: Amazon ECS API Reference, CreateCluster and CreateService.
+func isECSName(name string) bool {
+	return name != "" && len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	})
 }
 
 const (

@@ -21,13 +21,14 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 
 // deriveScaling works out how many processes there may be and by what they are scaled.
 func (l scalingDeriver) deriveScaling() {
+	s := &l.cfg.Settings
+	l.deriveLargest("scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
+	l.deriveAuto()
 	l.deriveProcesses()
 	l.deriveMeasure()
 	l.dropThresholds()
 	l.deriveThresholds()
 	l.derivePeriod()
-	s := &l.cfg.Settings
-	l.deriveLargest("scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
 }
 
 // deriveLargest fixes a most that is less than the least, where one of them is a default.
@@ -45,11 +46,35 @@ func (l scalingDeriver) deriveLargest(most, least string, high, low *int) {
 	}
 }
 
+// maxAutoProcesses is the most processes that the sizes of a bundle start on one machine: a bundle for a group of
+// a hundred instances must not fill a laptop. More have to be asked for by an option of their own.
+const maxAutoProcesses = 16
+
+// deriveAuto lets the sizes and the trigger of a bundle take effect where nobody chose what is scaled.
+func (l scalingDeriver) deriveAuto() {
+	s := &l.cfg.Settings
+	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
+		!l.cfg.AnyToOwnApp() && !l.cfg.AnyOnSQS() {
+		return
+	}
+	for _, name := range append([]string{"scale-max-size", "scale-min-size", "scale-measure-name"}, triggerNames()...) {
+		if l.isSet(name) {
+			s.ScaleTarget = ScaleAuto
+			l.settle("scale-target", name+" is set")
+			return
+		}
+	}
+}
+
 // deriveProcesses gives the app as many processes as were asked for. The sizes of a group are meant for instances:
 // they count here only when processes are what is scaled.
 func (l scalingDeriver) deriveProcesses() {
 	s := &l.cfg.Settings
-	if s.ScaleTarget == ScaleProcesses {
+	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
+		most, why := maxProcesses, "the maximum on one machine"
+		if !l.isSet("scale-target") {
+			most, why = maxAutoProcesses, "on one machine; set processes-max for more"
+		}
 		for _, bound := range []struct {
 			name, from string
 			field      *int
@@ -60,19 +85,21 @@ func (l scalingDeriver) deriveProcesses() {
 			case l.isSet(bound.name):
 				l.notUsed("nothing is scaled by it: "+l.cite(bound.name)+" counts", bound.from)
 			default:
-				*bound.field = min(bound.size, maxProcesses)
+				*bound.field = min(bound.size, most)
 				l.settle(bound.name, bound.from)
-				if bound.size > maxProcesses {
-					l.about(bound.from, "", "%s counts as %d: the maximum on one machine", l.named(bound.from),
-						maxProcesses)
+				if bound.size > most {
+					l.about(bound.from, "", "%s counts as %d: %s", l.named(bound.from), most, why)
 				}
 			}
 		}
 	}
 	l.deriveLargest("processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
-	if !l.isSet("scale-target") && s.ProcessesMax > s.ProcessesMin {
+	if !l.isSet("scale-target") && s.ScaleTarget == ScaleNone && s.ProcessesMax > s.ProcessesMin {
 		s.ScaleTarget = ScaleProcesses
 		l.settle("scale-target", "processes-max is more than processes-min")
+		for _, from := range []string{"scale-min-size", "scale-max-size"} {
+			l.notUsed("the processes of the app are set: "+l.cite("processes-max")+" counts", from)
+		}
 	}
 }
 
@@ -197,12 +224,17 @@ func (l scalingDeriver) derivePeriod() {
 	}
 }
 
-func (l warner) warnScaling() {
-	s := &l.cfg.Settings
-	trigger := []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold",
+// triggerNames are the options of a trigger without its measure.
+func triggerNames() []string {
+	return []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold",
 		"scale-lower-breach-scale-increment", "scale-upper-breach-scale-increment",
 		"scale-period", "scale-evaluation-periods", "scale-breach-duration"}
+}
+
+func (l warner) warnScaling() {
+	s, trigger := &l.cfg.Settings, triggerNames()
 	switch {
+	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // as the sizes say
 	case s.ScaleTarget == ScaleNone:
 		l.notUsed("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
 			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
@@ -228,11 +260,11 @@ func (l warner) warnScaling() {
 			l.idle(name, " with scale-measure-name", "leave the measure out to have it")
 		}
 	}
-	if s.ScaleTarget != ScaleNone && s.ScaleTarget != ScaleProcesses && !l.cfg.AnyOnSQS() {
+	if s.ScalesInstances() && !l.cfg.AnyOnSQS() {
 		l.about("scale-target", "scale processes, or take a queue on Amazon SQS that the instances share",
 			"%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target"))
 	}
-	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() {
+	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() && s.ScaleTarget != ScaleAuto {
 		l.idle("processes-max", " where no messages go to an app that is started here", "")
 	}
 }

@@ -56,9 +56,42 @@ func TestScaling(t *testing.T) {
 			warning: "scale-max-size 100 counts as 64: the maximum on one machine"},
 		"a group in a bundle": {bundle: inBundle("MinSize", "2", "MaxSize", "6", "Cooldown", "60"),
 			check: func(s *Settings) bool {
-				return s.ProcessesMax == 1 && s.ScaleTarget == ScaleNone && s.ScaleMinSize == 2 && s.ScaleMaxSize == 6 &&
-					s.ScaleCooldown == time.Minute
+				return s.ProcessesMin == 2 && s.ProcessesMax == 6 && s.ScaleTarget == ScaleAuto && s.ScaleMinSize == 2 &&
+					s.ScaleMaxSize == 6 && s.ScaleCooldown == time.Minute
 			}},
+		"a large group in a bundle": {bundle: inBundle("MinSize", "20", "MaxSize", "100"),
+			flags: map[string]string{"scale-min-size": "2"}, check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleAuto && s.ProcessesMin == 2 && s.ProcessesMax == 16 && s.ScaleMaxSize == 100
+			}, warning: "scale-max-size 100 counts as 16: on one machine; set processes-max for more"},
+		"a group of one in a bundle": {bundle: inBundle("MinSize", "1", "MaxSize", "1", "MeasureName", "CPUUtilization"),
+			check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleNone && s.ProcessesMax == 1
+			}},
+		"a group that is not to be scaled": {bundle: inBundle("MinSize", "2", "MaxSize", "6"),
+			flags: map[string]string{"scale-target": "none"}, check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleNone && s.ProcessesMin == 1 && s.ProcessesMax == 1
+			}},
+		"a group and one process": {bundle: inBundle("MinSize", "2", "MaxSize", "6"),
+			flags: map[string]string{"processes-max": "1"}, check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleNone && s.ProcessesMax == 1
+			}},
+		"a trigger alone": {bundle: inBundle("MeasureName", "CPUUtilization"), check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleAuto && s.ProcessesMin == 1 && s.ProcessesMax == 4
+		}},
+		"a cooldown alone": {bundle: inBundle("Cooldown", "60"), check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleNone
+		}},
+		"a group and nothing to scale": {bundle: inBundle("MaxSize", "6"), flags: map[string]string{"target": "http://app"},
+			check: func(s *Settings) bool { return s.ScaleTarget == ScaleNone }},
+		"a group and an app elsewhere": {bundle: inBundle("MaxSize", "6"),
+			flags: map[string]string{"target": "http://app", "queue-url": someURL},
+			check: func(s *Settings) bool { return s.ScaleTarget == ScaleAuto }},
+		"a service": {flags: map[string]string{"scale-target": "ecs:jobs/worker-1", "queue-url": someURL},
+			check: func(s *Settings) bool {
+				return s.ScaleTarget == "ecs:jobs/worker-1" && s.ScalesInstances()
+			}},
+		"a service without a cluster": {flags: map[string]string{"scale-target": "ecs:worker", "queue-url": someURL},
+			want: "does not name a cluster and a service"},
 		"a large least size": {flags: map[string]string{"scale-min-size": "9"}, check: func(s *Settings) bool {
 			return s.ScaleMaxSize == 9
 		}},
@@ -135,6 +168,7 @@ func TestScaling(t *testing.T) {
 			},
 			warning: "NetworkOut is not measured here, so neither it nor its thresholds are used"},
 		"a measure of AWS's that scales nothing": {bundle: inBundle("MeasureName", "NetworkOut"),
+			flags: map[string]string{"scale-target": "none"},
 			check: func(s *Settings) bool {
 				return s.ScaleMeasureName == ""
 			}},

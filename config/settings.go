@@ -198,7 +198,8 @@ type Settings struct {
 	// PIDFile is the path of the file that holds the main process's number; "" for none.
 	PIDFile string
 
-	// ScaleTarget is ScaleNone, ScaleProcesses, ScalePublish, or ScaleGroup and the name of an Auto Scaling group.
+	// ScaleTarget is ScaleNone, ScaleAuto, ScaleProcesses, ScalePublish, ScaleGroup and the name of an Auto Scaling
+	// group, or ScaleService and "CLUSTER/SERVICE" of Amazon ECS.
 	ScaleTarget string
 	// ScaleDrainWithin is the time in which waiting messages are to be done, 1 s to 24 h; ScaleTargetBusy the share
 	// of deliveries in work to aim at, 1 to 100 per cent. Both count without a ScaleMeasureName.
@@ -355,7 +356,15 @@ func (s *Settings) toApp() bool {
 // What is scaled.
 const (
 	ScaleNone      = "none"      // nothing
+	ScaleAuto      = "auto"      // the group or service that this instance is in, else the processes
 	ScaleProcesses = "processes" // the number of the app's processes here
 	ScalePublish   = "publish"   // nothing here: the backlog is published, for something else to scale by
 	ScaleGroup     = "asg:"      // and a name: the size of an Auto Scaling group
+	ScaleService   = "ecs:"      // and the names of a cluster and a service with "/" between: the tasks of the service
 )
+
+// ScalesInstances reports whether what is scaled are certainly instances, and not the processes on this one.
+func (s *Settings) ScalesInstances() bool {
+	return s.ScaleTarget == ScalePublish || strings.HasPrefix(s.ScaleTarget, ScaleGroup) ||
+		strings.HasPrefix(s.ScaleTarget, ScaleService)
+}

@@ -24,10 +24,12 @@ const (
 func scalingOptions() []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
-		DefaultNote: "or processes where processes-max is more than processes-min",
-		Help:        "What is scaled: processes on this machine, an Auto Scaling group, or nothing.",
-		Detail:      "With publish, only the backlog per instance is published.",
-		value:       checked("none, processes, publish or asg: with the name of a group", scaleTarget),
+		DefaultNote: "auto where a bundle or an option sets sizes or a trigger, processes where processes-max is more " +
+			"than processes-min",
+		Help: "What is scaled: processes on this machine, a group of instances, or nothing.",
+		Detail: "auto means the Auto Scaling group or the ECS service that this instance is in, unless something else " +
+			"scales it; outside of one, the processes. With publish, only the backlog per instance is published.",
+		value: checked("none, auto, processes, publish, asg:GROUP or ecs:CLUSTER/SERVICE", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
 		Help:  "Target time for processing the backlog; used without scale-measure-name.",

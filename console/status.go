@@ -196,8 +196,9 @@ const ShownDecisions = 20
 // Scaling is how the size is chosen.
 type Scaling struct {
 	// Target is what has the size: "processes" for the app's processes on this
-	// machine, "asg:" and a name for an Auto Scaling group, "publish" where figures
-	// are published for something else to scale by.
+	// machine, "asg:" and a name for an Auto Scaling group, "ecs:", a cluster, "/" and a
+	// service of Amazon ECS, "publish" where figures are published for something else to
+	// scale by, "none" where nothing is scaled although the settings say so: see Problem.
 	Target  string `json:"target"`
 	MinSize int    `json:"min_size"`
 	MaxSize int    `json:"max_size"`

@@ -328,9 +328,9 @@ func plannedScaling(cfg *config.Config) *console.Scaling {
 	switch {
 	case s.ScaleTarget == config.ScaleNone:
 		return nil
-	case s.ScaleTarget == config.ScaleProcesses:
+	case s.ScaleTarget == config.ScaleProcesses, s.ScaleTarget == config.ScaleAuto && !s.AnyOnSQS():
 		planned.MinSize, planned.MaxSize = s.ProcessesMin, maxReplicas(s)
-	case s.ScaleTarget != config.ScalePublish:
+	case strings.HasPrefix(s.ScaleTarget, config.ScaleGroup):
 		planned.MinSize, planned.MaxSize = groupBounds(cfg)
 	}
 	return planned

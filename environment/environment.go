@@ -133,6 +133,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.startConsole,        // shows the rest of the start, and the whole stop
 		e.instance.claimFiles, // removed again when everything below has stopped
 		e.serveBroker,         // its address is in the URLs of the queues
+		e.chooseTarget,        // what is built for a group of instances depends on it
 		e.openQueues,          // what the workers receive from
 		e.facts.open,          // names the queues; read by what is started below
 		e.openTargets,         // what their messages go to, and point to
@@ -250,7 +251,7 @@ func (e *Environment) buildApp(context.Context) error {
 	counters := *e.programs.counters
 	counters.LinesDropped = e.programs.linesDropped
 	e.app = app.New(&app.Options{
-		Settings: e.s, Bundle: e.Bundle, Command: e.Command, Environ: e.programs.environ,
+		Settings: e.s, Bundle: e.Bundle, Command: e.Command, Replicas: e.startReplicas(), Environ: e.programs.environ,
 		Log: e.Logger.With("component", "app"), Output: e.programs.output, Counters: counters,
 		Hurry: e.urgent, Draining: e.draining, Ready: e.ready, Changing: e.changing, Gate: e.gate,
 		Failed:       func(err error) { e.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },

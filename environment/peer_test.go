@@ -125,7 +125,8 @@ var changesResources = regexp.MustCompile(`\.((?:Create|Delete)(?:Queue|Table))$
 
 func startCloud(t *testing.T) *amazon {
 	t.Helper()
-	moto, err := url.Parse(testpeer.Moto(t, "sqs", "autoscaling", "cloudwatch", "dynamodb"))
+	moto, err := url.Parse(testpeer.Moto(t, "sqs", "autoscaling", "cloudwatch", "dynamodb",
+		"ecs", "applicationautoscaling"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,13 +34,9 @@ type sizing struct {
 	loop        *autoscale.Loop
 	election    *tasks.Election // of the leader of the periodic tasks, who leads the fleet too
 	fleet       *fleet.Fleet    // nil for an instance on its own
+	target      string          // what is scaled: Settings.ScaleTarget, or what that means here
+	left        string          // why nothing is scaled although the settings say so; "" for no reason
 	fleetTiming fleet.Timing
-}
-
-func (z *sizing) isFleet() bool { return isFleet(z.s) }
-
-func isFleet(s *config.Settings) bool {
-	return s.ScaleTarget == config.ScalePublish || strings.HasPrefix(s.ScaleTarget, config.ScaleGroup)
 }
 
 // loadNamespace is where the load is published in CloudWatch.
@@ -54,25 +50,34 @@ func (z *sizing) openFleet(ctx context.Context) (err error) {
 		return nil
 	}
 	log := z.Logger.With("component", "scale")
-	group, isGroup := strings.CutPrefix(z.s.ScaleTarget, config.ScaleGroup)
-	if !isGroup {
-		group = ""
+	elected, err := z.election.Join(ctx)
+	if err == nil && !elected && z.isAuto() {
+		z.leaveSize("no leader is elected: give all instances the same --registry-table")
+		return nil
 	}
-	z.fleet, err = fleet.Open(ctx, fleet.Options{
-		Region: z.aws().Region, Group: group, Namespace: loadNamespace(z.s), Work: z.inFlight.Work, Drain: z.Drain,
+	var group, cluster, service string
+	if name, found := strings.CutPrefix(z.target, config.ScaleGroup); found {
+		group = name
+	} else if name, found := strings.CutPrefix(z.target, config.ScaleService); found {
+		cluster, service, _ = strings.Cut(name, "/")
+	}
+	if err != nil {
+		return err
+	}
+	z.fleet, err = fleet.Open(ctx, fleet.Options{Region: z.aws().Region, Group: group, Cluster: cluster, Service: service,
+		Namespace: loadNamespace(z.s), Work: z.inFlight.Work, Drain: z.Drain,
 		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff,
 		IsLeader: z.election.IsLeader, Log: log, LogSDK: z.Logger.SDK, Timing: z.fleetTiming,
 	})
 	if err != nil {
-		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.s.ScaleTarget, err)
+		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.target, err)
 	}
 	z.steps.push("the group of instances", z.fleet.Close)
-	elected, err := z.election.Join(ctx)
-	if err == nil && !elected {
+	if !elected {
 		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
 			"hint", "give all instances the same --registry-table, so that one is elected")
 	}
-	return err
+	return nil
 }
 
 // inTask reports whether this process runs in a task of Amazon ECS, and is to protect it.
@@ -106,21 +111,30 @@ func (z *sizing) runScaling(context.Context) error {
 	z.loop = loop
 	z.steps.background("the counts of the queues", z.depths.Run) // scaling waits for the first ones
 	var ended sync.WaitGroup
-	ended.Go(func() { loop.Run(run) })
+	ended.Go(func() {
+		if z.target == config.ScaleProcesses { // a second one that starts beside the first could take its port
+			select {
+			case <-z.ready:
+			case <-run.Done():
+			}
+		}
+		loop.Run(run)
+	})
 	ended.Go(func() { z.fleet.Run(run, z.depths.Asked()) })
 	z.steps.push("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
 	return nil
 }
 
-// newLoop makes the loop for what Settings.ScaleTarget names. There always is one: where
-// nothing is scaled it works out an advice for an external scaler.
+// newLoop makes the loop for what is scaled. There always is one: where nothing is scaled it
+// works out an advice for an external scaler.
 func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	log := z.Logger.With("component", "scale")
 	gauge, interval, target := z.gauge(false), loadInterval, autoscale.Target(&autoscale.Advice{})
 	opts := autoscale.Options{Policy: scalePolicy(z.s, z.s.ScaleMinSize, z.s.ScaleMaxSize)}
-	group, isGroup := strings.CutPrefix(z.s.ScaleTarget, config.ScaleGroup)
+	group, isGroup := strings.CutPrefix(z.target, config.ScaleGroup)
+	service, isService := strings.CutPrefix(z.target, config.ScaleService)
 	switch {
-	case z.s.ScaleTarget == config.ScaleProcesses && z.replicas != nil:
+	case z.target == config.ScaleProcesses && z.replicas != nil:
 		opts.Policy.MinSize, opts.Policy.MaxSize = z.s.ProcessesMin, maxReplicas(z.s)
 		if opts.Policy.MaxSize < z.s.ProcessesMax {
 			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", z.s.ProcessesMax,
@@ -130,13 +144,16 @@ func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 		gauge, target = z.replicaGauge(opts.Policy.MaxSize), z.replicas.Scaler(run)
 	case isGroup:
 		opts.Policy.MinSize, opts.Policy.MaxSize = groupBounds(z.Config)
-		opts.IsLeader = z.fleet.IsLeader
 		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
-		interval, target = groupInterval, z.fleet.Target()
+	case isService:
+		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
 	default:
 		opts.Events.Decided = func(d autoscale.Decided) { // at debug, because it is read by whoever wants it
 			log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
 		}
+	}
+	if isGroup || isService {
+		opts.IsLeader, interval, target = z.fleet.IsLeader, groupInterval, z.fleet.Target()
 	}
 	opts.Interval = loadIntervalOf(interval, opts.Policy)
 	return autoscale.New(gauge.Read, target, opts)
@@ -230,12 +247,15 @@ func (z *sizing) scale() autoscale.Scale {
 
 // scalingStatus is what the console shows; nil where nothing is scaled.
 func (z *sizing) scalingStatus() *console.Scaling {
-	if z.loop == nil || z.s.ScaleTarget == config.ScaleNone {
+	if z.loop == nil || z.target == config.ScaleNone {
+		if z.left != "" {
+			return &console.Scaling{Target: config.ScaleNone, Problem: z.left}
+		}
 		return nil
 	}
 	st := z.loop.Status()
 	out := &console.Scaling{
-		Target: z.s.ScaleTarget, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
+		Target: z.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
 		Ready: st.Ready, IsLeader: z.fleet.IsLeader(), Problem: z.fleet.Problem(),
 	}
 	if st.Failed != nil {

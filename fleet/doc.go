@@ -15,8 +15,10 @@
 // until [Fleet.Close] says that everything has ended, and then completes the lifecycle action,
 // so that the group waits neither too short nor too long.
 //
-// It also writes the load to CloudWatch, for policies that live there. [ProtectTask] does the
-// part of protection in a task of Amazon ECS.
+// It also writes the load to CloudWatch, for policies that live there. In a task of Amazon ECS it
+// sizes or counts the tasks of the service, and [ProtectTask] does the part of protection.
+//
+// [Find] tells which group or service this process is in, and whether something else scales it.
 //
 // Nothing here stands in the way of a message: what cannot be reached is logged, and the work goes on.
 package fleet

@@ -28,9 +28,10 @@ type Options struct {
 	// Region is where the group is; "" means what the environment, the profile or the
 	// metadata of the instance say.
 	Region string
-	// Group is the name of the group whose size is set; "" means that this instance may be in
-	// any group, and publishes the load into Namespace.
-	Group, Namespace string
+	// Group is the name of the Auto Scaling group whose size is set, Cluster and Service are the names
+	// of the service of Amazon ECS. All "" means that this instance may be in any of them, and
+	// publishes the load into Namespace.
+	Group, Cluster, Service, Namespace string
 	// Work returns how much is in flight, which decides about protection from scale-in.
 	Work func() autoscale.Work
 	// Unprotected leaves protection from scale-in to others.
@@ -129,6 +130,9 @@ func (e notAMember) Unwrap() error { return e.error }
 
 // find asks the metadata and the group. A [notAMember] is an instance of no group.
 func (m *member) find(ctx context.Context, try int) (self identity, err error) {
+	if !aws.MayBeInstance() {
+		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
+	}
 	if self.machine, err = aws.NewInstance(""); err != nil {
 		return self, notAMember{err}
 	}
@@ -175,6 +179,8 @@ func (m *member) learn(self identity, err error) (known bool) {
 		m.group = self.group
 	}
 	switch {
+	case err != nil && m.known && m.opts.Group == "":
+		m.opts.Log.Info("instances are not counted: the backlog is published as a whole", "reason", err)
 	case err != nil && (before == nil || before.Error() != err.Error()):
 		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
 			"termination are off", "err", err)

@@ -119,6 +119,9 @@ func (c appCommands) check(cmd *cobra.Command, args []string) error {
 	for _, q := range cfg.Queues {
 		fmt.Fprintf(c.out, "queue    %s\n", queueText(&q))
 	}
+	if text := scaledText(&cfg.Settings); text != "" {
+		fmt.Fprintf(c.out, "scaling  %s\n", text)
+	}
 	refused = append(refused, opts.Validate(), c.checkPorts(&opts))
 	if err := errors.Join(refused...); err != nil {
 		return err
@@ -161,6 +164,31 @@ func queueText(q *config.QueueSettings) string {
 		text += " to " + q.Target + q.HTTPPath
 	}
 	return text
+}
+
+// scaledText says what is scaled, and between which bounds; "" for nothing. Which group this instance is in is
+// not asked here.
+func scaledText(s *config.Settings) string {
+	processes := fmt.Sprintf("%d to %d processes of the app", s.ProcessesMin, s.ProcessesMax)
+	switch {
+	case s.ScaleTarget == config.ScaleNone:
+		return ""
+	case s.ScaleTarget == config.ScaleProcesses:
+		return processes
+	case s.ScaleTarget == config.ScalePublish:
+		return "publishes the backlog of each instance"
+	case s.ScalesInstances():
+		return plain(s.ScaleTarget)
+	}
+	instances := fmt.Sprintf("%d to %d instances of the Auto Scaling group or ECS service that this one is in, unless "+
+		"something else scales it", s.ScaleMinSize, s.ScaleMaxSize)
+	switch {
+	case !s.AnyToOwnApp():
+		return instances
+	case !s.AnyOnSQS():
+		return processes
+	}
+	return instances + "; " + processes + " where it is in none"
 }
 
 const shownTimes = 5

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/config"
 	"tendril/console"
 	"tendril/health"
 )
@@ -282,10 +283,16 @@ func limitText(l *console.Limit) string {
 // scalingText says what size is wanted, within which bounds, and what changed it last.
 func scalingText(s *console.Scaling) string {
 	what := "processes on this machine"
-	switch group, ok := strings.CutPrefix(s.Target, "asg:"); {
-	case ok:
+	group, isGroup := strings.CutPrefix(s.Target, config.ScaleGroup)
+	service, isService := strings.CutPrefix(s.Target, config.ScaleService)
+	switch {
+	case s.Target == config.ScaleNone:
+		return "nothing: " + plain(s.Problem)
+	case isGroup:
 		what = "the group " + plain(group)
-	case s.Target == "publish":
+	case isService:
+		what = "the service " + plain(service)
+	case s.Target == config.ScalePublish:
 		what = "instances, by published metrics"
 	}
 	wanted := "no decision yet"

@@ -1,0 +1,188 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"tendril/queue"
+)
+
+// TaskPlace is where a task of Amazon ECS runs.
+type TaskPlace struct {
+	// Cluster is the name of the cluster, ARN the task's, and Region where both are.
+	Cluster, ARN, Region string
+	// Service is the name of the service that the task belongs to; "" for none, or where the
+	// container agent does not tell: [ECS.ServiceOf] does.
+	Service string
+}
+
+// ReadTaskPlace asks the container agent where this task runs. metadata is the URL that
+// ECS_CONTAINER_METADATA_URI_V4 has in each container of a task; the caller bounds the call
+// with ctx. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
+func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
+	if !isWebURL(metadata) {
+		return TaskPlace{}, fmt.Errorf("ECS_CONTAINER_METADATA_URI_V4 %q is not a URL: Amazon ECS sets it in its "+
+			"containers; unset it anywhere else", metadata)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(metadata, "/")+"/task", nil)
+	if err != nil {
+		return TaskPlace{}, err
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return TaskPlace{}, agentError(queue.CodeUnreachable, "it does not answer: "+firstLine(err.Error()))
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
+	var answer struct{ Cluster, TaskARN, ServiceName string }
+	if err = cmp.Or(err, json.Unmarshal(text, &answer)); err != nil || resp.StatusCode != http.StatusOK {
+		return TaskPlace{}, agentError(queue.CodeUnreachable,
+			fmt.Sprintf("status %d, but no metadata of the task", resp.StatusCode))
+	}
+	p := TaskPlace{Cluster: lastPart(answer.Cluster), ARN: answer.TaskARN, Service: answer.ServiceName}
+	if parts := strings.Split(answer.TaskARN, ":"); len(parts) > 3 {
+		p.Region = parts[3]
+	}
+	if p.Cluster == "" || p.Region == "" {
+		return TaskPlace{}, agentError(queue.CodeUnreachable, "the metadata of the task name no cluster or no ARN")
+	}
+	return p, nil
+}
+
+// lastPart is the name in an ARN, or the name itself.
+func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
+
+// ECS is Amazon ECS, or a server that speaks its protocol. All methods are safe for concurrent
+// use. Errors are [queue.Error] and say what to do.
+type ECS struct {
+	service
+	api     *ecs.Client
+	scaling *applicationautoscaling.Client
+	scaler  service // of scaling
+}
+
+// OpenECS reads the AWS configuration, and calls nobody. The error names the file or the variable at fault.
+func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
+	opts = cmp.Or(opts, &Options{})
+	cfg, service, err := connect(ctx, opts, "Amazon ECS", "AWS_ENDPOINT_URL_ECS", 2)
+	if err != nil {
+		return nil, err
+	}
+	e := &ECS{service: service, scaler: service}
+	e.api = ecs.NewFromConfig(cfg, func(o *ecs.Options) { chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region) })
+	e.scaling = applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
+		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
+	})
+	e.scaler.name, e.scaler.variable = "Application Auto Scaling", "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING"
+	o, s := e.api.Options(), e.scaling.Options()
+	return e, cmp.Or(e.service.locate(o.Region, o.BaseEndpoint, "Amazon ECS"),
+		e.scaler.locate(s.Region, s.BaseEndpoint, "Application Auto Scaling"))
+}
+
+// ServiceOf returns the name of the service that a task belongs to; "" for none.
+func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, error) {
+	out, err := e.api.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
+	if err != nil {
+		return "", e.explain(ctx, "DescribeTasks", "task "+lastPart(task), err)
+	}
+	if len(out.Tasks) == 0 {
+		return "", queue.Errorf(queue.CodeResourceNotFound, "task %s does not exist in the cluster %s at %s", lastPart(task),
+			cluster, e.host)
+	}
+	name, found := strings.CutPrefix(sdk.ToString(out.Tasks[0].Group), "service:")
+	if !found {
+		return "", nil
+	}
+	return name, nil
+}
+
+// Service returns the service called name in a cluster. Nobody is asked.
+func (e *ECS) Service(cluster, name string) *ECSService { return &ECSService{e, cluster, name} }
+
+// ECSService is one service of Amazon ECS.
+type ECSService struct {
+	ecs           *ECS
+	cluster, name string
+}
+
+// Size returns how many tasks of the service run, and how many it wants.
+func (s *ECSService) Size(ctx context.Context) (running, desired int, err error) {
+	found, err := s.describe(ctx)
+	return int(found.RunningCount), int(found.DesiredCount), err
+}
+
+func (s *ECSService) describe(ctx context.Context) (types.Service, error) {
+	out, err := s.ecs.api.DescribeServices(ctx,
+		&ecs.DescribeServicesInput{Cluster: &s.cluster, Services: []string{s.name}})
+	if err != nil {
+		return types.Service{}, s.ecs.explain(ctx, "DescribeServices", s.text(), err)
+	}
+	if len(out.Services) == 0 || sdk.ToString(out.Services[0].Status) == "INACTIVE" {
+		return types.Service{}, queue.Errorf(queue.CodeResourceNotFound,
+			"%s does not exist at %s: check its name, the cluster, the account and the region", s.text(), s.ecs.host)
+	}
+	return out.Services[0], nil
+}
+
+// SetSize sets how many tasks the service wants, 0 to 5000.
+func (s *ECSService) SetSize(ctx context.Context, n int) error {
+	_, err := s.ecs.api.UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: &s.cluster, Service: &s.name,
+		DesiredCount: sdk.Int32(int32(min(max(n, 0), 5000)))})
+	return s.ecs.explain(ctx, "UpdateService", s.text(), err)
+}
+
+// ScaledBy returns what sets the number of tasks already; "" for nothing.
+func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
+	found, err := s.describe(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case found.SchedulingStrategy == types.SchedulingStrategyDaemon:
+		return "its scheduling strategy DAEMON", nil
+	}
+	out, err := s.ecs.scaling.DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{
+		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceIds: []string{"service/" + s.cluster + "/" + s.name}})
+	if err != nil {
+		return "", s.ecs.scaler.explain(ctx, "DescribeScalableTargets ("+s.text()+")", err, s.ecs.scaler.adviseScaling(
+			"application-autoscaling:DescribeScalableTargets"))
+	}
+	if len(out.ScalableTargets) > 0 {
+		return "Application Auto Scaling", nil
+	}
+	return "", nil
+}
+
+func (s *ECSService) text() string { return "service " + s.name + " in the cluster " + s.cluster }
+
+func (e *ECS) explain(ctx context.Context, action, what string, err error) error {
+	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.adviseScaling("ecs:"+action))
+}
+
+// adviseScaling returns what says of a refusal what to do; permission is the one that the call needs.
+func (s *service) adviseScaling(permission string) func(*refusal) (code, message string) {
+	return func(refused *refusal) (code, message string) {
+		message = fmt.Sprintf("%s: %s", s.host, refused)
+		switch code = refused.queueCode(); {
+		case refused.shape == "ServiceNotFoundException" || refused.shape == "ClusterNotFoundException" ||
+			refused.shape == "ServiceNotActiveException":
+			code = queue.CodeResourceNotFound
+			message += "; check the names, the account and the region"
+		case code == queue.CodeAccessDenied:
+			message = fmt.Sprintf("%s refused: %s; allow these credentials %s", s.host, refused, permission)
+		case code == queue.CodeUnreachable || code == queue.CodeRequestThrottled:
+			message += "; it is tried again"
+		}
+		return code, message
+	}
+}
