@@ -75,6 +75,8 @@ type Task struct {
 	// Last is the newest run that is remembered; nil when there is none.
 	Last    *TaskRun `json:"last,omitempty"`
 	Failing int      `json:"failing,omitempty"` // tries to enqueue it in a row
+	// Problem is what keeps the task from being enqueued, or from its own queue; "" for nothing.
+	Problem string `json:"problem,omitempty"`
 }
 
 // TaskRun is one run of a task, as far as this instance knows of it.

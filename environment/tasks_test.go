@@ -76,6 +76,74 @@ cron:
 	}
 }
 
+// TestOverlapOfInstances: a run that another instance works on is unfinished, too. On Amazon SQS the registry tells.
+func TestOverlapOfInstances(t *testing.T) {
+	_, queueURL := onlyInstancePlace(t)
+	var clock skewed
+	app, release := slowApp(t)
+	cron := writeTasks(t,
+		"version: 1\ncron:\n  - {name: patient, url: /patient, schedule: \"* * * * *\", overlap: skip}\n")
+	flags := map[string]string{"queue-url": queueURL, "cron": cron, "registry-table": "registry",
+		"target": "http://127.0.0.1:1/"}
+	leads := run(t, flags, func(e *Environment) { e.wall = clock.now })
+	eventually(t, "a leader", leads.leads)
+	flags["target"] = app
+	works := run(t, flags, nil)
+	clock.toNextMinute()
+	eventually(t, "the delivery of the first run", func() bool { return works.lines[0].status().InWork == 1 })
+	eventually(t, "a run that is left out", func() bool { // a short one would not be told of, so that it takes a moment
+		clock.toNextMinute()
+		runs := leads.tasks.History("patient")
+		return len(runs) > 0 && runs[0].Skipped == string(periodic.ReasonOverlap)
+	})
+	release()
+	eventually(t, "a run after the end", func() bool {
+		clock.toNextMinute()
+		runs := leads.tasks.History("patient")
+		return len(runs) > 0 && runs[0].Skipped == ""
+	})
+	for _, r := range []*running{works, leads} {
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+	}
+}
+
+// TestTasksOfAQueueThatComesLater: a task whose own queue did not exist at the start uses the first one, and the
+// status says why.
+func TestTasksOfAQueueThatComesLater(t *testing.T) {
+	t.Parallel()
+	cron := writeTasks(t, minutely)
+	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
+	eventually(t, "a leader", r.leads)
+	if err := os.WriteFile(cron, []byte(`version: 1
+cron:
+  - {name: late, url: /late, schedule: "0 3 1 1 *", queue: others}
+  - {name: tidy, url: /tidy, schedule: "0 3 1 1 *"}
+`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.tasks.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range r.tasks.Status().Tasks {
+		if late := task.Name == "late"; late != strings.Contains(task.Problem, "its runs go to jobs") ||
+			late != (task.Queue == "others") {
+			t.Errorf("the task is %+v", task)
+		}
+	}
+	enqueued, err := r.tasks.Run(t.Context(), "late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.broker.Message(t.Context(), "jobs", enqueued.MessageID); err != nil {
+		t.Errorf("the run is not in the first queue: %v", err)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
 // TestTrustWithoutTasks: an instance that has no tasks knows the runs of those that have.
 func TestTrustWithoutTasks(t *testing.T) {
 	localKeys(t)

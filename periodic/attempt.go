@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"tendril/queue"
@@ -28,7 +29,8 @@ const mostSkipped = 1000
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
-	a := attempt{term: s.term, reason: reason}
+	a := attempt{term: s.term, reason: reason,
+		alone: e.task.Overlap == SkipOverlap && reason == "" && s.opts.RunningElsewhere != nil}
 	for _, slot := range slots[:min(len(slots), mostSkipped)] {
 		a.run = newScheduledRun(&e.task, slot, runID(e.task.Name, slot.ScheduledAt), s.queueOf(&e.task), false)
 		if reason != "" {
@@ -52,6 +54,7 @@ type attempt struct {
 	term   int64
 	out    []ScheduledRun // what is left out; nil when the run is enqueued
 	reason Reason         // why
+	alone  bool           // it is left out while another instance works on a run of the task
 	start  time.Time
 	took   time.Duration
 	answer EnqueueResult
@@ -63,6 +66,15 @@ type attempt struct {
 func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
+	}
+	if a.alone {
+		running, err := s.opts.RunningElsewhere(ctx, a.run.Task)
+		if err != nil {
+			return fmt.Errorf("asking whether the previous run is finished: %w", err)
+		}
+		if running {
+			a.out, a.reason = []ScheduledRun{a.run}, ReasonOverlap
+		}
 	}
 	if a.out != nil {
 		a.found, err = s.registry.Skip(ctx, a.term, a.out)
@@ -81,11 +93,11 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 		if e.since.Before(a.run.ScheduledAt) {
 			e.since = a.run.ScheduledAt
 		}
-		e.failures, e.retryAt = 0, time.Time{}
+		e.failures, e.retryAt, e.problem = 0, time.Time{}, ""
 	} else {
 		retry = backoff(e.failures)
 		e.failures++
-		e.retryAt = time.Now().Add(retry)
+		e.retryAt, e.problem = time.Now().Add(retry), a.err.Error()
 	}
 	s.mu.Unlock()
 	s.report(a, retry) // before the task's next attempt, so that its events are in order

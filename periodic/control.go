@@ -157,6 +157,7 @@ type TaskStatus struct {
 	Paused  bool
 	Next    time.Time // when it is due next, without jitter, in its zone
 	Failing int       // how many tries failed in a row
+	Problem string    // why the last of them did; "" when none failed
 }
 
 // Status returns the tasks in the order of the file.
@@ -165,8 +166,8 @@ func (s *Scheduler) Status() (tasks []TaskStatus) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
-		tasks = append(tasks,
-			TaskStatus{Task: e.task, Paused: s.held[e.task.Name], Next: e.task.Schedule.Next(now), Failing: e.failures})
+		tasks = append(tasks, TaskStatus{Task: e.task, Paused: s.held[e.task.Name], Next: e.task.Schedule.Next(now),
+			Failing: e.failures, Problem: e.problem})
 	}
 	return tasks
 }

@@ -28,6 +28,10 @@ type Options struct {
 	// means that none ever is, so that "overlap: skip" skips nothing. It must
 	// not block, and must not call the scheduler.
 	Running func(Task) bool
+	// RunningElsewhere reports whether another instance works on a run of a task
+	// with "overlap: skip"; nil means that none ever does. It may block, until ctx
+	// ends. After an error the run is tried again.
+	RunningElsewhere func(ctx context.Context, task string) (bool, error)
 	// Paused are the names of tasks that are paused from the start.
 	Paused []string
 	Wall   func() time.Time // the time of day; nil means [time.Now]
@@ -88,6 +92,7 @@ type entry struct {
 	// failures in a row; nothing is tried before retryAt, a monotonic time.
 	failures int
 	retryAt  time.Time
+	problem  string // of the last failure; "" for none
 }
 
 // New returns a scheduler of the tasks of file, which may be nil for none.
@@ -149,7 +154,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 	} else if term != s.term {
 		s.term, s.asked, s.askNext = term, 0, time.Time{}
 		for _, e := range s.entries {
-			e.known, e.failures, e.retryAt = false, 0, time.Time{}
+			e.known, e.failures, e.retryAt, e.problem = false, 0, time.Time{}, ""
 		}
 		led = &Led{term}
 	}

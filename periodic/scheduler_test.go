@@ -2,6 +2,7 @@ package periodic
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -251,6 +252,45 @@ func TestOverlap(t *testing.T) {
 		set(false)
 		time.Sleep(60 * time.Second)
 		if got := s.tr.take(); !strings.Contains(got, "enqueued a 2m0s") {
+			t.Error(got)
+		}
+	})
+}
+
+// What another instance works on is left out like what runs here, and an answer that is not there is waited for.
+func TestOverlapWithOtherInstances(t *testing.T) {
+	t.Parallel()
+	running, failed := map[string]bool{"a": true, "b": true}, errors.New("no answer")
+	var mu sync.Mutex
+	a, b := every("a", 60), every("b", 60)
+	a.Overlap = SkipOverlap
+	var answer error
+	set := func(is bool, err error) { mu.Lock(); defer mu.Unlock(); running["a"], answer = is, err }
+	opts := Options{RunningElsewhere: func(_ context.Context, task string) (bool, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return running[task], answer
+	}}
+	play(t, []Task{a, b}, opts, func(s *stage) {
+		time.Sleep(61 * time.Second)
+		got := s.tr.take()
+		if !strings.Contains(got, "skipped a 1m0s to 1m0s: 1 previous run unfinished") ||
+			!strings.Contains(got, "enqueued b 1m0s") {
+			t.Error(got)
+		}
+		set(false, failed)
+		time.Sleep(60 * time.Second)
+		if got := s.tr.take(); strings.Contains(got, "enqueued a") || !strings.Contains(got, "failed a") {
+			t.Error(got)
+		}
+		for _, st := range s.Status() {
+			if problem := st.Problem; strings.Contains(problem, "no answer") != (st.Task.Name == "a") {
+				t.Errorf("the problem of %s is %q", st.Task.Name, problem)
+			}
+		}
+		set(false, nil)
+		time.Sleep(30 * time.Second)
+		if got := s.tr.take(); !strings.Contains(got, "enqueued a 2m0s") || s.Status()[0].Problem != "" {
 			t.Error(got)
 		}
 	})

@@ -2,6 +2,8 @@ package tasks
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -51,6 +53,10 @@ func (r embeddedRuns) Since(ctx context.Context, term int64, starts map[string]p
 func (r embeddedRuns) Enqueue(ctx context.Context, term int64, run periodic.ScheduledRun) (periodic.EnqueueResult,
 	error) {
 	sent, already, err := r.registry.Enqueue(ctx, r.request(term, run), run.Message)
+	if errors.Is(err, &queue.Error{Code: queue.CodeQueueDoesNotExist}) {
+		err = fmt.Errorf("the queue %s does not exist: create it with 'tendril queues create %s', and name it in the "+
+			"--queues of an environment: %w", run.Queue, run.Queue, err)
+	}
 	return periodic.EnqueueResult{Sent: sent, Already: already}, err
 }
 

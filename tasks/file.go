@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -93,6 +94,13 @@ func (f *watchedFile) tasks() []periodic.Task {
 		return file.Tasks
 	}
 	return nil
+}
+
+// mayOverlap reports whether the runs of a task may overlap.
+func (f *watchedFile) mayOverlap(task string) bool {
+	return !slices.ContainsFunc(f.tasks(), func(t periodic.Task) bool {
+		return t.Name == task && t.Overlap == periodic.SkipOverlap
+	})
 }
 
 // setPath makes the next reload read another file.

@@ -127,9 +127,17 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	if m.opts.Registry.Broker != nil {
 		paused = s.pauses.read(ctx, m.log)
 	}
-	s.scheduler = periodic.New(tasks, lead, reg.runs(lead), periodic.Options{Queue: m.opts.Registry.Queue,
-		Running: m.unfinished, Paused: paused, Wall: m.opts.Wall, Events: schedulerEvents(m.log, m.opts.Observers.Scheduler)})
-	s.account = &Account{scheduler: s.scheduler, inWork: map[string]int{}}
+	opts := periodic.Options{Queue: m.opts.Registry.Queue, Running: m.unfinished, Paused: paused, Wall: m.opts.Wall,
+		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler)}
+	s.account = &Account{inWork: map[string]int{}, mayOverlap: m.file.mayOverlap}
+	if reg.leases != nil {
+		s.account.shared = &runningTasks{store: reg.leases, prefix: "running:" + m.opts.Registry.Queue + "/",
+			owner: m.opts.Address, log: m.log, run: m.run, work: &m.work, held: map[string]context.CancelFunc{},
+			seen: map[string]seenLease{}}
+		opts.RunningElsewhere = s.account.shared.elsewhere
+	}
+	s.scheduler = periodic.New(m.opts.placed(tasks), lead, reg.runs(lead), opts)
+	s.account.scheduler = s.scheduler
 	return s, nil
 }
 
@@ -172,8 +180,7 @@ func (m *Manager) Account() *Account {
 }
 
 // unfinished reports whether the previous run of a task is unfinished: the app works on it
-// here, or its message still lies in an embedded queue. Of runs that other machines work on,
-// nothing is known.
+// here, or its message still lies in an embedded queue. What others work on is in the registry.
 func (m *Manager) unfinished(task periodic.Task) bool {
 	a, b := m.Account(), m.opts.Registry.Broker
 	switch {
@@ -196,7 +203,9 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 
 // Account keeps account of the deliveries of scheduled runs. It is safe for concurrent use.
 type Account struct {
-	scheduler *periodic.Scheduler
+	scheduler  *periodic.Scheduler
+	mayOverlap func(task string) bool
+	shared     *runningTasks // nil where there are no other instances
 
 	mu     sync.Mutex
 	inWork map[string]int // deliveries by task
@@ -207,6 +216,9 @@ func (a *Account) Begun(task string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.inWork[task]++
+	if a.shared != nil && !a.mayOverlap(task) {
+		a.shared.begin(task)
+	}
 }
 
 // Ended records how the delivery of a run ended.
@@ -214,6 +226,9 @@ func (a *Account) Ended(outcome periodic.Outcome) {
 	a.mu.Lock()
 	if a.inWork[outcome.Task]--; a.inWork[outcome.Task] == 0 {
 		delete(a.inWork, outcome.Task)
+		if a.shared != nil {
+			a.shared.end(outcome.Task)
+		}
 	}
 	a.mu.Unlock()
 	a.scheduler.Outcome(outcome)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"tendril/periodic"
@@ -124,9 +125,6 @@ func (m *Manager) refresh(ctx context.Context) error {
 func (m *Manager) reload() (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := m.file.reread(m.opts.Required)
-	if err == nil {
-		err = m.CheckQueues(file.Tasks)
-	}
 	if err != nil {
 		return fmt.Errorf("the tasks in force stay as they are: %w", err)
 	}
@@ -135,7 +133,7 @@ func (m *Manager) reload() (err error) {
 	if s.scheduler == nil {
 		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
 	}
-	s.scheduler.Reload(file.Tasks)
+	s.scheduler.Reload(m.opts.placed(file.Tasks))
 	return nil
 }
 
@@ -145,9 +143,6 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	defer func() { call(m.opts.Observers.Reloaded, err) }()
 	file, err := Open(m.file.path(), m.log)
 	if err != nil {
-		return err
-	}
-	if err := m.CheckQueues(file.Tasks); err != nil {
 		return err
 	}
 	s, err := m.newSchedule(ctx, nil) // first without: what was due before now is not made up for
@@ -164,24 +159,34 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	if s.scheduler == nil {
 		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
 	}
-	s.scheduler.Reload(file.Tasks)
+	s.scheduler.Reload(m.opts.placed(file.Tasks))
 	m.schedule(s)
 	return nil
 }
 
-// CheckQueues refuses a task whose queue nobody here works on, as far as that can be known: on
-// Amazon SQS it may be another environment's.
-func (m *Manager) CheckQueues(file *periodic.File) error {
-	if m.opts.Registry.Broker == nil {
+// placed returns the tasks of a file, which may be nil, where those whose own queue nobody here works on go to the
+// first queue. An embedded queue is made, and given a worker, at the start. A queue elsewhere may be another
+// environment's, and is looked up again with each run.
+func (o *Options) placed(file *periodic.File) *periodic.File {
+	if file == nil {
 		return nil
 	}
-	for _, t := range file.Tasks {
-		if t.Queue != "" && !m.opts.HasWorker(t.Queue) {
-			return fmt.Errorf("task %s: the queue %s did not exist at the start; restart the environment to create it and "+
-				"work on it", t.Name, t.Queue)
+	here := *file
+	here.Tasks = slices.Clone(file.Tasks)
+	for i := range here.Tasks {
+		if t := &here.Tasks[i]; o.isMissing(t.Queue) {
+			o.Log.Warn("the queue of a task did not exist at the start, its runs go to the first queue",
+				"component", "periodic", "task", t.Name, "queue", t.Queue, "used", o.Registry.Queue,
+				"hint", "restart the environment to make it")
+			t.Queue = ""
 		}
 	}
-	return nil
+	return &here
+}
+
+// isMissing reports whether a task's own queue, "" for none, is an embedded one that nobody here works on.
+func (o *Options) isMissing(own string) bool {
+	return own != "" && o.Registry.Broker != nil && !o.HasWorker(own)
 }
 
 // Pauses between two looks for a registry whose server did not tell.

@@ -78,10 +78,18 @@ func (m *Manager) Status() console.TasksStatus {
 		return st
 	}
 	st.Leader = m.election.Status()
-	reasons := s.pauses.all()
+	reasons, queues := s.pauses.all(), map[string]string{}
+	for _, t := range m.file.tasks() {
+		queues[t.Name] = t.Queue
+	}
 	for _, t := range s.scheduler.Status() {
 		task := taskStatus(&t.Task)
 		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
+		task.Problem = t.Problem
+		if own := queues[t.Task.Name]; m.opts.isMissing(own) && task.Problem == "" {
+			task.Queue, task.Problem = own, fmt.Sprintf("the queue %s is made by a restart: until then its runs go to %s", own,
+				m.opts.Registry.Queue)
+		}
 		if runs := s.scheduler.History(t.Task.Name); len(runs) > 0 {
 			last := taskRun(runs[0])
 			task.Last = &last

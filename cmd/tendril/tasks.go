@@ -162,6 +162,9 @@ func noteText(t *console.Task) string {
 	if t.Failing > 0 {
 		notes = append(notes, fmt.Sprintf("ENQUEUEING FAILS, %s in a row", plural(t.Failing, "time")))
 	}
+	if t.Problem != "" {
+		notes = append(notes, plain(t.Problem))
+	}
 	return strings.Join(notes, "; ")
 }
 
