@@ -178,10 +178,11 @@ func (m *member) learn(self identity, err error) (known bool) {
 	if err == nil {
 		m.group = self.group
 	}
+	isNew := err != nil && (before == nil || before.Error() != err.Error())
 	switch {
-	case err != nil && m.known && m.opts.Group == "":
+	case isNew && m.known && m.opts.Group == "":
 		m.opts.Log.Info("instances are not counted: the backlog is published as a whole", "reason", err)
-	case err != nil && (before == nil || before.Error() != err.Error()):
+	case isNew:
 		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
 			"termination are off", "err", err)
 	case err == nil && self.hook == "":

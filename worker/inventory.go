@@ -10,6 +10,7 @@ type inventory struct {
 	*core
 	held     map[string]*held // by message id
 	groups   map[string]*group
+	failing  map[string]failingGroup // by the id of the group
 	ready    readyList
 	deferred deferredHeap
 
@@ -62,6 +63,44 @@ func (m *inventory) skip(h *held, counted bool) {
 		n++
 	}
 	m.unposted.put(id, n)
+}
+
+// failingGroup is a FIFO group whose first message failed.
+type failingGroup struct {
+	until time.Time // until when it may come again
+	// urgent: those behind it may have used up half of their receives.
+	urgent bool
+}
+
+// rememberFailing is for how many visibility timeouts a failing group is remembered after it may
+// come again: other workers may have it meanwhile.
+const rememberFailing = 4
+
+// fails notes that the first message of a FIFO group is to come again at a time. Where a receive
+// counts although its message is returned, those behind it should not come along.
+func (m *inventory) fails(h *held, again time.Time) {
+	if m.opts.FIFO && !m.opts.UncountedReturns && h.msg.GroupID != "" {
+		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.opts.VisibilityTimeout),
+			2*h.receives >= m.opts.MaxReceives}
+	}
+}
+
+// goesOn notes that a FIFO group got past the message that failed.
+func (m *inventory) goesOn(group string) { delete(m.failing, group) }
+
+// oneAtATime reports whether messages are to be received one by one, since a receive of several
+// could bring a message that fails together with those behind it. While the queue is full, when
+// that takes ten times the calls, it is only for a group that is urgent.
+func (m *inventory) oneAtATime(now time.Time, full bool) bool {
+	found := false
+	for group, f := range m.failing {
+		if !now.Before(f.until) {
+			delete(m.failing, group)
+			continue
+		}
+		found = found || f.urgent || !full
+	}
+	return found
 }
 
 // readyList is the messages that may be started: first in, first out.

@@ -12,6 +12,7 @@ import (
 // Bounds of receiving.
 const (
 	maxReceives        = 64               // open at once
+	fullReceives       = 8                // open at once, from which on a queue counts as full
 	receiveMargin      = 30 * time.Second // after the wait, until the queue counts as silent
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
@@ -153,6 +154,9 @@ func (p *poller) next(now time.Time) *openReceive {
 	}
 	if n <= 0 {
 		return nil
+	}
+	if n > 1 && p.messages.oneAtATime(now, p.want >= fullReceives) {
+		n = 1
 	}
 	o := &openReceive{asked: n, start: now, wait: p.opts.WaitTime}
 	if p.lane != nil {

@@ -53,8 +53,13 @@ func (s *settler) acceptNew(m *queue.Message, began, now time.Time) {
 		notify(s.core, s.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
 			FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt})
 		s.deletes.remove(h, now)
-	case s.messages.joinGroup(h):
-		s.messages.makeReady(h, now)
+	default:
+		if h.attempt > 1 {
+			s.messages.fails(h, now) // perhaps where another worker posted it
+		}
+		if s.messages.joinGroup(h) {
+			s.messages.makeReady(h, now)
+		}
 	}
 }
 
@@ -186,6 +191,11 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 	default:
 		e.NextRetry = later(h.arrivedAt.Add(s.opts.VisibilityTimeout), h.hiddenUntil)
 		s.visibility.release(h, now)
+	}
+	if act.verb == remove {
+		s.messages.goesOn(e.GroupID)
+	} else { // also behind one that is dead: the next one may be like it
+		s.messages.fails(h, later(e.NextRetry, now))
 	}
 	c := &s.stats.counts
 	switch e.Outcome {

@@ -45,7 +45,8 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	}
 	p := &pace{}
 	m := &inventory{core: c, held: make(map[string]*held), groups: make(map[string]*group),
-		done: newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
+		failing: make(map[string]failingGroup),
+		done:    newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
 	var limiter *limiterState
 	if o.Limiter != nil {
 		limiter = &limiterState{sharedLimiter: &sharedLimiter{limiter: o.Limiter}, core: c, pace: p}
