@@ -100,7 +100,7 @@ func TestReplicasThatDoNotComeUpAreTriedLater(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 			wantSize(t, c, 2, 2)
-			if len(failures()) != i+1 || failures()[i] != "replicas=3 err=it ends at once" {
+			if len(failures()) != i+1 || !strings.HasPrefix(failures()[i], "replicas=3 err=it ends at once hint=") {
 				t.Errorf("told %v", failures())
 			}
 			time.Sleep(pause - time.Second)

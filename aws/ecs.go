@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
-	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
@@ -68,8 +66,7 @@ func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:
 type ECS struct {
 	service
 	api     *ecs.Client
-	scaling *applicationautoscaling.Client
-	scaler  service // of scaling
+	scaling serviceScaling
 }
 
 // OpenECS reads the AWS configuration, and calls nobody. The error names the file or the variable at fault.
@@ -79,15 +76,11 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &ECS{service: service, scaler: service}
+	e := &ECS{service: service, scaling: newServiceScaling(cfg, service, opts.Endpoint)}
 	e.api = ecs.NewFromConfig(cfg, func(o *ecs.Options) { chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region) })
-	e.scaling = applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
-		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
-	})
-	e.scaler.name, e.scaler.variable = "Application Auto Scaling", "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING"
-	o, s := e.api.Options(), e.scaling.Options()
-	return e, cmp.Or(e.service.locate(o.Region, o.BaseEndpoint, "Amazon ECS"),
-		e.scaler.locate(s.Region, s.BaseEndpoint, "Application Auto Scaling"))
+	o, s := e.api.Options(), e.scaling.api.Options()
+	return e, cmp.Or(e.locate(o.Region, o.BaseEndpoint, e.name),
+		e.scaling.locate(s.Region, s.BaseEndpoint, e.scaling.name))
 }
 
 // ServiceOf returns the name of the service that a task belongs to; "" for none.
@@ -151,16 +144,11 @@ func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
 	case found.SchedulingStrategy == types.SchedulingStrategyDaemon:
 		return "its scheduling strategy DAEMON", nil
 	}
-	out, err := s.ecs.scaling.DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{
-		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ResourceIds: []string{"service/" + s.cluster + "/" + s.name}})
-	if err != nil {
-		return "", s.ecs.scaler.explain(ctx, "DescribeScalableTargets ("+s.text()+")", err, s.ecs.scaler.adviseScaling(
-			"application-autoscaling:DescribeScalableTargets"))
+	registered, err := s.ecs.scaling.isRegistered(ctx, s.cluster, s.name)
+	if err != nil || !registered {
+		return "", err
 	}
-	if len(out.ScalableTargets) > 0 {
-		return "Application Auto Scaling", nil
-	}
-	return "", nil
+	return s.ecs.scaling.name, nil
 }
 
 func (s *ECSService) text() string { return "service " + s.name + " in the cluster " + s.cluster }

@@ -22,6 +22,10 @@ const (
 	FetchPayloads     Feature = "FetchPayloads"     // of S3
 	DescribeGroups    Feature = "DescribeGroups"    // of EC2 Auto Scaling
 	TakePartInGroup   Feature = "TakePartInGroup"   // size, protection, termination
+	DescribeScaling   Feature = "DescribeScaling"   // what else scales a group of EC2 Auto Scaling
+	DescribeServices  Feature = "DescribeServices"  // of Amazon ECS
+	ResizeServices    Feature = "ResizeServices"    // of Amazon ECS
+	FindScalers       Feature = "FindScalers"       // of services of Amazon ECS
 	ManageDeadLetters Feature = "ManageDeadLetters" // look at messages, redrive, delete and purge
 	ListQueues        Feature = "ListQueues"        // of the account
 	TerminateQueues   Feature = "TerminateQueues"   // delete the environment's own
@@ -49,6 +53,10 @@ var permissions = map[Feature]string{
 	DescribeGroups:  "autoscaling:DescribeAutoScalingGroups DescribeAutoScalingInstances DescribeLifecycleHooks",
 	TakePartInGroup: "autoscaling:SetDesiredCapacity SetInstanceProtection RecordLifecycleActionHeartbeat " +
 		"CompleteLifecycleAction",
+	DescribeScaling:  "autoscaling:DescribePolicies",
+	DescribeServices: "ecs:DescribeServices DescribeTasks",
+	ResizeServices:   "ecs:UpdateService",
+	FindScalers:      "application-autoscaling:DescribeScalableTargets",
 	ManageDeadLetters: "sqs:ReceiveMessage SendMessageBatch DeleteMessageBatch ChangeMessageVisibilityBatch GetQueueUrl " +
 		"GetQueueAttributes PurgeQueue ListDeadLetterSourceQueues",
 	ListQueues:        "sqs:ListQueues",

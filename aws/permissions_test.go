@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -10,9 +11,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -23,8 +26,12 @@ import (
 var clients = map[string]reflect.Type{
 	"autoscaling": reflect.TypeFor[*autoscaling.Client](), "cloudwatch": reflect.TypeFor[*cloudwatch.Client](),
 	"dynamodb": reflect.TypeFor[*dynamodb.Client](), "lambda": reflect.TypeFor[*lambda.Client](),
+	"ecs": reflect.TypeFor[*ecs.Client](), "applicationautoscaling": reflect.TypeFor[*applicationautoscaling.Client](),
 	"s3": reflect.TypeFor[*s3.Client](), "sqs": reflect.TypeFor[*sqs.Client](),
 }
+
+// iamNames are the names in IAM of services whose package has another.
+var iamNames = map[string]string{"applicationautoscaling": "application-autoscaling"}
 
 // calls finds the operations that the files of this package call, as "sqs:CreateQueue". A call
 // is a method of a client, api.CreateQueue, or, where a call is made without the SDK, the
@@ -69,7 +76,7 @@ func calls(t *testing.T) (found []string) {
 			}
 			for _, service := range services {
 				if _, known := clients[service].MethodByName(name); known && name != "Options" {
-					found = append(found, service+":"+name)
+					found = append(found, cmp.Or(iamNames[service], service)+":"+name)
 				}
 			}
 			return true

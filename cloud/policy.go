@@ -134,20 +134,36 @@ func (p *policyMaker) schedule(queues []string) {
 	}
 }
 
-// scale allows to set the size of a group, or to publish what it is set by.
+// scale allows to set the size of a group or service, or to publish what it is set by. Which one this instance is
+// in is not known here, where the settings do not name one.
 func (p *policyMaker) scale() {
 	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
+	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
 	publishes := p.settings.ScaleTarget == config.ScalePublish
-	if !inGroup && !publishes {
-		return
-	}
+	finds := p.settings.ScaleTarget == config.ScaleAuto && p.settings.AnyOnSQS()
 	if publishes {
-		group = "*" // whichever this instance turns out to be in
 		p.publish("tendril/" + p.settings.Name)
 	}
-	p.allow(aws.DescribeGroups, "*")
-	p.allow(aws.TakePartInGroup, fmt.Sprintf("arn:%s:autoscaling:%s:*:autoScalingGroup:*:autoScalingGroupName/%s",
-		partitionOf(p.region), p.region, group))
+	if publishes || finds {
+		group, service = "*", "*/*"
+	}
+	if finds {
+		p.allow(aws.DescribeScaling, "*")
+		p.allow(aws.FindScalers, "*")
+	}
+	if inGroup || publishes || finds {
+		p.allow(aws.DescribeGroups, "*")
+		p.allow(aws.TakePartInGroup, fmt.Sprintf("arn:%s:autoscaling:%s:*:autoScalingGroup:*:autoScalingGroupName/%s",
+			partitionOf(p.region), p.region, group))
+	}
+	if inService || publishes || finds {
+		cluster, _, _ := strings.Cut(service, "/")
+		place := fmt.Sprintf("arn:%s:ecs:%s:*:", partitionOf(p.region), p.region)
+		p.allow(aws.DescribeServices, place+"service/"+service, place+"task/"+cluster+"/*")
+		if !publishes {
+			p.allow(aws.ResizeServices, place+"service/"+service)
+		}
+	}
 }
 
 // publish allows metrics in a namespace. PutMetricData knows no resources, only that condition.

@@ -51,7 +51,21 @@ func TestPolicyHasWhatTheSettingsNeed(t *testing.T) {
 			want: map[string]string{
 				"DescribeGroups":  "*",
 				"PublishMetrics":  "* if tendril/shop",
-				"TakePartInGroup": "arn:aws-us-gov:autoscaling:us-gov-west-1:*:autoScalingGroup:*:autoScalingGroupName/*"}},
+				"TakePartInGroup": "arn:aws-us-gov:autoscaling:us-gov-west-1:*:autoScalingGroup:*:autoScalingGroupName/*",
+				"DescribeServices": "arn:aws-us-gov:ecs:us-gov-west-1:*:service/*/* " +
+					"arn:aws-us-gov:ecs:us-gov-west-1:*:task/*/*"}},
+		"a service": {flags: map[string]string{"queue": "jobs", "region": "eu-west-1", "scale-target": "ecs:shop/worker"},
+			want: map[string]string{
+				"DescribeServices": "arn:aws:ecs:eu-west-1:*:service/shop/worker arn:aws:ecs:eu-west-1:*:task/shop/*",
+				"ResizeServices":   "arn:aws:ecs:eu-west-1:*:service/shop/worker"}},
+		"sizes alone": {flags: map[string]string{"queue-url": jobs, "scale-max-size": "6"},
+			want: map[string]string{
+				"Receive":          "arn:aws:sqs:eu-west-1:123456789012:jobs",
+				"CountDeadLetters": "arn:aws:sqs:eu-west-1:123456789012:DEAD-LETTER-QUEUE-OF-jobs",
+				"DescribeGroups":   "*", "DescribeScaling": "*", "FindScalers": "*",
+				"TakePartInGroup":  "arn:aws:autoscaling:eu-west-1:*:autoScalingGroup:*:autoScalingGroupName/*",
+				"DescribeServices": "arn:aws:ecs:eu-west-1:*:service/*/* arn:aws:ecs:eu-west-1:*:task/*/*",
+				"ResizeServices":   "arn:aws:ecs:eu-west-1:*:service/*/*"}},
 		"an operator": {flags: map[string]string{"backend": "sqs", "name": "shop", "region": "eu-west-1",
 			"registry-table": "runs"}, use: Use{Operate: true},
 			want: map[string]string{

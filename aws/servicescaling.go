@@ -1,0 +1,35 @@
+package aws
+
+import (
+	"context"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+)
+
+// serviceScaling is Application Auto Scaling, as far as it scales services of Amazon ECS.
+type serviceScaling struct {
+	service
+	api *applicationautoscaling.Client
+}
+
+// newServiceScaling returns a client that shares the connections of another one.
+func newServiceScaling(cfg sdk.Config, shared service, endpoint string) serviceScaling {
+	shared.name, shared.variable = "Application Auto Scaling", "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING"
+	return serviceScaling{shared, applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
+		chooseEndpoint(endpoint, &o.BaseEndpoint, &o.Region)
+	})}
+}
+
+// isRegistered reports whether a service is a scalable target: its number of tasks is set by policies.
+func (s *serviceScaling) isRegistered(ctx context.Context, cluster, name string) (bool, error) {
+	resource := "service/" + cluster + "/" + name
+	out, err := s.api.DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{
+		ServiceNamespace: types.ServiceNamespaceEcs, ResourceIds: []string{resource}})
+	if err != nil {
+		return false, s.explain(ctx, "DescribeScalableTargets ("+resource+")", err,
+			s.adviseScaling("application-autoscaling:DescribeScalableTargets"))
+	}
+	return len(out.ScalableTargets) > 0, nil
+}
