@@ -23,8 +23,6 @@ type Options struct {
 	// app's program and arguments, empty when the bundle's Procfile says what to run.
 	Bundle  *bundle.Bundle
 	Command []string
-	// Replicas is how many replicas of the app start with it, at least 1.
-	Replicas int
 	// Environ returns the environment of a process of a version, which listens at a port
 	// unless that is 0; see [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
@@ -139,9 +137,9 @@ func (a *App) Route(open func(address string) (*deliver.Client, error)) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open}
 }
 
-// Start runs the steps of the first version, and starts its replicas and helpers, none of
-// which need be ready when it returns. Stop must be called, also after an error.
-func (a *App) Start(ctx context.Context) error {
+// Start runs the steps of the first version, and starts so many replicas of it, at least 1, and
+// its helpers. None of them need be ready when it returns. Stop must be called, also after an error.
+func (a *App) Start(ctx context.Context, replicas int) error {
 	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command}
 	if v.bundle != nil {
 		v.read = readFiles(v.bundle.Dir)
@@ -158,7 +156,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.linkCurrent(v) // before it may look there
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
-	if err := a.replicas.start(ctx, v, a.opts.Replicas); err != nil {
+	if err := a.replicas.start(ctx, v, replicas); err != nil {
 		return err
 	}
 	if a.opts.Settings.AppReadyTimeout > 0 {

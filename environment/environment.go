@@ -251,7 +251,7 @@ func (e *Environment) buildApp(context.Context) error {
 	counters := *e.programs.counters
 	counters.LinesDropped = e.programs.linesDropped
 	e.app = app.New(&app.Options{
-		Settings: e.s, Bundle: e.Bundle, Command: e.Command, Replicas: e.startReplicas(), Environ: e.programs.environ,
+		Settings: e.s, Bundle: e.Bundle, Command: e.Command, Environ: e.programs.environ,
 		Log: e.Logger.With("component", "app"), Output: e.programs.output, Counters: counters,
 		Hurry: e.urgent, Draining: e.draining, Ready: e.ready, Changing: e.changing, Gate: e.gate,
 		Failed:       func(err error) { e.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
@@ -271,7 +271,7 @@ func (e *Environment) startApp(ctx context.Context) error {
 	}
 	warnOfForeignBundle(e.Logger.Logger, e.Bundle, isMachineRoot())
 	e.steps.push("the app", e.app.Stop)
-	err := e.app.Start(ctx)
+	err := e.app.Start(ctx, e.startReplicas())
 	if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
 		return portConflict(err)
 	}

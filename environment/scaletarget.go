@@ -53,7 +53,9 @@ func (z *sizing) leaveSize(why string) {
 func (z *sizing) isAuto() bool { return z.s.ScaleTarget == config.ScaleAuto }
 
 // isFleet reports whether instances are scaled or counted, and not the processes on this one.
-func (z *sizing) isFleet() bool { return z.target != config.ScaleProcesses && z.target != config.ScaleNone }
+func (z *sizing) isFleet() bool {
+	return z.target != config.ScaleProcesses && z.target != config.ScaleNone
+}
 
 // isFleet reports whether settings scale instances, or may: where that is found out at the start.
 func isFleet(s *config.Settings) bool {

@@ -288,6 +288,8 @@ func scalingText(s *console.Scaling) string {
 	switch {
 	case s.Target == config.ScaleNone:
 		return "nothing: " + plain(s.Problem)
+	case s.Target == config.ScaleAuto: // planned
+		what = "the group or service that it is in, else processes"
 	case isGroup:
 		what = "the group " + plain(group)
 	case isService:
