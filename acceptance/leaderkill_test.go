@@ -63,6 +63,7 @@ func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 type place struct {
 	endpoint, queue string
 	role            string // of the instances
+	token           string // of the registry
 	// term is how long a leader may lead before the next fault, at most: long
 	// enough on average to make up for what was missed, call by call.
 	term  time.Duration
@@ -96,9 +97,15 @@ func servedPlace(t *testing.T, name string) *place {
 	dir := t.TempDir()
 	serve, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
 	createQueue(t, client(started.Endpoint), name, fifoAttributes(name))
-	registry := sqsapi.NewRegistryClient(started.Endpoint, &http.Client{Transport: &http.Transport{}})
+	token, err := os.ReadFile(filepath.Join(dir, "registry-token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := sqsapi.Identity{Token: strings.TrimSpace(string(token))}
+	registry := sqsapi.NewRegistryClient(started.Endpoint, as, &http.Client{Transport: &http.Transport{}})
 	lease := func(ctx context.Context) (queue.Lease, error) { return registry.Read(ctx, leaseName) }
-	return &place{endpoint: started.Endpoint, queue: name, role: "scheduler", term: 1500 * time.Millisecond,
+	return &place{endpoint: started.Endpoint, queue: name, role: "scheduler",
+		token: as.Token, term: 1500 * time.Millisecond,
 		lease: lease, since: shared{registry}.Since, runs: func(t *testing.T) []run {
 			serve.terminate(t)
 			return storedRuns(t, dir, name)
@@ -257,7 +264,7 @@ func (f *fleet) add() {
 	n := &node{name: fmt.Sprintf("node-%d", f.made), wire: newWire(f.t, f.endpoint[len("http://"):])}
 	n.cmd = exec.Command(os.Args[0])
 	n.cmd.Env = append(os.Environ(), "ACCEPTANCE_ROLE="+f.role, "ACCEPTANCE_NAME="+n.name, "ACCEPTANCE_QUEUE="+f.queue,
-		"ACCEPTANCE_MISSED="+f.missedLog,
+		"ACCEPTANCE_MISSED="+f.missedLog, "ACCEPTANCE_REGISTRY_TOKEN="+f.token,
 		"ACCEPTANCE_ENDPOINT=http://"+n.wire.address(), "AWS_ENDPOINT_URL=http://"+n.wire.address(),
 		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true")
 	n.cmd.Stderr = os.Stderr

@@ -35,7 +35,8 @@ func play(role string) (known bool, err error) {
 	case "app":
 		return true, serveApp()
 	case "scheduler":
-		registry := sqsapi.NewRegistryClient(i.endpoint, nil)
+		registry := sqsapi.NewRegistryClient(i.endpoint,
+			sqsapi.Identity{Token: os.Getenv("ACCEPTANCE_REGISTRY_TOKEN")}, nil)
 		return true, i.run(registry, func(periodic.Leadership) periodic.Registry { return shared{registry} })
 	case "amazon scheduler":
 		table, sender, err := openAmazon(i.queue)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,13 +19,16 @@ type Queue struct {
 	// region and credentials as it always did.
 	Endpoint, Region string
 	Name, URL        string // of the worker queue
+	// AccessKeyID and SecretAccessKey are for the embedded queue; "" where it accepts any.
+	AccessKeyID, SecretAccessKey string
 }
 
 // Environ returns the complete environment of a process of the app: base, the properties
 // and links of the bundle, which may be nil, where base does not have them, all without
 // tendril's own settings; and what the app needs to listen at a port and to send to the
 // queue. linked returns the URL of a link's queue, "" when it is not known. Credentials
-// in base stay: the embedded queue accepts them, and the app may need them elsewhere.
+// in base stay: the app may need them elsewhere, and an embedded queue without credentials of
+// its own accepts them.
 func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
 	env := notify.WithoutVariables(base)
 	set := func(name, value string) {
@@ -61,8 +65,8 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 		setMissing("AWS_REGION", q.Region)
 		setMissing("AWS_DEFAULT_REGION", q.Region)
 		if !HasVariable(env, "AWS_PROFILE") && !HasVariable(env, "AWS_ACCESS_KEY_ID") {
-			set("AWS_ACCESS_KEY_ID", localCredential)
-			set("AWS_SECRET_ACCESS_KEY", localCredential)
+			set("AWS_ACCESS_KEY_ID", cmp.Or(q.AccessKeyID, localCredential))
+			set("AWS_SECRET_ACCESS_KEY", cmp.Or(q.SecretAccessKey, localCredential))
 		}
 	}
 	return env

@@ -262,6 +262,17 @@ func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Reque
 	return req.WithContext(ctx), nil
 }
 
+// Sign signs a request with the given body as one to SQS in the client's region.
+func (s *SQS) Sign(r *http.Request, body []byte) error {
+	credentials, err := s.credentials.Retrieve(r.Context())
+	if err != nil {
+		return noCredentials(err)
+	}
+	sum := sha256.Sum256(body)
+	return s.signer.SignHTTP(r.Context(), credentials, r, hex.EncodeToString(sum[:]), "sqs", s.api.Options().Region,
+		time.Now())
+}
+
 // readAll reads an answer's body into buf.
 func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	if n := resp.ContentLength; n > maxAnswer {

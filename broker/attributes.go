@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"tendril/access"
 	"tendril/queue"
 )
 
@@ -128,6 +129,17 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	all["ApproximateNumberOfMessagesNotVisible"] = strconv.FormatInt(l.InFlight, 10)
 	all["ApproximateNumberOfMessagesDelayed"] = strconv.FormatInt(l.Delayed, 10)
 	return all, nil
+}
+
+// Policy returns the policy of a queue, nil where it has none or does not exist.
+func (b *Broker) Policy(name string) *access.Policy {
+	q, err := b.queues.get(name)
+	if err != nil {
+		return nil
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.set.policy
 }
 
 // Tags returns the queue's tags.

@@ -43,7 +43,7 @@ type policyStatement struct {
 // actions, named as "SendMessage" or "*" for all that may be granted. label is its Sid, 1 to 80 letters, digits,
 // hyphens and underscores. Errors: OverLimit for more than seven actions or a policy of more than 8,192 bytes,
 // InvalidParameterValue for everything else that is wrong, a label that is there already included.
-// The broker stores the policy; it evaluates none.
+// The broker stores the policy; whoever knows the caller evaluates it, by [Broker.Policy].
 func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts, actions []string) error {
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err

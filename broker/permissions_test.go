@@ -58,12 +58,12 @@ func TestG8PermissionsArePolicyStatements(t *testing.T) {
 func TestG8PermissionsJoinAPolicyThatAPersonWrote(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
-	create(t, b, "q", map[string]string{"Policy": `{"Version":"2012-10-17","Statement":{"Sid":"own","Effect":"Deny"}}`})
+	create(t, b, "q", map[string]string{"Policy": `{"Version":"2012-10-17","Statement":{"Sid":"own","Effect":"Allow"}}`})
 	if err := b.AddPermission(t.Context(), "q", "more", []string{"111122223333"}, []string{"*"}); err != nil {
 		t.Fatal(err)
 	}
 	a, _ := b.Attributes("q")
-	if want := `{"Version":"2012-10-17","Statement":[{"Sid":"own","Effect":"Deny"},{"Sid":"more",`; !strings.HasPrefix(
+	if want := `{"Version":"2012-10-17","Statement":[{"Sid":"own","Effect":"Allow"},{"Sid":"more",`; !strings.HasPrefix(
 		a["Policy"], want) || !strings.Contains(a["Policy"], `"Action":"SQS:*"`) {
 		t.Errorf("policy %s, want it to begin with %s", a["Policy"], want)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tendril/access"
 	"tendril/queue"
 )
 
@@ -21,6 +22,7 @@ type settings struct {
 	dedupPerGroup                      bool
 	redrive                            *redrivePolicy // nil for none
 	allow                              *allowPolicy   // nil means all
+	policy                             *access.Policy // nil for none
 }
 
 // attribute is an attribute that a queue can be given.
@@ -48,9 +50,12 @@ var settable = map[string]attribute{
 		}
 		return nil
 	}},
-	"Policy": {removable: true, read: func(_ *settings, name, value string) error {
+	"Policy": {removable: true, read: func(s *settings, name, value string) (err error) {
 		if _, err := parsePolicy(value); value != "" && (err != nil || len(value) > maxPolicy) {
 			return errValue(name)
+		}
+		if s.policy, err = access.ParsePolicy(value); err != nil {
+			return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s. Reason: %w.", name, err)
 		}
 		return nil
 	}},

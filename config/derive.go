@@ -13,6 +13,7 @@ func (l deriver) derive() {
 	l.deriveQueues()
 	l.refuseClearQueue()
 	l.deriveMetrics()
+	l.deriveEndpoint()
 	l.deriveConsole()
 	scalingDeriver(l).deriveScaling()
 	l.deriveOutput()
@@ -117,6 +118,21 @@ func (l deriver) deriveStop() {
 	case !l.isSet("shutdown-timeout"):
 		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
 		l.settle("shutdown-timeout", "that of app-grace and 5 seconds")
+	}
+}
+
+// deriveEndpoint refuses a queue endpoint that other machines reach and anybody may use.
+func (l deriver) deriveEndpoint() {
+	s := &l.cfg.Settings
+	address, _ := s.ListenOn()
+	switch {
+	case s.TLSCert != "" && s.TLSKey == "":
+		l.clash("tls-cert", "add tls-key", "tls-cert is set without its private key")
+	case s.TLSCert == "" && s.TLSKey != "":
+		l.clash("tls-key", "add tls-cert", "tls-key is set without its certificate")
+	case address != "" && !isLoopback(address) && s.Credentials == "":
+		l.clash("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
+			"127.0.0.1", "%s would let anyone who reaches this address use the queues", l.named("listen"))
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 	maxFunctionName    = 64
 	maxCommand         = 4096
 	allowedQueueName   = "1 to 80 letters, digits, \"_\" and \"-\", of which the end may be .fifo"
-	allowedAddress     = "a loopback address and a port, such as 127.0.0.1:9324"
+	allowedAddresses   = "an address and a port, such as 127.0.0.1:9324, unix:PATH, or both with a comma between"
 )
 
 // fault is what may be wrong with a text.
@@ -251,13 +251,30 @@ func healthcheck(text string) (string, error) {
 	return "", errors.New("is not a health check")
 }
 
-func loopbackAddress(text string) (string, error) {
-	text, err := listenAddress(text)
-	if err == nil && !isLoopback(text) {
-		err = errors.New("is not a loopback address: this release does not authenticate clients, so it only serves its own " +
-			"machine")
+// endpointAddresses takes an address to listen on, the path of a unix socket after "unix:", or both with a comma.
+func endpointAddresses(text string) (string, error) {
+	var address, socket string
+	for part := range strings.SplitSeq(text, ",") {
+		path, isSocket := strings.CutPrefix(strings.TrimSpace(part), unixPrefix)
+		parsed, err := folderPath(path)
+		if !isSocket {
+			parsed, err = listenAddress(strings.TrimSpace(part))
+		}
+		switch {
+		case err != nil:
+			return "", err
+		case isSocket && socket != "" || !isSocket && address != "":
+			return "", errors.New("has more than one address or socket")
+		case isSocket:
+			socket = unixPrefix + parsed
+		default:
+			address = parsed
+		}
 	}
-	return text, err
+	if address != "" && socket != "" {
+		return address + "," + socket, nil
+	}
+	return address + socket, nil
 }
 
 func isLoopback(address string) bool {

@@ -234,10 +234,7 @@ type Settings struct {
 	// DataDir is the absolute path of the folder that holds the embedded queue,
 	// the console's token and the instance file.
 	DataDir string
-	// Listen is a loopback host and a port for the SQS endpoint; port 0 means any free one.
-	Listen string
-	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
-	AccountID string
+	Endpoint
 
 	// Cron is the file of periodic tasks; "" means the bundle's cron.yaml, where there is one.
 	Cron string
@@ -289,6 +286,23 @@ type Settings struct {
 	ConfigFile string
 }
 
+// Endpoint are the settings of the SQS endpoint of the embedded queues.
+type Endpoint struct {
+	// Listen is where the SQS endpoint listens: a host and a port, port 0 meaning any free one, "unix:" and the path of
+	// a socket, or both with a comma between.
+	Listen string
+	// Credentials is the file of the key pairs that may call the SQS endpoint; "" for a loopback address or a socket
+	// whose callers are trusted.
+	Credentials string
+	// TLSCert and TLSKey are PEM files, both set or both "": with them the SQS endpoint speaks TLS.
+	TLSCert, TLSKey string
+	// RegistryToken is what the registry of an embedded queue asks for, of this process or of the tendril that serves
+	// the queue, 16 to 256 printable characters; "" means one that is made. It is secret.
+	RegistryToken string
+	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
+	AccountID string
+}
+
 // QueueSettings are what holds for one queue: its own settings, and for the rest those of all queues. [Load] fills
 // every field; ranges are those of [Settings].
 type QueueSettings struct {
@@ -327,6 +341,22 @@ func (q *QueueSettings) reference() string {
 		return q.URL
 	}
 	return q.Name
+}
+
+// unixPrefix begins the path of a socket in Listen.
+const unixPrefix = "unix:"
+
+// ListenOn returns the address and the path of the unix socket on which the SQS endpoint listens; one of them may be
+// "".
+func (s *Endpoint) ListenOn() (address, socket string) {
+	for part := range strings.SplitSeq(s.Listen, ",") {
+		if path, ok := strings.CutPrefix(part, unixPrefix); ok {
+			socket = path
+		} else {
+			address = part
+		}
+	}
+	return address, socket
 }
 
 // AnyEmbedded reports whether a queue is embedded.

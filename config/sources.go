@@ -42,6 +42,13 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
+// StateFolder is where tendril keeps data when nobody says otherwise, by the variables of an environment; "" when even
+// the home folder is unknown. root tells that the process is root's.
+func StateFolder(environ []string, root bool) string {
+	path, _ := dataDir((&Sources{Environ: environ}).variables(), root)
+	return path
+}
+
 // dataDir is where data lies when nobody says otherwise, and why there; "" when even the home folder is unknown.
 func dataDir(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {

@@ -90,8 +90,25 @@ func embeddedOptions() []Option {
 		value: checked("a path of a folder", folderPath),
 	}, {
 		Name: "listen", Default: "127.0.0.1:9324", Serve: true,
-		Help:  "Address of the SQS endpoint of the embedded queues; port 0 picks a free one.",
-		value: checked(allowedAddress, loopbackAddress),
+		Help: "Address of the SQS endpoint of the embedded queues; port 0 picks a free one.",
+		Detail: "Another address than loopback needs credentials. unix:PATH is a socket for the owner and the group of " +
+			"its folder; 127.0.0.1:9324,unix:PATH serves both.",
+		value: checked(allowedAddresses, endpointAddresses),
+	}, {
+		Name: "credentials", Serve: true, Example: "/etc/tendril/credentials.json", DefaultNote: "none: callers on this " +
+			"machine are trusted",
+		Help: "File of the key pairs that may call the SQS endpoint.",
+		Detail: "With it every request needs a valid signature. 'tendril credentials create' makes the file; it is read " +
+			"again when it changes.",
+		value: checked("a path of a file", filePath),
+	}, {
+		Name: "tls-cert", Serve: true, Example: "/etc/tendril/queue.crt", DefaultNote: "none: plain HTTP",
+		Help:   "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
+		Detail: "The file is read again when it changes.", value: checked("a path of a file", filePath),
+	}, {
+		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key", DefaultNote: "none",
+		Help:   "PEM private key for tls-cert.",
+		Detail: "The file is read again when it changes.", value: checked("a path of a file", filePath),
 	}, {
 		Name: "account-id", Default: "000000000000", Serve: true,
 		Help: "AWS account in the URLs and ARNs of the embedded queues.", value: checked("12 digits", accountID),
@@ -112,6 +129,13 @@ func periodicOptions() []Option {
 	}, {
 		Name: "registry-create", Default: "false",
 		Help: "Create the registry table if it is missing.", value: onOff(),
+	}, {
+		Name: "registry-token", Serve: true, secret: true, Example: "4f1b0c2a9d8e7f60",
+		DefaultNote: "one that is made, in the data directory of the embedded queue",
+		Help:        "Token of the registry of an embedded queue that several instances share.",
+		Detail: "Environments of one user on one machine find it by themselves. Set it as a variable rather than a flag, " +
+			"because other users can see flags.",
+		value: checked("16 to 256 printable ASCII characters without blanks", consoleToken),
 	}, {
 		Name: "leader", Default: leaderElect,
 		Help:  "Which instance enqueues periodic tasks: the elected one, or only this one.",

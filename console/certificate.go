@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Certificate is the console's TLS certificate, which is read again when its
+// Certificate is the TLS certificate of a listener, which is read again when its
 // files change. Its methods are safe for concurrent use.
 type Certificate struct {
 	certFile, keyFile string
@@ -103,7 +103,7 @@ func (c *Certificate) read() (seen [2]string, err error) {
 			text, err = os.ReadFile(path)
 		}
 		if err != nil {
-			return seen, fmt.Errorf("reading the console's certificate: %w", err)
+			return seen, fmt.Errorf("reading the certificate: %w", err)
 		}
 		seen[i] = string(text)
 	}

@@ -150,7 +150,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 		"listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
 	r := run(t, flags, func(e *Environment) {
 		e.Load = func(b *bundle.Bundle) (*config.Config, error) {
-			return config.Load(config.Sources{Flags: flags, Bundle: b})
+			return config.Load(config.Sources{Flags: flags, Bundle: b, Environ: os.Environ()})
 		}
 	})
 	d := r.Describe(t.Context())

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -340,8 +341,9 @@ func (e *Environment) buildTasks(ctx context.Context) error {
 	onSQS, _ := home.Queue.(*aws.Queue)
 	at := tasks.RegistryOptions{
 		Queue: home.name, QueueURL: home.url, SQS: e.sqs, Home: onSQS, Local: e.s.Leader == config.LeaderLocal,
-		Table: e.s.RegistryTable, Region: e.s.Region, Create: e.s.RegistryCreate, Tags: aws.Tags(e.s.Name),
-		SDK: e.Logger.SDK,
+		Token: cmp.Or(e.s.RegistryToken, tasks.SharedToken(e.stateFolder(), home.url)),
+		Table: e.s.RegistryTable, Region: e.s.Region, Create: e.s.RegistryCreate,
+		Tags: aws.Tags(e.s.Name), SDK: e.Logger.SDK,
 	}
 	if home.embedded {
 		at.Broker = e.broker

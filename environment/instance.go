@@ -16,6 +16,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/datadir"
+	"tendril/listen"
 )
 
 // instance is how the other commands find this environment: the claim of its data
@@ -63,7 +64,7 @@ func (i *instance) listen() (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	i.address = localAddress(l)
+	i.address = listen.Local(l)
 	i.token = cmp.Or(i.s.ConsoleToken, console.NewToken())
 	if i.s.ConsoleTLSCert == "" {
 		return l, nil

@@ -54,7 +54,7 @@ func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	home := p.home()
 	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
 	if home.embedded {
-		q.Endpoint = p.endpoint
+		q.Endpoint, q.AccessKeyID, q.SecretAccessKey = p.appEndpoint, p.appKeys.AccessKeyID, string(p.appKeys.SecretAccessKey)
 	}
 	return app.Environ(p.AppEnv, b, p.linkedURL, port, q)
 }

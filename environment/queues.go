@@ -9,14 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"tendril/access"
 	"tendril/aws"
 	"tendril/broker"
 	"tendril/cloud"
 	"tendril/config"
 	"tendril/datadir"
-	"tendril/httplimit"
 	"tendril/queue"
-	"tendril/sqsapi"
 	"tendril/worker"
 )
 
@@ -41,6 +40,9 @@ type queues struct {
 	broker   *broker.Broker // nil on Amazon SQS
 	sqs      *aws.SQS       // nil with the embedded queue
 	endpoint string         // of the embedded queue; "" on Amazon SQS
+	// appEndpoint is where the app calls the embedded queue, and appKeys what it signs with: zero where any keys do.
+	appEndpoint string
+	appKeys     access.KeyPair
 }
 
 func (q *queues) openBroker(events *broker.Events) error {
@@ -57,24 +59,6 @@ func (q *queues) openBroker(events *broker.Events) error {
 	}
 	q.broker = b
 	q.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
-	return nil
-}
-
-// serveBroker serves the embedded queues, where there are any, over the SQS protocol.
-func (q *queues) serveBroker(context.Context) error {
-	if q.broker == nil {
-		return nil
-	}
-	l, err := listen("listen", q.s.Listen, true)
-	if err != nil {
-		return err
-	}
-	q.endpoint = "http://" + l.Addr().String()
-	handler := sqsapi.New(q.broker, nil)
-	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.s))
-	server := sqsapi.Server(handler)
-	server.Handler = httplimit.NewBodies(endpointBodies, sqsapi.MaxBody).Handler(handler)
-	q.serve("the queue endpoint", server, l, most, handler.Stop)
 	return nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 
 	"tendril/config"
 	"tendril/httplimit"
+	"tendril/listen"
 	"tendril/logging"
 )
 
@@ -84,42 +84,23 @@ func (c *core) serve(name string, server *http.Server, l net.Listener, most int,
 	})
 }
 
-// listen binds an address; the error names the option that gave it. With localOnly, the address must be one
-// that only this machine reaches: a name may stand for another one than it says.
-func listen(option, address string, localOnly bool) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, conflict{fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 "+
-			"takes any free one)", option, address)}
+// opened makes what opening a listener returns an error of the option that named its address.
+func opened(option string) func(net.Listener, error) (net.Listener, error) {
+	return func(l net.Listener, err error) (net.Listener, error) {
+		switch {
+		case err == nil:
+			return l, nil
+		case errors.Is(err, listen.ErrInUse):
+			return nil, conflict{fmt.Errorf("--%s %w", option, err)}
+		case errors.Is(err, listen.ErrReachable):
+			return nil, fmt.Errorf("%w: --%s %w", ErrSettings, option, err)
+		}
+		return nil, fmt.Errorf("--%s %w", option, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w", option, address, err)
-	}
-	if bound := addressOf(l); localOnly && !bound.Addr().IsLoopback() {
-		l.Close()
-		return nil, fmt.Errorf("%w: --%s %s: the name resolves to %s, which other machines can reach; write 127.0.0.1:%d",
-			ErrSettings, option, address, bound.Addr(), bound.Port())
-	}
-	return l, nil
-}
-
-func addressOf(l net.Listener) netip.AddrPort {
-	bound := l.Addr().(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
 }
 
 func listenConsole(s *config.Settings) (net.Listener, error) {
-	return listen("console", s.Console, s.ConsoleTLSCert == "" && !s.ConsoleInsecure)
-}
-
-// localAddress is the address at which this machine reaches a listener: that of
-// loopback where it is bound to every address.
-func localAddress(l net.Listener) string {
-	bound := addressOf(l)
-	if bound.Addr().IsUnspecified() {
-		bound = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), bound.Port())
-	}
-	return bound.String()
+	return opened("console")(listen.TCP(s.Console, s.ConsoleTLSCert == "" && !s.ConsoleInsecure))
 }
 
 // errorLog turns the lines of an HTTP server into log events.

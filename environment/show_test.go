@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"tendril/console"
+	"tendril/listen"
 	"tendril/logging"
 	"tendril/queue"
 )
@@ -105,7 +106,7 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"0.0.0.0:0", "[::]:0"} {
-		l, err := listen("listen", address, true)
+		l, err := opened("listen")(listen.TCP(address, true))
 		if err == nil {
 			l.Close()
 		}
@@ -114,7 +115,7 @@ func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	l, err := listen("listen", "localhost:0", true)
+	l, err := opened("listen")(listen.TCP("localhost:0", true))
 	if err != nil {
 		t.Fatal(err)
 	}

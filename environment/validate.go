@@ -11,11 +11,13 @@ import (
 	"strings"
 	"syscall"
 
+	"tendril/access"
 	"tendril/app"
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
 	"tendril/deliver"
+	"tendril/listen"
 	"tendril/periodic"
 	"tendril/supervisor"
 	"tendril/tasks"
@@ -53,7 +55,9 @@ func (o *Options) ProbePorts() error {
 		hold(listenConsole(s))
 	}
 	if s.AnyEmbedded() {
-		hold(listen("listen", s.Listen, true))
+		if address, _ := s.ListenOn(); address != "" {
+			hold(opened("listen")(listen.TCP(address, s.Credentials == "")))
+		}
 	}
 	if o.hasApp() {
 		if err := supervisor.CheckPort(bundle.MainProcess, s.Port); err != nil {
@@ -131,6 +135,15 @@ func (o *Options) validatePaths() (problems []error) {
 	}
 	if s.PIDFile != "" {
 		problems = append(problems, validatePIDFile(s.PIDFile))
+	}
+	if s.Credentials != "" && s.AnyEmbedded() {
+		if _, err := access.ReadFile(s.Credentials); err != nil {
+			problems = append(problems, fmt.Errorf("--credentials: %w", err))
+		}
+	}
+	if s.TLSCert != "" && s.AnyEmbedded() {
+		_, err := openEndpointCertificate(s, console.CertificateEvents{})
+		problems = append(problems, err)
 	}
 	if s.ConsoleTLSCert != "" && s.Console != config.Off {
 		if _, err := console.OpenCertificate(s.ConsoleTLSCert, s.ConsoleTLSKey, console.CertificateEvents{}); err != nil {

@@ -70,6 +70,8 @@ const (
 const (
 	// CodeAccessDenied: the credentials are missing or do not allow the request.
 	CodeAccessDenied = "AccessDenied"
+	// CodeSignatureDoesNotMatch: the request is not signed with credentials that are valid.
+	CodeSignatureDoesNotMatch = "SignatureDoesNotMatch"
 	// CodeUnreachable: the queue did not answer.
 	CodeUnreachable = "Unreachable"
 	// CodeStorageFull: the disk of the embedded queue has no space left for sends;

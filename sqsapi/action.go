@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 
+	"tendril/access"
 	"tendril/broker"
 	"tendril/queue"
 )
@@ -54,6 +55,11 @@ type actionCall struct {
 	base, account string
 	// trace is the X-Amzn-Trace-Id header; "" when absent.
 	trace string
+	// caller is who calls, and action what.
+	caller *access.Caller
+	action string
+	// token is the header with the registry's token; "" when absent.
+	token string
 	// stopped is done once no receive may wait.
 	stopped context.Context
 }
@@ -89,6 +95,13 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 					return nil, err
 				}
 			}
+			name := x.queue
+			if about, ok := request.(interface{ about() string }); ok {
+				name = about.about()
+			}
+			if err := x.authorize(name); err != nil {
+				return nil, err
+			}
 			response, err := f(x, request.(*Request))
 			if err != nil || response == nil {
 				return nil, err
@@ -109,6 +122,11 @@ type queueRequest struct {
 
 // setPath sets the queue that the path of a request names, unless a parameter does.
 func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
+
+// namedQueue is the part of a request that names a queue, which need not exist, rather than its URL.
+type namedQueue struct{ QueueName string }
+
+func (r *namedQueue) about() string { return r.QueueName }
 
 // queueName returns the queue that a QueueUrl names. Any scheme, host and
 // account are accepted, since the name alone identifies a queue of one

@@ -25,7 +25,7 @@ func sqsActions() map[string]action {
 		"ListMessageMoveTasks":         typed(listMessageMoveTasks),
 
 		"CreateQueue": ofAccount(typed(func(x *actionCall, in *struct {
-			QueueName  string
+			namedQueue
 			Attributes map[string]string `query:"Attribute,Name"`
 			Tags       map[string]string `json:"tags" query:"Tag,Key"`
 		}) (*queueURLResponse, error) {
@@ -36,7 +36,7 @@ func sqsActions() map[string]action {
 		})),
 		// Queues are those of one account; "" stands for it.
 		"GetQueueUrl": typed(func(x *actionCall, in *struct {
-			QueueName              string
+			namedQueue
 			QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
 		}) (*queueURLResponse, error) {
 			if in.QueueName == "" {

@@ -45,8 +45,10 @@
 //
 // # Who may call
 //
-// Requests are not authenticated: whoever can connect may do everything.
-// Therefore the server is to listen on loopback addresses only, and every
+// With [Options.Keys] every request must be signed by a key pair that may do
+// what it asks (package access). Without, whoever can connect may do
+// everything with the queues, and the registry asks for its token; then the
+// server is to listen on loopback addresses and unix sockets only. Every
 // request passes a guard first, because loopback keeps other machines away but
 // not the web pages that are open on this one. A page can send a form or an
 // image request to any port of this machine; it shows in the headers Origin,

@@ -50,6 +50,7 @@ func TestA1A2A3ErrorTable(t *testing.T) {
 		{"InvalidSecurity", "InvalidSecurity", 403},
 		{"RequestThrottled", "RequestThrottled", 403},
 		{"KmsAccessDenied", "KMS.AccessDeniedException", 400},
+		{"SignatureDoesNotMatch", "SignatureDoesNotMatch", 403},
 		{"KmsDisabled", "KMS.DisabledException", 400},
 		{"KmsInvalidKeyUsage", "KMS.InvalidKeyUsageException", 400},
 		{"KmsInvalidState", "KMS.InvalidStateException", 400},

@@ -86,12 +86,13 @@ var faults = map[string]fault{
 	// The rest is not in Amazon's model. A full disk is not a 503, because SDKs
 	// repeat those at once and the disk stays full; a closing or failed store
 	// may be back at the second try.
-	queue.CodeAccessDenied:  {"AccessDenied", 403, ""},
-	queue.CodeUnreachable:   {"ServiceUnavailable", 503, ""},
-	queue.CodeStorageFull:   {"StorageFull", 507, ""},
-	queue.CodeStorageFailed: {"ServiceUnavailable", 503, ""},
-	queue.CodeClosed:        {"ServiceUnavailable", 503, ""},
-	queue.CodeStaleTerm:     {"StaleTerm", 409, ""},
+	queue.CodeAccessDenied:          {"AccessDenied", 403, ""},
+	queue.CodeSignatureDoesNotMatch: {"SignatureDoesNotMatch", 403, ""},
+	queue.CodeUnreachable:           {"ServiceUnavailable", 503, ""},
+	queue.CodeStorageFull:           {"StorageFull", 507, ""},
+	queue.CodeStorageFailed:         {"ServiceUnavailable", 503, ""},
+	queue.CodeClosed:                {"ServiceUnavailable", 503, ""},
+	queue.CodeStaleTerm:             {"StaleTerm", 409, ""},
 
 	codeUnknownOperation: {"InvalidAction", 400, ""},
 	codeSerialization:    {"MalformedInput", 400, ""},

@@ -9,7 +9,7 @@ import (
 
 func TestGuardHosts(t *testing.T) {
 	t.Parallel()
-	g := newGuard([]string{"Queue.Example.", "10.1.2.3"})
+	g := newGuard([]string{"Queue.Example.", "10.1.2.3"}, false)
 	tests := []struct {
 		host string
 		want bool
@@ -115,7 +115,7 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 			t.Run(attack.name+" "+sdk, func(t *testing.T) {
 				t.Parallel()
 				// Without a broker reaching an action panics.
-				h := &Handler{guard: newGuard([]string{"queue.example"}), actions: actions()}
+				h := &Handler{guard: newGuard([]string{"queue.example"}, false), actions: actions()}
 				body := `{"QueueUrl":"jobs"}`
 				if sdk == "" {
 					body = "Action=PurgeQueue&QueueUrl=jobs"
@@ -175,7 +175,7 @@ func TestProgramsPassTheGuard(t *testing.T) {
 		for name, value := range headers {
 			r.Header.Set(name, value)
 		}
-		if err := newGuard(nil).check(r); err != nil {
+		if err := newGuard(nil, false).check(r); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
@@ -185,7 +185,7 @@ func TestGuardQuotesWhatItRefuses(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Host = "evil\"\x1b" + strings.Repeat("x", 1000)
-	err := newGuard(nil).check(r)
+	err := newGuard(nil, false).check(r)
 	if err == nil || len(err.Error()) > 400 || strings.ContainsAny(err.Error(), "\x1b") {
 		t.Errorf("check = %v", err)
 	}

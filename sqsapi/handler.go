@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"tendril/access"
 	"tendril/broker"
 	"tendril/queue"
 )
@@ -23,6 +24,10 @@ type Options struct {
 	// the endpoint beside localhost and the loopback addresses, which are
 	// always allowed. Letter case does not matter.
 	Hosts []string
+	// Keys authenticate every request. nil means that whoever can connect is trusted.
+	Keys *access.Keyring
+	// RegistryToken is what a caller of the registry shows where there are no keys; "" lets everybody in.
+	RegistryToken string
 	// Events are the listeners; nil for none.
 	Events *Events
 }
@@ -60,6 +65,8 @@ type Handler struct {
 	broker  *broker.Broker
 	account string
 	guard   guard
+	keys    *access.Keyring
+	token   string // of the registry
 	events  Events
 	actions map[string]action // by the target header
 
@@ -76,9 +83,16 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	h := &Handler{
 		broker:  b,
 		account: strings.Split(b.ARN(""), ":")[4], // arn:aws:sqs:REGION:ACCOUNT:NAME
-		guard:   newGuard(opts.Hosts),
+		guard:   newGuard(opts.Hosts, opts.Keys != nil),
+		keys:    opts.Keys,
+		token:   opts.RegistryToken,
 		events:  *cmp.Or(opts.Events, &Events{}),
 		actions: actions(),
+	}
+	for target, act := range h.actions {
+		if strings.HasPrefix(target, registryPrefix) {
+			h.actions[target] = h.admitted(act)
+		}
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	h.buffers.New = func() any { return new(bytes.Buffer) }
@@ -127,6 +141,7 @@ type exchange struct {
 	began  time.Time
 	id     string // request id
 	action string
+	caller *access.Caller
 }
 
 // run runs an action and answers. The buffer, which held the request, may take the reply: the strings
@@ -192,7 +207,8 @@ func (x *exchange) call() *actionCall {
 		scheme = "https://"
 	}
 	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
-		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped}
+		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped, caller: x.caller, action: x.action,
+		token: x.r.Header.Get(registryToken)}
 }
 
 // actions returns all actions that are served, by target.

@@ -38,6 +38,9 @@ func (x *exchange) serveJSON(target string) {
 	request := act.request()
 	err := x.readBody(in)
 	if err == nil {
+		err = x.authenticate(in.Bytes())
+	}
+	if err == nil {
 		err = decodeJSON(in.Bytes(), request)
 	}
 	if err != nil {

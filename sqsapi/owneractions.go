@@ -1,5 +1,7 @@
 package sqsapi
 
+import "strings"
+
 // addPermissionRequest allows other accounts the use of a queue.
 type addPermissionRequest struct {
 	queueRequest
@@ -39,6 +41,11 @@ type startMoveRequest struct {
 	MaxNumberOfMessagesPerSecond *int
 }
 
+func (r *startMoveRequest) about() string { return nameInARN(r.SourceARN) }
+
+// nameInARN returns the queue's name in an ARN, "" for "".
+func nameInARN(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+
 type startMoveResponse struct {
 	TaskHandle string
 }
@@ -46,6 +53,10 @@ type startMoveResponse struct {
 func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveResponse, error) {
 	if in.SourceARN == "" {
 		return nil, missing("SourceArn")
+	}
+	// Without a destination the messages go to whichever queues they came from: that takes a right to all of them.
+	if err := x.authorize(nameInARN(in.DestinationARN)); err != nil {
+		return nil, err
 	}
 	handle, err := x.broker.StartMoveTask(x.ctx, in.SourceARN, in.DestinationARN,
 		given(in.MaxNumberOfMessagesPerSecond))
@@ -82,6 +93,8 @@ type listMovesRequest struct {
 	SourceARN  string `json:"SourceArn"`
 	MaxResults *int
 }
+
+func (r *listMovesRequest) about() string { return nameInARN(r.SourceARN) }
 
 type listMovesResponse struct {
 	Results []moveResult `json:",omitempty" query:"*ResultEntry"`

@@ -30,6 +30,9 @@ func (x *exchange) serveQuery() {
 	in := x.h.buffer()
 	defer x.h.release(in)
 	values, err := x.readForm(in)
+	if err == nil {
+		err = x.authenticate(in.Bytes())
+	}
 	if err != nil {
 		x.fail(err)
 		return
@@ -78,14 +81,15 @@ func actionName(values []formValue) (name string) {
 	return name
 }
 
-// readForm returns the parameters of the URL, followed by those of a form in the body.
+// readForm returns the parameters of the URL, followed by those of a form in the body. It reads every body, since a
+// signature covers it.
 func (x *exchange) readForm(in *bytes.Buffer) ([]formValue, error) {
 	values, err := parseForm(nil, x.r.URL.RawQuery)
+	if err == nil {
+		err = x.readBody(in)
+	}
 	if err != nil || x.r.Method != http.MethodPost || !isForm(x.r.Header.Get("Content-Type")) {
 		return values, err
-	}
-	if err := x.readBody(in); err != nil {
-		return nil, err
 	}
 	return parseForm(values, in.String())
 }

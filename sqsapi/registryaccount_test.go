@@ -20,7 +20,7 @@ func TestAccountOverTheWire(t *testing.T) {
 	t.Cleanup(func() { b.Close() })
 	server := httptest.NewServer(New(b, nil))
 	t.Cleanup(server.Close)
-	c := NewRegistryClient(server.URL, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+	c := NewRegistryClient(server.URL, Identity{}, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	ctx, at := t.Context(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); err != nil ||
 		!since["audit"].Equal(at) {

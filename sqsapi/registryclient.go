@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -32,7 +33,19 @@ import (
 // All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
+	token    string
+	sign     func(*http.Request, []byte) error
+	signing  atomic.Bool // the endpoint wants signatures
 	http     http.Client
+}
+
+// Identity is how a [RegistryClient] shows who calls. The zero value shows nothing.
+type Identity struct {
+	// Token is the token of the registry; "" for none.
+	Token string
+	// Sign signs a request with the given body, for an endpoint that wants that: other SQS servers answer a signed
+	// request that they do not know with a failure. nil leaves every request unsigned.
+	Sign func(r *http.Request, body []byte) error
 }
 
 // maxRegistryAnswer bounds what is read of an answer.
@@ -41,8 +54,8 @@ const maxRegistryAnswer = 16 << 20
 // NewRegistryClient returns a client of the endpoint that a [Handler] serves
 // at a URL such as http://127.0.0.1:9324. hc may bring a transport; nil means
 // http.DefaultClient's. It does not follow redirects. Nothing is sent yet.
-func NewRegistryClient(endpoint string, hc *http.Client) *RegistryClient {
-	c := &RegistryClient{endpoint: endpoint}
+func NewRegistryClient(endpoint string, as Identity, hc *http.Client) *RegistryClient {
+	c := &RegistryClient{endpoint: endpoint, token: as.Token, sign: as.Sign}
 	if hc != nil {
 		c.http = *hc
 	}
@@ -73,6 +86,7 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 func mayPass(err error) bool {
 	e := asQueueError(err)
 	return e == nil || slices.Contains([]string{queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity,
+		queue.CodeSignatureDoesNotMatch,
 		queue.CodeRequestThrottled, queue.CodeOverLimit, queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed},
 		e.Code)
 }
@@ -193,6 +207,9 @@ func ask[Response any](ctx context.Context, c *RegistryClient, action string, in
 		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The call of %s is not JSON: %w", action, err)
 	}
 	status, answer, err := c.post(ctx, action, body)
+	if err == nil && status == http.StatusForbidden && c.sign != nil && c.signing.CompareAndSwap(false, true) {
+		status, answer, err = c.post(ctx, action, body)
+	}
 	if err != nil {
 		return out, err
 	}
@@ -224,6 +241,14 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 	}
 	req.Header.Set("Content-Type", jsonType)
 	req.Header.Set("X-Amz-Target", registryPrefix+action)
+	if c.token != "" {
+		req.Header.Set(registryToken, c.token)
+	}
+	if c.signing.Load() {
+		if err := c.sign(req, body); err != nil {
+			return 0, nil, queue.Errorf(queue.CodeUnreachable, "The request to the registry cannot be signed: %w.", err)
+		}
+	}
 	resp, err := c.http.Do(req)
 	if err == nil {
 		defer resp.Body.Close()

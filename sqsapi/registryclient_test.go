@@ -36,7 +36,7 @@ func clientTo(t testing.TB, url string) *RegistryClient {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(transport.CloseIdleConnections)
-	return NewRegistryClient(url, &http.Client{Transport: transport})
+	return NewRegistryClient(url, Identity{}, &http.Client{Transport: transport})
 }
 
 // newRegistry returns a client and the broker behind its server, which has a

@@ -27,7 +27,7 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 	}
 	server := httptest.NewServer(sqsapi.New(b, nil))
 	t.Cleanup(server.Close)
-	served := embeddedRuns{registry: sqsapi.NewRegistryClient(server.URL,
+	served := embeddedRuns{registry: sqsapi.NewRegistryClient(server.URL, sqsapi.Identity{},
 		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), prefix: "served/"}
 	memory, local := newMemoryRuns(), table.LocalRuns("periodic:jobs")
 	for name, r := range map[string]struct {

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"tendril/broker"
 	"tendril/leader"
 	"tendril/periodic"
+	"tendril/queue"
 	"tendril/sqsapi"
 )
 
@@ -43,6 +45,8 @@ type RegistryOptions struct {
 	// SQS and Home are the connection to a queue that is served elsewhere, and the queue.
 	SQS  *aws.SQS
 	Home *aws.Queue
+	// Token is what the registry of a tendril that serves the queue asks for; "" for none.
+	Token string
 	// Local declares this instance the only one: no leader is elected.
 	Local bool
 	// Table is the name of a DynamoDB table, in Region; "" for none. Create creates it, with Tags.
@@ -71,6 +75,8 @@ type finder struct {
 	found atomic.Pointer[registry] // nil while nothing asked for it, and where there is none
 	// undecided says that the queue's server did not tell yet whether it has a registry.
 	undecided atomic.Bool
+	// denied says that it refused this instance.
+	denied atomic.Bool
 
 	cleanup atomic.Pointer[func()] // nil for none
 }
@@ -121,9 +127,14 @@ func (f *finder) served(ctx context.Context) *registry {
 	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
 		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 		defer cancel()
-		client := sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, nil)
+		as := sqsapi.Identity{Token: f.opts.Token}
+		if f.opts.SQS != nil {
+			as.Sign = f.opts.SQS.Sign
+		}
+		client := sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, as, nil)
 		found, err := client.Probe(ctx)
 		if f.undecided.Store(err != nil); err != nil {
+			f.denied.Store(errors.Is(err, queue.ErrDenied))
 			return nil
 		}
 		if found {

@@ -92,7 +92,7 @@ func (o *batchSender) flush(ctx context.Context) error {
 	}
 	results, err := o.sendAll(ctx, msgs)
 	if err != nil {
-		return err
+		return explained(withSendHint(err))
 	}
 	for i, r := range results {
 		if r.Err != nil && !o.many {

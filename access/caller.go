@@ -1,0 +1,41 @@
+package access
+
+import (
+	"slices"
+	"strings"
+)
+
+// Caller is who makes a request.
+type Caller struct {
+	// Name is that of the key pair; "" for the owner, who may do everything that no policy denies.
+	Name string
+	// TLS tells that the request came encrypted.
+	TLS      bool
+	sendOnly bool
+	queues   []string // none means every queue
+}
+
+// sendActions are what a pair that may only send needs.
+var sendActions = []string{"SendMessage", "SendMessageBatch", "GetQueueUrl", "GetQueueAttributes"}
+
+// Allows reports whether a caller may do an action ("SendMessage") with the queue of an ARN, whose policy is p. The
+// ARN is "" for what is about no queue: listing queues, and the registry, for which a caller needs every right. What
+// a policy denies is denied to the owner too.
+func (c *Caller) Allows(action, arn string, p *Policy) bool {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(arn, "arn:aws:sqs:"), ":") // REGION:ACCOUNT:NAME
+	account, name, _ := strings.Cut(rest, ":")
+	principal := "arn:aws:iam::" + account + ":root"
+	if c.Name != "" {
+		principal = "arn:aws:iam::" + account + ":user/" + c.Name
+	}
+	switch p.decide(request{principal, account, action, arn, c.TLS}) {
+	case denied:
+		return false
+	case allowed:
+		return true
+	}
+	if len(c.queues) > 0 && !slices.Contains(c.queues, name) {
+		return false
+	}
+	return !c.sendOnly || arn != "" && slices.Contains(sendActions, action)
+}

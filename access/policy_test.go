@@ -1,0 +1,123 @@
+package access
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	const jobs, mail = "arn:aws:sqs:us-east-1:000000000000:jobs", "arn:aws:sqs:us-east-1:000000000000:mail"
+	owner := &Caller{}
+	all := &Caller{Name: "ops"}
+	sender := &Caller{Name: "web", sendOnly: true}
+	confined := &Caller{Name: "job", queues: []string{"jobs"}}
+	encrypted := &Caller{Name: "ops", TLS: true}
+	statement := func(text string) string {
+		return `{"Version":"2012-10-17","Statement":[{` + text + `}]}`
+	}
+	const allowWeb = `"Effect":"Allow","Principal":{"AWS":["arn:aws:iam::000000000000:user/web"]},"Action":"SQS:ReceiveMessage"`
+	for name, c := range map[string]struct {
+		caller      *Caller
+		action, arn string
+		policy      string
+		want        bool
+	}{
+		"the owner may delete":               {owner, "DeleteQueue", jobs, "", true},
+		"the owner may lead":                 {owner, "SwapLease", "", "", true},
+		"every right":                        {all, "DeleteQueue", jobs, "", true},
+		"every right, no queue":              {all, "ListQueues", "", "", true},
+		"a sender sends":                     {sender, "SendMessage", jobs, "", true},
+		"a sender sends batches":             {sender, "SendMessageBatch", jobs, "", true},
+		"a sender does not receive":          {sender, "ReceiveMessage", jobs, "", false},
+		"a sender lists no queues":           {sender, "ListQueues", "", "", false},
+		"a sender keeps out of the registry": {sender, "SwapLease", "", "", false},
+		"confined to this queue":             {confined, "ReceiveMessage", jobs, "", true},
+		"confined to another":                {confined, "ReceiveMessage", mail, "", false},
+		"confined, no queue":                 {confined, "ListQueues", "", "", false},
+		"a policy allows more":               {sender, "ReceiveMessage", jobs, statement(allowWeb), true},
+		"to this user only": {&Caller{Name: "x", sendOnly: true}, "ReceiveMessage", jobs,
+			statement(allowWeb), false},
+		"and this action only": {sender, "DeleteMessage", jobs, statement(allowWeb), false},
+		"for this resource only": {sender, "ReceiveMessage", mail,
+			statement(allowWeb + `,"Resource":"` + jobs + `"`), false},
+		"a resource with a wildcard": {sender, "ReceiveMessage", mail,
+			statement(allowWeb + `,"Resource":"arn:aws:sqs:*:*:ma?l"`), true},
+		"under a condition not evaluated": {sender, "ReceiveMessage", jobs,
+			statement(allowWeb + `,"Condition":{"ArnEquals":{"aws:SourceArn":"x"}}`), false},
+		"over TLS only, in clear text": {sender, "ReceiveMessage", jobs,
+			statement(allowWeb + `,"Condition":{"Bool":{"aws:SecureTransport":true}}`), false},
+		"a policy denies the owner": {owner, "PurgeQueue", jobs,
+			statement(`"Effect":"Deny","Principal":"*","Action":"sqs:purge*"`), false},
+		"and nothing else": {owner, "SendMessage", jobs,
+			statement(`"Effect":"Deny","Principal":"*","Action":"sqs:purge*"`), true},
+		"denied to an account": {all, "PurgeQueue", jobs,
+			statement(`"Effect":"Deny","Principal":{"AWS":"000000000000"},"Action":"*"`), false},
+		"allowed to an account": {sender, "PurgeQueue", jobs,
+			statement(`"Effect":"Allow","Principal":{"AWS":"000000000000"},"Action":"*"`), false},
+		"denied to another account": {all, "PurgeQueue", jobs,
+			statement(`"Effect":"Deny","Principal":{"AWS":"111111111111"},"Action":"*"`), true},
+		"allowed to a service": {sender, "PurgeQueue", jobs,
+			statement(`"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"*"`), false},
+		"clear text denied": {all, "SendMessage", jobs,
+			statement(`"Effect":"Deny","Principal":"*","Action":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}`), false},
+		"clear text denied, but encrypted": {encrypted, "SendMessage", jobs,
+			statement(`"Effect":"Deny","Principal":"*","Action":"*","Condition":{"Bool":{"aws:SecureTransport":"false"}}`), true},
+		"a right for messages is for batches": {sender, "DeleteMessageBatch", jobs,
+			statement(`"Effect":"Allow","Principal":"*","Action":["sqs:DeleteMessage"]`), true},
+		"a denial wins": {sender, "SendMessage", jobs, `{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*"},` +
+			`{"Effect":"Allow","Principal":"*","Action":"*"}]}`, false},
+		"one statement without a list": {sender, "ReceiveMessage", jobs, `{"Statement":{` + allowWeb + `}}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := ParsePolicy(c.policy)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.caller.Allows(c.action, c.arn, p); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+// TestPoliciesThatWouldSeemToProtectAreRefused: what denies something must be evaluated in full, or not be stored.
+func TestPoliciesThatWouldSeemToProtectAreRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`nonsense`:                            "not a JSON object",
+		`[]`:                                  "not a JSON object",
+		`{"Statement":[{"Effect":"Forbid"}]}`: "invalid Effect",
+		`{"Statement":[{"Effect":"Deny","Principal":"*"}]}`:                                                                      "needs a Principal",
+		`{"Statement":[{"Effect":"Deny","Principal":{"Service":"x"},"Action":"*"}]}`:                                             "needs a Principal",
+		`{"Statement":[{"Effect":"Deny","NotPrincipal":{"AWS":"1"},"Action":"*"}]}`:                                              "NotPrincipal",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","NotAction":"sqs:SendMessage"}]}`:                                        "NotAction",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}}}]}`: "another condition",
+		`{"Statement":[{"Effect":"Allow","Principal":"web","Action":"*"}]}`:                                                      "Principal",
+	} {
+		if _, err := ParsePolicy(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+	if p, err := ParsePolicy(""); p != nil || err != nil {
+		t.Errorf("no policy: %v, %v", p, err)
+	}
+}
+
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	for pattern, c := range map[string]struct{ yes, no string }{
+		"*":       {"anything", "\x00never"},
+		"a*c":     {"abbc", "abcd"},
+		"a?c":     {"abc", "ac"},
+		"*x*y*":   {"1x2y3", "1y2x3"},
+		"sqs:*":   {"sqs:sendmessage", "sns:publish"},
+		"a**b":    {"ab", "ba"},
+		"literal": {"literal", "litera"},
+	} {
+		if !match(pattern, c.yes) || pattern != "*" && match(pattern, c.no) {
+			t.Errorf("pattern %q", pattern)
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package access
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	algorithm  = "AWS4-HMAC-SHA256"
+	terminator = "aws4_request"
+	timeLayout = "20060102T150405Z"
+	// maxSkew is how far a signature's date may lie from this clock: Amazon's own limit.
+	maxSkew = 15 * time.Minute
+	// maxExpires is the longest life of a signature in a query string: seven days.
+	maxExpires = 7 * 24 * 60 * 60
+)
+
+// signature is what a request says of how it was signed. Its layout is that of
+// "AWS Signature Version 4 for API requests" in Amazon's IAM guide.
+type signature struct {
+	keyID, day, region, service string
+	signed                      []string // names of headers, lower case
+	sum                         string   // hexadecimal
+	date                        time.Time
+	expires                     time.Duration // of a query string; 0 in a header
+	token                       string
+	query                       bool
+}
+
+// readSignature returns the signature of a request. false means that there is none, or none that is well formed.
+func readSignature(r *http.Request) (s signature, ok bool) {
+	header, query := r.Header.Get("Authorization"), r.URL.Query()
+	switch {
+	case header != "" && !query.Has("X-Amz-Signature"):
+		s, ok = readHeader(r, header)
+	case header == "" && query.Has("X-Amz-Signature"):
+		s, ok = readQuery(query)
+	}
+	return s, ok && s.day == s.date.Format("20060102") && slices.Contains(s.signed, "host")
+}
+
+func readHeader(r *http.Request, header string) (s signature, ok bool) {
+	rest, ok := strings.CutPrefix(header, algorithm+" ")
+	if !ok {
+		return s, false
+	}
+	fields := map[string]string{}
+	for part := range strings.SplitSeq(rest, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		fields[name] = value
+	}
+	date := r.Header.Get("X-Amz-Date")
+	if s.date, ok = parseDate(date); !ok && date == "" {
+		var err error
+		s.date, err = http.ParseTime(r.Header.Get("Date"))
+		s.date, ok = s.date.UTC(), err == nil
+	}
+	s.sum, s.signed = fields["Signature"], strings.Split(fields["SignedHeaders"], ";")
+	s.token = r.Header.Get("X-Amz-Security-Token")
+	return s, s.scope(fields["Credential"]) && ok
+}
+
+func readQuery(query url.Values) (s signature, ok bool) {
+	s.query, s.sum, s.token = true, query.Get("X-Amz-Signature"), query.Get("X-Amz-Security-Token")
+	s.signed = strings.Split(query.Get("X-Amz-SignedHeaders"), ";")
+	expires, err := strconv.Atoi(query.Get("X-Amz-Expires"))
+	s.expires = time.Duration(expires) * time.Second
+	s.date, ok = parseDate(query.Get("X-Amz-Date"))
+	return s, s.scope(query.Get("X-Amz-Credential")) && ok && query.Get("X-Amz-Algorithm") == algorithm &&
+		err == nil && expires > 0 && expires <= maxExpires
+}
+
+func parseDate(text string) (time.Time, bool) {
+	date, err := time.Parse(timeLayout, text)
+	return date, err == nil
+}
+
+// scope reads KEY/DAY/REGION/SERVICE/aws4_request.
+func (s *signature) scope(credential string) bool {
+	parts := strings.Split(credential, "/")
+	if len(parts) != 5 || parts[4] != terminator {
+		return false
+	}
+	s.keyID, s.day, s.region, s.service = parts[0], parts[1], parts[2], parts[3]
+	return true
+}
+
+// timely reports whether the signature is valid at a time.
+func (s *signature) timely(now time.Time) bool {
+	age := now.Sub(s.date)
+	if s.query {
+		return age >= -maxSkew && age <= s.expires
+	}
+	return age.Abs() <= maxSkew
+}
+
+// covers reports whether the signature covers every header that decides what the request does: those of Amazon, by
+// their prefix.
+func (s *signature) covers(header http.Header) bool {
+	for name := range header {
+		lower := strings.ToLower(name)
+		if strings.HasPrefix(lower, "x-amz-") && !slices.Contains(s.signed, lower) {
+			return false
+		}
+	}
+	return true
+}
+
+// expected is the signature that the owner of secret makes of the request.
+func (s *signature) expected(r *http.Request, bodySum, secret string) string {
+	canonical := sha256.Sum256([]byte(s.canonicalRequest(r, bodySum)))
+	text := strings.Join([]string{algorithm, s.date.Format(timeLayout),
+		strings.Join([]string{s.day, s.region, s.service, terminator}, "/"), hex.EncodeToString(canonical[:])}, "\n")
+	key := []byte("AWS4" + secret)
+	for _, part := range []string{s.day, s.region, s.service, terminator} {
+		key = sum(key, part)
+	}
+	return hex.EncodeToString(sum(key, text))
+}
+
+func sum(key []byte, text string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return mac.Sum(nil)
+}
+
+// canonicalRequest is the text that both ends sign.
+func (s *signature) canonicalRequest(r *http.Request, bodySum string) string {
+	var b strings.Builder
+	b.WriteString(r.Method + "\n" + canonicalPath(r.URL.EscapedPath()) + "\n" + canonicalQuery(r.URL.RawQuery) + "\n")
+	for _, name := range s.signed {
+		b.WriteString(name + ":" + canonicalHeader(r, name) + "\n")
+	}
+	b.WriteString("\n" + strings.Join(s.signed, ";") + "\n" + bodySum)
+	return b.String()
+}
+
+// canonicalPath resolves dots and empty segments and encodes the path of the request line once more, as for every
+// service but S3.
+func canonicalPath(escaped string) string {
+	var kept []string
+	for segment := range strings.SplitSeq(escaped, "/") {
+		switch segment {
+		case "", ".":
+		case "..":
+			kept = kept[:max(len(kept)-1, 0)]
+		default:
+			kept = append(kept, escape(segment))
+		}
+	}
+	path := "/" + strings.Join(kept, "/")
+	if len(kept) > 0 && strings.HasSuffix(escaped, "/") {
+		path += "/"
+	}
+	return path
+}
+
+// canonicalQuery sorts the parameters by their encoded names, then values, and leaves the signature out.
+func canonicalQuery(raw string) string {
+	type parameter struct{ name, value string }
+	var all []parameter
+	for part := range strings.SplitSeq(raw, "&") {
+		name, value, _ := strings.Cut(part, "=")
+		name, errName := url.QueryUnescape(name)
+		value, errValue := url.QueryUnescape(value)
+		if part == "" || name == "X-Amz-Signature" || cmp.Or(errName, errValue) != nil {
+			continue
+		}
+		all = append(all, parameter{escape(name), escape(value)})
+	}
+	slices.SortFunc(all, func(a, b parameter) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.value, b.value))
+	})
+	pairs := make([]string, len(all))
+	for i, p := range all {
+		pairs[i] = p.name + "=" + p.value
+	}
+	return strings.Join(pairs, "&")
+}
+
+// canonicalHeader is the value of a signed header, its values joined and its spaces folded. Go keeps three headers
+// apart from the others.
+func canonicalHeader(r *http.Request, name string) string {
+	values := r.Header.Values(name)
+	switch name {
+	case "host":
+		values = []string{r.Host}
+	case "content-length":
+		values = []string{strconv.FormatInt(max(r.ContentLength, 0), 10)}
+	case "transfer-encoding":
+		values = r.TransferEncoding
+	}
+	folded := make([]string, len(values))
+	for i, value := range values {
+		folded[i] = strings.Join(strings.Fields(value), " ")
+	}
+	return strings.Join(folded, ",")
+}
+
+// escape encodes all but the characters that RFC 3986 calls unreserved.
+func escape(text string) string {
+	const hexDigits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(text) {
+		c := text[i]
+		if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-_.~", c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.Write([]byte{'%', hexDigits[c>>4], hexDigits[c&15]})
+		}
+	}
+	return b.String()
+}
+
+// same compares two secrets in a time that tells nothing of them.
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// bodySum is the SHA-256 of a body, in hexadecimal.
+func bodySum(body []byte) string {
+	digest := sha256.Sum256(body)
+	return hex.EncodeToString(digest[:])
+}

@@ -1,0 +1,129 @@
+package listen
+
+import (
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestSocketIsForItsOwnerAndGroup(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := Unix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode() != fs.ModeSocket|0o660 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if _, err := Unix(path); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second time: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+}
+
+func TestSocketThatNobodyServesIsReplaced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	stale, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.(*net.UnixListener).SetUnlinkOnClose(false)
+	stale.Close()
+	l, err := Unix(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
+
+func TestFilesAreNotReplaced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(path, []byte("data"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Unix(path); err == nil {
+		t.Error("a file is replaced by a socket")
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "data" {
+		t.Errorf("the file holds %q, %v", text, err)
+	}
+}
+
+// TestMergedListeners: connections to any of them are accepted, and closing ends all of them and the wait.
+func TestMergedListeners(t *testing.T) {
+	t.Parallel()
+	first, err := TCP("127.0.0.1:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := Unix(filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Merge([]net.Listener{first, second})
+	if m.Addr() != first.Addr() {
+		t.Errorf("address %v", m.Addr())
+	}
+	for _, l := range []net.Listener{first, second, first} {
+		address := l.Addr()
+		if s, ok := l.(socketListener); ok {
+			address = &net.UnixAddr{Name: s.path, Net: "unix"}
+		}
+		c, err := net.Dial(address.Network(), address.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted, err := m.Accept()
+		if err != nil || accepted.LocalAddr().Network() != address.Network() {
+			t.Fatalf("accepted %v, %v", accepted, err)
+		}
+		accepted.Close()
+		c.Close()
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := m.Accept()
+		ended <- err
+	}()
+	m.Close()
+	m.Close()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	if c, err := net.Dial("tcp", first.Addr().String()); err == nil {
+		c.Close()
+		t.Error("the first listener is open")
+	}
+}
+
+func TestTakenPort(t *testing.T) {
+	t.Parallel()
+	l, err := TCP("127.0.0.1:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := TCP(l.Addr().String(), true); !errors.Is(err, ErrInUse) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := TCP("0.0.0.0:0", true); !errors.Is(err, ErrReachable) {
+		t.Errorf("an address of every network: %v", err)
+	}
+}

@@ -1,0 +1,60 @@
+package sqsapi
+
+import (
+	"crypto/subtle"
+	"net"
+	"net/http"
+
+	"tendril/access"
+	"tendril/queue"
+)
+
+// authenticate finds out who makes the request, whose body was read. Without keys everybody who can connect is the
+// owner.
+func (x *exchange) authenticate(body []byte) (err error) {
+	x.caller = &access.Caller{TLS: x.r.TLS != nil}
+	if x.h.keys != nil {
+		x.caller, err = x.h.keys.Verify(x.r, body)
+	}
+	return err
+}
+
+// authorize refuses a call that the caller has no right to, about one queue or, with "", about none. A caller who may
+// not know whether a queue exists does not learn it.
+func (x *actionCall) authorize(name string) error {
+	arn := ""
+	if name != "" {
+		arn = x.broker.ARN(name)
+	}
+	if x.caller.Allows(x.action, arn, x.broker.Policy(name)) {
+		return nil
+	}
+	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to do %s here.", x.action)
+}
+
+// registryToken is the header with the token of the registry.
+const registryToken = "X-Tendril-Token"
+
+// errNoToken is for callers of the registry without its token.
+var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queue is for those who know its token. "+
+	"Give the content of the file registry-token, in the data directory of the tendril that serves the queue, as "+
+	"--registry-token or TENDRIL_REGISTRY_TOKEN.")
+
+// admitted makes an action one that asks for the registry's token. Where requests are signed, the signature says who
+// calls, and the caller needs every right.
+func (h *Handler) admitted(a action) action {
+	run := a.run
+	a.run = func(x *actionCall, request any) (any, error) {
+		if h.keys == nil && h.token != "" && subtle.ConstantTimeCompare([]byte(x.token), []byte(h.token)) != 1 {
+			return nil, errNoToken
+		}
+		return run(x, request)
+	}
+	return a
+}
+
+// overSocket reports whether a request came over a unix socket, which no web page can reach.
+func overSocket(r *http.Request) bool {
+	_, is := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr)
+	return is
+}
