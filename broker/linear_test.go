@@ -1,0 +1,182 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"tendril/queue"
+)
+
+// linearCall is one call of a client; linearState the messages of a queue that are not deleted, in their order.
+type linearCall struct{ act, id string }
+
+type linearMessage struct {
+	id       string
+	inFlight bool
+}
+
+type linearState []linearMessage
+
+// step says whether a call may have had its result in a state, and what follows. A message in flight blocks those
+// behind it on a FIFO queue with one group.
+func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
+	next := slices.Clone(s)
+	at := slices.IndexFunc(next, func(m linearMessage) bool { return m.id == call.id })
+	visible := slices.IndexFunc(next, func(m linearMessage) bool { return !m.inFlight })
+	if fifo && len(next) > 0 && next[0].inFlight {
+		visible = -1
+	}
+	switch call.act {
+	case "send":
+		return at < 0, append(next, linearMessage{id: call.id})
+	case "receive":
+		if call.id == "" {
+			return visible < 0, next
+		}
+		if visible < 0 || at < 0 || next[at].inFlight || fifo && at != 0 {
+			return false, nil
+		}
+		next[at].inFlight = true
+	case "delete":
+		if at < 0 || !next[at].inFlight {
+			return false, nil
+		}
+		next = slices.Delete(next, at, at+1)
+	case "return":
+		if at < 0 || !next[at].inFlight {
+			return false, nil
+		}
+		next[at].inFlight = false
+	}
+	return true, next
+}
+
+// TestConcurrentCallsAreLinearizable records what concurrent clients of a queue see, and looks for an order of their
+// calls, one at a time, that explains it all.
+func TestConcurrentCallsAreLinearizable(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		model := porcupine.Model{
+			Init: func() any { return linearState(nil) },
+			Step: func(state, input, output any) (bool, any) {
+				call := input.(linearCall)
+				if call.id == "" {
+					call.id = output.(string)
+				}
+				return state.(linearState).step(fifo, call)
+			},
+			Equal: func(a, b any) bool { return slices.Equal(a.(linearState), b.(linearState)) },
+			DescribeOperation: func(input, output any) string {
+				return fmt.Sprintf("%s %s: %s", input.(linearCall).act, input.(linearCall).id, output)
+			},
+		}
+		for seed := range uint64(20) {
+			t.Run(fmt.Sprintf("fifo=%t/seed=%d", fifo, seed), func(t *testing.T) {
+				t.Parallel()
+				history := recordHistory(t, fifo, seed)
+				if result := porcupine.CheckOperationsTimeout(model, history, time.Minute); result != porcupine.Ok {
+					t.Errorf("%v: no order explains\n%s", result, describeHistory(model, history))
+				}
+			})
+		}
+	}
+}
+
+// recordHistory lets four clients work on one queue and returns their calls with the times around them.
+func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Operation) {
+	name, attrs, group := "q", map[string]string(nil), ""
+	if fifo {
+		name, attrs, group = "q.fifo", map[string]string{"FifoQueue": "true"}, "g"
+	}
+	dir := fastDir(t)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	q := create(t, openDir(t, dir, quiet()), name, attrs)
+	began := time.Now()
+	var mu sync.Mutex
+	var clients sync.WaitGroup
+	for client := range 4 {
+		clients.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(client)))
+			hour := time.Hour
+			held := map[string]string{} // receipt handles by message
+			note := func(call linearCall, do func() string) {
+				called := time.Since(began)
+				output := do()
+				mu.Lock()
+				defer mu.Unlock()
+				history = append(history, porcupine.Operation{ClientId: client, Input: call, Call: int64(called),
+					Output: output, Return: int64(time.Since(began))})
+			}
+			for i := range 12 {
+				switch n := random.IntN(10); {
+				case n < 4:
+					note(linearCall{act: "send"}, func() string {
+						sent, err := q.Send(t.Context(), []queue.Outgoing{{Body: "x", GroupID: group,
+							DedupID: map[bool]string{true: fmt.Sprint(client, "-", i)}[fifo]}})
+						if err != nil || sent[0].Err != nil {
+							t.Errorf("sending: %v", err)
+							return ""
+						}
+						return sent[0].ID
+					})
+				case n < 7 || len(held) == 0:
+					note(linearCall{act: "receive"}, func() string {
+						msgs, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Visibility: &hour, Wait: new(time.Duration)})
+						if err != nil {
+							t.Errorf("receiving: %v", err)
+						}
+						if len(msgs) == 0 {
+							return ""
+						}
+						held[msgs[0].ID] = msgs[0].ReceiptHandle
+						return msgs[0].ID
+					})
+				default:
+					for id, handle := range held {
+						delete(held, id)
+						settle(t, q, n < 9, id, handle, note)
+						break
+					}
+				}
+			}
+		})
+	}
+	clients.Wait()
+	return history
+}
+
+// settle deletes a message, or makes it visible again.
+func settle(t *testing.T, q *Queue, remove bool, id, handle string, note func(linearCall, func() string)) {
+	if remove {
+		note(linearCall{"delete", id}, func() string {
+			if err := errors.Join(q.Delete(t.Context(), []string{handle})...); err != nil {
+				t.Errorf("deleting: %v", err)
+			}
+			return ""
+		})
+		return
+	}
+	note(linearCall{"return", id}, func() string {
+		errs := q.ChangeVisibility(t.Context(), []queue.VisibilityChange{{ReceiptHandle: handle}})
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("returning: %v", err)
+		}
+		return ""
+	})
+}
+
+func describeHistory(model porcupine.Model, history []porcupine.Operation) (text string) {
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	for _, o := range history {
+		text += fmt.Sprintf("%d: %d to %d: %s\n", o.ClientId, o.Call, o.Return, model.DescribeOperation(o.Input, o.Output))
+	}
+	return text
+}
