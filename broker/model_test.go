@@ -26,6 +26,8 @@ func TestModel(t *testing.T) {
 	}{{"standard", false, false}, {"fifo", true, false}, {"standard-tiny", false, true}, {"fifo-tiny", true, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			var steps int
+			defer func() { t.Logf("%d steps, no difference unless one is reported above", steps) }()
 			rapid.Check(t, func(rt *rapid.T) {
 				dir := fastDir(rt)
 				defer os.RemoveAll(dir)
@@ -35,7 +37,8 @@ func TestModel(t *testing.T) {
 					rt.Repeat(map[string]func(*rapid.T){
 						"send": m.send, "receive": m.receive, "delete": m.delete, "visibility": m.visibility,
 						"tick": m.tick, "restart": m.restart, "kill": m.kill, "purge": m.purge,
-						"redrive": m.redrive, "remove": m.remove, "": m.check,
+						"redrive": m.redrive, "remove": m.remove,
+						"": func(rt *rapid.T) { steps++; m.check(rt) },
 					})
 				})
 			})
