@@ -80,5 +80,6 @@
 //
 // # What it does not do
 //
-// It checks no signatures and evaluates no policies, and it does not serve TLS.
+// It knows no rate limits, encrypts nothing at rest, and does not serve TLS: its
+// server does.
 package sqsapi
