@@ -65,6 +65,26 @@ func runJava(t *testing.T, variable, version string) {
 	runPeer(t, exec.Command("java", "-cp", jars, "testdata/java/SqsLife.java"))
 }
 
+// A client of another house for PHP, as Debian has it.
+func TestA8AsyncAwsOfPHP(t *testing.T) {
+	t.Parallel()
+	php := testpeer.Program(t, "php")
+	if _, err := os.Stat("/usr/share/php/AsyncAws/Sqs/autoload.php"); err != nil {
+		testpeer.Missing(t, "AsyncAws", "apt-get install php-async-aws-sqs")
+	}
+	runPeer(t, exec.Command(php, "testdata/ordinary_life.php"))
+}
+
+// The SDK for Ruby of the first generation, as Debian has it.
+func TestA8RubySDKOfTheQueryProtocol(t *testing.T) {
+	t.Parallel()
+	ruby := testpeer.Program(t, "ruby")
+	if exec.Command(ruby, "-e", "require 'aws-sdk-v1'").Run() != nil {
+		testpeer.Missing(t, "the SDK for Ruby", "apt-get install ruby-aws-sdk")
+	}
+	runPeer(t, exec.Command(ruby, "testdata/ordinary_life.rb"))
+}
+
 func TestJavaScriptSDK(t *testing.T) {
 	t.Parallel()
 	runNode(t, "sqs_test.mjs", "@aws-sdk/client-sqs")
