@@ -121,3 +121,22 @@ func TestMatch(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParsePolicy: whatever is written, a policy is refused or decides; what denies everything to everybody denies it
+// with anything beside it.
+func FuzzParsePolicy(f *testing.F) {
+	f.Add(`{"Effect":"Allow","Principal":{"AWS":["1"]},"Action":["sqs:*"],"Resource":"*","Condition":{"Bool":{"a":["b"]}}}`)
+	f.Add(`{"Effect":"Deny","Principal":"*","Action":"sqs:Send*"}`)
+	f.Add(`{"Sid":"x","Effect":"Allow","NotAction":{},"Principal":{"Service":"s3.amazonaws.com"}}`)
+	f.Fuzz(func(t *testing.T, statement string) {
+		const arn = "arn:aws:sqs:us-east-1:000000000000:jobs"
+		if p, err := ParsePolicy(`{"Statement":[` + statement + `]}`); err == nil {
+			(&Caller{Name: "web"}).Allows("SendMessage", arn, p)
+		}
+		const deny = `{"Effect":"Deny","Principal":"*","Action":"*"}`
+		if p, err := ParsePolicy(`{"Statement":[` + statement + `,` + deny + `]}`); err == nil &&
+			len(p.statements) > 0 && (&Caller{}).Allows("SendMessage", arn, p) {
+			t.Errorf("%s hides the denial behind it", statement)
+		}
+	})
+}

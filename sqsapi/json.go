@@ -68,8 +68,9 @@ func encodeJSON(dst []byte, response any) ([]byte, error) {
 }
 
 // trusted is how much of a body arrives before its announced length is believed: the length is a
-// claim, and a large buffer is for what arrived.
-const trusted = 64 << 10
+// claim, and a large buffer is for what arrived. It is more than the server reads without asking
+// for room (package httplimit), so that a buffer is made when there is room for it.
+const trusted = 64<<10 + bytes.MinRead
 
 // readBody reads the request's body up to [MaxBody].
 func (x *exchange) readBody(in *bytes.Buffer) error {

@@ -1,0 +1,63 @@
+package sqsapi
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"tendril/httplimit"
+)
+
+// stalled gives its text and then nothing until it is closed.
+type stalled struct {
+	io.Reader
+	closed, waits chan struct{}
+}
+
+func (s *stalled) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err == io.EOF {
+		s.waits <- struct{}{}
+		<-s.closed
+	}
+	return n, err
+}
+
+func (s *stalled) Close() error { return nil }
+
+// TestBodiesThatWaitForRoomCostLittle: a body that announces 6 MB gets a buffer of that size only when there is room
+// for it.
+func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
+	const length, many = 6 << 20, 50
+	h := newHandler(t, nil)
+	server := httplimit.NewBodies(length, MaxBody).Handler(h)
+	closed, waits := make(chan struct{}), make(chan struct{}, many)
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	defer close(closed)
+	post := func(body string) {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Body = &stalled{strings.NewReader(body), closed, waits}
+		r.ContentLength, r.Host = length, "localhost"
+		r.Header.Set("X-Amz-Target", sqsPrefix+"SendMessage")
+		requests.Go(func() { server.ServeHTTP(httptest.NewRecorder(), r) })
+	}
+	post(strings.Repeat("x", 100<<10))
+	<-waits // the first has all the room
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range many {
+		post(strings.Repeat("x", 64<<10)) // and one byte more would ask for room
+	}
+	for range many {
+		<-waits
+	}
+	runtime.ReadMemStats(&after)
+	if each := (after.TotalAlloc - before.TotalAlloc) / many; each > 512<<10 {
+		t.Errorf("%d kB were allocated for each body that is not there", each>>10)
+	}
+}
