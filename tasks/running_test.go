@@ -32,6 +32,12 @@ func (l *leases) Read(_ context.Context, name string) (queue.Lease, error) {
 	return l.stored[name], nil
 }
 
+func (l *leases) setDown(down bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.down = down
+}
+
 func (l *leases) Swap(_ context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,13 +99,13 @@ func TestRunsOfOtherInstancesAreKnown(t *testing.T) {
 		time.Sleep(time.Second)
 		want(false, "after its end")
 
-		store.down = true
+		store.setDown(true)
 		a.Begun("tidy")
 		time.Sleep(2 * markAfter)
 		if _, err := b.shared.elsewhere(t.Context(), "tidy"); !errors.Is(err, errDown) {
 			t.Errorf("without the registry: %v", err)
 		}
-		store.down = false
+		store.setDown(false)
 		time.Sleep(markRetry)
 		want(true, "when the registry is back")
 		crash()

@@ -333,6 +333,7 @@ func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: most, Latency: 3 * ms})
 				app := &testApp{handle: failing("body 0", "body 1", "body 2", "body 3", "body 4", "body 5")}
+				second := prepare(t, fake, app, &Options{FIFO: true, MaxReceives: most, VisibilityTimeout: time.Minute})
 				r := prepare(t, fake, app, &Options{FIFO: true, MaxReceives: most, VisibilityTimeout: time.Minute})
 				ids := r.send(6, "g")
 				var others []string
@@ -344,7 +345,6 @@ func TestFIFOMessagesBehindAFailureKeepTheirAttempts(t *testing.T) {
 					others = append(others, sent[0].ID)
 				}
 				r.run()
-				second := prepare(t, fake, app, &Options{FIFO: true, MaxReceives: most, VisibilityTimeout: time.Minute})
 				if lost > 1 {
 					second.run()
 				}
