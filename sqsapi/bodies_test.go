@@ -57,7 +57,8 @@ func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
 		<-waits
 	}
 	runtime.ReadMemStats(&after)
-	if each := (after.TotalAlloc - before.TotalAlloc) / many; each > 512<<10 {
+	// The race detector allocates too; a buffer of the announced length would be 6 MB.
+	if each := (after.TotalAlloc - before.TotalAlloc) / many; each > 2<<20 {
 		t.Errorf("%d kB were allocated for each body that is not there", each>>10)
 	}
 }
