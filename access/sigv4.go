@@ -170,12 +170,10 @@ func canonicalQuery(raw string) string {
 	var all []parameter
 	for part := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(part, "=")
-		name, errName := url.QueryUnescape(name)
-		value, errValue := url.QueryUnescape(value)
-		if part == "" || name == "X-Amz-Signature" || cmp.Or(errName, errValue) != nil {
-			continue
+		name, value = decoded(name), decoded(value)
+		if part != "" && name != "X-Amz-Signature" {
+			all = append(all, parameter{escape(name), escape(value)})
 		}
-		all = append(all, parameter{escape(name), escape(value)})
 	}
 	slices.SortFunc(all, func(a, b parameter) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.value, b.value))
@@ -185,6 +183,14 @@ func canonicalQuery(raw string) string {
 		pairs[i] = p.name + "=" + p.value
 	}
 	return strings.Join(pairs, "&")
+}
+
+// decoded decodes a part of a query. One that is not well formed stays as it is: it must not escape the signature.
+func decoded(text string) string {
+	if plain, err := url.QueryUnescape(text); err == nil {
+		return plain
+	}
+	return text
 }
 
 // canonicalHeader is the value of a signed header, its values joined and its spaces folded. Go keeps three headers
