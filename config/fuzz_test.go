@@ -49,7 +49,7 @@ func FuzzLoad(f *testing.F) {
 }
 
 // checkLoaded checks that every value in force is accepted where it came from,
-// unchanged.
+// unchanged, and explained in the form for people.
 func checkLoaded(t *testing.T, cfg *Config) {
 	for _, o := range cfg.options {
 		var again Settings
@@ -60,7 +60,7 @@ func checkLoaded(t *testing.T, cfg *Config) {
 		if err := o.set(&again, text); err != nil || o.get(&again) != text {
 			t.Fatalf("%s is %q, which %v or changes to %q", o.Name, text, err, o.get(&again))
 		}
-		if e, err := cfg.Explain(o.Name); err != nil || e.Value != text {
+		if e, err := cfg.Explain(o.Name); err != nil || e.Value != o.shown(text) {
 			t.Fatalf("%s is %q and is explained as %+v, %v", o.Name, text, e, err)
 		}
 	}

@@ -63,7 +63,7 @@ func isWord(s string) bool {
 func queueURL(text string) (string, error) {
 	if strings.HasPrefix(text, "arn:") {
 		parts := strings.Split(text, ":")
-		if len(parts) != 6 || parts[2] != "sqs" || !isWord(parts[3]) || !isWord(parts[4]) {
+		if len(parts) != 6 || !isWord(parts[1]) || parts[2] != "sqs" || !isWord(parts[3]) || !isWord(parts[4]) {
 			return "", errors.New("is not an ARN of a queue, such as arn:aws:sqs:eu-west-1:123456789012:jobs")
 		}
 		if _, err := queueName(parts[5]); err != nil {
@@ -86,7 +86,7 @@ func functionName(text string) (string, error) {
 	parts := strings.Split(text, ":")
 	if isARN := parts[0] == "arn"; isARN || len(parts) > 2 {
 		if isARN {
-			if len(parts) < 5 || parts[2] != "lambda" || !isWord(parts[3]) {
+			if len(parts) < 5 || !isWord(parts[1]) || parts[2] != "lambda" || !isWord(parts[3]) {
 				return "", errors.New(noARN)
 			}
 			parts = parts[4:]

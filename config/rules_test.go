@@ -35,7 +35,7 @@ func TestRules(t *testing.T) {
 				"https://h/1/a b", "https://h/jobs?x=1", "https://h/jobs#x", "https://u:p@h/jobs", "http://h:99999/jobs",
 				"http://:80/jobs",
 				"arn:aws:sns:eu-west-1:123456789012:jobs", "arn:aws:sqs:eu-west-1:123456789012", "arn:aws:sqs::1:jobs",
-				"arn:aws:sqs:r:1:a b"}},
+				"arn:aws:sqs:r:1:a b", "arn:a\x7fs:sqs:eu-central-1:123456789012:jobs", "arn::sqs:eu-west-1:123456789012:jobs"}},
 		"endpoint": {endpointURL,
 			map[string]string{"http://127.0.0.1:4566": "http://127.0.0.1:4566",
 				"https://sqs.internal/": "https://sqs.internal/"},
