@@ -36,7 +36,7 @@ type largeType struct {
 // that keeps within the limits is to be taken out.
 var largeTypes = map[string]largeType{
 	"config.Option":   {24, 9, "one option: its names, its range, its help"},
-	"config.Settings": {85, 5, "one option a field"},
+	"config.Settings": {80, 5, "one option a field"},
 }
 
 func TestTypesFitOnAPage(t *testing.T) {

@@ -143,6 +143,9 @@ func (l deriver) deriveConsole() {
 		l.clash("console-tls-cert", "add console-tls-key", "console-tls-cert is set without its private key")
 	case s.ConsoleTLSCert == "" && s.ConsoleTLSKey != "":
 		l.clash("console-tls-key", "add console-tls-cert", "console-tls-key is set without its certificate")
+	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
+		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who reaches this address "+
+			"deploy", l.named("console"))
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
 	default:
 		l.clash("console", "add console-tls-cert and console-tls-key, or console-insecure on a trusted network, or "+

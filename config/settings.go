@@ -13,6 +13,12 @@ const (
 	BackendSQS      = "sqs"      // Amazon SQS, or whatever speaks its protocol
 )
 
+// Who may use the console.
+const (
+	consoleAuthToken = "token" // whoever has a token, or a session
+	ConsoleAuthNone  = "none"  // everybody on loopback
+)
+
 // The ways to find out which instance enqueues periodic tasks.
 const (
 	leaderElect = "elect" // the instances that share a registry elect one
@@ -249,17 +255,7 @@ type Settings struct {
 	// Lease is how long a leader that is not heard of is waited for, 5 to 300 s.
 	Lease time.Duration
 
-	// Console is a host and a port, port 0 meaning any free one, or [Off].
-	Console string
-	// ConsoleTLSCert and ConsoleTLSKey are PEM files, both set or both "": with them the console speaks TLS.
-	ConsoleTLSCert, ConsoleTLSKey string
-	// ConsoleInsecure allows the console in clear text on any address.
-	ConsoleInsecure bool
-	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
-	ConsoleHosts []string
-	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
-	// means a new one at each start. It is secret.
-	ConsoleToken string
+	ConsoleSettings
 	// HealthIgnoreClientErrors leaves deliveries that the app answered with 4xx out of the judgement of health.
 	HealthIgnoreClientErrors bool
 
@@ -284,6 +280,23 @@ type Settings struct {
 
 	// ConfigFile is the settings file that was read; "" for none.
 	ConfigFile string
+}
+
+// ConsoleSettings are those of the console.
+type ConsoleSettings struct {
+	// Console is a host and a port, port 0 meaning any free one, or [Off].
+	Console string
+	// ConsoleTLSCert and ConsoleTLSKey are PEM files, both set or both "": with them the console speaks TLS.
+	ConsoleTLSCert, ConsoleTLSKey string
+	// ConsoleInsecure allows the console in clear text on any address.
+	ConsoleInsecure bool
+	// ConsoleAuth is [ConsoleAuthNone] where everybody on this machine may use the console, else "token".
+	ConsoleAuth string
+	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
+	ConsoleHosts []string
+	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
+	// means a new one at each start. It is secret.
+	ConsoleToken string
 }
 
 // Endpoint are the settings of the SQS endpoint of the embedded queues.

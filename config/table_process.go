@@ -168,6 +168,12 @@ func consoleOptions() []Option {
 		Help:   "PEM private key for console-tls-cert.",
 		Detail: "The file is read again when it changes.", value: checked("a path of a file", filePath),
 	}, {
+		Name: "console-auth", Serve: true, Default: consoleAuthToken,
+		Help: "Who may use the console on loopback: whoever has a token or a link, or everybody.",
+		Detail: "With none, every user and program of this machine may read messages and deploy; another address than " +
+			"loopback is refused then. 'tendril open' prints a link.",
+		value: choice(consoleAuthToken, ConsoleAuthNone),
+	}, {
 		Name: "console-insecure", Serve: true, Default: "false",
 		Help:   "Serve the console without TLS on an address other than loopback.",
 		Detail: "Anyone who can read that network's traffic can read the token and deploy.", value: onOff(),

@@ -215,7 +215,7 @@ var idleRules = []struct {
 	{func(s *Settings) bool { return s.CloudWatch == Off }, ": no metrics are sent to CloudWatch", "",
 		[]string{"metrics-interval"}},
 	{func(s *Settings) bool { return s.Console == Off }, ": the console is off", "",
-		[]string{"console-tls-cert", "console-tls-key", "console-insecure"}},
+		[]string{"console-tls-cert", "console-tls-key", "console-insecure", "console-auth"}},
 	{func(s *Settings) bool { return s.Console != Off && s.ConsoleTLSCert != "" }, ": the console speaks TLS", "",
 		[]string{"console-insecure"}},
 	{func(s *Settings) bool { return s.Console != Off && s.ConsoleTLSCert == "" && isLoopback(s.Console) },

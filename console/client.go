@@ -25,6 +25,7 @@ type Client struct {
 	// Instance is the environment that answers.
 	Instance Instance
 
+	accessClient
 	conn *connection
 	slow *connection // for answers that may come late
 }
@@ -48,11 +49,12 @@ func Dial(dataDir string) (*Client, error) {
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the console's token: %w", err)
 	}
-	return &Client{
-		Instance: *instance,
-		conn:     newConnection(*instance, dataDir, token, 2*maxWait),
-		slow:     newConnection(*instance, dataDir, token, MaxDeploy+maxWait),
-	}, nil
+	return newClient(newConnection(*instance, dataDir, token, 2*maxWait),
+		newConnection(*instance, dataDir, token, MaxDeploy+maxWait)), nil
+}
+
+func newClient(conn, slow *connection) *Client {
+	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, conn: conn, slow: slow}
 }
 
 // Close drops idle connections.

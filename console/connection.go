@@ -144,6 +144,9 @@ func (c *connection) decode(status int, data []byte, into any) error {
 
 // unauthorized says where the token would have come from.
 func (c *connection) unauthorized(refusal *Error) error {
+	if c.dataDir == "" { // in process: what the sender has is not from a file
+		return refusal
+	}
 	if c.token != "" {
 		refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir
 		refusal.Hint = "another environment may listen there; name its --data-dir"

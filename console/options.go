@@ -35,8 +35,8 @@ type Options struct {
 	// Reload puts in force what changed since the start: tasks, settings, or a new version.
 	// ctx and errors are as for Deploy; a [*periodic.Error] is a file of tasks that is wrong.
 	// Nil means that there is nothing to reload.
-	Reload  func(ctx context.Context) (ReloadResult, error)
-	Metrics http.Handler // answers GET /metrics, for Prometheus; nil for none
+	Reload func(ctx context.Context) (ReloadResult, error)
+	Handlers
 	// Pause stops receiving from a queue for a reason given by a person; an
 	// empty queue means every queue. An error is shown to the caller. Resume undoes it.
 	Pause  func(queue, reason string) error
@@ -58,10 +58,16 @@ type Options struct {
 	// Token is what "Authorization: Bearer TOKEN" must carry, see [NewToken].
 	// Without one every protected route answers 401.
 	Token string
-	// Hosts are host names that a request may address beside localhost and
-	// loopback IP addresses; ports do not matter.
-	Hosts  []string
+	Access
 	Logger *slog.Logger // gets a line for every act; nil discards them
+}
+
+// Handlers answer what is not in the table of routes; nil for none.
+type Handlers struct {
+	Metrics http.Handler // GET /metrics, for Prometheus
+	// Pages gets every GET, HEAD and POST of a path that nothing else answers, after the checks of host and origin.
+	// It sets a Content-Security-Policy of its own and bounds the bodies that it reads.
+	Pages http.Handler
 }
 
 // Probes return the checks behind a path, all of which must be OK; nil stands for none.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// kind says what a route asks of its caller.
+// kind says what a route asks of its caller, see [kind.scope].
 type kind int
 
 const (
@@ -21,6 +21,11 @@ const (
 	// hook routes are acts for callers that can send no body: they need the
 	// token, and each is logged. A page of another site cannot send the token.
 	hook
+	// deploys and deployHook are act and hook for routes that run other code afterwards.
+	deploys
+	deployHook
+	// own routes let others in: they need the owner's token and a JSON body.
+	own
 )
 
 // route is one line of the table of everything the console answers.
@@ -54,8 +59,9 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "GET /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
 		{pattern: "POST /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
 		{pattern: "POST /-/quiet", kind: hook, handle: pause},
-		{pattern: "POST /-/reload", kind: hook, handle: reload, limit: MaxDeploy},
+		{pattern: "POST /-/reload", kind: deployHook, handle: reload, limit: MaxDeploy},
 
+		{pattern: "GET /api/v1/caller", kind: open, handle: e.caller},
 		{pattern: "GET /api/v1/status", kind: open, handle: e.getStatus},
 		{pattern: "GET /api/v1/environment", kind: private, handle: need(opts.Describe != nil,
 			"this process serves queues only: it has no environment to describe", "ask where 'tendril up' runs", e.describe)},
@@ -87,9 +93,9 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "POST /api/v1/tasks/{name}/run", kind: act, handle: t.present(takingNothing(t.run))},
 		{pattern: "POST /api/v1/tasks/{name}/pause", kind: act, handle: t.present(taking(t.pause))},
 		{pattern: "POST /api/v1/tasks/{name}/resume", kind: act, handle: t.present(takingNothing(t.resume))},
-		{pattern: "POST /api/v1/deploy", kind: act, limit: MaxDeploy, handle: need(opts.Deploy != nil,
+		{pattern: "POST /api/v1/deploy", kind: deploys, limit: MaxDeploy, handle: need(opts.Deploy != nil,
 			"this environment runs no app whose version could change", "start it with 'tendril up DIR'", taking(e.deploy))},
-		{pattern: "POST /api/v1/reload", kind: act, handle: reload, limit: MaxDeploy},
+		{pattern: "POST /api/v1/reload", kind: deploys, handle: reload, limit: MaxDeploy},
 		{pattern: "POST /api/v1/quiet", kind: act, handle: pause},
 		{pattern: "POST /api/v1/resume", kind: act, handle: resume},
 		{pattern: "POST /api/v1/drain", kind: act, handle: taking(e.drain)},

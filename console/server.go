@@ -3,14 +3,13 @@ package console
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"log/slog"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -27,6 +26,9 @@ type Server struct {
 	mux         *http.ServeMux
 	crossOrigin *http.CrossOriginProtection
 
+	sessions sessions
+	auditor  auditor
+
 	closed context.Context // ends every wait
 	close  context.CancelFunc
 }
@@ -40,9 +42,11 @@ func New(opts *Options) *Server {
 	}
 	s.log = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
 	s.opts.Deliveries = cmp.Or(s.opts.Deliveries, &Deliveries{})
-	for _, rt := range routes(&s.opts, s.closed) {
-		s.mux.Handle(rt.pattern, s.serve(rt))
+	for _, rt := range s.routes() {
+		s.mux.Handle(rt.pattern, routeHandler{s, rt})
 	}
+	s.mux.HandleFunc("GET /login", s.login)
+	s.mux.HandleFunc("POST /logout", s.logout)
 	if s.opts.Metrics != nil {
 		s.mux.Handle("GET /metrics", s.opts.Metrics)
 	}
@@ -54,77 +58,112 @@ func New(opts *Options) *Server {
 // still answered, without waiting.
 func (s *Server) Close() { s.close() }
 
+// routes are those of the table, and the one that needs the server's sessions.
+func (s *Server) routes() []route {
+	return append(routes(&s.opts, s.closed), route{pattern: "POST /api/v1/login", kind: own, handle: taking(s.newLogin)})
+}
+
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	refusal := s.admit(r)
+	h, pattern := s.mux.Handler(r)
+	unclean := path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath()
+	if refusal == nil && pattern == "" && !unclean && s.opts.Pages != nil && ofPages(r) {
+		s.opts.Pages.ServeHTTP(w, r)
+		return
+	}
 	// The multiplexer would redirect an unclean path and answer 405 for
 	// another method; here what is not in the table does not exist.
-	if _, pattern := s.mux.Handler(r); refusal == nil &&
-		(pattern == "" || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath()) {
+	if refusal == nil && (pattern == "" || unclean) {
 		refusal = refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
 			"GET /api/v1/status shows what there is")
 	}
 	if refusal != nil {
+		rt, _ := h.(routeHandler)
+		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if rt.kind.acts() || refusal.Status == http.StatusForbidden && !isRead {
+			s.record(s.identify(r).with(r), refusal.Status, refusal, nil)
+		}
 		writeJSON(w, refusal.Status, refusal)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
 }
 
-// serve wraps a route's handler with what its kind asks for.
-func (s *Server) serve(rt route) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-		body, err := s.answer(rt, w, r)
-		if err != nil {
-			refusal := asRefusal(err)
-			if refusal.Status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="tendril"`)
-			}
-			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist &&
-				strings.Contains(rt.pattern, "/queues/{name}") {
-				refusal.Message = "there is no queue " + strconv.Quote(name)
-			}
-			writeJSON(w, refusal.Status, refusal)
-			return
-		}
-		status := http.StatusOK
-		if a, ok := body.(answer); ok {
-			status, body = a.status, a.body
-		}
-		if rt.kind == act || rt.kind == hook {
-			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "status", status)
-		}
-		if full, ok := body.(publisher); ok && !authorized(r, s.opts.Token) {
-			body = full.public()
-		}
-		writeJSON(w, status, body)
+// ofPages reports whether a request that no route answers may be one for a page. What looks like a route of the API, or
+// a probe, gets an answer that programs understand.
+func ofPages(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost:
+	default:
+		return false
 	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	return !slices.Contains([]string{"api", "-", "livez", "healthz", "readyz", "startupz", "metrics", "login", "logout",
+		"debug"}, first)
 }
 
-// answer calls a route's handler for a request that its kind permits.
-func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (any, error) {
-	if rt.kind != open && !authorized(r, s.opts.Token) {
-		return nil, refuse(http.StatusUnauthorized, "this needs the console's token",
-			"send the header Authorization: Bearer TOKEN with the content of "+TokenFile+" in the data directory")
+// routeHandler answers the requests of one route.
+type routeHandler struct {
+	*Server
+	route
+}
+
+// ServeHTTP wraps the route's handler with what its kind asks for.
+func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+	r = s.identify(r).with(r)
+	body, err := s.answer(w, r)
+	status, refusal := http.StatusOK, (*Error)(nil)
+	if a, ok := body.(answer); ok {
+		status, body = a.status, a.body
 	}
-	if rt.kind == hook && r.Method == http.MethodHead {
+	if err != nil {
+		refusal = asRefusal(err)
+		if refusal.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="tendril"`)
+		}
+		if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist &&
+			strings.Contains(s.pattern, "/queues/{name}") {
+			refusal.Message = "there is no queue " + strconv.Quote(name)
+		}
+		status = refusal.Status
+	}
+	// Programs send too many messages to log each call.
+	if s.kind.acts() && (s.kind != produce || !callerOf(r).bearer) {
+		s.record(r, status, refusal, body)
+	}
+	if full, ok := body.(publisher); ok && !callerOf(r).may(ScopeRead) {
+		body = full.public()
+	}
+	if refusal != nil {
+		body = refusal
+	}
+	writeJSON(w, status, body)
+}
+
+// answer calls the route's handler for a request that its kind permits.
+func (s routeHandler) answer(w http.ResponseWriter, r *http.Request) (any, error) {
+	if refusal := permit(s.route, r); refusal != nil {
+		return nil, refusal
+	}
+	if s.kind.isHook() && r.Method == http.MethodHead {
 		return nil, refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
 			"HEAD is not allowed on webhooks: send GET or POST")
 	}
-	if rt.kind == act || rt.kind == produce {
+	if s.kind.acts() && !s.kind.isHook() {
 		if refusal := checkAct(r); refusal != nil {
 			return nil, refusal
 		}
 	}
-	if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
-		until := time.Now().Add(rt.limit + maxWait)
+	if s.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
+		until := time.Now().Add(s.limit + maxWait)
 		rc := http.NewResponseController(w)
 		// What is not a connection, in a test for one, has no deadlines to move.
 		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
 	}
-	return rt.handle(r)
+	return s.handle(r)
 }
 
 // HTTPServer returns an HTTP server for h, a [Server] as a rule, with limits
@@ -158,11 +197,25 @@ func (s *Server) admit(r *http.Request) *Error {
 		return refuse(http.StatusForbidden, "this listener does not answer for the host that the request names",
 			"address it as 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
-	if err := s.crossOrigin.Check(r); err != nil {
+	if err := s.crossOrigin.Check(r); err != nil || isForeign(r) {
 		return refuse(http.StatusForbidden, "requests from pages of other sites are refused",
 			"send the request from a program, or from a page of this console")
 	}
 	return nil
+}
+
+// isForeign reports whether another site's page made a browser send a request, of any method. A link that a person
+// follows is not one: what it shows is not for that page.
+func isForeign(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		u, err := url.Parse(origin)
+		return err != nil || u.Host != r.Host
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
 // isOwnAddress reports whether the request names the very IP address that it came
@@ -207,15 +260,4 @@ func checkAct(r *http.Request) *Error {
 			"send the header Content-Type: application/json, and {} as an empty body")
 	}
 	return nil
-}
-
-// authorized reports whether the request carries the token. The comparison
-// takes the same time whatever was sent. An empty token lets nobody in.
-func authorized(r *http.Request, token string) bool {
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if token == "" || !strings.EqualFold(scheme, "Bearer") {
-		return false
-	}
-	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
-	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }

@@ -62,12 +62,12 @@ func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Pause: func(string, string) error { return nil },
 		Resume: func(string) error { return nil }, Drain: func(context.Context) error { return nil }})
-	for _, rt := range routes(&s.opts, t.Context()) {
+	for _, rt := range s.routes() {
 		method, path := example(rt.pattern)
-		if method != http.MethodGet && rt.kind != act && rt.kind != produce && rt.kind != hook {
+		if method != http.MethodGet && !rt.kind.acts() {
 			t.Errorf("%s changes something and is not declared to", rt.pattern)
 		}
-		if strings.Contains(path, "/-/") && rt.kind != hook {
+		if strings.Contains(path, "/-/") && !rt.kind.isHook() {
 			t.Errorf("%s is not declared a hook", rt.pattern)
 		}
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + testToken + "x",
@@ -126,7 +126,7 @@ func TestUnknownRoutesAre404(t *testing.T) {
 
 func TestHostsOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Hosts: []string{"console.internal", "192.0.2.7"}})
+	s := New(&Options{Access: Access{Hosts: []string{"console.internal", "192.0.2.7"}}})
 	for host, want := range map[string]int{
 		"127.0.0.1:9325": 200, "127.0.0.1": 200, "127.9.9.9:1": 200, "[::1]:9325": 200, "[::1]": 200, "localhost:9325": 200,
 		"LOCALHOST":           200,

@@ -232,10 +232,11 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 // ask asks a console that has everything for a path, as a pod's is asked.
 func ask(path, token string, headers func(name string) string) (status int, body string) {
 	server := console.New(&console.Options{
-		Token:   token,
-		Drain:   func(context.Context) error { return nil },
-		Scale:   func() autoscale.Scale { return autoscale.Scale{Desired: 3} },
-		Metrics: http.NotFoundHandler(), // not the console's own answer for what it does not have
+		Token: token,
+		Drain: func(context.Context) error { return nil },
+		Scale: func() autoscale.Scale { return autoscale.Scale{Desired: 3} },
+		// Not the console's own answer for what it does not have.
+		Handlers: console.Handlers{Metrics: http.NotFoundHandler()},
 	})
 	defer server.Close()
 	request := httptest.NewRequest(http.MethodGet, path, nil)

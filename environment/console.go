@@ -24,10 +24,12 @@ func (e *Environment) startConsole(context.Context) error {
 		return err
 	}
 	opts := &console.Options{
-		Environment: e.s.Name, Version: e.Version, Status: e.Status, Describe: e.Describe, Metrics: e.telemetry.Handler(),
-		Probes: console.Probes{Ready: e.monitor.Ready, Live: e.monitor.Live, Started: e.monitor.Started},
-		Pause:  e.pause, Resume: e.resume, Broker: e.broker,
-		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger.Logger,
+		Environment: e.s.Name, Version: e.Version, Status: e.Status, Describe: e.Describe,
+		Handlers: console.Handlers{Metrics: e.telemetry.Handler()},
+		Probes:   console.Probes{Ready: e.monitor.Ready, Live: e.monitor.Live, Started: e.monitor.Started},
+		Pause:    e.pause, Resume: e.resume, Broker: e.broker,
+		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Logger: e.Logger.Logger,
+		Access: console.Access{Hosts: e.s.ConsoleHosts, Anyone: e.s.ConsoleAuth == config.ConsoleAuthNone},
 		Drain: func(ctx context.Context) error {
 			err := e.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
@@ -56,6 +58,11 @@ func (e *Environment) startConsole(context.Context) error {
 		}
 	}
 	server := console.New(opts)
+	e.instance.login = server.Login
+	if opts.Anyone {
+		e.Logger.Warn("console open to every user and program of this machine", "component", "console",
+			"hint", "leave out --console-auth none")
+	}
 	_, most := connectionShares(openFiles(), deliveryDescriptors(e.s))
 	limited := httplimit.NewBodies(consoleBodies, console.MaxBody).Handler(server)
 	e.serve("the console", console.HTTPServer(limited), l, most, server.Close)

@@ -26,6 +26,8 @@ type instance struct {
 	began   time.Time
 	address string // at which this machine reaches the console; "" when off
 	token   string // the console's; "" when off
+	// login makes the path of a link for a browser; nil when the console is off.
+	login func(scopes ...string) string
 
 	mu          sync.Mutex
 	written     bool
@@ -183,7 +185,11 @@ func (i *instance) greet() {
 			row("delivers", text)
 		}
 	}
-	row("console", console)
+	if i.Terminal && i.login != nil && i.s.ConsoleAuth != config.ConsoleAuthNone {
+		row("console", console+i.login()+"  (once, for 10 minutes; then 'tendril open')")
+	} else {
+		row("console", console)
+	}
 	if i.Logger.Banner("tendril "+i.Version, i.s.Name, rows) {
 		return
 	}

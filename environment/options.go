@@ -26,6 +26,8 @@ type Options struct {
 	AppEnv []string
 	// Logger prints events, one line for each settled message, and the app's output.
 	Logger *logging.Logger
+	// Terminal is whether a person reads the log on a terminal: the start then prints a link to the console.
+	Terminal bool
 	// Version is shown and sent in User-Agent.
 	Version string
 }

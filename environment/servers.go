@@ -100,7 +100,8 @@ func opened(option string) func(net.Listener, error) (net.Listener, error) {
 }
 
 func listenConsole(s *config.Settings) (net.Listener, error) {
-	return opened("console")(listen.TCP(s.Console, s.ConsoleTLSCert == "" && !s.ConsoleInsecure))
+	localOnly := s.ConsoleTLSCert == "" && !s.ConsoleInsecure || s.ConsoleAuth == config.ConsoleAuthNone
+	return opened("console")(listen.TCP(s.Console, localOnly))
 }
 
 // errorLog turns the lines of an HTTP server into log events.

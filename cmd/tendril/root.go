@@ -76,7 +76,8 @@ signal.`,
 	add("run", app.newUp(), control.newDeploy(), app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead(),
 		credentialCommands{c}.newCredentials())
-	add("look", control.newStatus(), app.newDescribe(), control.newHealth(), taskCommands{c}.newTasks(),
+	add("look", control.newStatus(), openCommand{c}.newOpen(), app.newDescribe(), control.newHealth(),
+		taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
 	add("settings", app.newCheck(), app.newExplain(), (&getConfigCommand{cli: c}).newGetConfig(),
 		c.newVersion())

@@ -179,7 +179,7 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.tty
 	c.buffer(text)
 	log := c.logger(cfg, text)
-	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
+	opts.Config, opts.AppEnv, opts.Version, opts.Terminal = cfg, c.environ, version, c.tty
 	ofBundle := append(bundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
 	if text {
 		c.warn(cfg.Warnings...)

@@ -1,0 +1,202 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	codeLifetime    = 10 * time.Minute
+	sessionLifetime = 12 * time.Hour // since the last request
+	maxCodes        = 16
+	maxSessions     = 64
+)
+
+// sessions are the browsers that a link let in, and the links that wait for one. Only digests of secrets are kept.
+// The zero value has none.
+type sessions struct {
+	mu          sync.Mutex
+	serial      int
+	codes, open map[digest]grant
+}
+
+type digest = [sha256.Size]byte
+
+// grant is what a code gives, or a session has.
+type grant struct {
+	who    string
+	scopes []string
+	until  time.Time
+}
+
+// newCode returns a code that can be exchanged once.
+func (s *sessions) newCode(scopes []string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	code := rand.Text() // 130 bits
+	s.codes = put(s.codes, maxCodes, code, grant{scopes: scopes, until: time.Now().Add(codeLifetime)})
+	return code
+}
+
+// exchange opens a session for a code, and returns its secret.
+func (s *sessions) exchange(code string) (secret string, g grant, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := sha256.Sum256([]byte(code))
+	g, ok = s.codes[key]
+	delete(s.codes, key)
+	if !ok || !time.Now().Before(g.until) {
+		return "", grant{}, false
+	}
+	s.serial++
+	g.who, g.until = fmt.Sprintf("session %d", s.serial), time.Now().Add(sessionLifetime)
+	secret = NewToken()
+	s.open = put(s.open, maxSessions, secret, g)
+	return secret, g, true
+}
+
+// put adds a grant. Where there are as many as allowed, the one that ends first makes room.
+func put(m map[digest]grant, most int, secret string, g grant) map[digest]grant {
+	if m == nil {
+		m = map[digest]grant{}
+	}
+	if len(m) >= most {
+		var first digest
+		for key, other := range m {
+			if was, ok := m[first]; !ok || other.until.Before(was.until) {
+				first = key
+			}
+		}
+		delete(m, first)
+	}
+	m[sha256.Sum256([]byte(secret))] = g
+	return m
+}
+
+// find returns the session of a secret, which lives for another sessionLifetime.
+func (s *sessions) find(secret string) (grant, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := sha256.Sum256([]byte(secret))
+	g, ok := s.open[key]
+	if !ok || !time.Now().Before(g.until) {
+		delete(s.open, key)
+		return grant{}, false
+	}
+	g.until = time.Now().Add(sessionLifetime)
+	s.open[key] = g
+	return g, true
+}
+
+func (s *sessions) end(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, sha256.Sum256([]byte(secret)))
+}
+
+// cookieName is that of a session. Ports share cookies, so that it names the one of the request. Over TLS its prefix
+// makes the browser keep it to this host.
+func cookieName(r *http.Request) string {
+	name := "tendril"
+	if u := (url.URL{Host: r.Host}); u.Port() != "" {
+		name += "-" + u.Port()
+	}
+	if r.TLS != nil {
+		return "__Host-" + name
+	}
+	return name
+}
+
+func setCookie(w http.ResponseWriter, r *http.Request, secret string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: secret, Path: "/", MaxAge: maxAge, HttpOnly: true,
+		Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+}
+
+// login exchanges the code of a link for a session. Whoever has a session already keeps it: browsers send such a
+// request again when they are reopened.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	early := strings.HasPrefix(r.Header.Get("Sec-Purpose"), "prefetch") // nobody has followed the link yet
+	if r.Method == http.MethodHead || early {
+		http.Error(w, "open this link in a browser", http.StatusServiceUnavailable)
+		return
+	}
+	secret, g, ok := s.sessions.exchange(r.URL.Query().Get("code"))
+	switch {
+	case ok:
+		setCookie(w, r, secret, 0)
+		s.record(caller{who: g.who}.with(r), http.StatusSeeOther, nil, nil)
+	case s.identify(r).who == "":
+		refusal := refuse(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
+		s.record(r, refusal.Status, refusal, nil)
+		http.Error(w, refusal.Message+"; type 'tendril open' on the machine of the environment to get a new one",
+			refusal.Status)
+		return
+	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		// After a redirect the browser would not send the cookie: another site's page, or a file, led here.
+		w.Header().Set("Refresh", "0; url=/")
+		writeJSON(w, http.StatusOK, struct{}{})
+		return
+	}
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// logout ends the session of a browser.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+		s.sessions.end(cookie.Value)
+	}
+	setCookie(w, r, "", -1)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// Login returns the path of a link that lets one browser in, within 10 minutes, with some of the scopes, or with all
+// for none.
+func (s *Server) Login(scopes ...string) string {
+	if len(scopes) == 0 {
+		scopes = allScopes
+	}
+	return "/login?code=" + s.sessions.newCode(slices.Clone(scopes))
+}
+
+// The body and the answer of the route that makes a link.
+type (
+	loginRequest struct {
+		// Scopes are of the Scope constants; none stands for all.
+		Scopes []string `json:"scopes,omitempty"`
+	}
+	loginLink struct {
+		Path string `json:"path"`
+	}
+)
+
+func (l *loginRequest) check() error { return checkScopes(l.Scopes) }
+
+// checkScopes refuses what is not a scope.
+func checkScopes(scopes []string) error {
+	for _, scope := range scopes {
+		if !slices.Contains(allScopes, scope) {
+			return refuse(http.StatusBadRequest, "unknown scope "+fmt.Sprintf("%q", scope),
+				"use "+strings.Join(allScopes, ", "))
+		}
+	}
+	return nil
+}
+
+func (s *Server) newLogin(_ *http.Request, body loginRequest) (any, error) {
+	return loginLink{s.Login(body.Scopes...)}, nil
+}
+
+// NewLogin returns a link that lets one browser in, as [Server.Login] does. It needs the owner's token.
+func (c accessClient) NewLogin(ctx context.Context, scopes ...string) (string, error) {
+	link, err := ask[loginLink](ctx, c.conn, "POST /api/v1/login", loginRequest{scopes})
+	return c.conn.instance.ConsoleURL() + link.Path, err
+}
