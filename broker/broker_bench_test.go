@@ -140,24 +140,32 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// preload sends n messages of 200 bytes as fast as it goes. With tenants every tenth batch is of one of a hundred
-// tenants, and all others of a single one.
-func preload(b *testing.B, q *Queue, n int, tenants bool) {
+// tenantsOf returns the tenant of each message by its number; nil is a load without tenants.
+type tenantsOf func(i int) string
+
+// oneLarge is a load of which every tenth batch is of one of ten small tenants, and all others of a single one.
+func oneLarge(i int) string {
+	if batch := i / queue.MaxBatch; batch%10 == 0 {
+		return fmt.Sprint("small", batch%100)
+	}
+	return "large"
+}
+
+// preload sends n messages of 200 bytes as fast as it goes.
+func preload(b *testing.B, q *Queue, n int, tenant tenantsOf) {
 	b.Helper()
 	const callers = 64
 	var group sync.WaitGroup
-	batchOf := func(tenant string) []queue.Outgoing {
-		return slices.Repeat([]queue.Outgoing{{Body: payload, GroupID: tenant}}, queue.MaxBatch)
-	}
-	plain, large := batchOf(""), batchOf("large")
+	plain := slices.Repeat([]queue.Outgoing{{Body: payload}}, queue.MaxBatch)
 	for c := range callers {
 		group.Go(func() {
 			for i := c; i < n/queue.MaxBatch; i += callers {
 				batch := plain
-				if tenants && i%10 == 0 {
-					batch = batchOf(fmt.Sprint("small", i%100))
-				} else if tenants {
-					batch = large
+				if tenant != nil {
+					batch = slices.Clone(plain)
+					for j := range batch {
+						batch[j].GroupID = tenant(i*queue.MaxBatch + j)
+					}
 				}
 				if _, err := q.Send(context.Background(), batch); err != nil {
 					b.Error(err)
@@ -249,10 +257,10 @@ func depth() int {
 }
 
 // loaded opens a broker with a queue of n messages.
-func loaded(b *testing.B, n int) (*Broker, *Queue) { return loadedWith(b, n, false) }
+func loaded(b *testing.B, n int) (*Broker, *Queue) { return loadedWith(b, n, nil) }
 
-// loadedWith is loaded, of many tenants if it says so.
-func loadedWith(b *testing.B, n int, tenants bool) (*Broker, *Queue) {
+// loadedWith is loaded, of tenants.
+func loadedWith(b *testing.B, n int, tenants tenantsOf) (*Broker, *Queue) {
 	b.Helper()
 	br := openBench(b)
 	if err := br.CreateQueue(context.Background(), "work", nil, nil); err != nil {
@@ -282,36 +290,48 @@ func BenchmarkDrain(b *testing.B) {
 	}
 }
 
-// BenchmarkReceiveLatency compares a receive of ten from a deep queue with one
-// from a shallow queue, bodies included: medians.
+// BenchmarkReceiveLatency compares a receive of ten from a deep queue with one from a shallow queue, bodies included:
+// medians. Every second ten is deleted. It reports the memory of the process behind the deep queue too.
 func BenchmarkReceiveLatency(b *testing.B) {
-	for _, tenants := range []bool{false, true} {
-		b.Run(fmt.Sprint("tenants=", tenants), func(b *testing.B) {
+	spread := func(groups int) tenantsOf { return func(i int) string { return fmt.Sprint("tenant", i%groups) } }
+	for _, c := range []struct {
+		name   string
+		tenant tenantsOf
+	}{{"none", nil}, {"one-large", oneLarge}, {"10", spread(10)}, {"10000", spread(10_000)}, {"1000000", spread(1_000_000)}} {
+		b.Run("tenants="+c.name, func(b *testing.B) {
 			for b.Loop() {
-				shallow, deep := receiveLatency(b, 10_000, tenants), receiveLatency(b, depth(), tenants)
+				shallow, _ := receiveLatency(b, 10_000, c.tenant)
+				deep, memory := receiveLatency(b, depth(), c.tenant)
 				b.ReportMetric(float64(shallow.Nanoseconds())/1000, "shallow-us")
 				b.ReportMetric(float64(deep.Nanoseconds())/1000, "deep-us")
 				b.ReportMetric(float64(deep)/float64(shallow), "ratio")
+				b.ReportMetric(memory, "rss-MB")
 			}
 		})
 	}
 }
 
-func receiveLatency(b *testing.B, n int, tenants bool) time.Duration {
+func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration, memory float64) {
 	b.Helper()
-	br, q := loadedWith(b, n, tenants)
+	br, q := loadedWith(b, n, tenant)
 	defer br.Close()
 	var times []time.Duration
-	for range 900 {
+	for i := range 900 {
 		start := time.Now()
 		msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: queue.MaxBatch})
 		times = append(times, time.Since(start))
 		if err != nil || len(msgs) == 0 {
 			b.Fatal(len(msgs), err)
 		}
+		if i%2 == 0 {
+			if errs := q.Delete(context.Background(), receipts(msgs)); errs != nil {
+				b.Fatal(errs)
+			}
+		}
 	}
+	memory = residentMB()
 	slices.Sort(times)
-	return times[len(times)/2]
+	return times[len(times)/2], memory
 }
 
 // BenchmarkWholePath receives in tens, POSTs from 50 workers, and deletes in
@@ -409,7 +429,7 @@ func BenchmarkMixedCPU(b *testing.B) {
 		br, q := loaded(b, 0)
 		cpu := cpuTime()
 		var sending sync.WaitGroup
-		sending.Go(func() { preload(b, q, n, false) })
+		sending.Go(func() { preload(b, q, n, nil) })
 		consume(b, q, n, 8, nil)
 		sending.Wait()
 		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1000/float64(n), "cpu-us/msg")
@@ -423,7 +443,7 @@ func BenchmarkDepth(b *testing.B) {
 	for b.Loop() {
 		br, q := loaded(b, 100_000)
 		shallow := residentMB()
-		preload(b, q, depth()-100_000, false)
+		preload(b, q, depth()-100_000, nil)
 		deep := residentMB()
 		b.ReportMetric(deep, "rss-MB")
 		b.ReportMetric(deep/shallow, "rss-ratio")

@@ -16,8 +16,8 @@ import (
 	"tendril/queue"
 )
 
-// TestModel runs random histories, restarts and kills among them, against a
-// naive model of a queue and its dead-letter queue.
+// TestModel runs random histories, restarts and kills among them, against a naive model of a queue, its dead-letter
+// queue and a third queue to which dead letters are moved.
 func TestModel(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -37,7 +37,7 @@ func TestModel(t *testing.T) {
 					rt.Repeat(map[string]func(*rapid.T){
 						"send": m.send, "receive": m.receive, "delete": m.delete, "visibility": m.visibility,
 						"tick": m.tick, "restart": m.restart, "kill": m.kill, "purge": m.purge,
-						"redrive": m.redrive, "remove": m.remove,
+						"redrive": m.redrive, "remove": m.remove, "start move": m.startMove, "cancel move": m.cancelMove,
 						"": func(rt *rapid.T) { steps++; m.check(rt) },
 					})
 				})
@@ -63,7 +63,11 @@ const (
 	modelRetention = 60 * time.Second
 	modelWork      = "work"
 	modelDead      = "dead"
+	modelOther     = "other"
 )
+
+// modelPlaces are the queues.
+var modelPlaces = []string{modelWork, modelDead, modelOther}
 
 // model is what the queues should hold.
 type model struct {
@@ -81,6 +85,7 @@ type model struct {
 	copies   int
 	turns    map[string]*modelTurn // of FIFO groups that were given out, by queue and group
 	given    int
+	task     *modelTask // the latest move task; nil before the first one
 }
 
 // modelTurn is when a FIFO group's next turn is: behind the groups that begin with an arrival up to behind.
@@ -102,6 +107,7 @@ type modelled struct {
 	count, base     int
 	handle          string
 	deadAt          time.Time
+	dead            bool // was dead-lettered once, and says where it came from
 	forgotten       bool // a kill forgot receives of it
 }
 
@@ -116,8 +122,10 @@ type modelReceipt struct {
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
-	m := &model{t: t, dir: dir, fifo: fifo, tiny: tiny, ledgers: map[string]*Ledger{modelWork: {}, modelDead: {}},
-		turns: map[string]*modelTurn{}}
+	m := &model{t: t, dir: dir, fifo: fifo, tiny: tiny, ledgers: map[string]*Ledger{}, turns: map[string]*modelTurn{}}
+	for _, place := range modelPlaces {
+		m.ledgers[place] = &Ledger{}
+	}
 	m.open()
 	attrs := map[string]string{"MessageRetentionPeriod": "60", "VisibilityTimeout": "5"}
 	if fifo {
@@ -125,6 +133,7 @@ func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
 		attrs["FifoQueue"], attrs["ContentBasedDeduplication"] = "true", "true"
 	}
 	m.must(m.b.CreateQueue(context.Background(), modelDead+m.suffix, attrs, nil))
+	m.must(m.b.CreateQueue(context.Background(), modelOther+m.suffix, attrs, nil))
 	attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, m.b.ARN(modelDead+m.suffix),
 		modelMax)
 	m.must(m.b.CreateQueue(context.Background(), modelWork+m.suffix, attrs, nil))
@@ -189,23 +198,24 @@ func (m *model) send(t *rapid.T) {
 		}
 		out = append(out, o)
 	}
-	sent, err := m.b.Queue(modelWork+m.suffix).Send(context.Background(), out)
+	place := rapid.SampledFrom([]string{modelWork, modelWork, modelWork, modelDead}).Draw(t, "queue")
+	sent, err := m.b.Queue(place+m.suffix).Send(context.Background(), out)
 	m.must(err)
 	for i, s := range sent {
 		m.must(s.Err)
 		m.arrivals++
-		x := &modelled{id: s.ID, body: out[i].Body, group: out[i].GroupID, place: modelWork, arrival: m.arrivals,
+		x := &modelled{id: s.ID, body: out[i].Body, group: out[i].GroupID, place: place, arrival: m.arrivals,
 			sentAt: time.Now()}
 		if out[i].Delay != nil {
 			x.due = time.Now().Add(*out[i].Delay)
 		}
 		m.messages = append(m.messages, x)
-		m.ledgers[modelWork].Sent++
+		m.ledgers[place].Sent++
 	}
 }
 
 func (m *model) receive(t *rapid.T) {
-	place := rapid.SampledFrom([]string{modelWork, modelWork, modelDead}).Draw(t, "queue")
+	place := rapid.SampledFrom([]string{modelWork, modelWork, modelWork, modelDead, modelDead, modelOther}).Draw(t, "queue")
 	limit := rapid.IntRange(1, 6).Draw(t, "max")
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 5, 20}).Draw(t, "visibility")) * time.Second
 	msgs, err := m.b.Queue(place+m.suffix).Receive(context.Background(),
@@ -273,6 +283,7 @@ func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue
 func (m *model) dead(x *modelled) {
 	m.arrivals++
 	x.place, x.base, x.deadAt, x.arrival, x.due, x.handle = modelDead, x.count, time.Now(), m.arrivals, time.Time{}, ""
+	x.dead = true
 	if m.fifo {
 		x.sentAt = time.Now()
 	}
@@ -361,7 +372,7 @@ func (m *model) groups(place string) (groups []string) {
 
 // takeTurns gives the groups that can be given out again their turns, and forgets those without messages.
 func (m *model) takeTurns() {
-	for _, place := range []string{modelWork, modelDead} {
+	for _, place := range modelPlaces {
 		for _, group := range []string{"a", "b", "c"} {
 			turn := m.turns[place+"/"+group]
 			if turn == nil {
@@ -487,15 +498,31 @@ func (m *model) visibility(t *rapid.T) {
 }
 
 func (m *model) tick(t *rapid.T) {
-	time.Sleep(time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms")) * time.Millisecond)
-	synctest.Wait()
-	m.settle()
+	m.sleep(t, time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms"))*time.Millisecond)
 }
 
-func (m *model) restart(*rapid.T) {
+// sleep lets time pass. While a task moves messages it looks each time that anything else can happen: all else happens
+// at whole steps of it.
+func (m *model) sleep(t *rapid.T, d time.Duration) {
+	for d > 0 {
+		step := d
+		if m.task.running() {
+			step = min(d, delayGrid*time.Millisecond)
+		}
+		time.Sleep(step)
+		synctest.Wait()
+		m.lookAtMove(t, false)
+		m.settle()
+		m.takeTurns()
+		d -= step
+	}
+}
+
+func (m *model) restart(t *rapid.T) {
 	m.must(m.b.Close())
 	m.open()
 	clear(m.turns)
+	m.lookAtMove(t, false)
 }
 
 // kill goes on with a copy of the files. Receives of the last moment may be
@@ -509,6 +536,7 @@ func (m *model) kill(t *rapid.T) {
 	m.dir = next
 	m.open()
 	clear(m.turns)
+	m.lookAtMove(t, true)
 	for _, x := range m.messages {
 		m.forget(t, x)
 	}
@@ -532,7 +560,7 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 }
 
 func (m *model) purge(t *rapid.T) {
-	place := rapid.SampledFrom([]string{modelWork, modelDead}).Draw(t, "queue")
+	place := rapid.SampledFrom(modelPlaces).Draw(t, "queue")
 	n, err := m.b.PurgeQueue(context.Background(), place+m.suffix)
 	m.must(err)
 	list := m.in(place)
@@ -560,22 +588,28 @@ func (m *model) some(t *rapid.T, place string) (list []*modelled, ids []string) 
 
 func (m *model) redrive(t *rapid.T) {
 	list, ids := m.some(t, modelDead)
+	list = slices.DeleteFunc(list, func(x *modelled) bool { return !x.dead })
 	n, err := m.b.Move(context.Background(), modelDead+m.suffix, "", ids)
 	m.must(err)
 	if n != len(list) {
 		t.Fatalf("moved %d, want %d", n, len(list))
 	}
 	for _, x := range list {
-		m.arrivals++
-		x.place, x.base, x.sentAt, x.arrival, x.until, x.handle = modelWork, x.count, time.Now(), m.arrivals, time.Time{}, ""
-		x.deadAt = time.Time{} // it is not a dead letter any more
-		m.ledgers[modelDead].MovedOut++
-		m.ledgers[modelWork].MovedIn++
+		m.moved(x, modelWork, time.Now())
 	}
 }
 
+// moved moves a message of the model from the dead-letter queue to another one.
+func (m *model) moved(x *modelled, to string, at time.Time) {
+	m.arrivals++
+	x.place, x.base, x.sentAt, x.arrival, x.until, x.handle = to, x.count, at, m.arrivals, time.Time{}, ""
+	x.due, x.deadAt = time.Time{}, time.Time{} // it is not a dead letter any more
+	m.ledgers[modelDead].MovedOut++
+	m.ledgers[to].MovedIn++
+}
+
 func (m *model) remove(t *rapid.T) {
-	place := rapid.SampledFrom([]string{modelWork, modelDead}).Draw(t, "queue")
+	place := rapid.SampledFrom(modelPlaces).Draw(t, "queue")
 	list, ids := m.some(t, place)
 	n, err := m.b.DeleteMessages(context.Background(), place+m.suffix, ids)
 	m.must(err)
@@ -591,6 +625,7 @@ func (m *model) remove(t *rapid.T) {
 // check compares all that can be seen with the model.
 func (m *model) check(t *rapid.T) {
 	m.takeTurns()
+	m.checkMove(t)
 	now := time.Now()
 	for place, want := range m.ledgers {
 		want.Live, want.Visible, want.Delayed, want.InFlight = 0, 0, 0, 0

@@ -71,6 +71,9 @@ func (m *mover) limit() int {
 // it ends the task.
 func (m *mover) step() (n int, err error) {
 	t := m.task
+	t.source.mu.Lock()
+	m.cursor = max(m.cursor, t.source.low()) // rows that were purged may still be there
+	t.source.mu.Unlock()
 	var rows []*record
 	err = m.b.read(func(c *conn) (err error) {
 		rows, err = c.records(`SELECT `+headColumns+` FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,

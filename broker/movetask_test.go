@@ -225,6 +225,23 @@ func TestG7MoveTaskLeavesWhatIsInFlightOrHasNoSource(t *testing.T) {
 	})
 }
 
+// Rows that were purged lie on disk for a while.
+func TestG7MoveTaskPassesOverWhatWasPurged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, nil)
+		_, dead := deadLetters(t, b, 3)
+		send(t, dead, body("does not say where it came from")...)
+		if _, err := b.PurgeQueue(t.Context(), "dead"); err != nil {
+			t.Fatal(err)
+		}
+		startMove(t, b, b.ARN("dead"), "", 0)
+		synctest.Wait()
+		if task := lastMove(t, b, "dead"); task.Status != MoveCompleted || task.Moved != 0 || task.ToMove != 0 {
+			t.Errorf("task %+v", task)
+		}
+	})
+}
+
 func TestG7MoveTaskKeepsTheOrderOfAGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openTest(t, nil)
