@@ -297,7 +297,10 @@ func BenchmarkReceiveLatency(b *testing.B) {
 	for _, c := range []struct {
 		name   string
 		tenant tenantsOf
-	}{{"none", nil}, {"one-large", oneLarge}, {"10", spread(10)}, {"10000", spread(10_000)}, {"1000000", spread(1_000_000)}} {
+	}{
+		{"none", nil}, {"one-large", oneLarge}, {"10", spread(10)}, {"10000", spread(10_000)},
+		{"1000000", spread(1_000_000)},
+	} {
 		b.Run("tenants="+c.name, func(b *testing.B) {
 			for b.Loop() {
 				shallow, _ := receiveLatency(b, 10_000, c.tenant)

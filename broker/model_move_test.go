@@ -22,18 +22,23 @@ type modelTask struct {
 	moved, toMove int64
 	began, acted  time.Time // acted is when it last moved something, or was started anew
 	unknown       bool      // a message was there that does not say where it came from
+	// touched are groups of a FIFO queue of which a message was not visible all the time.
+	touched map[string]bool
 }
 
 func (k *modelTask) running() bool { return k != nil && k.status == MoveRunning }
 
 // startMove starts a move task: paced so that no step comes at the same instant as anything else, or not paced.
 func (m *model) startMove(t *rapid.T) {
-	k := &modelTask{status: MoveRunning, last: m.arrivals, began: time.Now(), acted: time.Now(),
+	k := &modelTask{status: MoveRunning, touched: map[string]bool{}, last: m.arrivals,
+		began: time.Now(), acted: time.Now(),
 		to:   rapid.SampledFrom([]string{"", modelWork, modelOther}).Draw(t, "to"),
 		rate: rapid.SampledFrom([]int{0, 7, 71}).Draw(t, "rate")}
 	for _, x := range m.in(modelDead) {
 		if x.visible(time.Now()) {
 			k.toMove++
+		} else {
+			k.touched[x.group] = true
 		}
 		k.unknown = k.unknown || !x.dead && k.to == ""
 	}
@@ -132,19 +137,16 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 
 // checkEnd checks that a task that has ended left nothing behind that it should have moved.
 func (m *model) checkEnd(t *rapid.T, k *modelTask) {
-	untouched := map[string]bool{} // groups whose messages up to here were visible all the time
+	behind := map[string]bool{} // FIFO: groups of which a message rightly stays
 	left := false
 	for _, x := range m.in(modelDead) {
-		first, before := untouched[x.group]
-		free := x.arrival <= k.last && x.until.IsZero() && x.since.Before(k.began) && !x.due.After(k.began)
-		if m.fifo {
-			free = free && (!before || first)
-			untouched[x.group] = free
-		}
-		if free && (x.dead || k.to != "") && (!m.fifo || !before) {
+		switch free := x.until.IsZero() && x.since.Before(k.began) && !x.due.After(k.began); {
+		case x.arrival > k.last, m.fifo && (k.touched[x.group] || behind[x.group]), !m.fifo && !free:
+		case x.dead || k.to != "":
 			t.Fatalf("the task is %s, and left %s behind", k.status, x.body)
+		default:
+			left, behind[x.group] = true, true
 		}
-		left = left || free && !x.dead && k.to == ""
 	}
 	switch {
 	case k.status == MoveCancelled:
@@ -171,8 +173,8 @@ func (m *model) checkMove(t *rapid.T) {
 		return
 	}
 	m.lookAtMove(t, false)
-	want := MoveTask{Status: k.status, Source: m.b.ARN(modelDead + m.suffix), Rate: k.rate, Moved: k.moved, ToMove: k.toMove,
-		StartedAt: k.began}
+	want := MoveTask{Status: k.status, Source: m.b.ARN(modelDead + m.suffix), Rate: k.rate, Moved: k.moved,
+		ToMove: k.toMove, StartedAt: k.began}
 	if k.to != "" {
 		want.Destination = m.b.ARN(k.to + m.suffix)
 	}

@@ -38,7 +38,8 @@ func TestModel(t *testing.T) {
 						"send": m.send, "receive": m.receive, "delete": m.delete, "visibility": m.visibility,
 						"tick": m.tick, "restart": m.restart, "kill": m.kill, "purge": m.purge,
 						"redrive": m.redrive, "remove": m.remove, "start move": m.startMove, "cancel move": m.cancelMove,
-						"": func(rt *rapid.T) { steps++; m.check(rt) },
+						"flood": m.flood,
+						"":      func(rt *rapid.T) { steps++; m.check(rt) },
 					})
 				})
 			})
@@ -86,6 +87,7 @@ type model struct {
 	turns    map[string]*modelTurn // of FIFO groups that were given out, by queue and group
 	given    int
 	task     *modelTask // the latest move task; nil before the first one
+	tenants  map[string]*modelTenants
 }
 
 // modelTurn is when a FIFO group's next turn is: behind the groups that begin with an arrival up to behind.
@@ -122,9 +124,11 @@ type modelReceipt struct {
 func (r *modelReceipt) there() bool { return r.m.place == r.place && r.m.arrival == r.arrival }
 
 func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
-	m := &model{t: t, dir: dir, fifo: fifo, tiny: tiny, ledgers: map[string]*Ledger{}, turns: map[string]*modelTurn{}}
+	m := &model{t: t, dir: dir, fifo: fifo, tiny: tiny, ledgers: map[string]*Ledger{}, turns: map[string]*modelTurn{},
+		tenants: map[string]*modelTenants{}}
 	for _, place := range modelPlaces {
 		m.ledgers[place] = &Ledger{}
+		m.tenants[place] = newModelTenants()
 	}
 	m.open()
 	attrs := map[string]string{"MessageRetentionPeriod": "60", "VisibilityTimeout": "5"}
@@ -160,12 +164,16 @@ func (m *model) must(err error) {
 // settle lets time pass in the model: flights end, messages expire.
 func (m *model) settle() {
 	now := time.Now()
+	m.endFlights(now)
 	m.messages = slices.DeleteFunc(m.messages, func(x *modelled) bool {
 		if !x.until.IsZero() && !x.until.After(now) {
 			x.until = time.Time{}
 		}
 		if x.sentAt.Add(modelRetention).After(now) {
 			return false
+		}
+		if x.visible(now) {
+			m.tenants[x.place].known = false // memory may hold it still
 		}
 		m.ledgers[x.place].Expired++
 		x.place = ""
@@ -189,18 +197,27 @@ func (m *model) send(t *rapid.T) {
 	n := rapid.IntRange(1, 4).Draw(t, "n")
 	var out []queue.Outgoing
 	for range n {
-		m.sent++
-		o := queue.Outgoing{Body: fmt.Sprint("m", m.sent)}
+		o := queue.Outgoing{Body: m.nextBody()}
 		if m.fifo {
 			o.GroupID = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "group")
-		} else if o.GroupID = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "tenant"); rapid.Bool().Draw(t, "delayed") {
+		} else if o.GroupID = rapid.SampledFrom(modelGroups).Draw(t, "tenant"); rapid.Bool().Draw(t, "delayed") {
 			o.Delay = ptr(time.Duration(rapid.IntRange(1, 30).Draw(t, "delay")) * 500 * time.Millisecond)
 		}
 		out = append(out, o)
 	}
 	place := rapid.SampledFrom([]string{modelWork, modelWork, modelWork, modelDead}).Draw(t, "queue")
+	m.sendTo(t, place, out)
+}
+
+func (m *model) nextBody() string {
+	m.sent++
+	return fmt.Sprint("m", m.sent)
+}
+
+func (m *model) sendTo(t *rapid.T, place string, out []queue.Outgoing) {
 	sent, err := m.b.Queue(place+m.suffix).Send(context.Background(), out)
 	m.must(err)
+	m.tenants[place].arrive(out)
 	for i, s := range sent {
 		m.must(s.Err)
 		m.arrivals++
@@ -215,9 +232,14 @@ func (m *model) send(t *rapid.T) {
 }
 
 func (m *model) receive(t *rapid.T) {
-	place := rapid.SampledFrom([]string{modelWork, modelWork, modelWork, modelDead, modelDead, modelOther}).Draw(t, "queue")
-	limit := rapid.IntRange(1, 6).Draw(t, "max")
+	some := []string{modelWork, modelWork, modelWork, modelDead, modelDead, modelOther}
+	place := rapid.SampledFrom(some).Draw(t, "queue")
+	limit := rapid.IntRange(1, 10).Draw(t, "max")
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 5, 20}).Draw(t, "visibility")) * time.Second
+	m.receiveFrom(t, place, limit, visibility)
+}
+
+func (m *model) receiveFrom(t *rapid.T, place string, limit int, visibility time.Duration) {
 	msgs, err := m.b.Queue(place+m.suffix).Receive(context.Background(),
 		queue.ReceiveRequest{Max: limit, Visibility: &visibility})
 	m.must(err)
@@ -227,7 +249,9 @@ func (m *model) receive(t *rapid.T) {
 	case m.fifo:
 		m.expectFIFO(t, place, limit, msgs)
 	default:
+		before := m.beginFair(place)
 		m.expectStandard(t, place, limit, msgs)
+		m.expectFair(t, place, before, msgs)
 	}
 	for i, got := range msgs {
 		if m.fifo && (i == 0 || msgs[i-1].GroupID != got.GroupID) {
@@ -415,12 +439,16 @@ func (m *model) received(t *rapid.T, place string, got *queue.Message, visibilit
 		t.Fatalf("received %+v, the model has %+v", got, x)
 	}
 	x.count++
+	if place == modelDead && m.task.running() {
+		m.task.touched[x.group] = true
+	}
 	if x.received = time.Now(); got.ReceiveCount != x.count {
 		t.Fatalf("%s: receive count %d, want %d", x.body, got.ReceiveCount, x.count)
 	}
 	x.since, x.handle = time.Now(), got.ReceiptHandle
 	if visibility > 0 {
 		x.until = time.Now().Add(visibility)
+		m.beganFlight(x)
 	}
 	m.receipts = append(m.receipts, modelReceipt{got.ReceiptHandle, x, place, x.arrival})
 }
@@ -450,6 +478,7 @@ func (m *model) delete(t *rapid.T) {
 		t.Fatalf("deleting %s: %v", r.m.body, errs)
 	}
 	if there {
+		m.endFlightsOf(r.m)
 		m.gone(r.m)
 		m.ledgers[r.place].Done++
 	}
@@ -458,6 +487,7 @@ func (m *model) delete(t *rapid.T) {
 // observe takes over what an act did to a message of which a kill forgot the
 // last moment: which of its receipts is the newest is not known any more.
 func (m *model) observe(x *modelled) {
+	m.tenants[x.place].known = false
 	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
 	if err != nil {
 		m.ledgers[x.place].Done++
@@ -492,6 +522,7 @@ func (m *model) visibility(t *rapid.T) {
 	if works {
 		r.m.since, r.m.until = time.Now(), time.Now().Add(visibility)
 		if visibility == 0 {
+			m.endFlightsOf(r.m)
 			r.m.until = time.Time{}
 		}
 	}
@@ -521,8 +552,16 @@ func (m *model) sleep(t *rapid.T, d time.Duration) {
 func (m *model) restart(t *rapid.T) {
 	m.must(m.b.Close())
 	m.open()
-	clear(m.turns)
+	m.forgetOrder()
 	m.lookAtMove(t, false)
+}
+
+// forgetOrder forgets what the broker knows of the order of messages only as long as it is open.
+func (m *model) forgetOrder() {
+	clear(m.turns)
+	for place := range m.tenants {
+		m.tenants[place] = newModelTenants()
+	}
 }
 
 // kill goes on with a copy of the files. Receives of the last moment may be
@@ -535,7 +574,7 @@ func (m *model) kill(t *rapid.T) {
 	m.must(m.b.Close())
 	m.dir = next
 	m.open()
-	clear(m.turns)
+	m.forgetOrder()
 	m.lookAtMove(t, true)
 	for _, x := range m.messages {
 		m.forget(t, x)
@@ -567,6 +606,9 @@ func (m *model) purge(t *rapid.T) {
 	if n != len(list) {
 		t.Fatalf("purged %d, want %d", n, len(list))
 	}
+	if n > 0 {
+		m.tenants[place] = newModelTenants()
+	}
 	m.ledgers[place].Purged += int64(n)
 	for _, x := range list {
 		m.gone(x)
@@ -594,6 +636,7 @@ func (m *model) redrive(t *rapid.T) {
 	if n != len(list) {
 		t.Fatalf("moved %d, want %d", n, len(list))
 	}
+	m.endFlightsOf(list...)
 	for _, x := range list {
 		m.moved(x, modelWork, time.Now())
 	}
@@ -616,6 +659,7 @@ func (m *model) remove(t *rapid.T) {
 	if n != len(list) {
 		t.Fatalf("removed %d, want %d", n, len(list))
 	}
+	m.endFlightsOf(list...)
 	m.ledgers[place].Purged += int64(n)
 	for _, x := range list {
 		m.gone(x)
@@ -656,7 +700,8 @@ func (m *model) check(t *rapid.T) {
 func (m *model) checkBrowse(t *rapid.T, place string, list []*modelled) {
 	var got, want []string
 	for after := ""; ; {
-		page, next, err := m.b.Browse(context.Background(), place+m.suffix, BrowseRequest{Limit: 3, After: after})
+		page, next, err := m.b.Browse(context.Background(), place+m.suffix,
+			BrowseRequest{Limit: max(3, len(list)/3), After: after})
 		m.must(err)
 		for _, s := range page {
 			got = append(got, fmt.Sprint(s.Body, s.ReceiveCount, !s.DeadAt.IsZero()))

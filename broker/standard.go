@@ -76,6 +76,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 			continue
 		}
 		if t.decide(m) == deliverIt {
+			s.gave(m)
 			taken = append(taken, m)
 		}
 	}
@@ -85,16 +86,27 @@ func (s *standardOrder) take(t takeRequest) []*message {
 
 // next removes the next message, whatever it is; nil when there is none.
 func (s *standardOrder) next(oldOnly bool) *message {
-	if s.turns.Len() == 0 {
-		s.quietInRow = 0
-		return s.nextQuiet(oldOnly)
-	}
-	if s.quiet() == 0 || s.quietInRow >= quietShare {
-		s.quietInRow = 0
+	if s.turns.Len() > 0 && (s.quiet() == 0 || s.quietInRow >= quietShare) {
 		return s.nextNoisy(oldOnly)
 	}
-	s.quietInRow++
 	return s.nextQuiet(oldOnly)
+}
+
+// gave notes that the take under way gives out a message.
+func (s *standardOrder) gave(m *message) {
+	switch t := m.tenant; {
+	case t != nil && t.noisy != nil:
+		if t.noisy.given == 0 {
+			s.given = append(s.given, t)
+		}
+		t.noisy.given++
+		s.place(t)
+		s.quietInRow = 0
+	case s.turns.Len() > 0:
+		s.quietInRow++
+	default:
+		s.quietInRow = 0
+	}
 }
 
 func (s *standardOrder) nextQuiet(oldOnly bool) *message {
@@ -123,10 +135,6 @@ func (s *standardOrder) nextNoisy(oldOnly bool) *message {
 		s.parkedFresh--
 	}
 	m := from.pop()
-	if n.given == 0 {
-		s.given = append(s.given, t)
-	}
-	n.given++
 	s.place(t)
 	return m
 }
