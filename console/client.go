@@ -13,6 +13,7 @@ import (
 
 	"tendril/health"
 	"tendril/queue"
+	"tendril/series"
 )
 
 // ErrOff means that an environment runs but has no console to ask.
@@ -26,6 +27,7 @@ type Client struct {
 	Instance Instance
 
 	accessClient
+	taskClient
 	conn *connection
 	slow *connection // for answers that may come late
 }
@@ -54,7 +56,8 @@ func Dial(dataDir string) (*Client, error) {
 }
 
 func newClient(conn, slow *connection) *Client {
-	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, conn: conn, slow: slow}
+	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, taskClient: taskClient{conn},
+		conn: conn, slow: slow}
 }
 
 // Close drops idle connections.
@@ -81,6 +84,12 @@ func (c *Client) Describe(ctx context.Context) (Description, error) {
 // Health returns the health of the environment, with its causes.
 func (c *Client) Health(ctx context.Context) (health.Report, error) {
 	return ask[health.Report](ctx, c.conn, "GET /api/v1/health", nil)
+}
+
+// Series returns the curves of a range, "" for the shortest: one of [series.Ranges].
+func (c *Client) Series(ctx context.Context, name string) (series.Curves, error) {
+	query := url.Values{"range": {name}}
+	return ask[series.Curves](ctx, c.conn, "GET /api/v1/series?"+query.Encode(), nil)
 }
 
 // Queues returns every embedded queue, sorted by name, without attributes.
@@ -248,39 +257,5 @@ func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return ask[ReloadResult](ctx, c.slow, "POST /api/v1/reload", nothing)
 }
 
-// Tasks returns the periodic tasks as they stand, and who leads.
-func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
-	return ask[TasksStatus](ctx, c.conn, "GET /api/v1/tasks", nil)
-}
-
-// TaskHistory returns up to limit runs, the newest first, of one task or for "" of all; 100
-// when limit is 0.
-func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
-	pattern, names := "GET /api/v1/history", []string(nil)
-	if name != "" {
-		pattern, names = "GET /api/v1/tasks/{name}/history", []string{name}
-	}
-	list, err := ask[runList](ctx, c.conn, pattern+limitQuery(limit), nil, names...)
-	return list.Runs, err
-}
-
-// RunTask enqueues one run of a task at once, also of a paused one. After an error of status
-// 503 the run may have been enqueued all the same.
-func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
-	return ask[TaskRun](ctx, c.conn, "POST /api/v1/tasks/{name}/run", nothing, name)
-}
-
-// PauseTask leaves out the runs of a task until ResumeTask. The reason is as for Pause.
-func (c *Client) PauseTask(ctx context.Context, name, why string) error {
-	return command(ctx, c.conn, "POST /api/v1/tasks/{name}/pause", reason{why}, name)
-}
-
-// ResumeTask undoes PauseTask.
-func (c *Client) ResumeTask(ctx context.Context, name string) error {
-	return command(ctx, c.conn, "POST /api/v1/tasks/{name}/resume", nothing, name)
-}
-
 // nothing is the body of an act without parameters.
 var nothing = struct{}{}
-
-func limitQuery(limit int) string { return "?limit=" + strconv.Itoa(cmp.Or(limit, 100)) }

@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tendril/health"
 	"tendril/periodic"
 	"tendril/queue"
+	"tendril/series"
 )
 
 // MaxDeploy is the longest that one deployment may take, the last delivery of
@@ -86,6 +88,17 @@ func (e *environmentRoutes) describe(r *http.Request) (any, error) {
 }
 
 func (e *environmentRoutes) getScale(*http.Request) (any, error) { return e.opts.Scale(), nil }
+
+// getSeries answers with the curves of ?range=.
+func (e *environmentRoutes) getSeries(r *http.Request) (any, error) {
+	name := r.URL.Query().Get("range")
+	curves, known := e.opts.Series(name)
+	if !known {
+		return nil, refuse(http.StatusBadRequest, "invalid range "+strconv.Quote(name),
+			"use one of "+strings.Join(series.Ranges(), ", "))
+	}
+	return curves, nil
+}
 
 // probed is the answer of a probe.
 type probed struct {

@@ -8,6 +8,7 @@ import (
 	"tendril/autoscale"
 	"tendril/broker"
 	"tendril/health"
+	"tendril/series"
 )
 
 // Options configure a [Server]. The zero value is a server that knows its
@@ -22,10 +23,7 @@ type Options struct {
 	// only queues are served: the route answers 409.
 	Describe func(ctx context.Context) Description
 	Probes
-	// Health returns how the environment does, and Scale what waits and the size wanted. Where
-	// nobody judges or works that out they are nil, and their routes answer 409.
-	Health func() health.Report
-	Scale  func() autoscale.Scale
+	Views
 	// Deploy replaces the version of the app that runs by the one in the folder or archive at
 	// an absolute path, "" for what runs now, and returns when the old one is gone. ctx ends
 	// after [MaxDeploy] and when the server is closed, not with the request. A [*DeployError]
@@ -68,6 +66,15 @@ type Handlers struct {
 	// Pages gets every GET, HEAD and POST of a path that nothing else answers, after the checks of host and origin.
 	// It sets a Content-Security-Policy of its own and bounds the bodies that it reads.
 	Pages http.Handler
+}
+
+// Views return what the environment knows besides its status. Each may be nil: its route then answers 409.
+type Views struct {
+	// Health returns how the environment does, and Scale what waits and the size wanted.
+	Health func() health.Report
+	Scale  func() autoscale.Scale
+	// Series returns the curves of a range, "" for the shortest; false for one that is not kept.
+	Series func(name string) (series.Curves, bool)
 }
 
 // Probes return the checks behind a path, all of which must be OK; nil stands for none.

@@ -50,7 +50,7 @@ func TestHealthIsAReportAndNoProbe(t *testing.T) {
 	t.Parallel()
 	want := health.Report{Status: health.Severe, Color: health.Red, Causes: []string{"the app failed too often"},
 		Since: time.Unix(5, 0).UTC()}
-	c := dial(t, &Options{Health: func() health.Report { return want }})
+	c := dial(t, &Options{Views: Views{Health: func() health.Report { return want }}})
 	got, err := c.Health(t.Context())
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(health.Report{})); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
@@ -60,20 +60,20 @@ func TestHealthIsAReportAndNoProbe(t *testing.T) {
 		t.Errorf("status: %+v, %v", st.Health, err)
 	}
 	want = health.Report{Status: health.Ok, Color: health.Green}
-	if _, body := exchange(t, New(&Options{Health: func() health.Report {
+	if _, body := exchange(t, New(&Options{Views: Views{Health: func() health.Report {
 		return want
-	}}), get("/api/v1/health")); body["causes"] == nil {
+	}}}), get("/api/v1/health")); body["causes"] == nil {
 		t.Errorf("no causes are %v, want an empty list", body["causes"])
 	}
 }
 
 func TestScaleSpeaksTheLanguageOfScalers(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Scale: func() autoscale.Scale {
+	s := New(&Options{Views: Views{Scale: func() autoscale.Scale {
 		return autoscale.NewScale([]autoscale.QueueState{
 			{Name: "jobs", Known: true, Backlog: 7, Oldest: 30 * time.Second},
 		}, 3)
-	}})
+	}}})
 	code, body := exchange(t, s, get("/api/v1/scale"))
 	want := map[string]any{"queues": map[string]any{"jobs": map[string]any{"backlog": 7.0, "oldestSeconds": 30.0}},
 		"backlog": 7.0, "oldestSeconds": 30.0, "desired": 3.0}

@@ -69,6 +69,8 @@ func routes(opts *Options, closed context.Context) []route {
 			"this process has no health monitor: it only serves queues", "ask /readyz", e.getHealth)},
 		{pattern: "GET /api/v1/scale", kind: open, handle: need(opts.Scale != nil,
 			"this process does not scale: it works on no queue", "ask where 'tendril up' runs", e.getScale)},
+		{pattern: "GET /api/v1/series", kind: open, handle: need(opts.Series != nil,
+			"this process keeps no curves", "ask where 'tendril up' or 'tendril serve' runs", e.getSeries)},
 		{pattern: "GET /api/v1/deliveries", kind: open, handle: e.getDeliveries},
 		{pattern: "GET /api/v1/messages/{id}/outcome", kind: open, handle: e.getOutcome},
 		{pattern: "GET /api/v1/queues", kind: open, handle: queues(q.list)},

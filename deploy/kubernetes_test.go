@@ -234,7 +234,7 @@ func ask(path, token string, headers func(name string) string) (status int, body
 	server := console.New(&console.Options{
 		Token: token,
 		Drain: func(context.Context) error { return nil },
-		Scale: func() autoscale.Scale { return autoscale.Scale{Desired: 3} },
+		Views: console.Views{Scale: func() autoscale.Scale { return autoscale.Scale{Desired: 3} }},
 		// Not the console's own answer for what it does not have.
 		Handlers: console.Handlers{Metrics: http.NotFoundHandler()},
 	})

@@ -30,6 +30,7 @@ func (e *Environment) startConsole(context.Context) error {
 		Pause:    e.pause, Resume: e.resume, Broker: e.broker,
 		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Logger: e.Logger.Logger,
 		Access: console.Access{Hosts: e.s.ConsoleHosts, Anyone: e.s.ConsoleAuth == config.ConsoleAuthNone},
+		Views:  console.Views{Series: e.curves.read},
 		Drain: func(ctx context.Context) error {
 			err := e.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {

@@ -33,6 +33,7 @@ type Environment struct {
 	programs  *programs
 	targets   *targetOpener
 	monitor   *health.Monitor
+	curves    *curves
 	shown     *console.Deliveries // recent ones
 	telemetry *telemetry.Telemetry
 	otlp      *telemetry.OTLP  // nil when no collector is named
@@ -55,6 +56,7 @@ func New(opts Options) *Environment {
 		return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
 	})
 	e.monitor = e.newMonitor(health.NewHost(c.s.DataDir))
+	e.curves = newCurves(e)
 	return e
 }
 
@@ -119,8 +121,9 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.startConsole,   // shows the rest of the start, and the whole stop
 			e.instance.claimFiles,
 			e.serveBroker,
-			e.buildDepths, // what metrics read
-			e.announce,    // now clients and the other commands may come
+			e.buildDepths, // what metrics and curves read
+			e.curves.start,
+			e.announce, // now clients and the other commands may come
 		}
 	}
 	return []func(context.Context) error{
@@ -143,6 +146,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.buildTasks,          // needs the queues
 		e.openFleet,           // leaves its group after everything below has stopped
 		e.protectTask,         // likewise
+		e.curves.start,        // shows the drain, and ends before what it reads
 		e.announce,            // now the other commands can follow the start of the app
 		e.startApp,            // stops after the workers, since deliveries need it
 		e.runWorkers,          // stop after what produces messages

@@ -77,6 +77,9 @@ func NewMonitor(opts Options) *Monitor {
 // Delivered counts a delivery that took d.
 func (m *Monitor) Delivered(c Class, d time.Duration) { m.deliveries.count(c, d, time.Now()) }
 
+// Latencies counts the deliveries since the start that were answered.
+func (m *Monitor) Latencies() Latencies { return m.deliveries.latencies() }
+
 // Expired counts messages that were deleted because their retention was over.
 func (m *Monitor) Expired(n int64) { m.expired.Add(n) }
 
@@ -305,7 +308,7 @@ func (m *Monitor) gather(now time.Time) inputs {
 		p.Restarts = int(m.increases.within("restarts of "+p.Name, 0, int64(p.Restarts), now))
 	}
 	recent := m.deliveries.sum(now)
-	in.Deliveries, in.P95 = recent.classes, recent.latencies.percentile(0.95)
+	in.Deliveries, in.P95 = recent.classes, recent.latencies.Percentile(0.95)
 	in.IgnoreClientErrors = m.opts.IgnoreClientErrors
 	in.Paused = len(queues) > 0
 	for _, q := range queues {

@@ -66,13 +66,16 @@ const (
 	steps       = 30 * perDoubling
 )
 
-type latencies [steps]uint32
+// Latencies count deliveries by how long they took. The zero value counts none. A count that passes 2^32 starts
+// again at 0, which does not matter to [Latencies.Since].
+type Latencies [steps]uint32
 
 // window counts the deliveries of the last five minutes. The zero value is
 // empty. It is safe for concurrent use, and takes 20 KiB however much comes.
 type window struct {
-	mu   sync.Mutex
-	ring [buckets]bucket
+	mu    sync.Mutex
+	ring  [buckets]bucket
+	total Latencies // since the start
 }
 
 type bucket struct {
@@ -80,7 +83,7 @@ type bucket struct {
 	tick    int64
 	classes counts
 	// latencies are of the deliveries that were answered.
-	latencies latencies
+	latencies Latencies
 }
 
 // count notes one delivery that ended now and took d.
@@ -102,7 +105,15 @@ func (w *window) count(c Class, d time.Duration, now time.Time) {
 	if c != NoAnswer && c != Unreached && c != Unsent {
 		step := int(perDoubling * math.Log2(max(float64(d)/float64(time.Millisecond), 1)))
 		b.latencies[min(step, steps-1)]++
+		w.total[min(step, steps-1)]++
 	}
+}
+
+// latencies returns those since the start.
+func (w *window) latencies() Latencies {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.total
 }
 
 // sum returns what was counted in the five minutes before now.
@@ -118,16 +129,29 @@ func (w *window) sum(now time.Time) (sum bucket) {
 		for c, n := range b.classes {
 			sum.classes[c] += n
 		}
-		for s, n := range b.latencies {
-			sum.latencies[s] += n
-		}
+		sum.latencies.Add(&b.latencies)
 	}
 	return sum
 }
 
-// percentile returns the latency that a share of the deliveries did not exceed, to within a tenth of its
-// value; 0 when nothing was answered.
-func (l *latencies) percentile(share float64) time.Duration {
+// Add adds what another one counted.
+func (l *Latencies) Add(more *Latencies) {
+	for step, n := range more {
+		l[step] += n
+	}
+}
+
+// Since returns what was counted after an earlier state of l.
+func (l *Latencies) Since(earlier *Latencies) (since Latencies) {
+	for step, n := range l {
+		since[step] = n - earlier[step]
+	}
+	return since
+}
+
+// Percentile returns the latency that a share, 0 to 1, of the deliveries did not exceed, to within a tenth of its
+// value; 0 when nothing was counted.
+func (l *Latencies) Percentile(share float64) time.Duration {
 	var total, seen uint64
 	for _, n := range l {
 		total += uint64(n)

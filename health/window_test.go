@@ -27,7 +27,7 @@ func TestWindow(t *testing.T) {
 	if r.classes != want || r.classes.total() != 12 {
 		t.Errorf("it holds %+v", r)
 	}
-	if p50 := r.latencies.percentile(0.5); r.latencies.percentile(0.999) > 2*time.Second ||
+	if p50 := r.latencies.Percentile(0.5); r.latencies.Percentile(0.999) > 2*time.Second ||
 		p50 < 90*time.Millisecond || p50 > 110*time.Millisecond {
 		t.Errorf("latencies %+v: those without an answer count", r.latencies)
 	}
@@ -66,7 +66,7 @@ func TestPercentiles(t *testing.T) {
 		slices.Sort(all)
 		recent := w.sum(noon)
 		for _, share := range []float64{0.1, 0.5, 0.75, 0.85, 0.9, 0.95, 0.99, 0.999} {
-			got := recent.latencies.percentile(share)
+			got := recent.latencies.Percentile(share)
 			want := all[int(math.Ceil(share*float64(len(all))))-1]
 			if off := math.Abs(float64(got)/float64(want) - 1); off > 0.1 {
 				t.Fatalf("at %v it is %v, and %v is right", share, got, time.Duration(want))
@@ -88,7 +88,7 @@ func TestWindowFromManySides(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if r := w.sum(noon); r.classes[Server] != 8000 || r.latencies.percentile(0.1) > 2*time.Millisecond {
+	if r := w.sum(noon); r.classes[Server] != 8000 || r.latencies.Percentile(0.1) > 2*time.Millisecond {
 		t.Errorf("it holds %+v", r)
 	}
 }
