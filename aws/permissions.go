@@ -58,7 +58,8 @@ var permissions = map[Feature]string{
 	ResizeServices:   "ecs:UpdateService",
 	FindScalers:      "application-autoscaling:DescribeScalableTargets",
 	ManageDeadLetters: "sqs:ReceiveMessage SendMessageBatch DeleteMessageBatch ChangeMessageVisibilityBatch GetQueueUrl " +
-		"GetQueueAttributes PurgeQueue ListDeadLetterSourceQueues",
+		"GetQueueAttributes PurgeQueue ListDeadLetterSourceQueues StartMessageMoveTask ListMessageMoveTasks " +
+		"CancelMessageMoveTask",
 	ListQueues:        "sqs:ListQueues",
 	TerminateQueues:   "sqs:GetQueueUrl GetQueueAttributes ListQueueTags DeleteQueue",
 	TerminateRegistry: "dynamodb:DescribeTable ListTagsOfResource Scan DeleteTable",

@@ -23,9 +23,9 @@ func (c messageCommands) newDeadRedrive() *cobra.Command {
 		Short: "Move dead letters back to the queues they came from",
 		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
 a message keeps its id, and its receives are counted anew; --all leaves messages in flight
-alone, and interrupting it cancels the move. On Amazon SQS a copy with the same body,
-attributes and group is sent under a new id, and the dead letter is deleted once the copy
-is accepted.`,
+alone, and interrupting it cancels the move. On Amazon SQS --all is a message move task of
+SQS, cancelled in the same way; for others a copy with the same body, attributes and group is
+sent under a new id, and the dead letter is deleted once the copy is accepted.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
@@ -41,6 +41,11 @@ is accepted.`,
 	return c.actsOnDead(cmd, which, "moved", func(ctx context.Context, g *deadLetterQueue) (int, error) {
 		if n, whole := taskRate(limit); whole && which.isEverything() && g.queue.remote == nil {
 			return c.redriveAll(ctx, g, to, n)
+		}
+		if n, whole := taskRate(limit); whole && which.isEverything() && g.queue.remote != nil {
+			if moved, known, err := c.redriveOnSQS(ctx, g, to, n); known {
+				return moved, err
+			}
 		}
 		from := g.contents(which)
 		return c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {

@@ -145,13 +145,16 @@ func (p *targetQueue) source(which *selector) messageSource {
 	}
 	return &sqsSource{
 		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
-		open: func(ctx context.Context, reference string) (sender, error) {
-			if !strings.ContainsAny(reference, ":/") {
-				reference = siblingURL(p.remote.URL(), reference)
-			}
-			return p.sqs.Queue(ctx, reference)
-		},
+		open: func(ctx context.Context, reference string) (sender, error) { return p.openRemote(ctx, reference) },
 	}
+}
+
+// openRemote finds a queue on Amazon SQS: by name beside this one, or by URL or ARN.
+func (p *targetQueue) openRemote(ctx context.Context, reference string) (*aws.Queue, error) {
+	if !strings.ContainsAny(reference, ":/") {
+		reference = siblingURL(p.remote.URL(), reference)
+	}
+	return p.sqs.Queue(ctx, reference)
 }
 
 // siblingURL is the URL of a queue of the same account, region and server: that
