@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"tendril/queue"
@@ -33,6 +34,9 @@ func (g guard) check(r *http.Request) error {
 		return queue.Errorf(queue.CodeAccessDenied,
 			"This endpoint does not answer to the host %s. Call it as localhost, by a loopback address such as 127.0.0.1, or "+
 				"by a host name that it is configured to answer to.", quote(r.Host))
+	}
+	if ofNodeFetch(r.Header) {
+		return nil
 	}
 	header := browserHeader(r.Header)
 	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
@@ -71,6 +75,20 @@ func (g guard) allows(hostport string) bool {
 // normalHost folds the spellings of one host name.
 func normalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// ofNodeFetch reports whether a request is one of Node's fetch, which sends Sec-Fetch-Mode: cors and no other header of
+// a browser's. A browser that sends Sec-Fetch-Mode sends Sec-Fetch-Site with it, and no script can set or remove
+// either: https://www.w3.org/TR/fetch-metadata/.
+func ofNodeFetch(header http.Header) bool {
+	for name := range header {
+		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") && name != "Sec-Fetch-Mode" {
+			return false
+		}
+	}
+	language := header["Accept-Language"]
+	return slices.Equal(header["Sec-Fetch-Mode"], []string{"cors"}) &&
+		(language == nil || slices.Equal(language, []string{"*"}))
 }
 
 // browserHeader returns a header that only browsers send, "" when there is

@@ -89,6 +89,20 @@ var browserAttacks = []struct {
 		map[string]string{"Accept-Language": "en", "Content-Type": "application/x-www-form-urlencoded"}},
 	{"image without a referrer, to a host that is not loopback", "GET", "/000000000000/jobs?Action=PurgeQueue",
 		"queue.example:9324", map[string]string{"Accept-Language": "de-CH,de;q=0.9"}},
+	{"form of a page that sets its language, to a host that is not loopback", "POST", "/?Action=DeleteQueue",
+		"queue.example:9324", map[string]string{"Accept-Language": "*"}},
+	{"script that sets its language", "POST", "/?Action=DeleteQueue", "127.0.0.1:9324",
+		map[string]string{"Accept-Language": "*", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "cross-site"}},
+	{"mode and destination", "GET", "/?Action=DeleteQueue", "127.0.0.1:9324",
+		map[string]string{"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}},
+	{"mode and a person's language", "GET", "/?Action=DeleteQueue", "127.0.0.1:9324",
+		map[string]string{"Sec-Fetch-Mode": "cors", "Accept-Language": "en"}},
+	{"mode and referrer", "GET", "/?Action=DeleteQueue", "127.0.0.1:9324",
+		map[string]string{"Sec-Fetch-Mode": "cors", "Referer": "https://evil.example/"}},
+	{"mode of no script", "POST", "/?Action=DeleteQueue", "127.0.0.1:9324",
+		map[string]string{"Sec-Fetch-Mode": "no-cors", "Accept-Language": "*"}},
+	{"rebound name with the headers of Node's fetch", "POST", "/?Action=DeleteQueue", "evil.example:9324",
+		map[string]string{"Sec-Fetch-Mode": "cors", "Accept-Language": "*"}},
 	{"preflight", "OPTIONS", "/", "127.0.0.1:9324",
 		map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Method": "POST",
 			"Access-Control-Request-Headers": "x-amz-target"}},
@@ -132,6 +146,21 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 				h.ServeHTTP(w, r)
 				checkRefusal(t, w, sdk != "")
 			})
+		}
+	}
+}
+
+func TestNodeFetchIsAccepted(t *testing.T) {
+	t.Parallel()
+	g := newGuard(nil, false)
+	for _, language := range []string{"", "*"} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1:9324/", strings.NewReader("Action=ListQueues"))
+		r.Header.Set("Sec-Fetch-Mode", "cors")
+		if language != "" {
+			r.Header.Set("Accept-Language", language)
+		}
+		if err := g.check(r); err != nil {
+			t.Errorf("language %q: %v", language, err)
 		}
 	}
 }

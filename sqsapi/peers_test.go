@@ -90,6 +90,11 @@ func TestJavaScriptSDK(t *testing.T) {
 	runNode(t, "sqs_test.mjs", "@aws-sdk/client-sqs")
 }
 
+func TestNodeFetch(t *testing.T) {
+	t.Parallel()
+	runNode(t, "fetch_test.mjs", "@aws-sdk/client-sqs")
+}
+
 func TestSQSConsumer(t *testing.T) {
 	t.Parallel()
 	runNode(t, "consumer_test.mjs", "@aws-sdk/client-sqs", "sqs-consumer")
