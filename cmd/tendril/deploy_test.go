@@ -194,9 +194,9 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 		health.NoData: 3,
 	} {
 		report = health.Report{Status: status, Color: status.Color(), Causes: []string{"a cause\x1b"},
-			Since: time.Now().Add(-90 * time.Second)}
+			Since: time.Now().Add(-90 * time.Minute)}
 		out, talk, code := s.tendril("", "health")
-		if line := string(status) + " (" + string(status.Color()) + ") for 1m\n        a cause\\x1b\n"; code != want ||
+		if line := string(status) + " (" + string(status.Color()) + ") for 1h\n        a cause\\x1b\n"; code != want ||
 			out != line {
 			t.Errorf("%s: exit %d, %q; want %d, %q", status, code, out, want, line)
 		}
@@ -219,7 +219,8 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 
 func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	t.Parallel()
-	ago := time.Now().Add(-125 * time.Second)
+	// Ages of hours: whatever time the test takes, they are shown the same.
+	ago := time.Now().Add(-2*time.Hour - time.Minute)
 	st := console.Status{
 		Deployment: &console.Deployment{
 			State: console.DeployRolledBack, To: "version 3", Ended: ago, Error: "exit status 1",
@@ -231,7 +232,7 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 			{Queue: "mail", Receiving: true, Concurrency: 50, TurnShare: 1},
 		},
 		Limits: []console.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open",
-			TrialAt: time.Now().Add(time.Minute), Failing: 0.5, Refused: 9}, {Target: "f"}},
+			TrialAt: time.Now().Add(30*time.Hour + 30*time.Minute), Failing: 0.5, Refused: 9}, {Target: "f"}},
 	}
 	s := newStage(t, func(o *console.Options, _ *console.Instance) {
 		o.Status = func() console.Status { return st }
@@ -241,14 +242,14 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	})
 	out := s.must("status")
 	for _, want := range []string{
-		"\nhealth: Warning (Yellow) for 2m\n        work waits\n",
-		"\ndeployment: version 3 was rolled back 2m ago: exit status 1\n",
+		"\nhealth: Warning (Yellow) for 2h\n        work waits\n",
+		"\ndeployment: version 3 was rolled back 2h ago: exit status 1\n",
 		"\nmessages that may crash the app: 4 in quarantine, 1 known as poison messages\n",
 		"expired 0, throttled 3\n" +
 			"        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in work 1m, waited at " +
 			"most 2s in the last minute\n",
 		"\nlimit: http://localhost:8080\n" +
-			"        3 of 5 in work, 10/s at most, breaker open, next trial in 1m, 50% failing, kept back 9 times\n",
+			"        3 of 5 in work, 10/s at most, breaker open, next trial in 30h, 50% failing, kept back 9 times\n",
 		"\nlimit: f\n        0 in work\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -262,13 +263,13 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		Deployment: &console.Deployment{State: console.DeployStarting, To: "version 2", Since: ago}}
 	out = s.must("status")
 	for _, want := range []string{"\nevery message crashes the app",
-		"\ndeployment: starting version 2 beside the old version, for 2m\n"} {
+		"\ndeployment: starting version 2 beside the old version, for 2h\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	for state, want := range map[string]string{console.DeployDone: "version 2, 2m ago",
-		console.DeployFailed: "version 2 has the messages, and failed 2m ago: why"} {
+	for state, want := range map[string]string{console.DeployDone: "version 2, 2h ago",
+		console.DeployFailed: "version 2 has the messages, and failed 2h ago: why"} {
 		if got := deploymentText(&console.Deployment{State: state, To: "version 2", Ended: ago, Error: "why"}); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}

@@ -62,7 +62,7 @@ func TestAge(t *testing.T) {
 	if since(time.Time{}) != "-" || moment(time.Time{}) != "" || cmp.Or("", "-") != "-" {
 		t.Error("nothing is not shown as nothing")
 	}
-	if got := moment(time.Now().Add(90 * time.Second)); !strings.Contains(got, "in 1m") {
+	if got := moment(time.Now().Add(90 * time.Minute)); !strings.Contains(got, "in 1h") {
 		t.Errorf("a moment to come: %s", got)
 	}
 }
