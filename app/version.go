@@ -66,7 +66,7 @@ func (v *version) recordFiles() {
 }
 
 // changedFiles returns the files that are new, gone or different since
-// [version.recordFiles], sorted; cron.yaml is left out.
+// [version.recordFiles], sorted; cron.yaml and tendril.yaml are left out: they are read without a new version.
 func (v version) changedFiles() (changed []string) {
 	if v.bundle == nil {
 		return nil
@@ -75,7 +75,7 @@ func (v version) changedFiles() (changed []string) {
 	all := maps.Clone(now)
 	maps.Copy(all, v.files)
 	for name := range all {
-		if v.files[name] != now[name] && name != "cron.yaml" {
+		if v.files[name] != now[name] && name != "cron.yaml" && name != "tendril.yaml" {
 			changed = append(changed, name)
 		}
 	}

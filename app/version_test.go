@@ -38,6 +38,7 @@ func TestChangesOfAVersion(t *testing.T) {
 	}{
 		{func() {}, []string{".ebextensions/a.config"}},
 		{func() { write("Procfile", "web: ./app --fast\n") }, []string{".ebextensions/a.config", "Procfile"}},
+		{func() { write("tendril.yaml", "quiet: true\n") }, []string{".ebextensions/a.config", "Procfile"}},
 		{func() { write("cron.yaml", "version: 1\n") }, []string{".ebextensions/a.config", "Procfile"}},
 		{func() { write("app", "changed") }, []string{".ebextensions/a.config", "Procfile", "app"}},
 		{func() { os.Remove(filepath.Join(dir, "app")) }, []string{".ebextensions/a.config", "Procfile", "app"}},

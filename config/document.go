@@ -38,16 +38,20 @@ type document struct {
 	problems []Problem
 }
 
-// parseDocument reads a settings file into its entries, in the order of the file. Anchors, aliases, tags and merge
-// keys are refused before anything is parsed.
-func parseDocument(file string, data []byte) ([]entry, []Problem) {
-	d := document{file: file}
-	form := &yamlfile.Options{
+// fileForm is what a settings file may be.
+func fileForm() *yamlfile.Options {
+	return &yamlfile.Options{
 		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, What: "map of settings",
 		HintTooMuch: "this is not a settings file", HintForm: `write one "key: value" per line`,
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front`,
 	}
-	root, fault := yamlfile.Read(data, form)
+}
+
+// parseDocument reads a settings file into its entries, in the order of the file. Anchors, aliases, tags and merge
+// keys are refused before anything is parsed.
+func parseDocument(file string, data []byte) ([]entry, []Problem) {
+	d := document{file: file}
+	root, fault := yamlfile.Read(data, fileForm())
 	if fault != nil {
 		d.refuse(fault.Line, fault.Text, fault.Hint)
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,23 +86,33 @@ func (o *Option) shown(value string) string {
 func (c *Config) explainQueue(i int) QueueExplanation {
 	q := c.Queues[i]
 	e := QueueExplanation{Name: q.Name}
-	add := func(key, value string) {
-		e.Settings = append(e.Settings, QueueSetting{key, value, c.QueueOrigin(i, key)})
+	add := func(o Option, value string) {
+		e.Settings = append(e.Settings, QueueSetting{o.Key, value, c.QueueOrigin(i, o.Key)})
 	}
-	if q.URL != "" {
-		add("url", q.URL)
+	for _, o := range queueKeys() {
+		switch {
+		case o.Key == "url" && q.URL != "":
+			add(o, q.URL)
+		case o.Key == "weight" && q.Weight > 0:
+			add(o, strconv.Itoa(q.Weight))
+		case o.Key == "max":
+			add(o, strconv.Itoa(q.Concurrency))
+		}
 	}
-	if q.Weight > 0 {
-		add("weight", strconv.Itoa(q.Weight))
-	}
-	add("max", strconv.Itoa(q.Concurrency))
 	s := Settings{PerQueue: q.PerQueue}
 	for j := range c.options {
 		if o := &c.options[j]; o.PerQueue {
-			add(o.Key, o.shown(o.get(&s)))
+			add(*o, o.shown(o.get(&s)))
 		}
 	}
 	return e
+}
+
+// Option is the row of the table, or what is like one for a key that only queues have.
+func (s *QueueSetting) Option() Option {
+	all := slices.Concat(queueKeys(), Options())
+	i := slices.IndexFunc(all, func(o Option) bool { return o.Key == s.Key })
+	return all[max(i, 0)]
 }
 
 // UnknownOption is the error for a name that is no option's. It says which names are near.
@@ -135,7 +146,7 @@ func (e *Explanation) String() string {
 		}
 	}
 	row("value", orNone(readable(o.Kind(), e.Value))+" ("+e.From.String()+")")
-	row("default", readable(o.Kind(), o.defaultText()))
+	row("default", readable(o.Kind(), o.DefaultText()))
 	row("allowed", o.Allowed()+unitNote(o.Kind()))
 	row("flag", "--"+strings.Join(append([]string{o.Name}, o.Aliases...), ", --"))
 	row("variable", strings.Join(append([]string{o.Variable}, o.OtherVariables...), ", "))

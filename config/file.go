@@ -26,6 +26,9 @@ type settingsFile struct {
 // findFile returns the first settings file there is. A named one must exist;
 // where nobody named one, none is needed.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
+	if src.File != nil {
+		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
+	}
 	if named != "" {
 		f, err := readFile(named)
 		if err != nil {

@@ -128,8 +128,8 @@ func (o *Option) example() string {
 	return o.Default
 }
 
-// defaultText is the default for people.
-func (o *Option) defaultText() string {
+// DefaultText is the default for people: the value, and words about it.
+func (o *Option) DefaultText() string {
 	switch {
 	case o.Default == "":
 		return o.DefaultNote

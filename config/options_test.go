@@ -30,8 +30,8 @@ func TestTable(t *testing.T) {
 			"|") {
 			t.Errorf("%s: the help %q is not a sentence for a table", o.Name, o.Help)
 		}
-		if o.defaultText() == "" || o.Allowed() == "" || o.Kind() == "" {
-			t.Errorf("%s: default %q, allowed %q, kind %q", o.Name, o.defaultText(), o.Allowed(), o.Kind())
+		if o.DefaultText() == "" || o.Allowed() == "" || o.Kind() == "" {
+			t.Errorf("%s: default %q, allowed %q, kind %q", o.Name, o.DefaultText(), o.Allowed(), o.Kind())
 		}
 		if o.Name != "config" && o.Key != strings.ReplaceAll(o.Name, "-", "_") {
 			t.Errorf("%s: the key is %q", o.Name, o.Key)

@@ -26,8 +26,18 @@ type Sources struct {
 	Dir string
 	// SystemFile is looked for last; "" is /etc/tendril/config.yaml.
 	SystemFile string
+	// File is read in place of every settings file, to check what it says before it is written; nil for the one that
+	// is found.
+	File *File
 	// Root tells that the process is root's: data then lies below /var/lib.
 	Root bool
+}
+
+// File is a settings file that may not be on disk yet.
+type File struct {
+	// Path is where it is, or will be.
+	Path string
+	Data []byte
 }
 
 // variables returns the environment as a map, without empty ones. As in a

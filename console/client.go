@@ -28,6 +28,7 @@ type Client struct {
 
 	accessClient
 	taskClient
+	settingsClient
 	conn *connection
 	slow *connection // for answers that may come late
 }
@@ -57,7 +58,8 @@ func Dial(dataDir string) (*Client, error) {
 
 func newClient(conn, slow *connection) *Client {
 	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, taskClient: taskClient{conn},
-		conn: conn, slow: slow}
+		settingsClient: settingsClient{conn},
+		conn:           conn, slow: slow}
 }
 
 // Close drops idle connections.

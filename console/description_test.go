@@ -17,10 +17,10 @@ func TestDescribeAsksTheEnvironment(t *testing.T) {
 		Options: []DescribedOption{{Name: "rate", OptionValue: OptionValue{Value: "5/s", Layer: "flag", Where: "--rate"}}},
 		Changes: []OptionChange{{Name: "rate"}, {Name: "max-wait of jobs", Restart: true}, {Name: "max-wait"}}}
 	bounded := false
-	c := dial(t, &Options{Describe: func(ctx context.Context) Description {
+	c := dial(t, &Options{Settings: Settings{Describe: func(ctx context.Context) Description {
 		_, bounded = ctx.Deadline()
 		return want
-	}})
+	}}})
 	got, err := c.Describe(t.Context())
 	if diff := cmp.Diff(want, got); err != nil || diff != "" || !bounded {
 		t.Errorf("%v, bounded %t (-want +got)\n%s", err, bounded, diff)

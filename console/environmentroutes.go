@@ -264,7 +264,7 @@ func reloadRefusal(err error) error {
 	case errors.As(err, &wrong):
 		refusal := refuse(http.StatusBadRequest, "the task file was rejected; the current tasks stay in force", "")
 		for _, p := range wrong.Problems {
-			refusal.Details = append(refusal.Details, Detail{p.String(), p.Hint})
+			refusal.Details = append(refusal.Details, Detail{Text: p.String(), Hint: p.Hint})
 		}
 		return refusal
 	case err == nil || errors.As(err, &own) || errors.As(err, &failed):

@@ -34,6 +34,8 @@ type Error struct {
 
 // Detail is one of several things that are wrong.
 type Detail struct {
+	// Option is the option that it is about, as the request names it; "" for none.
+	Option string `json:"option,omitempty"`
 	// Text says what and where, Hint what to do instead; Hint may be "".
 	Text string `json:"error"`
 	Hint string `json:"hint,omitempty"`

@@ -19,9 +19,7 @@ type Options struct {
 	// server adds name, version, process id, the queues of Broker, the problems
 	// of Deliveries and the checks of Ready. Nil means none of it.
 	Status func() Status
-	// Describe returns what the environment consists of. It may ask Amazon, until ctx is done. Nil where
-	// only queues are served: the route answers 409.
-	Describe func(ctx context.Context) Description
+	Settings
 	Probes
 	Views
 	// Deploy replaces the version of the app that runs by the one in the folder or archive at
@@ -75,6 +73,19 @@ type Views struct {
 	Scale  func() autoscale.Scale
 	// Series returns the curves of a range, "" for the shortest; false for one that is not kept.
 	Series func(name string) (series.Curves, bool)
+}
+
+// Settings tell what the environment consists of and change its settings. Where only queues are served all are nil, and
+// their routes answer 409.
+type Settings struct {
+	// Describe returns what the environment consists of. It may ask Amazon, until ctx is done.
+	Describe func(ctx context.Context) Description
+	// Configuration returns every option in force and where it may be changed.
+	Configuration func() Configuration
+	// PreviewChange says what a change of the settings file would do, and ChangeSettings writes the file and puts in
+	// force what can be. An [*Error] says what is wrong; nothing was changed then.
+	PreviewChange  func(change SettingsChange) (SettingsPreview, error)
+	ChangeSettings func(ctx context.Context, change SettingsChange) (SettingsPreview, error)
 }
 
 // Probes return the checks behind a path, all of which must be OK; nil stands for none.

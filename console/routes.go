@@ -51,6 +51,10 @@ func routes(opts *Options, closed context.Context) []route {
 	pause, resume := taking(e.pause), takingNothing(e.resume)
 	reload := need(opts.Reload != nil, "nothing here can be reloaded: this process serves queues only",
 		"ask where 'tendril up' runs", takingNothing(e.reload))
+	settings := func(handle handler) handler {
+		return need(opts.Configuration != nil, "this process serves queues only: its settings are changed in its files",
+			"ask where 'tendril up' runs", handle)
+	}
 	return []route{
 		{pattern: "GET /livez", kind: open, handle: probe(opts.Live, false)},
 		{pattern: "GET /healthz", kind: open, handle: probe(opts.Live, false)},
@@ -65,6 +69,7 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "GET /api/v1/status", kind: open, handle: e.getStatus},
 		{pattern: "GET /api/v1/environment", kind: private, handle: need(opts.Describe != nil,
 			"this process serves queues only: it has no environment to describe", "ask where 'tendril up' runs", e.describe)},
+		{pattern: "GET /api/v1/config", kind: private, handle: settings(e.configuration)},
 		{pattern: "GET /api/v1/health", kind: open, handle: need(opts.Health != nil,
 			"this process has no health monitor: it only serves queues", "ask /readyz", e.getHealth)},
 		{pattern: "GET /api/v1/scale", kind: open, handle: need(opts.Scale != nil,
@@ -97,6 +102,8 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "POST /api/v1/tasks/{name}/resume", kind: act, handle: t.present(takingNothing(t.resume))},
 		{pattern: "POST /api/v1/deploy", kind: deploys, limit: MaxDeploy, handle: need(opts.Deploy != nil,
 			"this environment runs no app whose version could change", "start it with 'tendril up DIR'", taking(e.deploy))},
+		{pattern: "POST /api/v1/config/preview", kind: produce, handle: settings(taking(e.previewChange))},
+		{pattern: "POST /api/v1/config", kind: act, handle: settings(taking(e.changeSettings))},
 		{pattern: "POST /api/v1/reload", kind: deploys, handle: reload, limit: MaxDeploy},
 		{pattern: "POST /api/v1/quiet", kind: act, handle: pause},
 		{pattern: "POST /api/v1/resume", kind: act, handle: resume},

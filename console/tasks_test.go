@@ -184,8 +184,8 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 		!strings.Contains(refusal.Message, "stay in force") {
 		t.Fatalf("a bad file: %#v", err)
 	}
-	want := []Detail{{"cron.yaml:3: the task has no url", "write a line such as url: /backup"},
-		{"cron.yaml:9: two tasks have the name a", ""}}
+	want := []Detail{{Text: "cron.yaml:3: the task has no url", Hint: "write a line such as url: /backup"},
+		{Text: "cron.yaml:9: two tasks have the name a"}}
 	if diff := cmp.Diff(want, refusal.Details); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -115,27 +115,33 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done co
 	if !c.tasks.Any() && len(change.Live)+len(change.Later) == 0 {
 		done.Unchanged = cmp.Or(dir, "the settings")
 	}
+	c.adopt(change, b)
+	return done, nil
+}
+
+// adopt puts a change of settings in force, and has get-config answer with it.
+func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
 	c.tune(change, false)
 	if c.app != nil {
 		c.app.RefreshFacts()
 	} else if err := c.facts.Publish(startFacts, b, nil); err != nil {
 		c.Logger.Warn("get-config answers with the old settings", "component", "environment", "err", err)
 	}
-	return done, nil
 }
 
 // change reads all settings again and says how they differ from those in force; b is
 // nil where there is no bundle.
 func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
-	cfg, change, err := c.compare(b)
+	cfg, change, err := c.compare(b, nil)
 	if cfg != nil {
 		c.logNotApplied(cfg, b)
 	}
 	return change, err
 }
 
-// compare is change without a log line. The configuration is nil where nothing can be read again, and after an error.
-func (c *changes) compare(b *bundle.Bundle) (cfg *config.Config, change config.Change, err error) {
+// compare is change without a log line, for the settings file on disk or another one. The configuration is nil where
+// nothing can be read again, and after an error.
+func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Config, change config.Change, err error) {
 	if c.Load == nil {
 		return nil, change, nil
 	}
@@ -144,7 +150,7 @@ func (c *changes) compare(b *bundle.Bundle) (cfg *config.Config, change config.C
 		same.Called = cmp.Or(c.Bundle.Called, filepath.Base(c.Bundle.Dir))
 		b = &same
 	}
-	if cfg, err = c.Load(b); err != nil {
+	if cfg, err = c.Load(b, file); err != nil {
 		return nil, change, err
 	}
 	change = config.Changed(c.inForce(), cfg)
@@ -168,7 +174,7 @@ func (c *changes) pending() (change config.Change, err error) {
 			return change, err
 		}
 	}
-	_, change, err = c.compare(b)
+	_, change, err = c.compare(b, nil)
 	return change, err
 }
 
@@ -192,8 +198,7 @@ const connections = "http-connections"
 // function has as many processes, or where something else bounds them that was made for the number at the start.
 func (c *changes) keepConnections(change *config.Change) {
 	inForce, i := c.inForce(), slices.Index(change.Live, connections)
-	shared := c.pool != nil || slices.ContainsFunc(c.s.Queues, runsHere) || c.s.AdaptiveConcurrency || c.s.Breaker != 0
-	if i < 0 || !shared {
+	if i < 0 || !c.sharesConnections() {
 		return
 	}
 	change.Live, change.Later = slices.Delete(change.Live, i, i+1), append(change.Later, connections)
@@ -201,6 +206,10 @@ func (c *changes) keepConnections(change *config.Change) {
 	for i := range change.Settings.Queues {
 		change.Settings.Queues[i].Concurrency = inForce.Queues[i].Concurrency
 	}
+}
+
+func (c *changes) sharesConnections() bool {
+	return c.pool != nil || slices.ContainsFunc(c.s.Queues, runsHere) || c.s.AdaptiveConcurrency || c.s.Breaker != 0
 }
 
 // checkVersion refuses the bundle of a new version that must not be run, or whose periodic

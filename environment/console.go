@@ -24,7 +24,7 @@ func (e *Environment) startConsole(context.Context) error {
 		return err
 	}
 	opts := &console.Options{
-		Environment: e.s.Name, Version: e.Version, Status: e.Status, Describe: e.Describe,
+		Environment: e.s.Name, Version: e.Version, Status: e.Status,
 		Handlers: console.Handlers{Metrics: e.telemetry.Handler()},
 		Probes:   console.Probes{Ready: e.monitor.Ready, Live: e.monitor.Live, Started: e.monitor.Started},
 		Pause:    e.pause, Resume: e.resume, Broker: e.broker,
@@ -39,7 +39,9 @@ func (e *Environment) startConsole(context.Context) error {
 			return err
 		},
 	}
+	opts.Describe = e.Describe
 	if !e.QueuesOnly {
+		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.configuration, e.previewChange, e.changeSettings
 		opts.Health, opts.Scale, opts.Tasks = e.monitor.Report, e.scale, e.taskOptions()
 		opts.Reload = func(ctx context.Context) (console.ReloadResult, error) {
 			done, err := e.reloadChanged(ctx)

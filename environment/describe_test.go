@@ -149,7 +149,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	flags := map[string]string{"config": file, "queue": "jobs", "target": "http://127.0.0.1:1/", "data-dir": t.TempDir(),
 		"listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
 	r := run(t, flags, func(e *Environment) {
-		e.Load = func(b *bundle.Bundle) (*config.Config, error) {
+		e.Load = func(b *bundle.Bundle, _ *config.File) (*config.Config, error) {
 			return config.Load(config.Sources{Flags: flags, Bundle: b, Environ: os.Environ()})
 		}
 	})

@@ -18,8 +18,9 @@ type Options struct {
 	// Command is the app's program and arguments; empty when the bundle's
 	// Procfile or Settings.Target says where the app is.
 	Command []string
-	// Load reads the settings anew with another bundle, to check it before it is deployed; nil for no check.
-	Load func(*bundle.Bundle) (*config.Config, error)
+	// Load reads the settings anew with another bundle, to check it before it is deployed, and with another settings
+	// file, nil for that on disk. It is nil for no check.
+	Load func(b *bundle.Bundle, file *config.File) (*config.Config, error)
 	// QueuesOnly serves the embedded queues without worker and app.
 	QueuesOnly bool
 	// AppEnv is the environment that the app inherits, as NAME=value.

@@ -128,21 +128,30 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
 func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.Client, error) {
-	s, set := t.inForce(), l.settings()
+	opts, err := httpOptions(t.inForce(), l.settings(), l.name)
+	if err != nil {
+		return nil, err
+	}
+	opts.Target, opts.Version = address, t.Version
+	opts.Trace, opts.Events = telemetry.Propagate, t.telemetry.Deliver(l.name, l.target)
+	return deliver.NewClient(opts)
+}
+
+// httpOptions are what settings, and those of one queue, say about a POST.
+func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*deliver.Options, error) {
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
 		return nil, fmt.Errorf("success codes: %w", err)
 	}
-	opts := deliver.Options{
-		Target: address, Path: set.HTTPPath, MimeType: set.MimeType, QueueName: l.name,
-		Connections: set.Concurrency, ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout,
-		Deadline: set.Deadline, SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), Version: t.Version,
-		Trace: telemetry.Propagate, Events: t.telemetry.Deliver(l.name, l.target),
+	opts := &deliver.Options{
+		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue, Connections: set.Concurrency,
+		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
+		SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget),
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1
 	}
-	return deliver.NewClient(&opts)
+	return opts, nil
 }
 
 func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {

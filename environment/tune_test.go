@@ -37,7 +37,7 @@ func TestConnectionsWaitWhereTheyAreSharedOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Load = func(_ *bundle.Bundle) (*config.Config, error) { return loaded, nil }
+		r.Load = func(*bundle.Bundle, *config.File) (*config.Config, error) { return loaded, nil }
 		done, err := r.reloadSettings(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

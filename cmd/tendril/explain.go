@@ -29,14 +29,8 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 		Example: `  tendril explain http-connections
   tendril explain InactivityTimeout --dir path/to/app
   tendril explain --dir path/to/app`,
-		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, o := range config.Options() {
-				names = append(names, o.Name+"\t"+o.Help)
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeOptions,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")

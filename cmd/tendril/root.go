@@ -79,8 +79,8 @@ signal.`,
 	add("look", control.newStatus(), openCommand{c}.newOpen(), app.newDescribe(), control.newHealth(),
 		taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
-	add("settings", app.newCheck(), app.newExplain(), (&getConfigCommand{cli: c}).newGetConfig(),
-		c.newVersion())
+	add("settings", app.newCheck(), app.newExplain(), configCommands{c}.newConfig(),
+		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())
 	usageErrors(root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)

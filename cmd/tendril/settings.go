@@ -57,13 +57,19 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 
 // loadSettings reads all settings for a command: its flags, the environment, files and the bundle.
 func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
+	return c.readSettings(cmd, b, nil)
+}
+
+// readSettings is loadSettings with a settings file that may not be on disk yet; nil for the one that is found.
+func (c *cli) readSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.File) (*config.Config, error) {
 	given := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if _, ok := f.Value.(*textValue); ok {
 			given[f.Name] = f.Value.String()
 		}
 	})
-	return config.Load(config.Sources{Flags: given, Environ: c.environ, Bundle: b, Root: os.Geteuid() == 0})
+	return config.Load(config.Sources{Flags: given, Environ: c.environ, Bundle: b, File: file,
+		Root: os.Geteuid() == 0})
 }
 
 func (c *cli) warn(warnings ...yamlfile.Problem) {

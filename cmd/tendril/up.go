@@ -64,7 +64,7 @@ func (c appCommands) up(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts.Load = func(b *bundle.Bundle) (*config.Config, error) { return c.loadSettings(cmd, b) }
+	opts.Load = func(b *bundle.Bundle, file *config.File) (*config.Config, error) { return c.readSettings(cmd, b, file) }
 	return c.runEnvironment(opts.Config, opts)
 }
 

@@ -1,0 +1,286 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/config"
+	"tendril/console"
+)
+
+// configCommands show and change the settings of a running environment.
+type configCommands struct{ *cli }
+
+func (c configCommands) newConfig() *cobra.Command {
+	schema := &cobra.Command{
+		Use:   "schema",
+		Short: "Print a JSON Schema of tendril.yaml for editors",
+		Long: `Prints a JSON Schema of the settings file. An editor with a YAML language server completes and
+checks keys and values by it when the first line of tendril.yaml is
+
+  # yaml-language-server: $schema=tendril.schema.json`,
+		Example: "  tendril config schema > tendril.schema.json",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return c.printJSON(config.Schema()) },
+	}
+	return family("config", "Show and change the settings of the running environment",
+		`Shows the settings of the running environment, and changes its settings file: the one that it
+was started with, or tendril.yaml in its working folder. What can take effect while it runs does
+so at once; the rest waits for the next start.`, c.newShow(), c.newSet(), c.newUnset(), schema)
+}
+
+func (c configCommands) newShow() *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "show [OPTION...]",
+		Short: "List options in force: value, default, origin, and when a change takes effect",
+		Long: `Lists the options of the configuration page of worker environments, and all others that are
+set. With options it lists those. An option that the settings file cannot change, because a flag
+or a variable sets it, is marked as locked.`,
+		Example: `  tendril config show
+  tendril config show http-path inactivity-timeout
+  tendril config show --all -o json`,
+		ValidArgsFunction: completeOptions,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "List options at their default too.")
+	var names []string
+	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) (console.Configuration, error) {
+		names = args
+		shown, err := client.Configuration(ctx)
+		if err != nil || len(args) == 0 {
+			return shown, err
+		}
+		var chosen []console.ConfigOption
+		for _, name := range args {
+			o, err := optionNamed(&shown, name)
+			if err != nil {
+				return shown, err
+			}
+			chosen = append(chosen, *o)
+		}
+		shown.Options, shown.Queues = chosen, []console.ConfigQueue{}
+		return shown, nil
+	}, func(shown console.Configuration) error { return c.show(&shown, all || len(names) > 0) })
+	return cmd
+}
+
+func optionNamed(shown *console.Configuration, name string) (*console.ConfigOption, error) {
+	if o, found := config.Lookup(name); found {
+		name = o.Name
+	}
+	if o := shown.Option(name); o != nil {
+		return o, nil
+	}
+	return nil, fail(exitNotFound, config.UnknownOption(name))
+}
+
+// show prints the blocks of the configuration page, then the other topics.
+func (c configCommands) show(shown *console.Configuration, all bool) error {
+	file := shown.File
+	if !shown.Exists {
+		file += " (not there yet)"
+	}
+	fmt.Fprintf(c.out, "settings file: %s\n", plain(file))
+	if shown.Problem != "" {
+		fmt.Fprintf(c.err, "warning: the settings file is wrong by now: %s\n", plain(shown.Problem))
+	}
+	section := func(title string, is func(*console.ConfigOption) bool) error {
+		return c.showOptions(title, slices.DeleteFunc(slices.Clone(shown.Options), func(o console.ConfigOption) bool {
+			return !is(&o)
+		}))
+	}
+	for _, block := range shown.Blocks {
+		if err := section(block, func(o *console.ConfigOption) bool { return o.Block == block }); err != nil {
+			return err
+		}
+	}
+	for _, topic := range shown.Topics {
+		if err := section("other: "+topic, func(o *console.ConfigOption) bool {
+			return o.Topic == topic && o.Block == "" && (all || len(o.SetBy) > 1)
+		}); err != nil {
+			return err
+		}
+	}
+	for _, q := range shown.Queues {
+		own := slices.DeleteFunc(slices.Clone(q.Settings), func(o console.ConfigOption) bool {
+			return len(shown.Queues) < 2 || !all && o.Layer == config.Default.String()
+		})
+		if err := c.showOptions("queue "+q.Name, own); err != nil {
+			return err
+		}
+	}
+	if len(shown.Changes) > 0 {
+		fmt.Fprintln(c.out)
+		return c.printTable(describedChanges(shown.Changes))
+	}
+	return nil
+}
+
+func (c configCommands) showOptions(title string, options []console.ConfigOption) error {
+	if len(options) == 0 {
+		return nil
+	}
+	rows := [][]string{{strings.ToUpper(title), "VALUE", "DEFAULT", "SET BY", "A CHANGE TAKES EFFECT"}}
+	for i := range options {
+		o := &options[i]
+		effect := map[string]string{console.EffectReload: "when saved", console.EffectRestart: "at the next start"}[o.Effect]
+		if o.Locked != "" {
+			effect = "locked"
+		}
+		rows = append(rows, []string{o.Name, o.Value, o.Default, originOf(o.OptionValue).String(), effect})
+	}
+	fmt.Fprintln(c.out)
+	return c.printTable(rows)
+}
+
+func completeOptions(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, o := range config.Options() {
+		names = append(names, o.Name+"\t"+o.Help)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c configCommands) newSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set OPTION=VALUE...",
+		Short: "Set options in the settings file, and put in force what can be",
+		Long: `Writes options into the settings file of the running environment, after it has shown the lines
+that differ and asked. The values are checked first; a mistake changes nothing. An option may have
+any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of its own in the file.`,
+		Example: `  tendril config set http-path=/jobs inactivity-timeout=10m
+  tendril config set 'http-path of payments=/pay' --dry-run`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	return c.changes(cmd, func(arg string, set map[string]*string) error {
+		name, value, found := strings.Cut(arg, "=")
+		if !found {
+			return fail(exitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
+				arg+"' to remove it")
+		}
+		set[name] = &value
+		return nil
+	})
+}
+
+func (c configCommands) newUnset() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "unset OPTION...",
+		Short: "Remove options from the settings file",
+		Long: `Removes options from the settings file of the running environment, so that their defaults or
+those of the bundle count again. It shows the lines that differ and asks first.`,
+		Example:           "  tendril config unset inactivity-timeout",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeOptions,
+	}
+	return c.changes(cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
+}
+
+// changes makes a command change what its arguments say.
+func (c configCommands) changes(cmd *cobra.Command,
+	take func(arg string, set map[string]*string) error) *cobra.Command {
+	var yes, dry bool
+	addDataDir(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "Show the difference and change nothing.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		change := console.SettingsChange{Set: map[string]*string{}}
+		for _, arg := range args {
+			if err := take(arg, change.Set); err != nil {
+				return err
+			}
+		}
+		client, err := c.dial(cmd)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		preview, err := client.PreviewChange(ctx, change)
+		if err != nil {
+			return err
+		}
+		c.printPreview(&preview)
+		if len(preview.Lines) == 0 || dry {
+			return nil
+		}
+		if err := c.agree("Change "+preview.File+"?", yes); err != nil {
+			return err
+		}
+		change.Base = preview.Base
+		done, err := client.ChangeSettings(ctx, change)
+		if err != nil {
+			return err
+		}
+		c.printEffect(&done)
+		return nil
+	})
+	return cmd
+}
+
+func (c configCommands) printPreview(p *console.SettingsPreview) {
+	if len(p.Lines) == 0 {
+		fmt.Fprintf(c.err, "%s says that already: nothing to change\n", plain(p.File))
+		return
+	}
+	fmt.Fprintf(c.out, "%s\n", plain(p.File))
+	for _, l := range p.Lines {
+		fmt.Fprintf(c.out, "%4d %s\n", l.Line, plain(l.String()))
+	}
+	for _, o := range p.Changes {
+		when := "takes effect when saved"
+		if o.Restart {
+			when = "takes effect at the next start"
+		}
+		fmt.Fprintf(c.out, "%s is %s then: %s\n", plain(o.Name), orNone(plain(o.Value)), when)
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(c.err, "warning: %s\n", plain(w.Text))
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+func (c configCommands) printEffect(p *console.SettingsPreview) {
+	var now, later []string
+	for _, o := range p.Changes {
+		if o.Restart {
+			later = append(later, o.Name)
+		} else {
+			now = append(now, o.Name)
+		}
+	}
+	fmt.Fprintf(c.err, "%s was written\n", plain(p.File))
+	if len(now) > 0 {
+		fmt.Fprintf(c.err, "changed, and in force now: %s\n", plain(strings.Join(now, ", ")))
+	}
+	if len(later) > 0 {
+		fmt.Fprintf(c.err, "changed, for the next start: %s\n", plain(strings.Join(later, ", ")))
+	}
+}
+
+// agree asks a person at the terminal whether to go on. Nobody at a terminal and no yes is a usage error.
+func (c *cli) agree(question string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !c.ttyIn {
+		return fail(exitUsage, errors.New("nothing was changed: nobody is here to confirm it"), "add --yes to confirm")
+	}
+	fmt.Fprintf(c.err, "%s [y/N] ", plain(question))
+	line, err := bufio.NewReader(c.in).ReadString('\n')
+	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil && line == "" || answer != "y" && answer != "yes" {
+		return fail(exitFailed, errors.New("nothing was changed"))
+	}
+	return nil
+}

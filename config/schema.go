@@ -1,0 +1,122 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Schema returns a JSON Schema of tendril.yaml, for editors: the keys, what each takes, and what it means. Every file
+// that [Load] accepts is valid by it; what two options must agree on, it does not know.
+func Schema() map[string]any {
+	keys, sqsd, ofQueue := map[string]any{}, map[string]any{}, map[string]any{}
+	options := Options()
+	for i := range options {
+		o := &options[i]
+		if o.Key != "" && o.Key != queuesKey {
+			keys[o.Key] = o.schema()
+		}
+		for _, name := range o.workerNames() {
+			sqsd[name] = o.schema()
+		}
+		if o.PerQueue {
+			ofQueue[o.Key] = o.schema()
+		}
+	}
+	for _, o := range queueKeys() {
+		ofQueue[o.Key] = o.schema()
+	}
+	queues, _ := find(options, queuesKey)
+	item := map[string]any{"type": "object", "properties": ofQueue, "additionalProperties": false}
+	keys[queuesKey] = map[string]any{"description": queues.description(), "anyOf": []any{scalarSchema(),
+		map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{scalarSchema(), item}}}}}
+	keys[sqsdSection] = map[string]any{"type": "object", "properties": sqsd, "additionalProperties": false,
+		"description": "Options by their names in Elastic Beanstalk's namespace aws:elasticbeanstalk:sqsd."}
+	return map[string]any{
+		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of tendril",
+		"type": []string{"object", "null"}, "properties": keys, "additionalProperties": false,
+	}
+}
+
+func scalarSchema() map[string]any {
+	return map[string]any{"type": []string{"string", "number", "boolean"}}
+}
+
+// schema says what the option takes, as YAML reads it: a text that looks like a number is one.
+func (o *Option) schema() map[string]any {
+	s := scalarSchema()
+	switch o.Kind() {
+	case kindInteger:
+		s = map[string]any{"anyOf": []any{o.numbers(), map[string]any{"type": "string", "pattern": "^[+-]?[0-9]+$"}}}
+	case kindSwitch:
+		s = map[string]any{"anyOf": []any{map[string]any{"type": "boolean"}, map[string]any{"enum": []any{0, 1}},
+			map[string]any{"type": "string", "pattern": anyCasePattern("true", "false", "yes", "no", "on", "off", "0", "1")}}}
+	case kindDuration, kindRate, kindSize, kindNumber:
+		s = map[string]any{"type": []string{"string", "number"}}
+	case kindChoice:
+		s = o.choiceSchema()
+	}
+	if o.list {
+		s = map[string]any{"anyOf": []any{s, map[string]any{"type": "array", "items": scalarSchema()}}}
+	}
+	if o.Default == unset {
+		s["type"] = []string{"string", "number", "null"}
+	}
+	s["description"] = o.description()
+	if o.Default != "" && o.Default != unset {
+		s["default"] = o.Default
+	}
+	if o.Example != "" {
+		s["examples"] = []string{o.Example}
+	}
+	return s
+}
+
+// numbers are the whole numbers that the option takes.
+func (o *Option) numbers() map[string]any {
+	s := map[string]any{"type": "integer"}
+	low, high, _ := strings.Cut(o.Allowed(), " to ")
+	if n, err := strconv.Atoi(low); err == nil {
+		s["minimum"] = n
+	}
+	if n, err := strconv.Atoi(high); err == nil {
+		s["maximum"] = n
+	}
+	return s
+}
+
+// choiceSchema offers the words, and takes others only where the option does: in capitals, or as a switch.
+func (o *Option) choiceSchema() map[string]any {
+	words := o.Choices()
+	takes := func(text string) bool { return o.set(&Settings{}, text) == nil }
+	var scalars any = scalarSchema()
+	if !takes(strings.ToUpper(words[0])) && !takes("yes") {
+		scalars = map[string]any{"enum": []any{}}
+	}
+	enum := []any{}
+	for _, w := range words {
+		enum = append(enum, w)
+		if w == Off { // which some readers of YAML take for false
+			enum = append(enum, false)
+		}
+	}
+	return map[string]any{"anyOf": []any{map[string]any{"enum": enum}, scalars}}
+}
+
+func (o *Option) description() string {
+	return strings.TrimSpace(fmt.Sprintf("%s %s Allowed: %s%s.", o.Help, o.Detail, o.Allowed(), unitNote(o.Kind())))
+}
+
+// anyCasePattern matches the words whatever the case of their letters.
+func anyCasePattern(words ...string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteByte('|')
+		}
+		for _, r := range w {
+			fmt.Fprintf(&b, "[%c%c]", r, []rune(strings.ToUpper(string(r)))[0])
+		}
+	}
+	return "^(" + b.String() + ")$"
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+func compiledSchema(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	data, err := json.Marshal(Schema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("tendril.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("tendril.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// validate reads a settings file as an editor does, and holds it to the schema.
+func validate(t *testing.T, schema *jsonschema.Schema, data []byte) error {
+	t.Helper()
+	var value any
+	if err := yaml.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &value); err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(asJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema.Validate(doc)
+}
+
+// TestSchemaAcceptsWhatLoadAccepts: each file of testdata that is loaded is valid by the schema, and those with a
+// mistake that a schema can see are not.
+func TestSchemaAcceptsWhatLoadAccepts(t *testing.T) {
+	t.Parallel()
+	schema := compiledSchema(t)
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := []string{"unknown-key", "unknown-empty-key", "map-for-a-value", "no-choice", "out-of-range", "no-switch",
+		"list-for-one-value", "a-list-at-the-top", "a-word-at-the-top", "unknown-sqsd-name", "sqsd-no-map",
+		"queue-with-an-unknown-key", "queue-with-a-map-in-it", "list-of-maps", "no-value", "sqsd-name-as-a-key"}
+	valid, refused := 0, 0
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Load(Sources{Environ: home(), Flags: map[string]string{"config": path}})
+		name := strings.TrimSuffix(filepath.Base(path), ".yaml")
+		switch {
+		case err == nil && !cfg.DaemonFile():
+			valid++
+			if err := validate(t, schema, data); err != nil {
+				t.Errorf("%s is loaded and not valid: %v", path, err)
+			}
+		case slices.Contains(seen, name):
+			refused++
+			if err := validate(t, schema, data); err == nil {
+				t.Errorf("%s is refused, and the schema takes it", path)
+			}
+		}
+	}
+	if valid < 30 || refused != len(seen) {
+		t.Errorf("%d files were valid, and %d of %d refused", valid, refused, len(seen))
+	}
+}
+
+// TestSchemaTakesEveryDefault: the default and the example of each option are valid below its key.
+func TestSchemaTakesEveryDefault(t *testing.T) {
+	t.Parallel()
+	schema := compiledSchema(t)
+	for _, o := range Options() {
+		for _, value := range []string{o.Default, o.Example} {
+			if o.Key == "" || value == "" {
+				continue
+			}
+			if err := validate(t, schema, []byte(o.Key+": "+value+"\n")); err != nil {
+				t.Errorf("%s: %s: %v", o.Key, value, err)
+			}
+		}
+	}
+}

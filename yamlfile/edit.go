@@ -1,0 +1,427 @@
+package yamlfile
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Edit is one change of a file.
+type Edit struct {
+	// Path leads from the top to a key: the keys of maps, and the numbers of items of lists, from 0.
+	Path []string
+	// Value is the plain text that the key gets; nil removes the key, and a map below the top that it leaves empty.
+	Value *string
+}
+
+// EditedLine is a line that an edit took away or put in.
+type EditedLine struct {
+	// Edit is the number of the edit, from 0.
+	Edit int
+	// Line is the number of the line, from 1: in the new file where it was Added, else in the old one.
+	Line  int
+	Added bool
+	Text  string
+}
+
+// Apply changes a file line by line, so that comments, order and the form of everything else stay. A file whose form
+// does not allow that is refused: what is returned reads as the old file with the edits, and nothing else.
+func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault) {
+	if _, fault := Normalize(data, o); fault != nil {
+		return nil, nil, fault
+	}
+	e := newEditor(string(data), o)
+	for i, edit := range edits {
+		before, fault := Map(e.text(), o)
+		if fault != nil {
+			return nil, nil, fault
+		}
+		e.number = i
+		if fault := e.apply(before, edit); fault != nil {
+			return nil, nil, fault
+		}
+		after, fault := Map(e.text(), o)
+		if fault != nil || !sameNode(edited(before, edit), after) {
+			return nil, nil, notEditable(keyLine(before, edit.Path))
+		}
+	}
+	changed := []byte(e.mark + e.file())
+	if _, fault := Normalize(changed, o); fault != nil {
+		return nil, nil, fault
+	}
+	return changed, e.changes(), nil
+}
+
+func notEditable(line int) *Fault {
+	return &Fault{Line: line, Text: "this key cannot be changed without changing the form of the file",
+		Hint: "edit the file by hand, or write each key on a line of its own first"}
+}
+
+// editedLine is a line on its way from the old file to the new one.
+type editedLine struct {
+	text, end string
+	was       int // its number in the old file, from 1; 0 for a new one
+	edit      int // that put it in
+}
+
+type editor struct {
+	o       *Options
+	mark    string // a byte order mark, or ""
+	lines   []editedLine
+	removed []EditedLine
+	number  int // of the edit
+}
+
+func newEditor(text string, o *Options) *editor {
+	e := &editor{o: o}
+	if rest, found := strings.CutPrefix(text, "\uFEFF"); found {
+		e.mark, text = "\uFEFF", rest
+	}
+	for number := 1; text != ""; number++ {
+		i := strings.IndexAny(text, "\r\n")
+		l := editedLine{text: text, was: number}
+		if i >= 0 {
+			l.text, l.end = text[:i], text[i:i+1]
+			if strings.HasPrefix(text[i:], "\r\n") {
+				l.end = "\r\n"
+			}
+		}
+		text = text[len(l.text)+len(l.end):]
+		e.lines = append(e.lines, l)
+	}
+	return e
+}
+
+// file is the file as it is written, text as it is parsed.
+func (e *editor) file() string {
+	var b strings.Builder
+	for _, l := range e.lines {
+		b.WriteString(l.text)
+		b.WriteString(l.end)
+	}
+	return b.String()
+}
+
+func (e *editor) text() string { return lineEnds.Replace(e.file()) }
+
+// changes lists what was taken away and put in, in the order of the file.
+func (e *editor) changes() []EditedLine {
+	var all []EditedLine
+	removed := slices.Clone(e.removed)
+	slices.SortStableFunc(removed, func(a, b EditedLine) int { return a.Line - b.Line })
+	last := 0
+	for i, l := range e.lines {
+		if l.was > 0 {
+			for len(removed) > 0 && removed[0].Line < l.was {
+				all, removed = append(all, removed[0]), removed[1:]
+			}
+			last = l.was
+			continue
+		}
+		n := placeOf(l.edit, removed, last+1)
+		if all = append(all, removed[:n]...); n > 0 {
+			last, removed = removed[n-1].Line, removed[n:]
+		}
+		all = append(all, EditedLine{Edit: l.edit, Line: i + 1, Added: true, Text: l.text})
+	}
+	return append(all, removed...)
+}
+
+// placeOf is how many of the removed lines, from a line on, come before one that an edit put in: up to the ones that
+// it took away itself, or those of the edit before it.
+func placeOf(edit int, removed []EditedLine, line int) (n int) {
+	for i, r := range removed {
+		if r.Line != line+i {
+			break
+		}
+		if r.Edit == edit || r.Edit == removed[0].Edit && n == i {
+			n = i + 1
+		}
+	}
+	return n
+}
+
+// replace puts texts in the place of the lines from to end, counted from 1; end is from-1 for none.
+func (e *editor) replace(from, end int, texts ...string) {
+	var put []editedLine
+	lineEnd := "\n"
+	if len(e.lines) > 0 && e.lines[0].end != "" {
+		lineEnd = e.lines[0].end
+	}
+	for _, text := range texts {
+		put = append(put, editedLine{text: text, end: lineEnd, edit: e.number})
+	}
+	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" { // the file ended without an end of line
+		e.lines[from-2].end, put[len(put)-1].end = lineEnd, ""
+	}
+	for _, l := range e.lines[from-1 : end] {
+		if l.was > 0 {
+			e.removed = append(e.removed, EditedLine{Edit: e.number, Line: l.was, Text: l.text})
+		}
+	}
+	e.lines = slices.Replace(e.lines, from-1, end, put...)
+}
+
+func (e *editor) apply(root *Node, edit Edit) *Fault {
+	if root == nil {
+		root = &Node{Kind: Mapping}
+	}
+	parent, key := root, edit.Path[len(edit.Path)-1]
+	for _, step := range edit.Path[:len(edit.Path)-1] {
+		if parent = child(parent, step); parent == nil || len(parent.Pairs)+len(parent.Items) == 0 {
+			return notEditable(root.Line)
+		}
+	}
+	var found []int
+	for i, p := range parent.Pairs {
+		if p.Key == key {
+			found = append(found, i)
+		}
+	}
+	text := ""
+	if edit.Value != nil {
+		var fault *Fault
+		if text, fault = e.scalarText(*edit.Value); fault != nil {
+			return fault
+		}
+	}
+	switch {
+	case len(found) > 1:
+		return &Fault{Line: parent.Pairs[found[1]].Line, Text: key + " is in the file twice", Hint: "keep one of the lines"}
+	case len(found) == 0 && edit.Value == nil:
+		return nil
+	case len(found) == 0:
+		return e.add(parent, len(edit.Path) == 1, key+": "+text)
+	case edit.Value != nil && parent.Pairs[found[0]].Value.says(*edit.Value):
+		return nil
+	case edit.Value == nil && len(parent.Pairs) == 1 && len(edit.Path) > 1:
+		return e.apply(root, Edit{Path: edit.Path[:len(edit.Path)-1]})
+	case edit.Value == nil:
+		return e.remove(parent, found[0])
+	}
+	return e.set(&parent.Pairs[found[0]], text)
+}
+
+// says reports whether a node is that text already.
+func (n *Node) says(text string) bool { return n.Kind == Scalar && n.Text == text }
+
+// child is the value of a key, or the item of a number; nil for none.
+func child(n *Node, step string) *Node {
+	if n.Kind == Sequence {
+		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(n.Items) {
+			return n.Items[i]
+		}
+		return nil
+	}
+	return n.Get(step)
+}
+
+// add puts a key behind the last one of a map, at the top at the end of the file.
+func (e *editor) add(parent *Node, top bool, line string) *Fault {
+	column, after := 1, len(e.lines)
+	if len(parent.Pairs) > 0 {
+		last := &parent.Pairs[len(parent.Pairs)-1]
+		if column = last.Column; !top {
+			after = e.end(last)
+		}
+	}
+	e.replace(after+1, after, strings.Repeat(" ", column-1)+line)
+	return nil
+}
+
+// end is the last line of a key's value.
+func (e *editor) end(p *Pair) int {
+	end, indent := lastLine(p.Value, p.Line), p.Column-1
+	for i := p.Line + 1; i <= len(e.lines); i++ {
+		text := e.lines[i-1].text
+		inner := strings.TrimLeft(text, " ")
+		deep := len(text) - len(inner)
+		part := deep > indent || p.Value.Kind == Sequence && deep == indent && strings.HasPrefix(inner, "-")
+		switch {
+		case inner == "" || strings.HasPrefix(inner, "#") && (!part || !p.Value.Block):
+			continue // of the value only where more of it follows
+		case !part:
+			return end
+		}
+		end = max(end, i)
+	}
+	return end
+}
+
+func lastLine(n *Node, line int) int {
+	line = max(line, n.Line)
+	for _, item := range n.Items {
+		line = lastLine(item, line)
+	}
+	for _, p := range n.Pairs {
+		line = lastLine(p.Value, max(line, p.Line))
+	}
+	return line
+}
+
+// set replaces a value. A comment behind one that stands on a single line stays.
+func (e *editor) set(p *Pair, text string) *Fault {
+	line := e.lines[p.Line-1].text
+	at := behindKey(line, p)
+	if at < 0 {
+		return notEditable(p.Line)
+	}
+	end, rest := e.end(p), ""
+	if end == p.Line {
+		rest = afterValue(line[at:])
+	}
+	blanks := line[at : len(line)-len(strings.TrimLeft(line[at:], " \t"))]
+	if strings.TrimSpace(line[at:]) == rest || blanks == "" {
+		blanks = " "
+	}
+	if strings.HasPrefix(rest, "#") {
+		rest = " " + rest
+	}
+	e.replace(p.Line, end, line[:at]+blanks+text+rest)
+	return nil
+}
+
+// behindKey is where a line goes on behind a key and its colon; -1 where it is no plain line of a key.
+func behindKey(line string, p *Pair) int {
+	runes := []rune(line)
+	if p.Column < 1 || p.Column > len(runes) {
+		return -1
+	}
+	at := len(string(runes[:p.Column-1]))
+	rest := line[at:]
+	switch {
+	case strings.HasPrefix(rest, p.Key):
+		rest = rest[len(p.Key):]
+	case len(rest) > 1 && (rest[0] == '"' || rest[0] == '\'') && strings.HasPrefix(rest[1:], p.Key+rest[:1]):
+		rest = rest[len(p.Key)+2:]
+	default:
+		return -1
+	}
+	trimmed := strings.TrimLeft(rest, " \t")
+	if !strings.HasPrefix(trimmed, ":") {
+		return -1
+	}
+	return len(line) - len(trimmed) + 1
+}
+
+// inlineValue is a value in quotes, or plain text up to a comment.
+var inlineValue = regexp.MustCompile(`^[ \t]*("(?:\\.|[^"\\])*"|'(?:''|[^'])*')?`)
+
+// afterValue is what follows the value at the beginning of a text: blanks and a comment, or nothing.
+func afterValue(text string) string {
+	at := len(inlineValue.FindString(text))
+	for ; at < len(text); at++ {
+		if text[at] == '#' && (at == 0 || text[at-1] == ' ' || text[at-1] == '\t') {
+			return text[len(strings.TrimRight(text[:at], " \t")):]
+		}
+	}
+	return ""
+}
+
+// remove takes a key away with its value. The first key of a list's item leaves its dash to the next one.
+func (e *editor) remove(parent *Node, i int) *Fault {
+	p := &parent.Pairs[i]
+	end := e.end(p)
+	line := e.lines[p.Line-1].text
+	prefix := line[:min(p.Column-1, len(line))]
+	if strings.TrimLeft(prefix, " ") == "" {
+		e.replace(p.Line, end)
+		return nil
+	}
+	if i+1 == len(parent.Pairs) || parent.Pairs[i+1].Line != end+1 || strings.Trim(prefix, " -") != "" {
+		return notEditable(p.Line)
+	}
+	next := e.lines[end].text
+	e.replace(p.Line, end+1, prefix+strings.TrimLeft(next, " "))
+	return nil
+}
+
+// plainScalar is text that needs no quotes as far as its signs tell.
+var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*$`)
+
+// scalarText is a value as it is written on one line: as it is, or in quotes.
+func (e *editor) scalarText(value string) (string, *Fault) {
+	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", strconv.Quote(value)}
+	if plainScalar.MatchString(value) {
+		forms = slices.Insert(forms, 0, value)
+	}
+	for _, form := range forms {
+		root, fault := Map("k: "+form+" # c\n", e.o)
+		if fault == nil && root != nil && len(root.Pairs) == 1 && !strings.ContainsAny(form, "\r\n") {
+			if n := root.Pairs[0].Value; n.Kind == Scalar && n.Text == value {
+				return form, nil
+			}
+		}
+	}
+	return "", &Fault{Text: "this value cannot be written on one line", Hint: "write plain text"}
+}
+
+// edited is the document as it should be after an edit; the nodes of the old one are shared.
+func edited(n *Node, edit Edit) *Node {
+	copied := Node{Kind: Mapping}
+	if n != nil {
+		copied = *n
+	}
+	step := edit.Path[0]
+	if copied.Kind == Sequence {
+		copied.Items = slices.Clone(copied.Items)
+		if i, err := strconv.Atoi(step); err == nil && i < len(copied.Items) && len(edit.Path) > 1 {
+			copied.Items[i] = edited(copied.Items[i], Edit{edit.Path[1:], edit.Value})
+		}
+		return &copied
+	}
+	copied.Pairs = slices.Clone(copied.Pairs)
+	i := slices.IndexFunc(copied.Pairs, func(p Pair) bool { return p.Key == step })
+	remove := func() { copied.Pairs = slices.Delete(copied.Pairs, i, i+1) }
+	switch {
+	case len(edit.Path) > 1 && i >= 0:
+		if below := edited(copied.Pairs[i].Value, Edit{edit.Path[1:], edit.Value}); edit.Value == nil &&
+			len(below.Pairs)+len(below.Items) == 0 {
+			remove()
+		} else {
+			copied.Pairs[i].Value = below
+		}
+	case edit.Value == nil && i >= 0:
+		remove()
+	case edit.Value == nil:
+	case i >= 0:
+		copied.Pairs[i].Value = &Node{Text: *edit.Value}
+	default:
+		copied.Pairs = append(copied.Pairs, Pair{Key: step, Value: &Node{Text: *edit.Value}})
+	}
+	return &copied
+}
+
+// sameNode compares what two documents say, not where. A text block may gain the end of its last line.
+func sameNode(a, b *Node) bool {
+	empty := func(n *Node) bool { return n == nil || n.Kind == Mapping && len(n.Pairs) == 0 }
+	if empty(a) || empty(b) {
+		return empty(a) && empty(b)
+	}
+	textOf := func(n *Node) string {
+		if n.Block {
+			return strings.TrimRight(n.Text, "\n")
+		}
+		return n.Text
+	}
+	return a.Kind == b.Kind && a.Tag == b.Tag && textOf(a) == textOf(b) && slices.EqualFunc(a.Items, b.Items, sameNode) &&
+		slices.EqualFunc(a.Pairs, b.Pairs, func(a, b Pair) bool { return a.Key == b.Key && sameNode(a.Value, b.Value) })
+}
+
+// keyLine is the line of a key, 0 where it is not there.
+func keyLine(n *Node, path []string) int {
+	line := 0
+	for _, step := range path {
+		if n == nil {
+			return line
+		}
+		for _, p := range n.Pairs {
+			if p.Key == step {
+				line = p.Line
+			}
+		}
+		n = child(n, step)
+	}
+	return line
+}
