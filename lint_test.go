@@ -82,6 +82,8 @@ var rooms = []room{
 	{"console", "Package console shows and controls the environment over a JSON API.",
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale",
 			"series"}},
+	{"console/web", "Package web serves the console's pages: what runs, what waits, what failed and why, what comes next.",
+		[]string{"queue", "console", "health"}},
 	{"app", "Package app runs the app: its replicas, their deliveries and its deployments.",
 		[]string{"queue", "datadir", "deliver", "supervisor", "bundle", "config", "notify", "console", "machine"}},
 	{"tasks", "Package tasks runs the periodic tasks of one environment.",

@@ -1,0 +1,174 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tendril/testpeer"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a tab of a Chromium without a window.
+type browser struct {
+	t    *testing.T
+	ctx  context.Context
+	base string // http://HOST:PORT of the console
+
+	mu     sync.Mutex
+	errors []string // that the page or its policy caused, and failed requests
+}
+
+// patience is how long a test waits for what a page is to show.
+const patience = 30 * time.Second
+
+func openBrowser(t *testing.T, base string) *browser {
+	t.Helper()
+	path := testpeer.Program(t, "chromium-headless-shell")
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.ExecPath(path))
+	allocator, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel := chromedp.NewContext(allocator)
+	t.Cleanup(cancel)
+	b := &browser{t: t, ctx: ctx, base: base}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+				b.fault("console: " + fmt.Sprint(e.Args))
+			}
+		case *runtime.EventExceptionThrown:
+			b.fault("exception: " + e.ExceptionDetails.Text)
+		case *log.EventEntryAdded:
+			if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+				b.fault(string(e.Entry.Level) + ": " + e.Entry.Text + " " + e.Entry.URL)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *browser) fault(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.errors = append(b.errors, text)
+}
+
+// faults returns what went wrong since the last call.
+func (b *browser) faults() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.errors
+	b.errors = nil
+	return all
+}
+
+// do runs steps in the tab.
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.t.Fatalf("%v\n%s", err, b.text())
+	}
+}
+
+// open loads a page.
+func (b *browser) open(path string) {
+	b.t.Helper()
+	if strings.HasPrefix(path, "/") {
+		path = b.base + path
+	}
+	b.do(chromedp.Navigate(path))
+}
+
+// text is what the page shows.
+func (b *browser) text() string {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("document.body.innerText"))
+	if err != nil {
+		return err.Error()
+	}
+	return text
+}
+
+// await waits until an expression of JavaScript is true on the page.
+func (b *browser) await(what, expression string) {
+	b.t.Helper()
+	for until := time.Now().Add(patience); ; {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		is, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		cancel()
+		if err == nil && is {
+			return
+		}
+		if time.Now().After(until) {
+			b.t.Fatalf("the page never had %s: %v\n%s", what, err, b.text())
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// awaitText waits until the page shows a text.
+func (b *browser) awaitText(text string) {
+	b.t.Helper()
+	b.await(fmt.Sprintf("the text %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// click clicks on what a selector of CSS finds, as a person would on a visible element.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.do(chromedp.WaitVisible(selector), chromedp.Click(selector))
+}
+
+// look chooses a theme, "light" or "dark", and the width of the window.
+func (b *browser) look(theme string, width int64) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(width, 800))
+}
+
+// scripts switches the scripts of pages on or off.
+func (b *browser) scripts(on bool) {
+	b.t.Helper()
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: !on})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// screenshot writes the whole page into the folder that TENDRIL_SCREENSHOTS names, where there is one.
+func (b *browser) screenshot(name string) {
+	b.t.Helper()
+	dir := os.Getenv("TENDRIL_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	png, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}

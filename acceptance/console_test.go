@@ -1,0 +1,239 @@
+package acceptance
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/testpeer"
+
+	"github.com/chromedp/chromedp"
+)
+
+// consoleScreens are the pages of the console, each with a text that it shows when it is complete.
+var consoleScreens = []struct{ name, path, text string }{
+	{"overview", "/", "Messages in and out per second"},
+	{"queues", "/queues", "jobs-dead"},
+	{"queue", "/queues/jobs", "Text in the body"},
+	{"scheduled", "/tasks", "every day"},
+	{"task", "/tasks/cleanup", "Last runs"},
+}
+
+// consoleEnvironment is an environment with an app, a periodic task, messages that wait and messages that failed.
+type consoleEnvironment struct {
+	*process
+	started event
+	data    string // the data directory
+	bundle  string
+	dead    string // the id of a message in the dead-letter queue
+}
+
+func startConsole(t *testing.T) *consoleEnvironment {
+	t.Helper()
+	data, journal := t.TempDir(), filepath.Join(t.TempDir(), "journal")
+	bundle := writeBundle(t, map[string]string{
+		"Procfile": appLine(journal, "v1"),
+		"cron.yaml": "version: 1\ncron:\n  - {name: cleanup, url: /tasks/cleanup, schedule: \"0 3 * * *\"}\n" +
+			"  - {name: report, url: /tasks/report, schedule: \"*/10 * * * *\"}\n",
+		"tendril.yaml": "queues: [jobs, mail]\nmax_retries: 1\nhttp_connections: 5\n",
+	})
+	p, started := start(t, "up", bundle, "--allow-root", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
+		"127.0.0.1:"+testpeer.FreePort(t), "--name", "shop")
+	e := &consoleEnvironment{process: p, started: started, data: data, bundle: bundle}
+	e.dead = e.run(t, "send", "--queue", "jobs", "refuse 12")
+	e.run(t, "send", "--queue", "jobs", "refuse 13")
+	e.run(t, "send", "--queue", "mail", "refuse 14")
+	for i := range 6 {
+		e.run(t, "send", "--queue", "jobs", "--delay", "15m", "--attr", "tenant=a", fmt.Sprintf(
+			`{"order": %d, "total": 12345678901234567890, "customer": {"name": "Ada <b>Lovelace</b>"}}`, i))
+	}
+	e.run(t, "tasks", "run", "cleanup")
+	awaitLedger(t, e, func(live map[string]int64) bool { return live["jobs-dead"] == 2 && live["mail-dead"] == 1 })
+	return e
+}
+
+// run runs a verb on the environment and returns what it prints, without the end of the line.
+func (e *consoleEnvironment) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := program(t, append(args, "--data-dir", e.data)...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("tendril %q: %v\n%s", args, err, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// awaitLedger waits until the live messages of the queues are as wanted.
+func awaitLedger(t *testing.T, e *consoleEnvironment, done func(live map[string]int64) bool) {
+	t.Helper()
+	var live map[string]int64
+	for until := time.Now().Add(patience); time.Now().Before(until); <-time.After(50 * time.Millisecond) {
+		var st struct {
+			Queues []struct {
+				Name   string
+				Ledger struct{ Live int64 }
+			}
+		}
+		if err := json.Unmarshal([]byte(e.run(t, "status", "-o", "json")), &st); err != nil {
+			t.Fatal(err)
+		}
+		live = map[string]int64{}
+		for _, q := range st.Queues {
+			live[q.Name] = q.Ledger.Live
+		}
+		if done(live) {
+			return
+		}
+	}
+	t.Fatalf("the queues hold %v", live)
+}
+
+// signIn opens a tab whose session is that of the owner, by the link that 'tendril open' prints.
+func (e *consoleEnvironment) signIn(t *testing.T) *browser {
+	t.Helper()
+	link := regexp.MustCompile(`http://\S+`).FindString(e.run(t, "open", "--print"))
+	u, err := url.Parse(link)
+	if err != nil || u.Host == "" {
+		t.Fatalf("tendril open printed no link: %q", link)
+	}
+	b := openBrowser(t, "http://"+u.Host)
+	b.open(link)
+	b.awaitText("shop")
+	return b
+}
+
+// TestScreensLoadWithoutAnError opens each screen in both themes and two widths, with axe-core looking for what people
+// with a screen reader or without a mouse could not use.
+func TestScreensLoadWithoutAnError(t *testing.T) {
+	modules := testpeer.NodeModules(t, "axe-core")
+	axe, err := os.ReadFile(filepath.Join(modules, "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := startConsole(t)
+	b := e.signIn(t)
+	screens := append(consoleScreens[:len(consoleScreens):len(consoleScreens)],
+		struct{ name, path, text string }{"message", "/messages/" + e.dead + "?queue=jobs-dead", e.dead})
+	for _, sc := range screens {
+		for _, theme := range []string{"light", "dark"} {
+			for _, width := range []int64{1280, 390} {
+				b.look(theme, width)
+				b.open(sc.path)
+				b.await(sc.name, fmt.Sprintf("document.body.textContent.includes(%q)", sc.text))
+				if wide, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](
+					"document.documentElement.scrollWidth - document.documentElement.clientWidth")); err != nil || wide > 0 {
+					t.Errorf("%s at %d px is %d px too wide: %v", sc.name, width, wide, err)
+				}
+				b.screenshot(fmt.Sprintf("%s-%s-%d", sc.name, theme, width))
+				for _, violation := range b.axe(string(axe)) {
+					t.Errorf("%s, %s, %d px: %s", sc.name, theme, width, violation)
+				}
+				for _, fault := range b.faults() {
+					t.Errorf("%s, %s, %d px: %s", sc.name, theme, width, fault)
+				}
+			}
+		}
+	}
+}
+
+// axe returns the serious and critical findings of axe-core on the page.
+func (b *browser) axe(script string) []string {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](script+`;
+		axe.run(document, {resultTypes: ['violations']}).then((r) => r.violations
+			.filter((v) => v.impact === 'serious' || v.impact === 'critical')
+			.map((v) => v.id + ': ' + v.help + ': ' + v.nodes.map((n) => n.html).slice(0, 3).join(' ')))`,
+		chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return found
+}
+
+// TestPolicyIsSeenToWork makes a page break its policy, so that the other tests are known to notice that.
+func TestPolicyIsSeenToWork(t *testing.T) {
+	b := startConsole(t).signIn(t)
+	b.open("/queues")
+	b.faults()
+	b.do(chromedp.Evaluate[chromedp.Void](`document.body.insertAdjacentHTML('beforeend',
+		'<p style="color: red">x</p><img src="https://192.0.2.1/x.png">')`))
+	for until := time.Now().Add(patience); ; <-time.After(50 * time.Millisecond) {
+		if text := strings.Join(b.faults(), "\n"); strings.Contains(text, "Content Security Policy") {
+			return
+		} else if time.Now().After(until) {
+			t.Fatalf("inline style and a foreign image caused no error: %q", text)
+		}
+	}
+}
+
+// TestRowsChangeWhileMessagesFlow watches pages that nobody reloads.
+func TestRowsChangeWhileMessagesFlow(t *testing.T) {
+	e := startConsole(t)
+	b := e.signIn(t)
+	b.open("/queues/jobs")
+	b.await("the mark of this load", "window.loaded = true")
+	id := e.run(t, "send", "--queue", "jobs", "--delay", "15m", "arrives while the page is open")
+	b.awaitText(id)
+	b.await("the same load", "window.loaded")
+
+	b.click("#hold") // nothing changes while updates are paused
+	later := e.run(t, "send", "--queue", "jobs", "--delay", "15m", "arrives while updates are paused")
+	<-time.After(2500 * time.Millisecond)
+	if strings.Contains(b.text(), later) {
+		t.Error("a paused page changed")
+	}
+	b.click("#hold")
+	b.awaitText(later)
+}
+
+// TestActsOfPagesReachTheEnvironment clicks what a person would click.
+func TestActsOfPagesReachTheEnvironment(t *testing.T) {
+	e := startConsole(t)
+	b := e.signIn(t)
+	b.open("/queues/mail")
+	b.click("#main .acts details:nth-of-type(1) > summary")
+	b.do(chromedp.SendKeys("#main input[name=reason]", "moving the mail server"))
+	b.click("#main .acts button.primary")
+	b.awaitText("mail is paused")
+	b.awaitText("moving the mail server")
+	if out := e.run(t, "status"); !strings.Contains(out, "moving the mail server") {
+		t.Errorf("the environment does not say that mail is paused:\n%s", out)
+	}
+	b.click("#main .acts form > button.primary")
+	b.awaitText("mail is received from again")
+
+	b.open("/tasks/report")
+	b.click("#main .acts form > button.primary")
+	b.awaitText("A run of report was enqueued.")
+	b.await("the run", "document.querySelectorAll('#main table tbody tr').length > 0")
+}
+
+// TestPagesWorkWithoutScripts reads and acts in a browser whose scripts are off.
+func TestPagesWorkWithoutScripts(t *testing.T) {
+	e := startConsole(t)
+	b := e.signIn(t)
+	b.scripts(false)
+	b.open("/queues/jobs")
+	b.click("#main .acts details:nth-of-type(2) > summary")
+	b.do(chromedp.SendKeys("#main textarea[name=body]", "sent without scripts"),
+		chromedp.SendKeys("#main input[name=delay]", "600"))
+	b.click("#main .acts details[open] button.primary")
+	b.do(chromedp.WaitVisible(".result.ok"))
+	if out := e.run(t, "peek", "--queue", "jobs", "-o", "json"); !strings.Contains(out, "sent without scripts") {
+		t.Errorf("the queue does not have the message:\n%s", out)
+	}
+}
+
+var _ = exec.Command

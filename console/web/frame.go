@@ -1,0 +1,101 @@
+package web
+
+import (
+	"cmp"
+	"embed"
+	"html/template"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"tendril/console"
+	"tendril/health"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// views are the templates by the name of their file, each together with those of the frame.
+var views = parseViews()
+
+// shared are the files that every view may use.
+var shared = []string{"templates/frame.html", "templates/parts.html"}
+
+func parseViews() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	names, err := fs.Glob(templates, "templates/*.html")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	for _, name := range names {
+		view := template.New("").Funcs(functions)
+		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(view.ParseFS(templates, append(shared, name)...))
+	}
+	return all
+}
+
+// frame is what a template executes with: the state of the environment and the data of the screen.
+type frame struct {
+	Title   string
+	Path    string // of this page, with its query: forms come back to it
+	Live    bool   // whether the page follows changes
+	Entry   string // the entry of the navigation that is marked
+	Entries []entry
+	Counts  map[string]count // beside entries of the navigation
+	Status  *console.Status
+	Health  health.Status
+	Result  *result
+	Now     time.Time
+	Paused  int // queues
+	Data    any
+}
+
+// count is a number beside an entry. Attention marks one that somebody should look at.
+type count struct {
+	N         int64
+	Attention bool
+}
+
+func (v *visit) frame() *frame {
+	f := &frame{Title: v.title, Path: v.path(), Entries: entries, Counts: map[string]count{}, Status: &v.status,
+		Result: v.result, Now: v.now, Data: v.Data}
+	f.Title = "Problem"
+	if v.screen != nil {
+		f.Live, f.Entry, f.Title = true, v.screen.entry, cmp.Or(v.title, v.screen.entry)
+	}
+	if v.status.Health != nil {
+		f.Health = v.status.Health.Status
+	}
+	dead := deadLetterQueues(v.status.Queues)
+	letters, queues := int64(0), int64(0)
+	for _, q := range v.status.Queues {
+		if dead[q.Name] {
+			letters += q.Ledger.Live
+		} else {
+			queues++
+		}
+	}
+	for _, w := range v.status.Workers {
+		if w.Paused {
+			f.Paused++
+		}
+	}
+	f.Counts["Queues"] = count{queues, false}
+	f.Counts["Dead letters"] = count{letters, letters > 0}
+	if v.status.Tasks != nil {
+		f.Counts["Scheduled"] = count{int64(len(v.status.Tasks.Tasks)), false}
+	}
+	return f
+}
+
+// deadLetterQueues are the names of the queues that others dead-letter into.
+func deadLetterQueues(queues []console.Queue) map[string]bool {
+	names := map[string]bool{}
+	for _, q := range queues {
+		if q.DeadLetterQueue != "" {
+			names[q.DeadLetterQueue] = true
+		}
+	}
+	return names
+}

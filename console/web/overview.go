@@ -1,0 +1,126 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"tendril/console"
+)
+
+var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).overview}}
+
+var environmentActs = []act{
+	{"/pause", func(v *visit) (string, error) {
+		return "Every queue is paused. What is in work is finished.", v.api.Quiet(v.ctx, v.field("reason"))
+	}},
+	{"/resume", func(v *visit) (string, error) {
+		return "Every queue is received from again.", v.api.ResumeAll(v.ctx)
+	}},
+	{"/reload", func(v *visit) (string, error) {
+		_, err := v.api.Reload(v.ctx)
+		return "Reloaded.", err
+	}},
+}
+
+// overview is what a person looks at first.
+type overview struct {
+	Causes   []string
+	Since    time.Time // when the status became what it is
+	Queues   []queueRow
+	Runs     []dueRun // the next ones
+	Problems []console.Problem
+}
+
+// queueRow is one queue in a table, with what its worker does.
+type queueRow struct {
+	console.Queue
+	Dead         bool // other queues dead-letter into it
+	Worker       *console.Worker
+	FailingShare float64 // of its deliveries since the start, 0 to 1
+	DeadLetters  int64   // in its dead-letter queue
+	State        string
+	Reason       string // why it is in that state
+}
+
+// dueRun is the next run of one task.
+type dueRun struct {
+	Task *console.Task
+	At   time.Time
+}
+
+const (
+	shownRuns     = 5
+	shownProblems = 10
+)
+
+func (v *visit) overview() (any, error) {
+	o := &overview{Queues: v.queueRows(), Problems: v.status.Problems}
+	o.Problems = o.Problems[:min(len(o.Problems), shownProblems)]
+	if h := v.status.Health; h != nil {
+		o.Causes, o.Since = h.Causes, h.Since
+	}
+	if tasks := v.status.Tasks; tasks != nil {
+		for i := range tasks.Tasks {
+			if t := &tasks.Tasks[i]; !t.Paused {
+				for _, at := range t.Next {
+					o.Runs = append(o.Runs, dueRun{t, at})
+				}
+			}
+		}
+		slices.SortFunc(o.Runs, func(a, b dueRun) int { return a.At.Compare(b.At) })
+		o.Runs = o.Runs[:min(len(o.Runs), shownRuns)]
+	}
+	return o, nil
+}
+
+// queueRows are all queues, those that are worked on first.
+func (v *visit) queueRows() []queueRow {
+	live := map[string]int64{}
+	for _, q := range v.status.Queues {
+		live[q.Name] = q.Ledger.Live
+	}
+	dead := deadLetterQueues(v.status.Queues)
+	rows := make([]queueRow, len(v.status.Queues))
+	for i, q := range v.status.Queues {
+		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not worked on"}
+		for j := range v.status.Workers {
+			if w := &v.status.Workers[j]; w.Queue == q.Name {
+				rows[i].work(w)
+			}
+		}
+		if rows[i].Dead {
+			rows[i].State = "Dead letters"
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	return rows
+}
+
+// work fills in what the queue's worker does.
+func (q *queueRow) work(w *console.Worker) {
+	q.Worker, q.State = w, "Running"
+	if all := w.Done + w.Failed; all > 0 {
+		q.FailingShare = float64(w.Failed) / float64(all)
+	}
+	switch {
+	case w.Paused:
+		q.State, q.Reason = "Paused", w.PauseReason
+	case !w.Receiving && len(w.GateReasons) > 0:
+		q.State, q.Reason = "Waiting", w.GateReasons[0]
+	case w.LastError != "":
+		q.State, q.Reason = "Failing", w.LastError
+	case w.LimitedBy != "":
+		q.Reason = w.LimitedBy
+	}
+}
+
+func (q *queueRow) rank() int {
+	switch {
+	case q.Worker != nil:
+		return 0
+	case !q.Dead:
+		return 1
+	}
+	return 2
+}

@@ -1,0 +1,160 @@
+// What the pages need beyond htmx: when live updates wait, keys, charts, and the theme. Everything else works without.
+(() => {
+  'use strict';
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
+
+  // Theme: the system's until somebody chooses.
+  const stored = localStorage.getItem('theme');
+  if (stored) document.documentElement.dataset.theme = stored;
+  const dark = () => (document.documentElement.dataset.theme ||
+    (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
+
+  // Live updates wait while somebody is busy: a menu or form is open, a field has the focus, rows are chosen, text is
+  // selected, or the list was scrolled away from its top.
+  let held = false;
+  const busy = () => held || $('#live details.popup[open]') || $$('#main :checked').some((e) => !e.defaultChecked) ||
+    (document.activeElement?.matches('#main input, #main textarea, #main select')) ||
+    (getSelection().toString() !== '' && $('#main')?.contains(getSelection().anchorNode));
+  const scrolled = () => $('[data-list]') && scrollY > 240;
+  document.addEventListener('htmx:sse:before:message', (event) => {
+    $('#lost')?.remove();
+    if (busy()) { event.preventDefault(); return; }
+    if (scrolled()) { event.preventDefault(); offer(); }
+  });
+  document.addEventListener('htmx:sse:error', lost);
+  document.addEventListener('htmx:sse:close', (event) => { if (event.detail?.reason !== 'removed') lost(); });
+  function lost() {
+    if ($('#lost')) return;
+    const bar = document.createElement('div');
+    bar.id = 'lost'; bar.role = 'status';
+    bar.textContent = 'The connection to tendril is lost. Trying again…';
+    document.body.append(bar);
+  }
+  function offer() {
+    if ($('#waiting')) return;
+    const button = document.createElement('button');
+    button.id = 'waiting'; button.className = 'primary'; button.textContent = 'New rows: show them';
+    button.onclick = () => { button.remove(); scrollTo(0, 0); };
+    document.body.append(button);
+  }
+  addEventListener('scroll', () => { if (!scrolled()) $('#waiting')?.remove(); }, { passive: true });
+
+  // After each update: what the server does not know is put back.
+  const restore = () => {
+    const theme = $('#theme'), hold = $('#hold');
+    if (theme) { theme.hidden = false; theme.textContent = dark() ? 'Light' : 'Dark'; theme.title = 'Change the colours'; }
+    if (hold) { hold.hidden = false; hold.textContent = held ? '⏸ Paused' : '● Live'; hold.title = held ? 'Follow changes again' : 'Stop following changes'; hold.setAttribute('aria-pressed', held); }
+  };
+  document.addEventListener('htmx:after:swap', restore);
+  document.addEventListener('htmx:sse:after:message', restore);
+
+  document.addEventListener('click', (event) => {
+    const target = event.target.closest('button, a, summary');
+    if (target?.id === 'theme') {
+      document.documentElement.dataset.theme = dark() ? 'light' : 'dark';
+      localStorage.setItem('theme', document.documentElement.dataset.theme);
+      restore(); charts.forEach((c) => c.draw());
+    } else if (target?.id === 'hold') { held = !held; restore(); }
+    else if (target?.dataset.range) { chooseRange(target.dataset.range); }
+    else if (target?.dataset.all) { // chooses all rows of a table
+      $$('input[type=checkbox][name="' + target.dataset.all + '"]').forEach((box) => { box.checked = true; });
+    }
+    // A click elsewhere closes an open menu.
+    $$('details.popup[open]').forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
+  });
+
+  // Keys: / search, g and a letter go to a screen, ? lists them, Escape closes.
+  let going = 0;
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape') { $$('details.popup[open]').forEach((menu) => { menu.open = false; $('summary', menu).focus(); }); return; }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select')) return;
+    if (Date.now() - going < 1500) {
+      going = 0;
+      const link = $('.side a[data-key="' + CSS.escape(event.key) + '"]');
+      if (link) { event.preventDefault(); link.click(); }
+      return;
+    }
+    if (event.key === 'g') going = Date.now();
+    else if (event.key === '/') { const field = $('#main input[type=search]'); if (field) { event.preventDefault(); field.focus(); } }
+    else if (event.key === '?') keys();
+  });
+  function keys() {
+    const dialog = document.createElement('dialog');
+    const title = document.createElement('h2'); title.textContent = 'Keys'; dialog.append(title);
+    const line = (key, text) => {
+      const p = document.createElement('p'), kbd = document.createElement('kbd');
+      kbd.textContent = key; p.append(kbd, ' ' + text); dialog.append(p);
+    };
+    line('/', 'search');
+    $$('.side a[data-key]').forEach((a) => line('g ' + a.dataset.key, a.firstChild.textContent.trim()));
+    line('?', 'this list'); line('Esc', 'close');
+    dialog.addEventListener('close', () => dialog.remove());
+    document.body.append(dialog); dialog.showModal();
+  }
+
+  // Charts.
+  const charts = [];
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+  const paints = ['accent', 'info', 'warning'];
+  class Chart {
+    constructor(figure) {
+      this.figure = figure; this.box = $('.plot', figure);
+      this.keys = figure.dataset.chart.split(' '); this.labels = figure.dataset.labels.split(','); this.unit = figure.dataset.unit || '';
+    }
+    update(answer) { this.answer = answer; this.draw(); }
+    draw() {
+      if (!this.answer) return;
+      const { at, series, marks } = this.answer;
+      const data = [at, ...this.keys.map((key) => series[key] || at.map(() => null))];
+      const any = data.slice(1).some((values) => values.some((value) => value !== null));
+      this.plot?.destroy(); this.plot = null; this.box.classList.toggle('none', !any);
+      if (!any) return;
+      const clock = (at, seconds) => new Date(at * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit',
+        second: seconds ? '2-digit' : undefined, hour12: false });
+      const axis = { stroke: colour('muted'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '12px system-ui' };
+      const unit = this.unit, show = (u, v) => v === null || v === undefined ? '–' : (v >= 100 ? v.toFixed(0) : +v.toFixed(2)) + unit;
+      this.plot = new uPlot({
+        width: this.box.clientWidth, height: 160, cursor: { y: false }, legend: { live: true },
+        scales: { y: { range: (u, min, max) => [0, Math.max(max * 1.1, 1)] } },
+        axes: [{ ...axis, size: 28, values: (u, all) => all.map((at) => clock(at, false)) }, { ...axis, size: 44 }],
+        series: [{ label: '', value: (u, at) => at === null ? '' : clock(at, true) }, ...this.labels.map((label, i) => ({ label, value: show, width: 1.5,
+          stroke: colour(paints[i]), fill: i === 0 && this.labels.length < 3 ? colour('wash') : undefined, points: { show: false } }))],
+        hooks: { draw: [(u) => {
+          u.ctx.save(); u.ctx.strokeStyle = colour('muted'); u.ctx.setLineDash([3, 3]);
+          for (const mark of marks || []) {
+            const x = u.valToPos(mark.at, 'x', true);
+            if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) continue;
+            u.ctx.beginPath(); u.ctx.moveTo(x, u.bbox.top); u.ctx.lineTo(x, u.bbox.top + u.bbox.height); u.ctx.stroke();
+          }
+          u.ctx.restore();
+        }] },
+      }, data, this.box);
+    }
+  }
+  let range = '15m';
+  function chooseRange(chosen) {
+    range = chosen;
+    $$('[data-range]').forEach((b) => b.setAttribute('aria-pressed', b.dataset.range === range));
+    loadCharts();
+  }
+  async function loadCharts() {
+    if (document.hidden || held || !charts.length) return;
+    try {
+      const response = await fetch('/api/v1/series?range=' + range);
+      if (!response.ok) return;
+      const answer = await response.json();
+      charts.forEach((chart) => chart.update(answer));
+    } catch { /* the bar at the bottom tells it */ }
+  }
+
+  if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', start); else start();
+  function start() {
+    restore();
+    $$('[data-chart]').forEach((figure) => charts.push(new Chart(figure)));
+    loadCharts();
+    setInterval(loadCharts, 5000);
+    let resizing = 0;
+    addEventListener('resize', () => { clearTimeout(resizing); resizing = setTimeout(() => charts.forEach((c) => c.draw()), 150); });
+  }
+})();
