@@ -91,9 +91,9 @@ var rooms = []room{
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops " +
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "listen", "httplimit", "access", "broker", "sqsapi", "worker", "deliver",
-			"periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi",
-			"telemetry", "autoscale", "fleet", "depth", "delivery", "health", "series", "app", "notify", "trust", "logging",
-			"tasks", "cloud", "getconfig"}},
+			"periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "console/web", "envelope", "limit",
+			"runtimeapi", "telemetry", "autoscale", "fleet", "depth", "delivery", "health", "series", "app", "notify", "trust",
+			"logging", "tasks", "cloud", "getconfig"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
 			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine"}},

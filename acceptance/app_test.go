@@ -40,6 +40,9 @@ func serveApp() error {
 			os.Exit(1)
 		case "stuck":
 			time.Sleep(time.Hour)
+		case "refuse":
+			http.Error(w, "missing customer "+string(body[len("refuse "):]), http.StatusUnprocessableEntity)
+			return
 		default:
 			if work, err := time.ParseDuration(word); err == nil {
 				time.Sleep(work)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -22,7 +21,7 @@ import (
 var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "jobs-dead"},
-	{"queue", "/queues/jobs", "Text in the body"},
+	{"queue", "/queues/jobs", "Attributes of the queue"},
 	{"scheduled", "/tasks", "every day"},
 	{"task", "/tasks/cleanup", "Last runs"},
 }
@@ -43,10 +42,11 @@ func startConsole(t *testing.T) *consoleEnvironment {
 		"Procfile": appLine(journal, "v1"),
 		"cron.yaml": "version: 1\ncron:\n  - {name: cleanup, url: /tasks/cleanup, schedule: \"0 3 * * *\"}\n" +
 			"  - {name: report, url: /tasks/report, schedule: \"*/10 * * * *\"}\n",
-		"tendril.yaml": "queues: [jobs, mail]\nmax_retries: 1\nhttp_connections: 5\n",
+		"tendril.yaml": "queues: [jobs, mail]\nmax_retries: 1\nerror_visibility_timeout: 1\nhttp_connections: 5\n",
 	})
-	p, started := start(t, "up", bundle, "--allow-root", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
-		"127.0.0.1:"+testpeer.FreePort(t), "--name", "shop")
+	p := launchIn(t, bundle, nil, "up", ".", "--allow-root", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
+		"127.0.0.1:"+testpeer.FreePort(t), "--port", testpeer.FreePort(t), "--name", "shop")
+	started := p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 	e := &consoleEnvironment{process: p, started: started, data: data, bundle: bundle}
 	e.dead = e.run(t, "send", "--queue", "jobs", "refuse 12")
 	e.run(t, "send", "--queue", "jobs", "refuse 13")
@@ -55,8 +55,8 @@ func startConsole(t *testing.T) *consoleEnvironment {
 		e.run(t, "send", "--queue", "jobs", "--delay", "15m", "--attr", "tenant=a", fmt.Sprintf(
 			`{"order": %d, "total": 12345678901234567890, "customer": {"name": "Ada <b>Lovelace</b>"}}`, i))
 	}
-	e.run(t, "tasks", "run", "cleanup")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["jobs-dead"] == 2 && live["mail-dead"] == 1 })
+	e.run(t, "tasks", "run", "cleanup")
 	return e
 }
 
@@ -231,9 +231,7 @@ func TestPagesWorkWithoutScripts(t *testing.T) {
 		chromedp.SendKeys("#main input[name=delay]", "600"))
 	b.click("#main .acts details[open] button.primary")
 	b.do(chromedp.WaitVisible(".result.ok"))
-	if out := e.run(t, "peek", "--queue", "jobs", "-o", "json"); !strings.Contains(out, "sent without scripts") {
+	if out := e.run(t, "peek", "jobs", "-o", "json"); !strings.Contains(out, "sent without scripts") {
 		t.Errorf("the queue does not have the message:\n%s", out)
 	}
 }
-
-var _ = exec.Command

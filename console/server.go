@@ -70,7 +70,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, pattern := s.mux.Handler(r)
 	unclean := path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath()
 	if refusal == nil && pattern == "" && !unclean && s.opts.Pages != nil && ofPages(r) {
-		s.opts.Pages.ServeHTTP(w, r)
+		ctx, end := context.WithCancel(r.Context())
+		defer end()
+		defer context.AfterFunc(s.closed, end)() // a page that is live ends with the server
+		s.opts.Pages.ServeHTTP(w, r.WithContext(ctx))
 		return
 	}
 	// The multiplexer would redirect an unclean path and answer 405 for

