@@ -60,7 +60,7 @@ func newSite(t *testing.T) *site {
 			st.Tasks = &s.tasks
 			return st
 		},
-		Health: func() health.Report { return health.Report{Status: health.Ok} },
+		Views:  console.Views{Health: func() health.Report { return health.Report{Status: health.Ok} }},
 		Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
 		Resume: func(queue string) error { delete(s.paused, queue); return nil },
 		Tasks: &console.TaskOptions{
