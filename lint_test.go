@@ -31,6 +31,8 @@ var rooms = []room{
 	{"datadir", "Package datadir makes the data directory and its files, for their owner alone.", []string{"trust"}},
 	{"httplimit", "Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.",
 		[]string{"queue"}},
+	{"eventlog", "Package eventlog keeps what happened in an environment: events on disk, and the last lines of its log " +
+		"in memory.", []string{"datadir"}},
 	{"listen", "Package listen opens the addresses and sockets that servers listen on.", nil},
 	{"access", "Package access decides who may call the queue endpoint, and for what.",
 		[]string{"queue", "datadir", "trust"}},
@@ -81,7 +83,7 @@ var rooms = []room{
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale",
-			"series"}},
+			"series", "eventlog"}},
 	{"console/web", "Package web serves the console's pages: what runs, what waits, what failed and why, what comes next.",
 		[]string{"queue", "console", "health"}},
 	{"app", "Package app runs the app: its replicas, their deliveries and its deployments.",
@@ -93,10 +95,10 @@ var rooms = []room{
 		[]string{"queue", "terminal", "datadir", "listen", "httplimit", "access", "broker", "sqsapi", "worker", "deliver",
 			"periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "console/web", "envelope", "limit",
 			"runtimeapi", "telemetry", "autoscale", "fleet", "depth", "delivery", "health", "series", "app", "notify", "trust",
-			"logging", "tasks", "cloud", "getconfig"}},
+			"logging", "tasks", "cloud", "getconfig", "eventlog"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
-			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine"}},
+			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

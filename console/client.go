@@ -29,6 +29,7 @@ type Client struct {
 	accessClient
 	taskClient
 	settingsClient
+	historyClient
 	conn *connection
 	slow *connection // for answers that may come late
 }
@@ -58,8 +59,8 @@ func Dial(dataDir string) (*Client, error) {
 
 func newClient(conn, slow *connection) *Client {
 	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, taskClient: taskClient{conn},
-		settingsClient: settingsClient{conn},
-		conn:           conn, slow: slow}
+		settingsClient: settingsClient{conn}, historyClient: historyClient{conn},
+		conn: conn, slow: slow}
 }
 
 // Close drops idle connections.

@@ -101,7 +101,7 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 func TestClientPausesAndResumes(t *testing.T) {
 	t.Parallel()
 	var said []string
-	c := dial(t, &Options{
+	c := dial(t, &Options{Receiving: Receiving{
 		Pause: func(name, why string) error {
 			said = append(said, "pause "+name+" "+why)
 			if name == "nobody" {
@@ -113,7 +113,7 @@ func TestClientPausesAndResumes(t *testing.T) {
 			return nil
 		},
 		Resume: func(name string) error { said = append(said, "resume "+name); return nil },
-	})
+	}})
 	ctx := t.Context()
 	if err := errors.Join(c.Pause(ctx, "a b/c?d", "deploy"), c.Resume(ctx, "a b/c?d"), c.Quiet(ctx, "night"),
 		c.ResumeAll(ctx)); err != nil {

@@ -76,30 +76,9 @@ func command(ctx context.Context, c *connection, pattern string, body any, names
 }
 
 func (c *connection) call(ctx context.Context, pattern string, body, into any, names []string) error {
-	method, path, _ := strings.Cut(pattern, " ")
-	for _, name := range names {
-		start, end := strings.IndexByte(path, '{'), strings.IndexByte(path, '}')
-		// A name may be any text, "/" and ".." included: dots are escaped so that
-		// nobody takes them for steps.
-		path = path[:start] + strings.ReplaceAll(url.PathEscape(name), ".", "%2E") + path[end+1:]
-	}
-	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		payload = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.instance.ConsoleURL()+path, payload)
+	req, err := c.request(ctx, pattern, body, names)
 	if err != nil {
-		return fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if c.token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.token)
+		return err
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -111,6 +90,36 @@ func (c *connection) call(ctx context.Context, pattern string, body, into any, n
 		return c.unanswered(err)
 	}
 	return c.decode(resp.StatusCode, data, into)
+}
+
+// request makes the request of a call.
+func (c *connection) request(ctx context.Context, pattern string, body any, names []string) (*http.Request, error) {
+	method, path, _ := strings.Cut(pattern, " ")
+	for _, name := range names {
+		start, end := strings.IndexByte(path, '{'), strings.IndexByte(path, '}')
+		// A name may be any text, "/" and ".." included: dots are escaped so that
+		// nobody takes them for steps.
+		path = path[:start] + strings.ReplaceAll(url.PathEscape(name), ".", "%2E") + path[end+1:]
+	}
+	var payload io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.instance.ConsoleURL()+path, payload)
+	if err != nil {
+		return nil, fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return req, nil
 }
 
 // unanswered explains why there is no answer.

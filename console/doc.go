@@ -25,9 +25,10 @@
 //     site's page makes a browser send, is refused before anything is looked up.
 //   - A refusal is JSON with the fields error, hint and code; the error
 //     says what and where, the hint what to do instead.
-//   - Nothing here waits for longer than 25 s, except a deployment and the
-//     drain that a hook asks for; and [Server.Close] ends every wait, so that
-//     the console never holds up a stop.
+//   - Nothing here waits for longer than 25 s, except a deployment, the
+//     drain that a hook asks for, and streams of events and log lines, of which there
+//     are 64 at most; and [Server.Close] ends every wait, so that the console
+//     never holds up a stop.
 //   - A deployment does not end with the request that asked for it.
 //
 // When something fails: without a broker (the environment works on Amazon SQS)
@@ -36,7 +37,7 @@
 // environment says so with an error that wraps [ErrNotRunning].
 //
 // What it does not do: it opens no listener, and keeps no history on disk: [Deliveries] is
-// a bounded memory of the most recent ones.
+// a bounded memory of the most recent ones, and package eventlog keeps the events.
 //
 // # Its size
 //

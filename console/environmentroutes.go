@@ -174,6 +174,14 @@ func (e *environmentRoutes) pause(r *http.Request, why reason) (any, error) {
 	return paused{true}, conflict(e.opts.Pause(r.PathValue("name"), why.Reason))
 }
 
+// hookQuiet is pause for a caller that is about to end the process: the next one receives again.
+func (e *environmentRoutes) hookQuiet(r *http.Request, why reason) (any, error) {
+	if e.opts.Quiet == nil {
+		return e.pause(r, why)
+	}
+	return paused{true}, conflict(e.opts.Quiet(why.Reason))
+}
+
 func (e *environmentRoutes) resume(r *http.Request) (any, error) {
 	return paused{false}, conflict(e.opts.Resume(r.PathValue("name")))
 }

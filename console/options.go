@@ -33,10 +33,7 @@ type Options struct {
 	// Nil means that there is nothing to reload.
 	Reload func(ctx context.Context) (ReloadResult, error)
 	Handlers
-	// Pause stops receiving from a queue for a reason given by a person; an
-	// empty queue means every queue. An error is shown to the caller. Resume undoes it.
-	Pause  func(queue, reason string) error
-	Resume func(queue string) error
+	Receiving
 	// Drain begins to drain and stop the environment, unless it has begun, and
 	// waits until all work is settled or ctx is done. It returns nil when
 	// drained and ctx.Err() when ctx was done first; the drain then goes on. An
@@ -48,6 +45,7 @@ type Options struct {
 	Broker     *broker.Broker
 	Tasks      *TaskOptions
 	Deliveries *Deliveries // nil for none
+	History
 	// InWork returns the attempt at a message that the app works on now; false for
 	// none. Nil means never.
 	InWork func(id string) (Delivery, bool)
@@ -56,6 +54,16 @@ type Options struct {
 	Token string
 	Access
 	Logger *slog.Logger // gets a line for every act; nil discards them
+}
+
+// Receiving stops receiving from queues and goes on with it. An error is shown to the caller.
+type Receiving struct {
+	// Pause stops receiving from a queue for a reason given by a person, also after a restart; an empty queue means
+	// every queue. Resume undoes it.
+	Pause  func(queue, reason string) error
+	Resume func(queue string) error
+	// Quiet stops receiving from every queue until Resume or the end of the process; nil means Pause.
+	Quiet func(reason string) error
 }
 
 // Handlers answer what is not in the table of routes; nil for none.

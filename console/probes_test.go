@@ -106,8 +106,8 @@ func TestHooksNeedNoBody(t *testing.T) {
 			said = append(said, "reload")
 			return ReloadResult{}, nil
 		},
-		Pause: func(name, why string) error { said = append(said, "pause "+name+why); return nil },
-		Drain: func(context.Context) error { said = append(said, "drain"); return nil },
+		Receiving: Receiving{Quiet: func(why string) error { said = append(said, "pause "+why); return nil }},
+		Drain:     func(context.Context) error { said = append(said, "drain"); return nil },
 	})
 	for _, r := range []*http.Request{
 		hookCall("POST", "/-/quiet"), hookCall("POST", "/-/reload"), hookCall("GET", "/-/drain"),

@@ -48,6 +48,7 @@ func routes(opts *Options, closed context.Context) []route {
 		return need(opts.Broker != nil, "this environment uses Amazon SQS: the console holds no queues of its own",
 			"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS", handle)
 	}
+	h := &opts.History
 	pause, resume := taking(e.pause), takingNothing(e.resume)
 	reload := need(opts.Reload != nil, "nothing here can be reloaded: this process serves queues only",
 		"ask where 'tendril up' runs", takingNothing(e.reload))
@@ -62,7 +63,7 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "GET /startupz", kind: open, handle: probe(opts.Started, false)},
 		{pattern: "GET /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
 		{pattern: "POST /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
-		{pattern: "POST /-/quiet", kind: hook, handle: pause},
+		{pattern: "POST /-/quiet", kind: hook, handle: taking(e.hookQuiet)},
 		{pattern: "POST /-/reload", kind: deployHook, handle: reload, limit: MaxDeploy},
 
 		{pattern: "GET /api/v1/caller", kind: open, handle: e.caller},
@@ -78,6 +79,10 @@ func routes(opts *Options, closed context.Context) []route {
 			"this process keeps no curves", "ask where 'tendril up' or 'tendril serve' runs", e.getSeries)},
 		{pattern: "GET /api/v1/deliveries", kind: open, handle: e.getDeliveries},
 		{pattern: "GET /api/v1/messages/{id}/outcome", kind: open, handle: e.getOutcome},
+		{pattern: "GET /api/v1/events", kind: private, handle: need(h.Events != nil,
+			"this environment keeps no events: it has no data directory", "start it with an embedded queue", h.events)},
+		{pattern: "GET /api/v1/logs", kind: private, handle: need(h.Lines != nil, "this process keeps no lines of its log",
+			"ask where 'tendril up' or 'tendril serve' runs", h.logs)},
 		{pattern: "GET /api/v1/queues", kind: open, handle: queues(q.list)},
 		{pattern: "GET /api/v1/queues/{name}", kind: open, handle: queues(q.get)},
 		{pattern: "GET /api/v1/queues/{name}/messages", kind: private, handle: queues(q.messages)},

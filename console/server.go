@@ -25,6 +25,7 @@ type Server struct {
 	log         *slog.Logger
 	mux         *http.ServeMux
 	crossOrigin *http.CrossOriginProtection
+	streams     streams
 
 	sessions sessions
 	auditor  auditor
@@ -118,6 +119,10 @@ func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
 	r = s.identify(r).with(r)
 	body, err := s.answer(w, r)
+	if st, ok := body.(*stream); ok {
+		s.streams.send(w, r, st, s.closed.Done())
+		return
+	}
 	status, refusal := http.StatusOK, (*Error)(nil)
 	if a, ok := body.(answer); ok {
 		status, body = a.status, a.body

@@ -60,8 +60,8 @@ func example(pattern string) (method, path string) {
 // that a new route cannot be forgotten.
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Token: testToken, Pause: func(string, string) error { return nil },
-		Resume: func(string) error { return nil }, Drain: func(context.Context) error { return nil }})
+	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { return nil },
+		Resume: func(string) error { return nil }}, Drain: func(context.Context) error { return nil }})
 	for _, rt := range s.routes() {
 		method, path := example(rt.pattern)
 		if method != http.MethodGet && !rt.kind.acts() {
@@ -145,7 +145,7 @@ func TestHostsOfOthersAreRefused(t *testing.T) {
 
 func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Token: testToken, Pause: func(string, string) error { return nil }})
+	s := New(&Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { return nil }}})
 	const path = "/api/v1/queues/jobs/pause"
 	for name, c := range map[string]struct {
 		r    *http.Request
@@ -259,7 +259,8 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	s := New(&Options{Token: testToken, Logger: textLogger(&log), Resume: func(string) error { return nil }})
+	s := New(&Options{Token: testToken, Logger: textLogger(&log),
+		Receiving: Receiving{Resume: func(string) error { return nil }}})
 	exchange(t, s, post("/api/v1/queues/jobs/resume", "{}"))
 	exchange(t, s, get("/api/v1/status"))
 	if got := strings.Count(log.String(), "\n"); got != 1 ||

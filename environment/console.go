@@ -26,12 +26,14 @@ func (e *Environment) startConsole(context.Context) error {
 	}
 	opts := &console.Options{
 		Environment: e.s.Name, Version: e.Version, Status: e.Status,
-		Handlers: console.Handlers{Metrics: e.telemetry.Handler()},
-		Probes:   console.Probes{Ready: e.monitor.Ready, Live: e.monitor.Live, Started: e.monitor.Started},
-		Pause:    e.pause, Resume: e.resume, Broker: e.broker,
+		Handlers:  console.Handlers{Metrics: e.telemetry.Handler()},
+		Probes:    console.Probes{Ready: e.monitor.Ready, Live: e.monitor.Live, Started: e.monitor.Started},
+		Receiving: console.Receiving{Pause: e.pause, Resume: e.resume, Quiet: e.hookQuiet},
+		Broker:    e.broker, History: e.history.kept(),
 		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Logger: e.Logger.Logger,
-		Access: console.Access{Hosts: e.s.ConsoleHosts, Anyone: e.s.ConsoleAuth == config.ConsoleAuthNone},
-		Views:  console.Views{Series: e.curves.read},
+		Access: console.Access{Hosts: e.s.ConsoleHosts, Anyone: e.s.ConsoleAuth == config.ConsoleAuthNone,
+			Audit: e.history.acted},
+		Views: console.Views{Series: e.curves.read},
 		Drain: func(ctx context.Context) error {
 			err := e.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
@@ -74,6 +76,17 @@ func (e *Environment) startConsole(context.Context) error {
 	limited := httplimit.NewBodies(consoleBodies, console.MaxBody).Handler(server)
 	e.serve("the console", console.HTTPServer(limited), l, most, server.Close)
 	return nil
+}
+
+// hookQuiet pauses every queue until this process ends: who sends the webhook is about to end it.
+func (e *Environment) hookQuiet(reason string) error {
+	reason = cmp.Or(reason, pausedText)
+	err := e.each("", func(l *pipeline) { l.worker.Pause(reason) })
+	if err == nil {
+		e.Logger.Info("all queues paused", "component", "worker", "reason", reason,
+			"hint", "type 'tendril queues resume', or restart the environment")
+	}
+	return err
 }
 
 func (e *Environment) taskOptions() *console.TaskOptions {

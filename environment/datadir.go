@@ -12,6 +12,7 @@ import (
 	"tendril/broker"
 	"tendril/config"
 	"tendril/console"
+	"tendril/eventlog"
 	"tendril/tasks"
 )
 
@@ -23,7 +24,7 @@ const (
 // dataFiles are the names of what an environment keeps in its data directory.
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
 	"reserve", "lock", claimFile, console.InstanceFile, console.TokenFile, "app.version", "versions", "get-config",
-	tasks.TokenFile}
+	tasks.TokenFile, tasks.HistoryFile, pausedFile, eventlog.CurrentFile, eventlog.OlderFile}
 
 // DataDirectory is the data directory of an environment that does not run. No other environment can start on it
 // until it is closed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type Environment struct {
 	monitor   *health.Monitor
 	curves    *curves
 	shown     *console.Deliveries // recent ones
+	history   *history
 	telemetry *telemetry.Telemetry
 	otlp      *telemetry.OTLP  // nil when no collector is named
 	cronFile  tasks.File       // as it was when the start began
@@ -50,6 +52,8 @@ func New(opts Options) *Environment {
 		sizing: &sizing{pipelines: q}, programs: &programs{pipelines: q},
 		instance: &instance{pipelines: q, began: time.Now()}, shown: console.NewDeliveries(10_000),
 	}
+	e.history = newHistory(q)
+	e.sizing.decided = e.history.decided
 	e.changing <- struct{}{}
 	e.changes.facts = newFacts(e.programs)
 	e.systemd = newServiceManager(q, func() bool {
@@ -75,12 +79,18 @@ func (e *Environment) Run(stop, now context.Context) error {
 		go e.systemd.run(running)
 		select {
 		case <-stop.Done():
+			e.history.reason = "signal"
 		case <-now.Done():
-		case <-e.draining: // asked for over the console
+			e.history.reason = "signal"
+		case <-e.draining:
+			e.history.reason = "drain asked for over the console"
 		case err = <-e.fatal:
+			e.history.reason = err.Error()
 		}
 	case errors.Is(err, errGivenUp):
-		err = nil
+		e.history.reason, err = err.Error(), nil
+	default:
+		e.history.reason = err.Error()
 	}
 	ctx, over := e.lastPhase(now)
 	defer over()
@@ -118,6 +128,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.openTelemetry, // before what it counts
 			e.openBroker,
 			e.instance.claim, // no other environment may use the data directory
+			e.history.open,   // the data directory is ours
 			e.startConsole,   // shows the rest of the start, and the whole stop
 			e.instance.claimFiles,
 			e.serveBroker,
@@ -132,6 +143,8 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.buildApp,            // a PID file that cannot be written creates nothing; before what asks for the app
 		e.openBroker,          // fails where another environment has the data directory
 		e.instance.claim,      // likewise
+		e.history.open,        // the data directory is ours; ends late, with the totals
+		e.openPauses,          // before what asks which tasks are paused
 		e.shareBundle,         // the app's user can read what was unpacked as root
 		e.startHealth,         // before the console that shows it
 		e.startConsole,        // shows the rest of the start, and the whole stop
@@ -142,6 +155,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.facts.open,          // names the queues; read by what is started below
 		e.openTargets,         // what their messages go to, and point to
 		e.buildWorkers,        // their gates exist before the app that opens them
+		e.restorePauses,       // before anything is received
 		e.buildDepths,         // what health, scaling and metrics read
 		e.buildTasks,          // needs the queues
 		e.openFleet,           // leaves its group after everything below has stopped
@@ -179,6 +193,21 @@ func (e *Environment) Hangup() error {
 		return errors.New("nothing changed in " + done.Unchanged)
 	}
 	return err
+}
+
+// openPauses lets pauses be kept where the data directory is this environment's.
+func (e *Environment) openPauses(context.Context) error {
+	if e.ownsDataDir() {
+		e.pauses = &pauseFile{path: filepath.Join(e.s.DataDir, pausedFile)}
+	}
+	return nil
+}
+
+func (e *Environment) restorePauses(context.Context) error {
+	if e.pauses != nil {
+		e.pauses.restore(e.lines, e.Logger.Logger)
+	}
+	return nil
 }
 
 func (e *Environment) checkFiles(context.Context) (err error) {
@@ -290,11 +319,17 @@ func (e *Environment) openBroker(context.Context) error {
 	if !e.QueuesOnly && !e.s.AnyEmbedded() {
 		return nil
 	}
-	return e.queues.openBroker(e.brokerEvents(e.telemetry.Broker(), e.monitor, func(id string) {
+	events := e.brokerEvents(e.telemetry.Broker(), e.monitor, func(id string) {
 		if e.app != nil {
 			e.app.Forget(id)
 		}
-	}))
+	})
+	report := events.DeadLettered
+	events.DeadLettered = func(from, to string, ids []string) {
+		report(from, to, ids)
+		e.history.dead.add(from, to, "", len(ids))
+	}
+	return e.queues.openBroker(events)
 }
 
 // shareBundle lets the app's user into the bundle where that was unpacked here.
@@ -336,7 +371,8 @@ func (e *Environment) openTargets(ctx context.Context) error {
 func (e *Environment) buildWorkers(ctx context.Context) error {
 	return e.pipelines.buildWorkers(func(l *pipeline) (worker.Deliverer, *worker.Events, error) {
 		d, err := e.targets.open(ctx, l)
-		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, e.shown), e.telemetry.Worker(l.name, l.target)), err
+		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, e.shown), e.telemetry.Worker(l.name, l.target),
+			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) }}), err
 	})
 }
 
@@ -352,13 +388,18 @@ func (e *Environment) buildTasks(ctx context.Context) error {
 	if home.embedded {
 		at.Broker = e.broker
 	}
-	e.tasks = tasks.New(tasks.Options{
+	opts := tasks.Options{
 		File: e.cronFile, Required: e.s.Cron != "", Registry: at, Lease: e.s.Lease, Address: e.instance.address,
 		HasWorker: func(queue string) bool { return e.lineOf(queue) != nil },
 		Observers: tasks.Observers{Scheduler: *e.telemetry.Periodic(), Leader: *e.telemetry.Leader(),
 			Reloaded: e.telemetry.Reloaded},
 		Stopping: e.draining, Wall: e.wall, Log: e.Logger.Logger,
-	})
+	}
+	if e.pauses != nil {
+		opts.Pauses, opts.HistoryFile = e.pauses, filepath.Join(e.s.DataDir, tasks.HistoryFile)
+	}
+	e.tasks = tasks.New(opts)
+	e.steps.background("the task history", e.tasks.KeepHistory) // until the workers have stopped
 	e.election = e.tasks.Election()
 	return e.tasks.Open(ctx, e.s.PeriodicTrust == config.TrustRegistry)
 }

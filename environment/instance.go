@@ -37,8 +37,8 @@ type instance struct {
 // claim makes this process the one that the other commands find in the data directory. The embedded queues have
 // a lock of their own there; an environment without any may not take the files of another one either.
 func (i *instance) claim(context.Context) error {
-	if i.s.Console == config.Off && i.broker == nil {
-		return nil // no file is written
+	if !i.ownsDataDir() {
+		return nil
 	}
 	if err := datadir.Make(i.s.DataDir); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)

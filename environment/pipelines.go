@@ -30,6 +30,7 @@ type pipelines struct {
 	explained atomic.Pointer[[]config.Explanation]
 	pool      *worker.Pool   // what several queues share; nil for one
 	depths    *depth.Counter // of the messages that wait in the queues
+	pauses    *pauseFile     // nil where nothing is kept in the data directory
 }
 
 // openAll opens the queues of the settings, and those that only a file of tasks names, which may be nil: for
@@ -178,21 +179,31 @@ func (q *pipelines) gate(open bool, reason string) {
 	}
 }
 
-// pause stops receiving from a queue; "" means from every queue.
+// pause stops receiving from a queue, also after a restart; "" means from every queue.
 func (q *pipelines) pause(name, reason string) error {
-	return q.each(name, func(l *pipeline) { l.worker.Pause(cmp.Or(reason, "paused")) })
+	return q.each(name, func(l *pipeline) {
+		l.worker.Pause(cmp.Or(reason, pausedText))
+		q.Logger.Info("queue paused", "component", "worker", "queue", l.name, "reason", cmp.Or(reason, pausedText))
+		q.pauses.keep(l.name, reason, true, q.Logger.Logger)
+	})
 }
 
 func (q *pipelines) resume(name string) error {
-	return q.each(name, func(l *pipeline) { l.worker.Resume() })
+	return q.each(name, func(l *pipeline) {
+		if isPaused(l.worker.Status()) {
+			q.Logger.Info("queue resumed", "component", "worker", "queue", l.name)
+		}
+		l.worker.Resume()
+		q.pauses.keep(l.name, "", false, q.Logger.Logger)
+	})
 }
 
-// Quiet pauses every queue for a reason, or, where all are paused already, lets all go on; it reports whether
-// they are paused now. The error says that there is no worker, or none yet.
+// Quiet pauses every queue for a reason until the end of this process, or, where all are paused already, lets all go
+// on; it reports whether they are paused now. The error says that there is no worker, or none yet.
 func (q *pipelines) Quiet(reason string) (paused bool, err error) {
 	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
 	if q.running() && slices.ContainsFunc(q.lines, receives) {
-		return true, q.pause("", reason)
+		return true, q.each("", func(l *pipeline) { l.worker.Pause(reason) })
 	}
 	return false, q.resume("")
 }

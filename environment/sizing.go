@@ -37,6 +37,7 @@ type sizing struct {
 	target      string          // what is scaled: Settings.ScaleTarget, or what that means here
 	left        string          // why nothing is scaled although the settings say so; "" for no reason
 	fleetTiming fleet.Timing
+	decided     func(autoscale.Decided) // is told of decisions about what is scaled
 }
 
 // loadNamespace is where the load is published in CloudWatch.
@@ -151,6 +152,9 @@ func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 		opts.Events.Decided = func(d autoscale.Decided) { // at debug, because it is read by whoever wants it
 			log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
 		}
+	}
+	if logged := opts.Events.Decided; z.target != config.ScaleNone {
+		opts.Events.Decided = func(d autoscale.Decided) { logged(d); z.decided(d) }
 	}
 	if isGroup || isService {
 		opts.IsLeader, interval, target = z.fleet.IsLeader, groupInterval, z.fleet.Target()

@@ -41,19 +41,22 @@ type Options struct {
 type Logger struct {
 	*slog.Logger
 	*printer
-	opts    Options
-	sampler sampler
+	opts     Options
+	sampler  sampler
+	observer observer
+	printing *slog.Logger // prints what the observer is told of otherwise
 }
 
 // New returns a logger.
 func New(opts Options) *Logger {
 	l := &Logger{printer: &printer{out: opts.Out, color: opts.Color}, opts: opts}
 	l.sampler.perSecond = opts.PerSecond
+	var h slog.Handler = &textHandler{printer: l.printer, level: opts.Level}
 	if opts.Format == jsonLines {
-		l.Logger = slog.New(slog.NewJSONHandler(opts.Out, &slog.HandlerOptions{Level: opts.Level}))
-	} else {
-		l.Logger = slog.New(&textHandler{printer: l.printer, level: opts.Level})
+		h = slog.NewJSONHandler(opts.Out, &slog.HandlerOptions{Level: opts.Level})
 	}
+	l.printing = slog.New(h)
+	l.Logger = slog.New(&observingHandler{h, textHandler{printer: &printer{}}, &l.observer})
 	return l
 }
 
@@ -62,8 +65,11 @@ func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
 // AppOutput prints one line that a process of the app wrote to a stream.
 func (l *Logger) AppOutput(process, stream string, line []byte) {
+	if l.observer.Load() != nil {
+		l.observer.report(&Record{At: time.Now(), Process: process, Stream: stream, Text: string(line)})
+	}
 	if l.opts.Format == jsonLines {
-		l.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process),
+		l.printing.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process),
 			slog.String("stream", stream), slog.String("line", string(line)))
 		return
 	}

@@ -41,11 +41,20 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 	if !l.admit(s.Outcome, now) {
 		return
 	}
+	if l.observer.Load() != nil {
+		var b bytes.Buffer
+		l.settledText(&printer{}, &b, s, next, now)
+		l.observer.report(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
+	}
 	switch l.opts.Format {
 	case SQSD:
 		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, s)) })
 	case Text:
-		l.print(func(b *bytes.Buffer) { l.settledText(b, s, next, now) })
+		l.print(func(b *bytes.Buffer) {
+			l.paint(b, dim, now.Format(time.TimeOnly))
+			b.WriteByte(' ')
+			l.settledText(l.printer, b, s, next, now)
+		})
 	default:
 		l.settledEvent(name, target, s, next)
 	}
@@ -71,27 +80,26 @@ func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redel
 	add(!last && !s.NextRetry.IsZero(), slog.Time("next_retry_at", s.NextRetry))
 	add(s.Late, slog.Bool("late", true))
 	add(s.Err != nil, slog.Any("err", s.Err))
-	l.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
+	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
-// settledText appends one line such as
+// settledText appends what follows the time in one line such as
 //
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
-func (l *Logger) settledText(b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
-	l.paint(b, dim, now.Format(time.TimeOnly))
-	mark, color := " ✓ ", green
+func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
+	mark, color := "✓ ", green
 	if s.Outcome != queue.Done {
-		mark, color = " ✗ ", red
+		mark, color = "✗ ", red
 	}
-	l.paint(b, color, mark)
+	p.paint(b, color, mark)
 	status := "---"
 	if s.Status != 0 {
 		status = fmt.Sprint(s.Status)
 	}
 	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
-	l.paint(b, dim, s.ID)
+	p.paint(b, dim, s.ID)
 	switch {
 	case s.Outcome == queue.Done && s.Attempt > 1:
 		fmt.Fprintf(b, "  attempt %d", s.Attempt)

@@ -62,29 +62,34 @@ func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return
 
 // WithAttrs returns a handler that adds attributes to each event.
 func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := h.withAttrs(attrs)
+	return &with
+}
+
+func (h *textHandler) withAttrs(attrs []slog.Attr) textHandler {
 	with := *h
 	with.attrs = slices.Clip(h.attrs)
 	for _, a := range attrs {
 		with.attrs = appendFlat(with.attrs, h.group, a)
 	}
-	return &with
+	return with
 }
 
 // WithGroup returns a handler that puts a name in front of the keys that follow.
 func (h *textHandler) WithGroup(name string) slog.Handler {
-	with := *h
-	with.group += name + "."
+	with := h.withGroup(name)
 	return &with
 }
 
-// Handle prints one event. A further line of its message is indented, so that no text
-// of others looks like a line of its own.
+func (h *textHandler) withGroup(name string) textHandler {
+	with := *h
+	with.group += name + "."
+	return with
+}
+
+// Handle prints one event.
 func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
-	attrs := slices.Clip(h.attrs)
-	r.Attrs(func(a slog.Attr) bool {
-		attrs = appendFlat(attrs, h.group, a)
-		return true
-	})
+	attrs := h.attrsOf(r)
 	h.print(func(b *bytes.Buffer) {
 		h.paint(b, dim, r.Time.Format(time.TimeOnly))
 		mark, color := " · ", dim
@@ -95,24 +100,40 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 			color = red
 		}
 		h.paint(b, color, mark)
-		b.WriteString(strings.ReplaceAll(terminal.Plain(r.Message, true), "\n", "\n  "))
-		separator := "  "
-		for _, hints := range []bool{false, true} {
-			for _, a := range attrs {
-				if a.Key == "component" || (a.Key == "hint") != hints {
-					continue
-				}
-				if key, isMillis := strings.CutSuffix(a.Key, "_ms"); isMillis && a.Value.Kind() == slog.KindInt64 {
-					a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
-				}
-				b.WriteString(separator)
-				h.paint(b, dim, terminal.Plain(a.Key, false)+"=")
-				b.WriteString(quoted(a.Value))
-				separator = " "
-			}
-		}
+		h.appendEvent(b, r.Message, attrs)
 	})
 	return nil
+}
+
+// attrsOf are the attributes of an event, those of the handler included.
+func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
+	attrs := slices.Clip(h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = appendFlat(attrs, h.group, a)
+		return true
+	})
+	return attrs
+}
+
+// appendEvent appends the message and the attributes of an event. A further line of its message is indented, so
+// that no text of others looks like a line of its own.
+func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
+	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
+	separator := "  "
+	for _, hints := range []bool{false, true} {
+		for _, a := range attrs {
+			if a.Key == "component" || (a.Key == "hint") != hints {
+				continue
+			}
+			if key, isMillis := strings.CutSuffix(a.Key, "_ms"); isMillis && a.Value.Kind() == slog.KindInt64 {
+				a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
+			}
+			b.WriteString(separator)
+			h.paint(b, dim, terminal.Plain(a.Key, false)+"=")
+			b.WriteString(quoted(a.Value))
+			separator = " "
+		}
+	}
 }
 
 // appendFlat appends an attribute; of a group its members, with its name in front of their keys.

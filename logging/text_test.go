@@ -120,7 +120,7 @@ func TestLastAttemptIsNamed(t *testing.T) {
 		{Redelivery{}, slog.LevelWarn, `attempt 3: status 500; visible again in 5m0s`},
 	} {
 		var b bytes.Buffer
-		New(Options{Level: tt.level}).settledText(&b, &s, tt.next, now)
+		New(Options{Level: tt.level}).settledText(&printer{}, &b, &s, tt.next, now)
 		if !strings.HasSuffix(b.String(), tt.want) {
 			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)
 		}

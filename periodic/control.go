@@ -151,6 +151,9 @@ func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 // the newest first.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 
+// Recorded counts the changes of the history: it differs when there is something new in it.
+func (s *Scheduler) Recorded() int64 { return s.history.count() }
+
 // TaskStatus is a task as it stands.
 type TaskStatus struct {
 	Task    Task

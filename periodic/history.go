@@ -48,6 +48,8 @@ type history struct {
 	ring []Run
 	next int
 	most int
+	// recorded counts what was told of runs.
+	recorded int64
 }
 
 // add remembers a run. One that was delivered before it was known to be
@@ -55,6 +57,7 @@ type history struct {
 func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.recorded++
 	if old := h.find(r.Task, r.ScheduledAt, r.MessageID); old != nil && old.ID == "" && r.MessageID != "" {
 		r.Attempts, r.Result, r.FinishedAt = old.Attempts, old.Result, old.FinishedAt
 		*old = r
@@ -68,6 +71,7 @@ func (h *history) add(r Run) {
 func (h *history) already(task string, at time.Time, messageID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.recorded++
 	h.seen(task, at, messageID)
 }
 
@@ -117,8 +121,16 @@ func (h *history) messageOf(task string, at time.Time) string {
 func (h *history) outcome(o Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.recorded++
 	r := h.seen(o.Task, o.ScheduledAt, o.MessageID)
 	r.Attempts, r.Result, r.FinishedAt = max(r.Attempts, o.Attempt), o.Result, o.At
+}
+
+// count returns how often something was told of a run.
+func (h *history) count() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.recorded
 }
 
 // runs returns those of a task, or of all for "", the newest first.

@@ -34,6 +34,8 @@ type Options struct {
 	RunningElsewhere func(ctx context.Context, task string) (bool, error)
 	// Paused are the names of tasks that are paused from the start.
 	Paused []string
+	// Past are runs of an earlier scheduler that are remembered, the oldest first.
+	Past   []Run
 	Wall   func() time.Time // the time of day; nil means [time.Now]
 	Events Events           // the listeners
 }
@@ -102,6 +104,9 @@ func New(file *File, lead Leadership, registry Registry, opts Options) *Schedule
 	s := &Scheduler{
 		lead: lead, registry: registry, opts: opts, poke: make(chan struct{}, 1),
 		held: map[string]bool{}, history: history{most: opts.History},
+	}
+	for _, r := range opts.Past {
+		s.history.push(r)
 	}
 	for _, name := range opts.Paused {
 		s.held[name] = true

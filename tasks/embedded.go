@@ -16,7 +16,7 @@ import (
 // brokerRegistry is the registry of an embedded queue, in this process or over its endpoint.
 type brokerRegistry interface {
 	leader.Store
-	pauseStore
+	PauseStore
 	Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error)
 	Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string, err error)
 	SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,

@@ -42,8 +42,8 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 	}
 }
 
-// schedulerEvents are the listeners of the scheduler.
-func schedulerEvents(log *slog.Logger, observers periodic.Events) periodic.Events {
+// schedulerEvents are the listeners of the scheduler. reasons returns why tasks are paused.
+func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func() map[string]string) periodic.Events {
 	return periodic.Events{
 		Enqueued: func(e periodic.Enqueued) {
 			call(observers.Enqueued, e)
@@ -80,7 +80,11 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events) periodic.Event
 		},
 		Held: func(e periodic.Held) {
 			if e.Paused {
-				log.Info("task paused", "task", e.Task)
+				attrs := []any{"task", e.Task}
+				if why := reasons()[e.Task]; why != "" {
+					attrs = append(attrs, "reason", why)
+				}
+				log.Info("task paused", attrs...)
 			} else {
 				log.Info("task resumed", "task", e.Task)
 			}

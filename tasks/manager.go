@@ -29,6 +29,10 @@ type Options struct {
 	Address string
 	// HasWorker reports whether a worker of this environment receives from an embedded queue.
 	HasWorker func(queue string) bool
+	// Pauses keep the pauses of tasks where the registry cannot; nil for this run of the process only.
+	Pauses PauseStore
+	// HistoryFile is the path of the file with the runs that are remembered over restarts; "" for none.
+	HistoryFile string
 	// Observers are told what happens.
 	Observers Observers
 	// Stopping is closed when the environment begins to stop: nothing is begun after that.
@@ -127,12 +131,17 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		return nil, err
 	}
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
+	own := m.opts.Registry.Broker != nil || reg.pauses == nil // nobody has to be asked over a network
+	if reg.pauses == nil {
+		s.pauses.store = m.opts.Pauses
+	}
 	var paused []string
-	if m.opts.Registry.Broker != nil {
+	if own {
 		paused = s.pauses.read(ctx, m.log)
 	}
 	opts := periodic.Options{Queue: m.opts.Registry.Queue, Running: m.unfinished, Paused: paused, Wall: m.opts.Wall,
-		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler)}
+		Past:   readHistory(m.opts.HistoryFile, m.log),
+		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler, s.pauses.all)}
 	s.account = &Account{inWork: map[string]int{}, mayOverlap: m.file.mayOverlap}
 	if reg.leases != nil {
 		s.account.shared = &runningTasks{store: reg.leases, prefix: "running:" + m.opts.Registry.Queue + "/",

@@ -18,8 +18,8 @@ const pauseTimeout = 10 * time.Second
 
 // pauses are the tasks that are paused, as far as known here.
 type pauses struct {
-	store    pauseStore // nil when pauses are this instance's own
-	interval time.Duration
+	store    PauseStore    // nil when nobody keeps them
+	interval time.Duration // of looks for pauses by other instances; 0 where there are none
 
 	setting sync.Mutex
 	reasons atomic.Pointer[map[string]string] // by task; nil for none
@@ -37,7 +37,7 @@ func (p *pauses) all() map[string]string {
 func (p *pauses) set(ctx context.Context, task, reason string, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, reason, paused); err != nil {
-			return fmt.Errorf("writing to the registry: %w", err)
+			return fmt.Errorf("keeping the pause: %w", err)
 		}
 	}
 	p.setting.Lock()
@@ -69,7 +69,7 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 
 // follow applies the pauses that other instances make, until ctx is done.
 func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
-	if p.store == nil {
+	if p.store == nil || p.interval == 0 {
 		return
 	}
 	tick := time.NewTicker(p.interval)

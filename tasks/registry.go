@@ -25,14 +25,16 @@ type registry struct {
 	runs func(lead periodic.Leadership) periodic.Registry
 	// known reports whether a run was made with this path.
 	known  func(ctx context.Context, runID, path string) (bool, error)
-	pauses pauseStore // nil when pauses are this instance's own
+	pauses PauseStore // nil where the registry keeps none
 	// pauseInterval is how often pauses by other instances are looked for.
 	pauseInterval time.Duration
 }
 
-// pauseStore has the tasks that a person paused, for all instances.
-type pauseStore interface {
+// PauseStore keeps the tasks that a person paused.
+type PauseStore interface {
+	// SetPaused records that a task is paused, for a reason that may be "", or no longer is.
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
+	// Paused returns the reasons by task.
 	Paused(ctx context.Context) (map[string]string, error)
 }
 

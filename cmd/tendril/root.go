@@ -77,7 +77,7 @@ signal.`,
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead(),
 		credentialCommands{c}.newCredentials())
 	add("look", control.newStatus(), openCommand{c}.newOpen(), app.newDescribe(), control.newHealth(),
-		taskCommands{c}.newTasks(),
+		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
 	add("settings", app.newCheck(), app.newExplain(), configCommands{c}.newConfig(),
 		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())

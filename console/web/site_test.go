@@ -60,9 +60,11 @@ func newSite(t *testing.T) *site {
 			st.Tasks = &s.tasks
 			return st
 		},
-		Views:  console.Views{Health: func() health.Report { return health.Report{Status: health.Ok} }},
-		Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
-		Resume: func(queue string) error { delete(s.paused, queue); return nil },
+		Views: console.Views{Health: func() health.Report { return health.Report{Status: health.Ok} }},
+		Receiving: console.Receiving{
+			Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
+			Resume: func(queue string) error { delete(s.paused, queue); return nil },
+		},
 		Tasks: &console.TaskOptions{
 			Status:  func() console.TasksStatus { return s.tasks },
 			History: func(string) []console.TaskRun { return s.runs },

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/config"
+	"tendril/console"
+	"tendril/eventlog"
+)
+
+// historyCommands show what happened: events, and lines of the log.
+type historyCommands struct{ *cli }
+
+func (c historyCommands) newEvents() *cobra.Command {
+	filter := console.EventFilter{Limit: 100}
+	var follow bool
+	var since time.Duration
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Show what happened: starts, deployments, pauses, breakers, acts",
+		Long: `Shows the events of the environment, the newest last: starts and stops, deployments, changes of the
+leader, pauses, breakers, scaling, health, dead letters, and what people did over the console. They
+are kept in the data directory, about 8 MiB of them, and are shown also when no environment runs.`,
+		Example: "  tendril events --kind deploy,pause --since 24h\n  tendril events -f -o json",
+		Args:    cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&follow, "follow", "f", false, "Go on with events as they happen, until interrupted.")
+	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show: "+strings.Join(eventlog.Kinds(), ", ")+".")
+	flags.DurationVar(&since, "since", 0, "Show only events of this last time, such as 90m.")
+	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, in any case.")
+	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
+	complete(cmd, "kind", eventlog.Kinds()...)
+	addDataDir(cmd)
+	format := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		for _, kind := range filter.Kinds {
+			if !slices.Contains(eventlog.Kinds(), kind) {
+				return fail(exitUsage, fmt.Errorf("there is no kind of events %q", kind),
+					"use one or more of "+strings.Join(eventlog.Kinds(), ","))
+			}
+		}
+		if err := checkShown(filter.Limit); err != nil {
+			return err
+		}
+		if since < 0 {
+			return fail(exitUsage, fmt.Errorf("--since %s is out of range", since), "use a duration such as 90m")
+		}
+		if since > 0 {
+			filter.Since = time.Now().Add(-since)
+		}
+		print := func(e eventlog.Event) error { return c.printLine(*format, e, eventText(&e)) }
+		client, err := c.dial(cmd)
+		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
+			return c.storedEvents(cmd, filter, *format, err)
+		} else if err != nil {
+			return err
+		}
+		defer client.Close()
+		events, err := client.Events(ctx, filter)
+		if errors.Is(err, console.ErrNotRunning) && !follow {
+			return c.storedEvents(cmd, filter, *format, err)
+		}
+		if err != nil {
+			return err
+		}
+		if !follow {
+			return c.printEvents(events, *format)
+		}
+		err = printReversed(events, print)
+		if err == nil {
+			filter.After = lastID(events, func(e eventlog.Event) int64 { return e.ID })
+			err = client.FollowEvents(ctx, filter, print)
+		}
+		return c.streamEnd(err)
+	})
+	return cmd
+}
+
+// storedEvents shows the events of an environment that does not run; notRunning says so.
+func (c historyCommands) storedEvents(cmd *cobra.Command, f console.EventFilter, format format,
+	notRunning error) error {
+	dir, err := c.dataDir(cmd)
+	if err != nil {
+		return err
+	}
+	events, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Newest: true, Limit: f.Limit}, Kinds: f.Kinds,
+		Since: f.Since, Match: f.Match})
+	if err != nil {
+		return fmt.Errorf("reading the events of %s: %w", dir, err)
+	}
+	if stored, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Limit: 1}}); err == nil && len(stored) == 0 {
+		return notRunning
+	}
+	return c.printEvents(events, format)
+}
+
+// printEvents shows events that came newest first.
+func (c historyCommands) printEvents(events []eventlog.Event, format format) error {
+	if format == asJSON {
+		slices.Reverse(events)
+		return c.printJSON(append([]eventlog.Event{}, events...))
+	}
+	return printReversed(events, func(e eventlog.Event) error { return c.printLine(format, e, eventText(&e)) })
+}
+
+func (c historyCommands) newLogs() *cobra.Command {
+	filter := console.LineFilter{Limit: 200}
+	var follow bool
+	level := slog.LevelInfo
+	cmd := &cobra.Command{
+		Use:   "logs [PROCESS]",
+		Short: "Show the last lines of the log, and of what the app writes",
+		Long: `Shows the last lines that tendril and the processes of the app wrote. PROCESS is one of them, such as
+web or web.2, or tendril. The running environment holds the last 4,000 lines. When none runs, the
+files in --app-log-dir are read.`,
+		Example: "  tendril logs -f web\n  tendril logs --level warn --match timeout",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&follow, "follow", "f", false, "Go on with lines as they come, until interrupted.")
+	flags.StringVar(&filter.Match, "match", "", "Show only lines that contain this text, in any case.")
+	flags.TextVar(&level, "level", level, "Lowest level: debug, info, warn or error.")
+	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum lines to show (1-1000).")
+	complete(cmd, "level", "debug", "info", "warn", "error")
+	addSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" || o.Name == "app-log-dir" })
+	format := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if err := checkShown(filter.Limit); err != nil {
+			return err
+		}
+		filter.Process, filter.Level = argument(args), level
+		print := func(l eventlog.Line) error { return c.printLine(*format, l, lineText(&l)) }
+		client, err := c.dial(cmd)
+		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
+			return c.storedLines(cmd, &filter, print, err)
+		} else if err != nil {
+			return err
+		}
+		defer client.Close()
+		lines, err := client.Logs(ctx, filter)
+		if errors.Is(err, console.ErrNotRunning) && !follow {
+			return c.storedLines(cmd, &filter, print, err)
+		}
+		if err != nil {
+			return err
+		}
+		if *format == asJSON && !follow {
+			slices.Reverse(lines)
+			return c.printJSON(append([]eventlog.Line{}, lines...))
+		}
+		err = printReversed(lines, print)
+		if err == nil && follow {
+			filter.After = lastID(lines, func(l eventlog.Line) int64 { return l.ID })
+			err = c.streamEnd(client.FollowLogs(ctx, filter, print))
+		}
+		return err
+	})
+	return cmd
+}
+
+// checkShown refuses a --limit that the console does not take.
+func checkShown(limit int) error {
+	if limit < 1 || limit > 1000 {
+		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
+	}
+	return nil
+}
+
+// streamEnd says why nothing more comes.
+func (c historyCommands) streamEnd(err error) error {
+	if err == nil || errors.Is(err, console.ErrNotRunning) {
+		fmt.Fprintln(c.err, "the environment has stopped")
+		return nil
+	}
+	return err
+}
+
+// printLine prints one event or line: as text, or as one line of JSON.
+func (c historyCommands) printLine(format format, v any, text string) error {
+	if format == asJSON {
+		return printLineJSON(c.programs(), v)
+	}
+	_, err := fmt.Fprintln(c.out, text)
+	return err
+}
+
+// printReversed prints what came newest first.
+func printReversed[T any](all []T, print func(T) error) error {
+	for _, v := range slices.Backward(all) {
+		if err := print(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lastID is the id of the newest, which is the first one; 0 for none.
+func lastID[T any](newestFirst []T, id func(T) int64) int64 {
+	if len(newestFirst) == 0 {
+		return 0
+	}
+	return id(newestFirst[0])
+}
+
+// eventText is one line such as
+//
+//	2026-01-02 03:04:05Z  pause  queue paused  queue=jobs reason="database upgrade"
+func eventText(e *eventlog.Event) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %-11s  %s", stamp(e.At), plain(e.Kind), plain(e.Text))
+	separator := "  "
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		value := plain(e.Fields[name])
+		if value == "" || strings.ContainsAny(value, " \"=") {
+			value = `"` + strings.ReplaceAll(value, `"`, `\"`) + `"`
+		}
+		b.WriteString(separator + plain(name) + "=" + value)
+		separator = " "
+	}
+	return b.String()
+}
+
+// lineText is one line such as
+//
+//	2026-01-02 03:04:05Z  web.1    | listening on port 8080
+func lineText(l *eventlog.Line) string {
+	at := ""
+	if !l.At.IsZero() {
+		at = stamp(l.At) + "  "
+	}
+	return fmt.Sprintf("%s%-7s | %s", at, plain(cmp.Or(l.Process, eventlog.Own)), plain(l.Text))
+}
+
+func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }

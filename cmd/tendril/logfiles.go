@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+	"tendril/eventlog"
+)
+
+const (
+	readOfLog   = 1 << 20 // bytes that are read at the end of a log file
+	longestLine = 64 << 10
+)
+
+// storedLines prints the last lines of the log files of an environment that does not run, file by file; notRunning
+// says so. The limit holds for each file.
+func (c historyCommands) storedLines(cmd *cobra.Command, f *console.LineFilter, print func(eventlog.Line) error,
+	notRunning error) error {
+	cfg, err := c.loadSettings(cmd, nil)
+	if err != nil {
+		return err
+	}
+	var stopped *console.Error
+	if cfg.AppLogDir == "" && errors.As(notRunning, &stopped) {
+		return fail(exitNotFound, notRunning, "lines of an environment that does not run are read from files: start it with "+
+			"--app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
+	}
+	paths, err := filepath.Glob(filepath.Join(cfg.AppLogDir, "*.log"))
+	if err != nil {
+		return fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
+	}
+	if len(paths) == 0 {
+		return fail(exitNotFound, fmt.Errorf("there are no log files in %s", cfg.AppLogDir),
+			"name the folder that the environment ran with: --app-log-dir DIR")
+	}
+	for _, path := range paths {
+		process, stream := strings.TrimSuffix(filepath.Base(path), ".log"), ""
+		for _, name := range []string{"stdout", "stderr"} {
+			if rest, ok := strings.CutSuffix(process, "."+name); ok {
+				process, stream = rest, name
+			}
+		}
+		lines, err := lastLines(path, f, eventlog.Line{Process: process, Stream: stream})
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", path, err)
+		}
+		for _, l := range lines {
+			if err := print(l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lastLines returns the last lines of a file that f selects, each like the sample.
+func lastLines(path string, f *console.LineFilter, sample eventlog.Line) (lines []eventlog.Line, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	cut := info.Size() > readOfLog
+	if _, err := file.Seek(max(info.Size()-readOfLog, 0), io.SeekStart); err != nil {
+		return nil, err
+	}
+	q := eventlog.LineQuery{Process: f.Process, Level: f.Level, Match: f.Match}
+	text := bufio.NewScanner(file)
+	text.Buffer(nil, longestLine)
+	for text.Scan() {
+		if cut { // a part of a line
+			cut = false
+			continue
+		}
+		l := sample
+		if l.Text = text.Text(); !q.Matches(&l) {
+			continue
+		}
+		if lines = append(lines, l); len(lines) > f.Limit {
+			lines = lines[1:]
+		}
+	}
+	return lines, text.Err()
+}
