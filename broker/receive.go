@@ -21,34 +21,38 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if r.timer != nil {
-			r.timer.Stop()
-		}
-	}()
-	for {
+	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		result, err := r.look()
-		if err != nil {
+		if err := r.look(); err != nil {
 			return nil, err
 		}
-		if result.usedUp != nil {
-			if err := r.q.deadLetter(result.usedUp); err != nil && len(result.messages) == 0 {
-				return nil, err
-			}
-		}
-		if len(result.messages) > 0 {
-			if out, err := r.deliver(result.messages); len(out) > 0 || err != nil {
+		switch {
+		case len(r.messages) > 0 || r.usedUp != nil:
+			if out, err := r.finish(); len(out) > 0 || err != nil {
 				return out, err
 			}
-		} else if result.usedUp == nil {
-			if more, err := r.wait(ctx, result); !more {
+		default:
+			if more, err = r.wait(ctx); err != nil {
 				return nil, err
 			}
 		}
 	}
+	return nil, nil
+}
+
+// finish moves what is used up, and returns the messages that were taken.
+func (r *receive) finish() ([]queue.Message, error) {
+	if r.usedUp != nil {
+		if err := r.q.deadLetter(r.usedUp); err != nil && len(r.messages) == 0 {
+			return nil, err
+		}
+	}
+	if len(r.messages) == 0 {
+		return nil, nil
+	}
+	return r.deliver(r.messages)
 }
 
 // receive is one call of Receive.
@@ -57,8 +61,10 @@ type receive struct {
 	limit      int
 	visibility time.Duration
 	deadline   time.Time // end of the long poll
+	stop       <-chan struct{}
 	attempt    string
-	timer      *time.Timer
+
+	receiveResult // of the last look
 }
 
 // newReceive checks a request and fills in the queue's own values.
@@ -73,7 +79,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	if req.Max < 1 || req.Max > queue.MaxBatch {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
-	r := &receive{q: live, limit: req.Max, visibility: set.visibility, attempt: req.AttemptID}
+	r := &receive{q: live, limit: req.Max, visibility: set.visibility, stop: req.Stop, attempt: req.AttemptID}
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
@@ -118,8 +124,8 @@ type receivedMessage struct {
 
 // wait waits until another look is worth it; more is false when the receive
 // is to end without messages.
-func (r *receive) wait(ctx context.Context, result receiveResult) (more bool, err error) {
-	if f := result.filling; f != nil {
+func (r *receive) wait(ctx context.Context) (more bool, err error) {
+	if f := r.filling; f != nil {
 		select {
 		case <-f.done:
 			return f.err == nil, f.err
@@ -127,66 +133,67 @@ func (r *receive) wait(ctx context.Context, result receiveResult) (more bool, er
 			return false, ctx.Err()
 		}
 	}
-	if result.waiter == nil {
+	if r.waiter == nil {
 		return false, nil
 	}
-	if r.timer == nil {
-		r.timer = time.NewTimer(time.Until(r.deadline))
-	}
+	timer := time.NewTimer(time.Until(r.deadline))
+	defer timer.Stop()
 	select {
-	case <-result.waiter.woken:
+	case <-r.waiter.woken:
 		return true, nil
-	case <-r.timer.C:
+	case <-timer.C:
+	case <-r.stop:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
 	r.q.mu.Lock()
-	r.q.waiters.leave(result.waiter)
+	r.q.waiters.leave(r.waiter)
 	r.q.mu.Unlock()
 	return false, err
 }
 
 // look takes messages, or says what to wait for.
-func (r *receive) look() (result receiveResult, err error) {
+func (r *receive) look() error {
 	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
-		return result, err
+		return err
 	}
-	if again := r.repeat(); again != nil {
-		return receiveResult{messages: again}, nil
+	r.receiveResult = receiveResult{messages: r.repeat()}
+	if r.messages != nil {
+		return nil
 	}
 	if !q.window.stale {
-		if result, err = r.take(); err != nil {
-			return result, err
+		if err := r.take(); err != nil {
+			return err
 		}
 	}
 	q.fillIfLow()
 	switch {
-	case len(result.messages) > 0:
-		q.attempts.remember(r.attempt, result.messages, q.clock.now())
+	case len(r.messages) > 0:
+		q.attempts.remember(r.attempt, r.messages, q.clock.now())
 		q.arm()
-	case result.usedUp == nil:
-		result.filling = q.window.filling
-		if result.filling == nil && !r.deadline.IsZero() {
-			result.waiter = q.waiters.join()
+	case r.usedUp == nil:
+		r.filling = q.window.filling
+		if r.filling == nil && !r.deadline.IsZero() {
+			r.waiter = q.waiters.join()
 		}
 	}
-	return result, nil
+	return nil
 }
 
 // take takes messages from the delivery order and starts their flight. The lock
 // is held.
-func (r *receive) take() (result receiveResult, err error) {
+func (r *receive) take() error {
 	q := r.q
 	most := q.memory.limits.inFlight
 	limit := min(r.limit, most-q.inFlight.Len())
 	if limit <= 0 {
 		if q.fifo {
-			return result, nil
+			return nil
 		}
-		return result, queue.Errorf(queue.CodeOverLimit,
+		return queue.Errorf(queue.CodeOverLimit,
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
 	now, wall := q.clock.now(), stamp()
@@ -197,19 +204,19 @@ func (r *receive) take() (result receiveResult, err error) {
 			if d == deadLetterIt {
 				m.leaving = true
 				q.held[m.key] = m
-				result.usedUp = append(result.usedUp, m)
+				r.usedUp = append(r.usedUp, m)
 			}
 			return d
 		},
 	})
 	if len(taken) > 0 {
-		result.messages = make([]receivedMessage, 0, len(taken))
+		r.messages = make([]receivedMessage, 0, len(taken))
 	}
 	for _, m := range taken {
-		result.messages = append(result.messages, r.start(m, now, wall))
+		r.messages = append(r.messages, r.start(m, now, wall))
 	}
 	q.countFresh()
-	return result, nil
+	return nil
 }
 
 // decide says what becomes of a visible message. The lock is held.

@@ -30,16 +30,28 @@ func NewBodies(total, most int64) *Bodies {
 // Handler returns h with bodies that wait for room, which they keep until the answer. One
 // that gets none in time fails with a [*queue.Error].
 func (b *Bodies) Handler(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength >= 0 && r.ContentLength <= small {
-			h.ServeHTTP(w, r)
-			return
-		}
-		large := &body{ReadCloser: r.Body, bodies: b, request: r}
-		r.Body = large
-		defer func() { b.room.Release(large.claimed) }()
-		h.ServeHTTP(w, r)
-	})
+	return &handler{h, b}
+}
+
+type handler struct {
+	http.Handler
+	bodies *Bodies
+}
+
+// ServeHTTP passes small bodies on at once; its part of the stack is one that each waiting request has.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength >= 0 && r.ContentLength <= small {
+		h.Handler.ServeHTTP(w, r)
+		return
+	}
+	h.serveLarge(w, r)
+}
+
+func (h *handler) serveLarge(w http.ResponseWriter, r *http.Request) {
+	large := &body{ReadCloser: r.Body, bodies: h.bodies, request: r}
+	r.Body = large
+	defer func() { h.bodies.room.Release(large.claimed) }()
+	h.Handler.ServeHTTP(w, r)
 }
 
 // body is a large one, or one of unknown length.

@@ -104,6 +104,9 @@ type ReceiveRequest struct {
 	// Visibility is the visibility timeout of the received messages, 0 to
 	// [MaxVisibility]; nil means the queue's own VisibilityTimeout.
 	Visibility *time.Duration
+	// Stop ends the wait, as its time would, once it is closed; nil for never. Only the embedded queue
+	// knows it.
+	Stop <-chan struct{}
 	// AttemptID makes a FIFO receive repeatable for 5 minutes
 	// (ReceiveRequestAttemptId); "" for none.
 	AttemptID string

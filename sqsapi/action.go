@@ -60,8 +60,8 @@ type actionCall struct {
 	action string
 	// token is the header with the registry's token; "" when absent.
 	token string
-	// stopped is done once no receive may wait.
-	stopped context.Context
+	// stopped is closed once no receive may wait.
+	stopped <-chan struct{}
 }
 
 // queueURL returns the URL of a queue under the host that the client used.

@@ -43,6 +43,9 @@ func decodeJSON(body []byte, request any) error {
 	if err := checkBounds(body); err != nil {
 		return err
 	}
+	if decodePlain(body, request) {
+		return nil
+	}
 	err := json.Unmarshal(body, request, decodeOptions)
 	if err == nil {
 		return nil

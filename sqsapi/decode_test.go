@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/queue"
@@ -115,6 +116,7 @@ func FuzzDecode(f *testing.F) {
 			request := action.request()
 			err := decodeJSON(body, request)
 			checkSameAsStandard(t, body, action)
+			checkPlain(t, body, action)
 			if err != nil {
 				var refusal *queue.Error
 				if !errors.As(err, &refusal) || refusal.Message == "" {
@@ -203,12 +205,44 @@ func decodeCases() []decodeCase {
 		{"SendMessage", `{"MessageAttributes":{"a":{},"a":{}}}`, true},
 		{"SendMessage", `{"MessageAttributes":{"a":{"DataType":"x","DataType":"y"}}}`, true},
 		{"SendMessage", `{"MessageAttributes":{"a":{"BinaryValue":"!"}}}`, false},
+		{"SendMessage", `{"MessageAttributes":{"a":{"BinaryValue":"AP\n8="}}}`, false},
 		{"SendMessage", `{"MessageAttributes":{"a":{"StringListValues":[]}}}`, true},
 		{"SendMessageBatch", `{"Entries":[{},]}`, false},
 		{"SendMessageBatch", `{"Entries":[{}{}]}`, false},
 		{"SendMessageBatch", `{"Entries":[` + strings.Repeat(`{},`, 10) + `{}]}`, true},
 		{"ReceiveMessage", `{"ReceiveRequestAttemptId":"a"}`, true},
 		{"ReceiveMessage", `{"AttributeNames":"All"}`, false},
+	}
+}
+
+// checkPlain holds the quick decoder to the general one: what it accepts, that one reads in the same way.
+func checkPlain(t *testing.T, body []byte, action action) (accepted bool) {
+	t.Helper()
+	quick, general := action.request(), action.request()
+	if accepted = checkBounds(body) == nil && decodePlain(body, quick); !accepted {
+		if !reflect.DeepEqual(quick, general) {
+			t.Fatalf("declined %q but left %+v", body, quick)
+		}
+		return false
+	}
+	if err := jsonv2.Unmarshal(body, general, decodeOptions); err != nil {
+		t.Fatalf("accepted %q, which the general decoder refuses: %v", body, err)
+	}
+	if !reflect.DeepEqual(quick, general) {
+		t.Fatalf("read %q as %+v, the general decoder as %+v", body, quick, general)
+	}
+	return true
+}
+
+// TestRequestsOfSDKsAreDecodedQuickly, as the general decoder reads them.
+func TestRequestsOfSDKsAreDecodedQuickly(t *testing.T) {
+	t.Parallel()
+	table := sqsActions()
+	for i, test := range decodeCases() {
+		accepted := checkPlain(t, []byte(test.body), table[test.action])
+		if i < 10 && !accepted && !strings.Contains(test.body, "-0") {
+			t.Errorf("%s %s: left to the general decoder", test.action, test.body)
+		}
 	}
 }
 

@@ -39,9 +39,12 @@
 // Query protocol, which JSON replies carry in x-amzn-query-error and which
 // botocore reports, the status, and a fixed text where clients match on one.
 //
-// One part is written by hand because it is most of the traffic: the encoders of
-// ReceiveMessage's response (receive.go). Tests hold it, and the decoder of
-// JSON requests, to what encoding/json does.
+// What is most of the traffic is written by hand: the encoders of ReceiveMessage's response (receive.go)
+// and of successful sends and deletes (json.go), and a decoder of plain requests (plain.go), which leaves
+// whatever an SDK would not write to the general one. Tests hold them to what encoding/json does.
+//
+// A long poll keeps its stack while it waits. The calls from [Handler.ServeHTTP] to the broker's wait fit into
+// 4 KiB, with their frames kept small for that; a test holds it.
 //
 // # Who may call
 //

@@ -135,3 +135,26 @@ func FuzzReceiveMessageEncoder(f *testing.F) {
 			attributes: names})
 	})
 }
+
+// TestAnswersAreThoseOfTheStandardEncoder, also those that have an encoder of their own.
+func TestAnswersAreThoseOfTheStandardEncoder(t *testing.T) {
+	t.Parallel()
+	full := accepted{"body", "attributes", "system", "id", "1"}
+	least := accepted{MD5OfMessageBody: "body", MessageID: "id"}
+	failures := []failure{{ID: "b", SenderFault: true, Code: "c", Message: "\"m\""}}
+	for _, response := range []any{
+		&full, &least,
+		&batchResponse[acceptedEntry]{Successful: []acceptedEntry{{"a", full}, {"b-_", least}}},
+		&batchResponse[acceptedEntry]{Successful: []acceptedEntry{{"a", full}}, Failed: failures},
+		&batchResponse[acceptedEntry]{Failed: failures},
+		&batchResponse[settledEntry]{Successful: []settledEntry{{"a"}, {"b"}}},
+		&batchResponse[settledEntry]{Successful: []settledEntry{{"a"}}, Failed: failures},
+		&batchResponse[settledEntry]{},
+	} {
+		got, err := encodeJSON(nil, response)
+		want, wantErr := json.Marshal(response)
+		if err != nil || wantErr != nil || string(got) != string(want) {
+			t.Errorf("got  %s, %v\nwant %s, %v", got, err, want, wantErr)
+		}
+	}
+}

@@ -68,7 +68,7 @@ type Handler struct {
 	keys    *access.Keyring
 	token   string // of the registry
 	events  Events
-	actions map[string]action // by the target header
+	actions map[string]*action // by the target header
 
 	stopped context.Context // done once Stop was called
 	stop    context.CancelFunc
@@ -91,7 +91,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	}
 	for target, act := range h.actions {
 		if strings.HasPrefix(target, registryPrefix) {
-			h.actions[target] = h.admitted(act)
+			*act = h.admitted(*act)
 		}
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
@@ -107,17 +107,18 @@ func (h *Handler) Stop() { h.stop() }
 // ServeHTTP answers one request. Requests that a web page could have caused,
 // or that name a host this endpoint does not answer to, get status 403.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := exchange{h: h, w: w, r: r, form: formOf(r), began: time.Now(), id: uuid.NewString()}
-	w.Header().Set("X-Amzn-Requestid", x.id)
+	x := h.exchange(w, r)
 	if err := h.guard.check(r); err != nil {
 		x.fail(err)
-		return
-	}
-	if target := r.Header.Get("X-Amz-Target"); target != "" {
+	} else if target := r.Header.Get("X-Amz-Target"); target != "" {
 		x.serveJSON(target)
-		return
+	} else {
+		x.serveQuery()
 	}
-	x.serveQuery()
+}
+
+func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
+	return &exchange{h: h, w: w, r: r, form: formOf(r), began: time.Now(), id: uuid.NewString()}
 }
 
 // keptBuffer is the largest buffer kept for the next request: larger ones are
@@ -144,27 +145,36 @@ type exchange struct {
 	caller *access.Caller
 }
 
-// run runs an action and answers. The buffer, which held the request, may take the reply: the strings
-// of a request are copies.
-func (x *exchange) run(act action, request any, in *bytes.Buffer) {
+// run runs an action, which may wait for long, and answers. What it holds meanwhile, on its stack too, each of
+// a thousand long polls holds.
+func (x *exchange) run(act *action, request any) {
 	response, err := act.run(x.call(), request)
 	if err != nil && x.r.Context().Err() != nil {
 		return // the client has left: there is nobody to answer
 	}
-	var body []byte
 	if err == nil {
-		body, err = x.form.success(in.Bytes()[:0], x, &act, response)
+		err = x.succeed(act, response)
 	}
 	if err != nil {
 		x.fail(err)
-		return
 	}
-	*in = *bytes.NewBuffer(body)
+}
+
+// succeed answers what an action returned.
+func (x *exchange) succeed(act *action, response any) error {
+	out := x.h.buffer()
+	defer x.h.release(out)
+	body, err := x.form.success(out.Bytes()[:0], x, act, response)
+	if err != nil {
+		return err
+	}
+	*out = *bytes.NewBuffer(body)
 	var report Answer
 	if c, ok := response.(counter); ok {
 		report.Messages = c.messages()
 	}
 	x.answer(http.StatusOK, x.form.contentType(), body, report)
+	return nil
 }
 
 // fail answers an error. What is not a refusal stays inside: the client
@@ -186,6 +196,7 @@ func (x *exchange) fail(err error) {
 // answer writes a reply and reports it.
 func (x *exchange) answer(status int, contentType string, body []byte, report Answer) {
 	header := x.w.Header()
+	header.Set("X-Amzn-Requestid", x.id)
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
@@ -207,19 +218,19 @@ func (x *exchange) call() *actionCall {
 		scheme = "https://"
 	}
 	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
-		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped, caller: x.caller, action: x.action,
+		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped.Done(), caller: x.caller, action: x.action,
 		token: x.r.Header.Get(registryToken)}
 }
 
 // actions returns all actions that are served, by target.
-func actions() map[string]action {
-	all := map[string]action{}
+func actions() map[string]*action {
+	all := map[string]*action{}
 	for name, act := range sqsActions() {
 		act.describe(name)
-		all[sqsPrefix+name] = act
+		all[sqsPrefix+name] = &act
 	}
 	for name, act := range registryActions() {
-		all[registryPrefix+name] = act
+		all[registryPrefix+name] = &act
 	}
 	return all
 }

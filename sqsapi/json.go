@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/queue"
+	"tendril/sqswire"
 )
 
 const (
@@ -21,38 +22,82 @@ const (
 
 // serveJSON answers a request of the AWS JSON 1.0 protocol.
 func (x *exchange) serveJSON(target string) {
-	act, known := x.h.actions[target]
-	if !known {
-		x.fail(queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.", quote(target)))
+	act, request, err := x.readJSON(target)
+	if err != nil {
+		x.fail(err)
 		return
+	}
+	x.run(act, request)
+}
+
+// readJSON reads and decodes a request.
+func (x *exchange) readJSON(target string) (act *action, request any, err error) {
+	if act = x.h.actions[target]; act == nil {
+		return nil, nil, queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.",
+			quote(target))
 	}
 	if x.r.Method != http.MethodPost {
 		x.w.Header().Set("Allow", http.MethodPost)
-		x.fail(queue.Errorf(codeMethodNotAllowed, "The operation %s takes the method POST, not %s.", target,
-			quote(x.r.Method)))
-		return
+		return nil, nil, queue.Errorf(codeMethodNotAllowed, "The operation %s takes the method POST, not %s.", target,
+			quote(x.r.Method))
 	}
 	_, x.action, _ = strings.Cut(target, ".")
 	in := x.h.buffer()
 	defer x.h.release(in)
-	request := act.request()
-	err := x.readBody(in)
-	if err == nil {
+	request = act.request()
+	if err = x.readBody(in); err == nil {
 		err = x.authenticate(in.Bytes())
 	}
 	if err == nil {
 		err = decodeJSON(in.Bytes(), request)
 	}
-	if err != nil {
-		x.fail(err)
-		return
-	}
-	x.run(act, request, in)
+	return act, request, err
 }
 
 // appender is a response with an encoder of its own, for the ones where the
 // standard encoder costs too much.
 type appender interface{ appendJSON(dst []byte) []byte }
+
+// appendMembers appends the members of the answer to one message: digests and numbers, which need no escapes.
+func (a *accepted) appendMembers(dst []byte) []byte {
+	dst = append(append(dst, `"MD5OfMessageBody":"`...), a.MD5OfMessageBody...)
+	if a.MD5OfMessageAttributes != "" {
+		dst = append(append(dst, `","MD5OfMessageAttributes":"`...), a.MD5OfMessageAttributes...)
+	}
+	if a.MD5OfMessageSystemAttributes != "" {
+		dst = append(append(dst, `","MD5OfMessageSystemAttributes":"`...), a.MD5OfMessageSystemAttributes...)
+	}
+	dst = append(append(dst, `","MessageId":"`...), a.MessageID...)
+	if a.SequenceNumber != "" {
+		dst = append(append(dst, `","SequenceNumber":"`...), a.SequenceNumber...)
+	}
+	return append(dst, '"')
+}
+
+// appendBatch appends the answer to a batch of which nothing failed.
+func appendBatch[Answer any](dst []byte, answers []Answer, each func(*Answer, []byte) []byte) []byte {
+	dst = append(dst, `{"Successful":[`...)
+	for i := range answers {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = each(&answers[i], dst)
+	}
+	return append(dst, "]}"...)
+}
+
+func (e *acceptedEntry) appendJSON(dst []byte) []byte {
+	dst = append(sqswire.AppendString(append(dst, `{"Id":`...), e.ID), ',')
+	return append(e.appendMembers(dst), '}')
+}
+
+func (e *settledEntry) appendJSON(dst []byte) []byte {
+	return append(sqswire.AppendString(append(dst, `{"Id":`...), e.ID), '}')
+}
+
+func (a *accepted) appendJSON(dst []byte) []byte {
+	return append(a.appendMembers(append(dst, '{')), '}')
+}
 
 // encodeJSON appends a response, nothing for an action without output.
 func encodeJSON(dst []byte, response any) ([]byte, error) {
@@ -61,6 +106,14 @@ func encodeJSON(dst []byte, response any) ([]byte, error) {
 		return dst, nil
 	case appender:
 		return r.appendJSON(dst), nil
+	case *batchResponse[acceptedEntry]:
+		if len(r.Failed) == 0 && len(r.Successful) > 0 {
+			return appendBatch(dst, r.Successful, (*acceptedEntry).appendJSON), nil
+		}
+	case *batchResponse[settledEntry]:
+		if len(r.Failed) == 0 && len(r.Successful) > 0 {
+			return appendBatch(dst, r.Successful, (*settledEntry).appendJSON), nil
+		}
 	}
 	out := bytes.NewBuffer(dst)
 	err := json.MarshalWrite(out, response, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))

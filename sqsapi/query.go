@@ -1,7 +1,6 @@
 package sqsapi
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"mime"
@@ -27,12 +26,7 @@ func (x *exchange) serveQuery() {
 			quote(x.r.Method)))
 		return
 	}
-	in := x.h.buffer()
-	defer x.h.release(in)
-	values, err := x.readForm(in)
-	if err == nil {
-		err = x.authenticate(in.Bytes())
-	}
+	values, err := x.readForm()
 	if err != nil {
 		x.fail(err)
 		return
@@ -57,11 +51,11 @@ func (x *exchange) serveQuery() {
 		x.fail(err)
 		return
 	}
-	x.run(act, request, in)
+	x.run(act, request)
 }
 
 // decodeQuery fills request from the parameters. A queue in the path stands for an absent QueueUrl.
-func (x *exchange) decodeQuery(act action, values []formValue, request any) error {
+func (x *exchange) decodeQuery(act *action, values []formValue, request any) error {
 	if err := act.parameters.decode(values, request); err != nil {
 		return err
 	}
@@ -82,16 +76,21 @@ func actionName(values []formValue) (name string) {
 }
 
 // readForm returns the parameters of the URL, followed by those of a form in the body. It reads every body, since a
-// signature covers it.
-func (x *exchange) readForm(in *bytes.Buffer) ([]formValue, error) {
+// signature covers it, and checks that.
+func (x *exchange) readForm() ([]formValue, error) {
+	in := x.h.buffer()
+	defer x.h.release(in)
 	values, err := parseForm(nil, x.r.URL.RawQuery)
 	if err == nil {
 		err = x.readBody(in)
 	}
-	if err != nil || x.r.Method != http.MethodPost || !isForm(x.r.Header.Get("Content-Type")) {
-		return values, err
+	if err == nil && x.r.Method == http.MethodPost && isForm(x.r.Header.Get("Content-Type")) {
+		values, err = parseForm(values, in.String())
 	}
-	return parseForm(values, in.String())
+	if err == nil {
+		err = x.authenticate(in.Bytes())
+	}
+	return values, err
 }
 
 // isForm reports whether a request of that content type, which may be absent, has its parameters in

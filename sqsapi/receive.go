@@ -1,9 +1,7 @@
 package sqsapi
 
 import (
-	"context"
 	"encoding/base64"
-	"time"
 
 	"tendril/queue"
 	"tendril/sqswire"
@@ -52,30 +50,17 @@ func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageRe
 	if err != nil {
 		return nil, err
 	}
-	response := &receiveMessageResponse{
-		system:     systemSetOf(in.AttributeNames, in.MessageSystemAttributeNames),
-		attributes: in.MessageAttributeNames,
-	}
-	response.received, err = x.receive(request)
-	return response, err
+	request.Stop = x.stopped
+	messages, err := x.broker.Queue(x.queue).Receive(x.ctx, request)
+	return in.response(messages), err
 }
 
-// receive is the broker's Receive with a wait that [Handler.Stop] ends too.
-func (x *actionCall) receive(request queue.ReceiveRequest) ([]queue.Message, error) {
-	if x.stopped.Err() != nil {
-		request.Wait = new(time.Duration(0))
-	}
-	if request.Wait != nil && *request.Wait == 0 {
-		return x.broker.Queue(x.queue).Receive(x.ctx, request)
-	}
-	waiting, cancel := context.WithCancel(x.ctx)
-	defer cancel()
-	defer context.AfterFunc(x.stopped, cancel)()
-	messages, err := x.broker.Queue(x.queue).Receive(waiting, request)
-	if err != nil && x.ctx.Err() == nil && waiting.Err() != nil {
-		return nil, nil
-	}
-	return messages, err
+// response is not inlined because the caller's frame is on the stack of each long poll.
+//
+//go:noinline
+func (in *receiveMessageRequest) response(messages []queue.Message) *receiveMessageResponse {
+	return &receiveMessageResponse{messages, systemSetOf(in.AttributeNames, in.MessageSystemAttributeNames),
+		in.MessageAttributeNames}
 }
 
 // prepare checks the parameters; those that are absent are left to the queue.

@@ -1,6 +1,7 @@
 package sqsapi
 
 import (
+	"strings"
 	"time"
 
 	"tendril/queue"
@@ -123,7 +124,7 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 		return message, answer, err
 	}
 	if len(system) > 0 {
-		message.TraceHeader = system[0].Value
+		message.TraceHeader = strings.Clone(system[0].Value) // it shares the memory of the request
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}
