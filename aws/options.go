@@ -22,7 +22,7 @@ type Options struct {
 	Profile string
 	// Endpoint is the URL of a server that speaks the service's protocol; "" means the
 	// service's variable, such as AWS_ENDPOINT_URL_SQS, then AWS_ENDPOINT_URL, else
-	// Amazon's own. Where one is set, S3 names the bucket in the path, not in the host name.
+	// Amazon's own. For SQS it can be unix:PATH. Where one is set, S3 names the bucket in the path, not in the host name.
 	Endpoint string
 	// Connections is how many idle connections are kept for the next call; it should be at
 	// least the number of calls made at the same time. 0 means a number that fits the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -155,6 +156,15 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	return t
+}
+
+// dialSocket has all connections go to a unix socket, and returns the endpoint by which the client calls its server.
+func (s *service) dialSocket(path string) (endpoint string) {
+	s.transport.Proxy = nil
+	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}
+	return "http://localhost"
 }
 
 // keepRedirect hands a redirect to whoever asked: a signed request is for one

@@ -45,7 +45,7 @@ type SQS struct {
 
 // OpenSQS reads the AWS configuration: variables, profiles and files as every
 // AWS tool reads them. It calls nobody: [SQS.Check] and [SQS.Queue] do. The
-// error names the file or the variable at fault.
+// error names the file or the variable at fault. The endpoint can be a unix socket, unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", 64)
@@ -55,6 +55,9 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		if opts.Endpoint != "" {
 			o.BaseEndpoint = &opts.Endpoint
+		}
+		if path, found := strings.CutPrefix(sdk.ToString(o.BaseEndpoint), "unix:"); found {
+			o.BaseEndpoint = sdk.String(service.dialSocket(strings.TrimPrefix(path, "//")))
 		}
 	})
 	parts := api.Options()

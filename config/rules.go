@@ -124,7 +124,12 @@ func lastSegment(s string) string {
 	return s[strings.LastIndexAny(s, "/:")+1:]
 }
 
+// endpointURL takes where SQS is called: a URL, or the path of a unix socket.
 func endpointURL(text string) (string, error) {
+	if socket, found := strings.CutPrefix(text, "unix:"); found {
+		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), "does not contain the path of a " +
+			"socket"})
+	}
 	u, err := plainURL(text)
 	if err != nil {
 		return "", err

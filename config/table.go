@@ -61,7 +61,8 @@ func queueOptions() []Option {
 		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
 		Help:           "URL of an SQS-compatible server to use instead of Amazon's.",
-		value:          checked("an http or https URL", endpointURL),
+		Detail:         "unix:PATH is a socket, such as one of tendril serve --listen unix:PATH.",
+		value:          checked("an http or https URL, or unix:PATH", endpointURL),
 	}, {
 		Name: "wait-time", DaemonKey: "sqs_wait_time_seconds", Default: "20s",
 		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
