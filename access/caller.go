@@ -1,6 +1,8 @@
 package access
 
 import (
+	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -10,9 +12,20 @@ type Caller struct {
 	// Name is that of the key pair; "" for the owner, who may do everything that no policy denies.
 	Name string
 	// TLS tells that the request came encrypted.
-	TLS      bool
+	TLS bool
+	// Address is where the request came from; the zero Addr for a unix socket.
+	Address  netip.Addr
 	sendOnly bool
 	queues   []string // none means every queue
+}
+
+// OwnerOf returns the owner as the caller of a request that is not signed.
+func OwnerOf(r *http.Request) *Caller { return &Caller{TLS: r.TLS != nil, Address: address(r)} }
+
+// address returns where a request came from.
+func address(r *http.Request) netip.Addr {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return from.Addr().Unmap().WithZone("")
 }
 
 // sendActions are what a pair that may only send needs.
@@ -28,7 +41,7 @@ func (c *Caller) Allows(action, arn string, p *Policy) bool {
 	if c.Name != "" {
 		principal = "arn:aws:iam::" + account + ":user/" + c.Name
 	}
-	switch p.decide(request{principal, account, action, arn, c.TLS}) {
+	switch p.decide(request{principal, account, action, arn, c.TLS, c.Address}) {
 	case denied:
 		return false
 	case allowed:

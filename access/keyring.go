@@ -312,5 +312,7 @@ func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 		claimed != "" && claimed != digest || !pair.Expires.IsZero() && now.After(pair.Expires) {
 		return nil, errRefused
 	}
-	return &Caller{Name: pair.Name, TLS: r.TLS != nil, sendOnly: pair.Allow == AllowSend, queues: pair.Queues}, nil
+	c := OwnerOf(r)
+	c.Name, c.sendOnly, c.queues = pair.Name, pair.Allow == AllowSend, pair.Queues
+	return c, nil
 }

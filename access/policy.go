@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -65,9 +66,6 @@ func (p *principal) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// secureTransport is the one condition that is evaluated: whether the request came over TLS.
-const secureTransport = "aws:SecureTransport"
-
 // ParsePolicy reads a policy; "" returns nil. A statement that allows something under a condition that is not evaluated
 // here allows nothing. One that denies something so, or whose parts cannot be evaluated, is an error, because it
 // would seem to protect the queue.
@@ -113,21 +111,59 @@ func (s *statement) check() error {
 	case len(s.Principal.aws) == 0 || len(s.Action) == 0:
 		return errors.New("a Deny needs a Principal of the kind AWS and an Action")
 	case !s.evaluable():
-		return errors.New("a Deny under another condition than Bool aws:SecureTransport is not evaluated by this queue")
+		return errors.New("a Deny under a condition other than Bool aws:SecureTransport and IpAddress or NotIpAddress " +
+			"aws:SourceIp with valid ranges is not evaluated by this queue")
 	}
 	return nil
 }
 
 // evaluable reports whether every condition is one that can be decided here.
 func (s *statement) evaluable() bool {
+	_, evaluable := s.holds(request{})
+	return evaluable
+}
+
+// holds reports whether all conditions hold for a request, and whether they can be decided here.
+func (s *statement) holds(r request) (all, evaluable bool) {
+	all = true
 	for operator, keys := range s.Condition {
 		for key, values := range keys {
-			if !strings.EqualFold(operator, "Bool") || !strings.EqualFold(key, secureTransport) || len(values) != 1 {
-				return false
+			holds, evaluable := conditionHolds(strings.ToLower(operator), strings.ToLower(key), values, r)
+			if !evaluable {
+				return false, false
 			}
+			all = all && holds
 		}
 	}
-	return true
+	return all, true
+}
+
+// conditionHolds decides one condition: whether the request came over TLS, or from which address. A request over a unix
+// socket has no address: IpAddress does not hold for it, and NotIpAddress does, as for any key that is missing.
+func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
+	switch {
+	case operator == "bool" && key == "aws:securetransport" && len(values) == 1:
+		return (values[0] == "true") == r.tls, true
+	case (operator == "ipaddress" || operator == "notipaddress") && key == "aws:sourceip" && len(values) > 0:
+		within := false
+		for _, value := range values {
+			prefix, err := parseRange(value)
+			if err != nil {
+				return false, false
+			}
+			within = within || prefix.Contains(r.address)
+		}
+		return within == (operator == "ipaddress"), true
+	}
+	return false, false
+}
+
+// parseRange reads a range of addresses, or one address.
+func parseRange(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return addr.Prefix(addr.BitLen())
+	}
+	return netip.ParsePrefix(text)
 }
 
 type decision int
@@ -142,6 +178,7 @@ const (
 type request struct {
 	principal, account, action, arn string
 	tls                             bool
+	address                         netip.Addr // zero when there is none
 }
 
 // decide tells what the policy says of a request. A denial wins over whatever allows.
@@ -164,15 +201,11 @@ func (p *Policy) decide(r request) decision {
 
 // applies reports whether a statement is about a request.
 func (s *statement) applies(r request) bool {
-	if s.NotPrincipal != nil || s.NotAction != nil || s.NotResource != nil || !s.evaluable() {
+	if s.NotPrincipal != nil || s.NotAction != nil || s.NotResource != nil {
 		return false
 	}
-	for _, keys := range s.Condition {
-		for _, values := range keys {
-			if (values[0] == "true") != r.tls {
-				return false
-			}
-		}
+	if holds, _ := s.holds(r); !holds {
+		return false
 	}
 	// A right for single messages is one for batches too.
 	action := "sqs:" + strings.TrimSuffix(r.action, "Batch")

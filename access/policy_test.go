@@ -1,6 +1,7 @@
 package access
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,7 @@ func TestAllows(t *testing.T) {
 	sender := &Caller{Name: "web", sendOnly: true}
 	confined := &Caller{Name: "job", queues: []string{"jobs"}}
 	encrypted := &Caller{Name: "ops", TLS: true}
+	near := &Caller{Name: "web", sendOnly: true, Address: netip.MustParseAddr("10.2.3.4")}
 	statement := func(text string) string {
 		return `{"Version":"2012-10-17","Statement":[{` + text + `}]}`
 	}
@@ -47,6 +49,22 @@ func TestAllows(t *testing.T) {
 			statement(allowWeb + `,"Condition":{"ArnEquals":{"aws:SourceArn":"x"}}`), false},
 		"over TLS only, in clear text": {sender, "ReceiveMessage", jobs,
 			statement(allowWeb + `,"Condition":{"Bool":{"aws:SecureTransport":true}}`), false},
+		"from this network": {near, "ReceiveMessage", jobs,
+			statement(allowWeb + `,"Condition":{"IpAddress":{"aws:SourceIp":["192.0.2.1","10.0.0.0/8"]}}`), true},
+		"from another network": {near, "ReceiveMessage", jobs,
+			statement(allowWeb + `,"Condition":{"IpAddress":{"aws:SourceIp":"10.1.0.0/16"}}`), false},
+		"from this network, in clear text": {near, "ReceiveMessage", jobs, statement(allowWeb +
+			`,"Condition":{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"},"Bool":{"aws:SecureTransport":"true"}}`), false},
+		"from a socket": {sender, "ReceiveMessage", jobs,
+			statement(allowWeb + `,"Condition":{"IpAddress":{"aws:SourceIp":"0.0.0.0/0"}}`), false},
+		"a range that is none": {near, "ReceiveMessage", jobs,
+			statement(allowWeb + `,"Condition":{"NotIpAddress":{"aws:SourceIp":"10.0.0.0/99"}}`), false},
+		"denied to other networks": {near, "SendMessage", jobs, statement(`"Effect":"Deny","Principal":"*","Action":"*",` +
+			`"Condition":{"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","2001:db8::/32"]}}`), false},
+		"denied to other networks, and of this one": {near, "SendMessage", jobs, statement(`"Effect":"Deny","Principal":"*",` +
+			`"Action":"*","Condition":{"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","10.0.0.0/8"]}}`), true},
+		"denied to other networks, from a socket": {sender, "SendMessage", jobs, statement(`"Effect":"Deny",` +
+			`"Principal":"*","Action":"*","Condition":{"NotIpAddress":{"aws:SourceIp":"0.0.0.0/0"}}`), false},
 		"a policy denies the owner": {owner, "PurgeQueue", jobs,
 			statement(`"Effect":"Deny","Principal":"*","Action":"sqs:purge*"`), false},
 		"and nothing else": {owner, "SendMessage", jobs,
@@ -89,12 +107,14 @@ func TestPoliciesThatWouldSeemToProtectAreRefused(t *testing.T) {
 		`nonsense`:                            "not a JSON object",
 		`[]`:                                  "not a JSON object",
 		`{"Statement":[{"Effect":"Forbid"}]}`: "invalid Effect",
-		`{"Statement":[{"Effect":"Deny","Principal":"*"}]}`:                                                                      "needs a Principal",
-		`{"Statement":[{"Effect":"Deny","Principal":{"Service":"x"},"Action":"*"}]}`:                                             "needs a Principal",
-		`{"Statement":[{"Effect":"Deny","NotPrincipal":{"AWS":"1"},"Action":"*"}]}`:                                              "NotPrincipal",
-		`{"Statement":[{"Effect":"Deny","Principal":"*","NotAction":"sqs:SendMessage"}]}`:                                        "NotAction",
-		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}}}]}`: "another condition",
-		`{"Statement":[{"Effect":"Allow","Principal":"web","Action":"*"}]}`:                                                      "Principal",
+		`{"Statement":[{"Effect":"Deny","Principal":"*"}]}`:                                                                  "needs a Principal",
+		`{"Statement":[{"Effect":"Deny","Principal":{"Service":"x"},"Action":"*"}]}`:                                         "needs a Principal",
+		`{"Statement":[{"Effect":"Deny","NotPrincipal":{"AWS":"1"},"Action":"*"}]}`:                                          "NotPrincipal",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","NotAction":"sqs:SendMessage"}]}`:                                    "NotAction",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"StringLike":{"aws:UserAgent":"x"}}}]}`:    "a condition other",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"IpAddress":{"aws:SourceIp":"10.0.0"}}}]}`: "a condition other",
+		`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*","Condition":{"ArnLike":{"aws:SourceArn":"*"}}}]}`:       "a condition other",
+		`{"Statement":[{"Effect":"Allow","Principal":"web","Action":"*"}]}`:                                                  "Principal",
 	} {
 		if _, err := ParsePolicy(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

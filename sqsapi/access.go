@@ -12,7 +12,7 @@ import (
 // authenticate finds out who makes the request, whose body was read. Without keys everybody who can connect is the
 // owner.
 func (x *exchange) authenticate(body []byte) (err error) {
-	x.caller = &access.Caller{TLS: x.r.TLS != nil}
+	x.caller = access.OwnerOf(x.r)
 	if x.h.keys != nil {
 		x.caller, err = x.h.keys.Verify(x.r, body)
 	}

@@ -130,8 +130,16 @@ func TestSignedRequests(t *testing.T) {
 	if _, err := admin.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: url}); code(err) != denied {
 		t.Errorf("ops purges against the policy: %v", err)
 	}
+	if err := setPolicy(`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:ReceiveMessage",` +
+		`"Condition":{"IpAddress":{"aws:SourceIp":"127.0.0.0/8"}}},{"Effect":"Deny","Principal":"*",` +
+		`"Action":"sqs:SendMessage","Condition":{"NotIpAddress":{"aws:SourceIp":"127.0.0.0/8"}}}]}`); err != nil {
+		t.Fatal(err)
+	}
+	if got := receive(ops, url) + send(ops, url); got != denied {
+		t.Errorf("denied to this address: %q", got)
+	}
 	if err := setPolicy(`{"Statement":[{"Effect":"Deny","Principal":"*","Action":"*",` +
-		`"Condition":{"IpAddress":{"aws:SourceIp":"10.0.0.0/8"}}}]}`); code(err) != "InvalidAttributeValue" {
+		`"Condition":{"ArnLike":{"aws:SourceArn":"*"}}}]}`); code(err) != "InvalidAttributeValue" {
 		t.Errorf("a policy that is not evaluated: %v", err)
 	}
 }
