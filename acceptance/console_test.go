@@ -24,6 +24,8 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"queue", "/queues/jobs", "Attributes of the queue"},
 	{"scheduled", "/tasks", "every day"},
 	{"task", "/tasks/cleanup", "Last runs"},
+	{"events", "/events", "environment started"},
+	{"logs", "/logs", "receiving started"},
 }
 
 // consoleEnvironment is an environment with an app, a periodic task, messages that wait and messages that failed.

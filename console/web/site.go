@@ -49,7 +49,7 @@ type act struct {
 
 // screens and acts are the whole site, one line for each file.
 var (
-	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, taskScreens)
+	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, taskScreens, eventScreens, logScreens)
 	acts    = slices.Concat(environmentActs, queueActs, messageActs, taskActs)
 )
 
@@ -58,6 +58,8 @@ var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
 	{"Scheduled", "/tasks", "t"},
+	{"Events", "/events", "e"},
+	{"Logs", "/logs", "l"},
 }
 
 // entry is one line of the navigation; pressing g and then Key goes there.

@@ -18,6 +18,7 @@ import (
 
 	"tendril/broker"
 	"tendril/console"
+	"tendril/eventlog"
 	"tendril/health"
 	"tendril/queue"
 )
@@ -31,7 +32,9 @@ type site struct {
 	status console.Status
 	paused map[string]string // reasons by queue, as the environment was asked
 	tasks  console.TasksStatus
-	runs   []console.TaskRun
+	// history is what the environment keeps of what happened: nothing yet.
+	history console.History
+	runs    []console.TaskRun
 }
 
 const ownersToken = "a-token-for-tests"
@@ -46,6 +49,9 @@ func newSite(t *testing.T) *site {
 	}
 	t.Cleanup(func() { b.Close() })
 	s := &site{T: t, broker: b, paused: map[string]string{}}
+	s.history.Events = eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
+	s.history.Lines = eventlog.NewLines()
+	t.Cleanup(func() { s.history.Events.Close() })
 	var api *console.Server
 	pages := New(Options{Client: func(r *http.Request) *console.Client { return console.NewInProcessClient(api, r) }})
 	s.status = console.Status{State: console.StateRunning, Workers: []console.Worker{{Queue: "jobs",
@@ -54,7 +60,7 @@ func newSite(t *testing.T) *site {
 		Schedule: "0 3 * * *", Words: "every day at 03:00", Next: []time.Time{time.Now().Add(time.Hour)}}}}
 	api = console.New(&console.Options{
 		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken,
-		Handlers: console.Handlers{Pages: pages},
+		Handlers: console.Handlers{Pages: pages}, History: s.history,
 		Status: func() console.Status {
 			st := s.status
 			st.Tasks = &s.tasks
