@@ -324,10 +324,14 @@ func (e *Environment) openBroker(context.Context) error {
 			e.app.Forget(id)
 		}
 	})
-	report := events.DeadLettered
+	dead, expired := events.DeadLettered, events.Expired
 	events.DeadLettered = func(from, to string, ids []string) {
-		report(from, to, ids)
-		e.history.dead.add(from, to, "", len(ids))
+		dead(from, to, ids)
+		e.history.lost.add(deadText, from, to, "", len(ids))
+	}
+	events.Expired = func(name string, n int) {
+		expired(name, n)
+		e.history.lost.add(expiredText, name, "", "", n)
 	}
 	return e.queues.openBroker(events)
 }
@@ -372,7 +376,8 @@ func (e *Environment) buildWorkers(ctx context.Context) error {
 	return e.pipelines.buildWorkers(func(l *pipeline) (worker.Deliverer, *worker.Events, error) {
 		d, err := e.targets.open(ctx, l)
 		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, e.shown), e.telemetry.Worker(l.name, l.target),
-			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) }}), err
+			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) },
+				Expired: func(worker.Expired) { e.history.lost.add(expiredText, l.name, "", "", 1) }}), err
 	})
 }
 

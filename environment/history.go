@@ -60,8 +60,6 @@ var eventKinds = map[string]string{
 	"enqueueing a scheduled run failed":                             eventlog.Task,
 	"periodic tasks not scheduled":                                  eventlog.Task,
 	"draining, a second signal stops at once":                       eventlog.Stop,
-	"messages past their retention period deleted":                  eventlog.DeadLetter,
-	"message past its retention period deleted":                     eventlog.DeadLetter,
 	"clock was set, or the machine was suspended":                   eventlog.Health,
 	"process stalled, messages in work may be attempted twice":      eventlog.Health,
 }
@@ -71,7 +69,7 @@ type history struct {
 	*pipelines
 	recent *eventlog.Lines              // of the log
 	log    atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
-	dead   deadLetters
+	lost   losses
 	// reason is why the environment stops; "" while nobody said.
 	reason string
 }
@@ -79,7 +77,7 @@ type history struct {
 // newHistory returns one that listens to the log.
 func newHistory(q *pipelines) *history {
 	h := &history{pipelines: q, recent: eventlog.NewLines()}
-	h.dead.record = h.add
+	h.lost.record = h.add
 	if q.Logger != nil {
 		q.Logger.Observe(h.observe)
 	}
@@ -122,7 +120,7 @@ func (h *history) open(context.Context) error {
 	log.Add(eventlog.Start, "environment started", fields)
 	h.log.Store(log)
 	h.steps.push("the events", func(context.Context) error {
-		h.dead.flush() // after all that reports dead letters
+		h.lost.flush() // after all that reports losses
 		log.Add(eventlog.Stop, stopText, h.totals(time.Since(began)))
 		return log.Close()
 	})
@@ -163,7 +161,7 @@ func (h *history) add(kind, text string, fields map[string]string) {
 func (h *history) observe(r *logging.Record) {
 	h.recent.Add(eventlog.Line{At: r.At, Process: cmp.Or(r.Process, eventlog.Own), Stream: r.Stream, Level: r.Level,
 		Text: r.Text})
-	if kind := eventKinds[r.Message]; kind != "" && r.Process == "" {
+	if kind := eventKinds[r.Message]; kind != "" && r.Process == "" && r.Level >= slog.LevelInfo {
 		h.add(kind, r.Message, fieldsOf(r.Attrs))
 	}
 }
@@ -209,6 +207,6 @@ func (h *history) settled(l *pipeline, s *worker.Settled) {
 		return
 	}
 	if next := h.afterFailure(l, s); next.DeadLetterQueue != "" {
-		h.dead.add(l.name, next.DeadLetterQueue, s.Reason, 1)
+		h.lost.add(deadText, l.name, next.DeadLetterQueue, s.Reason, 1)
 	}
 }

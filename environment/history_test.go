@@ -70,7 +70,7 @@ func openHistory(t *testing.T) (*history, string) {
 	log := eventlog.Open(dir, func(err error) { t.Error(err) })
 	t.Cleanup(func() { _ = log.Close() })
 	h := &history{recent: eventlog.NewLines()}
-	h.dead.record = h.add
+	h.lost.record = h.add
 	h.log.Store(log)
 	return h, dir
 }
@@ -97,8 +97,9 @@ func eventsOf(t *testing.T, h *history) (list []string) {
 func TestLogLinesBecomeEvents(t *testing.T) {
 	t.Parallel()
 	h, _ := openHistory(t)
-	l := logging.New(logging.Options{Out: &safeBuffer{}, Level: slog.LevelError})
+	l := logging.New(logging.Options{Out: &safeBuffer{}, Level: slog.LevelDebug})
 	l.Observe(h.observe)
+	l.Debug("scheduled runs skipped", "task", "tidy") // which is not worth an event
 	l.With("component", "limit").Warn("breaker open", "trial_in_ms", 5000, "hint", "wait")
 	l.Info("receiving started", "queue", "jobs")
 	l.AppOutput("web", "stdout", []byte("breaker open")) // what an app writes is no event
@@ -125,24 +126,26 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	}
 }
 
-// TestDeadLettersAreGrouped: one event for each queue and ten seconds, and what waits at the stop.
-func TestDeadLettersAreGrouped(t *testing.T) {
+// TestLossesAreGrouped: one event for each queue and ten seconds, and what waits at the stop.
+func TestLossesAreGrouped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := openHistory(t)
 		for range 1000 {
-			h.dead.add("jobs", "jobs-dead", "", 2)
+			h.lost.add(deadText, "jobs", "jobs-dead", "", 2)
 		}
-		h.dead.add("mails", "mails-dead", "", 1)
-		time.Sleep(deadInterval + time.Second)
+		h.lost.add(deadText, "mails", "mails-dead", "", 1)
+		h.lost.add(expiredText, "jobs", "", "", 4)
+		time.Sleep(lossInterval + time.Second)
 		synctest.Wait()
 		l := &pipeline{queueRef: queueRef{name: "orders", embedded: true}}
 		h.settled(l, &worker.Settled{Outcome: queue.Failed}) // an embedded queue tells itself
-		h.dead.add("jobs", "jobs-dead", "status 500", 3)
-		h.dead.flush()
+		h.lost.add(deadText, "jobs", "jobs-dead", "status 500", 3)
+		h.lost.flush()
 		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,
-			"dead-letter: messages dead-lettered queue=mails messages=1":                  1,
-			"dead-letter: messages dead-lettered queue=jobs messages=3 reason=status 500": 1}
+			"dead-letter: messages dead-lettered queue=mails messages=1":                      1,
+			"dead-letter: messages past their retention period deleted queue=jobs messages=4": 1,
+			"dead-letter: messages dead-lettered queue=jobs messages=3 reason=status 500":     1}
 		got := map[string]int{}
 		for _, e := range eventsOf(t, h) {
 			got[e]++

@@ -28,8 +28,10 @@ func (c historyCommands) storedLines(cmd *cobra.Command, f *console.LineFilter, 
 	if err != nil {
 		return err
 	}
-	var stopped *console.Error
-	if cfg.AppLogDir == "" && errors.As(notRunning, &stopped) {
+	if cfg.AppLogDir == "" && errors.Is(notRunning, console.ErrOff) {
+		return notRunning
+	}
+	if cfg.AppLogDir == "" {
 		return fail(exitNotFound, notRunning, "lines of an environment that does not run are read from files: start it with "+
 			"--app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
 	}
