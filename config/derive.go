@@ -146,9 +146,13 @@ func (l deriver) deriveConsole() {
 	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
 		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who reaches this address "+
 			"deploy", l.named("console"))
+	case s.Console != Off && len(s.ConsoleTrustedProxy) > 0 && s.ConsoleAuth == ConsoleAuthNone:
+		l.clash("console-auth", "leave out one of them", "%s would let anyone whom a trusted proxy answers deploy",
+			l.named("console-auth"))
+	case len(s.ConsoleTrustedProxy) > 0:
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
 	default:
-		l.clash("console", "add console-tls-cert and console-tls-key, or console-insecure on a trusted network, or "+
-			"use 127.0.0.1", "%s would send the token and deployments unencrypted to other machines", l.named("console"))
+		l.clash("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks HTTPS, or "+
+			"console-insecure on a trusted network, or use 127.0.0.1", "%s would send the token and deployments unencrypted to other machines", l.named("console"))
 	}
 }

@@ -179,7 +179,7 @@ func orNone(s string) string {
 
 // readable adds days, hours and minutes to a number of seconds that nobody can read.
 func readable(k string, text string) string {
-	d, err := parseDuration(text)
+	d, err := ParseDuration(text)
 	if k != kindDuration || err != nil || d < 120e9 || d%60e9 != 0 {
 		return text
 	}

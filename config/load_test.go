@@ -63,7 +63,7 @@ func TestDefaults(t *testing.T) {
 		RestartWindow:   300 * time.Second,
 		DataDir:         "/home/someone/.local/state/tendril",
 		Endpoint:        Endpoint{Listen: "127.0.0.1:9324", AccountID: "000000000000"},
-		ConsoleSettings: ConsoleSettings{Console: "127.0.0.1:9325", ConsoleAuth: consoleAuthToken},
+		ConsoleSettings: ConsoleSettings{Console: "127.0.0.1:9325", ConsoleAuth: consoleAuthToken, ConsoleBodies: consoleBodiesShown},
 		Leader:          leaderElect, PeriodicTrust: trustAll, Lease: 15 * time.Second,
 		FunctionTimeout: 900 * time.Second, BreakerWindow: 30 * time.Second, BreakerDelay: 15 * time.Second,
 		CloudWatch: Off, MetricsInterval: time.Minute,

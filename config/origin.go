@@ -86,7 +86,7 @@ func (a assignment) withUnit() string {
 
 // bare is a number of units for a duration, rounded up; other values stay as they are.
 func (a assignment) bare(value string) string {
-	if d, err := parseDuration(value); a.unit > 0 && err == nil {
+	if d, err := ParseDuration(value); a.unit > 0 && err == nil {
 		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)
 	}
 	return value

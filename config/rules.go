@@ -308,6 +308,16 @@ func consoleToken(text string) (string, error) {
 		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"})
 }
 
+// network is a prefix of addresses; an address stands for itself alone.
+func network(text string) (string, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()).String(), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return valid(p.Masked().String(), fault{err != nil, "is not a network"},
+		fault{err == nil && p.Bits() == 0, "would trust every address"})
+}
+
 func hostName(text string) (string, error) {
 	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return ip.String(), nil

@@ -19,6 +19,12 @@ const (
 	ConsoleAuthNone  = "none"  // everybody on loopback
 )
 
+// How message bodies are shown to those who may read them.
+const (
+	consoleBodiesShown  = "shown"
+	ConsoleBodiesHidden = "hidden" // on request only
+)
+
 // The ways to find out which instance enqueues periodic tasks.
 const (
 	leaderElect = "elect" // the instances that share a registry elect one
@@ -292,6 +298,12 @@ type ConsoleSettings struct {
 	ConsoleInsecure bool
 	// ConsoleAuth is [ConsoleAuthNone] where everybody on this machine may use the console, else "token".
 	ConsoleAuth string
+	// ConsoleReadOnly refuses every act.
+	ConsoleReadOnly bool
+	// ConsoleBodies is [ConsoleBodiesHidden] where message bodies are shown on request only, else "shown".
+	ConsoleBodies string
+	// ConsoleTrustedProxy are networks, as prefixes, whose proxies are believed to tell how a request came.
+	ConsoleTrustedProxy []string
 	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
 	ConsoleHosts []string
 	// ConsoleToken is the console's token, 16 to 256 printable characters; ""

@@ -174,6 +174,23 @@ func consoleOptions() []Option {
 			"loopback is refused then. 'tendril open' prints a link.",
 		value: choice(consoleAuthToken, ConsoleAuthNone),
 	}, {
+		Name: "console-read-only", Serve: true, Default: "false",
+		Help:   "Refuse every act on the console and by the commands that use it.",
+		Detail: "Send, redrive, purge, pause, deploy, reload and drain are refused, whoever asks. Signals still work.",
+		value:  onOff(),
+	}, {
+		Name: "console-bodies", Serve: true, Default: consoleBodiesShown,
+		Help:   "Whether message bodies are shown to who may read them, or hidden until asked for.",
+		Detail: "With hidden, bodies and attributes need body=1 in the request. Who read bodies is logged either way.",
+		value:  choice(consoleBodiesShown, ConsoleBodiesHidden),
+	}, {
+		Name: "console-trusted-proxy", Serve: true, list: true, Example: "10.0.0.0/24",
+		DefaultNote: "none",
+		Help:        "Networks of the proxies that offer the console over HTTPS.",
+		Detail: "Their X-Forwarded-Proto and X-Forwarded-For are believed. With it another address than loopback needs " +
+			"no TLS; other machines than the proxies then see health, counts and metrics only.",
+		value: list("networks such as 10.0.0.0/24, or addresses, with commas between, or off", network),
+	}, {
 		Name: "console-insecure", Serve: true, Default: "false",
 		Help:   "Serve the console without TLS on an address other than loopback.",
 		Detail: "Anyone who can read that network's traffic can read the token and deploy.", value: onOff(),

@@ -81,7 +81,7 @@ func bounded[T cmp.Ordered](kind string, low, high T, parse func(string) (T, err
 }
 
 func duration(low, high time.Duration) value {
-	return bounded(kindDuration, low, high, parseDuration, formatDuration)
+	return bounded(kindDuration, low, high, ParseDuration, formatDuration)
 }
 
 func integer(low, high int) value { return bounded(kindInteger, low, high, parseInteger, strconv.Itoa) }
@@ -208,9 +208,9 @@ func list(allowed string, rule func(string) (string, error)) value {
 	}, func(all []string) string { return strings.Join(all, ",") })
 }
 
-// parseDuration reads "30s", "5m", "1h30m", "4d" or bare seconds. It is out of
+// ParseDuration reads "30s", "5m", "1h30m", "4d" or bare seconds. It is out of
 // range when it is too long for any option.
-func parseDuration(text string) (time.Duration, error) {
+func ParseDuration(text string) (time.Duration, error) {
 	scale, number := time.Second, text
 	if days, found := strings.CutSuffix(text, "d"); found {
 		scale, number = 24*time.Hour, days

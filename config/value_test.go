@@ -17,7 +17,7 @@ func TestParseDuration(t *testing.T) {
 		"4d": 96 * time.Hour, "0.5d": 12 * time.Hour, "0s": 0, "007": 7 * time.Second,
 		"-5": -5 * time.Second, "-5s": -5 * time.Second, "-1d": -24 * time.Hour,
 	} {
-		if got, err := parseDuration(text); err != nil || got != want {
+		if got, err := ParseDuration(text); err != nil || got != want {
 			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
 		}
 	}
@@ -27,7 +27,7 @@ func TestParseDuration(t *testing.T) {
 		"d":  false, "--5": false, "1.2.3": false, "٣": false,
 		"99999999999999999999": true, "999999999d": true,
 	} {
-		if got, err := parseDuration(text); err == nil || errors.Is(err, errRange) != outOfRange {
+		if got, err := ParseDuration(text); err == nil || errors.Is(err, errRange) != outOfRange {
 			t.Errorf("%q is %v, %v; want an error, out of range: %v", text, got, err, outOfRange)
 		}
 	}
@@ -38,7 +38,7 @@ func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0s", 5 * time.Minute: "300s", 96 * time.Hour: "345600s",
 		100 * time.Millisecond: "100ms", 1500 * time.Millisecond: "1.5s"} {
 		got := formatDuration(d)
-		if back, err := parseDuration(got); got != want || err != nil || back != d {
+		if back, err := ParseDuration(got); got != want || err != nil || back != d {
 			t.Errorf("%v is written %q and read back as %v, %v; want %q", d, got, back, err, want)
 		}
 	}

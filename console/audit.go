@@ -2,6 +2,8 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -33,6 +35,10 @@ func (c count) touched() (n int) {
 	return n
 }
 
+func (Message) touched() int { return 1 }
+
+func (p messagePage) touched() int { return len(p.Messages) }
+
 func (a sendAnswer) touched() (n int) {
 	for _, r := range a.Results {
 		if r.Error == "" {
@@ -46,46 +52,87 @@ func (a sendAnswer) touched() (n int) {
 // must not push everything else out of a log.
 const maxRefused = 60
 
-// auditor records acts.
+// maxReads is how many different reads of a minute are remembered.
+const maxReads = 1000
+
+// auditor limits what is recorded.
 type auditor struct {
 	mu      sync.Mutex
-	minute  time.Time
+	minute  time.Time // when this one began
 	refused int
+	read    map[string]bool // who read what
 }
 
 // admits reports whether another refused act may be recorded now.
 func (a *auditor) admits(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Sub(a.minute) >= time.Minute {
-		a.minute, a.refused = now, 0
-	}
+	a.turn(now)
 	a.refused++
 	return a.refused <= maxRefused
 }
 
+// admitsRead reports whether a read may be recorded now: a page that is open reads the same again and again.
+func (a *auditor) admitsRead(now time.Time, what string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.turn(now)
+	if a.read[what] {
+		return false
+	}
+	if len(a.read) < maxReads {
+		a.read[what] = true
+	}
+	return true
+}
+
+// turn begins a minute when the last one is over; the caller holds the lock.
+func (a *auditor) turn(now time.Time) {
+	if now.Sub(a.minute) >= time.Minute {
+		a.minute, a.refused, a.read = now, 0, map[string]bool{}
+	}
+}
+
 // record logs an act and tells [Access].Audit. The answer is what the handler returned.
 func (s *Server) record(r *http.Request, status int, refusal *Error, body any) {
-	act := Act{At: time.Now(), Who: callerOf(r).who, Remote: r.RemoteAddr, Method: r.Method, Path: r.URL.Path,
-		Subject: cmp.Or(r.PathValue("id"), r.PathValue("name")), Status: status}
+	act := s.actOf(r, status, body)
+	text := "console act"
 	if refusal != nil {
-		act.Refused = refusal.Message
+		act.Refused, text = refusal.Message, "console act refused"
 		if status < http.StatusInternalServerError && !s.auditor.admits(act.At) {
 			return
 		}
 	}
+	s.tell(text, act)
+}
+
+// recordRead logs who read message bodies, once in a minute for each page of them.
+func (s *Server) recordRead(r *http.Request, body any) {
+	act := s.actOf(r, http.StatusOK, body)
+	if act.Count > 0 && s.auditor.admitsRead(act.At, act.Who+" "+act.Path+"?"+r.URL.RawQuery) {
+		s.tell("message bodies read", act)
+	}
+}
+
+func (s *Server) actOf(r *http.Request, status int, body any) Act {
+	act := Act{At: time.Now(), Who: callerOf(r).who, Remote: s.senderOf(r), Method: r.Method, Path: r.URL.Path,
+		Subject: cmp.Or(r.PathValue("id"), r.PathValue("name")), Status: status}
 	if c, ok := body.(counted); ok {
 		act.Count = c.touched()
 	}
+	return act
+}
+
+func (s *Server) tell(text string, act Act) {
+	level := slog.LevelInfo
 	attrs := []any{"method", act.Method, "path", act.Path, "who", act.Who, "remote", act.Remote, "status", act.Status}
 	if act.Count > 0 {
 		attrs = append(attrs, "messages", act.Count)
 	}
-	if act.Refused == "" {
-		s.log.Info("console act", attrs...)
-	} else {
-		s.log.Warn("console act refused", append(attrs, "reason", act.Refused)...)
+	if act.Refused != "" {
+		level, attrs = slog.LevelWarn, append(attrs, "reason", act.Refused)
 	}
+	s.log.Log(context.Background(), level, text, attrs...)
 	if s.opts.Audit != nil {
 		s.opts.Audit(act)
 	}

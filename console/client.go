@@ -25,6 +25,8 @@ var ErrOff = errors.New("the console is off")
 type Client struct {
 	// Instance is the environment that answers.
 	Instance Instance
+	// Bodies asks for message bodies where they are hidden. Set it before the first call.
+	Bodies bool
 
 	accessClient
 	taskClient
@@ -119,13 +121,22 @@ type Filter struct {
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := url.Values{"state": {f.State}, "match": {f.Match}, "after": {f.After},
 		"limit": {strconv.Itoa(cmp.Or(f.Limit, 100))}}
-	answer, err := ask[messagePage](ctx, c.conn, "GET /api/v1/queues/{name}/messages?"+query.Encode(), nil, name)
+	answer, err := ask[messagePage](ctx, c.conn, "GET /api/v1/queues/{name}/messages?"+query.Encode()+c.bodyQuery("&"),
+		nil, name)
 	return answer.Messages, answer.Next, err
+}
+
+// bodyQuery is what asks for bodies, after a separator; "" where they are not asked for.
+func (c *Client) bodyQuery(separator string) string {
+	if c.Bodies {
+		return separator + "body=1"
+	}
+	return ""
 }
 
 // Message returns one message by its id.
 func (c *Client) Message(ctx context.Context, name, id string) (Message, error) {
-	return ask[Message](ctx, c.conn, "GET /api/v1/queues/{name}/messages/{id}", nil, name, id)
+	return ask[Message](ctx, c.conn, "GET /api/v1/queues/{name}/messages/{id}"+c.bodyQuery("?"), nil, name, id)
 }
 
 // Deliveries returns up to limit deliveries, the most recent first; 100 when limit is 0.

@@ -28,7 +28,9 @@ type Message struct {
 	// looked at.
 	State string `json:"state,omitempty"`
 	// Body is the text byte for byte.
-	Body         string     `json:"body"`
+	Body string `json:"body"`
+	// BodyHidden is whether Body and Attributes are left out since bodies are shown on request only.
+	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // over all queues
 	// SentAt, FirstReceivedAt, VisibleAt and DeadAt are zero when unknown or

@@ -12,8 +12,10 @@ const (
 	// open routes show health and counts to whoever reaches the listener, and to
 	// callers with the token the details, see [publisher].
 	open kind = iota
-	// private routes show message bodies, or settings: they need the token.
+	// private routes show settings, or what others said: they need the token.
 	private
+	// bodies routes show messages: they need the token, and who asked is recorded.
+	bodies
 	// produce routes put messages in: they need the token and a JSON body.
 	produce
 	// act routes change something else, as produce does, and each is logged.
@@ -85,8 +87,8 @@ func routes(opts *Options, closed context.Context) []route {
 			"ask where 'tendril up' or 'tendril serve' runs", h.logs)},
 		{pattern: "GET /api/v1/queues", kind: open, handle: queues(q.list)},
 		{pattern: "GET /api/v1/queues/{name}", kind: open, handle: queues(q.get)},
-		{pattern: "GET /api/v1/queues/{name}/messages", kind: private, handle: queues(q.messages)},
-		{pattern: "GET /api/v1/queues/{name}/messages/{id}", kind: private, handle: queues(q.message)},
+		{pattern: "GET /api/v1/queues/{name}/messages", kind: bodies, handle: queues(q.messages)},
+		{pattern: "GET /api/v1/queues/{name}/messages/{id}", kind: bodies, handle: queues(q.message)},
 		{pattern: "GET /api/v1/tasks", kind: open, handle: t.present(t.list)},
 		{pattern: "GET /api/v1/tasks/{name}/history", kind: open, handle: t.present(t.history)},
 		{pattern: "GET /api/v1/history", kind: open, handle: t.present(t.history)},

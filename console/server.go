@@ -28,6 +28,7 @@ type Server struct {
 	streams     streams
 
 	sessions sessions
+	tokens   tokenFile
 	auditor  auditor
 
 	closed context.Context // ends every wait
@@ -42,6 +43,7 @@ func New(opts *Options) *Server {
 		s.opts = *opts
 	}
 	s.log = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
+	s.tokens.dir, s.tokens.log = s.opts.TokenDir, s.log
 	s.opts.Deliveries = cmp.Or(s.opts.Deliveries, &Deliveries{})
 	for _, rt := range s.routes() {
 		s.mux.Handle(rt.pattern, routeHandler{s, rt})
@@ -138,6 +140,11 @@ func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		status = refusal.Status
 	}
+	if h, ok := body.(hidden); ok && s.kind == bodies && s.opts.HideBodies && !wantsBodies(r) {
+		body = h.withoutBodies()
+	} else if ok && s.kind == bodies && refusal == nil {
+		s.recordRead(r, body)
+	}
 	// Programs send too many messages to log each call.
 	if s.kind.acts() && (s.kind != produce || !callerOf(r).bearer) {
 		s.record(r, status, refusal, body)
@@ -153,7 +160,7 @@ func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer calls the route's handler for a request that its kind permits.
 func (s routeHandler) answer(w http.ResponseWriter, r *http.Request) (any, error) {
-	if refusal := permit(s.route, r); refusal != nil {
+	if refusal := s.permit(r); refusal != nil {
 		return nil, refusal
 	}
 	if s.kind.isHook() && r.Method == http.MethodHead {

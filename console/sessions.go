@@ -104,20 +104,20 @@ func (s *sessions) end(secret string) {
 
 // cookieName is that of a session. Ports share cookies, so that it names the one of the request. Over TLS its prefix
 // makes the browser keep it to this host.
-func cookieName(r *http.Request) string {
+func (s *Server) cookieName(r *http.Request) string {
 	name := "tendril"
 	if u := (url.URL{Host: r.Host}); u.Port() != "" {
 		name += "-" + u.Port()
 	}
-	if r.TLS != nil {
+	if s.isSecure(r) {
 		return "__Host-" + name
 	}
 	return name
 }
 
-func setCookie(w http.ResponseWriter, r *http.Request, secret string, maxAge int) {
-	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: secret, Path: "/", MaxAge: maxAge, HttpOnly: true,
-		Secure: r.TLS != nil, SameSite: http.SameSiteStrictMode})
+func (s *Server) setCookie(w http.ResponseWriter, r *http.Request, secret string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{Name: s.cookieName(r), Value: secret, Path: "/", MaxAge: maxAge,
+		HttpOnly: true, Secure: s.isSecure(r), SameSite: http.SameSiteStrictMode})
 }
 
 // login exchanges the code of a link for a session. Whoever has a session already keeps it: browsers send such a
@@ -128,10 +128,14 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "open this link in a browser", http.StatusServiceUnavailable)
 		return
 	}
+	if s.isExposed(r) {
+		http.Error(w, "this link was followed unencrypted, and not by a trusted proxy; use HTTPS", http.StatusForbidden)
+		return
+	}
 	secret, g, ok := s.sessions.exchange(r.URL.Query().Get("code"))
 	switch {
 	case ok:
-		setCookie(w, r, secret, 0)
+		s.setCookie(w, r, secret, 0)
 		s.record(caller{who: g.who}.with(r), http.StatusSeeOther, nil, nil)
 	case s.identify(r).who == "":
 		refusal := refuse(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
@@ -151,10 +155,10 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 
 // logout ends the session of a browser.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(cookieName(r)); err == nil {
+	if cookie, err := r.Cookie(s.cookieName(r)); err == nil {
 		s.sessions.end(cookie.Value)
 	}
-	setCookie(w, r, "", -1)
+	s.setCookie(w, r, "", -1)
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 

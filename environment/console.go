@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 
 	"tendril/app"
 	"tendril/config"
@@ -31,9 +32,7 @@ func (e *Environment) startConsole(context.Context) error {
 		Receiving: console.Receiving{Pause: e.pause, Resume: e.resume, Quiet: e.hookQuiet},
 		Broker:    e.broker, History: e.history.kept(),
 		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Logger: e.Logger.Logger,
-		Access: console.Access{Hosts: e.s.ConsoleHosts, Anyone: e.s.ConsoleAuth == config.ConsoleAuthNone,
-			Audit: e.history.acted},
-		Views: console.Views{Series: e.curves.read},
+		Access: consoleAccess(e.s, e.history.acted), Views: console.Views{Series: e.curves.read},
 		Drain: func(ctx context.Context) error {
 			err := e.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
@@ -87,6 +86,19 @@ func (e *Environment) hookQuiet(reason string) error {
 			"hint", "type 'tendril queues resume', or restart the environment")
 	}
 	return err
+}
+
+// consoleAccess is who may use the console, as the settings say.
+func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
+	access := console.Access{
+		Hosts: s.ConsoleHosts, Anyone: s.ConsoleAuth == config.ConsoleAuthNone, TokenDir: s.DataDir,
+		ReadOnly: s.ConsoleReadOnly, HideBodies: s.ConsoleBodies == config.ConsoleBodiesHidden,
+		ClearText: s.ConsoleInsecure, Audit: audit,
+	}
+	for _, text := range s.ConsoleTrustedProxy {
+		access.TrustedProxies = append(access.TrustedProxies, netip.MustParsePrefix(text)) // as config wrote it
+	}
+	return access
 }
 
 func (e *Environment) taskOptions() *console.TaskOptions {

@@ -100,7 +100,8 @@ func opened(option string) func(net.Listener, error) (net.Listener, error) {
 }
 
 func listenConsole(s *config.Settings) (net.Listener, error) {
-	localOnly := s.ConsoleTLSCert == "" && !s.ConsoleInsecure || s.ConsoleAuth == config.ConsoleAuthNone
+	localOnly := s.ConsoleTLSCert == "" && !s.ConsoleInsecure && len(s.ConsoleTrustedProxy) == 0 ||
+		s.ConsoleAuth == config.ConsoleAuthNone
 	return opened("console")(listen.TCP(s.Console, localOnly))
 }
 

@@ -75,7 +75,7 @@ signal.`,
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
 	add("run", app.newUp(), control.newDeploy(), app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead(),
-		credentialCommands{c}.newCredentials())
+		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
 	add("look", control.newStatus(), openCommand{c}.newOpen(), app.newDescribe(), control.newHealth(),
 		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())

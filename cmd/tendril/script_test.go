@@ -261,9 +261,12 @@ func zipFolder(archive, folder string) error {
 // http GET /readyz, http POST /api/v1/drain TOKEN {}
 func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 4 {
-		ts.Fatalf("usage: http METHOD PATH [TOKEN [BODY]]")
+		ts.Fatalf("usage: http METHOD PATH [TOKEN|@FILE [BODY]]")
 	}
 	args = append(args, "", "")
+	if file, ok := strings.CutPrefix(args[2], "@"); ok {
+		args[2] = strings.TrimSpace(ts.ReadFile(file))
+	}
 	req, err := http.NewRequestWithContext(context.Background(), args[0], "http://"+ts.Getenv("CONSOLE")+args[1],
 		strings.NewReader(args[3]))
 	ts.Check(err)

@@ -51,7 +51,11 @@ func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return console.Dial(dir)
+	client, err := console.Dial(dir)
+	if err == nil {
+		client.Bodies = true // who types a command has asked for them
+	}
+	return client, err
 }
 
 // prints makes a command get one value, and show it or print it as JSON or YAML.

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/config"
+	"tendril/console"
+)
+
+// tokenCommands make, list and revoke tokens of the console.
+type tokenCommands struct{ *cli }
+
+func (c tokenCommands) newTokens() *cobra.Command {
+	return family("tokens", "Create, list and revoke tokens for the console",
+		`Manages the tokens that let programs and people use the console and its API, each with scopes:
+
+  read    message bodies, settings, and what apps, hooks and other servers said
+  act     queues, messages and tasks; stopping the environment
+  deploy  deployments and reloads, which run code
+
+The data directory holds their digests. Changes take effect at once, without a restart.`,
+		c.newCreate(), c.newList(), c.newRevoke())
+}
+
+// createdToken is what create prints as JSON. It is the only output of the secret.
+type createdToken struct {
+	Name    string    `json:"name"`
+	Token   string    `json:"token"`
+	Scopes  []string  `json:"scopes"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+func (c tokenCommands) newCreate() *cobra.Command {
+	var scopes []string
+	var lifetime string
+	cmd := &cobra.Command{
+		Use:   "create NAME --scope SCOPES",
+		Short: "Create a token and print it, once",
+		Example: `  tendril tokens create ci --scope deploy --expires 90d
+  tendril tokens create grafana --scope read`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What it may do: read, act, deploy, with commas between.")
+	complete(cmd, "scope", console.ScopeRead, console.ScopeAct, console.ScopeDeploy)
+	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
+	addDataDir(cmd)
+	prints(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (createdToken, error) {
+		dir, err := c.dataDir(cmd)
+		if err != nil {
+			return createdToken{}, err
+		}
+		now, token := time.Now(), console.Token{Name: args[0], Scopes: scopes}
+		if lifetime != "" {
+			lasts, err := config.ParseDuration(lifetime)
+			if err != nil || lasts <= 0 {
+				return createdToken{}, fail(exitUsage, fmt.Errorf("--expires %q is not a lifetime", lifetime),
+					"use a duration such as 12h or 30d")
+			}
+			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
+		}
+		secret, err := console.CreateToken(dir, token, now)
+		if err != nil {
+			return createdToken{}, err
+		}
+		fmt.Fprintf(c.err, "created %s in %s; the token is not shown again\n", token.Name, dir)
+		return createdToken{token.Name, secret, scopes, token.Expires}, nil
+	}, func(t createdToken) error {
+		_, err := fmt.Fprintln(c.out, t.Token)
+		return err
+	})
+	return cmd
+}
+
+func (c tokenCommands) newList() *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets",
+		Args: cobra.NoArgs}
+	addDataDir(cmd)
+	prints(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]console.Token, error) {
+		dir, err := c.dataDir(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return console.Tokens(dir)
+	}, func(tokens []console.Token) error {
+		rows := [][]string{{"NAME", "SCOPES", "CREATED", "EXPIRES", "LAST USED"}}
+		moment := func(at time.Time) string {
+			if at.IsZero() {
+				return "never"
+			}
+			return at.Format(time.RFC3339)
+		}
+		for _, t := range tokens {
+			rows = append(rows, []string{t.Name, strings.Join(t.Scopes, ","), moment(t.Created), moment(t.Expires),
+				moment(t.LastUsed)})
+		}
+		return c.printTable(rows)
+	})
+	return cmd
+}
+
+func (c tokenCommands) newRevoke() *cobra.Command {
+	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token", Args: cobra.ExactArgs(1)}
+	addDataDir(cmd)
+	cmd.RunE = verb(func(_ context.Context, cmd *cobra.Command, args []string) error {
+		dir, err := c.dataDir(cmd)
+		if err != nil {
+			return err
+		}
+		if err := console.RevokeToken(dir, args[0]); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.err, "revoked %s\n", args[0])
+		return nil
+	})
+	return cmd
+}
