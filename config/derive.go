@@ -152,7 +152,8 @@ func (l deriver) deriveConsole() {
 	case len(s.ConsoleTrustedProxy) > 0:
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
 	default:
-		l.clash("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks HTTPS, or "+
-			"console-insecure on a trusted network, or use 127.0.0.1", "%s would send the token and deployments unencrypted to other machines", l.named("console"))
+		l.clash("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks "+
+			"HTTPS, or console-insecure on a trusted network, or use 127.0.0.1",
+			"%s would send the token and deployments unencrypted to other machines", l.named("console"))
 	}
 }

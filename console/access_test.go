@@ -223,7 +223,9 @@ func TestMessagesOfAnActAreCounted(t *testing.T) {
 	var acts []Act
 	opts, id := filled(t, Access{Audit: func(a Act) { acts = append(acts, a) }})
 	s := New(opts)
-	send := func() *http.Request { return post("/api/v1/queues/jobs/messages", `{"messages":[{"body":"a"},{"body":""}]}`) }
+	send := func() *http.Request {
+		return post("/api/v1/queues/jobs/messages", `{"messages":[{"body":"a"},{"body":""}]}`)
+	}
 	exchange(t, s, send())
 	if len(acts) != 0 {
 		t.Errorf("a program's send was recorded: %v", acts)
@@ -243,4 +245,3 @@ func TestMessagesOfAnActAreCounted(t *testing.T) {
 		t.Errorf("the subject is %q", acts[2].Subject)
 	}
 }
-

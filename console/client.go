@@ -121,14 +121,14 @@ type Filter struct {
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := url.Values{"state": {f.State}, "match": {f.Match}, "after": {f.After},
 		"limit": {strconv.Itoa(cmp.Or(f.Limit, 100))}}
-	answer, err := ask[messagePage](ctx, c.conn, "GET /api/v1/queues/{name}/messages?"+query.Encode()+c.bodyQuery("&"),
-		nil, name)
+	answer, err := ask[messagePage](ctx, c.conn,
+		"GET /api/v1/queues/{name}/messages?"+query.Encode()+bodyQuery(c.Bodies, "&"), nil, name)
 	return answer.Messages, answer.Next, err
 }
 
 // bodyQuery is what asks for bodies, after a separator; "" where they are not asked for.
-func (c *Client) bodyQuery(separator string) string {
-	if c.Bodies {
+func bodyQuery(wanted bool, separator string) string {
+	if wanted {
 		return separator + "body=1"
 	}
 	return ""
@@ -136,7 +136,7 @@ func (c *Client) bodyQuery(separator string) string {
 
 // Message returns one message by its id.
 func (c *Client) Message(ctx context.Context, name, id string) (Message, error) {
-	return ask[Message](ctx, c.conn, "GET /api/v1/queues/{name}/messages/{id}"+c.bodyQuery("?"), nil, name, id)
+	return ask[Message](ctx, c.conn, "GET /api/v1/queues/{name}/messages/{id}"+bodyQuery(c.Bodies, "?"), nil, name, id)
 }
 
 // Deliveries returns up to limit deliveries, the most recent first; 100 when limit is 0.

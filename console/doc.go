@@ -9,18 +9,20 @@
 //	        |  Dial(data directory): instance.json says where, console.token lets in
 //	        v
 //	     Client ── HTTP, loopback ──> guard ──> routes ──┬─> broker      queues, messages, ledger
-//	                                  │ Host list        ├─> Deliveries  outcomes, problems
-//	                                  │ cross-origin     └─> func fields: status, health, pause, deploy, drain …
-//	                                  └ token
+//	       ^                          │ Host list        ├─> Deliveries  outcomes, problems
+//	       │ in process               │ cross-origin     └─> func fields: status, health, pause, deploy, drain …
+//	     pages <── browser ──────────>│ caller, scope
+//	               cookie             └ Audit: who did what
 //
 // What holds:
 //
 //   - Looking at messages counts no receive and changes nothing.
 //   - Every route is a line of one table. A method and path that are not in it
 //     are 404, whatever the path alone would have matched.
-//   - A route that changes something, or that shows message bodies, asks for the
-//     token. Health and counts do not, but what an app, a hook or another
-//     server said is withheld without it.
+//   - A route that changes something, or that shows message bodies, asks for a caller with a scope: the
+//     owner's token has all, a created token or the session of a browser those it was given. Health and
+//     counts ask for nobody, but what an app, a hook or another server said is withheld without the scope read.
+//   - An act, refused or not, and a read of message bodies is recorded with who and how many.
 //   - Loopback alone does not protect: a request whose Host is not ours, or that another
 //     site's page makes a browser send, is refused before anything is looked up.
 //   - A refusal is JSON with the fields error, hint and code; the error
@@ -35,6 +37,11 @@
 // the queue routes answer 409 and say where to look; without a token in
 // [Options] every protected route stays shut. A client that finds no
 // environment says so with an error that wraps [ErrNotRunning].
+//
+// # Its size
+//
+// The package has more than 4,000 lines because it is both ends of one API: every field and route has its type, its
+// handler, its method of the client and its words for people here, so that the two ends cannot differ.
 //
 // What it does not do: it opens no listener, and keeps no history on disk: [Deliveries] is
 // a bounded memory of the most recent ones, and package eventlog keeps the events.

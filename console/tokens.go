@@ -57,8 +57,8 @@ type storedToken struct {
 
 var validTokenName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// CreateToken adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes and
-// Expires are read. A name that is there already is an error.
+// CreateToken adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
+// and Expires are read. A name that is there already is an error.
 func CreateToken(dataDir string, t Token, now time.Time) (secret string, err error) {
 	path := filepath.Join(dataDir, tokensFile)
 	tokens, err := readTokens(path)
