@@ -2,8 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -93,24 +91,33 @@ func (a *auditor) turn(now time.Time) {
 	}
 }
 
-// record logs an act and tells [Access].Audit. The answer is what the handler returned.
+// record logs an act and calls [Access].Audit. The answer is what the handler returned.
 func (s *Server) record(r *http.Request, status int, refusal *Error, body any) {
 	act := s.actOf(r, status, body)
-	text := "console act"
-	if refusal != nil {
-		act.Refused, text = refusal.Message, "console act refused"
+	if refusal == nil {
+		s.log.Info("console act", act.attributes()...)
+	} else {
+		act.Refused = refusal.Message
 		if status < http.StatusInternalServerError && !s.auditor.admits(act.At) {
 			return
 		}
+		s.log.Warn("console act refused", append(act.attributes(), "reason", act.Refused)...)
 	}
-	s.tell(text, act)
+	s.audit(act)
 }
 
 // recordRead logs who read message bodies, once in a minute for each page of them.
 func (s *Server) recordRead(r *http.Request, body any) {
 	act := s.actOf(r, http.StatusOK, body)
 	if act.Count > 0 && s.auditor.admitsRead(act.At, act.Who+" "+act.Path+"?"+r.URL.RawQuery) {
-		s.tell("message bodies read", act)
+		s.log.Info("message bodies read", act.attributes()...)
+		s.audit(act)
+	}
+}
+
+func (s *Server) audit(act Act) {
+	if s.opts.Audit != nil {
+		s.opts.Audit(act)
 	}
 }
 
@@ -123,17 +130,11 @@ func (s *Server) actOf(r *http.Request, status int, body any) Act {
 	return act
 }
 
-func (s *Server) tell(text string, act Act) {
-	level := slog.LevelInfo
-	attrs := []any{"method", act.Method, "path", act.Path, "who", act.Who, "remote", act.Remote, "status", act.Status}
-	if act.Count > 0 {
-		attrs = append(attrs, "messages", act.Count)
+// attributes are those of a log line about the act.
+func (a *Act) attributes() []any {
+	attrs := []any{"method", a.Method, "path", a.Path, "who", a.Who, "remote", a.Remote, "status", a.Status}
+	if a.Count > 0 {
+		attrs = append(attrs, "messages", a.Count)
 	}
-	if act.Refused != "" {
-		level, attrs = slog.LevelWarn, append(attrs, "reason", act.Refused)
-	}
-	s.log.Log(context.Background(), level, text, attrs...)
-	if s.opts.Audit != nil {
-		s.opts.Audit(act)
-	}
+	return attrs
 }

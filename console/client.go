@@ -186,9 +186,10 @@ func (c *Client) ResumeAll(ctx context.Context) error {
 	return command(ctx, c.conn, "POST /api/v1/resume", nothing)
 }
 
-// Purge removes all messages of a queue and returns how many there were.
-func (c *Client) Purge(ctx context.Context, name string) (int, error) {
-	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/purge", nothing, name)
+// Purge removes all messages of a queue and returns how many there were. What a person typed to confirm it must be
+// the name of the queue.
+func (c *Client) Purge(ctx context.Context, name, confirm string) (int, error) {
+	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/purge", confirmation{confirm}, name)
 	return n["purged"], err
 }
 

@@ -79,7 +79,9 @@ func (e *environmentRoutes) health() health.Report {
 }
 
 // getHealth is 200 whatever the status: it is a report, not a probe.
-func (e *environmentRoutes) getHealth(*http.Request) (any, error) { return e.health(), nil }
+func (e *environmentRoutes) getHealth(*http.Request) (any, error) {
+	return healthReport{e.health()}, nil
+}
 
 func (e *environmentRoutes) describe(r *http.Request) (any, error) {
 	ctx, cancel := bounded(r.Context(), e.closed, describeWait)

@@ -3,6 +3,8 @@ package console
 import (
 	"slices"
 	"strings"
+
+	"tendril/health"
 )
 
 // withheld stands in the place of a text that only a caller with the token sees.
@@ -21,6 +23,11 @@ func withhold(text *string) {
 }
 
 func (st Status) public() any {
+	st.Version = ""
+	if st.Health != nil {
+		h := publicHealth(*st.Health)
+		st.Health = &h
+	}
 	if st.Deployment != nil {
 		d := *st.Deployment
 		withhold(&d.Error)
@@ -50,6 +57,23 @@ func (st Status) public() any {
 	}
 	return st
 }
+
+// publicHealth leaves out of each cause why it is so, which follows its first sentence: that part may be what
+// a hook, a command or a server said.
+func publicHealth(r health.Report) health.Report {
+	r.Causes = slices.Clone(r.Causes)
+	for i, cause := range r.Causes {
+		if first, _, more := strings.Cut(cause, ". "); more {
+			r.Causes[i] = first + "."
+		}
+	}
+	return r
+}
+
+// healthReport is the answer of /api/v1/health.
+type healthReport struct{ health.Report }
+
+func (h healthReport) public() any { return publicHealth(h.Report) }
 
 // public names the fields that are shown, so that one that is new is not.
 func (d Delivery) public() any {

@@ -152,7 +152,10 @@ func (q *queueRoutes) send(r *http.Request, body sendRequest) (any, error) {
 	return sendAnswer{results}, nil
 }
 
-func (q *queueRoutes) purge(r *http.Request) (any, error) {
+func (q *queueRoutes) purge(r *http.Request, sure confirmation) (any, error) {
+	if err := sure.of(r.PathValue("name")); err != nil {
+		return nil, err
+	}
 	n, err := q.broker.PurgeQueue(r.Context(), r.PathValue("name"))
 	return count{"purged": n}, err
 }

@@ -223,10 +223,10 @@ func TestActsOnMessages(t *testing.T) {
 	if err := deleteOne(ids[3]); !errors.As(err, &refusal) || refusal.Status != 404 {
 		t.Errorf("deleting what is gone: %v", err)
 	}
-	if n, err := c.Purge(ctx, "jobs"); n != 2 || err != nil {
+	if n, err := c.Purge(ctx, "jobs", "jobs"); n != 2 || err != nil {
 		t.Errorf("Purge = %d, %v", n, err)
 	}
-	if _, err := c.Purge(ctx, "jobs"); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict ||
+	if _, err := c.Purge(ctx, "jobs", "jobs"); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict ||
 		refusal.Hint == "" {
 		t.Errorf("a second purge: %v", err)
 	}
@@ -301,7 +301,7 @@ func TestBadSelectionsAreRefused(t *testing.T) {
 	many := `{"ids":["` + strings.Repeat(`a","`, maxIDs) + `b"]}`
 	for _, c := range []struct{ path, body string }{
 		{"/api/v1/queues/jobs/move", `{}`}, {"/api/v1/queues/jobs/move", many}, {"/api/v1/queues/jobs/delete", `{"ids":[]}`},
-		{"/api/v1/queues/jobs/delete", `{"ids":["a"],"to":"x"}`}, {"/api/v1/queues/jobs/purge", `{"confirm":"jobs"}`},
+		{"/api/v1/queues/jobs/delete", `{"ids":["a"],"to":"x"}`}, {"/api/v1/queues/jobs/purge", `{"confirmed":"jobs"}`},
 		{"/api/v1/queues/jobs/messages", `{"messages":[]}`},
 		{"/api/v1/queues/jobs/messages", `{"messages":[{"body":"x","attributes":{"a":null}}]}`},
 	} {

@@ -122,6 +122,21 @@ func countValues(text []byte) (n int) {
 	return n
 }
 
+// confirmation is the body of an act that cannot be undone.
+type confirmation struct {
+	// Confirm is the name of the queue, as a person typed it.
+	Confirm string `json:"confirm,omitempty"`
+}
+
+// of refuses an act on a queue that nobody has confirmed.
+func (c confirmation) of(name string) error {
+	if c.Confirm == name {
+		return nil
+	}
+	return refuse(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
+		`send {"confirm":`+strconv.Quote(name)+`}`)
+}
+
 // reason is the body of a pause.
 type reason struct {
 	Reason string `json:"reason"`

@@ -97,7 +97,7 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "POST /api/v1/queues/{name}/messages", kind: produce, handle: queues(taking(q.send))},
 		{pattern: "POST /api/v1/queues/{name}/pause", kind: act, handle: pause},
 		{pattern: "POST /api/v1/queues/{name}/resume", kind: act, handle: resume},
-		{pattern: "POST /api/v1/queues/{name}/purge", kind: act, handle: queues(takingNothing(q.purge))},
+		{pattern: "POST /api/v1/queues/{name}/purge", kind: act, handle: queues(taking(q.purge))},
 		{pattern: "POST /api/v1/queues/{name}/move", kind: act, handle: queues(taking(q.move))},
 		{pattern: "POST /api/v1/queues/{name}/redrive", kind: act, handle: queues(taking(q.redrive))},
 		{pattern: "GET /api/v1/queues/{name}/redrive", kind: open, handle: queues(q.redriveTask)},

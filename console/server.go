@@ -61,9 +61,10 @@ func New(opts *Options) *Server {
 // still answered, without waiting.
 func (s *Server) Close() { s.close() }
 
-// routes are those of the table, and the one that needs the server's sessions.
+// routes are those of the table, and those that need the server itself.
 func (s *Server) routes() []route {
-	return append(routes(&s.opts, s.closed), route{pattern: "POST /api/v1/login", kind: own, handle: taking(s.newLogin)})
+	return append(routes(&s.opts, s.closed), route{pattern: "POST /api/v1/login", kind: own, handle: taking(s.newLogin)},
+		route{pattern: "GET /api/v1/openapi.json", kind: open, handle: s.document})
 }
 
 // ServeHTTP answers one request.

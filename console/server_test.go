@@ -29,6 +29,9 @@ func exchange(t *testing.T, h http.Handler, r *http.Request) (int, map[string]an
 	if kind := rec.Header().Get("Content-Type"); kind != "application/json" {
 		t.Errorf("%s %s: Content-Type %q", r.Method, r.URL, kind)
 	}
+	if s, ok := h.(*Server); ok && allowedHost(r.Host, s.opts.Hosts) {
+		checkContract(t, s, r, rec.Code, rec.Body.Bytes())
+	}
 	for name := range rec.Header() {
 		if strings.HasPrefix(name, "Access-Control-") {
 			t.Errorf("%s %s: header %s lets other sites in", r.Method, r.URL, name)

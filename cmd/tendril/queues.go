@@ -193,7 +193,7 @@ func (c queueCommands) newQueuesPurge() *cobra.Command {
 			fmt.Fprintf(c.err, "%s is being purged; Amazon SQS takes up to a minute\n", p.name)
 			return nil
 		}
-		n, err := p.client.Purge(ctx, p.name)
+		n, err := p.client.Purge(ctx, p.name, p.name)
 		return c.summary("purged", n, err)
 	})
 	return cmd

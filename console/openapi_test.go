@@ -1,0 +1,114 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// contract is the document of the API, to check answers against.
+var contract = sync.OnceValue(func() *jsonschema.Compiler {
+	text, err := json.Marshal(openAPI(New(nil).routes()))
+	if err != nil {
+		panic(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		panic(err)
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	if err := c.AddResource("openapi.json", document); err != nil {
+		panic(err)
+	}
+	return c
+})
+
+var compiling sync.Mutex
+
+// checkContract compares an answer of a route with the document of the API.
+func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []byte) {
+	t.Helper()
+	_, pattern := s.mux.Handler(r)
+	method, path, _ := strings.Cut(pattern, " ")
+	if !strings.HasPrefix(path, "/api/v1/") || r.Method == http.MethodHead {
+		return
+	}
+	escaped := strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace
+	at := "#/paths/" + escaped(path) + "/" + strings.ToLower(method) + "/responses/200/content/application~1json/schema"
+	if status >= 300 {
+		at = "#/components/responses/Refusal/content/application~1json/schema"
+	}
+	compiling.Lock()
+	schema, err := contract().Compile("openapi.json" + at)
+	compiling.Unlock()
+	if err != nil {
+		t.Errorf("%s is not in the document: %v", pattern, err)
+		return
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
+		t.Errorf("%s answered %d: %v\n%s", pattern, status, err, body)
+	}
+}
+
+// TestEveryRouteIsInTheDocument holds the document to the table of routes. The answers of other tests are compared with
+// its schemas, see checkContract.
+func TestEveryRouteIsInTheDocument(t *testing.T) {
+	t.Parallel()
+	s := New(&Options{Token: testToken})
+	known, ids := map[string]bool{}, map[string]string{}
+	for _, rt := range s.routes() {
+		known[rt.pattern] = true
+		if !strings.Contains(rt.pattern, " /api/v1/") {
+			continue
+		}
+		described, ok := operations[rt.pattern]
+		if !ok {
+			t.Errorf("%s has no line in the table operations of openapi.go", rt.pattern)
+			continue
+		}
+		if other := ids[operationID(rt.pattern)]; other != "" {
+			t.Errorf("%s and %s have one operationId", rt.pattern, other)
+		}
+		ids[operationID(rt.pattern)] = rt.pattern
+		if strings.HasPrefix(rt.pattern, "POST ") != (described.takes != nil) || !strings.HasSuffix(described.summary, ".") {
+			t.Errorf("%s: %+v", rt.pattern, described)
+		}
+	}
+	for pattern := range operations {
+		if !known[pattern] {
+			t.Errorf("openapi.go describes %s, which is no route", pattern)
+		}
+	}
+	code, document := exchange(t, s, get("/api/v1/openapi.json"))
+	text, err := json.Marshal(document)
+	if code != 200 || err != nil || document["openapi"] != "3.1.0" {
+		t.Errorf("answered %d %v", code, err)
+	}
+	named := document["components"].(map[string]any)["schemas"].(map[string]any)
+	for _, ref := range regexp.MustCompile(`"#/components/schemas/([^"]+)"`).FindAllSubmatch(text, -1) {
+		if named[string(ref[1])] == nil {
+			t.Errorf("there is no schema %s", ref[1])
+		}
+	}
+	compiling.Lock()
+	defer compiling.Unlock()
+	for name := range named {
+		if _, err := contract().Compile("openapi.json#/components/schemas/" + name); err != nil {
+			t.Errorf("schema %s: %v", name, err)
+		}
+	}
+	if props := named["Status"].(map[string]any)["properties"].(map[string]any); props["workers"] == nil {
+		t.Errorf("Status has the properties %v", props)
+	}
+}
