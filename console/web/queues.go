@@ -121,6 +121,6 @@ func (v *visit) purge() (string, error) {
 		return "", &console.Error{Status: 400, Message: "nothing was removed: the name typed is not that of the queue",
 			Hint: "type " + name}
 	}
-	n, err := v.api.Purge(v.ctx, name)
+	n, err := v.api.Purge(v.ctx, name, v.field("confirm"))
 	return strconv.Itoa(n) + " messages were removed from " + name + ".", err
 }
