@@ -40,6 +40,7 @@ type plainReader struct {
 	text     string
 	at       int
 	declined bool
+	value    attributeValue // being read
 }
 
 func (r *plainReader) decline() { r.declined, r.at = true, len(r.text) }
@@ -52,7 +53,9 @@ func (r *plainReader) space() {
 
 // next skips white space, and reports whether c follows, which it skips too.
 func (r *plainReader) next(c byte) bool {
-	r.space()
+	if r.at < len(r.text) && r.text[r.at] <= ' ' {
+		r.space()
+	}
 	found := r.at < len(r.text) && r.text[r.at] == c
 	if found {
 		r.at++
@@ -186,12 +189,12 @@ func (r *plainReader) attributes(before map[string]attributeValue) map[string]at
 	for first := true; r.more(first, '}'); first = false {
 		name := r.string()
 		r.need(':')
-		var value attributeValue
-		r.object(&value)
+		r.value = attributeValue{}
+		r.object(&r.value)
 		if _, twice := all[name]; twice {
 			r.decline()
 		}
-		all[name] = value
+		all[name] = r.value
 	}
 	return all
 }
