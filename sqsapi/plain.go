@@ -11,7 +11,7 @@ import (
 )
 
 // plainRequest is a request of the frequent actions, which can be read without the library's decoder: that
-// takes three times as long, and a stack twice as large, which each long poll would keep.
+// takes longer, and a stack twice as large, which each long poll would keep.
 type plainRequest interface {
 	// plain reads the value of a parameter, and declines one that is not as SDKs write it.
 	plain(r *plainReader, name string)
