@@ -263,15 +263,15 @@ func TestTerminationKeepsWhatIsNotOwned(t *testing.T) {
 		t.Errorf("deleting what is not owned: %v", err)
 	}
 
-	for _, queueName := range []string{"orders", "letters"} {
-		if _, _, err := table.Swap(t.Context(), periodic.LeaseName(queueName), queue.Lease{},
-			queue.Lease{Version: "1"}); err != nil {
+	for _, lease := range []string{periodic.LeaseName("orders"), periodic.VersionLease("orders", "1f"),
+		periodic.RunningLease("orders", "tidy"), periodic.LeaseName("letters"), periodic.VersionLease("orders2", "1f")} {
+		if _, _, err := table.Swap(t.Context(), lease, queue.Lease{}, queue.Lease{Version: "1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	lines, _ = a.plan(i)
 	equal(t, "plan with a shared table", lines,
-		append(others, "registry table registry: other environments use it: periodic:letters"))
+		append(others, "registry table registry: other environments use it: periodic:letters, version:orders2/1f"))
 	all, err := i.List(t.Context())
 	if err != nil || !slices.ContainsFunc(all, func(r Resource) bool { return r.Kind == kindTable && r.Owned }) {
 		t.Errorf("the list reads no leases: %+v, %v", all, err)

@@ -164,7 +164,7 @@ func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 		return nil
 	}
 	others := slices.DeleteFunc(leases, func(lease string) bool {
-		return lease == periodic.LeaseName(s.settings.Queues[0].Name)
+		return periodic.OwnsLease(s.settings.Queues[0].Name, lease)
 	})
 	if len(others) > 0 {
 		found[i].Owned, found[i].Note = false, "other environments use it: "+strings.Join(others, ", ")

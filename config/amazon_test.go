@@ -1,6 +1,10 @@
 package config
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 // TestCloudWatchIsAmazons: what is on by itself is so for Amazon's queues and
 // functions, not for servers that speak its protocols.
@@ -55,5 +59,25 @@ func TestCloudWatchIsAmazons(t *testing.T) {
 				t.Errorf("cloudwatch is %s (%s), want %s", cfg.CloudWatch, cfg.Origin("cloudwatch"), c.want)
 			}
 		})
+	}
+}
+
+// TestMaxRetriesIsUsedWhereTendrilCreatesAQueue: the redrive policy of a queue that somebody named is not touched.
+func TestMaxRetriesIsUsedWhereTendrilCreatesAQueue(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flags map[string]string
+		idle  bool
+	}{
+		"embedded":              {flags: map[string]string{"queue": "jobs"}},
+		"created on Amazon SQS": {flags: map[string]string{"backend": "sqs"}},
+		"named on Amazon SQS":   {flags: map[string]string{"backend": "sqs", "queue": "jobs"}, idle: true},
+	} {
+		c.flags["name"], c.flags["max-retries"] = "letters", "3"
+		cfg := mustLoad(t, Sources{Environ: home(), Flags: c.flags})
+		idle := slices.ContainsFunc(cfg.Warnings, func(p Problem) bool { return strings.Contains(p.Text, "max-retries 3") })
+		if idle != c.idle {
+			t.Errorf("%s: max-retries has no effect: %t", name, idle)
+		}
 	}
 }

@@ -389,6 +389,11 @@ func (s *Settings) AnyEmbedded() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendEmbedded })
 }
 
+// anyCreated reports whether tendril creates a queue, and so sets its redrive policy.
+func (s *Settings) anyCreated() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendEmbedded || q.Managed })
+}
+
 // AnyOnSQS reports whether a queue is on Amazon SQS.
 func (s *Settings) AnyOnSQS() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendSQS })

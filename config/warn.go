@@ -200,7 +200,7 @@ var idleRules = []struct {
 		[]string{"backoff-max", "backoff-doublings", "backoff-jitter"}},
 	{func(s *Settings) bool { return !s.AnyOnSQS() }, ": no queue is on Amazon SQS", "",
 		[]string{"endpoint-url", "registry-table", "registry-create"}},
-	{func(s *Settings) bool { return !s.AnyEmbedded() },
+	{func(s *Settings) bool { return !s.anyCreated() },
 		": a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", "", []string{"max-retries"}},
 	{func(s *Settings) bool { return !s.AnyEmbedded() }, ": no queue is embedded", "",
 		[]string{"listen", "account-id", "credentials", "tls-cert", "tls-key"}},

@@ -3,6 +3,7 @@ package periodic
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"tendril/queue"
@@ -10,6 +11,18 @@ import (
 
 // LeaseName is the lease by which the instances that share a queue elect the leader, who enqueues.
 func LeaseName(queueName string) string { return "periodic:" + queueName }
+
+// RunningLease is the lease of whoever works on a run of a task that must not overlap.
+func RunningLease(queueName, task string) string { return "running:" + queueName + "/" + task }
+
+// VersionLease is the lease of the instance that runs the leader_only commands of a version of the app.
+func VersionLease(queueName, version string) string { return "version:" + queueName + "/" + version }
+
+// OwnsLease reports whether a lease is one that the instances which share a queue make in its registry.
+func OwnsLease(queueName, lease string) bool {
+	return lease == LeaseName(queueName) || strings.HasPrefix(lease, RunningLease(queueName, "")) ||
+		strings.HasPrefix(lease, VersionLease(queueName, ""))
+}
 
 // Leadership tells whether this instance is the one that enqueues.
 type Leadership interface {

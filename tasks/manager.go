@@ -144,7 +144,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler, s.pauses.all)}
 	s.account = &Account{inWork: map[string]int{}, mayOverlap: m.file.mayOverlap}
 	if reg.leases != nil {
-		s.account.shared = &runningTasks{store: reg.leases, prefix: "running:" + m.opts.Registry.Queue + "/",
+		s.account.shared = &runningTasks{store: reg.leases, queue: m.opts.Registry.Queue,
 			owner: m.opts.Address, log: m.log, run: m.run, work: &m.work, held: map[string]context.CancelFunc{},
 			seen: map[string]seenLease{}}
 		opts.RunningElsewhere = s.account.shared.elsewhere

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"tendril/leader"
+	"tendril/periodic"
 	"tendril/queue"
 )
 
@@ -26,11 +27,11 @@ const (
 // whose runs must not overlap. An instance that delivers a run of such a task holds a lease for it.
 type runningTasks struct {
 	store leader.Store
-	// prefix begins the names of the leases; owner names this instance in them.
-	prefix, owner string
-	log           *slog.Logger
-	run           context.Context // nothing is written any more when it is done: the leases end by themselves
-	work          *sync.WaitGroup
+	// queue is part of the names of the leases; owner names this instance in them.
+	queue, owner string
+	log          *slog.Logger
+	run          context.Context // nothing is written any more when it is done: the leases end by themselves
+	work         *sync.WaitGroup
 
 	mu   sync.Mutex
 	held map[string]context.CancelFunc // by task
@@ -95,9 +96,9 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.run), markLimit)
 	defer cancel()
 	next := queue.Lease{Owner: r.owner, Version: uuid.NewString(), Term: 1, Duration: markLease, Released: released}
-	won, current, err := r.store.Swap(ctx, r.prefix+task, stored, next)
+	won, current, err := r.store.Swap(ctx, periodic.RunningLease(r.queue, task), stored, next)
 	if err == nil && !won && !released {
-		_, current, err = r.store.Swap(ctx, r.prefix+task, current, next)
+		_, current, err = r.store.Swap(ctx, periodic.RunningLease(r.queue, task), current, next)
 	}
 	return current, err
 }
@@ -105,7 +106,7 @@ func (r *runningTasks) write(task string, stored queue.Lease, released bool) (qu
 // elsewhere reports whether another instance runs a task. An instance that died holds its lease
 // until that was seen unchanged for as long as it lasts.
 func (r *runningTasks) elsewhere(ctx context.Context, task string) (bool, error) {
-	l, err := r.store.Read(ctx, r.prefix+task)
+	l, err := r.store.Read(ctx, periodic.RunningLease(r.queue, task))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -58,7 +58,7 @@ func instance(t *testing.T, store *leases) (account *Account, crash func()) {
 	run, crash := context.WithCancel(t.Context())
 	account = &Account{inWork: map[string]int{}, mayOverlap: func(task string) bool { return task != "tidy" },
 		scheduler: periodic.New(nil, localLeader{}, nil, periodic.Options{}),
-		shared: &runningTasks{store: store, prefix: "running:jobs/", log: slog.New(slog.DiscardHandler), run: run,
+		shared: &runningTasks{store: store, queue: "jobs", log: slog.New(slog.DiscardHandler), run: run,
 			work: &sync.WaitGroup{}, held: map[string]context.CancelFunc{}, seen: map[string]seenLease{}}}
 	return account, crash
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tendril/leader"
+	"tendril/periodic"
 )
 
 // claimPatience is how long a registry that cannot be used is tried again before a claim on a version fails.
@@ -27,7 +28,7 @@ func ClaimVersion(ctx context.Context, m *Manager, version string) (claim *leade
 	}
 	log := m.opts.Log.With("component", "app")
 	claim, err = leader.AcquireClaim(ctx, reg.leases, leader.Options{
-		Name: "version:" + m.opts.Registry.Queue + "/" + version, Lease: m.opts.Lease,
+		Name: periodic.VersionLease(m.opts.Registry.Queue, version), Lease: m.opts.Lease,
 		Events: &leader.Events{Following: func(f leader.Following) {
 			log.Info("waiting for the instance that runs the leader_only commands", "holder", f.Owner)
 		}},
