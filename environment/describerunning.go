@@ -43,7 +43,7 @@ func (e *Environment) Describe(ctx context.Context) console.Description {
 		d.Election = electionText(e.s)
 	}
 	d.Scaling = st.Scaling
-	if d.Election != "" && e.election != nil {
+	if d.Election != "" && d.Tasks.Off == "" && e.election != nil { // off: nobody is to lead
 		leader := e.election.Status()
 		d.Leader = &leader
 	}
