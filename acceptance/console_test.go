@@ -210,6 +210,10 @@ func TestActsOfPagesReachTheEnvironment(t *testing.T) {
 	b.click("#main .acts button.primary")
 	b.awaitText("mail is paused")
 	b.awaitText("moving the mail server")
+	<-time.After(2500 * time.Millisecond)
+	if !strings.Contains(b.text(), "mail is paused") {
+		t.Error("a live update took the result of the act away")
+	}
 	if out := e.run(t, "status"); !strings.Contains(out, "moving the mail server") {
 		t.Errorf("the environment does not say that mail is paused:\n%s", out)
 	}
