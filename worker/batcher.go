@@ -14,6 +14,7 @@ type batcher struct {
 	hold    time.Time // no call before: the last one failed
 	fails   int       // consecutive calls that failed
 	calls   int       // calls under way
+	serial  bool      // one call at a time, so that the entries arrive in order
 	spare   []pending // for the next batch
 }
 
@@ -73,10 +74,10 @@ func (b *batcher) next() time.Time {
 }
 
 // full reports whether no further call may begin before one returns. After a
-// failed one they are made one by one.
+// failed one they are made one by one, too.
 func (b *batcher) full() bool {
 	switch {
-	case b.fails > 0:
+	case b.fails > 0, b.serial:
 		return b.calls > 0
 	case len(b.entries) < queue.MaxBatch:
 		return b.calls >= partCalls

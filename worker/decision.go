@@ -11,11 +11,12 @@ import (
 type verb uint8
 
 const (
-	leave  verb = iota // do nothing; the visibility that it has runs out
-	remove             // delete it
-	retry              // set its visibility to the action's delay
-	keep               // it was not tried; hold it and ask again after the action's delay
-	giveUp             // it was not tried and is not held; return it
+	leave      verb = iota // do nothing; the visibility that it has runs out
+	remove                 // delete it
+	retry                  // set its visibility to the action's delay
+	keep                   // it was not tried; hold it and ask again after the action's delay
+	giveUp                 // it was not tried and is not held; return it
+	deadLetter             // it failed at its last receive; send it to the dead-letter queue
 )
 
 // action is a verb and the delay of a retry, or until the next asking.
@@ -37,6 +38,7 @@ type endedDelivery struct {
 	extended   bool          // the queue may hide the message for longer than its receive asked for
 	keepable   bool          // what was not tried may be kept
 	returnable bool          // what did not reach the app may come again at once
+	last       bool          // the queue would dead-letter it now, and it can be sent there before
 	pause      time.Duration // how long the target is left alone that throttled it
 	random     float64       // in [0,1)
 }
@@ -60,6 +62,9 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	}
 	if d.result.Outcome == queue.Unreached && d.returnable {
 		return action{verb: giveUp}
+	}
+	if d.result.Outcome == queue.Failed && d.last {
+		return action{verb: deadLetter}
 	}
 	after, ok := retryDelay(o, d)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// deleter deletes messages that are done or expired, in tens.
+// deleter deletes messages that are done, expired or dead-lettered, in tens.
 type deleter struct {
 	*core
 	queue      Queue
@@ -179,5 +179,6 @@ func (d *deleter) lost(p pending, err error, now time.Time) {
 
 func (d *deleter) failed(p pending, err error, final bool, now time.Time) {
 	d.stats.failed("delete", err, now)
-	notify(d.core, d.events.DeleteFailed, DeleteFailed{ID: p.h.msg.ID, Err: err, Final: final})
+	notify(d.core, d.events.DeleteFailed, DeleteFailed{ID: p.h.msg.ID, Err: err, Final: final,
+		DeadLetter: p.h.letter != nil})
 }

@@ -26,6 +26,8 @@ type Events struct {
 	// Postponed follows each delivery that tried nothing, instead of Settled; also
 	// one that the target throttled, if its message waits here.
 	Postponed func(Postponed)
+	// DeadLettered is a message that the worker sent to the dead-letter queue, or could not.
+	DeadLettered func(DeadLettered)
 	// Deleted follows each call that deleted at least one message.
 	Deleted func(Deleted)
 	// DeleteFailed is a delete that was not confirmed, for each try.
@@ -81,7 +83,7 @@ type Duplicate struct {
 	ID           string
 	ReceiveCount int
 	// Stage is where the message was: "waiting", "ready", "posting",
-	// "postponed", "deleting", or "done" for one whose delete was given up.
+	// "postponed", "dead-lettering", "deleting", or "done" for one whose delete was given up.
 	Stage string
 }
 
@@ -124,6 +126,16 @@ type Settled struct {
 	Late    bool
 	Aborted bool // cut off by the end of Run
 	Unsent  bool
+	// DeadLettering is true when it was the last attempt and the worker sends the message to the dead-letter queue now.
+	DeadLettering bool
+}
+
+// DeadLettered is one message that failed at its last receive.
+type DeadLettered struct {
+	ID     string
+	Reason string // of the failure
+	// Err is why it was not sent: the queue's redrive policy then moves it. Nil when the dead-letter queue accepted it.
+	Err error
 }
 
 // Postponed is one delivery that tried nothing.
@@ -154,6 +166,8 @@ type DeleteFailed struct {
 	// Final is true when it is not tried again: the message may be attempted
 	// again, though not by this process as long as it remembers the success.
 	Final bool
+	// DeadLetter is true for a message that was sent to the dead-letter queue: it may come there a second time.
+	DeadLetter bool
 }
 
 // Extended is one call that extended the visibility of messages in work.
@@ -227,6 +241,7 @@ func JoinEvents(all ...*Events) *Events {
 		e.Started = both(e.Started, more.Started)
 		e.Settled = both(e.Settled, more.Settled)
 		e.Postponed = both(e.Postponed, more.Postponed)
+		e.DeadLettered = both(e.DeadLettered, more.DeadLettered)
 		e.Deleted = both(e.Deleted, more.Deleted)
 		e.DeleteFailed = both(e.DeleteFailed, more.DeleteFailed)
 		e.Extended = both(e.Extended, more.Extended)

@@ -12,17 +12,18 @@ import (
 type stage uint8
 
 const (
-	waiting   stage = iota // behind another message of its FIFO group
-	ready                  // for a slot
-	posting                // the app works on it
-	postponed              // the deliverer did not try it yet; it is asked again
-	deleting               // done or expired; the delete is not confirmed
-	gone                   // settled, returned or dropped; no longer ours
+	waiting       stage = iota // behind another message of its FIFO group
+	ready                      // for a slot
+	posting                    // the app works on it
+	postponed                  // the deliverer did not try it yet; it is asked again
+	deadLettering              // it failed for the last time; the dead-letter queue did not accept it yet
+	deleting                   // done, expired or dead-lettered; the delete is not confirmed
+	gone                       // settled, returned or dropped; no longer ours
 )
 
 // String returns the stage's name.
 func (s stage) String() string {
-	return [...]string{"waiting", "ready", "posting", "postponed", "deleting", "gone"}[s]
+	return [...]string{"waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", "gone"}[s]
 }
 
 // held is one message between its receive and the end of what this worker has
@@ -46,6 +47,8 @@ type held struct {
 	place              int
 	stage              stage
 	isExpired          bool // it is deleted because its retention is over
+	// letter is what the dead-letter queue is sent, or was; nil unless the message failed for the last time.
+	letter *queue.DeadLetter
 }
 
 // delivery is the latest delivery of a held message.
@@ -118,7 +121,7 @@ func (v *invisibility) spent(visibility time.Duration, now time.Time) bool {
 }
 
 // extension returns how long to hide the message from now on, 0 for not now. A message in
-// work is extended from half of its visibility on; one that waits behind its group or is
+// work, or on its way to the dead-letter queue, is extended from half of its visibility on; one that waits behind its group or is
 // postponed from a third on, so that it has more than half left when its turn comes.
 func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
@@ -126,7 +129,7 @@ func (h *held) extension(visibility time.Duration, now time.Time) time.Duration 
 	}
 	age := now.Sub(h.hiddenFrom)
 	switch {
-	case h.stage == posting && age >= visibility/2:
+	case (h.stage == posting || h.stage == deadLettering) && age >= visibility/2:
 	case (h.stage == waiting || h.stage == postponed) && age >= visibility/3:
 	default:
 		return 0
@@ -180,15 +183,16 @@ type group struct {
 type purpose uint8
 
 const (
-	deleteMessage    purpose = iota
-	extendVisibility         // hide a message in work for longer
-	delayRetry               // hide a failed message until its next attempt
-	returnMessage            // make a message visible at once that was not posted
+	deleteMessage purpose = iota
+	sendDeadLetter
+	extendVisibility // hide a message in work for longer
+	delayRetry       // hide a failed message until its next attempt
+	returnMessage    // make a message visible at once that was not posted
 )
 
 // String returns the name that [ChangeFailed] shows.
 func (p purpose) String() string {
-	return [...]string{"delete", "extend", "retry", "give back"}[p]
+	return [...]string{"delete", "dead-letter", "extend", "retry", "give back"}[p]
 }
 
 // pending is one entry of a delete or of a change of visibility, on its way to the

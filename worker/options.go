@@ -53,8 +53,9 @@ type Options struct {
 	// back unread ([queue.VisibilityChange]). Set it exactly when that is so.
 	UncountedReturns bool
 	// MaxReceives is how often the queue hands a message out before it goes to the
-	// dead-letter queue; 0 when that is not known. It lets a FIFO group go on at once behind
-	// a message that failed for the last time: see [Worker.SetMaxReceives].
+	// dead-letter queue; 0 when that is not known, and without one. It lets a FIFO group go on
+	// at once behind a message that failed for the last time, and says which messages a
+	// [DeadLetterer] gets: see [Worker.SetMaxReceives].
 	MaxReceives int
 	// ProbeIdle is after how long without an answer an app that has nothing in work
 	// is probed, so that its end is noticed before the next message; 0 means never.
@@ -179,6 +180,14 @@ type Queue interface {
 	// ChangeVisibility applies up to [queue.MaxBatch] changes, in order; its
 	// result is that of Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
+}
+
+// DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does it.
+type DeadLetterer interface {
+	// DeadLetter sends copies of up to [queue.MaxBatch] messages, which failed at their last receive, to the dead-letter
+	// queue, with why they failed. Its result is that of Delete. The messages stay in their own queue: the worker deletes
+	// those that were accepted.
+	DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error
 }
 
 // Deliverer delivers messages to the app. Both methods must be safe for

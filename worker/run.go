@@ -101,7 +101,7 @@ func (w *Worker) round(now time.Time) time.Time {
 	w.settler.resume(now)
 	w.proceed(now)
 	w.sleepUntil = w.nextRound
-	due := []time.Time{cancelAt, w.deletes.deletes.next(), w.visibility.changes.next(), w.poller.notBefore,
+	due := []time.Time{cancelAt, w.letters.next(), w.deletes.deletes.next(), w.visibility.changes.next(), w.poller.notBefore,
 		w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}
 	if l := w.limiter; l != nil {
 		due = append(due, l.lookAt)
@@ -168,13 +168,16 @@ func (w *Worker) enter(p phase) {
 	w.app.stopProbing()
 	w.gate.close(Draining, "the worker is stopping", now, now)
 	w.deletes.deletes.due, w.visibility.changes.due = now, now // nothing lingers any more
+	if w.letters != nil {
+		w.letters.sends.due = now
+	}
 	w.wakeAt(w.poller.cancelWaiting(now))
 	w.proceed(now)
 }
 
 // checkDrained ends the drain when nothing is open, in work or unsaid.
 func (w *Worker) checkDrained() {
-	if w.inWork > 0 || len(w.poller.open) > 0 || !w.deletes.deletes.idle() ||
+	if w.inWork > 0 || len(w.poller.open) > 0 || !w.letters.idle() || !w.deletes.deletes.idle() ||
 		!w.visibility.changes.idle() || len(w.visibility.returning) > 0 {
 		return
 	}

@@ -17,6 +17,7 @@ type settler struct {
 	gate       *gate
 	app        *appMonitor
 	deletes    *deleter
+	letters    *deadLetters // nil where the queue cannot dead-letter a message itself
 	visibility *visibilityChanger
 	pace       *pace
 }
@@ -145,7 +146,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	h.throttled = res.Outcome == queue.Throttled
 	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt,
 		due: h.arrivedAt.Add(s.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
-		returnable: res.Outcome == queue.Unreached && s.app.returnable(), random: rand.Float64()}
+		returnable: res.Outcome == queue.Unreached && s.app.returnable(), last: s.letters.takes(h), random: rand.Float64()}
 	if h.throttled && !aborted {
 		var closed bool
 		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {
@@ -188,6 +189,9 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 		s.visibility.release(h, now)
 		s.visibility.delayRetry(h, e.NextRetry, now)
 	case giveUp: // returned by putOff
+	case deadLetter:
+		e.DeadLettering = true
+		s.letters.send(h, e, now)
 	default:
 		e.NextRetry = later(h.arrivedAt.Add(s.opts.VisibilityTimeout), h.hiddenUntil)
 		s.visibility.release(h, now)

@@ -153,6 +153,7 @@ func (s *slots) deliver(own *slot, batch []*held) (next []*held) {
 		s.parked = append(s.parked, own)
 	}
 	settled := own.settled
+	s.settler.letters.flush(now)
 	s.settler.deletes.flush(now)
 	s.settler.visibility.flush(now)
 	s.receive(now)

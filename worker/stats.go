@@ -51,7 +51,7 @@ type TurnStatus struct {
 // LastError is one failure of a call of the queue.
 type LastError struct {
 	At     time.Time
-	Action string // "receive", "delete" or "change of visibility"
+	Action string // "receive", "delete", "dead-lettering" or "change of visibility"
 	Err    error
 }
 

@@ -29,7 +29,7 @@ type visibilityChanger struct {
 func (v *visibilityChanger) round(now time.Time) {
 	for _, h := range v.messages.held {
 		switch {
-		case h.stage != posting && h.stage != waiting && h.stage != postponed:
+		case h.stage != posting && h.stage != waiting && h.stage != postponed && h.stage != deadLettering:
 		case !h.lapsed && !now.Before(h.hiddenUntil):
 			v.messages.expireVisibility(h)
 		case h.stage == postponed && !h.lapsed && h.spent(v.opts.VisibilityTimeout, now):

@@ -18,6 +18,7 @@ type Worker struct {
 	limiter    *limiterState // nil for none
 	visibility *visibilityChanger
 	deletes    *deleter
+	letters    *deadLetters // nil where the queue cannot dead-letter a message itself
 	settler    *settler
 	poller     *poller
 	slots      *slots
@@ -57,10 +58,11 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 		openReceives: openReceives{want: 1, open: make(map[*openReceive]struct{})}}
 	visible := &visibilityChanger{core: c, queue: q, messages: m, gate: g, receives: func() int { return len(poll.open) }}
 	deletes := &deleter{core: c, queue: q, messages: m, gate: g, visibility: visible, pace: p}
-	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, visibility: visible, pace: p}
+	letters := newDeadLetters(c, q, deletes)
+	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, letters: letters, visibility: visible, pace: p}
 	sl := &slots{core: c, app: d, batchApp: batchApp, messages: m, gate: g, limiter: limiter, settler: s, pace: p}
 	w := &Worker{core: c, messages: m, gate: g, app: app, limiter: limiter, visibility: visible, deletes: deletes,
-		settler: s, poller: poll, slots: sl, pace: p, drained: make(chan struct{})}
+		letters: letters, settler: s, poller: poll, slots: sl, pace: p, drained: make(chan struct{})}
 	poll.accept = s.accept
 	g.closed = w.gateClosed
 	c.start, c.receive, c.stalled = w.start, w.receive, w.stalled
@@ -76,6 +78,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 // start begins the deliveries and calls of the queue that may begin now.
 func (w *Worker) start(now time.Time) {
 	w.slots.startAll(nil, now)
+	w.letters.flush(now)
 	w.deletes.flush(now)
 	w.visibility.flush(now)
 }

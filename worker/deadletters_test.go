@@ -1,0 +1,257 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+	"tendril/queuetest"
+)
+
+var errNotSent = errors.New("the dead-letter queue is gone")
+
+// letterQueue is a fake queue that can dead-letter its messages.
+type letterQueue struct {
+	*queuetest.Fake
+	slow   time.Duration                // of each call
+	refuse func(m *queue.Message) error // may be nil
+
+	mu      sync.Mutex
+	letters []queue.DeadLetter
+	calls   int
+}
+
+func (q *letterQueue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
+	errs := make([]error, len(letters))
+	if !sleep(ctx, q.slow) {
+		return slices.Repeat([]error{ctx.Err()}, len(letters))
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.calls++
+	for i, l := range letters {
+		if q.refuse != nil {
+			errs[i] = q.refuse(l.Message)
+		}
+		if errs[i] == nil {
+			q.letters = append(q.letters, l)
+		}
+	}
+	return errs
+}
+
+func (q *letterQueue) bodies() (all []string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, l := range q.letters {
+		all = append(all, l.Message.Body)
+	}
+	return all
+}
+
+// lettersWorker runs a worker of a queue that grants two receives.
+func lettersWorker(t *testing.T, q *letterQueue, app *testApp, o Options) (r *harness, events func() []DeadLettered) {
+	t.Helper()
+	app.fake = q.Fake
+	var mu sync.Mutex
+	var seen []DeadLettered
+	o.Events = &Events{DeadLettered: func(d DeadLettered) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, d)
+	}}
+	if o.ErrorVisibilityTimeout == nil {
+		o.ErrorVisibilityTimeout = ptr(time.Second)
+	}
+	r = &harness{t: t, fake: q.Fake, app: app, w: New(q, app, &o), ended: make(chan error, 1)}
+	r.run()
+	return r, func() []DeadLettered {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
+func TestLastFailureGoesToTheDeadLetterQueueWithItsReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 2, KeepLog: true})}
+		r, events := lettersWorker(t, q, &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
+			sleep(ctx, 20*time.Millisecond)
+			return queue.Result{Status: 500, Reason: "status 500", Answer: "no such order"}
+		}}, Options{MaxReceives: 2, VisibilityTimeout: time.Minute})
+		after(time.Second)
+		began := time.Now()
+		r.send(25, "")
+		after(10 * time.Second)
+		// Deleted, not dead-lettered by the queue: that was before the last receive was spent.
+		r.place(queuetest.FakeDeleted, 25)
+		if len(q.letters) != 25 || q.calls != 3 || len(events()) != 25 {
+			t.Errorf("%d letters in %d calls, %d events; want 25 in 3", len(q.letters), q.calls, len(events()))
+		}
+		for _, l := range q.letters {
+			f := l.Failure
+			if l.Message.ID != f.MessageID || !strings.HasPrefix(l.Message.Body, "body ") || f.Reason != "status 500" ||
+				f.Status != 500 || f.Answer != "no such order" || f.Attempts != 2 || f.Receives != 2 || f.DurationMS != 20 ||
+				f.FailedAt.Before(began) || f.SentAt.IsZero() {
+				t.Fatalf("letter %+v of %+v", f, l.Message)
+			}
+		}
+		if posts := len(r.app.seen()); posts != 50 {
+			t.Errorf("%d posts, want 2 for each of 25", posts)
+		}
+		r.stop()
+	})
+}
+
+// What is not known to have failed for the last time stays with the queue.
+func TestOtherFailuresStayInTheQueue(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		maxReceives int
+		result      queue.Result
+		want        queuetest.FakePlace
+	}{
+		"the policy is not known":          {0, queue.Result{Status: 500}, queuetest.FakeDead},
+		"the policy grants more receives":  {3, queue.Result{Status: 500}, queuetest.FakeDead},
+		"the app was not reached":          {2, queue.Result{Outcome: queue.Unreached}, queuetest.FakeDead},
+		"done at the last receive as well": {2, queue.Result{Outcome: queue.Done}, queuetest.FakeDeleted},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 2})}
+			r, events := lettersWorker(t, q, &testApp{handle: func(context.Context, *queue.Message) queue.Result {
+				return tt.result
+			}}, Options{MaxReceives: tt.maxReceives, VisibilityTimeout: time.Minute})
+			r.send(5, "")
+			after(time.Hour)
+			r.place(tt.want, 5)
+			if len(q.letters) > 0 || len(events()) > 0 {
+				t.Errorf("%s: %d letters, %d events", name, len(q.letters), len(events()))
+			}
+			r.stop()
+		})
+	}
+}
+
+// A message that the dead-letter queue does not accept is left to the redrive policy, and not tried again.
+func TestDeadLetterThatIsRefusedIsLeftToTheRedrivePolicy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 2}),
+			refuse: func(m *queue.Message) error {
+				if m.Body == "body 3" {
+					return errNotSent
+				}
+				return nil
+			}}
+		r, events := lettersWorker(t, q, &testApp{handle: failed}, Options{MaxReceives: 2, VisibilityTimeout: time.Minute})
+		r.send(10, "")
+		after(10 * time.Minute)
+		r.place(queuetest.FakeDeleted, 9)
+		r.place(queuetest.FakeDead, 1)
+		refused := 0
+		for _, e := range events() {
+			if errors.Is(e.Err, errNotSent) {
+				refused++
+			}
+		}
+		if posts := len(r.app.byID()["m-000004"]); posts != 2 || refused != 1 || len(events()) != 10 {
+			t.Errorf("%d posts of the refused message, %d of %d events of refusals", posts, refused, len(events()))
+		}
+		r.stop()
+	})
+}
+
+// A slow send keeps its message hidden; a stop waits for it.
+func TestMessageStaysHiddenUntilTheDeadLetterQueueAccepts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 2}), slow: 15 * time.Second}
+		r, _ := lettersWorker(t, q, &testApp{handle: failed}, Options{MaxReceives: 2, VisibilityTimeout: 4 * time.Second})
+		r.send(1, "")
+		after(10 * time.Second)
+		r.place(queuetest.FakeInFlight, 1)
+		r.stop()
+		r.place(queuetest.FakeDeleted, 1)
+		if len(q.letters) != 1 {
+			t.Errorf("%d letters, want 1", len(q.letters))
+		}
+	})
+}
+
+// When the delete fails, the message is not sent a second time by this worker.
+func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 9})}
+		gone := &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}
+		q.Fail(queuetest.FakeDelete, queuetest.FakeFault{Err: gone}, queuetest.FakeFault{Err: gone})
+		var lost []DeleteFailed
+		r, _ := lettersWorker(t, q, &testApp{handle: failed}, Options{MaxReceives: 2, VisibilityTimeout: 4 * time.Second})
+		r.w.events.DeleteFailed = func(d DeleteFailed) { lost = append(lost, d) }
+		r.send(1, "")
+		after(10 * time.Minute)
+		r.place(queuetest.FakeDeleted, 1)
+		if len(q.letters) != 1 || len(r.app.seen()) != 2 || len(lost) != 2 || !lost[0].Final || !lost[0].DeadLetter {
+			t.Errorf("%d letters, %d posts, lost deletes %+v", len(q.letters), len(r.app.seen()), lost)
+		}
+		r.stop()
+	})
+}
+
+// The dead letters of a FIFO group arrive in its order, and the group goes on behind each.
+func TestDeadLettersOfAGroupKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	for _, batch := range []int{1, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 2}),
+				slow: 300 * time.Millisecond}
+			r, _ := lettersWorker(t, q, &testApp{handle: failed}, Options{FIFO: true, MaxReceives: 2,
+				VisibilityTimeout: time.Minute, Batch: Batch{Size: batch}})
+			for _, group := range []string{"a", "b", "c"} {
+				r.send(12, group)
+			}
+			after(2 * time.Hour)
+			r.place(queuetest.FakeDeleted, len(q.letters))
+			r.place(queuetest.FakeDead, 36-len(q.letters))
+			last := map[string]int{}
+			for _, l := range q.letters {
+				var n int
+				if _, err := fmt.Sscanf(l.Message.Body, "body %d", &n); err != nil || n < last[l.Message.GroupID] {
+					t.Errorf("%s of group %s came after number %d", l.Message.Body, l.Message.GroupID, last[l.Message.GroupID])
+				}
+				last[l.Message.GroupID] = n
+			}
+			if len(q.letters) < 30 {
+				t.Errorf("%d letters of 36: %v", len(q.letters), q.bodies())
+			}
+			r.stop()
+		})
+	}
+}
+
+// While the dead-letter queue does not answer, what waits for it is bounded.
+func TestUnsentDeadLettersAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 1}), slow: time.Hour}
+		r, _ := lettersWorker(t, q, &testApp{handle: failed}, Options{MaxReceives: 1, VisibilityTimeout: time.Hour})
+		r.send(3000, "")
+		after(10 * time.Second)
+		r.w.mu.Lock()
+		if n := len(r.w.letters.sends.entries); n == 0 || n > maxUnsentLetters {
+			t.Errorf("%d messages wait for the dead-letter queue", n)
+		}
+		r.w.mu.Unlock()
+		r.drain()
+		r.abort()
+		<-r.ended
+	})
+}
