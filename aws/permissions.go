@@ -13,6 +13,7 @@ type Feature string
 const (
 	Receive           Feature = "Receive"           // messages of a queue
 	CountDeadLetters  Feature = "CountDeadLetters"  // of the queue's dead-letter queue
+	SendDeadLetters   Feature = "SendDeadLetters"   // with the reason of their last failure
 	CreateQueues      Feature = "CreateQueues"      // the environment's own
 	Enqueue           Feature = "Enqueue"           // scheduled runs
 	KeepRegistry      Feature = "KeepRegistry"      // leases, runs and pauses in a table
@@ -42,6 +43,7 @@ var permissions = map[Feature]string{
 	Receive: "sqs:ReceiveMessage DeleteMessageBatch ChangeMessageVisibilityBatch GetQueueUrl GetQueueAttributes",
 	// The dead-letter queue is only counted: no message is received from it.
 	CountDeadLetters: "sqs:GetQueueUrl GetQueueAttributes",
+	SendDeadLetters:  "sqs:SendMessageBatch",
 	CreateQueues:     "sqs:GetQueueUrl ListQueueTags CreateQueue GetQueueAttributes SetQueueAttributes",
 	Enqueue:          "sqs:GetQueueUrl SendMessageBatch",
 	KeepRegistry: "dynamodb:GetItem BatchGetItem PutItem UpdateItem TransactWriteItems DescribeTable " +

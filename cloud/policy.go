@@ -87,6 +87,9 @@ func (p *policyMaker) run(use *Use) {
 		if q.Backend == config.BackendSQS {
 			p.allow(aws.Receive, p.queue(q, q.Name))
 			p.allow(aws.CountDeadLetters, p.queue(q, deadLetterQueue(q)))
+			if s.DeadLetterReasons {
+				p.allow(aws.SendDeadLetters, p.queue(q, deadLetterQueue(q)))
+			}
 		}
 		if q.Managed {
 			p.allow(aws.CreateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))

@@ -21,6 +21,13 @@ func TestPolicyHasWhatTheSettingsNeed(t *testing.T) {
 			want: map[string]string{
 				"Receive":          "arn:aws:sqs:eu-west-1:123456789012:jobs",
 				"CountDeadLetters": "arn:aws:sqs:eu-west-1:123456789012:DEAD-LETTER-QUEUE-OF-jobs"}},
+		"reasons of dead letters": {flags: map[string]string{"backend": "sqs", "name": "shop", "region": "eu-west-1",
+			"cloudwatch": "off", "dead-letter-reasons": "true"},
+			want: map[string]string{
+				"Receive":          "arn:aws:sqs:eu-west-1:*:shop",
+				"CountDeadLetters": "arn:aws:sqs:eu-west-1:*:shop-dead",
+				"SendDeadLetters":  "arn:aws:sqs:eu-west-1:*:shop-dead",
+				"CreateQueues":     "arn:aws:sqs:eu-west-1:*:shop arn:aws:sqs:eu-west-1:*:shop-dead"}},
 		"a queue of its own": {flags: map[string]string{"backend": "sqs", "name": "shop", "region": "cn-north-1",
 			"cloudwatch": "off"},
 			want: map[string]string{

@@ -58,7 +58,7 @@ func TestDefaults(t *testing.T) {
 		HTTPConnections: 50, SuccessCodes: "200", HeaderBudget: 8192,
 		Keepalive:      true,
 		ConnectTimeout: 5 * time.Second,
-		MaxRetries:     10, BackoffMax: time.Hour, BackoffDoublings: 16,
+		DeadLettering:  DeadLettering{MaxRetries: 10}, BackoffMax: time.Hour, BackoffDoublings: 16,
 		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10,
 		RestartWindow: 300 * time.Second,
 		DataDir:       "/home/someone/.local/state/tendril",

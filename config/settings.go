@@ -105,6 +105,15 @@ type AsRoot struct {
 	MachineSections string
 }
 
+// DeadLettering are the settings of when and how a message goes to the dead-letter queue.
+type DeadLettering struct {
+	// MaxRetries is maxReceiveCount of the redrive policies that tendril sets, 1 to 1000.
+	MaxRetries int
+	// DeadLetterReasons lets tendril send what failed for the last time from a queue on Amazon SQS to its dead-letter
+	// queue itself, with the reason.
+	DeadLetterReasons bool
+}
+
 // Settings are the values in force. [Load] fills every field; the zero value
 // means nothing by itself. Ranges are inclusive and already checked.
 type Settings struct {
@@ -166,8 +175,7 @@ type Settings struct {
 	// ConnectTimeout bounds the connect to the app, 1 to 60 s.
 	ConnectTimeout time.Duration
 
-	// MaxRetries is maxReceiveCount of the redrive policies that tendril sets, 1 to 1000.
-	MaxRetries int
+	DeadLettering
 	// RespectRetryAfter lets the app's Retry-After choose the time to the next attempt.
 	RespectRetryAfter bool
 	// BackoffMin is the pause after a first failure, 0 to 43200 s; 0 means that there is no backoff.

@@ -170,6 +170,12 @@ func retryOptions() []Option {
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
 		Detail: "A queue that you name on Amazon SQS keeps its own redrive policy.", value: integer(1, 1000),
 	}, {
+		Name: "dead-letter-reasons", Default: "false",
+		Help: "Say in an attribute of each dead letter on Amazon SQS why it failed last.",
+		Detail: "Tendril then sends it to the dead-letter queue itself, which needs sqs:SendMessage there; " +
+			"see queues.md. The embedded queue keeps the reasons without it.",
+		value: onOff(),
+	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
 		Help: "Use the Retry-After header of a failed answer as the pause before the next attempt.", value: onOff(),
 	}, {

@@ -199,7 +199,7 @@ var idleRules = []struct {
 	{func(s *Settings) bool { return s.BackoffMin == 0 }, " without backoff-min", "set backoff-min, to 10s for instance",
 		[]string{"backoff-max", "backoff-doublings", "backoff-jitter"}},
 	{func(s *Settings) bool { return !s.AnyOnSQS() }, ": no queue is on Amazon SQS", "",
-		[]string{"endpoint-url", "registry-table", "registry-create"}},
+		[]string{"endpoint-url", "registry-table", "registry-create", "dead-letter-reasons"}},
 	{func(s *Settings) bool { return !s.anyCreated() },
 		": a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", "", []string{"max-retries"}},
 	{func(s *Settings) bool { return !s.AnyEmbedded() }, ": no queue is embedded", "",

@@ -376,9 +376,16 @@ func (e *Environment) buildWorkers(ctx context.Context) error {
 	return e.pipelines.buildWorkers(func(l *pipeline) (worker.Deliverer, *worker.Events, error) {
 		d, err := e.targets.open(ctx, l)
 		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, e.shown), e.telemetry.Worker(l.name, l.target),
-			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) },
+			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) }, DeadLettered: e.deadLettered,
 				Expired: func(worker.Expired) { e.history.lost.add(expiredText, l.name, "", "", 1) }}), err
 	})
+}
+
+// deadLettered is told of messages that were sent to a dead-letter queue on Amazon SQS.
+func (e *Environment) deadLettered(d worker.DeadLettered) {
+	if e.app != nil && d.Err == nil {
+		e.app.Forget(d.ID)
+	}
 }
 
 func (e *Environment) buildTasks(ctx context.Context) error {

@@ -138,9 +138,10 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, shown *co
 			}
 			q.Logger.Settled(l.name, l.goesTo(), &s, next)
 		},
-		GateChanged: func(worker.GateChanged) { monitor.JudgeSoon() },
-		PollFailed:  func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },
-		Expired:     func(worker.Expired) { monitor.Expired(1) },
+		DeadLettered: func(d worker.DeadLettered) { q.Logger.DeadLettered(l.name, q.deadLetterQueueOf(l), d) },
+		GateChanged:  func(worker.GateChanged) { monitor.JudgeSoon() },
+		PollFailed:   func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },
+		Expired:      func(worker.Expired) { monitor.Expired(1) },
 	})
 }
 

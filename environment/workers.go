@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
+	"tendril/aws"
 	"tendril/limit"
 	"tendril/worker"
 )
@@ -38,9 +40,30 @@ func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker
 			}
 			l.limiter = limiters[key]
 		}
-		l.worker = worker.New(l.Queue, deliverer, q.workerOptions(l, events))
+		l.worker = worker.New(q.workerQueue(l), deliverer, q.workerOptions(l, events))
 	}
 	return nil
+}
+
+// workerQueue is the queue of a worker. With the reasons of dead letters it dead-letters messages itself.
+func (q *pipelines) workerQueue(l *pipeline) worker.Queue {
+	onSQS, found := l.Queue.(*aws.Queue)
+	if !found || !q.s.DeadLetterReasons {
+		return l.Queue
+	}
+	host, _ := os.Hostname() // "" where nobody knows
+	return &aws.DeadLetters{Queue: onSQS, ARN: l.arn, Instance: host, HideAnswers: q.s.Quiet,
+		To: func() string { return q.deadLetterQueueOf(l) }}
+}
+
+// deadLetterQueueOf is the name of the dead-letter queue of a queue on Amazon SQS; "" when there is none, or it is not
+// known.
+func (q *pipelines) deadLetterQueueOf(l *pipeline) string {
+	r, known := q.depths.OnSQS(l.name, time.Now())
+	if !known {
+		return ""
+	}
+	return r.DeadLetterQueue
 }
 
 func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {

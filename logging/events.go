@@ -2,6 +2,7 @@ package logging
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -9,13 +10,15 @@ import (
 	"tendril/aws"
 	"tendril/broker"
 	"tendril/limit"
+	"tendril/queue"
 	"tendril/worker"
 )
 
 // Worker returns listeners that log what the worker of a queue reports, but for settled messages.
-func (l *Logger) Worker(queue, target string) *worker.Events {
-	log := l.With("component", "worker", "queue", queue)
+func (l *Logger) Worker(name, target string) *worker.Events {
+	log := l.With("component", "worker", "queue", name)
 	throttled := Interval{Every: 10 * time.Second} // each refusal makes the pause a little longer
+	unsent := Interval{Every: 10 * time.Second}    // a metric counts them
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {
@@ -27,12 +30,25 @@ func (l *Logger) Worker(queue, target string) *worker.Events {
 				"err", p.Err)
 		},
 		DeleteFailed: func(d worker.DeleteFailed) {
-			if d.Final {
+			switch {
+			case d.Final && d.DeadLetter:
+				log.Error("message dead-lettered but not deleted, it may be dead-lettered twice", "message_id", d.ID, "err", d.Err)
+			case d.Final:
 				log.Error("message done but not deleted, another attempt may begin", "message_id", d.ID, "err", d.Err)
 			}
 		},
 		ChangeFailed: func(c worker.ChangeFailed) {
 			log.Warn("visibility timeout not changed", "message_id", c.ID, "change", c.Kind, "err", c.Err)
+		},
+		DeadLettered: func(d worker.DeadLettered) {
+			if d.Err == nil || !unsent.Allow() {
+				return
+			}
+			attrs := []any{"message_id", d.ID, "reason", d.Reason, "err", d.Err}
+			if errors.Is(d.Err, queue.ErrDenied) {
+				attrs = append(attrs, "hint", "allow sqs:SendMessage on the dead-letter queue")
+			}
+			log.Error("message not sent to the dead-letter queue, Amazon SQS moves it without a reason", attrs...)
 		},
 		VisibilityExpired: func(x worker.VisibilityExpired) {
 			if x.InWork {
@@ -49,7 +65,7 @@ func (l *Logger) Worker(queue, target string) *worker.Events {
 			}
 		},
 		Limited: func(x worker.Limited) {
-			log := l.With("component", "limit", "queue", queue, "reason", x.Reason)
+			log := l.With("component", "limit", "queue", name, "reason", x.Reason)
 			if x.Over {
 				log.Info("limit no longer delays messages", millis("duration", x.For))
 			} else {
@@ -63,6 +79,14 @@ func (l *Logger) Worker(queue, target string) *worker.Events {
 			log.Debug("message received again, not posted twice", "message_id", d.ID, "stage", d.Stage)
 		},
 		Returned: func(g worker.Returned) { log.Debug("messages returned unposted", "messages", g.Messages) },
+	}
+}
+
+// DeadLettered logs a message that the worker of a queue sent to its dead-letter queue.
+func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
+	if d.Err == nil {
+		l.Warn("message dead-lettered", "component", "worker", "queue", name, "message_id", d.ID,
+			"outcome", "dead-lettered", "dead_letter_queue", to, "reason", d.Reason)
 	}
 }
 

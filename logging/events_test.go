@@ -10,6 +10,7 @@ import (
 
 	"tendril/aws"
 	"tendril/limit"
+	"tendril/queue"
 	"tendril/worker"
 )
 
@@ -74,6 +75,22 @@ func TestEventsBecomeLines(t *testing.T) {
 		},
 		`"WARN","msg":"message dead-lettered","component":"broker","queue":"jobs","message_id":"m1"`: func(l *Logger) {
 			l.Broker().DeadLettered("jobs", "jobs-dead", []string{"m1"})
+		},
+		`"WARN","msg":"message dead-lettered","component":"worker","queue":"jobs","message_id":"m1","outcome":"dead-lettered",` +
+			`"dead_letter_queue":"jobs-dead","reason":"status 500"`: func(l *Logger) {
+			l.DeadLettered("jobs", "jobs-dead", worker.DeadLettered{ID: "m1", Reason: "status 500"})
+			l.DeadLettered("jobs", "jobs-dead", worker.DeadLettered{ID: "m2", Err: broken})
+		},
+		`"ERROR","msg":"message not sent to the dead-letter queue, Amazon SQS moves it without a reason",` +
+			`"component":"worker","queue":"jobs","message_id":"m1","reason":"status 500","err":"AccessDenied",` +
+			`"hint":"allow sqs:SendMessage on the dead-letter queue"`: func(l *Logger) {
+			e := l.Worker("jobs", "app")
+			e.DeadLettered(worker.DeadLettered{ID: "m1", Reason: "status 500", Err: queue.ErrDenied})
+			e.DeadLettered(worker.DeadLettered{ID: "m2", Reason: "status 500", Err: broken}) // too soon after the first
+		},
+		`"ERROR","msg":"message dead-lettered but not deleted, it may be dead-lettered twice","component":"worker",` +
+			`"queue":"jobs","message_id":"m1","err":"broken"`: func(l *Logger) {
+			l.Worker("jobs", "app").DeleteFailed(worker.DeleteFailed{ID: "m1", Err: broken, Final: true, DeadLetter: true})
 		},
 		`"WARN","msg":"system clock is wrong, signatures allow for it","component":"aws","offset_ms":3600000`: func(l *Logger) {
 			l.AWS().ClockAdjusted(time.Hour)

@@ -88,6 +88,7 @@ func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redel
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead now
 func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
 	mark, color := "✓ ", green
 	if s.Outcome != queue.Done {
@@ -113,6 +114,8 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, nex
 		}
 		in := short(max(s.NextRetry.Sub(now), 0))
 		switch {
+		case s.DeadLettering:
+			fmt.Fprintf(b, "; last of %d, goes to %s now", next.MaxReceives, next.DeadLetterQueue)
 		case s.NextRetry.IsZero():
 		case next.DeadLetterQueue != "":
 			fmt.Fprintf(b, "; last of %d, goes to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)

@@ -109,17 +109,20 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := worker.Settled{ID: "m1", Status: 500, Reason: "status 500", Attempt: 3, Answer: "no such order",
 		NextRetry: now.Add(5 * time.Minute)}
+	last := Redelivery{Known: true, MaxReceives: 3, DeadLetterQueue: "jobs-dead"}
 	for _, tt := range []struct {
 		next  Redelivery
+		now   bool
 		level slog.Level
 		want  string
 	}{
-		{Redelivery{Known: true}, 0, `attempt 3: status 500 "no such order"; again in 5m0s`},
-		{Redelivery{Known: true, MaxReceives: 3, DeadLetterQueue: "jobs-dead"}, 0,
-			`attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
-		{Redelivery{}, slog.LevelWarn, `attempt 3: status 500; visible again in 5m0s`},
+		{Redelivery{Known: true}, false, 0, `attempt 3: status 500 "no such order"; again in 5m0s`},
+		{last, false, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
+		{last, true, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead now`},
+		{Redelivery{}, false, slog.LevelWarn, `attempt 3: status 500; visible again in 5m0s`},
 	} {
 		var b bytes.Buffer
+		s.DeadLettering = tt.now
 		New(Options{Level: tt.level}).settledText(&printer{}, &b, &s, tt.next, now)
 		if !strings.HasSuffix(b.String(), tt.want) {
 			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)

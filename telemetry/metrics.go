@@ -52,8 +52,11 @@ func countedMetrics() []metricInfo {
 		{"tendril_leader_store_errors_total", "counter", nil,
 			"Failed calls of the lease store. While they fail, no new leader is elected."},
 		{"tendril_dead_lettered_total", "counter", labels{"queue", "reason"},
-			"Messages that an embedded queue moved to its dead-letter queue, by reason: receives means received too " +
-				"often."},
+			"Messages that an embedded queue moved to its dead-letter queue, or that the worker sent there " +
+				"(dead-letter-reasons), by reason: receives means received too often."},
+		{"tendril_dead_letter_send_failures_total", "counter", labels{"queue"},
+			"Messages that the worker could not send to the dead-letter queue (dead-letter-reasons): Amazon SQS moves " +
+				"them without a reason."},
 		{"tendril_queue_expired_total", "counter", labels{"queue"},
 			"Messages that an embedded queue deleted at the end of their retention period."},
 		{"tendril_config_last_reload_successful", "gauge", nil,

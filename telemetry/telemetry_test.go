@@ -100,6 +100,8 @@ func emitAll(t *Telemetry) {
 	w.VisibilityExpired(worker.VisibilityExpired{})
 	w.Expired(worker.Expired{})
 	w.Stalled(worker.Stalled{})
+	w.DeadLettered(worker.DeadLettered{})
+	w.DeadLettered(worker.DeadLettered{Err: errors.New("refused")})
 	d := t.Deliver("jobs", "http://app/")
 	d.Connected(deliver.Connected{})
 	d.Connected(deliver.Connected{Err: errors.New("refused")})

@@ -54,6 +54,13 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 				c.delivery(outcomeThrottled, p.Status).Inc()
 			}
 		},
+		DeadLettered: func(d worker.DeadLettered) {
+			if d.Err != nil {
+				counter("tendril_dead_letter_send_failures_total").Inc()
+				return
+			}
+			counter("tendril_dead_lettered_total", reasonReceives).Inc()
+		},
 		Deleted: func(d worker.Deleted) { deleted.Add(float64(d.Messages)) },
 		DeleteFailed: func(d worker.DeleteFailed) {
 			if d.Final {
