@@ -137,6 +137,16 @@ func (c *Counter) OnSQS(name string, now time.Time) (Reading, bool) {
 	return r, ok && now.Sub(r.Taken) < maxAge
 }
 
+// DeadLetterQueue returns the name of the dead-letter queue that a queue on Amazon SQS reported last; "" when it has none,
+// and when that is not known.
+func (c *Counter) DeadLetterQueue(name string, now time.Time) string {
+	r, known := c.OnSQS(name, now)
+	if !known {
+		return ""
+	}
+	return r.DeadLetterQueue
+}
+
 // Asked is closed when each queue on Amazon SQS was asked once.
 func (c *Counter) Asked() <-chan struct{} { return c.asked }
 

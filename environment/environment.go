@@ -52,7 +52,7 @@ func New(opts Options) *Environment {
 		sizing: &sizing{pipelines: q}, programs: &programs{pipelines: q},
 		instance: &instance{pipelines: q, began: time.Now()}, shown: console.NewDeliveries(10_000),
 	}
-	e.history = newHistory(q)
+	e.history = newHistory(q, e.shown)
 	e.sizing.decided = e.history.decided
 	e.changing <- struct{}{}
 	e.changes.facts = newFacts(e.programs)
@@ -375,17 +375,15 @@ func (e *Environment) openTargets(ctx context.Context) error {
 func (e *Environment) buildWorkers(ctx context.Context) error {
 	return e.pipelines.buildWorkers(func(l *pipeline) (worker.Deliverer, *worker.Events, error) {
 		d, err := e.targets.open(ctx, l)
-		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, e.shown), e.telemetry.Worker(l.name, l.target),
-			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) }, DeadLettered: e.deadLettered,
+		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, &e.history.failed), e.telemetry.Worker(l.name, l.target),
+			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) },
+				DeadLettered: func(s worker.DeadLettered) {
+					if e.app != nil && s.Err == nil {
+						e.app.Forget(s.ID)
+					}
+				},
 				Expired: func(worker.Expired) { e.history.lost.add(expiredText, l.name, "", "", 1) }}), err
 	})
-}
-
-// deadLettered is told of messages that were sent to a dead-letter queue on Amazon SQS.
-func (e *Environment) deadLettered(d worker.DeadLettered) {
-	if e.app != nil && d.Err == nil {
-		e.app.Forget(d.ID)
-	}
 }
 
 func (e *Environment) buildTasks(ctx context.Context) error {

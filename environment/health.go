@@ -114,9 +114,8 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	return class, !s.Aborted
 }
 
-// workerEvents are the listeners of a queue's worker: the log, health and the console, which remembers
-// the deliveries in shown.
-func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, shown *console.Deliveries) *worker.Events {
+// workerEvents are the listeners of a queue's worker: the log, health, and what remembers deliveries for the console.
+func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *failures) *worker.Events {
 	return worker.JoinEvents(q.Logger.Worker(l.name, l.target), &worker.Events{
 		Received: func(worker.Received) { monitor.PollAnswered(l.name) },
 		Settled: func(s worker.Settled) {
@@ -132,16 +131,18 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, shown *co
 			if q.s.Quiet {
 				d.Answer = ""
 			}
-			shown.Record(d)
+			kept.record(l, &d)
 			if class, counts := deliveryClass(&s, l.settings().ToFunction()); counts {
 				monitor.Delivered(class, s.Duration)
 			}
 			q.Logger.Settled(l.name, l.goesTo(), &s, next)
 		},
-		DeadLettered: func(d worker.DeadLettered) { q.Logger.DeadLettered(l.name, q.deadLetterQueueOf(l), d) },
-		GateChanged:  func(worker.GateChanged) { monitor.JudgeSoon() },
-		PollFailed:   func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },
-		Expired:      func(worker.Expired) { monitor.Expired(1) },
+		DeadLettered: func(d worker.DeadLettered) {
+			q.Logger.DeadLettered(l.name, q.depths.DeadLetterQueue(l.name, time.Now()), d)
+		},
+		GateChanged: func(worker.GateChanged) { monitor.JudgeSoon() },
+		PollFailed:  func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },
+		Expired:     func(worker.Expired) { monitor.Expired(1) },
 	})
 }
 

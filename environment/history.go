@@ -70,13 +70,14 @@ type history struct {
 	recent *eventlog.Lines              // of the log
 	log    atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
 	lost   losses
+	failed failures
 	// reason is why the environment stops; "" while nobody said.
 	reason string
 }
 
 // newHistory returns one that listens to the log.
-func newHistory(q *pipelines) *history {
-	h := &history{pipelines: q, recent: eventlog.NewLines()}
+func newHistory(q *pipelines, shown *console.Deliveries) *history {
+	h := &history{pipelines: q, recent: eventlog.NewLines(), failed: failures{shown: shown}}
 	h.lost.record = h.add
 	if q.Logger != nil {
 		q.Logger.Observe(h.observe)
@@ -105,13 +106,17 @@ func (h *history) open(context.Context) error {
 	if !h.ownsDataDir() {
 		return nil
 	}
-	log := eventlog.Open(h.s.DataDir, func(err error) {
-		if err != nil {
-			h.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "err", err)
-		} else {
-			h.Logger.Info("events written again", "component", "environment")
+	writes := func(file string) func(error) {
+		return func(err error) {
+			if err != nil {
+				h.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
+					"err", err)
+			} else {
+				h.Logger.Info("events written again", "component", "environment", "file", file)
+			}
 		}
-	})
+	}
+	log := eventlog.Open(h.s.DataDir, writes(eventlog.CurrentFile))
 	fields := map[string]string{"version": h.Version, "environment": h.s.Name}
 	if last, found := log.Newest(); found && last.Text != stopText {
 		fields["previous_run"] = "ended without a stop"
@@ -124,6 +129,15 @@ func (h *history) open(context.Context) error {
 		log.Add(eventlog.Stop, stopText, h.totals(time.Since(began)))
 		return log.Close()
 	})
+	if !h.s.AnyOnSQS() {
+		return nil
+	}
+	failed := eventlog.OpenFailures(h.s.DataDir, writes(eventlog.FailuresFile))
+	if err := h.failed.restore(failed); err != nil {
+		h.Logger.Warn("failures of the last run not read", "component", "environment", "file", eventlog.FailuresFile,
+			"err", err)
+	}
+	h.steps.push("the failures", func(context.Context) error { return failed.Close() })
 	return nil
 }
 

@@ -40,30 +40,22 @@ func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker
 			}
 			l.limiter = limiters[key]
 		}
-		l.worker = worker.New(q.workerQueue(l), deliverer, q.workerOptions(l, events))
+		l.worker = worker.New(workerQueue(q, l), deliverer, q.workerOptions(l, events))
 	}
 	return nil
 }
 
+var _ worker.DeadLetterer = (*aws.DeadLetters)(nil)
+
 // workerQueue is the queue of a worker. With the reasons of dead letters it dead-letters messages itself.
-func (q *pipelines) workerQueue(l *pipeline) worker.Queue {
+func workerQueue(q *pipelines, l *pipeline) worker.Queue {
 	onSQS, found := l.Queue.(*aws.Queue)
 	if !found || !q.s.DeadLetterReasons {
 		return l.Queue
 	}
 	host, _ := os.Hostname() // "" where nobody knows
 	return &aws.DeadLetters{Queue: onSQS, ARN: l.arn, Instance: host, HideAnswers: q.s.Quiet,
-		To: func() string { return q.deadLetterQueueOf(l) }}
-}
-
-// deadLetterQueueOf is the name of the dead-letter queue of a queue on Amazon SQS; "" when there is none, or it is not
-// known.
-func (q *pipelines) deadLetterQueueOf(l *pipeline) string {
-	r, known := q.depths.OnSQS(l.name, time.Now())
-	if !known {
-		return ""
-	}
-	return r.DeadLetterQueue
+		To: func() string { return q.depths.DeadLetterQueue(l.name, time.Now()) }}
 }
 
 func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {

@@ -14,6 +14,8 @@
 //   - Ids grow, over restarts too. What was written survives kill -9; a line that was cut short is skipped.
 //   - The text of an event is constant. What varies is in its fields, each cut at 1 KiB.
 //
+// The same is done with failed deliveries ([OpenFailures]), in files of their own, since there may be many.
+//
 // [Read] reads the files of an environment that does not run. [Lines] holds the last lines that tendril and the
 // processes of the app wrote, 4,000 lines or 2 MiB, in memory only.
 package eventlog

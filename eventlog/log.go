@@ -15,11 +15,20 @@ import (
 	"tendril/datadir"
 )
 
-// The files of a log, the newer one first.
+// The files of the log of events and of that of failures, the newer one first.
 const (
-	CurrentFile = "events.ndjson"
-	OlderFile   = "events.1.ndjson"
+	CurrentFile       = "events.ndjson"
+	OlderFile         = "events.1.ndjson"
+	FailuresFile      = "failures.ndjson"
+	OlderFailuresFile = "failures.1.ndjson"
 )
+
+// files are the paths of the two files of a log.
+type files struct{ current, older string }
+
+func eventFiles(dir string) files {
+	return files{filepath.Join(dir, CurrentFile), filepath.Join(dir, OlderFile)}
+}
 
 const (
 	maxSegment = 4 << 20 // bytes of one file
@@ -32,7 +41,7 @@ const (
 
 // Log appends events to files in the data directory. It is safe for concurrent use.
 type Log struct {
-	dir        string
+	files
 	maxSegment int64
 	failed     func(error)
 	tail       tail[Event]
@@ -52,18 +61,24 @@ type Log struct {
 
 // Open opens the log in a data directory, which exists, for appending. What is wrong with the files is told to failed
 // once, and nil when writing works again: until then the newest events are held in memory. failed may be nil.
-func Open(dir string, failed func(error)) *Log { return open(dir, maxSegment, failed) }
+func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
 
-func open(dir string, maxSegment int64, failed func(error)) *Log {
+// OpenFailures opens, beside the log of events and like it, that of failed deliveries. Who writes it says what its
+// events mean.
+func OpenFailures(dir string, failed func(error)) *Log {
+	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
+}
+
+func open(at files, maxSegment int64, failed func(error)) *Log {
 	if failed == nil {
 		failed = func(error) {}
 	}
-	l := &Log{dir: dir, maxSegment: maxSegment, failed: failed,
+	l := &Log{files: at, maxSegment: maxSegment, failed: failed,
 		tail: tail[Event]{most: heldEvents, maxBytes: 1}, poke: make(chan struct{}, 1), stop: make(chan struct{}),
 		stopped: make(chan struct{})}
 	err := l.openFile()
-	for _, name := range []string{OlderFile, CurrentFile} {
-		events, whole, failure := readEnd(filepath.Join(dir, name))
+	for _, path := range []string{at.older, at.current} {
+		events, whole, failure := readEnd(path)
 		err = errors.Join(err, failure)
 		l.tail.dropped = l.tail.dropped || !whole
 		for _, e := range events {
@@ -130,7 +145,7 @@ func (l *Log) Read(q Query) ([]Event, error) {
 	if len(entries) > 0 {
 		first = entries[0].ID
 	}
-	err := scan(l.dir, func(e Event) bool { return e.ID < first && s.take(e) })
+	err := scan(l.files, func(e Event) bool { return e.ID < first && s.take(e) })
 	offer()
 	return s.result(), err
 }
@@ -197,7 +212,7 @@ func (l *Log) append(e *Event) error {
 	}
 	line = append(line, '\n')
 	if l.file != nil && l.size > 0 && l.size+int64(len(line)) > l.maxSegment {
-		if err := os.Rename(filepath.Join(l.dir, CurrentFile), filepath.Join(l.dir, OlderFile)); err != nil {
+		if err := os.Rename(l.current, l.older); err != nil {
 			return err
 		}
 		_ = l.file.Close()
@@ -222,7 +237,7 @@ func (l *Log) append(e *Event) error {
 
 // openFile opens the current file at its end.
 func (l *Log) openFile() error {
-	f, err := datadir.OpenFile(filepath.Join(l.dir, CurrentFile))
+	f, err := datadir.OpenFile(l.current)
 	if err != nil {
 		return err
 	}
@@ -242,18 +257,18 @@ func (l *Log) openFile() error {
 // without a log has none.
 func Read(dir string, q Query) ([]Event, error) {
 	s := selector[Event]{Range: q.Range, matches: q.matches}
-	err := scan(dir, s.take)
+	err := scan(eventFiles(dir), s.take)
 	return s.result(), err
 }
 
 // scan calls take for the events of both files, in the order of their ids, until it returns false.
-func scan(dir string, take func(Event) bool) error {
-	current, err := openToRead(filepath.Join(dir, CurrentFile)) // first: it may become the older one
+func scan(at files, take func(Event) bool) error {
+	current, err := openToRead(at.current) // first: it may become the older one
 	if err != nil {
 		return err
 	}
 	defer current.Close()
-	older, err := openToRead(filepath.Join(dir, OlderFile))
+	older, err := openToRead(at.older)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func ids(events []Event) (list []int64) {
 
 func mustOpen(t *testing.T, dir string, segment int64) *Log {
 	t.Helper()
-	return open(dir, segment, func(err error) {
+	return open(eventFiles(dir), segment, func(err error) {
 		if err != nil {
 			t.Error(err)
 		}
@@ -172,7 +172,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		var reported []error
-		l := open(dir, 200, func(err error) { reported = append(reported, err) })
+		l := open(eventFiles(dir), 200, func(err error) { reported = append(reported, err) })
 		l.Add(Start, strings.Repeat("x", 150), nil)
 		synctest.Wait()
 		obstacle := filepath.Join(dir, OlderFile, "obstacle") // a file cannot replace a folder

@@ -7,12 +7,12 @@ import (
 	"tendril/queue"
 )
 
-// maxUnsentLetters is how many messages may wait for the dead-letter queue. Further ones are left to the redrive policy.
+// maxUnsentLetters is how many messages may wait for the dead-letter queue. Others are left to the redrive policy.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages that failed at their last receive to the dead-letter queue, in tens, and has those deleted
-// that were accepted. It tries each once: what was not accepted is dead-lettered by the redrive policy, without a reason.
-// Its methods may be called on nil, which takes nothing.
+// deadLetters sends messages that failed at their last receive to the dead-letter queue, in tens, and has those
+// deleted that were accepted. It tries each once: what was not accepted is dead-lettered by the redrive policy,
+// without a reason. Its methods may be called on nil, which takes nothing.
 type deadLetters struct {
 	*core
 	to      DeadLetterer
@@ -29,15 +29,15 @@ func newDeadLetters(c *core, q Queue, deletes *deleter) *deadLetters {
 	return &deadLetters{core: c, to: to, deletes: deletes, sends: batcher{serial: c.opts.FIFO}}
 }
 
-// takes reports whether a message goes to the dead-letter queue now if it failed: the redrive policy is known, and grants
-// it no further receive.
+// takes reports whether a message goes to the dead-letter queue now if it failed: the redrive policy is known, and
+// grants it no further receive.
 func (d *deadLetters) takes(h *held) bool {
 	return d != nil && d.opts.MaxReceives > 0 && h.receivesHere >= d.opts.MaxReceives &&
 		len(d.sends.entries) < maxUnsentLetters
 }
 
-// send begins to send a message whose last attempt ended as e says. It stays hidden until the answer, and those behind it
-// in its FIFO group wait.
+// send begins to send a message whose last attempt ended as e says. It stays hidden until the answer, and those
+// behind it in its FIFO group wait.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage = deadLettering
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{

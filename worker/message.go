@@ -121,8 +121,9 @@ func (v *invisibility) spent(visibility time.Duration, now time.Time) bool {
 }
 
 // extension returns how long to hide the message from now on, 0 for not now. A message in
-// work, or on its way to the dead-letter queue, is extended from half of its visibility on; one that waits behind its group or is
-// postponed from a third on, so that it has more than half left when its turn comes.
+// work, or on its way to the dead-letter queue, is extended from half of its visibility on;
+// one that waits behind its group or is postponed from a third on, so that it has more than
+// half left when its turn comes.
 func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0

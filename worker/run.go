@@ -101,8 +101,8 @@ func (w *Worker) round(now time.Time) time.Time {
 	w.settler.resume(now)
 	w.proceed(now)
 	w.sleepUntil = w.nextRound
-	due := []time.Time{cancelAt, w.letters.next(), w.deletes.deletes.next(), w.visibility.changes.next(), w.poller.notBefore,
-		w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}
+	due := []time.Time{cancelAt, w.letters.next(), w.deletes.deletes.next(), w.visibility.changes.next(),
+		w.poller.notBefore, w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}
 	if l := w.limiter; l != nil {
 		due = append(due, l.lookAt)
 		if w.messages.ready.len() > 0 {

@@ -59,7 +59,8 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	visible := &visibilityChanger{core: c, queue: q, messages: m, gate: g, receives: func() int { return len(poll.open) }}
 	deletes := &deleter{core: c, queue: q, messages: m, gate: g, visibility: visible, pace: p}
 	letters := newDeadLetters(c, q, deletes)
-	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, letters: letters, visibility: visible, pace: p}
+	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, letters: letters, visibility: visible,
+		pace: p}
 	sl := &slots{core: c, app: d, batchApp: batchApp, messages: m, gate: g, limiter: limiter, settler: s, pace: p}
 	w := &Worker{core: c, messages: m, gate: g, app: app, limiter: limiter, visibility: visible, deletes: deletes,
 		letters: letters, settler: s, poller: poll, slots: sl, pace: p, drained: make(chan struct{})}
