@@ -47,7 +47,7 @@ type single struct {
 
 // Deliver hands one message over.
 func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	one := message{Message: m}
+	one := message{Message: withoutReason(m)}
 	s.stages(ctx, []*message{&one})
 	return one.result
 }
@@ -60,7 +60,7 @@ type batches struct{ single }
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch, results := make([]*message, len(msgs)), make([]queue.Result, len(msgs))
 	for i, m := range msgs {
-		batch[i] = &message{Message: m}
+		batch[i] = &message{Message: withoutReason(m)}
 	}
 	b.stages(ctx, batch)
 	for i, m := range batch {

@@ -59,6 +59,18 @@ type message struct {
 	result queue.Result // how the delivery ended
 }
 
+// withoutReason returns a message as its sender sent it: one that came back from a dead-letter queue may still say why it
+// was there, which is not for the app.
+func withoutReason(m *queue.Message) *queue.Message {
+	others, _ := queue.CutReason(m.Attributes)
+	if len(others) == len(m.Attributes) {
+		return m
+	}
+	plain := *m
+	plain.Attributes = others
+	return &plain
+}
+
 // stage hands over the messages of one delivery and sets the result of each.
 type stage func(ctx context.Context, batch []*message)
 

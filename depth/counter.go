@@ -137,8 +137,8 @@ func (c *Counter) OnSQS(name string, now time.Time) (Reading, bool) {
 	return r, ok && now.Sub(r.Taken) < maxAge
 }
 
-// DeadLetterQueue returns the name of the dead-letter queue that a queue on Amazon SQS reported last; "" when it has none,
-// and when that is not known.
+// DeadLetterQueue returns the name of the dead-letter queue that a queue on Amazon SQS reported last; "" when it has
+// none, and when that is not known.
 func (c *Counter) DeadLetterQueue(name string, now time.Time) string {
 	r, known := c.OnSQS(name, now)
 	if !known {

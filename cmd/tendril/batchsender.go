@@ -46,7 +46,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 		if err != nil {
 			return o.failed(errors.Join(o.flush(ctx), err))
 		}
-		n := weight(&l.msg)
+		n := l.msg.Size()
 		if len(o.batch) == queue.MaxBatch || o.bytes+n > maxBatchBytes {
 			if err := o.flush(ctx); err != nil {
 				return o.failed(err)
@@ -69,15 +69,6 @@ func (o *batchSender) failed(err error) error {
 		fmt.Fprintf(o.c.err, "%s sent before this\n", plural(len(o.sent), "message"))
 	}
 	return err
-}
-
-// weight is what a message counts towards the size of a batch.
-func weight(m *queue.Outgoing) int {
-	n := len(m.Body)
-	for _, a := range m.Attributes {
-		n += len(a.Name) + len(a.Type) + len(a.Value)
-	}
-	return n
 }
 
 func (o *batchSender) flush(ctx context.Context) error {
@@ -184,10 +175,8 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
 	}
 	i := client.Instance
-	for _, q := range i.Queues {
-		if p.client != nil && q.Embedded && q.Name == p.name || p.remote != nil && q.URL == p.remote.URL() {
-			return client, nil
-		}
+	if p.workedOnBy(&i) {
+		return client, nil
 	}
 	works := cmp.Or(queueNames(&i, ""), "no queue")
 	return nil, fail(exitUsage, fmt.Errorf("--wait would never end: environment %q works on %s, not on %s", i.Environment,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,8 @@ type deadLetterQueue struct {
 	source string
 	// count is how many messages it holds, about so on Amazon SQS.
 	count int
+	// worker is the console of the environment that works on the queue; nil where none runs here.
+	worker *console.Client
 }
 
 // findDead finds the dead-letter queue of the queue that is named, or that
@@ -29,12 +32,20 @@ func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *qu
 	}
 	if p.remote != nil {
 		g, err := remoteDead(ctx, p)
-		if err == nil {
-			c.warnOfReceives(g.queue.name)
+		if err != nil {
+			return nil, err
 		}
-		return g, err
+		c.warnOfReceives(g.queue.name)
+		if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
+			g.worker = client
+		}
+		return g, nil
 	}
-	return embeddedDead(ctx, p)
+	g, err := embeddedDead(ctx, p)
+	if err == nil {
+		g.worker = p.client
+	}
+	return g, err
 }
 
 func embeddedDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
@@ -52,7 +63,8 @@ func embeddedDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error)
 			return nil, err
 		}
 	}
-	return &deadLetterQueue{&targetQueue{name: q.Name, client: p.client}, source, int(q.Ledger.Live)}, nil
+	return &deadLetterQueue{queue: &targetQueue{name: q.Name, client: p.client}, source: source,
+		count: int(q.Ledger.Live)}, nil
 }
 
 func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
@@ -69,7 +81,7 @@ func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 		if len(sources) == 0 {
 			return nil, noDeadLetterQueue(p.name)
 		}
-		return &deadLetterQueue{p, "", counted(attributes)}, nil
+		return &deadLetterQueue{queue: p, count: counted(attributes)}, nil
 	}
 	dead, err := p.sqs.Queue(ctx, siblingURL(p.remote.URL(), name))
 	if err != nil {
@@ -78,7 +90,8 @@ func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 	if attributes, err = dead.Attributes(ctx); err != nil {
 		return nil, err
 	}
-	return &deadLetterQueue{&targetQueue{name: dead.Name(), sqs: p.sqs, remote: dead}, p.name, counted(attributes)}, nil
+	return &deadLetterQueue{queue: &targetQueue{name: dead.Name(), sqs: p.sqs, remote: dead}, source: p.name,
+		count: counted(attributes)}, nil
 }
 
 func noDeadLetterQueue(name string) error {
@@ -90,9 +103,18 @@ func noDeadLetterQueue(name string) error {
 func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := g.queue.source(which)
 	if remote, ok := p.(*sqsSource); ok {
-		remote.source = g.source
+		remote.source, remote.sources = g.source, g.sources
 	}
 	return p
+}
+
+// sources returns the names of the queues on Amazon SQS that send their dead letters here.
+func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
+	urls, err := g.queue.remote.DeadLetterSources(ctx)
+	for _, url := range urls {
+		names = append(names, url[strings.LastIndexByte(url, '/')+1:])
+	}
+	return names, err
 }
 
 func (c messageCommands) newDeadList() *cobra.Command {
@@ -136,8 +158,14 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 	reasons := g.reasons(ctx)
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
+		reason := reasons[m.ID]
+		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // what it was before it was sent here
+			m.SentAt, m.DeadAt, m.DeadLetterSource = f.SentAt, f.FailedAt, f.Source
+			m.ReceiveCount += f.Receives
+			reason = f.Reason
+		}
 		rows = append(rows, []string{m.ID, since(m.SentAt), since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
-			cmp.Or(afterColon(m.DeadLetterSource), "-"), cmp.Or(preview(reasons[m.ID], 40), "-"), preview(m.Body, previewWidth)})
+			cmp.Or(afterColon(m.DeadLetterSource), "-"), cmp.Or(preview(reason, 40), "-"), preview(m.Body, previewWidth)})
 	}
 	if err := c.printTable(rows); err != nil {
 		return err
@@ -151,10 +179,10 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 // reasons are why messages failed last, as far as the running environment remembers.
 func (g *deadLetterQueue) reasons(ctx context.Context) map[string]string {
 	reasons := map[string]string{}
-	if g.queue.client == nil {
+	if g.worker == nil {
 		return reasons
 	}
-	recent, err := g.queue.client.Deliveries(ctx, console.DefaultDeliveries)
+	recent, err := g.worker.Deliveries(ctx, console.DefaultDeliveries)
 	if err != nil {
 		return reasons // it delivers nothing, or not any more: the list is as good without
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,15 @@ import (
 type held struct {
 	console.Message
 	receipt string // of the receive that showed it; "" on the embedded queue
+}
+
+// source is the ARN of the queue that a dead letter came from, as the queue says or the attribute that tendril added;
+// "" for none.
+func (m *held) source() string {
+	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
+		return f.Source
+	}
+	return m.DeadLetterSource
 }
 
 // messageSource is the messages of one queue, to be looked at and acted upon. The
@@ -127,10 +137,13 @@ type sqsSource struct {
 	// source is the name of the queue that a message goes back to which does
 	// not say where it came from; "" for none.
 	source string
+	// sources returns the names of the queues that have this one as their dead-letter queue; nil where nobody knows.
+	sources func(ctx context.Context) ([]string, error)
 
 	holding map[string]string // message id -> receipt
 	seen    map[string]bool   // ids that were shown, and those of copies made
 	opened  map[string]sender
+	known   map[string]bool // what sources returned; nil before
 }
 
 func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
@@ -197,7 +210,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
-		target, n, err := p.sameTarget(messages, to)
+		target, n, err := p.sameTarget(ctx, messages, to)
 		if err != nil {
 			return moved, err
 		}
@@ -214,26 +227,48 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 
 // sameTarget returns the queue that the first message goes to, and how many of those after it go there too. On a
 // FIFO queue messages travel one by one: a refused one must not be overtaken by the next of its group.
-func (p *sqsSource) sameTarget(messages []held, to string) (string, int, error) {
-	target := func(m *held) string {
-		switch {
-		case to != "":
+func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
+	origin := func(m *held) string {
+		if to != "" {
 			return to
-		case m.DeadLetterSource != "":
-			return afterColon(m.DeadLetterSource)
 		}
-		return p.source
+		return cmp.Or(afterColon(m.source()), p.source)
 	}
-	first := target(&messages[0])
-	if first == "" {
+	first := origin(&messages[0])
+	switch trusted, err := p.sendsHere(ctx, &messages[0], first, to); {
+	case err != nil:
+		return "", 0, err
+	case first == "":
 		return "", 0, fail(exitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID),
 			"say where to with --to QUEUE")
+	case !trusted:
+		return "", 0, fail(exitFailed, fmt.Errorf("message %s says that it came from %s, which has no such dead-letter queue",
+			messages[0].ID, first), "say where to with --to QUEUE")
 	}
 	n := 1
-	for !p.fifo && n < len(messages) && target(&messages[n]) == first {
+	for !p.fifo && n < len(messages) && origin(&messages[n]) == first {
 		n++
 	}
 	return first, n, nil
+}
+
+// sendsHere reports whether a message may go to the queue called name. What an attribute says is believed only where it
+// is true that the queue sends its dead letters here: whoever may send a message can write an attribute.
+func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
+	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
+		return true, nil
+	}
+	if p.known == nil {
+		names, err := p.sources(ctx)
+		if err != nil {
+			return false, fmt.Errorf("finding the queues that send dead letters here: %w", err)
+		}
+		p.known = map[string]bool{}
+		for _, name := range names {
+			p.known[name] = true
+		}
+	}
+	return p.known[name], nil
 }
 
 // resend sends copies of messages and returns those that were accepted.
@@ -266,17 +301,19 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	return accepted, nil
 }
 
-// copies returns as many messages as fit into one send. All that SQS lets a sender say is kept. A FIFO copy gets a
+// copies returns as many messages as fit into one send. All that SQS lets a sender say is kept, but for the reason that
+// tendril added. A FIFO copy gets a
 // deduplication id of its own: under the old one the queue would take it for the message that it was sent as,
 // accept it and drop it. Named after the message, it keeps a repeated redrive from making two.
 func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
-		one := queue.Outgoing{Body: m.Body, Attributes: m.Attributes, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
+		attributes, _ := queue.CutReason(m.Attributes)
+		one := queue.Outgoing{Body: m.Body, Attributes: attributes, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
 		if fifo {
 			one.DedupID = "redrive-" + m.ID
 		}
-		if bytes += weight(&one); bytes > maxBatchBytes && len(out) > 0 {
+		if bytes += one.Size(); bytes > maxBatchBytes && len(out) > 0 {
 			break
 		}
 		out = append(out, one)

@@ -335,12 +335,12 @@ func TestRedriveKnowsWhereTo(t *testing.T) {
 		{from("", "a"), "", "jobs", 1},
 		{from("a", "b", ""), "c", "c", 3},
 	} {
-		if got, n, err := p.sameTarget(c.messages, c.to); got != c.want || n != c.n || err != nil {
+		if got, n, err := p.sameTarget(t.Context(), c.messages, c.to); got != c.want || n != c.n || err != nil {
 			t.Errorf("%s, %d, %v; want %s, %d", got, n, err, c.want, c.n)
 		}
 	}
 	p.source = ""
-	if _, _, err := p.sameTarget(from(""), ""); exitCode(err) != exitUsage {
+	if _, _, err := p.sameTarget(t.Context(), from(""), ""); exitCode(err) != exitUsage {
 		t.Errorf("no source: %v", err)
 	}
 }
@@ -350,5 +350,53 @@ func TestSiblingURL(t *testing.T) {
 	if got := siblingURL("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 		"jobs-dead"); got != "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs-dead" {
 		t.Error(got)
+	}
+}
+
+// reasonOf is the attribute of a dead letter that says that it came from a queue.
+func reasonOf(source string) queue.Attribute {
+	return queue.Attribute{Name: queue.AttributeReason, Type: "String",
+		Value: `{"reason":"status 500","message_id":"m","source":"arn:aws:sqs:eu-west-1:123456789012:` + source + `"}`}
+}
+
+// TestReasonsDecideWhereDeadLettersGo, where they are true, and stay behind.
+func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, source, to, want string // want is the queue, or a part of the error
+		sources                []string
+		fails                  bool
+	}{
+		{name: "a queue that sends here", source: "jobs", sources: []string{"mails", "jobs"}, want: "jobs"},
+		{name: "a queue that does not", source: "payments", sources: []string{"mails", "jobs"},
+			want: "says that it came from payments, which has no such dead-letter queue", fails: true},
+		{name: "a queue that does not, but --to is given", source: "payments", to: "jobs", want: "jobs"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, fake, to := newSource(t, 0, false)
+			p.source = "other"
+			var asked int
+			p.sources = func(context.Context) ([]string, error) { asked++; return tt.sources, nil }
+			own := queue.Attribute{Name: "n", Type: "Number", Value: "7"}
+			for range 12 {
+				if _, err := fake.Send(t.Context(), []queue.Outgoing{{Body: "b",
+					Attributes: []queue.Attribute{own, reasonOf(tt.source)}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, tt.to))
+			if tt.fails {
+				if err == nil || !strings.Contains(err.Error(), tt.want) || len(to.sent) > 0 || fake.Count(queuetest.FakeVisible) != 12 {
+					t.Errorf("%s: moved %d, %v", tt.name, n, err)
+				}
+				return
+			}
+			if err != nil || n != 12 || len(to.sent) != 12 || asked > 1 {
+				t.Fatalf("%s: moved %d, %v; asked %d times", tt.name, n, err, asked)
+			}
+			if diff := cmp.Diff([]queue.Attribute{own}, to.sent[11].Attributes); diff != "" {
+				t.Errorf("%s: attributes (-want +got)\n%s", tt.name, diff)
+			}
+		})
 	}
 }

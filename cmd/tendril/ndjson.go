@@ -105,7 +105,9 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 			return queue.Outgoing{}, err
 		}
 	}
-	return out.ToQueue(), nil
+	sent := out.ToQueue()
+	sent.Attributes, _ = queue.CutReason(sent.Attributes) // of an export of dead letters
+	return sent, nil
 }
 
 func parseAttributes(texts []string) ([]queue.Attribute, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/console"
+	"tendril/queue"
 	"tendril/terminal"
 	"tendril/yamlfile"
 )
@@ -121,6 +122,22 @@ func (c messageCommands) printMessages(messages []console.Message, f format, ful
 	return c.printTable(rows)
 }
 
+// failureRows are the rows about a failure, which tendril put into an attribute; none for nil.
+func failureRows(f *queue.Failure) (t table) {
+	if f == nil {
+		return nil
+	}
+	t.add("last failure", f.Reason)
+	t.add("answer", f.Answer)
+	t.add("failed at", moment(f.FailedAt))
+	t.add("failed on", f.Instance)
+	t.add("attempts", fmt.Sprintf("%d, of %s", f.Attempts, plural(f.Receives, "receive")))
+	t.add("was message", f.MessageID)
+	t.add("was sent", moment(f.SentAt))
+	t.add("was in queue", f.Source)
+	return t
+}
+
 func (c messageCommands) printMessage(m *console.Message) error {
 	t := table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
 	t.add("receives", fmt.Sprint(m.ReceiveCount))
@@ -132,7 +149,9 @@ func (c messageCommands) printMessage(m *console.Message) error {
 	t.add("deduplication id", m.DedupID)
 	t.add("sender", m.SenderID)
 	t.add("trace", m.TraceHeader)
-	for _, a := range m.Attributes {
+	attributes, failure := queue.CutReason(m.Attributes)
+	t = append(t, failureRows(failure)...)
+	for _, a := range attributes {
 		value := a.Value
 		if a.IsBinary() {
 			value = fmt.Sprintf("%d bytes", len(a.Value))

@@ -25,7 +25,9 @@ func (c messageCommands) newDeadRedrive() *cobra.Command {
 a message keeps its id, and its receives are counted anew; --all leaves messages in flight
 alone, and interrupting it cancels the move. On Amazon SQS --all is a message move task of
 SQS, cancelled in the same way; for others a copy with the same body, attributes and group is
-sent under a new id, and the dead letter is deleted once the copy is accepted.`,
+sent under a new id, and the dead letter is deleted once the copy is accepted. SQS does not
+know where a dead letter came from that says why it failed (--dead-letter-reasons): these are
+always copied, without the reason.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
@@ -42,15 +44,19 @@ sent under a new id, and the dead letter is deleted once the copy is accepted.`,
 		if n, whole := taskRate(limit); whole && which.isEverything() && g.queue.remote == nil {
 			return c.redriveAll(ctx, g, to, n)
 		}
+		moved := 0
 		if n, whole := taskRate(limit); whole && which.isEverything() && g.queue.remote != nil {
-			if moved, known, err := c.redriveOnSQS(ctx, g, to, n); known {
+			var over bool
+			var err error
+			if moved, over, err = c.redriveOnSQS(ctx, g, to, n); over || err != nil {
 				return moved, err
 			}
 		}
 		from := g.contents(which)
-		return c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+		n, err := c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
+		return moved + n, err
 	})
 }
 

@@ -8,15 +8,21 @@ import (
 	"time"
 
 	"tendril/aws"
+	"tendril/queue"
 )
 
 // lookAtRemoteTask is how often Amazon SQS is asked how far a move task is.
 const lookAtRemoteTask = time.Second
 
-// redriveOnSQS moves all dead letters of a queue on Amazon SQS by a move task, and cancels it when ctx ends. With
-// known false nothing was done: the endpoint has no such tasks.
+// redriveOnSQS moves all dead letters of a queue on Amazon SQS by a move task, and cancels it when ctx ends. With over
+// false there is something left that has to be copied: the endpoint has no such tasks, or there are messages that
+// tendril sent here, of which SQS does not know where they came from, and would not take the reason away.
 func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, to string, perSecond int) (n int,
-	known bool, err error) {
+	over bool, err error) {
+	copies, err := g.holdsReasons(ctx)
+	if err != nil || copies {
+		return 0, false, err
+	}
 	task, err := g.startMove(ctx, to, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {
 		fmt.Fprintf(c.err, "warning: %v: copying the messages instead\n", err)
@@ -26,8 +32,31 @@ func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, t
 		return 0, true, err
 	}
 	n, err = c.followMove(ctx, g, task)
+	if errors.Is(err, errNoSource) && to == "" {
+		fmt.Fprintln(c.err, "warning: Amazon SQS does not know where some messages came from: copying the rest instead")
+		return n, false, nil
+	}
 	return n, true, err
 }
+
+// holdsReasons reports whether one of the first messages says why it failed.
+func (g *deadLetterQueue) holdsReasons(ctx context.Context) (found bool, err error) {
+	from := g.contents(&selector{})
+	defer func() { err = errors.Join(err, from.release(ctx)) }()
+	for portion, err := range from.read(ctx, queue.MaxBatch) {
+		for i := range portion {
+			_, f := queue.CutReason(portion[i].Attributes)
+			found = found || f != nil
+		}
+		return found, err
+	}
+	return false, nil
+}
+
+// noSource is why a move task fails that comes to a message which was sent to the dead-letter queue directly.
+const noSource = "CouldNotDetermineMessageSource"
+
+var errNoSource = errors.New("the move ended early: " + noSource)
 
 func (g *deadLetterQueue) startMove(ctx context.Context, to string, perSecond int) (*aws.MoveTask, error) {
 	var target *aws.Queue
@@ -60,7 +89,11 @@ func (c messageCommands) followMove(ctx context.Context, g *deadLetterQueue, tas
 		case "CANCELLED", "CANCELLING":
 			return moved, errors.New("the move was cancelled by another command")
 		case "FAILED":
-			return moved, fail(exitFailed, fmt.Errorf("the move ended early: %s", cmp.Or(now.FailureReason, "no reason given")),
+			early := fmt.Errorf("the move ended early: %s", cmp.Or(now.FailureReason, "no reason given"))
+			if now.FailureReason == noSource {
+				early = errNoSource
+			}
+			return moved, fail(exitFailed, early,
 				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
 		}
 		select {

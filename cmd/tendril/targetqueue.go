@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -147,6 +148,13 @@ func (p *targetQueue) source(which *selector) messageSource {
 		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
 		open: func(ctx context.Context, reference string) (sender, error) { return p.openRemote(ctx, reference) },
 	}
+}
+
+// workedOnBy reports whether an environment receives from the queue.
+func (p *targetQueue) workedOnBy(i *console.Instance) bool {
+	return slices.ContainsFunc(i.Queues, func(q console.InstanceQueue) bool {
+		return p.client != nil && q.Embedded && q.Name == p.name || p.remote != nil && q.URL == p.remote.URL()
+	})
 }
 
 // openRemote finds a queue on Amazon SQS: by name beside this one, or by URL or ARN.

@@ -570,7 +570,7 @@ func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
 		to: sendFunc(func(msgs []queue.Outgoing) []queue.Sent {
 			bytes := 0
 			for i := range msgs {
-				bytes += weight(&msgs[i])
+				bytes += msgs[i].Size()
 			}
 			if bytes > maxBatchBytes && len(msgs) > 1 {
 				t.Errorf("%d messages of %d bytes in one call", len(msgs), bytes)

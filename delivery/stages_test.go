@@ -1,0 +1,36 @@
+package delivery
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/queue"
+)
+
+// takesMessages notes the messages that it is handed.
+type takesMessages struct{ seen []queue.Message }
+
+// Deliver takes one message.
+func (d *takesMessages) Deliver(_ context.Context, m *queue.Message) queue.Result {
+	d.seen = append(d.seen, *m)
+	return queue.Result{Outcome: queue.Done}
+}
+
+// Probe says that it takes more.
+func (d *takesMessages) Probe(context.Context) error { return nil }
+
+// TestReasonOfADeadLetterIsNotForTheApp: a message that somebody moved back from a dead-letter queue is delivered as it
+// was sent, and the worker's own copy stays as it was received.
+func TestReasonOfADeadLetterIsNotForTheApp(t *testing.T) {
+	t.Parallel()
+	own := []queue.Attribute{{Name: "a", Type: "String", Value: "1"}, {Name: "z", Type: "Number", Value: "2"}}
+	back := queue.Message{ID: "m-1", Body: "b", Attributes: []queue.Attribute{own[0],
+		{Name: queue.AttributeReason, Type: "String", Value: `{"reason":"status 500"}`}, own[1]}}
+	to := &takesMessages{}
+	ForWorker(&Options{Target: to}).Deliver(t.Context(), &back)
+	if diff := cmp.Diff(own, to.seen[0].Attributes); diff != "" || to.seen[0].Body != "b" || len(back.Attributes) != 3 {
+		t.Errorf("delivered (-want +got)\n%s", diff)
+	}
+}
