@@ -31,6 +31,7 @@
 //     Nothing below them repeats a request.
 //   - A call of a function is made once. Only where a kept connection took no byte of it
 //     does it go out on another; every error tells whether a byte had left.
+//   - [DeadLetters] are sent with everything that their messages have, or not at all.
 //   - A message whose body or attributes do not match their checksum is neither
 //     handed out nor deleted.
 //   - A delete counts as done only when the answer names it.

@@ -59,8 +59,8 @@ type message struct {
 	result queue.Result // how the delivery ended
 }
 
-// withoutReason returns a message as its sender sent it: one that came back from a dead-letter queue may still say why it
-// was there, which is not for the app.
+// withoutReason returns a message as its sender sent it: one that came back from a dead-letter queue may still say
+// why it was there, which is not for the app.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {

@@ -35,9 +35,10 @@
 //     only replaces its receipt. Deliver is called once for a receive, and once
 //     more for each time that it answered [queue.Postponed]: that nothing
 //     was posted then is the deliverer's word.
-//   - A message is deleted only after its success was read, or when it is past its
-//     retention. What was done but whose delete was never confirmed is
-//     remembered (the last 10,000) and deleted unposted when it comes again.
+//   - A message is deleted only after its success was read, when it is past its
+//     retention, or when a dead-letter queue has accepted it. What was done, or accepted
+//     there, but whose delete was never confirmed is remembered (the last 10,000) and
+//     deleted unposted when it comes again.
 //   - At most Concurrency deliveries run, over all workers of a pool at most the
 //     pool's; a delivery holds its slot until the answer, not until the delete.
 //   - A delivery begins with more than half of its visibility left. What waited
@@ -95,6 +96,7 @@
 //     it; what is in hand waits as long as it may, and is then returned.
 //   - A receive fails: the next one waits, up to 15 s; up to 30 s when the queue refused
 //     for good (access denied, no such queue).
+//   - The dead-letter queue does not accept a message: the redrive policy will move it.
 //   - A delete fails: it is repeated until shortly before the visibility ends. Refused
 //     for good, receiving stops until one is accepted.
 //   - A change of visibility fails: it is repeated only as long as it cannot hit what
@@ -102,8 +104,9 @@
 //
 // # What it does not do
 //
-// It does not count retries or move messages to a dead-letter queue: that is the
-// queue's redrive policy. It never repeats a POST. It does not know HTTP (package
+// It does not count retries: that is the queue's redrive policy, which also dead-letters
+// messages. Only a queue that is a [DeadLetterer] is given those that failed at their last
+// receive, a moment before the policy would act (deadletters.go). It never repeats a POST. It does not know HTTP (package
 // deliver does) nor where its queue lives.
 //
 // # Its size

@@ -159,7 +159,7 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
 		reason := reasons[m.ID]
-		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // what it was before it was sent here
+		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // what it was before
 			m.SentAt, m.DeadAt, m.DeadLetterSource = f.SentAt, f.FailedAt, f.Source
 			m.ReceiveCount += f.Receives
 			reason = f.Reason

@@ -386,7 +386,8 @@ func TestReasonsDecideWhereDeadLettersGo(t *testing.T) {
 			}
 			n, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, tt.to))
 			if tt.fails {
-				if err == nil || !strings.Contains(err.Error(), tt.want) || len(to.sent) > 0 || fake.Count(queuetest.FakeVisible) != 12 {
+				if err == nil || !strings.Contains(err.Error(), tt.want) || len(to.sent) > 0 ||
+					fake.Count(queuetest.FakeVisible) != 12 {
 					t.Errorf("%s: moved %d, %v", tt.name, n, err)
 				}
 				return
