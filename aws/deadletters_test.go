@@ -7,8 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tendril/queue"
+	"tendril/testpeer"
 )
 
 // sentBatch is one SendMessageBatch as a server sees it.
@@ -130,5 +134,49 @@ func TestLargeDeadLettersTravelInSeveralCalls(t *testing.T) {
 	}
 	if fmt.Sprint(sizes) != "[2 3]" {
 		t.Errorf("calls with %v messages, want [2 3]", sizes)
+	}
+}
+
+// TestDeadLettersOnAForeignServer: moto takes them, and gives them back with checksums that match.
+func TestDeadLettersOnAForeignServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a Python server is slow: not with -short")
+	}
+	t.Setenv("AWS_ENDPOINT_URL_SQS", testpeer.Moto(t, "sqs"))
+	s, err := OpenSQS(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	fifo := map[string]string{"FifoQueue": "true"}
+	dead, err := s.Create(t.Context(), "dead.fifo", fifo, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := s.Create(t.Context(), "jobs.fifo", fifo, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &DeadLetters{Queue: jobs, To: func() string { return "dead.fifo" }, ARN: "arn:aws:sqs:us-east-1:1:jobs.fifo"}
+	letters := lettersOf("\ta\r\n\u00e9", "b")
+	letters[0].Message.Attributes = []queue.Attribute{{Name: "blob", Type: "Binary", Value: "\x00\xff"}}
+	letters[0].Failure.Answer = "\x00 \"quoted\" \ufffe <&> \u00e9\U0001f600"
+	for range 2 { // the second time they are duplicates
+		if errs := d.DeadLetter(t.Context(), letters); errs != nil {
+			t.Fatal(errs)
+		}
+	}
+	wait := time.Duration(0)
+	got, err := dead.Receive(t.Context(), queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &wait})
+	if err != nil || len(got) != 2 {
+		t.Fatalf("%d messages, %v", len(got), err)
+	}
+	others, f := queue.CutReason(got[0].Attributes)
+	if got[0].Body != letters[0].Message.Body || got[0].GroupID != "g" || got[0].DedupID != "m-0" || got[1].Body != "b" ||
+		f == nil || f.Answer != "\x00 \"quoted\" \ufffd <&> \u00e9\U0001f600" || f.Source != d.ARN {
+		t.Errorf("received %+v, %+v", got, f)
+	}
+	if diff := cmp.Diff(letters[0].Message.Attributes, others); diff != "" {
+		t.Errorf("attributes (-want +got)\n%s", diff)
 	}
 }

@@ -106,8 +106,8 @@
 //
 // It does not count retries: that is the queue's redrive policy, which also dead-letters
 // messages. Only a queue that is a [DeadLetterer] is given those that failed at their last
-// receive, a moment before the policy would act (deadletters.go). It never repeats a POST. It does not know HTTP (package
-// deliver does) nor where its queue lives.
+// receive, a moment before the policy would act (deadletters.go). It never repeats a POST.
+// It does not know HTTP (package deliver does) nor where its queue lives.
 //
 // # Its size
 //
