@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,11 +70,11 @@ func lettersWorker(t *testing.T, q *letterQueue, app *testApp, o Options) (r *ha
 	app.fake = q.Fake
 	var mu sync.Mutex
 	var seen []DeadLettered
-	o.Events = &Events{DeadLettered: func(d DeadLettered) {
+	o.Events = JoinEvents(cmp.Or(o.Events, &Events{}), &Events{DeadLettered: func(d DeadLettered) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen = append(seen, d)
-	}}
+	}})
 	if o.ErrorVisibilityTimeout == nil {
 		o.ErrorVisibilityTimeout = ptr(time.Second)
 	}
@@ -203,9 +204,14 @@ func TestDeadLetterIsSentOnceAlthoughItsDeleteFails(t *testing.T) {
 		q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 9})}
 		gone := &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}
 		q.Fail(queuetest.FakeDelete, queuetest.FakeFault{Err: gone}, queuetest.FakeFault{Err: gone})
+		var mu sync.Mutex
 		var lost []DeleteFailed
-		r, _ := lettersWorker(t, q, &testApp{handle: failed}, Options{MaxReceives: 2, VisibilityTimeout: 4 * time.Second})
-		r.w.events.DeleteFailed = func(d DeleteFailed) { lost = append(lost, d) }
+		r, _ := lettersWorker(t, q, &testApp{handle: failed}, Options{MaxReceives: 2, VisibilityTimeout: 4 * time.Second,
+			Events: &Events{DeleteFailed: func(d DeleteFailed) {
+				mu.Lock()
+				defer mu.Unlock()
+				lost = append(lost, d)
+			}}})
 		r.send(1, "")
 		after(10 * time.Minute)
 		r.place(queuetest.FakeDeleted, 1)
