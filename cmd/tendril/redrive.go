@@ -27,7 +27,7 @@ alone, and interrupting it cancels the move. On Amazon SQS --all is a message mo
 SQS, cancelled in the same way; for others a copy with the same body, attributes and group is
 sent under a new id, and the dead letter is deleted once the copy is accepted. SQS does not
 know where a dead letter came from that says why it failed (--dead-letter-reasons): these are
-always copied, without the reason.`,
+copied, without the reason.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --match '"tenant":7' --to orders-slow`,

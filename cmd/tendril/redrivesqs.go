@@ -16,12 +16,14 @@ const lookAtRemoteTask = time.Second
 
 // redriveOnSQS moves all dead letters of a queue on Amazon SQS by a move task, and cancels it when ctx ends. With over
 // false there is something left that has to be copied: the endpoint has no such tasks, or there are messages that
-// tendril sent here, of which SQS does not know where they came from, and would not take the reason away.
+// tendril sent here. SQS does not know where those came from, so that a task without a target fails at the first of
+// them; with a target it would leave the reason on them.
 func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, to string, perSecond int) (n int,
 	over bool, err error) {
-	copies, err := g.holdsReasons(ctx)
-	if err != nil || copies {
-		return 0, false, err
+	if to != "" {
+		if copies, err := g.beginsWithReason(ctx); err != nil || copies {
+			return 0, false, err
+		}
 	}
 	task, err := g.startMove(ctx, to, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {
@@ -39,11 +41,11 @@ func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, t
 	return n, true, err
 }
 
-// holdsReasons reports whether one of the first messages says why it failed.
-func (g *deadLetterQueue) holdsReasons(ctx context.Context) (found bool, err error) {
+// beginsWithReason reports whether the first message says why it failed. It looks at one alone: each look is a receive.
+func (g *deadLetterQueue) beginsWithReason(ctx context.Context) (found bool, err error) {
 	from := g.contents(&selector{})
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	for portion, err := range from.read(ctx, queue.MaxBatch) {
+	for portion, err := range from.read(ctx, 1) {
 		for i := range portion {
 			_, f := queue.CutReason(portion[i].Attributes)
 			found = found || f != nil
