@@ -47,7 +47,8 @@ func BenchmarkWatched(b *testing.B) {
 
 // drainWatched drains n messages while pages are open, and returns the messages per second, the daemon's processor
 // time, and the updates per second that the pages got.
-func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration, updates float64) {
+func drainWatched(b *testing.B, bin, app string, n, pages int) (perSecond float64, used time.Duration,
+	updates float64) {
 	b.Helper()
 	dir := b.TempDir()
 	preload(b, bin, dir, n)
