@@ -126,7 +126,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.deleted || r.key <= q.low() {
+	if q.deleted || !q.published(r.key) {
 		return s, false
 	}
 	now := q.clock.now()

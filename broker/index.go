@@ -28,6 +28,10 @@ func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 // last is the key of the newest message, or where the queue begins.
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
+// published reports whether a row counts: it was not purged, and its request was told of the commit. A reader sees a
+// row a little earlier than that.
+func (x *index) published(key int64) bool { return key > x.low() && key <= x.last() }
+
 func newIndex(b *core, number int64, fifo bool) index {
 	x := index{shared: b, number: number, fifo: fifo, held: map[int64]*message{}, inFlight: newDeadlines()}
 	x.newOrder()

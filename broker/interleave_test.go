@@ -103,6 +103,82 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
+// holdPublication makes acts into one transaction, in order, and calls seen when it is committed and none of its requests
+// has been told.
+func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
+	t.Helper()
+	release := blockWriter(t, b)
+	committed, gate := make(chan struct{}), make(chan struct{})
+	go b.writer.change(func(*tx) error { return nil }, func() {
+		close(committed)
+		<-gate
+	})
+	synctest.Wait()
+	for _, act := range acts {
+		go act()
+		synctest.Wait()
+	}
+	release()
+	<-committed
+	seen()
+	close(gate)
+	synctest.Wait()
+}
+
+// A message whose send is committed but not acknowledged is not there yet, for those who look at rows.
+func TestARowCountsOnceItIsPublished(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer b.Close()
+		q := create(t, b, "work", nil)
+		live, err := b.queues.get("work")
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := live.seal.messageID(new(block), makeKey(live.number, 1))
+		holdPublication(t, b, func() {
+			if page, _, err := b.Browse(t.Context(), "work", BrowseRequest{}); len(page) != 0 || err != nil {
+				t.Errorf("browsed %v, %v", page, err)
+			}
+			if s, err := b.Message(t.Context(), "work", id); err == nil {
+				t.Errorf("found %v", s)
+			}
+			if n, err := b.DeleteMessages(t.Context(), "work", []string{id}); n != 0 || err != nil {
+				t.Errorf("deleted %d, %v", n, err)
+			}
+		}, func() { q.Send(t.Context(), body("a")) })
+		m := one(t, q)
+		if m.ID != id {
+			t.Errorf("received %s, want %s", m.ID, id)
+		}
+		remove(t, q, m.ReceiptHandle)
+		checkLedgers(t, b)
+	})
+}
+
+// A message that is sent while the delay of its FIFO queue changes is counted once.
+func TestADelayIsCountedOnceWhileSettingsChange(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer b.Close()
+		q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true",
+			"DelaySeconds": "10"})
+		holdPublication(t, b, func() {},
+			func() { b.SetAttributes(t.Context(), "work.fifo", map[string]string{"DelaySeconds": "20"}) },
+			func() { q.Send(t.Context(), []queue.Outgoing{{Body: "a", GroupID: "g"}}) })
+		if l, err := b.Ledger("work.fifo"); l.Live != 1 || l.Delayed != 1 || err != nil {
+			t.Errorf("ledger %+v, %v", l, err)
+		}
+		time.Sleep(21 * time.Second)
+		checkLedgers(t, b)
+		one(t, q)
+	})
+}
+
 // A message that is deleted while the window is read from a snapshot that still
 // has it does not come back.
 func TestDeletedDuringFill(t *testing.T) {

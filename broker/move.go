@@ -88,7 +88,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
 		switch m := x.held[key]; {
-		case key <= x.low():
+		case !x.published(key):
 		case m == nil:
 			reserved = append(reserved, x.claim(key))
 		case !m.leaving:

@@ -203,6 +203,7 @@ func (q *liveQueue) load(c *conn) error {
 // loadDelays counts the delays that have not ended.
 func (q *liveQueue) loadDelays(c *conn) error {
 	q.delays = delays{}
-	return c.query(func(row row) { q.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages WHERE id >> 40 = ? AND due > ? AND id > ? GROUP BY due`,
-		q.number, q.clock.floor(q.clock.now()), q.low())
+	return c.query(func(row row) { q.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages
+		WHERE id >> 40 = ? AND due > ? AND id > ? AND id <= ? GROUP BY due`,
+		q.number, q.clock.floor(q.clock.now()), q.low(), q.last())
 }
