@@ -85,7 +85,12 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	if !slices.IsSortedFunc(attributes, byName) {
 		attributes = slices.SortedFunc(slices.Values(attributes), byName)
 	}
-	var out []byte
+	size := 0
+	for i := range attributes {
+		a := &attributes[i]
+		size += len(a.Name) + len(a.Type) + len(a.Value) + 3*2 // most lengths take one byte or two
+	}
+	out := make([]byte, 0, size)
 	for i := range attributes {
 		for _, s := range [...]string{attributes[i].Name, attributes[i].Type, attributes[i].Value} {
 			out = binary.AppendUvarint(out, uint64(len(s)))

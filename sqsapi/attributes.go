@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"tendril/queue"
 	"tendril/sqswire"
@@ -23,13 +24,10 @@ type attributeValue struct {
 }
 
 // messageAttributes turns the attributes of a send into the queue's form,
-// sorted by name. The broker judges names, types and sizes; here is only
-// what it cannot see, which field held the value.
-func messageAttributes(wire map[string]attributeValue) ([]queue.Attribute, error) {
-	if len(wire) == 0 {
-		return nil, nil
-	}
-	attributes := make([]queue.Attribute, 0, len(wire))
+// sorted by name. read are those that have it already. The broker judges names,
+// types and sizes; here is only what it cannot see, which field held the value.
+func messageAttributes(wire map[string]attributeValue, read []queue.Attribute) ([]queue.Attribute, error) {
+	attributes := read
 	for name, value := range wire {
 		a, err := value.attribute(name)
 		if err != nil {
@@ -68,24 +66,19 @@ const traceAttribute = "AWSTraceHeader"
 // SQS. X-Ray's own is below 500 bytes.
 const maxTrace = 2048
 
-// traceHeader returns the AWSTraceHeader among the system attributes of a
-// send, as a list of one or none for its digest.
-func traceHeader(wire map[string]attributeValue) ([]queue.Attribute, error) {
-	attributes, err := messageAttributes(wire)
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range attributes {
+// checkTraceHeader refuses system attributes of a send other than one AWSTraceHeader.
+func checkTraceHeader(system []queue.Attribute) error {
+	for _, a := range system {
 		if a.Name != traceAttribute {
-			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+			return queue.Errorf(queue.CodeInvalidParameterValue,
 				"Message system attribute name '%s' is invalid.", a.Name)
 		}
 		if a.Type != "String" || a.Value == "" || len(a.Value) > maxTrace {
-			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+			return queue.Errorf(queue.CodeInvalidParameterValue,
 				"The message system attribute '%s' must be a non-empty String of at most %d bytes.", a.Name, maxTrace)
 		}
 	}
-	return attributes, nil
+	return nil
 }
 
 // selectAttributes returns those of a message's attributes that a receive
@@ -113,7 +106,7 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 // clients compare with their own. It guards against corruption, not against
 // attackers.
 func appendBodyMD5(dst []byte, body string) []byte {
-	sum := md5.Sum([]byte(body))
+	sum := md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
 	return hex.AppendEncode(dst, sum[:])
 }
 
@@ -124,6 +117,12 @@ func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	}
 	sum := sqswire.AttributesMD5(attributes)
 	return hex.AppendEncode(dst, sum[:])
+}
+
+// digestOf returns what one of the functions above appends.
+func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
+	var text [2 * md5.Size]byte
+	return string(appendTo(text[:0], of))
 }
 
 // systemAttributes are what a receive may ask for, in the order in which they are written;

@@ -318,7 +318,7 @@ func (s *bench) report(b *testing.B, prepare func(n int), inQuery, inJSON func(n
 // formOfJSON writes a request in the Query protocol.
 func formOfJSON(b *testing.B, action, body string) string {
 	request := sqsActions()[action].request()
-	if err := decodeJSON([]byte(body), request); err != nil {
+	if err := decodeGeneral([]byte(body), request); err != nil {
 		b.Fatal(err)
 	}
 	return "Action=" + action + "&" + encoded(encodeForm(request, action))

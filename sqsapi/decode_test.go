@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -49,7 +50,7 @@ func TestDecodeJSON(t *testing.T) {
 			if err := decodeJSON([]byte(test.body), &got); err != nil {
 				t.Fatal(err)
 			}
-			if !reflect.DeepEqual(got, test.want) {
+			if !reflect.DeepEqual(inOneForm(&got), inOneForm(&test.want)) {
 				t.Errorf("decoded %+v, want %+v", got, test.want)
 			}
 		})
@@ -149,9 +150,40 @@ func checkSameAsStandard(t *testing.T, body []byte, action action) {
 	if err := json.Unmarshal(body, standard); err != nil {
 		t.Fatalf("accepted %q, which the standard library refuses: %v", body, err)
 	}
-	if !reflect.DeepEqual(ours, standard) {
+	if !reflect.DeepEqual(inOneForm(ours), inOneForm(standard)) {
 		t.Fatalf("read %q as %+v, the standard library as %+v", body, ours, standard)
 	}
+}
+
+// decodeGeneral is decodeJSON without the quick decoder, which leaves the attributes of a message in another form.
+func decodeGeneral(body []byte, request any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	return jsonv2.Unmarshal(body, request, decodeOptions)
+}
+
+// inOneForm gives the attributes of a request to send the form of the quick decoder, unless they would be refused.
+func inOneForm(request any) any {
+	switch in := request.(type) {
+	case *sendMessageRequest:
+		attributesInOneForm(&in.outgoing)
+	case *sendMessageBatchRequest:
+		for i := range in.Entries {
+			attributesInOneForm(&in.Entries[i].outgoing)
+		}
+	}
+	return request
+}
+
+func attributesInOneForm(o *outgoing) {
+	read, err := messageAttributes(o.MessageAttributes, o.read)
+	system, systemErr := messageAttributes(o.MessageSystemAttributes, o.readSystem)
+	if err != nil || systemErr != nil {
+		return
+	}
+	o.MessageAttributes, o.MessageSystemAttributes = nil, nil
+	o.read, o.readSystem = slices.Clip(slices.Concat(read)), slices.Clip(slices.Concat(system))
 }
 
 // decodeCase is a request, and whether it is to be accepted.
@@ -225,10 +257,10 @@ func checkPlain(t *testing.T, body []byte, action action) (accepted bool) {
 		}
 		return false
 	}
-	if err := jsonv2.Unmarshal(body, general, decodeOptions); err != nil {
+	if err := decodeGeneral(body, general); err != nil {
 		t.Fatalf("accepted %q, which the general decoder refuses: %v", body, err)
 	}
-	if !reflect.DeepEqual(quick, general) {
+	if !reflect.DeepEqual(inOneForm(quick), inOneForm(general)) {
 		t.Fatalf("read %q as %+v, the general decoder as %+v", body, quick, general)
 	}
 	return true

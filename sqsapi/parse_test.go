@@ -230,7 +230,7 @@ func TestF6MessageAttributes(t *testing.T) {
 	for _, name := range strings.Split("jihgfedcba", "") {
 		letters[name] = attributeValue{DataType: "String", StringValue: &text}
 	}
-	sorted, err := messageAttributes(letters)
+	sorted, err := messageAttributes(letters, nil)
 	if err != nil || !slices.IsSortedFunc(sorted, func(a, b queue.Attribute) int {
 		return strings.Compare(a.Name, b.Name)
 	}) {
@@ -240,7 +240,7 @@ func TestF6MessageAttributes(t *testing.T) {
 		"n": {DataType: "Number.int", StringValue: &text},
 		"b": {DataType: "Binary.gif", BinaryValue: []byte("x")},
 		"e": {DataType: "String", StringValue: &empty},
-	})
+	}, nil)
 	want := []queue.Attribute{{Name: "b", Type: "Binary.gif", Value: "x"}, {Name: "e", Type: "String"},
 		{Name: "n", Type: "Number.int", Value: "v"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -264,7 +264,7 @@ func TestF6MessageAttributes(t *testing.T) {
 			"Message attribute list values in SendMessage operation are not supported."},
 	}
 	for _, test := range tests {
-		_, err := messageAttributes(map[string]attributeValue{"a": test.value})
+		_, err := messageAttributes(map[string]attributeValue{"a": test.value}, nil)
 		if codeOf(err) != test.code || err.Error() != test.text {
 			t.Errorf("%s: %v, want %s %q", test.name, err, test.code, test.text)
 		}

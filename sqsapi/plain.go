@@ -2,6 +2,7 @@ package sqsapi
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,6 +42,7 @@ type plainReader struct {
 	at       int
 	declined bool
 	value    attributeValue // being read
+	of       string         // its StringValue
 }
 
 func (r *plainReader) decline() { r.declined, r.at = true, len(r.text) }
@@ -179,9 +181,12 @@ func entries[Entry any, E interface {
 	return all
 }
 
+// mostPlain is how many attributes a plain request may have: more than are allowed, so that the refusal is not lost.
+const mostPlain = 16
+
 // attributes reads the attributes of a message, which are there for the first time.
-func (r *plainReader) attributes(before map[string]attributeValue) map[string]attributeValue {
-	all := map[string]attributeValue{}
+func (r *plainReader) attributes(before []queue.Attribute) []queue.Attribute {
+	all := make([]queue.Attribute, 0, 2)
 	if before != nil {
 		r.decline()
 	}
@@ -191,10 +196,12 @@ func (r *plainReader) attributes(before map[string]attributeValue) map[string]at
 		r.need(':')
 		r.value = attributeValue{}
 		r.object(&r.value)
-		if _, twice := all[name]; twice {
+		a, err := r.value.attribute(name)
+		twice := slices.ContainsFunc(all, func(b queue.Attribute) bool { return a.Name == b.Name })
+		if err != nil || twice || len(all) == mostPlain {
 			r.decline()
 		}
-		all[name] = r.value
+		all = append(all, a)
 	}
 	return all
 }
@@ -202,7 +209,8 @@ func (r *plainReader) attributes(before map[string]attributeValue) map[string]at
 func (v *attributeValue) plain(r *plainReader, name string) {
 	switch name {
 	case "StringValue":
-		v.StringValue = new(r.string())
+		r.of = r.string()
+		v.StringValue = &r.of
 	case "BinaryValue":
 		text := r.string()
 		data, err := base64.StdEncoding.Strict().DecodeString(text)
@@ -232,9 +240,9 @@ func (o *outgoing) plain(r *plainReader, name string) {
 	case "DelaySeconds":
 		o.DelaySeconds = r.integer()
 	case "MessageAttributes":
-		o.MessageAttributes = r.attributes(o.MessageAttributes)
+		o.read = r.attributes(o.read)
 	case "MessageSystemAttributes":
-		o.MessageSystemAttributes = r.attributes(o.MessageSystemAttributes)
+		o.readSystem = r.attributes(o.readSystem)
 	case "MessageDeduplicationId":
 		o.MessageDeduplicationID = new(r.kept())
 	case "MessageGroupId":

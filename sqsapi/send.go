@@ -15,6 +15,10 @@ type outgoing struct {
 	MessageSystemAttributes map[string]attributeValue `query:"MessageSystemAttribute,Name"`
 	MessageDeduplicationID  *string                   `json:"MessageDeduplicationId,omitzero"`
 	MessageGroupID          *string                   `json:"MessageGroupId,omitzero"`
+
+	// read and readSystem are the attributes of a plain request, in the queue's form and in any order: it leaves the
+	// maps empty, which would take most of its memory.
+	read, readSystem []queue.Attribute
 }
 
 type sendMessageRequest struct {
@@ -92,6 +96,9 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
+		for _, a := range entries[i].read {
+			size += len(a.Name) + len(a.Type) + len(a.Value)
+		}
 		for name, value := range entries[i].MessageAttributes {
 			size += len(name) + len(value.DataType) + len(value.BinaryValue)
 			if value.StringValue != nil {
@@ -108,11 +115,14 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
 	}
-	attributes, err := messageAttributes(o.MessageAttributes)
+	attributes, err := messageAttributes(o.MessageAttributes, o.read)
 	if err != nil {
 		return message, answer, err
 	}
-	system, err := traceHeader(o.MessageSystemAttributes)
+	system, err := messageAttributes(o.MessageSystemAttributes, o.readSystem)
+	if err == nil {
+		err = checkTraceHeader(system)
+	}
 	if err != nil {
 		return message, answer, err
 	}
@@ -133,9 +143,9 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 		return message, answer, err
 	}
 	return message, accepted{
-		MD5OfMessageBody:             string(appendBodyMD5(nil, o.MessageBody)),
-		MD5OfMessageAttributes:       string(appendAttributesMD5(nil, attributes)),
-		MD5OfMessageSystemAttributes: string(appendAttributesMD5(nil, system)),
+		MD5OfMessageBody:             digestOf(appendBodyMD5, o.MessageBody),
+		MD5OfMessageAttributes:       digestOf(appendAttributesMD5, attributes),
+		MD5OfMessageSystemAttributes: digestOf(appendAttributesMD5, system),
 	}, nil
 }
 
