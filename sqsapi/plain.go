@@ -2,6 +2,7 @@ package sqsapi
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -41,6 +42,7 @@ type plainReader struct {
 	text     string
 	at       int
 	declined bool
+	copied   bool           // the last string does not share the memory of the text
 	value    attributeValue // being read
 	of       string         // its StringValue
 }
@@ -103,39 +105,54 @@ func (r *plainReader) string() string {
 		r.decline()
 		return ""
 	}
-	from, escaped, ascii := r.at, false, true
-	for ; r.at < len(r.text) && r.text[r.at] != '"'; r.at++ {
-		switch c := r.text[r.at]; {
-		case c == '\\':
-			escaped = true
-			r.at++ // what is escaped may be a quote
-		case c < ' ':
+	s, from := "", r.at
+	for escaped := true; escaped; { // go on behind a quote that has an odd number of backslashes before it
+		n := strings.IndexByte(r.text[r.at:], '"')
+		if n < 0 {
 			r.decline()
-		case c >= utf8.RuneSelf:
-			ascii = false
+			return ""
 		}
+		s, r.at = r.text[from:r.at+n], r.at+n+1
+		escaped = (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
 	}
-	if r.at >= len(r.text) {
-		r.decline()
-		return ""
-	}
-	s := r.text[from:r.at]
-	r.at++
+	r.copied = strings.IndexByte(s, '\\') >= 0
 	switch {
-	case escaped:
-		unquoted, err := jsontext.AppendUnquote(nil, r.text[from-1:r.at])
+	case r.copied:
+		unquoted, err := jsontext.AppendUnquote(make([]byte, 0, len(s)), r.text[from-1:r.at])
 		if err != nil {
 			r.decline()
 		}
 		return string(unquoted)
-	case !ascii && !utf8.ValidString(s):
+	case !printable(s) && (strings.ContainsFunc(s, func(c rune) bool { return c < ' ' }) || !utf8.ValidString(s)):
 		r.decline()
 	}
 	return s
 }
 
+// printable reports whether s is ASCII without control characters below the blank. It looks at eight bytes as one word.
+func printable(s string) bool {
+	const high, blanks = 0x8080808080808080, 0x2020202020202020
+	for ; len(s) >= 8; s = s[8:] {
+		if word := binary.LittleEndian.Uint64([]byte(s[:8])); (word|(word-blanks))&high != 0 {
+			return false
+		}
+	}
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
 // kept reads a string that is kept for longer than the request, and so does not keep the others' memory.
-func (r *plainReader) kept() string { return strings.Clone(r.string()) }
+func (r *plainReader) kept() string {
+	s := r.string()
+	if r.copied {
+		return s
+	}
+	return strings.Clone(s)
+}
 
 // integer reads a number from 0 to 999,999,999.
 func (r *plainReader) integer() *int {
