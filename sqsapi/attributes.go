@@ -26,7 +26,7 @@ type attributeValue struct {
 // messageAttributes turns the attributes of a send into the queue's form,
 // sorted by name. read are those that have it already. The broker judges names,
 // types and sizes; here is only what it cannot see, which field held the value.
-func messageAttributes(wire map[string]attributeValue, read []queue.Attribute) ([]queue.Attribute, error) {
+func messageAttributes(wire map[string]*attributeValue, read []queue.Attribute) ([]queue.Attribute, error) {
 	attributes := read
 	for name, value := range wire {
 		a, err := value.attribute(name)
@@ -39,7 +39,11 @@ func messageAttributes(wire map[string]attributeValue, read []queue.Attribute) (
 	return attributes, nil
 }
 
-func (v attributeValue) attribute(name string) (queue.Attribute, error) {
+// attribute returns the attribute of that name; nil is an empty one.
+func (v *attributeValue) attribute(name string) (queue.Attribute, error) {
+	if v == nil {
+		v = &attributeValue{}
+	}
 	a := queue.Attribute{Name: name, Type: v.DataType}
 	if len(v.StringListValues) > 0 || len(v.BinaryListValues) > 0 {
 		return a, queue.Errorf(queue.CodeUnsupportedOperation,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -34,7 +35,7 @@ func TestDecodeJSON(t *testing.T) {
 			"MessageAttributes":{"s":{"DataType":"String","StringValue":"v"},"b":{"DataType":"Binary","BinaryValue":"AP8="}}}`,
 			sendMessageRequest{queueRequest{"q"},
 				outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: new("g"), MessageDeduplicationID: new("d"),
-					MessageAttributes: map[string]attributeValue{
+					MessageAttributes: map[string]*attributeValue{
 						"s": {DataType: "String", StringValue: &text},
 						"b": {DataType: "Binary", BinaryValue: []byte{0, 255}},
 					}}}},
@@ -194,6 +195,10 @@ type decodeCase struct {
 
 func decodeCases() []decodeCase {
 	const attributes = `{"a":{"DataType":"String","StringValue":"v"},"b":{"BinaryValue":"AP8=","DataType":"Binary.x"}}`
+	many := ""
+	for i := range mostPlain {
+		many += `"` + strconv.Itoa(i) + `":{},`
+	}
 	return []decodeCase{
 		{"SendMessage", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d","MessageAttributes":` + attributes + `,"MessageSystemAttributes":` + attributes + `}`, true},
 		{"SendMessage", " {\n\t\"QueueUrl\" : \"q\" ,\r\n\"MessageBody\": \"{\\\"json\\\": " +
@@ -235,6 +240,7 @@ func decodeCases() []decodeCase {
 		{"SendMessage", `{"DelaySeconds":99999999999999999999}`, false},
 		{"SendMessage", `{"DelaySeconds":"1"}`, false},
 		{"SendMessage", `{"MessageAttributes":{"a":{},"a":{}}}`, true},
+		{"SendMessage", `{"MessageAttributes":{` + many + `"":{}}}`, true},
 		{"SendMessage", `{"MessageAttributes":{"a":{"DataType":"x","DataType":"y"}}}`, true},
 		{"SendMessage", `{"MessageAttributes":{"a":{"BinaryValue":"!"}}}`, false},
 		{"SendMessage", `{"MessageAttributes":{"a":{"BinaryValue":"AP\n8="}}}`, false},

@@ -38,9 +38,10 @@ func parametersOf(t reflect.Type, action string) parameters {
 		switch kind := field.typ.Kind(); {
 		case field.typ == reflect.TypeFor[[]byte](), kind == reflect.String, kind == reflect.Pointer:
 			f.set = setterOf(field.typ)
-		case kind == reflect.Map && field.typ.Elem().Kind() == reflect.Struct,
-			kind == reflect.Slice && field.typ.Elem().Kind() == reflect.Struct:
+		case kind == reflect.Slice && field.typ.Elem().Kind() == reflect.Struct:
 			f.of = parametersOf(field.typ.Elem(), action)
+		case kind == reflect.Map && field.typ.Elem().Kind() == reflect.Pointer:
+			f.of = parametersOf(field.typ.Elem().Elem(), action)
 		}
 		p[field.query] = f
 		if p[field.json] == nil {
@@ -260,18 +261,18 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		}
 		(*list)[key] = value
 		return nil
-	case *map[string]attributeValue:
+	case *map[string]*attributeValue:
 		key, _ := f.pair(values)
 		parts, err := below(values, "Value")
 		if err != nil {
 			return err
 		}
-		var value attributeValue
-		if err := f.of.fill(reflect.ValueOf(&value).Elem(), parts); err != nil {
+		value := new(attributeValue)
+		if err := f.of.fill(reflect.ValueOf(value).Elem(), parts); err != nil {
 			return err
 		}
 		if *list == nil {
-			*list = map[string]attributeValue{}
+			*list = map[string]*attributeValue{}
 		}
 		(*list)[key] = value
 		return nil

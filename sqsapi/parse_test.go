@@ -226,9 +226,9 @@ func TestF1SystemAttributes(t *testing.T) {
 func TestF6MessageAttributes(t *testing.T) {
 	t.Parallel()
 	text, empty := "v", ""
-	letters := map[string]attributeValue{}
+	letters := map[string]*attributeValue{}
 	for _, name := range strings.Split("jihgfedcba", "") {
-		letters[name] = attributeValue{DataType: "String", StringValue: &text}
+		letters[name] = &attributeValue{DataType: "String", StringValue: &text}
 	}
 	sorted, err := messageAttributes(letters, nil)
 	if err != nil || !slices.IsSortedFunc(sorted, func(a, b queue.Attribute) int {
@@ -236,7 +236,7 @@ func TestF6MessageAttributes(t *testing.T) {
 	}) {
 		t.Errorf("not sorted: %v, %v", sorted, err)
 	}
-	got, err := messageAttributes(map[string]attributeValue{
+	got, err := messageAttributes(map[string]*attributeValue{
 		"n": {DataType: "Number.int", StringValue: &text},
 		"b": {DataType: "Binary.gif", BinaryValue: []byte("x")},
 		"e": {DataType: "String", StringValue: &empty},
@@ -245,6 +245,14 @@ func TestF6MessageAttributes(t *testing.T) {
 		{Name: "n", Type: "Number.int", Value: "v"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("messageAttributes = %v, %v; want %v", got, err, want)
+	}
+	// JSON can write null for an attribute; the broker refuses one without a type.
+	null := map[string]*attributeValue{"a": nil}
+	if got, err := messageAttributes(null, nil); err != nil || !slices.Equal(got, []queue.Attribute{{Name: "a"}}) {
+		t.Errorf("null: %v, %v", got, err)
+	}
+	if size := batchSize([]sendEntry{{outgoing: outgoing{MessageBody: "bc", MessageAttributes: null}}}); size != 3 {
+		t.Errorf("size with null: %d", size)
 	}
 	tests := []struct {
 		name  string
@@ -264,7 +272,7 @@ func TestF6MessageAttributes(t *testing.T) {
 			"Message attribute list values in SendMessage operation are not supported."},
 	}
 	for _, test := range tests {
-		_, err := messageAttributes(map[string]attributeValue{"a": test.value}, nil)
+		_, err := messageAttributes(map[string]*attributeValue{"a": &test.value}, nil)
 		if codeOf(err) != test.code || err.Error() != test.text {
 			t.Errorf("%s: %v, want %s %q", test.name, err, test.code, test.text)
 		}
@@ -274,10 +282,10 @@ func TestF6MessageAttributes(t *testing.T) {
 func TestF3F4TraceHeader(t *testing.T) {
 	t.Parallel()
 	value := func(s string) *string { return &s }
-	explicit := map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("Root=1-explicit")}}
+	explicit := map[string]*attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("Root=1-explicit")}}
 	tests := []struct {
 		name       string
-		attributes map[string]attributeValue
+		attributes map[string]*attributeValue
 		header     string
 		want       string
 		digest     bool
@@ -288,13 +296,13 @@ func TestF3F4TraceHeader(t *testing.T) {
 		{"HTTP header", nil, "Root=1-header", "Root=1-header", false, false},
 		{"attribute over header", explicit, "Root=1-header", "Root=1-explicit", true, false},
 		{"header too long is left out", nil, strings.Repeat("x", maxTrace+1), "", false, false},
-		{"unknown name", map[string]attributeValue{"Other": {DataType: "String", StringValue: value("x")}}, "", "", false,
+		{"unknown name", map[string]*attributeValue{"Other": {DataType: "String", StringValue: value("x")}}, "", "", false,
 			true},
-		{"number", map[string]attributeValue{"AWSTraceHeader": {DataType: "Number", StringValue: value("1")}}, "", "",
+		{"number", map[string]*attributeValue{"AWSTraceHeader": {DataType: "Number", StringValue: value("1")}}, "", "",
 			false, true},
-		{"empty", map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("")}}, "", "", false,
+		{"empty", map[string]*attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("")}}, "", "", false,
 			true},
-		{"too long", map[string]attributeValue{"AWSTraceHeader": {DataType: "String",
+		{"too long", map[string]*attributeValue{"AWSTraceHeader": {DataType: "String",
 			StringValue: value(strings.Repeat("x", maxTrace+1))}}, "", "", false, true},
 	}
 	for _, test := range tests {
@@ -357,9 +365,9 @@ func TestD6CheckBatchSize(t *testing.T) {
 	entry := func(body int) sendEntry {
 		return sendEntry{ID: "a", outgoing: outgoing{
 			MessageBody: strings.Repeat("x", body),
-			MessageAttributes: map[string]attributeValue{"nm": {DataType: "String", StringValue: &value},
+			MessageAttributes: map[string]*attributeValue{"nm": {DataType: "String", StringValue: &value},
 				"b": {DataType: "Binary", BinaryValue: []byte("1234")}},
-			MessageSystemAttributes: map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: &value}},
+			MessageSystemAttributes: map[string]*attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: &value}},
 		}}
 	}
 	const attributes = 2 + 6 + 3 + 1 + 6 + 4

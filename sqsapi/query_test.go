@@ -54,7 +54,7 @@ func TestA8DecodeQuery(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *string { return &s }
 	attribute := "MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v"
-	want := map[string]attributeValue{"n": {DataType: "String", StringValue: text("v")}}
+	want := map[string]*attributeValue{"n": {DataType: "String", StringValue: text("v")}}
 	tests := []struct {
 		name, action, form string
 		want               any
@@ -70,7 +70,7 @@ func TestA8DecodeQuery(t *testing.T) {
 			&sendMessageRequest{outgoing: outgoing{MessageBody: "b"}}},
 		{"binary and list values", "SendMessage", "MessageAttribute.1.Name=b&MessageAttribute.1.Value.BinaryValue=AP8%3D&" +
 			"MessageAttribute.1.Value.StringListValue.1=x&MessageAttribute.1.Value.BinaryListValue.1=AA%3D%3D",
-			&sendMessageRequest{outgoing: outgoing{MessageAttributes: map[string]attributeValue{"b": {
+			&sendMessageRequest{outgoing: outgoing{MessageAttributes: map[string]*attributeValue{"b": {
 				BinaryValue: []byte{0, 255}, StringListValues: []string{"x"}, BinaryListValues: [][]byte{{0}}}}}}},
 		{"an empty batch", "DeleteMessageBatch", "DeleteMessageBatchRequestEntry=", &deleteMessageBatchRequest{}},
 		{"a batch", "SendMessageBatch", "SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1." +

@@ -53,10 +53,10 @@ func appendForm(values *[]formValue, prefix string, v reflect.Value, action stri
 				add(numbered(i)+"."+field.key, key)
 				add(numbered(i)+".Value", value[key])
 			}
-		case map[string]attributeValue:
+		case map[string]*attributeValue:
 			for i, key := range slices.Sorted(maps.Keys(value)) {
 				add(numbered(i)+".Name", key)
-				appendForm(values, numbered(i)+".Value.", reflect.ValueOf(value[key]), action)
+				appendForm(values, numbered(i)+".Value.", reflect.ValueOf(value[key]).Elem(), action)
 			}
 		default:
 			for i := range v.FieldByIndex(field.index).Len() {

@@ -163,7 +163,7 @@ func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) 
 
 // messageWire turns a message into the parameters of a send.
 func messageWire(m *queue.Outgoing) (*outgoing, error) {
-	o := &outgoing{MessageBody: m.Body, MessageAttributes: map[string]attributeValue{}}
+	o := &outgoing{MessageBody: m.Body, MessageAttributes: map[string]*attributeValue{}}
 	if m.GroupID != "" {
 		o.MessageGroupID = &m.GroupID
 	}
@@ -178,7 +178,7 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 		o.DelaySeconds = &n
 	}
 	if m.TraceHeader != "" {
-		o.MessageSystemAttributes = map[string]attributeValue{traceAttribute: {DataType: "String",
+		o.MessageSystemAttributes = map[string]*attributeValue{traceAttribute: {DataType: "String",
 			StringValue: &m.TraceHeader}}
 	}
 	for _, a := range m.Attributes {
@@ -186,7 +186,7 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 				"Message (user) attribute name '%s' already exists.", a.Name)
 		}
-		value := attributeValue{DataType: a.Type, StringValue: &a.Value}
+		value := &attributeValue{DataType: a.Type, StringValue: &a.Value}
 		if a.IsBinary() {
 			value.StringValue, value.BinaryValue = nil, []byte(a.Value)
 		}

@@ -11,10 +11,10 @@ import (
 type outgoing struct {
 	MessageBody             string
 	DelaySeconds            *int
-	MessageAttributes       map[string]attributeValue `query:"MessageAttribute,Name"`
-	MessageSystemAttributes map[string]attributeValue `query:"MessageSystemAttribute,Name"`
-	MessageDeduplicationID  *string                   `json:"MessageDeduplicationId,omitzero"`
-	MessageGroupID          *string                   `json:"MessageGroupId,omitzero"`
+	MessageAttributes       map[string]*attributeValue `query:"MessageAttribute,Name"`
+	MessageSystemAttributes map[string]*attributeValue `query:"MessageSystemAttribute,Name"`
+	MessageDeduplicationID  *string                    `json:"MessageDeduplicationId,omitzero"`
+	MessageGroupID          *string                    `json:"MessageGroupId,omitzero"`
 
 	// read and readSystem are the attributes of a plain request, in the queue's form and in any order: it leaves the
 	// maps empty, which would take most of its memory.
@@ -100,7 +100,10 @@ func batchSize(entries []sendEntry) (size int) {
 			size += len(a.Name) + len(a.Type) + len(a.Value)
 		}
 		for name, value := range entries[i].MessageAttributes {
-			size += len(name) + len(value.DataType) + len(value.BinaryValue)
+			if size += len(name); value == nil {
+				continue
+			}
+			size += len(value.DataType) + len(value.BinaryValue)
 			if value.StringValue != nil {
 				size += len(*value.StringValue)
 			}
