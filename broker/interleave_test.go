@@ -103,8 +103,8 @@ func suffixOf(q *Queue) string {
 	return ""
 }
 
-// holdPublication makes acts into one transaction, in order, and calls seen when it is committed and none of its requests
-// has been told.
+// holdPublication makes acts into one transaction, in order, and calls seen when it is committed and none of its
+// requests has been told.
 func holdPublication(t *testing.T, b *Broker, seen func(), acts ...func()) {
 	t.Helper()
 	release := blockWriter(t, b)

@@ -238,9 +238,6 @@ func actions() map[string]*action {
 // asQueueError returns err as a refusal that a client can be told, or nil
 // when it is another error.
 func asQueueError(err error) *queue.Error {
-	if err == nil {
-		return nil // as mostly, and without memory for refusal
-	}
 	var refusal *queue.Error
 	if errors.As(err, &refusal) {
 		return refusal

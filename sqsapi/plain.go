@@ -137,12 +137,7 @@ func printable(s string) bool {
 			return false
 		}
 	}
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= utf8.RuneSelf })
 }
 
 // kept reads a string that is kept for longer than the request, and so does not keep the others' memory.

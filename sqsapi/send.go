@@ -100,13 +100,8 @@ func batchSize(entries []sendEntry) (size int) {
 			size += len(a.Name) + len(a.Type) + len(a.Value)
 		}
 		for name, value := range entries[i].MessageAttributes {
-			if size += len(name); value == nil {
-				continue
-			}
-			size += len(value.DataType) + len(value.BinaryValue)
-			if value.StringValue != nil {
-				size += len(*value.StringValue)
-			}
+			a, _ := value.attribute(name) // what is wrong with it is refused later
+			size += len(a.Name) + len(a.Type) + len(a.Value)
 		}
 	}
 	return size
