@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"tendril/queue"
 )
 
 // parameters tells where the Query protocol puts the fields of a request, or of a part of one. The
@@ -277,7 +279,7 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		(*list)[key] = value
 		return nil
 	}
-	field.Grow(1)
+	field.Grow(max(1, queue.MaxBatch-field.Len()))
 	field.SetLen(field.Len() + 1)
 	return f.of.fill(field.Index(field.Len()-1), values)
 }

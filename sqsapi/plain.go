@@ -101,10 +101,7 @@ func (r *plainReader) object(to interface{ plain(*plainReader, string) }) {
 
 // string reads a string. It shares the memory of the whole text unless it has escapes.
 func (r *plainReader) string() string {
-	if !r.next('"') {
-		r.decline()
-		return ""
-	}
+	r.need('"')
 	s, from := "", r.at
 	for escaped := true; escaped; { // go on behind a quote that has an odd number of backslashes before it
 		n := strings.IndexByte(r.text[r.at:], '"')

@@ -154,8 +154,10 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 }
 
 // unescape decodes a part of a form, of which a plain one is returned as it is.
-func unescape(s string) (string, error) {
-	s, err := url.QueryUnescape(s)
+func unescape(s string) (_ string, err error) {
+	if strings.IndexByte(s, '%') >= 0 || strings.IndexByte(s, '+') >= 0 { // which is seen sooner than by decoding
+		s, err = url.QueryUnescape(s)
+	}
 	switch {
 	case err != nil:
 		return "", errors.New("has an invalid escape sequence")
