@@ -45,6 +45,7 @@
 //   - A send is acknowledged after it is on disk; the message then lies in
 //     exactly one queue until it is deleted, moved, expired or purged, and each
 //     of these is counted in the queue's [Ledger] by the same transaction.
+//   - A row counts, for those who read rows, once its request was told of the commit (index.published).
 //   - A key is never used twice. Messages arrive at the right edge of their
 //     queue's range of keys.
 //   - Memory holds every message of which it knows something that the row does
