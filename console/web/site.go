@@ -38,6 +38,8 @@ type screen struct {
 	view  string // the name of its template, NAME.html
 	// load returns what the template shows as .Data, read from the API.
 	load func(*visit) (any, error)
+	// form tells that the page answers a form, whose field back names the page before it.
+	form bool
 }
 
 // act is what a form does. A page of the same site follows it.
@@ -49,8 +51,9 @@ type act struct {
 
 // screens and acts are the whole site, one line for each file.
 var (
-	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, taskScreens, eventScreens, logScreens)
-	acts    = slices.Concat(environmentActs, queueActs, messageActs, taskActs)
+	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, taskScreens, eventScreens, logScreens,
+		configurationScreens)
+	acts = slices.Concat(environmentActs, queueActs, messageActs, taskActs, configurationActs)
 )
 
 // entries are the navigation, in its order. A number beside an entry comes from [frame.Counts].
@@ -58,6 +61,7 @@ var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
 	{"Scheduled", "/tasks", "t"},
+	{"Configuration", "/configuration", "c"},
 	{"Events", "/events", "e"},
 	{"Logs", "/logs", "l"},
 }
@@ -71,6 +75,12 @@ func New(opts Options) *Site {
 	s.log = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	s.buffers.New = func() any { return new(bytes.Buffer) }
 	for i := range screens {
+		if screens[i].form {
+			s.mux.Handle("POST "+screens[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.answer(w, newVisit(s, &screens[i], r))
+			}))
+			continue
+		}
 		s.mux.Handle("GET "+screens[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			s.show(w, newVisit(s, &screens[i], r))
 		}))
@@ -100,6 +110,16 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
 	s.mux.ServeHTTP(w, r)
+}
+
+// answer answers a form with a page.
+func (s *Site) answer(w http.ResponseWriter, v *visit) {
+	v.r.Body = http.MaxBytesReader(w, v.r.Body, maxBodyOfForm)
+	if err := v.r.ParseForm(); err != nil {
+		s.fail(w, v, &console.Error{Status: http.StatusBadRequest, Message: "the form is incomplete: " + err.Error()})
+		return
+	}
+	s.show(w, v)
 }
 
 // show answers with a page.

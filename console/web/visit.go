@@ -42,8 +42,13 @@ func (v *visit) load() (err error) {
 	return err
 }
 
-// path is the path of the page with its query, which finds it again.
-func (v *visit) path() string { return v.r.URL.RequestURI() }
+// path is the path of the page with its query, which finds it again: for the answer to a form the page before it.
+func (v *visit) path() string {
+	if v.screen != nil && v.screen.form {
+		return ownPath(v.r.PostFormValue("back"))
+	}
+	return v.r.URL.RequestURI()
+}
 
 // name is the part of the path that a pattern calls so.
 func (v *visit) name(wildcard string) string { return v.r.PathValue(wildcard) }
