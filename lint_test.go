@@ -98,7 +98,7 @@ var rooms = []room{
 			"logging", "tasks", "cloud", "getconfig", "eventlog"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
-			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog"}},
+			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

@@ -68,6 +68,10 @@ const (
 	layerFile    = "file"
 )
 
+// specified are the options of the blocks in the order of the specification.
+var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
+	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
+
 const (
 	setField   = "set." // and the name of an option
 	unsetField = "unset"
@@ -157,8 +161,11 @@ func (p *configurationPage) arrange(scopes []string) {
 			p.Sections = append(p.Sections, s)
 		}
 	}
+	ordered := slices.SortedStableFunc(slices.Values(p.Options), func(a, b console.ConfigOption) int {
+		return cmp.Compare(slices.Index(specified, a.Name), slices.Index(specified, b.Name))
+	})
 	for _, block := range p.Blocks {
-		section(settingsSection{Title: block, Block: true}, p.Options,
+		section(settingsSection{Title: block, Block: true}, ordered,
 			func(o *console.ConfigOption) bool { return o.Block == block })
 	}
 	for _, topic := range p.Topics {

@@ -28,7 +28,7 @@ type overview struct {
 	Causes   []string
 	Since    time.Time // when the status became what it is
 	Queues   []queueRow
-	Runs     []dueRun // the next ones
+	Runs     []console.DueRun // the next ones
 	Problems []console.Problem
 }
 
@@ -43,33 +43,16 @@ type queueRow struct {
 	Reason       string // why it is in that state
 }
 
-// dueRun is the next run of one task.
-type dueRun struct {
-	Task *console.Task
-	At   time.Time
-}
-
 const (
 	shownRuns     = 5
 	shownProblems = 10
 )
 
 func (v *visit) overview() (any, error) {
-	o := &overview{Queues: v.queueRows(), Problems: v.status.Problems}
+	o := &overview{Queues: v.queueRows(), Problems: v.status.Problems, Runs: v.status.Tasks.Due(shownRuns)}
 	o.Problems = o.Problems[:min(len(o.Problems), shownProblems)]
 	if h := v.status.Health; h != nil {
 		o.Causes, o.Since = h.Causes, h.Since
-	}
-	if tasks := v.status.Tasks; tasks != nil {
-		for i := range tasks.Tasks {
-			if t := &tasks.Tasks[i]; !t.Paused {
-				for _, at := range t.Next {
-					o.Runs = append(o.Runs, dueRun{t, at})
-				}
-			}
-		}
-		slices.SortFunc(o.Runs, func(a, b dueRun) int { return a.At.Compare(b.At) })
-		o.Runs = o.Runs[:min(len(o.Runs), shownRuns)]
 	}
 	return o, nil
 }
@@ -99,20 +82,8 @@ func (v *visit) queueRows() []queueRow {
 
 // work fills in what the queue's worker does.
 func (q *queueRow) work(w *console.Worker) {
-	q.Worker, q.State = w, "Running"
-	if all := w.Done + w.Failed; all > 0 {
-		q.FailingShare = float64(w.Failed) / float64(all)
-	}
-	switch {
-	case w.Paused:
-		q.State, q.Reason = "Paused", w.PauseReason
-	case !w.Receiving && len(w.GateReasons) > 0:
-		q.State, q.Reason = "Waiting", w.GateReasons[0]
-	case w.LastError != "":
-		q.State, q.Reason = "Failing", w.LastError
-	case w.LimitedBy != "":
-		q.Reason = w.LimitedBy
-	}
+	q.Worker, q.FailingShare = w, w.FailingShare()
+	q.State, q.Reason = w.State()
 }
 
 func (q *queueRow) rank() int {
