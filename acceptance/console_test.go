@@ -26,6 +26,8 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"task", "/tasks/cleanup", "Last runs"},
 	{"events", "/events", "environment started"},
 	{"logs", "/logs", "receiving started"},
+	{"configuration", "/configuration", "Error visibility timeout"},
+	{"configuration-all", "/configuration?match=e", "The weight is a queue's share of free slots."},
 }
 
 // consoleEnvironment is an environment with an app, a periodic task, messages that wait and messages that failed.

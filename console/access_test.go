@@ -155,10 +155,10 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 		}
 	}
 	for i := range acts {
-		if acts[i].At.IsZero() {
-			t.Error("no time")
+		if acts[i].At.IsZero() || acts[i].RequestID == "" {
+			t.Error("no time, or no id of the request")
 		}
-		acts[i].At = time.Time{}
+		acts[i].At, acts[i].RequestID = time.Time{}, ""
 	}
 	read := Act{Who: "owner", Remote: "192.0.2.1:1234", Method: "GET", Path: list, Subject: "jobs", Count: 1, Status: 200}
 	readOne := read

@@ -16,6 +16,8 @@ type Act struct {
 	Method, Path string
 	// Subject is the queue, task or message that it was about; "" for the environment.
 	Subject string
+	// RequestID is that of the request.
+	RequestID string
 	// Count is how many messages it sent, moved or removed.
 	Count int
 	// Status is the HTTP status of the answer, Refused why it is not a success; "" when it is.
@@ -123,7 +125,7 @@ func (s *Server) audit(act Act) {
 
 func (s *Server) actOf(r *http.Request, status int, body any) Act {
 	act := Act{At: time.Now(), Who: callerOf(r).who, Remote: s.senderOf(r), Method: r.Method, Path: r.URL.Path,
-		Subject: cmp.Or(r.PathValue("id"), r.PathValue("name")), Status: status}
+		Subject: cmp.Or(r.PathValue("id"), r.PathValue("name")), Status: status, RequestID: requestID(r)}
 	if c, ok := body.(counted); ok {
 		act.Count = c.touched()
 	}
@@ -133,6 +135,7 @@ func (s *Server) actOf(r *http.Request, status int, body any) Act {
 // attributes are those of a log line about the act.
 func (a *Act) attributes() []any {
 	attrs := []any{"method", a.Method, "path", a.Path, "who", a.Who, "remote", a.Remote, "status", a.Status}
+	attrs = append(attrs, "request_id", a.RequestID)
 	if a.Count > 0 {
 		attrs = append(attrs, "messages", a.Count)
 	}

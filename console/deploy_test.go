@@ -65,14 +65,14 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	} {
 		_, err := c.Deploy(t.Context(), path)
 		var got *Error
-		if !errors.As(err, &got) || got.Hint == "" {
-			t.Errorf("%s: %#v, want a refusal with a hint", path, err)
+		if !errors.As(err, &got) || got.Hint == "" || got.RequestID == "" {
+			t.Errorf("%s: %#v, want a refusal with a hint and an id", path, err)
 			continue
 		}
 		if serves := strings.Contains(got.Hint, "still serving"); serves != (path == "/rolled") {
 			t.Errorf("%s: the hint is %q", path, got.Hint)
 		}
-		want.Hint = got.Hint
+		want.Hint, want.RequestID = got.Hint, got.RequestID
 		if diff := cmp.Diff(want, *got, cmp.AllowUnexported(Error{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}

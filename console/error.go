@@ -20,6 +20,8 @@ type Error struct {
 	// Code is the code of the [queue.Error] behind it; "" when it was not a
 	// queue that refused.
 	Code string `json:"code,omitempty"`
+	// RequestID is that of the request, as in the header [RequestIDHeader] and in the log.
+	RequestID string `json:"request_id,omitempty"`
 	// Details are the single things that are wrong, where Message sums up.
 	Details []Detail `json:"details,omitempty"`
 	// Switched, Step and Output are those of the [DeployError] behind it.

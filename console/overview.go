@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// The states of a queue that is worked on, as [Worker.State] names them.
+// The states of a queue that is worked on, as [Worker.State] names them. The others are Paused, by a person, and
+// Waiting, while a gate or a breaker is closed.
 const (
 	QueueRunning = "Running"
-	QueuePaused  = "Paused"  // by a person
-	QueueWaiting = "Waiting" // a gate or a breaker is closed
 	QueueFailing = "Failing" // the queue cannot be reached
 )
 
@@ -17,9 +16,9 @@ const (
 func (w *Worker) State() (state, why string) {
 	switch {
 	case w.Paused:
-		return QueuePaused, w.PauseReason
+		return "Paused", w.PauseReason
 	case !w.Receiving && len(w.GateReasons) > 0:
-		return QueueWaiting, w.GateReasons[0]
+		return "Waiting", w.GateReasons[0]
 	case w.LastError != "":
 		return QueueFailing, w.LastError
 	}
@@ -40,7 +39,7 @@ type DueRun struct {
 	At   time.Time
 }
 
-// Due are the next runs of all tasks that are not paused, at most that many, the first one first. A nil status has none.
+// Due are the next runs of all tasks that are not paused, at most that many, in their order. A nil status has none.
 func (t *TasksStatus) Due(most int) (runs []DueRun) {
 	if t == nil {
 		return nil

@@ -70,6 +70,7 @@ func (s *Server) routes() []route {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
+	r = withID(w, r)
 	refusal := s.admit(r)
 	h, pattern := s.mux.Handler(r)
 	unclean := path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath()
@@ -92,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if rt.kind.acts() || refusal.Status == http.StatusForbidden && !isRead {
 			s.record(s.identify(r).with(r), refusal.Status, refusal, nil)
 		}
-		writeJSON(w, refusal.Status, refusal)
+		writeJSON(w, refusal.Status, refusal.identified(r))
 		return
 	}
 	s.mux.ServeHTTP(w, r)
@@ -154,7 +155,7 @@ func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = full.public()
 	}
 	if refusal != nil {
-		body = refusal
+		body = refusal.identified(r)
 	}
 	writeJSON(w, status, body)
 }

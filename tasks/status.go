@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tendril/console"
@@ -109,7 +110,7 @@ func Describe(file *periodic.File) (all []console.Task) {
 
 func taskStatus(t *periodic.Task) console.Task {
 	return console.Task{
-		Name: t.Name, URL: t.URL, Schedule: t.Schedule.String(), Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
+		Name: t.Name, URL: shownURL(t.URL), Schedule: t.Schedule.String(), Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
 		Next: t.Schedule.Upcoming(time.Now(), 5), Queue: t.Queue,
 		Overlap: string(cmp.Or(t.Overlap, periodic.Allow)), Missed: string(cmp.Or(t.Missed, periodic.MissedOne)),
 	}
@@ -201,4 +202,12 @@ func (s *schedule) has(name, file string) error {
 // message goes to. The error is [periodic.ErrUndecided] while it is not known whether there is a registry.
 func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
+}
+
+// shownURL is the path of a task without its query, which may hold a secret.
+func shownURL(path string) string {
+	if path, _, query := strings.Cut(path, "?"); query {
+		return path + "?(hidden)"
+	}
+	return path
 }

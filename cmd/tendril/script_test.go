@@ -74,6 +74,7 @@ func testapp() {
 		}
 		w.WriteHeader(status)
 	})
+	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	fmt.Println("testapp listens on", port)
 	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, mux))
 	os.Exit(1)
@@ -103,7 +104,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"running": scriptRunning, "exits": scriptExits, "until": scriptUntil, "signal": scriptSignal, "http": scriptHTTP,
 			"zip": scriptZip, "agree": scriptAgree,
-			"functions": scriptFunctions,
+			"functions": scriptFunctions, "nowhere": scriptNowhere,
 		},
 		Condition: func(name string) (bool, error) {
 			if name != "root" {

@@ -50,7 +50,8 @@ type cells []cell
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
 // lines are the frame on a terminal of that size: head, as much of the middle as there is room for, and footer. With
-// height 0 they are all of it, without footer. No line is wider than width, and no text of others controls the terminal.
+// height 0 they are all of it, without footer. No line is wider than width, and what others wrote cannot
+// control the terminal.
 func (f *topFrame) lines(width, height int) []string {
 	head, middle := f.head(width), f.middle(width)
 	if height > 0 {
@@ -372,7 +373,7 @@ type topTable []cells
 
 const topGap = 2 // columns between cells
 
-// lines are the rows with their cells padded. The first column, a name, gives way when the others need the room, and the
+// lines are the rows with their cells padded. The first column, a name, gives way when the others need the room; the
 // last one gets what is left.
 func (t topTable) lines(width int) []cells {
 	columns := len(t[0])

@@ -71,7 +71,8 @@ func openTerminal(t *testing.T) *pseudoTerminal {
 
 func (p *pseudoTerminal) resize(width, height uint16) {
 	p.Helper()
-	if err := unix.IoctlSetWinsize(int(p.terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height}); err != nil {
+	size := &unix.Winsize{Col: width, Row: height}
+	if err := unix.IoctlSetWinsize(int(p.terminal.Fd()), unix.TIOCSWINSZ, size); err != nil {
 		p.Fatal(err)
 	}
 }

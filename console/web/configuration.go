@@ -15,7 +15,8 @@ import (
 
 var configurationScreens = []screen{
 	{path: "/configuration", entry: "Configuration", view: "configuration", load: configuration},
-	{path: "/configuration/preview", entry: "Configuration", view: "configuration", load: previewConfiguration, form: true},
+	{path: "/configuration/preview", entry: "Configuration", view: "configuration", load: previewConfiguration,
+		form: true},
 }
 
 var configurationActs = []act{{"/configuration/save", saveConfiguration}}

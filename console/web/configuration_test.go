@@ -28,8 +28,8 @@ func settingsOf() console.Configuration {
 		}
 		return more
 	}
-	return console.Configuration{File: "/app/tendril.yaml", Exists: true, Hash: "h1", Blocks: []string{"Queue", "Messages"},
-		Topics: []string{"Delivery"}, Options: []console.ConfigOption{
+	return console.Configuration{File: "/app/tendril.yaml", Exists: true, Hash: "h1",
+		Blocks: []string{"Queue", "Messages"}, Topics: []string{"Delivery"}, Options: []console.ConfigOption{
 			option("queue-url", "", "default", "", console.ConfigOption{Block: "Queue", Label: "Worker queue", Type: "text",
 				Scope: console.ScopeDeploy, Effect: console.EffectRestart}),
 			option("http-path", "/jobs", "file", "tendril.yaml:7", console.ConfigOption{Block: "Messages", Label: "HTTP path",
@@ -103,15 +103,21 @@ func TestConfigurationFormSendsWhatWasTyped(t *testing.T) {
 		unset string
 		want  map[string]*string
 	}{
-		"nothing":                           {nil, "", nil},
-		"a text":                            {map[string]string{"http-path": " /pay "}, "", map[string]*string{"http-path": text("/pay")}},
-		"a number":                          {map[string]string{"visibility-timeout": "60"}, "", map[string]*string{"visibility-timeout": text("60")}},
-		"a choice":                          {map[string]string{"keepalive": "false"}, "", map[string]*string{"keepalive": text("false")}},
-		"a new secret":                      {map[string]string{"token": "abc"}, "", map[string]*string{"token": text("abc")}},
-		"a secret as it was":                {map[string]string{"token": ""}, "", nil},
-		"an empty field that the file sets": {map[string]string{"http-path": ""}, "", map[string]*string{"http-path": nil}},
-		"an empty field of the bundle":      {map[string]string{"visibility-timeout": ""}, "", nil},
-		"the button that removes":           {nil, "http-path", map[string]*string{"http-path": nil}},
+		"nothing": {},
+		"a text": {typed: map[string]string{"http-path": " /pay "},
+			want: map[string]*string{"http-path": text("/pay")}},
+		"a number": {typed: map[string]string{"visibility-timeout": "60"},
+			want: map[string]*string{"visibility-timeout": text("60")}},
+		"a choice": {typed: map[string]string{"keepalive": "false"},
+			want: map[string]*string{"keepalive": text("false")}},
+		"a new secret": {typed: map[string]string{"token": "abc"},
+			want: map[string]*string{"token": text("abc")}},
+		"a secret as it was": {typed: map[string]string{"token": ""}},
+		"an empty field that the file sets": {typed: map[string]string{"http-path": ""},
+			want: map[string]*string{"http-path": nil}},
+		"an empty field of the bundle": {typed: map[string]string{"visibility-timeout": ""}},
+		"the button that removes": {unset: "http-path",
+			want: map[string]*string{"http-path": nil}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
@@ -141,7 +147,8 @@ func TestConfigurationFormSendsWhatWasTyped(t *testing.T) {
 			}
 			wantText(t, page, "- http_path: /jobs # mine", "+ new", "/jobs", "when saved", "at the next start")
 			confirm := url.Values{"back": {"/configuration"}}
-			for _, input := range regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			hidden := regexp.MustCompile(`<input type="hidden" name="([^"]+)" value="([^"]*)"`)
+			for _, input := range hidden.FindAllStringSubmatch(page, -1) {
 				confirm.Add(html.UnescapeString(input[1]), html.UnescapeString(input[2]))
 			}
 			wantText(t, s.post("/configuration/save", confirm), "/app/tendril.yaml was written.", "In force now: http-path.",
@@ -158,8 +165,9 @@ func TestConfigurationMistakesAreAtTheirFields(t *testing.T) {
 	s := newSite(t)
 	s.settings = settingsOf()
 	s.change = func(console.SettingsChange) (console.SettingsPreview, error) {
-		return console.SettingsPreview{}, &console.Error{Status: http.StatusBadRequest, Message: "the settings were not changed",
-			Details: []console.Detail{{Option: "http-path", Text: "http_path is no path", Hint: "write http_path: /x"},
+		return console.SettingsPreview{}, &console.Error{Status: http.StatusBadRequest,
+			Message: "the settings were not changed", Details: []console.Detail{
+				{Option: "http-path", Text: "http_path is no path", Hint: "write http_path: /x"},
 				{Text: "a rule about two options is broken"}}}
 	}
 	values := form(t, s.get("/configuration"), map[string]string{"http-path": hostile})
@@ -202,7 +210,8 @@ func TestConfigurationOffersWhatTheCallerMayChange(t *testing.T) {
 		page := &configurationPage{Configuration: settingsOf(), ReadOnly: c.readOnly}
 		page.arrange(c.scopes)
 		var shown strings.Builder
-		if err := views["configuration"].ExecuteTemplate(&shown, "main", &frame{Data: page, Path: "/configuration"}); err != nil {
+		data := &frame{Data: page, Path: "/configuration"}
+		if err := views["configuration"].ExecuteTemplate(&shown, "main", data); err != nil {
 			t.Fatal(err)
 		}
 		var fields []string

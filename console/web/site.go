@@ -162,7 +162,9 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	if status == http.StatusUnauthorized {
 		view = "signin"
 	}
-	v.Data, v.screen = problemOf(err), nil
+	shown := problemOf(err)
+	shown.Request = w.Header().Get(console.RequestIDHeader)
+	v.Data, v.screen = shown, nil
 	if view == "error" && v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // for the frame; without it the page says less
 	}
@@ -179,4 +181,14 @@ func write(w http.ResponseWriter, status int, page *bytes.Buffer) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	w.Write(page.Bytes())
+}
+
+// Paths are the patterns of all pages that a link leads to, as http.ServeMux has them.
+func Paths() (patterns []string) {
+	for _, sc := range screens {
+		if !sc.form {
+			patterns = append(patterns, sc.path)
+		}
+	}
+	return patterns
 }

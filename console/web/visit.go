@@ -92,6 +92,8 @@ type result struct {
 	Done   string `json:"done,omitempty"`
 	Failed string `json:"failed,omitempty"`
 	Hint   string `json:"hint,omitempty"`
+	// Request is the id of the request that failed.
+	Request string `json:"request,omitempty"`
 }
 
 const resultCookie = "tendril_result"
@@ -115,6 +117,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 			return
 		}
 		outcome.Failed, outcome.Hint = problem.Message, problem.Hint
+		outcome.Request = w.Header().Get(console.RequestIDHeader) // that of what the page asked of the API, too
 	}
 	outcome.Done = done
 	text, _ := json.Marshal(outcome) // strings always encode
@@ -151,12 +154,13 @@ func ownPath(back string) string {
 type problem struct {
 	Status        int
 	Message, Hint string
+	Request       string // the id of the request
 }
 
 func problemOf(err error) problem {
 	refused := (*console.Error)(nil)
 	if errors.As(err, &refused) {
-		return problem{refused.Status, refused.Message, refused.Hint}
+		return problem{Status: refused.Status, Message: refused.Message, Hint: refused.Hint}
 	}
 	return problem{Message: err.Error()}
 }

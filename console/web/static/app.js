@@ -10,35 +10,56 @@
   const dark = () => (document.documentElement.dataset.theme ||
     (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark';
 
-  // Live updates wait while somebody is busy: a menu or form is open, a field has the focus, rows are chosen, text is
-  // selected, or the list was scrolled away from its top.
-  let held = false;
-  const busy = () => held || $('#live details.popup[open]') || $$('#main :checked').some((e) => !e.defaultChecked) ||
-    (document.activeElement?.matches('#main input, #main textarea, #main select')) ||
+  // Live updates wait while somebody is busy: a menu, a form or a dialog is open, a field has the focus or another value
+  // than it came with, rows are chosen, or text is selected. The newest one is shown as soon as nobody is busy. In a
+  // hidden tab the stream is closed.
+  let held = false, waiting = null;
+  const edited = (field) => field.matches('[type=checkbox], [type=radio]') ? field.checked !== field.defaultChecked
+    : field.matches('select') ? field.selectedOptions[0] !== (field.querySelector('[selected]') || field.options[0])
+    : field.value !== field.defaultValue;
+  const busy = () => held || $('dialog[open]') || $('#live details.popup[open]') ||
+    $$('#main input, #main textarea, #main select').some((field) => edited(field) || field === document.activeElement) ||
     (getSelection().toString() !== '' && $('#main')?.contains(getSelection().anchorNode));
-  const scrolled = () => $('[data-list]') && scrollY > 240;
+  // Rows of a list that is not at its top wait behind a button; a page without new rows changes in its place.
+  const newRows = (text) => !$('[data-list]') || scrollY < 240 ? 0 :
+    $$('[data-list] tbody tr[id]', new DOMParser().parseFromString(text, 'text/html'))
+      .filter((row) => !document.getElementById(row.id)).length;
+  function waits(text) {
+    if (busy()) return true;
+    const rows = newRows(text);
+    if (rows > 0) offer(rows); else $('#waiting')?.remove();
+    return rows > 0;
+  }
   document.addEventListener('htmx:sse:before:message', (event) => {
     $('#lost')?.remove();
-    if (busy()) { event.preventDefault(); return; }
-    if (scrolled()) { event.preventDefault(); offer(); }
+    waiting = null;
+    if (waits(event.detail.message.data)) { event.preventDefault(); waiting = event.detail.message.data; }
   });
-  document.addEventListener('htmx:sse:error', lost);
+  function catchUp() {
+    if (waiting === null || waits(waiting)) return;
+    const live = $('#live'), text = waiting;
+    waiting = null;
+    htmx.swap({ text, sourceElement: live, target: live, swap: 'innerMorph' });
+  }
+  setInterval(catchUp, 500);
+  document.addEventListener('htmx:sse:error', (event) => lost(event.detail?.status));
   document.addEventListener('htmx:sse:close', (event) => { if (event.detail?.reason !== 'removed') lost(); });
-  function lost() {
-    if ($('#lost')) return;
-    const bar = document.createElement('div');
+  function lost(status) {
+    const bar = $('#lost') || document.createElement('div');
     bar.id = 'lost'; bar.role = 'status';
-    bar.textContent = 'The connection to tendril is lost. Trying again…';
+    bar.textContent = status === 401 || status === 403 ? 'You are signed out. Type "tendril open" and follow the link.'
+      : 'The connection to tendril is lost. Trying again…';
     document.body.append(bar);
   }
-  function offer() {
-    if ($('#waiting')) return;
-    const button = document.createElement('button');
-    button.id = 'waiting'; button.className = 'primary'; button.textContent = 'New rows: show them';
-    button.onclick = () => { button.remove(); scrollTo(0, 0); };
+  function offer(rows) {
+    const button = $('#waiting') || document.createElement('button');
+    button.id = 'waiting'; button.className = 'primary'; button.textContent = rows + ' new';
+    button.onclick = () => { scrollTo(0, 0); catchUp(); };
     document.body.append(button);
   }
-  addEventListener('scroll', () => { if (!scrolled()) $('#waiting')?.remove(); }, { passive: true });
+  addEventListener('scroll', catchUp, { passive: true });
+  // What a person opened or closed stays so.
+  htmx.registerExtension('opened', { htmx_before_morph_attr: (element, { attrName }) => attrName !== 'open' || !element.matches('details') });
 
   // After each update: what the server does not know is put back.
   const restore = () => {
@@ -55,7 +76,7 @@
       document.documentElement.dataset.theme = dark() ? 'light' : 'dark';
       localStorage.setItem('theme', document.documentElement.dataset.theme);
       restore(); charts.forEach((c) => c.draw());
-    } else if (target?.id === 'hold') { held = !held; restore(); }
+    } else if (target?.id === 'hold') { held = !held; restore(); catchUp(); }
     else if (target?.dataset.range) { chooseRange(target.dataset.range); }
     else if (target?.dataset.all) { // chooses all rows of a table
       $$('input[type=checkbox][name="' + target.dataset.all + '"]').forEach((box) => { box.checked = true; });
@@ -68,7 +89,7 @@
   let going = 0;
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') { $$('details.popup[open]').forEach((menu) => { menu.open = false; $('summary', menu).focus(); }); return; }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches('input, textarea, select')) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('input, textarea, select')) return;
     if (Date.now() - going < 1500) {
       going = 0;
       const link = $('.side a[data-key="' + CSS.escape(event.key) + '"]');
@@ -80,6 +101,7 @@
     else if (event.key === '?') keys();
   });
   function keys() {
+    if ($('dialog[open]')) { $('dialog[open]').close(); return; }
     const dialog = document.createElement('dialog');
     const title = document.createElement('h2'); title.textContent = 'Keys'; dialog.append(title);
     const line = (key, text) => {

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tendril/console"
+	"tendril/console/web"
+)
+
+// scriptNowhere reads everything that the console shows: each GET route of its API, the probes, the metrics, and each
+// page that links lead to. None may match: the first pattern for callers without a token, the second for the owner. A
+// route or a page that cannot be found is an error, so that a new one is not left out: nowhere 'canary' 'canary-token'
+func scriptNowhere(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: nowhere PATTERN PATTERN-FOR-THE-OWNER")
+	}
+	r := &secretsReader{ts: ts, base: "http://" + ts.Getenv("CONSOLE")}
+	defer http.DefaultClient.CloseIdleConnections()
+	paths := append(r.routes(), r.pages()...)
+	for _, who := range []struct{ name, token, pattern string }{
+		{"nobody", "", args[0]}, {"the owner", ts.Getenv("TOKEN"), args[1]}} {
+		pattern := regexp.MustCompile(who.pattern)
+		for _, path := range paths {
+			status, body := r.get(path, who.token)
+			if who.token != "" && status >= http.StatusInternalServerError {
+				ts.Fatalf("GET %s: %d %s", path, status, body)
+			}
+			if at := pattern.FindStringIndex(body); at != nil {
+				ts.Fatalf("GET %s shows %s a secret: …%s…", path, who.name, body[max(at[0]-200, 0):min(at[1]+100, len(body))])
+			}
+		}
+	}
+	fmt.Fprintf(ts.Stdout(), "read %d routes and pages\n", len(paths))
+}
+
+type secretsReader struct {
+	ts   *testscript.TestScript
+	base string
+}
+
+// get returns the status and everything that an answer says, its headers too.
+func (r *secretsReader) get(path, token string) (int, string) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, r.base+path, http.NoBody)
+	r.ts.Check(err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	r.ts.Check(err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	r.ts.Check(err)
+	return resp.StatusCode, fmt.Sprint(resp.Header) + "\n" + string(body)
+}
+
+// routes are the paths of all routes that read, with every queue, message and task in the place of their wildcards.
+func (r *secretsReader) routes() []string {
+	client, err := console.Dial(r.ts.Getenv("TENDRIL_DATA_DIR"))
+	r.ts.Check(err)
+	defer client.Close()
+	client.Bodies = true
+	st, err := client.Status(context.Background())
+	r.ts.Check(err)
+	var queues, messages, tasks []string
+	for _, q := range st.Queues {
+		queues = append(queues, q.Name)
+		found, _, err := client.Messages(context.Background(), q.Name, console.Filter{})
+		r.ts.Check(err)
+		for _, m := range found {
+			messages = append(messages, q.Name+"/messages/"+m.ID)
+		}
+	}
+	for _, t := range st.Tasks.Tasks {
+		tasks = append(tasks, t.Name)
+	}
+	if len(queues) == 0 || len(messages) == 0 || len(tasks) == 0 {
+		r.ts.Fatalf("there are queues %v, messages %v and tasks %v: some of each are needed", queues, messages, tasks)
+	}
+	_, answer := r.get("/api/v1/openapi.json", "")
+	var document struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	r.ts.Check(json.Unmarshal([]byte(answer[strings.Index(answer, "\n{"):]), &document))
+	paths := []string{"/livez?verbose", "/healthz?verbose", "/readyz?verbose", "/startupz?verbose", "/metrics", "/login",
+		"/api/v1/nothing"}
+	for path, operations := range document.Paths {
+		if operations["get"] == nil {
+			continue
+		}
+		values := []string{""}
+		switch {
+		case strings.Contains(path, "/queues/{name}/messages/{id}"):
+			path, values = strings.Replace(path, "{name}/messages/{id}", "{}", 1), messages
+		case strings.Contains(path, "/queues/{name}"):
+			path, values = strings.Replace(path, "{name}", "{}", 1), queues
+		case strings.Contains(path, "/tasks/{name}"):
+			path, values = strings.Replace(path, "{name}", "{}", 1), tasks
+		case strings.Contains(path, "/messages/{id}"):
+			path = strings.Replace(path, "{id}", "{}", 1)
+			for _, m := range messages {
+				values = append(values, m[strings.LastIndex(m, "/")+1:])
+			}
+			values = values[1:]
+		case strings.Contains(path, "{"):
+			r.ts.Fatalf("say here what stands for the wildcard of %s", path)
+		}
+		for _, value := range values {
+			paths = append(paths, strings.Replace(path, "{}", value, 1))
+		}
+	}
+	return paths
+}
+
+// maxPages bounds the pages that links are followed to; lists and filters make more.
+const maxPages = 400
+
+// pages are the addresses that links lead to from the overview. They must reach every page of the console.
+func (r *secretsReader) pages() (paths []string) {
+	link := regexp.MustCompile(`href="(/[^"]*)"`)
+	pages, reached := http.NewServeMux(), map[string]bool{}
+	for _, path := range web.Paths() {
+		pages.Handle("GET "+path, http.NotFoundHandler())
+	}
+	known := map[string]bool{"/": true}
+	for queue := []string{"/"}; len(queue) > 0 && len(paths) < maxPages; queue = queue[1:] {
+		req, err := http.NewRequest(http.MethodGet, queue[0], http.NoBody)
+		r.ts.Check(err)
+		if _, pattern := pages.Handler(req); pattern != "" {
+			reached[pattern] = true
+			paths = append(paths, queue[0])
+		}
+		_, page := r.get(queue[0], r.ts.Getenv("TOKEN"))
+		for _, found := range link.FindAllStringSubmatch(page, -1) {
+			if path := html.UnescapeString(found[1]); !known[path] {
+				known[path] = true
+				queue = append(queue, path)
+			}
+		}
+	}
+	for _, path := range web.Paths() {
+		if !reached["GET "+path] {
+			r.ts.Fatalf("no link leads to the page %s: have this script's environment contain what it shows", path)
+		}
+	}
+	return paths
+}
