@@ -110,7 +110,8 @@ func Describe(file *periodic.File) (all []console.Task) {
 
 func taskStatus(t *periodic.Task) console.Task {
 	return console.Task{
-		Name: t.Name, URL: shownURL(t.URL), Schedule: t.Schedule.String(), Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
+		Name: t.Name, URL: shownURL(t.URL), Schedule: t.Schedule.String(),
+		Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
 		Next: t.Schedule.Upcoming(time.Now(), 5), Queue: t.Queue,
 		Overlap: string(cmp.Or(t.Overlap, periodic.Allow)), Missed: string(cmp.Or(t.Missed, periodic.MissedOne)),
 	}
