@@ -20,7 +20,8 @@
 //   - The policy of each page allows scripts, styles and connections of its own origin only, and no inline code.
 //   - The URL holds everything that was chosen: filter, page, tab.
 //   - A page shows at most one screenful of rows and reads no more than those.
-//   - A form's answer is a redirect to a page of this site, with the result in a cookie that is shown once.
+//   - A form that acts is answered with a redirect to a page of this site, with the result in a cookie that is shown
+//     once. One that only asks, such as for the difference that a change makes, is answered with a page.
 //
 // The script and the styles are one file each: htmx and its extension for streams, uPlot, and our own lines, in that
 // order. As separate files, the extension can arrive after htmx has started, and the page never becomes live.
