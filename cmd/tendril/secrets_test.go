@@ -123,9 +123,9 @@ func (r *secretsReader) routes() []string {
 // maxPages bounds the pages that links are followed to; lists and filters make more.
 const maxPages = 400
 
-// pages are the addresses that links lead to from the overview. They must reach every page of the console.
+// pages are the addresses that links and forms lead to from the overview. They must reach every page of the console.
 func (r *secretsReader) pages() (paths []string) {
-	link := regexp.MustCompile(`href="(/[^"]*)"`)
+	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // a form may lead to a page too
 	pages, reached := http.NewServeMux(), map[string]bool{}
 	for _, path := range web.Paths() {
 		pages.Handle("GET "+path, http.NotFoundHandler())
