@@ -77,8 +77,8 @@ func TestKeysOfTheConsole(t *testing.T) {
 	}
 }
 
-// TestLiveWaitsWhileSomebodyIsBusy: while a dialog or a menu is open or text is selected the page keeps still, and then
-// shows the newest update at once.
+// TestLiveWaitsWhileSomebodyIsBusy: while a dialog or a menu is open, text is selected or the tab is hidden the page
+// keeps still, and then shows the newest update at once.
 func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
@@ -90,9 +90,12 @@ func TestLiveWaitsWhileSomebodyIsBusy(t *testing.T) {
 			"document.querySelector('#main details.popup').open = false"},
 		{"selection", "getSelection().selectAllChildren(document.querySelector('#main h1'))",
 			"getSelection().removeAllRanges()"},
+		{"hidden tab", "Object.defineProperty(document, 'hidden', {value: true, configurable: true}); " +
+			"document.dispatchEvent(new Event('visibilitychange'))",
+			"delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"},
 	} {
 		b.do(chromedp.Evaluate[chromedp.Void](c.begin))
-		id := e.run(t, "send", "--queue", "jobs", "--delay", "15m", "sent while a "+c.what+" is open")
+		id := e.run(t, "send", "--queue", "jobs", "--delay", "15m", "sent while there is a "+c.what)
 		b.stays("the page changed while there was a "+c.what, fmt.Sprintf("!document.body.innerText.includes(%q)", id))
 		b.do(chromedp.Evaluate[chromedp.Void](c.end))
 		b.awaitText(id)
@@ -126,7 +129,7 @@ func TestNewRowsWaitWhileTheListIsScrolled(t *testing.T) {
 	}
 }
 
-// TestLostConnectionIsShown by a bar, which goes away when tendril answers again.
+// TestLostConnectionIsShown by a bar, on a page that stays as it was.
 func TestLostConnectionIsShown(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)

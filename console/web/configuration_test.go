@@ -4,6 +4,7 @@ import (
 	"html"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"slices"
@@ -225,4 +226,18 @@ func TestConfigurationOffersWhatTheCallerMayChange(t *testing.T) {
 			t.Errorf("%v: the form can be sent: %t", c.scopes, sends)
 		}
 	}
+}
+
+func TestConfigurationOfAProcessThatServesQueuesOnly(t *testing.T) {
+	var api *console.Server
+	pages := New(Options{Client: func(r *http.Request) *console.Client { return console.NewInProcessClient(api, r) }})
+	api = console.New(&console.Options{Environment: "shop", Token: ownersToken, Handlers: console.Handlers{Pages: pages}})
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9325/configuration", http.NoBody)
+	r.Header.Set("Authorization", "Bearer "+ownersToken)
+	w := httptest.NewRecorder()
+	api.ServeHTTP(w, r)
+	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `<form class="settings"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	wantText(t, w.Body.String(), "this process serves queues only")
 }
