@@ -107,9 +107,10 @@ func New(opts *Options) *App {
 	}}
 	a.balancer.changed = a.gate.change
 	launcher := &supervised{opts: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
-	a.deployer = &deployer{opts: opts, isSameApp: launcher.isSameApp, numbers: versionNumbers{log: opts.Log}}
+	a.deployer = &deployer{opts: opts, isSameApp: launcher.isSameApp, numbers: versionNumbers{log: opts.Log},
+		versions: keptVersions{log: opts.Log}}
 	if s.Console != config.Off || s.AnyEmbedded() {
-		a.numbers.path = filepath.Join(s.DataDir, versionFile)
+		a.numbers.path, a.versions.path = filepath.Join(s.DataDir, versionFile), filepath.Join(s.DataDir, VersionsFile)
 	}
 	a.run, a.endRun = context.WithCancel(context.Background())
 	a.steps = &stepRunner{opts: opts, begins: a.setStep, legacy: newLegacyPlatform(s)}
@@ -125,6 +126,7 @@ func New(opts *Options) *App {
 		switched: func() {
 			a.setState(console.DeployDraining)
 			pid.setOwner(a.replicas.now.Load().replicas[0])
+			a.remember(a.replicas.current())
 		},
 	})
 	a.quarantine = &quarantine{replicas: a.replicas}
@@ -140,7 +142,8 @@ func (a *App) Route(open func(address string) (*deliver.Client, error)) *Route {
 // Start runs the steps of the first version, and starts so many replicas of it, at least 1, and
 // its helpers. None of them need be ready when it returns. Stop must be called, also after an error.
 func (a *App) Start(ctx context.Context, replicas int) error {
-	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command}
+	a.versions.open()
+	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command, origin: firstOrigin(a.opts)}
 	if v.bundle != nil {
 		v.read = readFiles(v.bundle.Dir)
 	}
@@ -212,6 +215,9 @@ func (a *App) afterFirstReady(v version) {
 	case <-a.gate.ready:
 	case <-a.opts.Draining:
 		return
+	}
+	if a.replicas.current().number == v.number {
+		a.remember(v)
 	}
 	select { // no deployment's hooks run beside these
 	case <-a.opts.Changing:

@@ -25,6 +25,7 @@ type deployer struct {
 	run        context.Context // done when the app is stopped for good
 	steps      *stepRunner
 	numbers    versionNumbers
+	versions   keptVersions
 	replicas   *replicaSet
 	quarantine *quarantine
 	isSameApp  func(v, next version) bool
@@ -44,13 +45,17 @@ func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResul
 	}
 	old := d.replicas.current()
 	v, restart := version{command: old.command}, path == "" && len(old.changedFiles()) == 0
+	again := path == ""
 	if path = cmp.Or(path, old.dir()); path != "" {
 		var err error
 		if v, err = d.open(path); err != nil {
 			return console.DeployResult{}, err
 		}
 	}
-	v.number, v.restart = d.numbers.next(), restart
+	if again {
+		v.source, v.isCopy = old.source, old.isCopy
+	}
+	v.number, v.restart, v.by = d.numbers.next(), restart, deployedBy(ctx)
 	return d.deploy(ctx, old, v)
 }
 
@@ -66,6 +71,8 @@ func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, cha
 	if err != nil {
 		return result, true, err
 	}
+	next.origin = v.origin
+	next.of, next.by = 0, deployedBy(ctx)
 	next.number, next.configOnly = d.numbers.next(), areSettings(files) && next.bundle.SameCommands(v.bundle) &&
 		d.opts.sameMachine(next.bundle, v.bundle)
 	if next.configOnly && d.isSameApp(v, next) {
@@ -78,6 +85,7 @@ func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, cha
 
 // open opens a folder or an archive, and finds out how its settings differ from those in force.
 func (d *deployer) open(path string) (v version, err error) {
+	source := path
 	archive, err := bundle.IsArchive(path)
 	if err != nil {
 		return version{}, err
@@ -86,12 +94,17 @@ func (d *deployer) open(path string) (v version, err error) {
 		if path, err = bundle.UnpackVersion(d.opts.Settings.DataDir, path, time.Now()); err != nil {
 			return version{}, Refused(err)
 		}
-		defer func() { d.prune(path, err) }()
+		defer func() {
+			if err != nil {
+				d.removeCopy(path)
+			}
+		}()
 	}
 	if err := Share(d.opts.Settings, path, archive); err != nil {
 		return version{}, err
 	}
-	v = version{command: d.opts.Command, read: readFiles(path)}
+	v = version{command: d.opts.Command, read: readFiles(path), origin: origin{source: source, isCopy: archive},
+		unpacked: archive}
 	if v.bundle, err = bundle.Open(path); err != nil {
 		return version{}, Refused(err)
 	}
@@ -125,16 +138,19 @@ func Share(s *config.Settings, dir string, fresh bool) error {
 	return bundle.ShareVersion(s.DataDir, dir, gid, fresh)
 }
 
-// prune removes an unpacked archive that was refused, or else the oldest ones, but none
-// that serves.
-func (d *deployer) prune(dir string, refused error) {
-	var err error
-	if refused != nil {
-		err = bundle.RemoveVersion(dir)
-	} else {
-		err = bundle.PruneVersions(dir, d.replicas.current().dir())
+// removeCopy removes an unpacked archive that does not serve.
+func (d *deployer) removeCopy(dir string) {
+	if err := bundle.RemoveVersion(dir); err != nil {
+		d.opts.Log.Warn("removing a version failed", "err", err)
 	}
-	if err != nil {
+}
+
+// prune removes the oldest copies, now that a new one serves.
+func (d *deployer) prune(v version) {
+	if !v.unpacked {
+		return
+	}
+	if err := bundle.PruneVersions(v.dir()); err != nil {
 		d.opts.Log.Warn("removing old versions failed", "err", err)
 	}
 }
@@ -163,7 +179,11 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 	defer cancel()
 	began := time.Now()
 	d.begin(old, v)
-	d.opts.Log.Info("deployment started", "version", v.number, "previous", old.number, "folder", v.dir())
+	attrs := []any{"version", v.number, "previous", old.number, "folder", v.dir()}
+	if v.of != 0 {
+		attrs = append(attrs, "rollback_to", v.of)
+	}
+	d.opts.Log.Info("deployment started", attrs...)
 	err := d.publish(&v)
 	if err == nil {
 		err = d.steps.run(ctx, v, beforeStart)
@@ -179,9 +199,11 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 	}
 	if err != nil {
 		d.removeFacts(v.facts)
+		d.forget(ctx, v, err)
 		return console.DeployResult{}, d.fail(ctx, console.DeployRolledBack, err)
 	}
 	d.removeFacts(old.facts)
+	d.prune(v)
 	d.setState(console.DeployFinishing)
 	// The caller's time may be over by now: the old version may have taken all of it to finish.
 	after, over := d.untilStop(context.WithoutCancel(ctx))
@@ -191,7 +213,7 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 		return console.DeployResult{}, err
 	}
 	return console.DeployResult{From: old.String(), To: v.String(), DurationMS: time.Since(began).Milliseconds(),
-		Later: v.change.Later}, nil
+		Of: v.of, Later: v.change.Later}, nil
 }
 
 // configure puts a version in force whose app is the one that runs: the hooks of a change of
@@ -216,6 +238,7 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 	}
 	d.opts.Apply(v.change, false)
 	d.RefreshFacts()
+	d.remember(v)
 	if err := d.finish(ctx, v); err != nil {
 		return console.ReloadResult{}, err
 	}

@@ -24,6 +24,7 @@ type version struct {
 	// bundle's Procfile says what to run.
 	bundle  *bundle.Bundle
 	command []string
+	origin
 	// files has the files of the folder as they were when the steps had run; read has those
 	// that are read when a version is opened, as they were before the steps.
 	files, read map[string]string
@@ -32,6 +33,8 @@ type version struct {
 	facts int
 	// configOnly is true when only settings differ from the previous version.
 	configOnly bool
+	// unpacked is true when its folder was made for this deployment.
+	unpacked bool
 	// restart is true when it is the previous version once more, which was asked for.
 	restart bool
 	// change is how its settings differ from those in force before it.

@@ -165,7 +165,7 @@ func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
 	l.mu.Lock()
 	l.status.Policy = policy
 	l.status.Inputs, l.status.Desired, l.status.Ready = in, d.Desired, in.Ready
-	changed := l.status.record(d)
+	changed := l.status.record(d, in)
 	l.mu.Unlock()
 	if changed {
 		call(l.opts.Events.Decided, d)
@@ -192,6 +192,8 @@ type Status struct {
 // Entry is one decision, with its repetitions.
 type Entry struct {
 	Decided
+	// Inputs are those of the last time that it was made.
+	Inputs Inputs
 	// Until is when the decision was last repeated, Times how often it was made.
 	Until time.Time
 	Times int
@@ -208,13 +210,13 @@ func (l *Loop) Status() Status {
 }
 
 // record adds a decision, oldest first, and reports whether it differs from the one
-// before. A repeated decision keeps the newer sentence, because its numbers are newer.
-func (s *Status) record(d Decided) (changed bool) {
+// before. A repeated decision keeps the newer sentence and inputs, because their numbers are newer.
+func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]
 		if last.Rule == d.Rule && last.From == d.From && last.Desired == d.Desired &&
 			last.Applied == d.Applied && last.NotApplied == d.NotApplied {
-			last.Until, last.Why = d.At, d.Why
+			last.Until, last.Why, last.Inputs = d.At, d.Why, in
 			last.Times++
 			return false
 		}
@@ -222,6 +224,6 @@ func (s *Status) record(d Decided) (changed bool) {
 			s.Decisions = slices.Delete(s.Decisions, 0, 1)
 		}
 	}
-	s.Decisions = append(s.Decisions, Entry{Decided: d, Until: d.At, Times: 1})
+	s.Decisions = append(s.Decisions, Entry{Decided: d, Inputs: in, Until: d.At, Times: 1})
 	return true
 }

@@ -244,9 +244,10 @@ func TestNumberOfDecisionsIsLimited(t *testing.T) {
 	t.Parallel()
 	var s Status
 	for i := range 250 {
-		s.record(Decided{Decision: Decision{From: i, Desired: i, Rule: ruleSteady}})
+		s.record(Decided{Decision: Decision{From: i, Desired: i, Rule: ruleSteady}}, Inputs{Ready: i})
 	}
-	if len(s.Decisions) != 100 || s.Decisions[99].From != 249 || s.Decisions[0].From != 150 {
+	if len(s.Decisions) != 100 || s.Decisions[99].From != 249 || s.Decisions[0].From != 150 ||
+		s.Decisions[99].Inputs.Ready != 249 {
 		t.Errorf("the log has %d entries", len(s.Decisions))
 	}
 }

@@ -20,6 +20,8 @@ type Bundle struct {
 	Dir string
 	// Called is the name that counts in the place of the folder's; "" for the folder's. Open leaves it empty.
 	Called string
+	// Archive is the absolute path of the archive that was unpacked as Dir; "" for none. Open leaves it empty.
+	Archive string
 	// Processes are the lines of the Procfile: web first where there is one,
 	// then the others in the order of the file. Empty without a Procfile.
 	Processes []Process

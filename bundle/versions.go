@@ -19,7 +19,7 @@ const (
 	// the app's folder has the archive's name, after which the environment is called.
 	versionsFolder = "versions"
 	versionTime    = "20060102T150405.000Z" // sorts as the times do
-	keptVersions   = 3                      // whatever their names, which often have the version's number in them
+	keptVersions   = 5                      // whatever their names, which often have the version's number in them
 )
 
 // UnpackVersion unpacks an archive into a fresh folder in the data directory, which it makes where need be, and
@@ -66,7 +66,7 @@ func ArchiveName(path string) string {
 // RemoveVersion removes what [UnpackVersion] made.
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions removes all versions in the data directory but the newest three, dir, and those that inUse names or
+// PruneVersions removes all versions in the data directory but the newest five, dir, and those that inUse names or
 // that hold what it names. The data directory is that of dir, a path as [UnpackVersion] returned it; whether dir is
 // still there does not matter. What an unpacking that was broken off left goes with the versions that are as old.
 // What cannot be removed is left, and told.

@@ -76,6 +76,12 @@ type caller struct {
 	bearer bool
 }
 
+// CallerName is who asked for what is done with ctx, as in [Caller]; "" where nobody did over the console.
+func CallerName(ctx context.Context) string {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c.who
+}
+
 func (c caller) may(scope string) bool { return scope == "" || slices.Contains(c.scopes, scope) }
 
 // callerKey is the key of the caller in the context of a request.

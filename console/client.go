@@ -32,6 +32,7 @@ type Client struct {
 	taskClient
 	settingsClient
 	historyClient
+	versionClient
 	conn *connection
 	slow *connection // for answers that may come late
 }
@@ -61,7 +62,7 @@ func Dial(dataDir string) (*Client, error) {
 
 func newClient(conn, slow *connection) *Client {
 	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, taskClient: taskClient{conn},
-		settingsClient: settingsClient{conn}, historyClient: historyClient{conn},
+		settingsClient: settingsClient{conn}, historyClient: historyClient{conn}, versionClient: versionClient{conn, slow},
 		conn: conn, slow: slow}
 }
 

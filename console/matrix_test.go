@@ -133,7 +133,9 @@ func acting(act func()) *Options {
 		Resume: func(string) error { act(); return nil }, Quiet: func(string) error { act(); return nil }},
 		Drain:  func(context.Context) error { act(); return nil },
 		Deploy: func(context.Context, string) (DeployResult, error) { act(); return DeployResult{}, nil },
-		Reload: func(context.Context) (ReloadResult, error) { act(); return ReloadResult{}, nil }}
+		Reload: func(context.Context) (ReloadResult, error) { act(); return ReloadResult{}, nil },
+		VersionOptions: VersionOptions{Versions: func() []AppVersion { return nil },
+			Rollback: func(context.Context, int) (DeployResult, error) { act(); return DeployResult{}, nil }}}
 }
 
 func fetched(r *http.Request, site, mode, dest string) {

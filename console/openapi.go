@@ -36,6 +36,9 @@ var operations = map[string]operation{
 	"POST /api/v1/config/preview":       {"What a change of settings would do.", "", SettingsChange{}, SettingsPreview{}},
 	"POST /api/v1/config":               {"Change the settings file.", "", SettingsChange{}, SettingsPreview{}},
 	"GET /api/v1/scale":                 {"What waits, and the size wanted.", "", nil, autoscale.Scale{}},
+	"GET /api/v1/scale/decisions":       {"The last decisions about the size.", "", nil, ScaleDecisions{}},
+	"GET /api/v1/instances":             {"The instances that are known.", "", nil, Instances{}},
+	"GET /api/v1/versions":              {"The versions of the app, newest first.", "", nil, versionList{}},
 	"GET /api/v1/series":                {"Curves of the last minutes or hours.", "range", nil, series.Curves{}},
 	"GET /api/v1/deliveries":            {"The most recent deliveries, newest first.", "limit", nil, deliveryList{}},
 	"GET /api/v1/messages/{id}/outcome": {"The latest delivery of a message, waited for.", "wait", nil, Delivery{}},
@@ -64,11 +67,12 @@ var operations = map[string]operation{
 	"POST /api/v1/tasks/{name}/pause":  {"Leave out the runs of a task.", "", reason{}, taskPaused{}},
 	"POST /api/v1/tasks/{name}/resume": {"Undo the pause of a task.", "", noBody{}, taskPaused{}},
 
-	"POST /api/v1/deploy": {"Replace the version of the app.", "", deployRequest{}, DeployResult{}},
-	"POST /api/v1/reload": {"Put in force what changed in files.", "", noBody{}, ReloadResult{}},
-	"POST /api/v1/quiet":  {"Stop receiving from every queue.", "", reason{}, paused{}},
-	"POST /api/v1/resume": {"Receive from every queue again.", "", noBody{}, paused{}},
-	"POST /api/v1/drain":  {"Drain and stop the environment.", "", drainRequest{}, drained{}},
+	"POST /api/v1/deploy":   {"Replace the version of the app.", "", deployRequest{}, DeployResult{}},
+	"POST /api/v1/rollback": {"Go back to a version of the app.", "", rollbackRequest{}, DeployResult{}},
+	"POST /api/v1/reload":   {"Put in force what changed in files.", "", noBody{}, ReloadResult{}},
+	"POST /api/v1/quiet":    {"Stop receiving from every queue.", "", reason{}, paused{}},
+	"POST /api/v1/resume":   {"Receive from every queue again.", "", noBody{}, paused{}},
+	"POST /api/v1/drain":    {"Drain and stop the environment.", "", drainRequest{}, drained{}},
 }
 
 // object is one of JSON.

@@ -32,6 +32,7 @@ type Options struct {
 	// ctx and errors are as for Deploy; a [*periodic.Error] is a file of tasks that is wrong.
 	// Nil means that there is nothing to reload.
 	Reload func(ctx context.Context) (ReloadResult, error)
+	VersionOptions
 	Handlers
 	Receiving
 	// Drain begins to drain and stop the environment, unless it has begun, and
@@ -81,6 +82,9 @@ type Views struct {
 	Scale  func() autoscale.Scale
 	// Series returns the curves of a range, "" for the shortest; false for one that is not kept.
 	Series func(name string) (series.Curves, bool)
+	// ScaleDecisions returns the last decisions about the size, and Instances the instances that are known.
+	ScaleDecisions func() ScaleDecisions
+	Instances      func() Instances
 }
 
 // Settings tell what the environment consists of and change its settings. Where only queues are served all are nil, and

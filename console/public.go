@@ -96,6 +96,7 @@ func (l deliveryList) public() any {
 
 func (st TasksStatus) public() any {
 	withhold(&st.Leader.Error)
+	st.Leader.Console = ""
 	st.Tasks = slices.Clone(st.Tasks)
 	for i := range st.Tasks {
 		t := &st.Tasks[i]

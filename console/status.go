@@ -209,6 +209,9 @@ type Scaling struct {
 	// IsLeader is whether this instance sets the size, or publishes: of those that
 	// share a queue only one does. Always true for processes.
 	IsLeader bool `json:"in_charge"`
+	// Protection is "on" while this instance is kept from scale-in, "off" while it is not, and "" where nothing could
+	// take it away.
+	Protection string `json:"protection,omitempty"`
 	// Problem is the last call that failed and has not worked since; "" for none.
 	Problem string `json:"problem,omitempty"`
 	// Decisions are the last ones, at most [ShownDecisions], newest first.
@@ -230,6 +233,8 @@ type ScaleDecision struct {
 	// to be.
 	Applied    bool   `json:"applied"`
 	NotApplied string `json:"not_applied,omitempty"`
+	// Inputs are those of the last time; nil in a status.
+	Inputs *ScaleInputs `json:"inputs,omitempty"`
 }
 
 // The states of a deployment, as [Deployment] names them, in their order.
@@ -286,6 +291,31 @@ type Limit struct {
 	Refused int64     `json:"refused"`           // how often a message was kept back
 }
 
+// The states of a version of the app, as [AppVersion] names them.
+const (
+	VersionLive   = "live"   // it serves
+	VersionKept   = "kept"   // it served before, and can be rolled back to
+	VersionFailed = "failed" // its deployment failed, and nothing of it was kept
+)
+
+// AppVersion is a version of the app that was deployed.
+type AppVersion struct {
+	Number int    `json:"number"`
+	State  string `json:"state"` // one of the Version constants
+	// Source is the archive or folder as it was named, or the command. Folder is where the version lies: a copy of
+	// tendril's own, or with InPlace the folder that was named, which holds what is in it by now.
+	Source  string `json:"source"`
+	Folder  string `json:"folder,omitempty"`
+	InPlace bool   `json:"in_place,omitempty"`
+	// Of is the number of the version that it is once more, after a rollback; 0 for a deployment.
+	Of         int       `json:"of,omitempty"`
+	DeployedAt time.Time `json:"deployed_at"`
+	By         string    `json:"by"` // the caller as in [Caller], "start" or "signal"
+	// Size is that of the files in its folder when it began to serve, in bytes.
+	Size  int64  `json:"size,omitempty"`
+	Error string `json:"error,omitempty"` // why it failed
+}
+
 // DeployResult is a deployment that went well.
 type DeployResult struct {
 	// From and To name the version that served before and the one that serves
@@ -293,6 +323,8 @@ type DeployResult struct {
 	From       string `json:"from,omitempty"`
 	To         string `json:"to"`
 	DurationMS int64  `json:"duration_ms"`
+	// Of is the number of the version that was rolled back to; 0 for a deployment.
+	Of int `json:"of,omitempty"`
 	// Later names the settings that changed with it and wait for the next start.
 	Later []string `json:"later,omitempty"`
 }

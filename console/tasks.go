@@ -46,6 +46,8 @@ type Leader struct {
 	Term       int64   `json:"term,omitempty"`
 	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
+	// Console is the host:port of the holder's console, as it names it; "" when it is off, or not known.
+	Console string `json:"console,omitempty"`
 	// Error is the most recent trouble with the registry; "" when the last call
 	// went well.
 	Error string `json:"error,omitempty"`

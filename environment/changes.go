@@ -29,6 +29,16 @@ type changes struct {
 // DeployPath replaces the app's version by the one in a folder or an archive, ""
 // for what runs now, as [console.Options].Deploy has it.
 func (c *changes) DeployPath(ctx context.Context, path string) (console.DeployResult, error) {
+	return c.deploy(ctx, func() (console.DeployResult, error) { return c.app.Deploy(ctx, path) })
+}
+
+// rollBack replaces the app's version by one that served before, as [console.VersionOptions].Rollback has it.
+func (c *changes) rollBack(ctx context.Context, number int) (console.DeployResult, error) {
+	return c.deploy(ctx, func() (console.DeployResult, error) { return c.app.RollBack(ctx, number) })
+}
+
+func (c *changes) deploy(ctx context.Context, begin func() (console.DeployResult, error),
+) (console.DeployResult, error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return console.DeployResult{}, err
 	}
@@ -38,7 +48,7 @@ func (c *changes) DeployPath(ctx context.Context, path string) (console.DeployRe
 	case <-time.After(250 * time.Millisecond): // longer than a reload takes
 		return console.DeployResult{}, app.ErrBusy
 	}
-	return c.app.Deploy(ctx, path)
+	return begin()
 }
 
 // awaitStart waits until the start is over, its hooks included where the app is ready:

@@ -42,9 +42,11 @@ func (e *Environment) startConsole(context.Context) error {
 		},
 	}
 	opts.Describe = e.Describe
+	opts.Instances = (&knownInstances{e.sizing, e.instance, e.Status}).list
 	if !e.QueuesOnly {
 		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.configuration, e.previewChange, e.changeSettings
 		opts.Health, opts.Scale, opts.Tasks = e.monitor.Report, e.scale, e.taskOptions()
+		opts.ScaleDecisions = e.scaleDecisions
 		opts.Reload = func(ctx context.Context) (console.ReloadResult, error) {
 			done, err := e.reloadChanged(ctx)
 			if why := refusal(err); why != "" {
@@ -56,6 +58,14 @@ func (e *Environment) startConsole(context.Context) error {
 	if e.hasApp() {
 		opts.Deploy = func(ctx context.Context, path string) (console.DeployResult, error) {
 			done, err := e.DeployPath(ctx, path)
+			if why := refusal(err); why != "" {
+				e.Logger.Warn("deployment refused", "component", "app", "err", why)
+			}
+			return done, err
+		}
+		opts.Versions = e.app.Versions
+		opts.Rollback = func(ctx context.Context, number int) (console.DeployResult, error) {
+			done, err := e.rollBack(ctx, number)
 			if why := refusal(err); why != "" {
 				e.Logger.Warn("deployment refused", "component", "app", "err", why)
 			}

@@ -60,6 +60,17 @@ func testMember(t *testing.T, c *amazon) {
 		len(st.Decisions) == 0 {
 		t.Errorf("the status is %+v", st)
 	}
+	eventually(t, "all members, and this one in place of itself", func() bool {
+		known := (&knownInstances{r.sizing, r.Environment.instance, r.Status}).list()
+		self := known.Instances[0]
+		return len(known.Instances) == 3 && strings.HasPrefix(self.Name, id+", ") && self.Protected != nil &&
+			*self.Protected && self.State == "running, InService" && known.Instances[1].Source == "asg:workers" &&
+			known.Instances[1].Version == "" && !known.Instances[1].SeenAt.IsZero()
+	})
+	if made := r.scaleDecisions(); made.Advice || len(made.Decisions) == 0 || made.Decisions[0].Inputs == nil ||
+		made.Decisions[0].Inputs.Backlog == nil {
+		t.Errorf("the decisions are %+v", made)
+	}
 	if scale := r.scale(); scale.Desired != 3 || scale.Backlog == 0 || scale.Queues["jobs"].Backlog != scale.Backlog {
 		t.Errorf("a scaler outside reads %+v", scale)
 	}

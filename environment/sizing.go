@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/app"
@@ -37,6 +38,7 @@ type sizing struct {
 	target      string          // what is scaled: Settings.ScaleTarget, or what that means here
 	left        string          // why nothing is scaled although the settings say so; "" for no reason
 	fleetTiming fleet.Timing
+	protection  protection
 	decided     func(autoscale.Decided) // is told of decisions about what is scaled
 }
 
@@ -68,7 +70,7 @@ func (z *sizing) openFleet(ctx context.Context) (err error) {
 	z.fleet, err = fleet.Open(ctx, fleet.Options{Region: z.aws().Region, Group: group, Cluster: cluster, Service: service,
 		Namespace: loadNamespace(z.s), Work: z.inFlight.Work, Drain: z.Drain,
 		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff,
-		IsLeader: z.election.IsLeader, Log: log, LogSDK: z.Logger.SDK, Timing: z.fleetTiming,
+		IsLeader: z.election.IsLeader, Log: log, LogSDK: z.Logger.SDK, Protected: z.protection.set, Timing: z.fleetTiming,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.target, err)
@@ -92,7 +94,8 @@ func (z *sizing) protectTask(context.Context) error {
 	if !z.inTask() {
 		return nil
 	}
-	end, err := fleet.ProtectTask(z.inFlight.Work, z.fleetTiming, z.Logger.With("component", "scale"))
+	end, err := fleet.ProtectTask(z.inFlight.Work, z.fleetTiming, z.Logger.With("component", "scale"),
+		z.protection.set)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
@@ -251,25 +254,75 @@ func (z *sizing) scale() autoscale.Scale {
 
 // scalingStatus is what the console shows; nil where nothing is scaled.
 func (z *sizing) scalingStatus() *console.Scaling {
+	protection := z.protection.text()
 	if z.loop == nil || z.target == config.ScaleNone {
-		if z.left != "" {
-			return &console.Scaling{Target: config.ScaleNone, Problem: z.left}
+		if z.left != "" || protection != "" {
+			return &console.Scaling{Target: config.ScaleNone, Problem: z.left, Protection: protection}
 		}
 		return nil
 	}
 	st := z.loop.Status()
 	out := &console.Scaling{
 		Target: z.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
-		Ready: st.Ready, IsLeader: z.fleet.IsLeader(), Problem: z.fleet.Problem(),
+		Ready: st.Ready, IsLeader: z.fleet.IsLeader(), Problem: z.fleet.Problem(), Protection: protection,
 	}
 	if st.Failed != nil {
 		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)
 	}
 	for _, d := range st.Decisions[:min(len(st.Decisions), console.ShownDecisions)] {
-		out.Decisions = append(out.Decisions, console.ScaleDecision{
-			At: d.At, Until: d.Until, Times: d.Times, From: d.From, Desired: d.Desired, Rule: string(d.Rule), Why: d.Why,
-			Applied: d.Applied, NotApplied: d.NotApplied,
-		})
+		out.Decisions = append(out.Decisions, decision(&d))
 	}
 	return out
+}
+
+func decision(d *autoscale.Entry) console.ScaleDecision {
+	return console.ScaleDecision{
+		At: d.At, Until: d.Until, Times: d.Times, From: d.From, Desired: d.Desired, Rule: string(d.Rule), Why: d.Why,
+		Applied: d.Applied, NotApplied: d.NotApplied,
+	}
+}
+
+// scaleDecisions are all decisions that are remembered, with what each was made by.
+func (z *sizing) scaleDecisions() console.ScaleDecisions {
+	out := console.ScaleDecisions{Advice: z.target == config.ScaleNone}
+	if !z.running() || z.loop == nil {
+		return out
+	}
+	for _, d := range z.loop.Status().Decisions {
+		one := decision(&d)
+		one.Inputs = &console.ScaleInputs{Ready: d.Inputs.Ready, Backlog: known(d.Inputs.Backlog),
+			OldestSeconds: known(d.Inputs.OldestAge), BusyPercent: known(d.Inputs.Busy), CPUPercent: known(d.Inputs.CPU),
+			Hold: d.Inputs.Hold}
+		out.Decisions = append(out.Decisions, one)
+	}
+	return out
+}
+
+// known is a reading; nil where there is none.
+func known(r autoscale.Reading) *float64 {
+	if !r.Known {
+		return nil
+	}
+	return &r.Value
+}
+
+// protection is whether this instance is kept from scale-in.
+type protection struct{ state atomic.Int32 }
+
+const (
+	notProtected = iota + 1 // 0 is for what nothing could take away
+	protected
+)
+
+func (p *protection) set(on bool) {
+	if on {
+		p.state.Store(protected)
+	} else {
+		p.state.Store(notProtected)
+	}
+}
+
+// text is as [console.Scaling].Protection.
+func (p *protection) text() string {
+	return [...]string{"", "off", "on"}[p.state.Load()]
 }

@@ -74,7 +74,26 @@ func (f *Fleet) Target() autoscale.Target {
 	if f.tasks != nil {
 		return f.tasks.service
 	}
-	return &sizedGroup{Group: f.self.service.Group(f.opts.Group)}
+	return &sizedGroup{Group: f.self.service.Group(f.opts.Group), self: f.self}
+}
+
+// Members is a group of instances as it was when it was asked last.
+type Members struct {
+	// Group is its name, Self the id of this instance in it; "" where that is not known.
+	Group, Self string
+	Instances   []aws.GroupInstance
+	At          time.Time
+}
+
+// Members returns the members of the Auto Scaling group, which is asked for its size now and then; nothing where there
+// is no group, or before it was asked.
+func (f *Fleet) Members() Members {
+	if f == nil || f.self == nil {
+		return Members{}
+	}
+	f.self.mu.Lock()
+	defer f.self.mu.Unlock()
+	return f.self.members
 }
 
 // Run does this instance's part: being a member goes on until Close, publishing ends with ctx. The
@@ -160,6 +179,7 @@ func (t *serviceTasks) count(ctx context.Context) (int, error) {
 // group's own bounds. Its methods are for one goroutine.
 type sizedGroup struct {
 	*aws.Group
+	self        *member
 	least, most int
 }
 
@@ -168,6 +188,7 @@ func (g *sizedGroup) Size(ctx context.Context) (current, desired int, err error)
 	s, err := g.Describe(ctx)
 	if err == nil {
 		g.least, g.most = s.Min, s.Max
+		g.self.saw(g.Name(), s)
 	}
 	return s.InService(), s.Desired, err
 }

@@ -45,6 +45,9 @@ type Options struct {
 	// Log gets what happens, and LogSDK what the AWS SDK logs.
 	Log    *slog.Logger
 	LogSDK func(level slog.Level, text string)
+	// Protected is told whether this instance is protected from scale-in, when that begins to be decided here and
+	// whenever it changes.
+	Protected func(on bool)
 	// Timing is for tests that do not wait; the zero value means the usual times.
 	Timing Timing
 }
@@ -76,6 +79,8 @@ type member struct {
 	group *aws.Group // the one found; nil for none, or while it is not known
 	why   error      // why the group, or this instance in it, is not known
 	known bool       // there is nothing more to find out
+	// members are those of the group when it was asked last.
+	members Members
 }
 
 func newMember(opts Options, service *aws.AutoScaling) *member {
@@ -176,7 +181,7 @@ func (m *member) learn(self identity, err error) (known bool) {
 	before := m.why
 	m.why, m.known = err, err == nil || errors.As(err, &notAMember{})
 	if err == nil {
-		m.group = self.group
+		m.group, m.members.Self = self.group, self.id
 	}
 	isNew := err != nil && (before == nil || before.Error() != err.Error())
 	switch {
@@ -197,9 +202,10 @@ func (m *member) hold(self identity) {
 	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
 	if !m.opts.Unprotected {
+		protected := withProtection(events, m.opts.Protected)
 		protector := &autoscale.Protector{
 			Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
-			Interval: timing.Look, Events: events,
+			Interval: timing.Look, Events: protected,
 		}
 		m.all.Go(func() { protector.Run(m.run) })
 	}
@@ -246,11 +252,32 @@ func (m *member) count(ctx context.Context) (int, error) {
 	switch {
 	case group != nil:
 		s, err := group.Describe(ctx)
+		if err == nil {
+			m.saw(group.Name(), s)
+		}
 		return s.InService(), err
 	case known:
 		return 1, nil
 	}
 	return 0, why
+}
+
+// saw keeps who is in the group.
+func (m *member) saw(group string, s aws.GroupState) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.members.Group, m.members.Instances, m.members.At = group, s.Instances, time.Now()
+}
+
+// withProtection returns events that report to protected too, which learns now that there is no protection yet.
+func withProtection(events autoscale.Events, protected func(on bool)) autoscale.Events {
+	if protected == nil {
+		return events
+	}
+	protected(false)
+	logged := events.Protected
+	events.Protected = func(on bool) { logged(on); protected(on) }
+	return events
 }
 
 // problem says why this instance is not a member of a group; "" where it is, or where that is not known yet.

@@ -24,8 +24,9 @@ func InTask() bool { return os.Getenv(agentVariable) != "" }
 
 // ProtectTask keeps the task of Amazon ECS that this process is in from being stopped by scale-in or a
 // deployment while long work runs. Call end when the work is over: it takes the protection away, and waits for
-// that no longer than its context. The error says that the agent's address is not valid.
-func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (
+// that no longer than its context. protected is told as [Options].Protected is. The error says that the agent's address
+// is not valid.
+func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger, protected func(on bool)) (
 	end func(context.Context) error, err error) {
 	task, err := aws.NewECSTask(os.Getenv(agentVariable))
 	if err != nil {
@@ -34,7 +35,8 @@ func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (
 	keep, stop := context.WithCancel(context.Background())
 	protector := &autoscale.Protector{
 		Guard: task, Work: work, Protection: autoscale.Protection{After: timing.ProtectAfter}, Interval: timing.Look,
-		CallTimeout: agentTimeout, Renew: aws.TaskProtection / 2, Events: autoscale.LogEvents(log, "tasks"),
+		CallTimeout: agentTimeout, Renew: aws.TaskProtection / 2,
+		Events: withProtection(autoscale.LogEvents(log, "tasks"), protected),
 	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); protector.Run(keep) }()

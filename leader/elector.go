@@ -292,6 +292,8 @@ type Status struct {
 	// was never written, was given back, or ran out. LeaderTerm is its term.
 	Leader     string
 	LeaderTerm int64
+	// LeaderData is what the holder shows to the others, see [Options].Data.
+	LeaderData string
 	// Age is how long ago this instance saw the holder's last renewal.
 	Age time.Duration
 	// Err is the last of the store's failures since its last success. While there are
@@ -309,7 +311,7 @@ func (e *Elector) Status() Status {
 	if s.Leader != "" {
 		s.Age = time.Since(e.seenAt)
 		if !time.Now().Before(e.expiry) {
-			s.Leader = ""
+			s.Leader, s.LeaderData = "", ""
 		}
 	}
 	return s
@@ -322,9 +324,9 @@ func (e *Elector) publish() {
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())
 	e.mu.Lock()
 	e.seenAt, e.expiry = c.seenAt, c.expiry()
-	e.status.Leader, e.status.LeaderTerm = "", c.seen.Term
+	e.status.Leader, e.status.LeaderData, e.status.LeaderTerm = "", "", c.seen.Term
 	if held {
-		e.status.Leader = c.seen.Owner
+		e.status.Leader, e.status.LeaderData = c.seen.Owner, c.seen.Data
 	}
 	if c.failures == 0 {
 		e.status.Err = nil

@@ -89,7 +89,7 @@ func (e *Election) Status() console.Leader {
 	}
 	s := l.Status()
 	out := console.Leader{Leading: s.Term > 0, Term: max(s.Term, s.LeaderTerm), Holder: s.Leader,
-		AgeSeconds: s.Age.Seconds()}
+		AgeSeconds: s.Age.Seconds(), Console: s.LeaderData}
 	if s.Err != nil {
 		out.Error = s.Err.Error()
 	}

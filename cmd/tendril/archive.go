@@ -51,6 +51,9 @@ func (c *cli) openApp(cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 		c.err = &renaming{c.err, []byte(dir), []byte(path)}
 		return nil, errors.Join(err, bundle.RemoveVersion(dir))
 	}
+	if b.Archive, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
 	// One that runs there will refuse this one, and may run an old version.
 	if _, err := console.ReadInstance(dataDir); errors.Is(err, console.ErrNotRunning) {
 		if err := bundle.PruneVersions(dir); err != nil {

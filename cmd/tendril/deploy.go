@@ -42,23 +42,31 @@ folder is deployed again as it is now.`,
 		if err != nil {
 			return err
 		}
-		done, err := c.follow(ctx, client, path)
-		switch {
-		case err != nil && errors.Is(err, context.Canceled):
-			return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
-				"'tendril status' shows it")
-		case err != nil:
-			return c.refusal(err)
-		case *f == asJSON:
-			return c.printJSON(done)
-		}
-		fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
-		if len(done.Later) > 0 {
-			fmt.Fprintln(c.err, laterText(done.Later))
-		}
-		return nil
+		return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
+			return client.Deploy(ctx, path)
+		})
 	})
 	return cmd
+}
+
+// deploy begins a deployment, tells what happens until it is over, and prints the result.
+func (c controlCommands) deploy(ctx context.Context, client *console.Client, f format,
+	begin func(context.Context) (console.DeployResult, error)) error {
+	done, err := c.follow(ctx, client, begin)
+	switch {
+	case err != nil && errors.Is(err, context.Canceled):
+		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
+			"'tendril status' shows it")
+	case err != nil:
+		return c.refusal(err)
+	case f == asJSON:
+		return c.printJSON(done)
+	}
+	fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
+	if len(done.Later) > 0 {
+		fmt.Fprintln(c.err, laterText(done.Later))
+	}
+	return nil
 }
 
 // candidate reads what is to be deployed, so that a mistake in it is told before
@@ -95,9 +103,9 @@ func (c controlCommands) refusal(err error) error {
 
 const deployTick = 200 * time.Millisecond
 
-// follow asks for a deployment and tells what happens until it is over.
-func (c controlCommands) follow(ctx context.Context, client *console.Client, path string) (console.DeployResult,
-	error) {
+// follow begins a deployment and tells what happens until it is over.
+func (c controlCommands) follow(ctx context.Context, client *console.Client,
+	begin func(context.Context) (console.DeployResult, error)) (console.DeployResult, error) {
 	before, err := client.Status(ctx)
 	if err != nil {
 		return console.DeployResult{}, err
@@ -108,7 +116,7 @@ func (c controlCommands) follow(ctx context.Context, client *console.Client, pat
 	}
 	over := make(chan outcome, 1)
 	go func() {
-		result, err := client.Deploy(ctx, path)
+		result, err := begin(ctx)
 		over <- outcome{result, err}
 	}()
 	tick := time.NewTicker(deployTick)
@@ -212,6 +220,10 @@ func reloadText(environment string, done *console.ReloadResult) string {
 
 func deployedText(environment string, done *console.DeployResult) string {
 	took := time.Duration(done.DurationMS) * time.Millisecond
+	if done.Of != 0 {
+		return fmt.Sprintf("environment %q runs %s now, which is version %d again, after %s", environment, plain(done.To),
+			done.Of, took)
+	}
 	return fmt.Sprintf("environment %q runs %s now, after %s", environment, plain(done.To), took)
 }
 

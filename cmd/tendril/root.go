@@ -73,11 +73,11 @@ signal.`,
 		}
 	}
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
-	add("run", app.newUp(), control.newDeploy(), app.newServe())
+	add("run", app.newUp(), control.newDeploy(), control.newRollback(), app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead(),
 		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
 	add("look", control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(), app.newDescribe(),
-		control.newHealth(),
+		control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),
 		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
 	add("settings", app.newCheck(), app.newExplain(), configCommands{c}.newConfig(),

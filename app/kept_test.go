@@ -1,0 +1,144 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/console"
+)
+
+func kept(number int, folder string) console.AppVersion {
+	return console.AppVersion{Number: number, State: console.VersionKept, Folder: folder}
+}
+
+func failed(number int) console.AppVersion {
+	return console.AppVersion{Number: number, State: console.VersionFailed, Error: "exit status 1"}
+}
+
+func numbers(all []console.AppVersion) (n []int) {
+	for _, v := range all {
+		n = append(n, v.Number)
+	}
+	return n
+}
+
+// TestAFolderStandsForItsLastVersion: what was deployed from a folder before is not in it any more.
+func TestAFolderStandsForItsLastVersion(t *testing.T) {
+	t.Parallel()
+	many := []console.AppVersion{}
+	for i := range maxVersions {
+		many = append(many, failed(i+1))
+	}
+	for name, c := range map[string]struct {
+		all  []console.AppVersion
+		next console.AppVersion
+		want []int
+	}{
+		"the first":              {nil, kept(1, "/a"), []int{1}},
+		"another folder":         {[]console.AppVersion{kept(1, "/a")}, kept(2, "/b"), []int{1, 2}},
+		"the same folder":        {[]console.AppVersion{kept(1, "/a"), kept(2, "/b")}, kept(3, "/a"), []int{2, 3}},
+		"a failure has no place": {[]console.AppVersion{kept(1, "/a"), failed(2)}, failed(3), []int{1, 2, 3}},
+		"told twice":             {[]console.AppVersion{kept(1, "/a")}, kept(1, "/a"), []int{1}},
+		"commands":               {[]console.AppVersion{kept(1, ""), kept(2, "")}, kept(3, ""), []int{1, 2, 3}},
+		"too many":               {many, kept(maxVersions+1, "/a"), append(numbers(many[1:]), maxVersions+1)},
+	} {
+		before := numbers(c.all)
+		if diff := cmp.Diff(c.want, numbers(withVersion(c.all, c.next))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if diff := cmp.Diff(before, numbers(c.all)); diff != "" {
+			t.Errorf("%s changed the list that it was given: %s", name, diff)
+		}
+	}
+}
+
+func TestVersionToRollBackTo(t *testing.T) {
+	t.Parallel()
+	live := kept(5, "/e")
+	live.State = console.VersionLive
+	all := []console.AppVersion{failed(6), live, failed(4), kept(3, "/c"), kept(2, ""), kept(1, "/a")}
+	for name, c := range map[string]struct {
+		all     []console.AppVersion
+		wanted  int
+		want    int // 0 for a refusal
+		status  int
+		message string
+		hint    string
+	}{
+		"the one before":       {all, 0, 3, 0, "", ""},
+		"an older one":         {all, 1, 1, 0, "", ""},
+		"the one that serves":  {all, 5, 0, http.StatusConflict, "version 5 is serving already", "use one of 3, 1"},
+		"a failed one":         {all, 4, 0, http.StatusNotFound, "version 4 failed", "use one of 3, 1"},
+		"a command":            {all, 2, 0, http.StatusNotFound, "version 2 has no folder", "use one of 3, 1"},
+		"unknown":              {all, 9, 0, http.StatusNotFound, "there is no version 9", "use one of 3, 1"},
+		"nothing before":       {all[:3], 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
+		"an unknown and none":  {all[:3], 1, 0, http.StatusNotFound, "there is no version 1", "tendril deploy"},
+		"nothing has run here": {nil, 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
+	} {
+		got, err := chooseVersion(c.all, c.wanted)
+		if c.want != 0 {
+			if err != nil || got.Number != c.want {
+				t.Errorf("%s: version %d, %v; want %d", name, got.Number, err, c.want)
+			}
+			continue
+		}
+		var refused *console.Error
+		if !errors.As(err, &refused) || refused.Status != c.status || !strings.Contains(refused.Message, c.message) ||
+			!strings.Contains(refused.Hint, c.hint) {
+			t.Errorf("%s: version %d, %+v", name, got.Number, refused)
+		}
+	}
+}
+
+// TestVersionsOutlastARestart: those whose folder is gone are not listed, and a damaged file is replaced.
+func TestVersionsOutlastARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	for _, folder := range []string{one, two} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, VersionsFile)
+	start := func() *keptVersions {
+		k := &keptVersions{path: path, log: slog.New(slog.DiscardHandler)}
+		k.open()
+		return k
+	}
+	first := start()
+	first.add(kept(1, one))
+	second := kept(2, two)
+	second.Source, second.By, second.Size = "two.zip", "owner", 12
+	second.DeployedAt = time.Date(2026, 11, 24, 3, 4, 5, 0, time.UTC)
+	first.add(second)
+	second.State = console.VersionLive
+	if diff := cmp.Diff([]console.AppVersion{second, kept(1, one)}, start().list(2)); diff != "" {
+		t.Error(diff)
+	}
+	if err := os.Remove(one); err != nil {
+		t.Fatal(err)
+	}
+	if got := numbers(start().list(2)); len(got) != 1 || got[0] != 2 {
+		t.Errorf("with the folder of version 1 gone: %v", got)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := start()
+	if got := damaged.list(0); len(got) != 0 {
+		t.Errorf("a damaged file: %+v", got)
+	}
+	damaged.add(kept(3, two))
+	if got := numbers(start().list(0)); len(got) != 1 || got[0] != 3 {
+		t.Errorf("after a damaged file: %v", got)
+	}
+}

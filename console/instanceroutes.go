@@ -1,0 +1,149 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"tendril/autoscale"
+)
+
+// VersionOptions tell of the versions of the app and go back to one. Where no app runs both are nil, and their routes
+// answer 409.
+type VersionOptions struct {
+	// Versions returns the versions that were deployed, the newest first.
+	Versions func() []AppVersion
+	// Rollback replaces the version of the app that runs by one that served before, which its number names; 0 names the
+	// last one. ctx and errors are as for [Options].Deploy. The error of status 404 means that there is no such version.
+	Rollback func(ctx context.Context, number int) (DeployResult, error)
+}
+
+// versionList is the answer of the versions.
+type versionList struct {
+	Versions []AppVersion `json:"versions"`
+}
+
+// rollbackRequest names a version by its number; 0 is the one that served last.
+type rollbackRequest struct {
+	Version int `json:"version"`
+}
+
+// check refuses a number that no version has.
+func (r *rollbackRequest) check() error {
+	if r.Version < 0 {
+		return refuse(http.StatusBadRequest, "versions have numbers from 1", "'tendril versions' lists them")
+	}
+	return nil
+}
+
+// ScaleDecisions are the last decisions about the size.
+type ScaleDecisions struct {
+	// Advice is true where nothing is scaled: the decisions are for an external scaler that reads /api/v1/scale.
+	Advice bool `json:"advice,omitempty"`
+	// Decisions are the last hundred, the newest first, with what each was decided by.
+	Decisions []ScaleDecision `json:"decisions"`
+}
+
+// ScaleInputs are what a decision was made by. What was not known is left out.
+type ScaleInputs struct {
+	Ready         int      `json:"ready"`                    // how many could work
+	Backlog       *float64 `json:"backlog,omitempty"`        // messages that wait
+	OldestSeconds *float64 `json:"oldest_seconds,omitempty"` // the age of the oldest of them
+	BusyPercent   *float64 `json:"busy_percent,omitempty"`   // of the slots for deliveries
+	CPUPercent    *float64 `json:"cpu_percent,omitempty"`    // of all processors of this machine
+	Hold          string   `json:"hold,omitempty"`           // why the size was to be kept
+}
+
+// Instances are the instances of the environment, as far as this one knows.
+type Instances struct {
+	// Instances has this instance first.
+	Instances []KnownInstance `json:"instances"`
+	// Election says how instances agree on a leader; "" when nothing needs one.
+	Election string `json:"election,omitempty"`
+	// Notes say what cannot be known from here, and why.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// KnownInstance is one instance of the environment. What is not known of it is left out.
+type KnownInstance struct {
+	// Name is the host and process, or the id in a group of instances.
+	Name string `json:"name"`
+	// This is whether it is the one that answers. Source is where it is known from: "process", "lease", or "asg:" and
+	// the name of a group.
+	This   bool   `json:"this,omitempty"`
+	Source string `json:"source"`
+	// State is one of the State constants, or for an instance of a group its state there.
+	State string `json:"state,omitempty"`
+	// Leads is whether it holds the lease of the leader in Term. LeaseAgeSeconds is how long ago this instance saw the
+	// lease renewed.
+	Leads           bool    `json:"leads,omitempty"`
+	Term            int64   `json:"term,omitempty"`
+	LeaseAgeSeconds float64 `json:"lease_age_seconds,omitempty"`
+	// Version is that of tendril, AppVersion names the version of the app.
+	Version    string    `json:"version,omitempty"`
+	AppVersion string    `json:"app_version,omitempty"`
+	StartedAt  time.Time `json:"started_at,omitzero"`
+	Console    string    `json:"console,omitempty"` // host:port, as the instance names it
+	InFlight   *int      `json:"in_flight,omitempty"`
+	// Unhealthy is what its group says of it. Protected is whether it is kept from scale-in; nil where that is not known.
+	Unhealthy bool  `json:"unhealthy,omitempty"`
+	Protected *bool `json:"protected,omitempty"`
+	// SeenAt is when its group said so; zero for what is known at once.
+	SeenAt time.Time `json:"seen_at,omitzero"`
+}
+
+func (e *environmentRoutes) versions(*http.Request) (any, error) {
+	all := e.opts.Versions()
+	if all == nil {
+		all = []AppVersion{}
+	}
+	return versionList{all}, nil
+}
+
+// rollback answers as deploy does.
+func (e *environmentRoutes) rollback(r *http.Request, body rollbackRequest) (any, error) {
+	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
+	defer cancel()
+	result, err := e.opts.Rollback(ctx, body.Version)
+	return result, deployRefusal(err)
+}
+
+func (e *environmentRoutes) scaleDecisions(*http.Request) (any, error) {
+	answer := e.opts.ScaleDecisions()
+	if answer.Decisions == nil {
+		answer.Decisions = []ScaleDecision{}
+	}
+	return answer, nil
+}
+
+func (e *environmentRoutes) instances(*http.Request) (any, error) { return e.opts.Instances(), nil }
+
+// versionClient asks for versions, instances and decisions about their number.
+type versionClient struct{ conn, slow *connection }
+
+// Versions returns the versions of the app that were deployed, the newest first.
+func (c versionClient) Versions(ctx context.Context) ([]AppVersion, error) {
+	list, err := ask[versionList](ctx, c.conn, "GET /api/v1/versions", nil)
+	return list.Versions, err
+}
+
+// Rollback replaces the version of the app by one that served before, 0 for the last one. Errors are as for Deploy; one
+// of status 404 means that there is no such version.
+func (c versionClient) Rollback(ctx context.Context, number int) (DeployResult, error) {
+	return ask[DeployResult](ctx, c.slow, "POST /api/v1/rollback", rollbackRequest{number})
+}
+
+// ScaleDecisions returns the last decisions about the size.
+func (c versionClient) ScaleDecisions(ctx context.Context) (ScaleDecisions, error) {
+	return ask[ScaleDecisions](ctx, c.conn, "GET /api/v1/scale/decisions", nil)
+}
+
+// Scale returns what waits, and the size wanted.
+func (c versionClient) Scale(ctx context.Context) (autoscale.Scale, error) {
+	return ask[autoscale.Scale](ctx, c.conn, "GET /api/v1/scale", nil)
+}
+
+// Instances returns the instances of the environment, as far as it knows.
+func (c versionClient) Instances(ctx context.Context) (Instances, error) {
+	return ask[Instances](ctx, c.conn, "GET /api/v1/instances", nil)
+}

@@ -1,0 +1,81 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestClientListsVersionsAndGoesBack(t *testing.T) {
+	t.Parallel()
+	versions := []AppVersion{
+		{Number: 3, State: VersionLive, Source: "/srv/shop", Folder: "/srv/shop", InPlace: true, By: "owner",
+			DeployedAt: time.Date(2026, 11, 24, 3, 4, 5, 0, time.UTC), Size: 12},
+		{Number: 2, State: VersionFailed, Source: "/tmp/two.zip", By: "token ci", Error: "exit status 1"},
+		{Number: 1, State: VersionKept, Source: "/tmp/one.zip", Folder: "/data/versions/x/one", By: "start"},
+	}
+	var who string
+	asked := -1
+	c := dial(t, &Options{VersionOptions: VersionOptions{
+		Versions: func() []AppVersion { return versions },
+		Rollback: func(ctx context.Context, number int) (DeployResult, error) {
+			asked, who = number, CallerName(ctx)
+			switch number {
+			case 2:
+				return DeployResult{}, refuse(404, "version 2 failed", "use one of 1")
+			case 7:
+				return DeployResult{}, &DeployError{Err: errors.New("web ended 3 times")}
+			}
+			return DeployResult{From: "version 3", To: "version 4", Of: 1}, nil
+		},
+	}})
+	got, err := c.Versions(t.Context())
+	if diff := cmp.Diff(versions, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	done, err := c.Rollback(t.Context(), 0)
+	if err != nil || asked != 0 || done.Of != 1 || done.To != "version 4" || who != "owner" {
+		t.Errorf("%+v, %v; asked for %d by %q", done, err, asked, who)
+	}
+	for number, status := range map[int]int{2: 404, 7: 422, -1: 400} {
+		var refused *Error
+		if _, err := c.Rollback(t.Context(), number); !errors.As(err, &refused) || refused.Status != status ||
+			refused.Hint == "" {
+			t.Errorf("version %d: %+v, want %d", number, refused, status)
+		}
+	}
+	if asked == -1 {
+		t.Error("a number that no version has was passed on")
+	}
+}
+
+// TestDecisionsAndInstancesKeepWhatIsNotKnownOut: a missing measure is not a zero.
+func TestDecisionsAndInstancesKeepWhatIsNotKnownOut(t *testing.T) {
+	t.Parallel()
+	backlog, flying := 0.0, 0
+	decisions := ScaleDecisions{Advice: true, Decisions: []ScaleDecision{{From: 1, Desired: 1, Rule: "missing", Times: 2,
+		Why: "not counted", Inputs: &ScaleInputs{Ready: 1, Backlog: &backlog}}}}
+	known := Instances{Notes: []string{"others are not known"}, Instances: []KnownInstance{
+		{Name: "a (1)", This: true, Source: "process", InFlight: &flying},
+		{Name: "b (2)", Source: "lease", Leads: true, Term: 3, LeaseAgeSeconds: 1.5}}}
+	views := Views{ScaleDecisions: func() ScaleDecisions { return decisions },
+		Instances: func() Instances { return known }}
+	c := dial(t, &Options{Views: views})
+	got, err := c.ScaleDecisions(t.Context())
+	if diff := cmp.Diff(decisions, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	all, err := c.Instances(t.Context())
+	if diff := cmp.Diff(known, all); err != nil || diff != "" {
+		t.Errorf("%v (-want +got)\n%s", err, diff)
+	}
+	s := New(&Options{Token: testToken, Views: views})
+	for _, path := range []string{"/api/v1/scale/decisions", "/api/v1/instances"} {
+		if code, body := exchange(t, s, get(path)); code != 401 {
+			t.Errorf("%s without a token: %d %v", path, code, body)
+		}
+	}
+}
