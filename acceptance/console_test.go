@@ -24,6 +24,10 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"queue", "/queues/jobs", "Attributes of the queue"},
 	{"scheduled", "/tasks", "every day"},
 	{"task", "/tasks/cleanup", "Last runs"},
+	{"app", "/app", "Last lines"},
+	{"deployments", "/deployments", "three.zip"},
+	{"scaling", "/scaling", "Busy slots"},
+	{"instances", "/instances", "This is the only instance"},
 	{"events", "/events", "environment started"},
 	{"logs", "/logs", "receiving started"},
 	{"configuration", "/configuration", "Error visibility timeout"},
@@ -39,13 +43,15 @@ type consoleEnvironment struct {
 	dead    string // the id of a message in the dead-letter queue
 }
 
+const consoleTasks = "version: 1\ncron:\n  - {name: cleanup, url: /tasks/cleanup, schedule: \"0 3 * * *\"}\n" +
+	"  - {name: report, url: /tasks/report, schedule: \"*/10 * * * *\"}\n"
+
 func startConsole(t *testing.T) *consoleEnvironment {
 	t.Helper()
 	data, journal := t.TempDir(), filepath.Join(t.TempDir(), "journal")
 	bundle := writeBundle(t, map[string]string{
 		"Procfile": appLine(journal, "v1"),
-		"cron.yaml": "version: 1\ncron:\n  - {name: cleanup, url: /tasks/cleanup, schedule: \"0 3 * * *\"}\n" +
-			"  - {name: report, url: /tasks/report, schedule: \"*/10 * * * *\"}\n",
+		"cron.yaml": consoleTasks,
 		"tendril.yaml": "queues: [jobs, mail]\nmax_retries: 1\nerror_visibility_timeout: 1\nhttp_connections: 5\n",
 	})
 	p := launchIn(t, bundle, nil, "up", ".", "--allow-root", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",
@@ -125,6 +131,7 @@ func TestScreensLoadWithoutAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := startConsole(t)
+	e.deployVersions(t)
 	b := e.signIn(t)
 	screens := append(consoleScreens[:len(consoleScreens):len(consoleScreens)],
 		struct{ name, path, text string }{"message", "/messages/" + e.dead + "?queue=jobs-dead", e.dead})

@@ -242,7 +242,7 @@ func (d *deployer) forget(ctx context.Context, v version, cause error) {
 		return
 	}
 	described := v.described()
-	described.State, described.Folder, described.InPlace = console.VersionFailed, "", false
+	described.State, described.Folder = console.VersionFailed, ""
 	described.DeployedAt, described.Error = time.Now(), cause.Error()
 	d.versions.add(described)
 }

@@ -51,6 +51,10 @@ func (st Status) public() any {
 	for i := range st.Workers {
 		withhold(&st.Workers[i].LastError)
 	}
+	st.App = slices.Clone(st.App)
+	for i := range st.App {
+		withhold(&st.App[i].NotReady)
+	}
 	st.Problems = slices.Clone(st.Problems)
 	for i := range st.Problems {
 		withhold(&st.Problems[i].Reason)

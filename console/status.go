@@ -188,6 +188,12 @@ type Process struct {
 	Since    time.Time `json:"since,omitzero"` // when the present state began
 	Restarts int       `json:"restarts"`       // starts after the first
 	LastExit string    `json:"last_exit,omitempty"`
+	// NotReady is why it does not take requests; "" where it does, and where that is not known.
+	NotReady string `json:"not_ready,omitempty"`
+	// Memory is the resident memory of the process and all that it started, in bytes, and CPUPercent their share of one
+	// processor lately; 0 where that is not known.
+	Memory     int64   `json:"memory,omitempty"`
+	CPUPercent float64 `json:"cpu_percent,omitempty"`
 }
 
 // ShownDecisions is the most decisions that a [Scaling] holds.
@@ -302,8 +308,9 @@ const (
 type AppVersion struct {
 	Number int    `json:"number"`
 	State  string `json:"state"` // one of the Version constants
-	// Source is the archive or folder as it was named, or the command. Folder is where the version lies: a copy of
-	// tendril's own, or with InPlace the folder that was named, which holds what is in it by now.
+	// Source is the archive or folder as it was named, or the command. Folder is where the version lies, "" for a failed
+	// one and a command: a copy of tendril's own, or with InPlace the folder that was named, which holds what is in it
+	// by now.
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`

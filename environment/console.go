@@ -180,14 +180,7 @@ func (e *Environment) Status() console.Status {
 		s.Tasks = &t
 	}
 	if e.app != nil {
-		for _, p := range e.app.Processes() {
-			c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since,
-				Restarts: p.Restarts}
-			if p.LastExit != nil {
-				c.LastExit = p.LastExit.String()
-			}
-			s.App = append(s.App, c)
-		}
+		s.App = e.programs.processes(e.app.Processes())
 		s.Deployment = e.app.Deployment()
 		if found := e.app.Poison(); found != (app.PoisonStatus{}) {
 			s.PoisonMessages = &console.PoisonMessages{

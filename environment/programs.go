@@ -9,6 +9,7 @@ import (
 	"tendril/app"
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/console"
 	"tendril/delivery"
 	"tendril/getconfig"
 	"tendril/runtimeapi"
@@ -21,6 +22,7 @@ type programs struct {
 	counters *supervisor.Events
 	logs     *supervisor.LogFolder // nil when no folder is named
 	answers  getconfig.Folder      // of get-config, for what the user wrote
+	meter    supervisor.Meter      // of what the app uses
 }
 
 func (p *programs) openLogs() error {
@@ -41,6 +43,30 @@ func (p *programs) output(process, stream string, line []byte) {
 		p.logs.Line(process, stream, line)
 	}
 	p.Logger.AppOutput(process, stream, line)
+}
+
+// processes are the app's processes for the console, with what they use.
+func (p *programs) processes(all []supervisor.Status) (shown []console.Process) {
+	var pids []int
+	for i := range all {
+		if all[i].PID > 0 {
+			pids = append(pids, all[i].PID)
+		}
+	}
+	usage := p.meter.Read(pids, time.Now())
+	for i := range all {
+		one := &all[i]
+		c := console.Process{Name: one.Name, State: string(one.State), PID: one.PID, Ready: one.Ready, Since: one.Since,
+			Restarts: one.Restarts, Memory: usage[one.PID].Memory, CPUPercent: usage[one.PID].CPU}
+		if !one.Ready {
+			c.NotReady = one.Reason
+		}
+		if one.LastExit != nil {
+			c.LastExit = one.LastExit.String()
+		}
+		shown = append(shown, c)
+	}
+	return shown
 }
 
 func (p *programs) linesDropped(d supervisor.LinesDropped) {

@@ -20,7 +20,7 @@ const Own = "tendril"
 type Line struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"`
-	// Process is [Own], or the name of a process of the app, such as "web.1". Stream is its "stdout" or "stderr"; "" of
+	// Process is [Own], or the name of a process of the app, such as "web-2". Stream is its "stdout" or "stderr"; "" of
 	// tendril.
 	Process string     `json:"process"`
 	Stream  string     `json:"stream,omitempty"`
@@ -34,16 +34,22 @@ func (l Line) size() int { return len(l.Text) }
 // LineQuery selects lines. The zero value selects all of level Info and above, oldest first.
 type LineQuery struct {
 	Range
-	Process string     // "" for all; "web" selects "web.1" and "web.2" too
+	Process string     // "" for all; "web" selects its replicas "web-2" and "web-3" too
 	Level   slog.Level // the lowest level
 	Match   string     // is contained in the text, in any case; "" for no filter
 }
 
 // Matches reports whether a line is selected, whatever its id.
 func (q *LineQuery) Matches(l *Line) bool {
-	return (q.Process == "" || l.Process == q.Process || strings.HasPrefix(l.Process, q.Process+".")) &&
-		l.Level >= q.Level &&
+	return (q.Process == "" || isOf(l.Process, q.Process)) && l.Level >= q.Level &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
+}
+
+// isOf reports whether a process is the one of that name, or a replica of it.
+func isOf(process, name string) bool {
+	rest, found := strings.CutPrefix(process, name)
+	return found && (rest == "" || len(rest) > 1 && (rest[0] == '-' || rest[0] == '.') &&
+		strings.Trim(rest[1:], "0123456789") == "")
 }
 
 // Lines holds the last lines in memory. It is safe for concurrent use.

@@ -93,6 +93,13 @@
 // are safe: a child that any code of this program waits for has a handle among our open
 // files, and such a child is never touched.
 //
+// A [Meter] reads what processes use, together with all that they started.
+//
+// # Its size
+//
+// The package has more than 4,000 lines because it has one way for each system to find all that a process started, to
+// signal it, to limit it and to measure it: by control groups, by /proc, and by process groups alone.
+//
 // # What it does not do
 //
 // It limits by the limits of processes, not by those of control groups. No

@@ -15,6 +15,9 @@ type process struct {
 	state           byte
 	// start is the time of the start in clock ticks since boot.
 	start uint64
+	// ticks is the processor time in clock ticks, memory the resident memory in bytes.
+	ticks  uint64
+	memory int64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
@@ -40,9 +43,13 @@ func parseStat(text []byte) (p process, ok bool) {
 		return p, false
 	}
 	p = process{pid: pid, ppid: ppid, pgrp: pgrp, state: fields[0][0]}
-	if len(fields) > 19 {
-		p.start, _ = strconv.ParseUint(string(fields[19]), 10, 64)
+	number := func(i int) (n uint64) {
+		if len(fields) > i {
+			n, _ = strconv.ParseUint(string(fields[i]), 10, 64)
+		}
+		return n
 	}
+	p.start, p.ticks, p.memory = number(19), number(11)+number(12), int64(number(21))*int64(os.Getpagesize())
 	return p, true
 }
 

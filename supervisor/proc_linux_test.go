@@ -53,7 +53,7 @@ func TestParseStat(t *testing.T) {
 		{"42 (a) Z 7 8) R 3 40 40 0", process{pid: 42, ppid: 3, pgrp: 40, state: 'R'}, true},
 		{"42 () Z 1 40", process{pid: 42, ppid: 1, pgrp: 40, state: 'Z'}, true},
 		{"7 (app) S 1 7 7 0 -1 4 0 0 0 0 11 12 13 14 20 0 1 0 9876 4096 55 0", process{
-			pid: 7, ppid: 1, pgrp: 7, state: 'S', start: 9876,
+			pid: 7, ppid: 1, pgrp: 7, state: 'S', start: 9876, ticks: 23, memory: 55 * int64(os.Getpagesize()),
 		}, true},
 		{"42 (app S 1 40", process{}, false},
 		{"42 app) S 1 40", process{}, false},

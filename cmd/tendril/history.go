@@ -122,7 +122,7 @@ func (c historyCommands) newLogs() *cobra.Command {
 		Use:   "logs [PROCESS]",
 		Short: "Show the last lines of the log, and of what the app writes",
 		Long: `Shows the last lines that tendril and the processes of the app wrote. PROCESS is one of them, such as
-web or web.2, or tendril. The running environment holds the last 4,000 lines. When none runs, the
+web, which stands for its replicas web-2 and so on too, or tendril. The running environment holds the last 4,000 lines. When none runs, the
 files in --app-log-dir are read.`,
 		Example: "  tendril logs -f web\n  tendril logs --level warn --match timeout",
 		Args:    cobra.MaximumNArgs(1),
@@ -233,7 +233,7 @@ func eventText(e *eventlog.Event) string {
 
 // lineText is one line such as
 //
-//	2026-01-02 03:04:05Z  web.1    | listening on port 8080
+//	2026-01-02 03:04:05Z  web-2    | listening on port 8080
 func lineText(l *eventlog.Line) string {
 	at := ""
 	if !l.At.IsZero() {

@@ -49,13 +49,13 @@ func versionText(v *console.AppVersion) string {
 }
 
 func sourceText(v *console.AppVersion) string {
-	if v.InPlace {
+	switch {
+	case v.InPlace:
 		return v.Source + " (in place)"
+	case v.Folder == "" && v.State != console.VersionFailed: // a command
+		return v.Source
 	}
-	if v.Folder != "" {
-		return filepath.Base(v.Source)
-	}
-	return v.Source
+	return filepath.Base(v.Source)
 }
 
 func bytesText(n int64) string {

@@ -83,6 +83,10 @@ func (v *visit) frame() *frame {
 	}
 	f.Counts["Queues"] = count{queues, false}
 	f.Counts["Dead letters"] = count{letters, letters > 0}
+	for _, p := range v.status.App {
+		app := f.Counts["App"]
+		f.Counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
+	}
 	if v.status.Tasks != nil {
 		f.Counts["Scheduled"] = count{int64(len(v.status.Tasks.Tasks)), false}
 	}

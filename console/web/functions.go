@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,8 @@ var functions = template.FuncMap{
 	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago, "in": in,
 	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
-	"preview": preview, "runstate": runState, "words": words,
+	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
+	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured, "words": words,
 }
 
 // number is a number for people: exact up to 9,999, then 12.3 k.
@@ -87,6 +89,14 @@ func milliseconds(ms int64) string {
 // exact is a moment to the second in UTC.
 func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
+// since is how long ago a moment was, with the exact one on hover; "–" for the zero time.
+func since(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	return moment(t, age(time.Since(t)))
+}
+
 // ago is a moment of the past as its age, with the exact one on hover; "–" for the zero time.
 func ago(t time.Time) template.HTML {
 	if t.IsZero() {
@@ -119,7 +129,11 @@ func percent(share float64) string {
 }
 
 // size is a number of bytes.
-func size(n int) string {
+func size(count any) string {
+	n, _ := count.(int64)
+	if small, is := count.(int); is {
+		n = int64(small)
+	}
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
@@ -140,11 +154,12 @@ func plural(n any, noun string) string {
 // tone is the class of a state's colour: ok, info, warning, failing or none.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
-	case "ok", "running", "done", "closed", "ready", "success":
+	case "ok", "running", "done", "closed", "ready", "success", "live":
 		return "ok"
 	case "info", "starting", "preparing", "finishing", "delayed", "in_flight", "in work", "leading":
 		return "info"
-	case "warning", "paused", "draining", "half-open", "stopping", "unreached", "skipped", "rolled back":
+	case "warning", "paused", "draining", "half-open", "stopping", "unreached", "skipped", "rolled back",
+		"not ready", "restarting":
 		return "warning"
 	case "degraded", "severe", "failed", "open", "failing", "crashed", "dead", "given up":
 		return "failing"
@@ -170,6 +185,12 @@ func preview(text string) string {
 	}
 	return oneLine(text)
 }
+
+// colours are the sequences with which programs choose a colour on a terminal, as the log holds them: escaped.
+var colours = regexp.MustCompile(`\\x1b\[[0-9;:]*m`)
+
+// uncoloured is a line of the log without colours. All that is not printable was escaped when it came.
+func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
 
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {

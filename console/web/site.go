@@ -51,9 +51,9 @@ type act struct {
 
 // screens and acts are the whole site, one line for each file.
 var (
-	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, taskScreens, eventScreens, logScreens,
-		configurationScreens)
-	acts = slices.Concat(environmentActs, queueActs, messageActs, taskActs, configurationActs)
+	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, taskScreens, appScreens, deploymentScreens,
+		scalingScreens, instanceScreens, configurationScreens, eventScreens, logScreens)
+	acts = slices.Concat(environmentActs, queueActs, messageActs, taskActs, deploymentActs, configurationActs)
 )
 
 // entries are the navigation, in its order. A number beside an entry comes from [frame.Counts].
@@ -61,6 +61,10 @@ var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
 	{"Scheduled", "/tasks", "t"},
+	{"App", "/app", "a"},
+	{"Deployments", "/deployments", "p"},
+	{"Scaling", "/scaling", "s"},
+	{"Instances", "/instances", "i"},
 	{"Configuration", "/configuration", "c"},
 	{"Events", "/events", "e"},
 	{"Logs", "/logs", "l"},

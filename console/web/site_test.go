@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/autoscale"
 	"tendril/broker"
 	"tendril/console"
 	"tendril/eventlog"
@@ -38,6 +39,12 @@ type site struct {
 	// settings are the environment's; change answers a change of them.
 	settings console.Configuration
 	change   func(console.SettingsChange) (console.SettingsPreview, error)
+	// What there is of the app and the size, and what the environment was asked to deploy.
+	versions  []console.AppVersion
+	decisions console.ScaleDecisions
+	instances console.Instances
+	deployed  []string
+	deploy    func(ctx context.Context) (console.DeployResult, error)
 }
 
 const ownersToken = "a-token-for-tests"
@@ -76,7 +83,25 @@ func newSite(t *testing.T) *site {
 				return s.change(c)
 			},
 		},
-		Views: console.Views{Health: func() health.Report { return health.Report{Status: health.Ok} }},
+		Views: console.Views{
+			Health: func() health.Report { return health.Report{Status: health.Ok} },
+			Scale: func() autoscale.Scale {
+				return autoscale.Scale{QueueLoad: autoscale.QueueLoad{Backlog: 7, OldestSeconds: 65}, Desired: 2}
+			},
+			ScaleDecisions: func() console.ScaleDecisions { return s.decisions },
+			Instances:      func() console.Instances { return s.instances },
+		},
+		Deploy: func(ctx context.Context, path string) (console.DeployResult, error) {
+			s.deployed = append(s.deployed, path)
+			return s.deploy(ctx)
+		},
+		VersionOptions: console.VersionOptions{
+			Versions: func() []console.AppVersion { return s.versions },
+			Rollback: func(ctx context.Context, number int) (console.DeployResult, error) {
+				s.deployed = append(s.deployed, fmt.Sprint("version ", number))
+				return s.deploy(ctx)
+			},
+		},
 		Receiving: console.Receiving{
 			Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
 			Resume: func(queue string) error { delete(s.paused, queue); return nil },

@@ -1,0 +1,15 @@
+package web
+
+var instanceScreens = []screen{{path: "/instances", entry: "Instances", view: "instances",
+	load: func(v *visit) (any, error) { return v.api.Instances(v.ctx) }}}
+
+// protection is whether an instance is kept from scale-in; "" where that is not known.
+func protection(on *bool) string {
+	switch {
+	case on == nil:
+		return ""
+	case *on:
+		return "protected from scale-in"
+	}
+	return "not protected from scale-in"
+}
