@@ -50,8 +50,8 @@ func startConsole(t *testing.T) *consoleEnvironment {
 	t.Helper()
 	data, journal := t.TempDir(), filepath.Join(t.TempDir(), "journal")
 	bundle := writeBundle(t, map[string]string{
-		"Procfile": appLine(journal, "v1"),
-		"cron.yaml": consoleTasks,
+		"Procfile":     appLine(journal, "v1"),
+		"cron.yaml":    consoleTasks,
 		"tendril.yaml": "queues: [jobs, mail]\nmax_retries: 1\nerror_visibility_timeout: 1\nhttp_connections: 5\n",
 	})
 	p := launchIn(t, bundle, nil, "up", ".", "--allow-root", "--data-dir", data, "--listen", "127.0.0.1:0", "--console",

@@ -81,10 +81,11 @@ func (k *keptVersions) add(v console.AppVersion) {
 }
 
 // withVersion returns a list with one more version. A folder holds what was deployed from it last, so that a version
-// that serves takes the place of the one that was in its folder.
+// that serves takes the place of the one that was in its folder; and so does a command, which has none.
 func withVersion(all []console.AppVersion, v console.AppVersion) []console.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old console.AppVersion) bool {
-		return old.Number == v.Number || v.Folder != "" && old.Folder == v.Folder
+		isSame := old.Folder == v.Folder && old.State != console.VersionFailed && v.State != console.VersionFailed
+		return old.Number == v.Number || isSame && (v.Folder != "" || old.Source == v.Source)
 	})
 	all = append(all, v)
 	return all[max(len(all)-maxVersions, 0):]

@@ -39,7 +39,12 @@ func (v *visit) app() (any, error) {
 	for _, p := range page.Processes {
 		names = append(names, p.Name)
 	}
-	page.Names = v.choices("process", "All", names)
+	if len(names) > 1 || page.Process != "" {
+		page.Names = v.choices("process", "All", names)
+		for i, name := range names {
+			page.Names[i+1].Label = name // as it is
+		}
+	}
 	if page.Process != "" {
 		names = []string{page.Process}
 	}

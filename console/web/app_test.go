@@ -23,14 +23,15 @@ func TestAppShowsProcessesAndTheirLines(t *testing.T) {
 		{Name: "mailer", State: "waiting"},
 	}
 	for _, line := range []eventlog.Line{{Process: eventlog.Own, Text: "receiving started"},
-		{Process: "web", Text: `\x1b[1;31mlistening\x1b[0m`}, {Process: "web-2", Stream: "stderr", Text: hostile},
+		{Process: "web", Text: `\x1b]0;app\a\x1b[1;31mlistening\x1b[0m`},
+		{Process: "web-2", Stream: "stderr", Text: hostile},
 		{Process: "mailer", Text: "no letters"}} {
 		line.At = time.Now()
 		s.history.Lines.Add(line)
 	}
 	page := s.get("/app")
-	wantText(t, page, "4711", "3.0 MiB", "12 %", "1 h 0 min", "not ready", "&lt;script&gt;", "killed by SIGSEGV", "restarting",
-		"listening", "stderr", "no letters", `<span class="badge attention">3</span>`)
+	wantText(t, page, "4711", "3.0 MiB", "12 %", "1 h 0 min", "not ready", "&lt;script&gt;", "killed by SIGSEGV",
+		"restarting", "listening", "stderr", "no letters", `<span class="badge attention">3</span>`)
 	if strings.Contains(page, "receiving started") || strings.Count(page, ">listening<") != 1 {
 		t.Errorf("lines of tendril, or a line twice:\n%s", page)
 	}
@@ -43,10 +44,11 @@ func TestAppShowsProcessesAndTheirLines(t *testing.T) {
 
 func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 	s := newSite(t)
-	wantText(t, s.get("/deployments"), "No version has served yet.", "tendril deploy app.zip", "Nothing was deployed yet.")
+	wantText(t, s.get("/deployments"), "No version has served yet.", "tendril deploy app.zip",
+		"Nothing was deployed yet.")
 	s.versions = []console.AppVersion{
-		{Number: 4, State: console.VersionLive, Source: "/srv/shop", Folder: "/srv/shop", InPlace: true, By: "owner", Size: 12,
-			DeployedAt: time.Now().Add(-time.Minute)},
+		{Number: 4, State: console.VersionLive, Source: "/srv/shop", Folder: "/srv/shop", InPlace: true, By: "owner",
+			Size: 12, DeployedAt: time.Now().Add(-time.Minute)},
 		{Number: 3, State: console.VersionFailed, Source: "/srv/three.zip", By: "token ci", Error: hostile},
 		{Number: 2, State: console.VersionKept, Of: 1, Source: "/srv/one.zip", Folder: "/data/versions/x/one", By: "start"},
 	}
@@ -69,7 +71,8 @@ func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 	if got := strings.Join(s.deployed, ", "); got != "version 2, /srv/six.zip" {
 		t.Errorf("the environment was asked for %s", got)
 	}
-	wantText(t, s.post("/deployments/rollback", url.Values{"version": {"two"}}), "version &#34;two&#34; is not a whole number")
+	wantText(t, s.post("/deployments/rollback", url.Values{"version": {"two"}}),
+		"version &#34;two&#34; is not a whole number")
 }
 
 // TestFormsDoNotWaitForADeployment: it goes on, and the page shows how far it is.
@@ -109,8 +112,8 @@ func TestScalingShowsDecisionsWithWhatTheyWereMadeBy(t *testing.T) {
 	s.status.Scaling = &console.Scaling{Target: "asg:workers", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 1,
 		Protection: "on"}
 	page := s.get("/scaling")
-	wantText(t, page, "Instances of the Auto Scaling group workers", "another instance", "of 1 to 4", "Scale-in protection",
-		"→ <b>3</b>", "2 times", "&lt;script&gt;", "80 %", "not applied")
+	wantText(t, page, "Instances of the Auto Scaling group workers", "another instance", "of 1 to 4",
+		"Scale-in protection", "→ <b>3</b>", "2 times", "&lt;script&gt;", "80 %", "not applied")
 	if strings.Contains(page, "The size is fixed") || strings.Count(page, "–") < 5 {
 		t.Errorf("what is not known is not a dash:\n%s", page)
 	}
@@ -121,7 +124,8 @@ func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 	off, none := false, 0
 	s.instances = console.Instances{Election: "lease in the DynamoDB table registry",
 		Notes: []string{"others are not known"}, Instances: []console.KnownInstance{
-			{Name: "a (1)", This: true, Source: "process", State: "running", Version: "1.2.3", InFlight: &none, Protected: &off},
+			{Name: "a (1)", This: true, Source: "process", State: "running", Version: "1.2.3", InFlight: &none,
+				Protected: &off},
 			{Name: hostile, Source: "lease", Leads: true, Term: 3, LeaseAgeSeconds: 2}}}
 	page := s.get("/instances")
 	wantText(t, page, "this one", "not protected from scale-in", "term 3, lease seen 2 s ago", "others are not known",

@@ -16,7 +16,8 @@ var functions = template.FuncMap{
 	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
-	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured, "words": words,
+	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured,
+	"before": before, "words": words,
 }
 
 // number is a number for people: exact up to 9,999, then 12.3 k.
@@ -186,10 +187,17 @@ func preview(text string) string {
 	return oneLine(text)
 }
 
-// colours are the sequences with which programs choose a colour on a terminal, as the log holds them: escaped.
-var colours = regexp.MustCompile(`\\x1b\[[0-9;:]*m`)
+// colours are the sequences with which programs choose a colour, or the title of a terminal, as the log holds them:
+// escaped.
+var colours = regexp.MustCompile(`\\x1b\[[0-9;:]*m|\\x1b\][^\\]*\\a`)
 
-// uncoloured is a line of the log without colours. All that is not printable was escaped when it came.
+// before is the part of a text before a separator.
+func before(text, separator string) string {
+	first, _, _ := strings.Cut(text, separator)
+	return first
+}
+
+// uncoloured is a line of the log without them. All that is not printable was escaped when it came.
 func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
 
 func oneLine(text string) string {
