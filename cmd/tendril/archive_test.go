@@ -89,7 +89,7 @@ func TestOldVersionsGo(t *testing.T) {
 		return dir
 	}
 	var dirs []string
-	for i := range 5 {
+	for i := range 7 {
 		dirs = append(dirs, unpack(letters, time.Duration(i)*time.Hour))
 	}
 	foreign := unpack(other, -time.Hour)
@@ -99,7 +99,7 @@ func TestOldVersionsGo(t *testing.T) {
 		t.Error(err)
 	}
 	for dir, want := range map[string]bool{dirs[0]: false, dirs[1]: false, dirs[2]: true, dirs[3]: true, dirs[4]: true,
-		foreign: false, unrelated: true, early: true} {
+		dirs[5]: true, dirs[6]: true, foreign: false, unrelated: true, early: true} {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s is there: %v, want %v", dir, err == nil, want)
 		}
@@ -107,8 +107,8 @@ func TestOldVersionsGo(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(dirs[0])); err == nil {
 		t.Error("the folder of an old version is left, empty")
 	}
-	unpack(letters, 5*time.Hour)
-	if err := bundle.PruneVersions(unpack(letters, 6*time.Hour), dirs[2]); err != nil {
+	unpack(letters, 7*time.Hour)
+	if err := bundle.PruneVersions(unpack(letters, 8*time.Hour), dirs[2]); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(dirs[2]); err != nil {

@@ -33,7 +33,7 @@ func (c appCommands) newUp() *cobra.Command {
 already runs at --target. Without any of them, DIR is the working folder if it has a
 Procfile, Buildfile, cron.yaml or tendril.yaml. Messages come from an embedded, durable
 queue, or from Amazon SQS with --queue-url. A zip archive is unpacked below the data
-directory, where the newest three versions are kept.`,
+directory, where the newest five versions are kept.`,
 		Example: `  tendril up examples/thumbnails
   tendril up letters.zip
   tendril up --target http://127.0.0.1:8080/ --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
