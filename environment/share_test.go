@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -81,7 +80,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	}
 	const app, other = 61011, 61012
 	r := run(t, map[string]string{"data-dir": data, "queue": "jobs", "app-user": "61011:61011",
-		"deploy-timeout": "1s", "port": testpeer.FreePort(t)}, func(e *Environment) {
+		"deploy-timeout": "3s", "port": testpeer.FreePort(t)}, func(e *Environment) {
 		e.Bundle, e.AppEnv = b, []string{"PATH=" + os.Getenv("PATH")}
 	})
 	eventually(t, "the mailer speaks", func() bool {
@@ -92,17 +91,24 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: who, Gid: who}}
 		return cmd.Run() == nil
 	}
-	if _, err := r.DeployPath(t.Context(), archive); err == nil {
-		t.Error("an app that never listens was deployed")
+	deployed := make(chan error, 1)
+	go func() {
+		_, err := r.DeployPath(t.Context(), archive)
+		deployed <- err
+	}()
+	made := func() (versions []string) { // those whose hook has run, but for the first one
+		for _, path := range globbed(t, filepath.Join(data, "versions", "*", "*", "made", "file")) {
+			if version := filepath.Dir(filepath.Dir(path)); version != dir && version != old {
+				versions = append(versions, version)
+			}
+		}
+		return versions
 	}
-	versions, err := filepath.Glob(filepath.Join(data, "versions", "*", "*"))
-	versions = slices.DeleteFunc(versions, func(path string) bool { return path == dir || path == old })
-	if err != nil || len(versions) != 1 {
-		t.Fatalf("the folders of the new version are %q, %v", versions, err)
-	}
+	eventually(t, "the new version", func() bool { return len(made()) == 1 })
+	next := made()[0]
 	for path, want := range map[string]bool{
 		filepath.Join(dir, "secret"): true, filepath.Join(dir, "made/file"): true,
-		filepath.Join(versions[0], "secret"): true, filepath.Join(old, "secret"): false,
+		filepath.Join(next, "secret"): true, filepath.Join(old, "secret"): false,
 	} {
 		if mayRead(app, path) != want {
 			t.Errorf("the app can read %s: %v", path, !want)
@@ -111,7 +117,22 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 			t.Errorf("another user can read %s", path)
 		}
 	}
+	if err := <-deployed; err == nil {
+		t.Error("an app that never listens was deployed")
+	}
+	if left := made(); len(left) != 0 {
+		t.Errorf("the failed version left %q", left)
+	}
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
+}
+
+func globbed(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
