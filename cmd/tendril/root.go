@@ -52,12 +52,14 @@ signal.`,
 			return cmd.Help()
 		}
 		hint := "see 'tendril --help'"
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = "did you mean 'tendril " + strings.Join(near, "' or 'tendril ") + "'?"
+		for root.SuggestionsMinimumDistance = 1; root.SuggestionsMinimumDistance <= 2; root.SuggestionsMinimumDistance++ {
+			if near := root.SuggestionsFor(args[0]); len(near) > 0 {
+				hint = "did you mean 'tendril " + strings.Join(near, "' or 'tendril ") + "'?"
+				break // the nearest ones only
+			}
 		}
 		return fail(exitUsage, fmt.Errorf("there is no command %q", args[0]), hint)
 	}
-	root.SuggestionsMinimumDistance = 2
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
