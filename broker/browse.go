@@ -29,6 +29,8 @@ type Stored struct {
 	Until time.Time
 	// DeadAt is when the message was dead-lettered; zero if it never was.
 	DeadAt time.Time
+	// Attempts are the last deliveries that failed, the oldest first: see [Broker.RecordAttempt].
+	Attempts []Attempt
 }
 
 // BrowseRequest selects messages to look at.
@@ -37,6 +39,8 @@ type BrowseRequest struct {
 	State State
 	// Match keeps messages whose body contains it; "" keeps all.
 	Match string
+	// Reason keeps the messages of one [ReasonGroup]; nil keeps all.
+	Reason *string
 	// After is the cursor of the previous page; "" starts at the oldest.
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
@@ -75,43 +79,69 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		}
 		at = max(at, makeKey(q.number, seq))
 	}
+	b.attempts.settle(ctx, b.core)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}
-		rows, last, err := q.browse(at, high, req.Match)
+		rows, last, err := q.browse(at, high, &req, req.Limit-len(page))
 		if err != nil {
 			return nil, "", err
 		}
 		for _, r := range rows {
-			at = r.key
 			if s, ok := q.stored(r); ok && (req.State == "" || s.State == req.State) {
 				page = append(page, s)
 			}
-			if len(page) == req.Limit {
-				return page, strconv.FormatInt(keySeq(at), 10), nil
-			}
 		}
-		if last == 0 {
+		switch at = last; {
+		case last == 0:
 			return page, "", nil
+		case len(page) == req.Limit:
+			return page, strconv.FormatInt(keySeq(at), 10), nil
 		}
-		at = last
 	}
 }
 
-// browse reads the matching ones of the next rows after a key. last is the
-// key up to which it looked; 0 when that was the end.
-func (q *liveQueue) browse(after, high int64, match string) (rows []*record, last int64, err error) {
+// browseScope are the queries of a browse: next finds the messages of one chunk after a key, where selects them.
+type browseScope struct{ next, where string }
+
+var (
+	browseAny  = browseScope{`SELECT id FROM messages WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3`, `id > ?1 AND id <= ?2`}
+	browseNone = browseScope{browseAny.next, browseAny.where + `
+		AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.id = messages.id AND reason <> '')`}
+	browseReason = browseScope{ofReason + ` ORDER BY id LIMIT ?3`, `id IN (` + ofReason + `)`}
+)
+
+const ofReason = `SELECT id FROM attempts WHERE id >> 40 = ?1 >> 40 AND reason = ?4 AND id > ?1 AND id <= ?2`
+
+// scope returns the queries, and the reason that they ask for.
+func (r *BrowseRequest) scope() (s browseScope, reason string) {
+	switch {
+	case r.Reason == nil:
+		return browseAny, ""
+	case *r.Reason == "":
+		return browseNone, ""
+	}
+	return browseReason, *r.Reason
+}
+
+// browse reads the matching ones of the next rows after a key, at most limit. last is the key up to which it looked; 0
+// when that was the end.
+func (q *liveQueue) browse(after, high int64, req *BrowseRequest, limit int) (rows []*record, last int64, err error) {
+	scope, reason := req.scope()
 	err = q.read(func(c *conn) error {
-		last, err = c.integer(`SELECT max(id) FROM (SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
-			after, high, int64(browseChunk))
+		last, err = c.integer(`SELECT max(id) FROM (`+scope.next+`)`, after, high, int64(browseChunk), reason)
 		if err != nil || last == 0 {
 			return err
 		}
-		rows, err = c.records(`SELECT `+allColumns+` FROM messages
-			WHERE id > ?1 AND id <= ?2 AND (?3 = '' OR instr(body, ?3) > 0) ORDER BY id`, after, last, match)
+		rows, err = c.records(`SELECT `+browsedColumns+` FROM messages
+			WHERE `+scope.where+` AND (?5 = '' OR instr(body, ?5) > 0) ORDER BY id LIMIT ?3`,
+			after, last, int64(limit), reason, req.Match)
 		return err
 	})
+	if err == nil && len(rows) == limit {
+		last = rows[limit-1].key
+	}
 	return rows, last, err
 }
 
@@ -123,7 +153,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 		message.ID, message.Body = q.seal.messageID(new(block), r.originKey()), r.body
 		q.log.Error("A stored message is damaged", "queue", q.name, "id", message.ID, "err", err)
 	}
-	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead)}
+	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead), Attempts: readHistory(r.history)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted || !q.published(r.key) {
@@ -158,11 +188,12 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	if err != nil {
 		return Stored{}, err
 	}
+	b.attempts.settle(ctx, b.core)
 	var found []*record
 	err = b.read(func(c *conn) error {
 		key, err := q.keyOf(c, id)
 		if err == nil {
-			found, err = c.lookUp(key)
+			found, err = c.records(`SELECT `+browsedColumns+` FROM messages WHERE id = ?`, key)
 		}
 		return err
 	})

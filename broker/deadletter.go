@@ -47,6 +47,13 @@ func (t *transfer) apply(x *tx) error {
 		if err := x.copyRow(it.m.key, &it.record); err != nil {
 			return err
 		}
+		dead := int64(0)
+		if t.dead {
+			dead = it.record.dead
+		}
+		if err := x.moveAttempts(it.m.key, it.record.key, dead); err != nil {
+			return err
+		}
 		x.remove(it.m.key, true)
 		it.moved = true
 		*t.left(x.counters(t.from))++

@@ -166,7 +166,10 @@ func (r *removal) apply(t *tx) error {
 		} else if keySeq(m.key) <= k.floor {
 			continue
 		}
-		t.remove(m.key, m.stored || m.claimed)
+		r.q.mu.Lock()
+		hasRows := m.stored || m.claimed || m.origin != m.key
+		r.q.mu.Unlock()
+		t.remove(m.key, hasRows)
 		r.counted++
 	}
 	*r.account(k) += int64(r.counted)

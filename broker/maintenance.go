@@ -87,11 +87,13 @@ func removeGarbage(c *conn) (more bool, err error) {
 	if err != nil || high == 0 {
 		return false, err
 	}
-	n, err := c.exec(`DELETE FROM messages WHERE id IN
-		(SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
-		low, high, int64(tidyRows))
-	if err != nil || n == tidyRows {
-		return true, err
+	for _, table := range []string{"messages", "attempts"} {
+		n, err := c.exec(`DELETE FROM `+table+` WHERE id IN
+			(SELECT id FROM `+table+` WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
+			low, high, int64(tidyRows))
+		if err != nil || n == tidyRows {
+			return true, err
+		}
 	}
 	// Deduplication ids need no care: below the floor they do not count, and
 	// they expire soon.

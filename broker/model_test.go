@@ -34,12 +34,13 @@ func TestModel(t *testing.T) {
 				rapid.SyncTest(rt, func(rt *rapid.T) {
 					m := newModel(rt, dir, c.fifo, c.tiny)
 					defer func() { m.b.Close() }()
+					defer m.checkNoOrphans()
 					rt.Repeat(map[string]func(*rapid.T){
 						"send": m.send, "receive": m.receive, "delete": m.delete, "visibility": m.visibility,
 						"tick": m.tick, "restart": m.restart, "kill": m.kill, "purge": m.purge,
 						"redrive": m.redrive, "remove": m.remove, "start move": m.startMove, "cancel move": m.cancelMove,
-						"flood": m.flood,
-						"":      func(rt *rapid.T) { steps++; m.check(rt) },
+						"flood": m.flood, "attempt": m.attempt,
+						"": func(rt *rapid.T) { steps++; m.check(rt) },
 					})
 				})
 			})
@@ -111,6 +112,8 @@ type modelled struct {
 	deadAt          time.Time
 	dead            bool // was dead-lettered once, and says where it came from
 	forgotten       bool // a kill forgot receives of it
+	attempts        []string
+	attemptedAt     time.Time // when the last of these was recorded
 }
 
 type modelReceipt struct {
@@ -585,6 +588,9 @@ func (m *model) kill(t *rapid.T) {
 func (m *model) forget(t *rapid.T, x *modelled) {
 	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
 	m.must(err)
+	if n := len(s.Attempts); n < len(x.attempts) && time.Since(x.attemptedAt) <= 2*attemptLinger {
+		x.attempts = x.attempts[:n]
+	}
 	inFlight := s.State == InFlight
 	if s.ReceiveCount == x.count && inFlight == !x.until.IsZero() && (!inFlight || s.Until.Equal(x.until)) {
 		return
@@ -596,6 +602,35 @@ func (m *model) forget(t *rapid.T, x *modelled) {
 	if inFlight {
 		x.until = s.Until
 	}
+}
+
+// attempt records a failure of a message that was received, wherever it is by now.
+func (m *model) attempt(t *rapid.T) {
+	r := m.receipt(t)
+	m.copies++
+	said := fmt.Sprint("answer ", m.copies)
+	m.b.RecordAttempt(r.place+m.suffix, r.m.id, Attempt{At: time.Now(), Outcome: "failed", Status: 500, Answer: said})
+	if x := r.m; x.place != "" {
+		x.attemptedAt = time.Now()
+		// One that nobody received, as far as the broker knows after a kill, has no attempts.
+		if !x.forgotten || slices.Contains(m.answers(x), said) {
+			x.attempts = append(x.attempts, said)
+		}
+	}
+}
+
+// answers are those of the attempts that the broker shows of a message.
+func (m *model) answers(x *modelled) []string {
+	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
+	m.must(err)
+	return answersOf(s)
+}
+
+// checkNoOrphans holds the attempts to the messages, once what was purged is cleaned up.
+func (m *model) checkNoOrphans() {
+	time.Sleep(5 * time.Second)
+	synctest.Wait()
+	checkAttempts(m.t, m.b)
 }
 
 func (m *model) purge(t *rapid.T) {
@@ -704,14 +739,15 @@ func (m *model) checkBrowse(t *rapid.T, place string, list []*modelled) {
 			BrowseRequest{Limit: max(3, len(list)/3), After: after})
 		m.must(err)
 		for _, s := range page {
-			got = append(got, fmt.Sprint(s.Body, s.ReceiveCount, !s.DeadAt.IsZero()))
+			got = append(got, fmt.Sprint(s.Body, s.ReceiveCount, !s.DeadAt.IsZero(), answersOf(s)))
 		}
 		if after = next; next == "" {
 			break
 		}
 	}
 	for _, x := range list {
-		want = append(want, fmt.Sprint(x.body, x.count, !x.deadAt.IsZero()))
+		x.attempts = x.attempts[max(0, len(x.attempts)-keptAttempts):]
+		want = append(want, fmt.Sprint(x.body, x.count, !x.deadAt.IsZero(), x.attempts))
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("%s: browsing shows %v, want %v", place, got, want)

@@ -49,6 +49,7 @@ func newBroker(dir string, opts *Options) *Broker {
 	b := &core{opts: o, events: *cmp.Or(o.Events, &Events{}), log: cmp.Or(o.Logger, slog.Default()), clock: newClock(),
 		queues: newCatalog(), dir: dir, disk: newDiskGuard(dir), moves: moveTasks{bySource: map[int64][]*moveTask{}}}
 	b.background.stopped = make(chan struct{})
+	b.attempts.alarm.ring = func() { b.attempts.flush(b) }
 	b.memory.limits = *cmp.Or(o.limits, defaultLimits())
 	return &Broker{core: b}
 }
@@ -109,6 +110,7 @@ func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed
 	}
+	b.attempts.flush(b.core)
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		q.submitReceives(math.MaxInt64)

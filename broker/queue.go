@@ -23,6 +23,7 @@ type core struct {
 	background background
 	queues     catalog
 	moves      moveTasks
+	attempts   attemptLog
 	dir        string
 	disk       *diskGuard
 	store      atomic.Pointer[store]
@@ -91,7 +92,7 @@ type liveQueue struct {
 	alarm     alarm   // for the next end of a flight or a delay
 	retention retention
 	receives  unstoredReceives
-	attempts  attempts
+	repeats   repeats
 }
 
 // description is what can be changed about a queue.
@@ -105,7 +106,7 @@ type description struct {
 
 func newLiveQueue(b *core, number int64, name string, d description) *liveQueue {
 	q := &liveQueue{core: b, name: name, arn: b.opts.arn(name), description: d, index: newIndex(b, number, d.set.fifo),
-		attempts: attempts{}}
+		repeats: repeats{}}
 	q.alarm.ring, q.retention.alarm.ring, q.receives.alarm.ring = q.onAlarm, q.onRetention, q.storeReceives
 	return q
 }
@@ -208,7 +209,7 @@ func (q *liveQueue) wakeAfterRemoval(n int) {
 func (q *liveQueue) clear() {
 	q.index.clear()
 	q.receives.messages = nil
-	clear(q.attempts)
+	clear(q.repeats)
 }
 
 // delete marks the queue as deleted and returns its last counters.

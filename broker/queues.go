@@ -247,7 +247,8 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 
 // deleteQueue removes a queue from the store and adds its counters to those of all deleted
 // queues; its messages go later, bit by bit.
-func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) (err error) {
+func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
+	err := t.flushRows()
 	k := *t.counters(q)
 	k.purged += k.live()
 	t.counters(deleted).add(&k)
@@ -256,6 +257,7 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) (err error) {
 	t.c.run(&err, `DELETE FROM queues WHERE number = ?`, q.number)
 	t.c.run(&err, `DELETE FROM counters WHERE queue = ?`, q.number)
 	t.c.run(&err, `DELETE FROM moves WHERE source = ?`, q.number)
+	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.number)
 	t.c.run(&err, `INSERT OR REPLACE INTO departed (name, at) VALUES (?, ?)`, q.name, now)
 	return err
 }
@@ -290,12 +292,14 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 }
 
 // purge raises the floor of the queue over all its messages.
-func (t *tx) purge(q *liveQueue, now int64) (err error) {
+func (t *tx) purge(q *liveQueue, now int64) error {
+	err := t.flushRows() // those that were removed before are not part of it
 	k := t.counters(q)
 	low := makeKey(q.number, k.floor)
 	k.purged += k.live()
 	k.floor = k.next - 1
 	t.c.run(&err, `UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.number)
+	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.number)
 	t.c.run(&err, toGarbage, low, makeKey(q.number, k.floor))
 	return err
 }

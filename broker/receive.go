@@ -172,7 +172,7 @@ func (r *receive) look() error {
 	q.fillIfLow()
 	switch {
 	case len(r.messages) > 0:
-		q.attempts.remember(r.attempt, r.messages, q.clock.now())
+		q.repeats.remember(r.attempt, r.messages, q.clock.now())
 		q.arm()
 	case r.usedUp == nil:
 		r.filling = q.window.filling

@@ -70,12 +70,7 @@ func (q *liveQueue) submitReceives(last int64) {
 			rest = append(rest, m)
 		default:
 			m.dirty, m.stored = false, true
-			until := int64(0)
-			if m.inFlight {
-				until = q.clock.milli(m.until)
-			}
-			rows = append(rows, []any{m.key, int64(m.count), m.first, q.clock.milli(m.receivedAt), until, int64(m.epoch),
-				int64(m.unread)})
+			rows = append(rows, m.receiptRow(q.clock))
 		}
 	}
 	q.receives.messages = rest
@@ -84,6 +79,18 @@ func (q *liveQueue) submitReceives(last int64) {
 		_ = q.writer.submit(&receiptStore{q: q, rows: rows}, needs{}, nil)
 	}
 }
+
+// receiptRow is the message's row in receipts. The lock is held.
+func (m *message) receiptRow(c clock) []any {
+	until := int64(0)
+	if m.inFlight {
+		until = c.milli(m.until)
+	}
+	return []any{m.key, int64(m.count), m.first, c.milli(m.receivedAt), until, int64(m.epoch), int64(m.unread)}
+}
+
+const insertReceipt = `INSERT OR REPLACE INTO receipts (id, count, first, received_at, until, epoch, unread)
+	VALUES (?,?,?,?,?,?,?)`
 
 // receiptStore is the request that writes receives down.
 type receiptStore struct {
@@ -98,9 +105,7 @@ func (s *receiptStore) apply(t *tx) error {
 		return nil
 	}
 	for _, r := range s.rows {
-		_, err := t.c.exec(`INSERT OR REPLACE INTO receipts (id, count, first, received_at, until, epoch, unread)
-			VALUES (?,?,?,?,?,?,?)`, r...)
-		if err != nil {
+		if _, err := t.c.exec(insertReceipt, r...); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,8 @@ type record struct {
 	group, dedup, trace string
 	attributes          []byte // as encodeAttributes writes them
 	body                string
-	whole               bool // attributes and body are here
+	whole               bool   // attributes and body are here
+	history             string // as addAttempt writes it; only where it was asked for
 }
 
 // originKey is the key that the message id belongs to.
@@ -132,6 +133,9 @@ func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 const allColumns = `id, sent, sum, size, due, origin, received, first, dead, source,
 	group_id, dedup_id, trace, attributes, body`
 
+// browsedColumns are all columns, and the attempts.
+const browsedColumns = allColumns + `, (SELECT history FROM attempts WHERE attempts.id = messages.id)`
+
 // keepContent is the largest content, in bytes, that a scan brings along and memory keeps.
 const keepContent = 8 << 10
 
@@ -151,6 +155,9 @@ func (c *conn) records(text string, args ...any) (rows []*record, err error) {
 			group: row.text(10), dedup: row.text(11), trace: row.text(12), attributes: row.bytes(13),
 		}
 		r.body, r.whole = row[14].(string)
+		if len(row) > 15 {
+			r.history = row.text(15)
+		}
 		rows = append(rows, r)
 	}, text, args...)
 	return rows, err

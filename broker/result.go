@@ -116,13 +116,13 @@ func (r *receive) withhold(m *message, err error) {
 // attemptWindow is how long a receive with an attempt id can be repeated.
 const attemptWindow = 5 * time.Minute
 
-// attempts are the receives of a FIFO queue that can be repeated, by attempt id: the same
+// repeats are the receives of a FIFO queue that can be repeated, by attempt id: the same
 // id within five minutes gives the same messages with the same receipts, and
 // their visibility starts again, as long as none of them was deleted, changed
-// or became visible. Attempts are not kept over a restart.
-type attempts map[string]*attempt
+// or became visible. They are not kept over a restart.
+type repeats map[string]*repeatable
 
-type attempt struct {
+type repeatable struct {
 	expires  int64 // reading
 	messages []receivedMessage
 }
@@ -130,13 +130,13 @@ type attempt struct {
 // repeat answers a receive whose attempt id is known. The lock is held.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
-	a, now := q.attempts[r.attempt], q.clock.now()
+	a, now := q.repeats[r.attempt], q.clock.now()
 	if r.attempt == "" || a == nil || a.expires <= now {
 		return nil
 	}
 	for _, g := range a.messages {
 		if !g.m.inFlight || g.m.leaving || !g.m.newest(g.receipt) {
-			delete(q.attempts, r.attempt)
+			delete(q.repeats, r.attempt)
 			return nil
 		}
 	}
@@ -148,22 +148,22 @@ func (r *receive) repeat() []receivedMessage {
 }
 
 // remember keeps a receive with an attempt id.
-func (a attempts) remember(id string, list []receivedMessage, now int64) {
+func (a repeats) remember(id string, list []receivedMessage, now int64) {
 	if id == "" {
 		return
 	}
-	maps.DeleteFunc(a, func(_ string, old *attempt) bool { return old.expires <= now })
+	maps.DeleteFunc(a, func(_ string, old *repeatable) bool { return old.expires <= now })
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].content = nil
 	}
-	a[id] = &attempt{expires: now + int64(attemptWindow), messages: list}
+	a[id] = &repeatable{expires: now + int64(attemptWindow), messages: list}
 }
 
 // forget ends the repeatability of the receive that gave out m, since
 // its visibility was changed.
-func (a attempts) forget(m *message) {
-	maps.DeleteFunc(a, func(_ string, old *attempt) bool {
+func (a repeats) forget(m *message) {
+	maps.DeleteFunc(a, func(_ string, old *repeatable) bool {
 		return slices.ContainsFunc(old.messages, func(g receivedMessage) bool { return g.m == m })
 	})
 }

@@ -57,6 +57,7 @@ type sweep struct {
 type sweptRow struct {
 	key, due int64
 	m        *message // nil for a fresh one
+	moved    bool     // it came from another queue
 }
 
 func (s *sweep) apply(t *tx) error {
@@ -79,7 +80,7 @@ func (s *sweep) apply(t *tx) error {
 	}
 	s.hold()
 	for _, r := range s.rows {
-		t.remove(r.key, r.m != nil)
+		t.remove(r.key, r.m != nil || r.moved)
 	}
 	t.counters(q).expired += int64(len(s.rows))
 	return nil
@@ -117,7 +118,7 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	found := 0
 	err := c.query(func(row row) {
 		if row.int(1) < s.cutoff {
-			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2)})
+			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2), moved: true})
 			found++
 		} else if s.nextOne == 0 || row.int(1) < s.nextOne {
 			s.nextOne = row.int(1)

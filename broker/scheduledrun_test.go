@@ -457,7 +457,7 @@ func TestEnqueueEndsWithItsContext(t *testing.T) {
 // A file of another format is refused, and left as it is.
 func TestFilesOfOtherFormatsAreRefused(t *testing.T) {
 	t.Parallel()
-	for _, version := range []int{1, schemaVersion - 1, schemaVersion + 1} {
+	for _, version := range []int{1, oldestReadable - 1, schemaVersion + 1} {
 		dir := t.TempDir()
 		if err := openDir(t, dir, nil).Close(); err != nil {
 			t.Fatal(err)
@@ -471,8 +471,8 @@ func TestFilesOfOtherFormatsAreRefused(t *testing.T) {
 		}
 		for range 2 {
 			_, err := Open(dir, nil)
-			if want := fmt.Sprintf("format %d, this program reads format %d", version, schemaVersion); err == nil ||
-				!strings.Contains(err.Error(), want) {
+			want := fmt.Sprintf("format %d, this program reads formats %d and %d", version, oldestReadable, schemaVersion)
+			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("opening a file of format %d: %v", version, err)
 			}
 		}

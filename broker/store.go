@@ -26,6 +26,12 @@ import (
 //	receipts   what is known of messages that were received and are still here:
 //	           how often, first when, hidden until when; unread is how many of
 //	           the receives do not count
+//	attempts   the last failed attempts at messages that are still here: history has
+//	           a line of JSON for each, the oldest first. Dead letters have a row
+//	           also without an attempt. at is when the message was dead-lettered or,
+//	           in another queue, failed last (Unix milliseconds); like failures have
+//	           the same reason.
+//	reasons    how many rows of attempts a queue has, by reason and by hour of at
 //	dedup      deduplication ids of the last five minutes
 //	departed   names of queues deleted in the last minute
 //	moves      the last move tasks of each source queue. high is the id up to
@@ -66,6 +72,7 @@ CREATE TABLE receipts (
 	id INTEGER PRIMARY KEY, count INTEGER NOT NULL, first INTEGER NOT NULL,
 	received_at INTEGER NOT NULL, until INTEGER NOT NULL, epoch INTEGER NOT NULL, unread INTEGER
 );
+` + attemptsSchema + `
 CREATE TABLE dedup (
 	queue INTEGER NOT NULL, dedup_id TEXT NOT NULL, group_id TEXT NOT NULL,
 	message INTEGER NOT NULL, expires INTEGER NOT NULL,
@@ -100,8 +107,32 @@ CREATE TABLE paused (
 ) WITHOUT ROWID;
 `
 
+// attemptsSchema are the tables that format 5 did not have.
+const attemptsSchema = `
+CREATE TABLE attempts (
+	id INTEGER PRIMARY KEY, at INTEGER NOT NULL, reason TEXT NOT NULL, history TEXT NOT NULL
+);
+CREATE INDEX attempts_reason ON attempts (id >> 40, reason);
+CREATE TABLE reasons (
+	queue INTEGER NOT NULL, reason TEXT NOT NULL, hour INTEGER NOT NULL, count INTEGER NOT NULL,
+	PRIMARY KEY (queue, reason, hour)
+) WITHOUT ROWID;
+`
+
+// fromFormat5 adds what format 5 did not have. Its dead letters count as failed without an attempt.
+const fromFormat5 = attemptsSchema + `
+INSERT INTO attempts (id, at, reason, history)
+	SELECT id, dead, '', '' FROM messages WHERE origin IS NOT NULL AND dead IS NOT NULL
+	AND NOT EXISTS (SELECT 1 FROM garbage WHERE messages.id > low AND messages.id <= high);
+INSERT INTO reasons (queue, reason, hour, count)
+	SELECT id >> 40, '', at / 3600000, count(*) FROM attempts GROUP BY id >> 40, at / 3600000;
+`
+
 // schemaVersion is kept in PRAGMA user_version.
-const schemaVersion = 5
+const (
+	schemaVersion  = 6
+	oldestReadable = 5
+)
 
 // store is the database file: one connection that writes and checkpoints,
 // used by the writer alone, and a few that read.
@@ -170,17 +201,21 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates the tables of a new file, and refuses a file of another format.
+// createTables creates the tables of a new file, brings a file of format 5 up to date, and refuses a file of another
+// format.
 func (s *store) createTables() error {
 	version, err := s.write.integer(`PRAGMA user_version`)
+	tables := schema
 	switch {
 	case err != nil || version == schemaVersion:
 		return err
+	case version == oldestReadable:
+		tables = fromFormat5
 	case version != 0:
-		return fmt.Errorf("the file has format %d, this program reads format %d: use the program that wrote it, "+
-			"or choose another data directory", version, schemaVersion)
+		return fmt.Errorf("the file has format %d, this program reads formats %d and %d: use the program that wrote it, "+
+			"or choose another data directory", version, oldestReadable, schemaVersion)
 	}
-	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, schema, schemaVersion))
+	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
 
 // synchronous chooses whether the next commit waits for the disk. The pragma

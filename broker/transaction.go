@@ -14,13 +14,14 @@ type tx struct {
 	inserts  []*record
 	args     []any   // reused
 	removed  []int64 // keys of messages to delete
-	receipts []int64 // those of them that have a row in receipts
+	received []int64 // those of them that may have rows in receipts and attempts
+	reasons  map[reasonCount]int64
 	touched  map[*liveQueue]counters
 	dropped  map[*liveQueue]bool // deleted in this transaction
 }
 
 func newTx(c *conn) *tx {
-	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}}
+	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
 // counters returns the counters of a queue, to be changed in place: they are
@@ -32,24 +33,17 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// remove deletes a message; received says that it may have a row in receipts.
+// remove deletes a message; received says that it may have rows in receipts and attempts.
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
-		t.receipts = append(t.receipts, key)
+		t.received = append(t.received, key)
 	}
 }
 
 // flush writes what was gathered: rows, and the counters of the touched queues.
 func (t *tx) flush() error {
-	err := t.flushInserts()
-	if err == nil {
-		err = t.flushDeletes("messages", t.removed)
-	}
-	if err == nil {
-		err = t.flushDeletes("receipts", t.receipts)
-	}
-	t.inserts, t.removed, t.receipts = t.inserts[:0], t.removed[:0], t.receipts[:0]
+	err := t.flushRows()
 	for q := range t.touched {
 		if err == nil && !t.dropped[q] {
 			err = writeCounters(t.c, q.number, &q.disk)
@@ -58,13 +52,38 @@ func (t *tx) flush() error {
 	return err
 }
 
+// flushRows writes the rows that were gathered, for a request that looks at those of requests before it.
+func (t *tx) flushRows() error {
+	err := t.flushInserts()
+	if err == nil {
+		err = t.flushDeletes("messages", t.removed)
+	}
+	if err == nil {
+		err = t.flushDeletes("receipts", t.received)
+	}
+	if err == nil {
+		err = t.flushDeletes("attempts", t.received)
+	}
+	if err == nil {
+		err = t.flushReasons()
+	}
+	t.forgetRows()
+	return err
+}
+
+// forgetRows empties what was gathered.
+func (t *tx) forgetRows() {
+	t.inserts, t.removed, t.received = t.inserts[:0], t.removed[:0], t.received[:0]
+	clear(t.reasons)
+}
+
 // end makes the transaction ready for the next one. After an error the counters are put back.
 func (t *tx) end(err error) {
 	if err != nil {
 		for q, before := range t.touched {
 			q.disk = before
 		}
-		t.inserts, t.removed, t.receipts = t.inserts[:0], t.removed[:0], t.receipts[:0]
+		t.forgetRows()
 	}
 	clear(t.touched)
 	clear(t.dropped)
@@ -137,15 +156,27 @@ func orNull[T comparable](v T) any {
 	return v
 }
 
-// deleteRows is how many rows one list of keys deletes.
-const deleteRows = 16
+// listedKeys is how many rows one list of keys deletes.
+const listedKeys = 16
 
-// deleteTexts holds, for each table, the statement for one row, for many, and for a range.
-var deleteTexts = map[string][3]string{"messages": deleteText(`messages`), "receipts": deleteText(`receipts`)}
+// deleteTexts holds, for each table, the statement for one row, for many, and for a range. They return what the table
+// of reasons counts.
+var deleteTexts = map[string][3]string{"messages": deleteText(`messages`, ``), "receipts": deleteText(`receipts`, ``),
+	"attempts": deleteText(`attempts`, ` RETURNING id, reason, at`)}
 
-func deleteText(table string) [3]string {
+func deleteText(table, returning string) [3]string {
 	text := `DELETE FROM ` + table + ` WHERE id `
-	return [3]string{text + `= ?`, text + `IN (` + repeated(`?`, deleteRows) + `)`, text + `BETWEEN ? AND ?`}
+	return [3]string{text + `= ?` + returning, text + `IN (` + repeated(`?`, listedKeys) + `)` + returning,
+		text + `BETWEEN ? AND ?` + returning}
+}
+
+// deleteRows runs one of the texts of a table.
+func (t *tx) deleteRows(table, text string, keys ...any) error {
+	if table != "attempts" {
+		_, err := t.c.exec(text, keys...)
+		return err
+	}
+	return t.c.query(func(row row) { t.countReason(row.int(0), row.text(1), row.int(2), -1) }, text, keys...)
 }
 
 // flushDeletes deletes rows of a table by id: runs of neighbours as a range,
@@ -158,7 +189,7 @@ func (t *tx) flushDeletes(table string, keys []int64) error {
 		for to = from + 1; to < len(keys) && keys[to] == keys[to-1]+1; to++ {
 		}
 		if to-from >= 4 {
-			if _, err := t.c.exec(texts[2], keys[from], keys[to-1]); err != nil {
+			if err := t.deleteRows(table, texts[2], keys[from], keys[to-1]); err != nil {
 				return err
 			}
 			continue
@@ -167,13 +198,13 @@ func (t *tx) flushDeletes(table string, keys []int64) error {
 			single = append(single, key)
 		}
 	}
-	for some := range slices.Chunk(single, deleteRows) {
+	for some := range slices.Chunk(single, listedKeys) {
 		text := texts[0]
 		if len(some) > 1 {
 			text = texts[1]
-			some = append(some, make([]any, deleteRows-len(some))...)
+			some = append(some, make([]any, listedKeys-len(some))...)
 		}
-		if _, err := t.c.exec(text, some...); err != nil {
+		if err := t.deleteRows(table, text, some...); err != nil {
 			return err
 		}
 	}

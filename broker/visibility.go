@@ -73,7 +73,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 			fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]",
 				int(queue.MaxVisibility/time.Second)))
 	}
-	q.attempts.forget(m)
+	q.repeats.forget(m)
 	if c.Unread && m.newest(r) {
 		m.uncount()
 	}

@@ -172,6 +172,10 @@ type hidden interface{ withoutBodies() any }
 
 func (m Message) withoutBodies() any {
 	m.Body, m.Attributes, m.BodyHidden = "", nil, true
+	m.Attempts = slices.Clone(m.Attempts)
+	for i := range m.Attempts {
+		m.Attempts[i].Answer = ""
+	}
 	return m
 }
 

@@ -113,8 +113,10 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 type Filter struct {
 	State string // one of the Message constants
 	Match string // is contained in the body
-	After string // the cursor that the page before gave
-	Limit int    // of one page, 1 to 1000; 0 means 100
+	// Reason is that of a [ReasonGroup], whose messages are looked at; nil for all.
+	Reason *string
+	After  string // the cursor that the page before gave
+	Limit  int    // of one page, 1 to 1000; 0 means 100
 }
 
 // Messages returns one page of messages, oldest first, and the cursor of the next page: ""
@@ -122,6 +124,9 @@ type Filter struct {
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
 	query := url.Values{"state": {f.State}, "match": {f.Match}, "after": {f.After},
 		"limit": {strconv.Itoa(cmp.Or(f.Limit, 100))}}
+	if f.Reason != nil {
+		query.Set("reason", *f.Reason)
+	}
 	answer, err := ask[messagePage](ctx, c.conn,
 		"GET /api/v1/queues/{name}/messages?"+query.Encode()+bodyQuery(c.Bodies, "&"), nil, name)
 	return answer.Messages, answer.Next, err
@@ -138,6 +143,13 @@ func bodyQuery(wanted bool, separator string) string {
 // Message returns one message by its id.
 func (c *Client) Message(ctx context.Context, name, id string) (Message, error) {
 	return ask[Message](ctx, c.conn, "GET /api/v1/queues/{name}/messages/{id}"+bodyQuery(c.Bodies, "?"), nil, name, id)
+}
+
+// Reasons groups the messages of a queue, dead letters in the first place, by why they failed last: the largest group
+// first.
+func (c *Client) Reasons(ctx context.Context, name string) ([]ReasonGroup, error) {
+	list, err := ask[reasonList](ctx, c.conn, "GET /api/v1/queues/{name}/reasons", nil, name)
+	return list.Reasons, err
 }
 
 // Deliveries returns up to limit deliveries, the most recent first; 100 when limit is 0.

@@ -29,7 +29,7 @@ type Message struct {
 	State string `json:"state,omitempty"`
 	// Body is the text byte for byte.
 	Body string `json:"body"`
-	// BodyHidden is whether Body and Attributes are left out since bodies are shown on request only.
+	// BodyHidden is whether Body, Attributes and answers are left out since bodies are shown on request only.
 	BodyHidden   bool       `json:"body_hidden,omitempty"`
 	Attributes   Attributes `json:"attributes,omitempty"`
 	ReceiveCount int        `json:"receive_count,omitempty"` // over all queues
@@ -50,6 +50,47 @@ type Message struct {
 	// AWSTraceHeader.
 	SenderID    string `json:"sender_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
+	// Attempts are the last failed deliveries, the oldest first; an embedded queue keeps them with the message.
+	Attempts []Attempt `json:"attempts,omitempty"`
+}
+
+// Attempt is one failed delivery of a message, as its queue keeps it.
+type Attempt struct {
+	At       time.Time `json:"at"` // when it ended
+	Instance string    `json:"instance,omitempty"`
+	Outcome  string    `json:"outcome"`          // as in [Delivery]
+	Status   int       `json:"status,omitempty"` // of HTTP; 0 without an answer
+	Reason   string    `json:"reason,omitempty"` // in a few words
+	Answer   string    `json:"answer,omitempty"` // the begin of it
+	// DurationMS is how long the app took, in milliseconds.
+	DurationMS   int64     `json:"duration_ms"`
+	ReceiveCount int       `json:"receive_count,omitempty"`
+	RetryAt      time.Time `json:"retry_at,omitzero"` // when the message became visible again, where that is known
+}
+
+// fromAttempts returns kept attempts in the words of the console.
+func fromAttempts(kept []broker.Attempt) (all []Attempt) {
+	for _, a := range kept {
+		all = append(all, Attempt{At: a.At, Instance: a.Instance, Outcome: a.Outcome, Status: a.Status, Reason: a.Reason,
+			Answer: a.Answer, DurationMS: a.Duration.Milliseconds(), ReceiveCount: a.ReceiveCount, RetryAt: a.RetryAt})
+	}
+	return all
+}
+
+// ReasonGroup is the messages of a queue whose last attempts failed alike: see [broker.ReasonGroup].
+type ReasonGroup struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+	// First and Last are when the oldest and the newest message was dead-lettered or failed last; zero when unknown.
+	First time.Time `json:"first,omitzero"`
+	Last  time.Time `json:"last,omitzero"`
+	// Hours counts the messages of the last 24 hours by that, this hour last.
+	Hours [24]int `json:"hours"`
+}
+
+// reasonList is the answer of /api/v1/queues/{name}/reasons.
+type reasonList struct {
+	Reasons []ReasonGroup `json:"reasons"`
 }
 
 // Attributes are message attributes that read in JSON as an object by name:
@@ -152,7 +193,7 @@ func FromMessage(m *queue.Message, queueName string) Message {
 
 func fromStored(s *broker.Stored) Message {
 	m := FromMessage(&s.Message, s.Queue)
-	m.VisibleAt, m.DeadAt = s.Until, s.DeadAt
+	m.VisibleAt, m.DeadAt, m.Attempts = s.Until, s.DeadAt, fromAttempts(s.Attempts)
 	if m.State = string(s.State); s.State == broker.InFlight {
 		m.State = MessageInFlight
 	}

@@ -101,6 +101,10 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
 	query := r.URL.Query()
 	req.Match, req.After = query.Get("match"), query.Get("after")
+	if query.Has("reason") {
+		reason := query.Get("reason")
+		req.Reason = &reason
+	}
 	switch state := query.Get("state"); state {
 	case "", MessageVisible, MessageDelayed, string(broker.InFlight):
 		req.State = broker.State(state)
@@ -119,6 +123,15 @@ func (q *queueRoutes) message(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return fromStored(&stored), nil
+}
+
+func (q *queueRoutes) reasons(r *http.Request) (any, error) {
+	groups, err := q.broker.DeadLetterReasons(r.Context(), r.PathValue("name"))
+	list := reasonList{Reasons: make([]ReasonGroup, len(groups))}
+	for i, g := range groups {
+		list.Reasons[i] = ReasonGroup(g)
+	}
+	return list, err
 }
 
 func (q *queueRoutes) create(r *http.Request, body creation) (any, error) {

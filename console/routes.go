@@ -95,6 +95,7 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "GET /api/v1/queues/{name}", kind: open, handle: queues(q.get)},
 		{pattern: "GET /api/v1/queues/{name}/messages", kind: bodies, handle: queues(q.messages)},
 		{pattern: "GET /api/v1/queues/{name}/messages/{id}", kind: bodies, handle: queues(q.message)},
+		{pattern: "GET /api/v1/queues/{name}/reasons", kind: private, handle: queues(q.reasons)},
 		{pattern: "GET /api/v1/tasks", kind: open, handle: t.present(t.list)},
 		{pattern: "GET /api/v1/tasks/{name}/history", kind: open, handle: t.present(t.history)},
 		{pattern: "GET /api/v1/history", kind: open, handle: t.present(t.history)},

@@ -1,0 +1,578 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"tendril/queue"
+)
+
+// failing returns an attempt that ended a moment ago.
+func failing(status int, answer string) Attempt {
+	return Attempt{At: time.Now(), Instance: "here", Outcome: queue.Failed.String(), Status: status, Answer: answer,
+		Reason: fmt.Sprint("status ", status), Duration: 3 * time.Millisecond, ReceiveCount: 1}
+}
+
+// stored returns a message with its attempts.
+func storedMessage(t testing.TB, b *Broker, name, id string) Stored {
+	t.Helper()
+	s, err := b.Message(context.Background(), name, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// answersOf are the answers of the attempts at a message.
+func answersOf(s Stored) (answers []string) {
+	for _, a := range s.Attempts {
+		answers = append(answers, a.Answer)
+	}
+	return answers
+}
+
+// withDeadLetters makes a queue whose messages are dead-lettered after one receive, and its dead-letter queue.
+func withDeadLetters(t testing.TB, b *Broker) *Queue {
+	t.Helper()
+	create(t, b, "dead", nil)
+	return create(t, b, "work", map[string]string{"VisibilityTimeout": "0",
+		"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
+}
+
+// checkAttempts holds the tables of attempts to those of messages and receipts: no row outlives its message, messages
+// that were never moved have a row in receipts, and the counts of reasons add up. Purged messages must be gone.
+func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
+	b.attempts.settle(context.Background(), b.core)
+	err := b.read(func(c *conn) error {
+		for what, text := range map[string]string{
+			"attempts without a message": `SELECT count(*) FROM attempts WHERE id NOT IN (SELECT id FROM messages)`,
+			"receipts without a message": `SELECT count(*) FROM receipts WHERE id NOT IN (SELECT id FROM messages)`,
+			"attempts without a receipt": `SELECT count(*) FROM attempts JOIN messages USING (id)
+				WHERE origin IS NULL AND id NOT IN (SELECT id FROM receipts)`,
+			"dead letters without a row": `SELECT count(*) FROM messages
+				WHERE dead IS NOT NULL AND id NOT IN (SELECT id FROM attempts)`,
+		} {
+			n, err := c.integer(text)
+			if err != nil {
+				return err
+			}
+			if n != 0 {
+				t.Errorf("%d %s", n, what)
+			}
+		}
+		want, got := map[reasonCount]int64{}, map[reasonCount]int64{}
+		err := c.query(func(row row) {
+			want[reasonCount{row.int(0) >> seqBits, row.text(1), row.int(2) / hourMillis}]++
+		}, `SELECT id, reason, at FROM attempts`)
+		if err != nil {
+			return err
+		}
+		err = c.query(func(row row) {
+			got[reasonCount{row.int(0), row.text(1), row.int(2)}] = row.int(3)
+		}, `SELECT queue, reason, hour, count FROM reasons`)
+		if !maps.Equal(got, want) {
+			t.Errorf("the reasons are counted as %v, want %v", got, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("reading: %v", err)
+	}
+}
+
+func TestAttemptsStayWithTheirMessage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	q := withDeadLetters(t, b)
+	send(t, q, body("a", "b")...)
+	m := take(t, q, 2)[0]
+	a := failing(422, "no customer 4711")
+	a.RetryAt = a.At.Add(time.Minute)
+	b.RecordAttempt("work", m.ID, a)
+	a.At, a.RetryAt = a.At.UTC().Truncate(time.Millisecond), a.RetryAt.UTC().Truncate(time.Millisecond)
+	see := func(where, name string) {
+		t.Helper()
+		got := storedMessage(t, b, name, m.ID).Attempts
+		if !slices.Equal(got, []Attempt{a}) {
+			t.Errorf("%s: attempts %+v, want %+v", where, got, a)
+		}
+		page, _, err := b.Browse(t.Context(), name, BrowseRequest{Match: "a"})
+		if err != nil || len(page) != 1 || !slices.Equal(page[0].Attempts, []Attempt{a}) {
+			t.Errorf("%s: browsing shows %+v, %v", where, page, err)
+		}
+	}
+	see("at once", "work")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openDir(t, dir, quiet())
+	see("after a restart", "work")
+	if got := take(t, b.Queue("work"), 2); len(got) != 0 {
+		t.Fatalf("received %v", got)
+	}
+	see("as a dead letter", "dead")
+	checkAttempts(t, b)
+	if n, err := b.Move(t.Context(), "dead", "", []string{m.ID}); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	see("after the redrive", "work")
+	checkAttempts(t, b)
+	remove(t, b.Queue("work"), one(t, b.Queue("work")).ReceiptHandle)
+	if n, err := b.DeleteMessages(t.Context(), "dead", ids(t, b, "dead")); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	checkAttempts(t, b)
+	if n := rows(t, b, "attempts") + rows(t, b, "reasons"); n != 0 {
+		t.Errorf("%d rows stay of messages that are gone", n)
+	}
+}
+
+// ids are those of the messages of a queue.
+func ids(t testing.TB, b *Broker, name string) (list []string) {
+	t.Helper()
+	page, _, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range page {
+		list = append(list, s.ID)
+	}
+	return list
+}
+
+// rows counts those of a table.
+func rows(t testing.TB, b *Broker, table string) (n int64) {
+	t.Helper()
+	err := b.read(func(c *conn) (err error) {
+		n, err = c.integer(`SELECT count(*) FROM ` + table)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestLastAttemptsAreKept(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, quiet())
+	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
+	send(t, q, body("x")...)
+	m := one(t, q)
+	var want []string
+	for i := range 2*keptAttempts + 3 {
+		want = append(want, fmt.Sprint("<", i, ">\n\"&"))
+		b.RecordAttempt("work", m.ID, failing(500, want[i]))
+		if i%5 == 0 {
+			b.attempts.settle(t.Context(), b.core)
+		}
+	}
+	if got := answersOf(storedMessage(t, b, "work", m.ID)); !slices.Equal(got, want[len(want)-keptAttempts:]) {
+		t.Errorf("kept %q", got)
+	}
+	checkAttempts(t, b)
+}
+
+// What is never to be found again takes no space: attempts at messages that were deleted before, that nobody received,
+// or that another store gave an id.
+func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, quiet())
+	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
+	sent := send(t, q, body("deleted", "fresh")...)
+	m := one(t, q)
+	b.RecordAttempt("work", m.ID, failing(500, "before"))
+	remove(t, q, m.ReceiptHandle)
+	b.RecordAttempt("work", m.ID, failing(500, "after"))
+	b.RecordAttempt("work", sent[1].ID, failing(500, "nobody received it"))
+	b.RecordAttempt("work", "3f0e8b1c-0000-4000-8000-000000000000", failing(500, "x"))
+	b.RecordAttempt("other", m.ID, failing(500, "x"))
+	checkAttempts(t, b)
+	if n := rows(t, b, "attempts") + rows(t, b, "receipts"); n != 0 {
+		t.Errorf("%d rows", n)
+	}
+}
+
+// The last attempt may be told of after the next receive has dead-lettered the message.
+func TestAttemptFollowsAMessageThatWasMoved(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, quiet())
+	q := withDeadLetters(t, b)
+	send(t, q, body("x")...)
+	m := one(t, q)
+	take(t, q, 1)
+	b.RecordAttempt("work", m.ID, failing(500, "late"))
+	s := storedMessage(t, b, "dead", m.ID)
+	if got := answersOf(s); !slices.Equal(got, []string{"late"}) {
+		t.Errorf("attempts %q", got)
+	}
+	groups, err := b.DeadLetterReasons(t.Context(), "dead")
+	if err != nil || len(groups) != 1 || groups[0].Reason != "HTTP 500 late" || !groups[0].Last.Equal(s.DeadAt) {
+		t.Errorf("groups %+v, %v; dead at %v", groups, err, s.DeadAt)
+	}
+	checkAttempts(t, b)
+}
+
+func TestPurgeAndExpiryTakeAttemptsAlong(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer b.Close()
+		q := withDeadLetters(t, b)
+		if err := b.SetAttributes(t.Context(), "dead", map[string]string{"MessageRetentionPeriod": "60"}); err != nil {
+			t.Fatal(err)
+		}
+		fail := func(n int) {
+			t.Helper()
+			for range n {
+				send(t, q, body("x")...)
+				b.RecordAttempt("work", one(t, q).ID, failing(500, "x"))
+				take(t, q, 1)
+			}
+			b.attempts.settle(t.Context(), b.core)
+			if got := rows(t, b, "attempts"); got != int64(n) {
+				t.Errorf("%d rows, want %d", got, n)
+			}
+		}
+		fail(20)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		checkAttempts(t, b)
+		if n := rows(t, b, "attempts"); n != 0 {
+			t.Errorf("%d rows outlive the retention", n)
+		}
+		fail(30)
+		late := ids(t, b, "dead")[0]
+		if n, err := b.PurgeQueue(t.Context(), "dead"); n != 30 || err != nil {
+			t.Fatal(n, err)
+		}
+		b.RecordAttempt("work", late, failing(500, "purged meanwhile"))
+		if groups, err := b.DeadLetterReasons(t.Context(), "dead"); len(groups) != 0 || err != nil {
+			t.Errorf("after the purge: %+v, %v", groups, err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		checkAttempts(t, b)
+		if n := rows(t, b, "attempts"); n != 0 {
+			t.Errorf("%d rows outlive the purge", n)
+		}
+		fail(10)
+		if err := b.DeleteQueue(t.Context(), "dead"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		checkAttempts(t, b)
+		if n := rows(t, b, "attempts"); n != 0 {
+			t.Errorf("%d rows outlive the queue", n)
+		}
+	})
+}
+
+func TestReasonsGroupDeadLetters(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer b.Close()
+		q := withDeadLetters(t, b)
+		began := time.Now().Truncate(time.Hour).Add(time.Hour)
+		time.Sleep(time.Until(began))
+		fail := func(a *Attempt) (id string) {
+			send(t, q, body("x")...)
+			id = one(t, q).ID
+			if a != nil {
+				b.RecordAttempt("work", id, *a)
+			}
+			time.Sleep(time.Millisecond)
+			take(t, q, 1)
+			return id
+		}
+		first := failing(422, `{"error":"missing customer_id","request":"8f3a21"}`)
+		of := map[string]string{}
+		for i := range 5 {
+			a := first
+			a.Answer = strings.Replace(a.Answer, "8f3a21", fmt.Sprint("99ab", i), 1)
+			of[fail(&a)] = "HTTP 422 missing customer_id"
+			time.Sleep(time.Hour)
+		}
+		refused := failing(0, "")
+		refused.Reason = "connect to 127.0.0.1:8080 refused"
+		of[fail(&refused)] = "connect to #.#.#.#:# refused"
+		of[fail(nil)] = ""
+		direct := send(t, b.Queue("dead"), body("sent here")...)
+		of[direct[0].ID] = ""
+		groups, err := b.DeadLetterReasons(t.Context(), "dead")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, g := range groups {
+			got = append(got, fmt.Sprintf("%s %d %s-%s %v", g.Reason, g.Count, g.First.Sub(began).Truncate(time.Hour),
+				g.Last.Sub(began).Truncate(time.Hour), g.Hours[17:]))
+		}
+		want := []string{
+			"HTTP 422 missing customer_id 5 0s-4h0m0s [0 1 1 1 1 1 0]",
+			" 2 5h0m0s-5h0m0s [0 0 0 0 0 0 1]",
+			"connect to #.#.#.#:# refused 1 5h0m0s-5h0m0s [0 0 0 0 0 0 1]",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("groups\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		for _, g := range groups {
+			checkReasonPages(t, b, g, of)
+		}
+	})
+}
+
+// checkReasonPages reads a group in pages of two.
+func checkReasonPages(t *testing.T, b *Broker, g ReasonGroup, of map[string]string) {
+	t.Helper()
+	n := 0
+	for after := ""; ; {
+		page, next, err := b.Browse(t.Context(), "dead", BrowseRequest{Reason: &g.Reason, After: after, Limit: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range page {
+			if n++; of[s.ID] != g.Reason {
+				t.Errorf("a message of %q is shown with %q", of[s.ID], g.Reason)
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	if n != g.Count {
+		t.Errorf("%d messages are shown with %q, want %d", n, g.Reason, g.Count)
+	}
+}
+
+// A file of format 5 is brought up to date: its messages, receipts and dead letters are as they were.
+func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	q := withDeadLetters(t, b)
+	send(t, q, body("dead", "purged")...)
+	take(t, q, 2)
+	take(t, q, 2)
+	if n, err := b.DeleteMessages(t.Context(), "dead", ids(t, b, "dead")[1:]); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	send(t, q, body("waiting")...)
+	before := storedMessage(t, b, "dead", ids(t, b, "dead")[0])
+	ledger := b.TotalLedger()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openConn(filepath.Join(dir, databaseName), "")
+	if err == nil {
+		err = errors.Join(c.script(`DROP TABLE attempts; DROP TABLE reasons; PRAGMA user_version = 5`), c.close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		b = openDir(t, dir, quiet())
+		if got := b.TotalLedger(); got != ledger {
+			t.Errorf("ledger %+v, want %+v", got, ledger)
+		}
+		checkAttempts(t, b)
+		after := storedMessage(t, b, "dead", before.ID)
+		if after.Body != "dead" || !after.DeadAt.Equal(before.DeadAt) || len(after.Attempts) != 0 {
+			t.Errorf("the dead letter is %+v", after)
+		}
+		groups, err := b.DeadLetterReasons(t.Context(), "dead")
+		if err != nil || len(groups) != 1 || groups[0].Count != 1 || !groups[0].First.Equal(before.DeadAt) {
+			t.Errorf("groups %+v, %v", groups, err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// After kill -9 the attempts of more than a moment ago are there, and none outlives its message.
+func TestKillKeepsAttempts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer b.Close()
+		q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
+		send(t, q, body("x", "y")...)
+		list := take(t, q, 2)
+		b.RecordAttempt("work", list[0].ID, failing(500, "old"))
+		// Its receive is not old enough to be written by itself.
+		time.Sleep(2 * attemptLinger)
+		synctest.Wait()
+		b.RecordAttempt("work", list[1].ID, failing(500, "new"))
+		killed := filepath.Join(dir, "killed")
+		copyDir(t, dir, killed)
+		after := openDir(t, killed, quiet())
+		defer after.Close()
+		if got := answersOf(storedMessage(t, after, "work", list[0].ID)); !slices.Equal(got, []string{"old"}) {
+			t.Errorf("attempts %q", got)
+		}
+		checkAttempts(t, after)
+		remove(t, after.Queue("work"), list[0].ReceiptHandle, list[1].ReceiptHandle)
+		checkAttempts(t, after)
+		if n := rows(t, after, "attempts"); n != 0 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// On a full disk, and after a failed write, an attempt is lost and nothing else.
+func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, op string
+		code     int32
+	}{{"full", "write", sqlite3.SQLITE_FULL}, {"failed write", "write", sqlite3.SQLITE_IOERR_WRITE},
+		{"failed sync", "sync", sqlite3.SQLITE_IOERR_FSYNC}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fs := newFaultFS(t)
+			b := openTest(t, &Options{vfs: fs.name, NoWaits: true, Logger: quiet().Logger})
+			q := withDeadLetters(t, b)
+			send(t, q, body("x")...)
+			m := one(t, q)
+			fs.setFail(func(op, file string, _ int) int32 {
+				if op == c.op {
+					return c.code
+				}
+				return sqlite3.SQLITE_OK
+			})
+			for range 3 {
+				b.RecordAttempt("work", m.ID, failing(500, "lost"))
+				b.attempts.flush(b.core)
+				_, _ = q.Send(t.Context(), body("y")) // which is synced
+			}
+			fs.setFail(nil)
+			deadline := time.After(20 * time.Second)
+			for {
+				if _, err := q.Send(t.Context(), body("z")); err == nil {
+					break
+				}
+				select {
+				case <-deadline:
+					t.Fatal("the store is not in use again")
+				case <-time.After(10 * time.Millisecond):
+				}
+			}
+			b.RecordAttempt("work", m.ID, failing(500, "kept"))
+			got := answersOf(storedMessage(t, b, "work", m.ID))
+			if len(got) == 0 || got[len(got)-1] != "kept" {
+				t.Errorf("attempts %q", got)
+			}
+			if b.attempts.waiting != 0 {
+				t.Errorf("%d attempts wait", b.attempts.waiting)
+			}
+			take(t, q, 10)
+			checkAttempts(t, b)
+			checkLedgers(t, b)
+		})
+	}
+}
+
+// Recording never waits for the disk: what is too much is lost, and counted.
+func TestAttemptsBeyondTheLimitAreLost(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, quiet())
+	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
+	send(t, q, body("x")...)
+	m := one(t, q)
+	began, hold, held := make(chan struct{}), make(chan struct{}), make(chan error)
+	go func() {
+		held <- b.writer.change(func(*tx) error { close(began); <-hold; return nil }, nil)
+	}()
+	<-began
+	a := failing(500, "x")
+	for range mostAttempts + attemptBatch {
+		b.RecordAttempt("work", m.ID, a)
+	}
+	b.attempts.mu.Lock()
+	waiting, lost := len(b.attempts.pending)+b.attempts.waiting, b.attempts.lost
+	b.attempts.mu.Unlock()
+	close(hold)
+	if err := <-held; err != nil {
+		t.Fatal(err)
+	}
+	// The first one is in the log line.
+	if waiting != mostAttempts || lost != attemptBatch-1 {
+		t.Errorf("%d wait and %d are lost", waiting, lost)
+	}
+	checkAttempts(t, b)
+}
+
+func TestCutText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text  string
+		limit int
+		want  string
+	}{
+		{"", 4, ""}, {"abcd", 4, "abcd"}, {"abcde", 4, "abcd"}, {"abcä", 4, "abc"}, {"abä", 4, "abä"},
+		{"\xff\xffabc", 8, "\uFFFDabc"}, {"a\xffb", 4, "a\uFFFD"}, {"€€", 4, "€"},
+	} {
+		if got := cutText(c.text, c.limit); got != c.want {
+			t.Errorf("%q in %d bytes is %q, want %q", c.text, c.limit, got, c.want)
+		}
+	}
+}
+
+func TestFailureReason(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status               int
+		answer, reason, want string
+	}{
+		{422, `{"error":"missing customer_id"}`, "status 422", "HTTP 422 missing customer_id"},
+		{422, `{"error":{"code":7,"message":"no customer 4711"}}`, "", "HTTP 422 no customer #"},
+		{422, `{"code":7}`, "", `HTTP 422 {"code":#}`},
+		{500, "ValueError: invalid literal '12a'\n  at app.py:17", "", "HTTP 500 ValueError: invalid literal '#a'"},
+		{500, "", "status 500", "HTTP 500"},
+		{404, "order 8f3a21bc-0000-4000-8000-0123456789AB not found", "", "HTTP 404 order * not found"},
+		{404, "order ord_8f3a21 of utf8 not found", "", "HTTP 404 order ord_* of utf# not found"},
+		{503, "  \n\tbusy,\x1b[31m later  on\u2028", "", "HTTP 503 busy, [#m later on"},
+		{0, "", "no answer within 3m0s", "no answer within #m#s"},
+		{0, "", "", ""},
+		{500, strings.Repeat("ä", 300), "", "HTTP 500 " + strings.Repeat("ä", 95)},
+	} {
+		if got := failureReason(&Attempt{Status: c.status, Answer: c.answer, Reason: c.reason}); got != c.want {
+			t.Errorf("%d %q %q: %q, want %q", c.status, c.answer, c.reason, got, c.want)
+		}
+	}
+}
+
+func FuzzFailureReason(f *testing.F) {
+	f.Add(500, "order 8f3a21bc-0000-4000-8000-0123456789AB\n", "x")
+	f.Add(0, `{"error":{"message":"no 4711"}}`, "no answer within 3m")
+	f.Fuzz(func(t *testing.T, status int, answer, reason string) {
+		a := Attempt{Status: status, Answer: answer, Reason: reason}.bounded()
+		got := failureReason(&a)
+		if len(got) > maxReason || !utf8.ValidString(got) || strings.ContainsFunc(got, func(r rune) bool {
+			return r != ' ' && notInReason(r)
+		}) {
+			t.Errorf("the reason is %q", got)
+		}
+		if history := readHistory(addAttempt("", &a)); len(history) != 1 || history[0] != a {
+			t.Errorf("%+v comes back as %+v", a, history)
+		}
+	})
+}
