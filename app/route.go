@@ -60,6 +60,7 @@ func (t *Route) to(ctx context.Context, r *replica, m *queue.Message, alone bool
 	if result.Unsent {
 		return result // which says nothing of the app
 	}
+	result.Process = r.name()
 	if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {
 		select {
 		case <-exited:

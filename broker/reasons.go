@@ -138,13 +138,12 @@ func (t *tx) flushReasons() (err error) {
 const maxReason = 200
 
 // failureReason is the group of an attempt: the status and what the answer says first, or the reason of one without an
-// answer. Numbers and ids are replaced, so that like failures are one group.
+// answer that failed by its status. Numbers and ids are replaced, so that like failures are one group.
 func failureReason(a *Attempt) string {
-	text := a.Reason
-	if a.Status != 0 {
-		text = fmt.Sprintf("HTTP %d %s", a.Status, withoutIDs(headline(a.Answer)))
-	} else {
-		text = withoutIDs(text)
+	said := withoutIDs(headline(a.Answer))
+	text := withoutIDs(a.Reason) + " " + said
+	if a.Status >= 300 {
+		text = fmt.Sprintf("HTTP %d %s", a.Status, said)
 	}
 	return cutText(strings.Join(strings.FieldsFunc(text, notInReason), " "), maxReason)
 }

@@ -34,7 +34,24 @@ func TestAnswerHead(t *testing.T) {
 		if tt.coding != "" {
 			header.Set("Content-Encoding", tt.coding)
 		}
-		if got := answerHead(header, []byte(tt.body)); got != tt.want {
+		if got, _ := answerHead(header, []byte(tt.body)); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestExcerptSaysMoreThanOneLine(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, kind, body, want string }{
+		{"one line", "text/plain", "database is locked\n", ""},
+		{"lines", "text/plain", "\nKeyError\n  at line 3\n", "KeyError\n  at line 3"},
+		{"JSON", "application/json", "{\n \"error\": 1 }", "{\n \"error\": 1 }"},
+		{"long", "text/plain", strings.Repeat("x", 3*answerExcerpt), strings.Repeat("x", answerExcerpt)},
+		{"a page", "text/html", "<title>KeyError</title><body>...", ""},
+		{"no text", "image/png", "\x89PNG", ""},
+	} {
+		_, got := answerHead(http.Header{"Content-Type": {tt.kind}}, []byte(tt.body))
+		if got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}

@@ -54,10 +54,12 @@ func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end t
 	case a.success:
 		return queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
 	default:
+		answer, excerpt := answerHead(a.head.Header, a.first)
 		return queue.Result{
 			Status:     a.head.StatusCode,
 			Reason:     r.statusReason(a.head, run),
-			Answer:     answerHead(a.head.Header, a.first),
+			Answer:     answer,
+			Excerpt:    excerpt,
 			RetryAfter: retryAfter(a.head.Header.Get("Retry-After"), time.Now()),
 		}
 	}
@@ -178,15 +180,20 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// answerShown is how many characters of an answer that is not a success are shown.
-const answerShown = 160
+// answerShown is how many characters of an answer that is not a success are shown on one line, answerExcerpt how many
+// bytes of it are given on.
+const (
+	answerShown   = 160
+	answerExcerpt = 1 << 10
+)
 
 // answerHead returns what an answer that is not a success says first, on one line
 // of printable text: the title of a page, the begin of JSON, the first line of any
-// other text; "" for what is not text.
-func answerHead(header http.Header, body []byte) string {
+// other text; "" for what is not text. The excerpt is the begin as it was sent, "" where that is
+// no more, and of pages.
+func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return ""
+		return "", ""
 	}
 	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
 	if kind == "" {
@@ -194,13 +201,16 @@ func answerHead(header http.Header, body []byte) string {
 	}
 	switch {
 	case kind == "text/html":
-		return printable(title(body))
+		return printable(title(body)), ""
 	case strings.HasSuffix(kind, "json"):
-		return printable(string(body))
+		line = printable(string(body))
 	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "xml"):
-		return firstLine(string(body))
+		line = firstLine(string(body))
 	}
-	return ""
+	if begin := strings.TrimSpace(string(body[:min(len(body), answerExcerpt)])); line != "" && begin != line {
+		excerpt = begin
+	}
+	return line, excerpt
 }
 
 // title returns the title of a page, as it is written.

@@ -2,6 +2,8 @@ package environment
 
 import (
 	"cmp"
+	"os"
+	"sync"
 	"time"
 
 	"tendril/app"
@@ -129,7 +131,10 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *fai
 				d.RetryAt, d.DeadLetterQueue = time.Time{}, next.DeadLetterQueue
 			}
 			if q.s.Quiet {
-				d.Answer = ""
+				d.Answer, s.Excerpt = "", ""
+			}
+			if l.embedded && isFailedAttempt(&s) {
+				q.broker.RecordAttempt(l.name, s.ID, attemptOf(&s, &d))
 			}
 			kept.record(l, &d)
 			if class, counts := deliveryClass(&s, l.settings().ToFunction()); counts {
@@ -145,6 +150,31 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *fai
 		Expired:     func(worker.Expired) { monitor.Expired(1) },
 	})
 }
+
+// isFailedAttempt reports whether a delivery tried its message, and is to be kept with it.
+func isFailedAttempt(s *worker.Settled) bool {
+	return s.Outcome == queue.Failed || s.Outcome == queue.Unreached && !s.NextRetry.IsZero()
+}
+
+// attemptOf is what the embedded queue keeps of a delivery that the console shows as d.
+func attemptOf(s *worker.Settled, d *console.Delivery) broker.Attempt {
+	a := broker.Attempt{At: d.At, Instance: hostName(), Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
+		Duration: s.Duration, ReceiveCount: d.ReceiveCount, RetryAt: d.RetryAt}
+	if s.Process != "" {
+		a.Instance += "/" + s.Process
+	}
+	a.Answer = cmp.Or(s.Excerpt, d.Answer)
+	return a
+}
+
+// hostName names this instance.
+var hostName = sync.OnceValue(func() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown host"
+	}
+	return name
+})
 
 // brokerEvents are the listeners of the embedded queues: the log, the counters, and health. forget is
 // told of each message that the app gets no more.

@@ -47,7 +47,11 @@ type Result struct {
 	// Answer is the start of an HTTP answer that is not a success: one line of printable
 	// text, bounded; "" for none. It can contain anything that the app says, so only
 	// its operators see it.
-	Answer     string
+	Answer string
+	// Excerpt is up to 1 KiB of that answer as it was sent, where it is text that says more than Answer.
+	Excerpt string
+	// Process is the process of the app that was asked, where replicas of it run here.
+	Process    string
 	Err        error         // the cause of Reason, for logs; nil when the app answered
 	Duration   time.Duration // from the first dial to the end of the answer
 	RetryAfter time.Duration // of the app's Retry-After header; 0 without one

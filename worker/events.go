@@ -111,6 +111,8 @@ type Settled struct {
 	// Outcome to Err, and Unsent, are those of the [queue.Result].
 	Outcome queue.Outcome
 	Answer  string
+	Excerpt string
+	Process string
 	Status  int
 	Reason  string
 	Err     error

@@ -177,6 +177,7 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 	e.ID, e.GroupID, e.ReceiveCount, e.Attempt = h.msg.ID, h.msg.GroupID, h.msg.ReceiveCount, h.attempt
 	e.ReceivesHere, e.Late, e.Unsent = h.receivesHere, h.lapsed, res.Unsent
 	e.Outcome, e.Status, e.Reason, e.Answer, e.Err = res.Outcome, res.Status, res.Reason, res.Answer, res.Err
+	e.Excerpt, e.Process = res.Excerpt, res.Process
 	e.Duration, e.Wait, e.Held = now.Sub(h.startedAt), h.waited, h.startedAt.Sub(h.readyAt)
 	if act.verb != giveUp && !e.Aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
 		s.messages.skip(h, true)
