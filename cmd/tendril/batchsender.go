@@ -30,7 +30,9 @@ type batchSender struct {
 	format format
 	many   bool // the messages are lines of a file
 	wait   bool // outcomes are printed later, with the ids
-	bar    *progressbar.ProgressBar
+	// embedded names the embedded queue that they are sent to, and its dead-letter queue; nil on Amazon SQS.
+	embedded []string
+	bar      *progressbar.ProgressBar
 
 	batch   []line
 	bytes   int
@@ -187,7 +189,7 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
-		d, known, err := watch.Outcome(ctx, id, timeout)
+		d, last, known, err := o.outcome(ctx, watch, id, timeout)
 		if err != nil {
 			return err
 		}
@@ -205,8 +207,49 @@ func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchS
 		if err := c.printOutcome(d, o.format); err != nil {
 			return err
 		}
+		if o.format != asJSON && last.Answer != d.Answer {
+			if err := c.printAnswer(last.Answer); err != nil {
+				return err
+			}
+		}
 	}
 	return attemptsError(failed, running, unknown)
+}
+
+// embeddedNames are the embedded queue that messages are sent to, and its dead-letter queue.
+func embeddedNames(client *console.Client, to *targetQueue) (names []string) {
+	for _, q := range client.Instance.Queues {
+		if to.remote == nil && q.Embedded && q.Name == to.name {
+			names = append(names, q.Name)
+			if q.DeadLetterQueue != "" {
+				names = append(names, q.DeadLetterQueue)
+			}
+		}
+	}
+	return names
+}
+
+// outcome waits for what became of a message, with the last failure that an embedded queue keeps with it. That is also
+// known of messages that the environment has forgotten.
+func (o *batchSender) outcome(ctx context.Context, watch *console.Client, id string, timeout time.Duration) (
+	d console.Delivery, last console.Attempt, known bool, err error,
+) {
+	d, known, err = watch.Outcome(ctx, id, timeout)
+	if err != nil || d.Done() || d.Outcome == console.InWork {
+		return d, last, known, err
+	}
+	for _, name := range o.embedded {
+		m, err := watch.Message(ctx, name, id)
+		if n := len(m.Attempts); err == nil && n > 0 {
+			last = m.Attempts[n-1]
+		}
+	}
+	if !known && last.Outcome != "" {
+		known, d = true, console.Delivery{MessageID: id, Queue: o.embedded[0], Outcome: last.Outcome, Status: last.Status,
+			Reason: last.Reason, ReceiveCount: last.ReceiveCount, DurationMS: last.DurationMS, At: last.At,
+			RetryAt: last.RetryAt}
+	}
+	return d, last, known, nil
 }
 
 func (c sendCommand) printOutcome(d console.Delivery, f format) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -128,12 +129,16 @@ func (c messageCommands) newDeadList() *cobra.Command {
 	w := addQueue(cmd)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
+	addReason(cmd, which)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		if err := checkLimit(which.limit); err != nil {
 			return err
 		}
 		g, err := c.findDead(ctx, cmd, w)
+		if err == nil {
+			err = which.knownBy(g.queue)
+		}
 		if err != nil {
 			return err
 		}
@@ -158,7 +163,7 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 	reasons := g.reasons(ctx)
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
-		reason := reasons[m.ID]
+		reason := cmp.Or(lastFailure(&m), reasons[m.ID])
 		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // what it was before
 			m.SentAt, m.DeadAt, m.DeadLetterSource = f.SentAt, f.FailedAt, f.Source
 			m.ReceiveCount += f.Receives
@@ -192,6 +197,74 @@ func (g *deadLetterQueue) reasons(ctx context.Context) map[string]string {
 		}
 	}
 	return reasons
+}
+
+// lastFailure is why a message failed last; "" where that was not recorded.
+func lastFailure(m *console.Message) string {
+	if len(m.Attempts) == 0 {
+		return ""
+	}
+	last := m.Attempts[len(m.Attempts)-1]
+	line, _, _ := strings.Cut(strings.TrimSpace(last.Answer), "\n")
+	if line == "" {
+		return last.Reason
+	}
+	return last.Reason + ": " + line
+}
+
+func (c messageCommands) newDeadReasons() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reasons",
+		Short: "Group dead letters by why they failed last",
+		Long: `Groups the dead letters of an embedded queue by the status and the first line of the last
+answer, the largest group first. # stands for a number, * for an id. Messages of which no
+attempt was recorded are counted under -.`,
+		Example: `  tendril dead reasons
+  tendril dead redrive --reason 'HTTP 503 database is locked'`,
+		Args: cobra.NoArgs,
+	}
+	w := addQueue(cmd)
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		p, err := c.find(ctx, cmd, w)
+		if err != nil {
+			return err
+		}
+		if p.remote != nil {
+			return fail(exitUsage, errors.New("reasons are kept on the embedded queue only"),
+				"Amazon SQS does not know why a message failed; look at the log")
+		}
+		g, err := embeddedDead(ctx, p)
+		if err != nil {
+			return err
+		}
+		groups, err := p.client.Reasons(ctx, g.queue.name)
+		if err != nil {
+			return err
+		}
+		return c.printReasons(g.queue.name, groups, *f)
+	})
+	return cmd
+}
+
+func (c messageCommands) printReasons(name string, groups []console.ReasonGroup, f format) error {
+	switch {
+	case f == asJSON:
+		return c.printJSON(groups)
+	case len(groups) == 0:
+		fmt.Fprintf(c.err, "no dead letters in %s\n", name)
+		return nil
+	}
+	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "REASON"}}
+	for _, g := range groups {
+		day := 0
+		for _, n := range g.Hours {
+			day += n
+		}
+		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), since(g.First), since(g.Last),
+			cmp.Or(g.Reason, "-")})
+	}
+	return c.printTable(rows)
 }
 
 func (c messageCommands) newDeadShow() *cobra.Command {

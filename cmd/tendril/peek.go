@@ -163,5 +163,48 @@ func (c messageCommands) printMessage(m *console.Message) error {
 		return err
 	}
 	_, err := fmt.Fprintf(c.out, "\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
+	if err == nil && len(m.Attempts) > 0 {
+		err = c.printAttempts(m.Attempts)
+	}
 	return err
+}
+
+// printAttempts prints the failed deliveries of a message, each with the begin of its answer.
+func (c messageCommands) printAttempts(attempts []console.Attempt) error {
+	fmt.Fprintf(c.out, "%s failed:\n", plural(len(attempts), "attempt"))
+	for i := range attempts {
+		if _, err := fmt.Fprintln(c.out, "  "+attemptText(&attempts[i])); err != nil {
+			return err
+		}
+		if err := c.printAnswer(attempts[i].Answer); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(c.out)
+	return err
+}
+
+// attemptText is one attempt on one line.
+func attemptText(a *console.Attempt) string {
+	text := fmt.Sprintf("%s  %s after %d ms", moment(a.At), a.Reason, a.DurationMS)
+	if a.ReceiveCount > 0 {
+		text += fmt.Sprintf(" (receive %d)", a.ReceiveCount)
+	}
+	if a.Instance != "" {
+		text += " on " + a.Instance
+	}
+	if !a.RetryAt.IsZero() {
+		text += ", next attempt at " + a.RetryAt.Local().Format("15:04:05")
+	}
+	return plain(text)
+}
+
+// printAnswer prints the lines of an answer, indented.
+func (c *cli) printAnswer(answer string) error {
+	for line := range strings.Lines(strings.TrimSpace(answer)) {
+		if _, err := fmt.Fprintln(c.out, "      "+plain(strings.TrimRight(line, "\r\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
 }

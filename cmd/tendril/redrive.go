@@ -19,7 +19,7 @@ import (
 func (c messageCommands) newDeadRedrive() *cobra.Command {
 	var to, pace string
 	cmd := &cobra.Command{
-		Use:   "redrive {ID... | --all | --match TEXT | --limit N}",
+		Use:   "redrive {ID... | --all | --match TEXT | --reason TEXT | --limit N}",
 		Short: "Move dead letters back to the queues they came from",
 		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
 a message keeps its id, and its receives are counted anew; --all leaves messages in flight
@@ -127,6 +127,9 @@ func (c messageCommands) actsOnDead(cmd *cobra.Command, which *selector, done st
 			return err
 		}
 		g, err := c.findDead(ctx, cmd, w)
+		if err == nil {
+			err = which.knownBy(g.queue)
+		}
 		if err != nil {
 			return err
 		}
@@ -139,7 +142,7 @@ func (c messageCommands) actsOnDead(cmd *cobra.Command, which *selector, done st
 func (c messageCommands) newDeadDelete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "delete {ID... | --all | --match TEXT | --limit N}",
+		Use:   "delete {ID... | --all | --match TEXT | --reason TEXT | --limit N}",
 		Short: "Delete dead letters for good",
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
@@ -163,9 +166,9 @@ func (c messageCommands) newDeadExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [ID...]",
 		Short: "Export dead letters as lines of JSON",
-		Long: `Writes each dead letter as one line of JSON, with its body, attributes and metadata. The
-dead letters stay where they are. 'tendril send --ndjson' sends such lines again. Without
-ids, --match or --limit, all are exported.`,
+		Long: `Writes each dead letter as one line of JSON, with its body, attributes, metadata and kept
+attempts. The dead letters stay where they are. 'tendril send --ndjson' sends such lines
+again, without the attempts. Without ids, --match, --reason or --limit, all are exported.`,
 		Example: `  tendril dead export --file dead.ndjson
   tendril dead export --match tenant-7 | jq -r .body`,
 	}
@@ -260,9 +263,10 @@ func parseRate(text string) (rate.Limit, error) {
 func (c messageCommands) newDead() *cobra.Command {
 	return family("dead", "List, show, redrive, delete and export dead letters",
 		`A message that was received too often is moved to the dead-letter queue. --queue names
-the queue that it came from, or the dead-letter queue itself.
+the queue that it came from, or the dead-letter queue itself. An embedded queue keeps the
+last failed attempts with each message.
 
 On Amazon SQS these commands receive from the dead-letter queue: each look counts as a
 receive, and hides a message until the command ends, for at most 5 minutes.`,
-		c.newDeadList(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
+		c.newDeadList(), c.newDeadReasons(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
 }

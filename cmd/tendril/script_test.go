@@ -43,9 +43,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// testapp listens on PORT. It answers a message that says "status N" with N, one
-// that says "slow" after a moment, one that says "stuck" never, every other one with
-// 200, and prints a line for each.
+// testapp listens on PORT. It answers a message that says "status N" with N and with what follows "because", one that
+// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()
@@ -73,6 +72,9 @@ func testapp() {
 			status, _ = strconv.Atoi(code[:min(3, len(code))])
 		}
 		w.WriteHeader(status)
+		if _, reason, found := strings.Cut(string(body), " because "); found {
+			fmt.Fprint(w, reason)
+		}
 	})
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	fmt.Println("testapp listens on", port)

@@ -15,7 +15,9 @@ type selector struct {
 	ids   []string
 	all   bool
 	match string
-	limit int // at most so many; 0 for no bound
+	// reason selects those that failed last for it, on an embedded queue; nil for any, "" for none that was recorded.
+	reason *string
+	limit  int // at most so many; 0 for no bound
 	// allUnlessNamed: a selector that names nothing means all.
 	allUnlessNamed bool
 }
@@ -31,15 +33,36 @@ func addSelector(cmd *cobra.Command) *selector {
 // addMatch gives a verb the flags that narrow a selector down.
 func addMatch(cmd *cobra.Command, p *selector) {
 	cmd.Flags().StringVar(&p.match, "match", "", "Select the messages whose body contains this text.")
+	addReason(cmd, p)
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, the oldest first.")
 }
 
+// addReason gives a verb the flag that selects by reason.
+func addReason(cmd *cobra.Command, p *selector) {
+	cmd.Flags().Func("reason", "Select the messages of one reason that 'tendril dead reasons' shows (embedded queue only).",
+		func(text string) error {
+			p.reason = &text
+			return nil
+		})
+}
+
+// knownBy refuses a reason where the queue keeps none.
+func (p *selector) knownBy(q *targetQueue) error {
+	if p.reason != nil && q.remote != nil {
+		return fail(exitUsage, errors.New("--reason works on the embedded queue only"),
+			"Amazon SQS does not know why a message failed")
+	}
+	return nil
+}
+
 // isEverything reports whether every message is selected.
-func (p *selector) isEverything() bool { return p.all && p.match == "" && p.limit == 0 }
+func (p *selector) isEverything() bool {
+	return p.all && p.match == "" && p.reason == nil && p.limit == 0
+}
 
 func (p *selector) check(args []string) error {
 	p.ids = args
-	broad := p.all || p.match != "" || p.limit != 0
+	broad := p.all || p.match != "" || p.reason != nil || p.limit != 0
 	if p.allUnlessNamed && len(args) == 0 && !broad {
 		p.all, broad = true, true
 	}
@@ -47,26 +70,31 @@ func (p *selector) check(args []string) error {
 	case p.limit < 0:
 		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
 	case len(p.ids) > 0 && broad:
-		return fail(exitUsage, errors.New("messages are named by id and by --all, --match or --limit"),
+		return fail(exitUsage, errors.New("messages are named by id and by --all, --match, --reason or --limit"),
 			"give only one of them")
 	case len(p.ids) == 0 && !broad:
-		return fail(exitUsage, errors.New("no messages are named"), "give ids, or --all, --match TEXT or --limit N")
+		return fail(exitUsage, errors.New("no messages are named"), "give ids, or --all, --match TEXT, --reason TEXT or --limit N")
 	}
 	return nil
 }
 
 func (p *selector) text() string {
+	kind := ""
+	if p.match != "" {
+		kind += fmt.Sprintf(" containing %q", p.match)
+	}
+	if p.reason != nil {
+		kind += fmt.Sprintf(" that failed with %q", *p.reason)
+	}
 	switch {
 	case len(p.ids) > 0:
 		return plural(len(p.ids), "message")
-	case p.limit > 0 && p.match != "":
-		return fmt.Sprintf("at most %s containing %q", plural(p.limit, "message"), p.match)
+	case p.limit > 0 && kind != "":
+		return "at most " + plural(p.limit, "message") + kind
 	case p.limit > 0:
 		return "the oldest " + plural(p.limit, "message")
-	case p.match != "":
-		return fmt.Sprintf("all messages containing %q", p.match)
 	}
-	return "all messages"
+	return "all messages" + kind
 }
 
 // selection is a selector while a source is gone through.
@@ -136,7 +164,7 @@ func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:
 		return len(p.ids)
-	case p.match != "":
+	case p.match != "" || p.reason != nil:
 		return -1
 	case p.limit > 0:
 		return min(p.limit, count)

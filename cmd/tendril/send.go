@@ -90,14 +90,15 @@ func (c sendCommand) send(ctx context.Context, cmd *cobra.Command, args []string
 	if err != nil {
 		return err
 	}
+	o := &batchSender{c: c.cli, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
+		f.many())}
 	var watch *console.Client
 	if f.wait {
 		if watch, err = c.watcher(cmd, p); err != nil {
 			return err
 		}
+		o.embedded = embeddedNames(watch, p)
 	}
-	o := &batchSender{c: c.cli, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
-		f.many())}
 	messages, err := f.messages(args, input, template)
 	if err != nil {
 		return err
