@@ -40,6 +40,10 @@
 // receive that would have been one too many. Messages past their retention are removed by a
 // sweep that is due when the oldest message expires.
 //
+// The last attempts that failed are kept with a message ([Broker.RecordAttempt]), under the message's key: what moves
+// the message moves them, and what removes it removes them. They are written in batches, a moment late, and nobody
+// waits for that. A table counts the messages of each queue by why they failed last ([Broker.DeadLetterReasons]).
+//
 // # Invariants
 //
 //   - A send is acknowledged after it is on disk; the message then lies in
@@ -52,13 +56,16 @@
 //     not say (index.held); all others can be dropped and read again.
 //   - A message that a request is about to take away is marked as leaving; no
 //     other request touches it until the commit has ended.
+//   - A row of attempts belongs to a message that is there, or to a range that was purged and is
+//     being removed. A message that never moved has a row in receipts too, so that removing it
+//     after a restart looks for attempts. The counts of reasons change in the same transaction.
 //   - A queue's lock is never held while the disk is waited for, and no two
 //     queues' locks are held at once.
 //
 // # What holds over a restart
 //
 // After Close everything. After kill -9 every acknowledged send and delete, the
-// deadlines of messages in flight and the receive counts, except for those of
+// deadlines of messages in flight, the receive counts and the attempts, except for those of
 // the last fifth of a second: these are written down a moment late, since most
 // messages are deleted sooner. A message whose receive was forgotten is visible
 // at once; on a FIFO queue its receipt has expired, on a standard queue it
@@ -73,7 +80,7 @@
 // was acknowledged; that is tried for as long as the process lives. What the
 // failed commit left behind, all or nothing, is taken over as it is. On a full
 // disk only sends are refused (StorageFull), and early enough that receives and
-// deletes go on. A row whose checksum is wrong is not delivered. A directory
+// deletes go on. Attempts are refused like sends, and lost. A row whose checksum is wrong is not delivered. A directory
 // that another process holds is not opened ([ErrInUse]).
 //
 // # What it does not do

@@ -39,7 +39,7 @@ func addMatch(cmd *cobra.Command, p *selector) {
 
 // addReason gives a verb the flag that selects by reason.
 func addReason(cmd *cobra.Command, p *selector) {
-	cmd.Flags().Func("reason", "Select the messages of one reason that 'tendril dead reasons' shows (embedded queue only).",
+	cmd.Flags().Func("reason", "Select those of one reason that 'tendril dead reasons' shows (embedded queue only).",
 		func(text string) error {
 			p.reason = &text
 			return nil
@@ -73,7 +73,8 @@ func (p *selector) check(args []string) error {
 		return fail(exitUsage, errors.New("messages are named by id and by --all, --match, --reason or --limit"),
 			"give only one of them")
 	case len(p.ids) == 0 && !broad:
-		return fail(exitUsage, errors.New("no messages are named"), "give ids, or --all, --match TEXT, --reason TEXT or --limit N")
+		return fail(exitUsage, errors.New("no messages are named"),
+			"give ids, or --all, --match TEXT, --reason TEXT or --limit N")
 	}
 	return nil
 }
