@@ -82,6 +82,10 @@ func crashChild(dir string) {
 				return
 			}
 			for _, m := range msgs {
+				b.RecordAttempt("work", m.ID, failing(500, m.Body))
+				if rand.IntN(4) == 0 {
+					continue // it stays, with its attempt
+				}
 				say("deleting", m.Body)
 				if errs := q.Delete(context.Background(), []string{m.ReceiptHandle}); errs != nil {
 					say("error", errs[0].Error())
@@ -201,6 +205,7 @@ func (l *crashLog) check(t *testing.T, dir string) {
 			t.Errorf("%q was acknowledged, and is lost", text)
 		}
 	}
+	checkAttempts(t, b)
 	checkLedgers(t, b)
 	checkIntegrity(t, b)
 }

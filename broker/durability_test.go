@@ -331,12 +331,18 @@ func history(b *Broker, p *producer) {
 			p.consume(q, 2)
 		}
 	}
-	q.Receive(ctx, queue.ReceiveRequest{Max: 2})
+	failed := func(n int) {
+		msgs, _ := q.Receive(ctx, queue.ReceiveRequest{Max: n})
+		for _, m := range msgs {
+			b.RecordAttempt("work", m.ID, failing(500, m.Body))
+		}
+	}
+	failed(2)
 	time.Sleep(2 * time.Second)
 	b.SetAttributes(ctx, "work", map[string]string{"RedrivePolicy": dead})
-	q.Receive(ctx, queue.ReceiveRequest{Max: 10})
+	failed(10)
 	time.Sleep(2 * time.Second)
-	q.Receive(ctx, queue.ReceiveRequest{Max: 10})
+	failed(10)
 	b.SetAttributes(ctx, "work", map[string]string{"RedrivePolicy": ""})
 	page, _, _ := b.Browse(ctx, "dead", BrowseRequest{Limit: 2})
 	for _, m := range page {
@@ -368,6 +374,7 @@ func verify(t *testing.T, b *Broker, p *producer) {
 			t.Errorf("%s is there %d times", text, n)
 		}
 	}
+	checkAttempts(t, b)
 	checkLedgers(t, b)
 	checkIntegrity(t, b)
 }

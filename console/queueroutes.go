@@ -89,6 +89,9 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 		for i := range stored {
 			page.Messages = append(page.Messages, fromStored(&stored[i]))
 			size += len(stored[i].Body)
+			for _, a := range stored[i].Attempts {
+				size += len(a.Answer)
+			}
 		}
 		left -= len(stored)
 		if page.Next = next; next == "" {
