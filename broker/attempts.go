@@ -30,8 +30,8 @@ const (
 	keptAnswer = 1 << 10
 	keptText   = 512
 	// attemptBatch attempts go to the writer together, or those that came within attemptLinger.
-	attemptBatch  = 64
-	attemptLinger = 50 * time.Millisecond
+	attemptBatch  = 256
+	attemptLinger = 200 * time.Millisecond
 	// mostAttempts is how many may wait to be written; those beyond are lost.
 	mostAttempts = 10_000
 	lossesEvery  = time.Minute // between log lines about lost attempts
@@ -76,6 +76,7 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 		return
 	}
 	it := attempted{origin: origin, attempt: a.bounded()}
+	it.reason = b.attempts.reasonOf(&it.attempt)
 	q.mu.Lock()
 	if m := q.held[origin]; m != nil && !m.claimed {
 		it.receipt, m.stored = m.receiptRow(q.clock), true
@@ -88,7 +89,8 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 type attempted struct {
 	origin  int64 // of the message
 	attempt Attempt
-	receipt []any // the message's row in receipts; nil for one that came from another queue
+	reason  string // its group
+	receipt []any  // the message's row in receipts; nil for one that came from another queue
 }
 
 // attemptLog gathers attempts for the writer.
@@ -99,6 +101,22 @@ type attemptLog struct {
 	alarm   alarm
 	lost    int       // since the log line of
 	lostAt  time.Time // this moment
+	latest  attempted // most attempts fail like the one before
+}
+
+// reasonOf is failureReason, remembered for an attempt that failed in the same words as the latest one.
+func (l *attemptLog) reasonOf(a *Attempt) string {
+	l.mu.Lock()
+	latest, reason := l.latest.attempt, l.latest.reason
+	l.mu.Unlock()
+	if reason != "" && a.Status == latest.Status && a.Reason == latest.Reason && a.Answer == latest.Answer {
+		return reason
+	}
+	reason = failureReason(a)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.latest = attempted{attempt: *a, reason: reason}
+	return reason
 }
 
 func (l *attemptLog) add(b *core, it attempted) {
@@ -228,14 +246,14 @@ func (t *tx) writeAttempt(it *attempted) error {
 	if m.hasAttempts {
 		t.countReason(m.key, m.reason, m.at, -1)
 	}
-	at, reason := it.attempt.At.UnixMilli(), failureReason(&it.attempt)
+	at := it.attempt.At.UnixMilli()
 	if m.dead != 0 {
 		at = m.dead
 	}
 	t.c.run(&err, `INSERT INTO attempts (id, at, reason, history) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT (id) DO UPDATE SET at = ?2, reason = ?3, history = ?4`,
-		m.key, at, reason, addAttempt(m.history, &it.attempt))
-	t.countReason(m.key, reason, at, 1)
+		m.key, at, it.reason, addAttempt(m.history, &it.attempt))
+	t.countReason(m.key, it.reason, at, 1)
 	return err
 }
 

@@ -375,6 +375,9 @@ func (e *Environment) openTargets(ctx context.Context) error {
 func (e *Environment) buildWorkers(ctx context.Context) error {
 	return e.pipelines.buildWorkers(func(l *pipeline) (worker.Deliverer, *worker.Events, error) {
 		d, err := e.targets.open(ctx, l)
+		if l.embedded {
+			l.record = e.broker.RecordAttempt
+		}
 		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, &e.history.failed), e.telemetry.Worker(l.name, l.target),
 			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) },
 				DeadLettered: func(s worker.DeadLettered) {

@@ -133,8 +133,8 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *fai
 			if q.s.Quiet {
 				d.Answer, s.Excerpt = "", ""
 			}
-			if l.embedded && isFailedAttempt(&s) {
-				q.broker.RecordAttempt(l.name, s.ID, attemptOf(&s, &d))
+			if l.record != nil && isFailedAttempt(&s) {
+				l.record(l.name, s.ID, attemptOf(&s, &d))
 			}
 			kept.record(l, &d)
 			if class, counts := deliveryClass(&s, l.settings().ToFunction()); counts {
