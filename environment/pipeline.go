@@ -31,7 +31,7 @@ type pipeline struct {
 	renew        func()                                   // lets new settings count from now on; nil where none of them do
 	probe        func(context.Context) error              // asks whether the target takes messages
 	checked      bool                                     // probe is a health check, and no bare connection
-	record       func(queue, id string, a broker.Attempt) // keeps a failed attempt with its message; nil on Amazon SQS
+	record       func(queue, id string, a broker.Attempt) // keeps a failed attempt; nil on Amazon SQS
 	forTask      bool                                     // the queue was made because a periodic task names it
 	close        func()                                   // drops the connections to the target
 }

@@ -101,8 +101,14 @@ type Started struct {
 	Wait, Held time.Duration
 }
 
+// detail is what a [queue.Result] tells besides its reason.
+type detail struct {
+	Excerpt, Process string
+}
+
 // Settled is the end of one delivery.
 type Settled struct {
+	detail
 	ID, GroupID           string
 	ReceiveCount, Attempt int
 	// ReceivesHere is how often the message was received since it came to its queue:
@@ -111,8 +117,6 @@ type Settled struct {
 	// Outcome to Err, and Unsent, are those of the [queue.Result].
 	Outcome queue.Outcome
 	Answer  string
-	Excerpt string
-	Process string
 	Status  int
 	Reason  string
 	Err     error
