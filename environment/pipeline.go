@@ -27,13 +27,14 @@ type pipeline struct {
 	// target names what the messages go to, as it was at the start: metrics go by it. Of an app over HTTP
 	// base is the part before the path.
 	target, base string
-	route        *app.Route                               // to the replicas of the app that run here; nil for other targets
-	renew        func()                                   // lets new settings count from now on; nil where none of them do
-	probe        func(context.Context) error              // asks whether the target takes messages
-	checked      bool                                     // probe is a health check, and no bare connection
-	record       func(queue, id string, a broker.Attempt) // keeps a failed attempt; nil on Amazon SQS
-	forTask      bool                                     // the queue was made because a periodic task names it
-	close        func()                                   // drops the connections to the target
+	route        *app.Route                  // to the replicas of the app that run here; nil for other targets
+	renew        func()                      // lets new settings count from now on; nil where none of them do
+	probe        func(context.Context) error // asks whether the target takes messages
+	checked      bool                        // probe is a health check, and no bare connection
+	// record keeps a failed attempt with its message; nil on Amazon SQS.
+	record  func(queue, id string, a broker.Attempt)
+	forTask bool   // the queue was made because a periodic task names it
+	close   func() // drops the connections to the target
 }
 
 func newPipeline(ref queueRef, set *config.QueueSettings) *pipeline {
