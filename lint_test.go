@@ -72,7 +72,7 @@ var rooms = []room{
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust", "yamlfile"}},
 	{"machine", "Package machine applies the sections of a bundle that change the machine.", []string{"bundle"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
-		[]string{"bundle", "trust", "yamlfile"}},
+		[]string{"bundle", "datadir", "trust", "yamlfile"}},
 	{"getconfig", "Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.",
 		[]string{"datadir"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},

@@ -2,11 +2,14 @@ package config
 
 import (
 	"time"
+
+	"tendril/datadir"
 )
 
 // derive works out what nobody set, and settles what two options decide together.
 func (l deriver) derive() {
 	l.deriveName()
+	l.deriveFree()
 	l.deriveDestination()
 	l.deriveTarget()
 	l.refuseComputedQueue()
@@ -92,17 +95,35 @@ func (l deriver) deriveBackoff() {
 	l.settle("backoff-max", "backoff-min is longer than the usual one")
 }
 
+// deriveDataDir gives each environment a folder of its own, by its name.
 func (l deriver) deriveDataDir() {
 	if l.cfg.DataDir != "" {
 		return
 	}
-	var reason string
-	if l.cfg.DataDir, reason = dataDir(l.vars, l.src.Root); l.cfg.DataDir == "" {
+	state, reason := stateFolder(l.vars, l.src.Root)
+	if state == "" {
 		l.refuse(Problem{Option: "data-dir", Text: "no data directory: neither STATE_DIRECTORY nor " +
 			"XDG_STATE_HOME nor HOME is set", Hint: "give --data-dir=/var/lib/tendril"})
 		return
 	}
+	l.cfg.DataDir = datadir.Of(state, l.cfg.Name)
 	l.settle("data-dir", reason)
+}
+
+// deriveFree takes another address or port where the default is taken and nobody chose one.
+func (l deriver) deriveFree() {
+	for _, name := range []string{"listen", "console", "port"} {
+		text := l.src.Free[name]
+		if text == "" || l.isSet(name) {
+			continue
+		}
+		o := l.option(name)
+		if err := o.set(&l.cfg.Settings, text); err != nil {
+			l.refuse(refusal(assignment{option: o, text: text}, err))
+			continue
+		}
+		l.settle(name, o.Default+" is taken")
+	}
 }
 
 // stopMargin is what a stop takes beyond the app's grace.

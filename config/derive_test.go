@@ -90,14 +90,17 @@ func TestDataDir(t *testing.T) {
 		want    string
 	}{
 		"systemd": {[]string{"STATE_DIRECTORY=/var/lib/a:/var/lib/b", "XDG_STATE_HOME=/x", "HOME=/h"}, true,
-			nil, "/var/lib/a"},
+			nil, "/var/lib/a/environments/tendril"},
 		"systemd, and the app": {[]string{"STATE_DIRECTORY=/var/lib/orders:/var/lib/tendril"}, false, nil,
-			"/var/lib/tendril"},
-		"XDG":                   {[]string{"XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/x/tendril"},
-		"a relative XDG folder": {[]string{"XDG_STATE_HOME=x", "HOME=/h"}, false, nil, "/h/.local/state/tendril"},
-		"root":                  {[]string{"HOME=/root"}, true, nil, "/var/lib/tendril"},
-		"somebody":              {[]string{"HOME=/h"}, false, nil, "/h/.local/state/tendril"},
-		"a flag":                {[]string{"STATE_DIRECTORY=/s"}, false, map[string]string{"data-dir": "/d"}, "/d"},
+			"/var/lib/tendril/environments/tendril"},
+		"XDG": {[]string{"XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/x/tendril/environments/tendril"},
+		"a relative XDG folder": {[]string{"XDG_STATE_HOME=x", "HOME=/h"}, false, nil,
+			"/h/.local/state/tendril/environments/tendril"},
+		"root":     {[]string{"HOME=/root"}, true, nil, "/var/lib/tendril/environments/tendril"},
+		"somebody": {[]string{"HOME=/h"}, false, nil, "/h/.local/state/tendril/environments/tendril"},
+		"a name": {[]string{"HOME=/h"}, false, map[string]string{"name": "shop"},
+			"/h/.local/state/tendril/environments/shop"},
+		"a flag": {[]string{"STATE_DIRECTORY=/s"}, false, map[string]string{"data-dir": "/d"}, "/d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,5 +118,18 @@ func TestDataDir(t *testing.T) {
 	relative := mustLoad(t, Sources{Environ: home(), Flags: map[string]string{"data-dir": "data"}})
 	if !filepath.IsAbs(relative.DataDir) {
 		t.Errorf("a relative folder stays relative: %s", relative.DataDir)
+	}
+}
+
+// TestFreePortsReplaceDefaults: what somebody set counts before them.
+func TestFreePortsReplaceDefaults(t *testing.T) {
+	t.Parallel()
+	free := map[string]string{"listen": "127.0.0.1:9330", "console": "127.0.0.1:9331", "port": "5003"}
+	cfg := mustLoad(t, Sources{Environ: home(), Free: free, Flags: map[string]string{"port": "7000"}})
+	if cfg.Listen != "127.0.0.1:9330" || cfg.Console != "127.0.0.1:9331" || cfg.Port != 7000 {
+		t.Errorf("listen %s, console %s, port %d", cfg.Listen, cfg.Console, cfg.Port)
+	}
+	if cfg.IsSet("listen") || cfg.Origin("listen").String() != "default: 127.0.0.1:9324 is taken" {
+		t.Errorf("listen comes from %q", cfg.Origin("listen"))
 	}
 }

@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 		DeadLettering:  DeadLettering{MaxRetries: 10}, BackoffMax: time.Hour, BackoffDoublings: 16,
 		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10,
 		RestartWindow: 300 * time.Second,
-		DataDir:       "/home/someone/.local/state/tendril",
+		DataDir:       "/home/someone/.local/state/tendril/environments/tendril",
 		Endpoint:      Endpoint{Listen: "127.0.0.1:9324", AccountID: "000000000000"},
 		ConsoleSettings: ConsoleSettings{Console: "127.0.0.1:9325", ConsoleAuth: consoleAuthToken,
 			ConsoleBodies: consoleBodiesShown},

@@ -31,6 +31,9 @@ type Sources struct {
 	File *File
 	// Root tells that the process is root's: data then lies below /var/lib.
 	Root bool
+	// Free replace the defaults of options whose default address or port is taken on this machine, by option; nil
+	// where none is. What somebody set counts before them.
+	Free map[string]string
 }
 
 // File is a settings file that may not be on disk yet.
@@ -52,15 +55,15 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
-// StateFolder is where tendril keeps data when nobody says otherwise, by the variables of an environment; "" when even
-// the home folder is unknown. root tells that the process is root's.
+// StateFolder is where each environment has its data directory, by its name, when nobody says otherwise; "" when even
+// the home folder is unknown. environ are the variables of a process, root tells that it is root's.
 func StateFolder(environ []string, root bool) string {
-	path, _ := dataDir((&Sources{Environ: environ}).variables(), root)
+	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
 }
 
-// dataDir is where data lies when nobody says otherwise, and why there; "" when even the home folder is unknown.
-func dataDir(vars map[string]string, root bool) (path, reason string) {
+// stateFolder is [StateFolder], and why it is there.
+func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
 		// systemd sorts them: a second one, for the app, may come first.
 		own := max(slices.IndexFunc(list, func(path string) bool { return filepath.Base(path) == "tendril" }), 0)

@@ -9,7 +9,8 @@ import (
 func appOptions() []Option {
 	return []Option{{
 		Name: "port", Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
-		Help: "Port that the app gets as PORT and must listen on.", value: integer(1, 65535),
+		Help:   "Port that the app gets as PORT and must listen on.",
+		Detail: "Where nobody set it and it is taken, the next free port is.", value: integer(1, 65535),
 	}, {
 		Name: "healthcheck", Example: "HTTP:5000/health", DaemonKey: "healthcheck",
 		DefaultNote: "TCP on the app's port",
@@ -84,14 +85,15 @@ func ownAppOptions() []Option {
 func embeddedOptions() []Option {
 	return []Option{{
 		Name: "data-dir", Example: "/var/lib/tendril", Serve: true,
-		DefaultNote: "$STATE_DIRECTORY (of several, the one called tendril), else $XDG_STATE_HOME/tendril, else " +
-			"~/.local/state/tendril, for root /var/lib/tendril",
+		DefaultNote: "environments/NAME in $STATE_DIRECTORY (of several, the one called tendril), else in " +
+			"$XDG_STATE_HOME/tendril, else in ~/.local/state/tendril, for root in /var/lib/tendril",
 		Help:  "Folder of the embedded queues; only one process at a time can use it.",
 		value: checked("a path of a folder", folderPath),
 	}, {
 		Name: "listen", Default: "127.0.0.1:9324", Serve: true,
 		Help: "Address of the SQS endpoint of the embedded queues; port 0 picks a free one.",
-		Detail: "Another address than loopback needs credentials. unix:PATH is a socket for the owner and the group of " +
+		Detail: "Where nobody set it and it is taken, the next free port is. Another address than loopback needs " +
+			"credentials. unix:PATH is a socket for the owner and the group of " +
 			"its folder; 127.0.0.1:9324,unix:PATH serves both.",
 		value: checked(allowedAddresses, endpointAddresses),
 	}, {
@@ -155,8 +157,9 @@ func consoleOptions() []Option {
 	return []Option{{
 		Name: "console", Default: "127.0.0.1:9325", Serve: true,
 		Help: "Address of health, metrics and the API; port 0 picks a free one, off disables it.",
-		Detail: "tendril's other commands use it. Another address than loopback needs TLS or console-insecure; " +
-			"whoever reaches it sees counts and health, while acts and message bodies ask for the token.",
+		Detail: "Where nobody set it and it is taken, the next free port is. tendril's other commands use it. Another " +
+			"address than loopback needs TLS or console-insecure; whoever reaches it sees counts and health, " +
+			"while acts and message bodies ask for the token.",
 		value: checked("an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
 	}, {
 		Name: "console-tls-cert", Serve: true, Example: "/etc/tendril/tls.crt",

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -42,6 +44,10 @@ type Instance struct {
 	// serves queues.
 	Queues    []InstanceQueue `json:"queues,omitempty"`
 	StartedAt time.Time       `json:"started_at"`
+	// AppPort is the port of the app's first replica; 0 where no app is started.
+	AppPort int `json:"app_port,omitempty"`
+	// Folder is the absolute path of the app's folder, or of the working folder of 'tendril up' where it has none.
+	Folder string `json:"folder,omitempty"`
 	// AppliesMachine is true where a deployment applies the sections of .ebextensions that change the machine.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
 }
@@ -122,6 +128,40 @@ func ReadInstance(dataDir string) (*Instance, error) {
 		return nil, notRunning(dataDir)
 	}
 	return &i, nil
+}
+
+// DataDirectories returns the data directories in a state folder, and last the state folder itself, which all
+// environments shared once.
+func DataDirectories(stateFolder string) (dirs []string) {
+	if stateFolder == "" {
+		return nil
+	}
+	folder := datadir.Of(stateFolder, "")
+	entries, _ := os.ReadDir(folder) // what cannot be read has none
+	for _, entry := range entries {
+		dirs = append(dirs, filepath.Join(folder, entry.Name()))
+	}
+	return append(dirs, stateFolder)
+}
+
+// Found is an environment that runs on this machine, and its data directory.
+type Found struct {
+	DataDir string
+	Instance
+}
+
+// Running returns the environments that run on the data directories dirs, sorted by name. Those of other users that
+// cannot be read are left out.
+func Running(dirs []string) (all []Found) {
+	for _, dir := range dirs {
+		if i, err := ReadInstance(dir); err == nil {
+			all = append(all, Found{dir, *i})
+		}
+	}
+	slices.SortFunc(all, func(a, b Found) int {
+		return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.DataDir, b.DataDir))
+	})
+	return all
 }
 
 func notRunning(dataDir string) error {

@@ -24,10 +24,10 @@ import (
 )
 
 const (
-	// tokensFile is the name of the file in the data directory that holds the tokens that were created, and usedFile
-	// of the one in which the environment writes when they were used.
-	tokensFile = "console-tokens.json"
-	usedFile   = "console-tokens.used.json"
+	// TokensFile is the name of the file in the data directory that holds the tokens that were created.
+	TokensFile = "console-tokens.json"
+	// TokensUsedFile is that of the file in which the environment writes when they were used.
+	TokensUsedFile = "console-tokens.used.json"
 	// tokenPrefix makes a token easy to find where it should not be.
 	tokenPrefix = "tendril_"
 	maxTokens   = 100
@@ -60,7 +60,7 @@ var validTokenName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // CreateToken adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
 // and Expires are read. A name that is there already is an error.
 func CreateToken(dataDir string, t Token, now time.Time) (secret string, err error) {
-	path := filepath.Join(dataDir, tokensFile)
+	path := filepath.Join(dataDir, TokensFile)
 	tokens, err := readTokens(path)
 	if err != nil {
 		return "", err
@@ -94,7 +94,7 @@ func CreateToken(dataDir string, t Token, now time.Time) (secret string, err err
 
 // RevokeToken removes a token from those in dataDir. One that is not there is an [Error] of status 404.
 func RevokeToken(dataDir, name string) error {
-	path := filepath.Join(dataDir, tokensFile)
+	path := filepath.Join(dataDir, TokensFile)
 	tokens, err := readTokens(path)
 	if err != nil {
 		return err
@@ -108,11 +108,11 @@ func RevokeToken(dataDir, name string) error {
 
 // Tokens returns the tokens in dataDir, in the order in which they were created.
 func Tokens(dataDir string) ([]Token, error) {
-	stored, err := readTokens(filepath.Join(dataDir, tokensFile))
+	stored, err := readTokens(filepath.Join(dataDir, TokensFile))
 	if err != nil {
 		return nil, err
 	}
-	used := readUsed(filepath.Join(dataDir, usedFile))
+	used := readUsed(filepath.Join(dataDir, TokensUsedFile))
 	tokens := make([]Token, len(stored))
 	for i := range stored {
 		tokens[i] = stored[i].Token
@@ -205,7 +205,7 @@ func (f *tokenFile) find(secret string) (Token, bool) {
 
 // reread reads the file where it is another one than before. One that cannot be read lets nobody in.
 func (f *tokenFile) reread() {
-	path := filepath.Join(f.dir, tokensFile)
+	path := filepath.Join(f.dir, TokensFile)
 	info, err := os.Lstat(path)
 	if err != nil {
 		f.seen, f.tokens = nil, nil
@@ -219,7 +219,7 @@ func (f *tokenFile) reread() {
 	if f.tokens, err = readTokens(path); err != nil {
 		f.log.Error("tokens not accepted", "err", err)
 	}
-	f.used = readUsed(filepath.Join(f.dir, usedFile))
+	f.used = readUsed(filepath.Join(f.dir, TokensUsedFile))
 	maps.DeleteFunc(f.used, func(name string, _ time.Time) bool {
 		return !slices.ContainsFunc(f.tokens, func(t storedToken) bool { return t.Name == name })
 	})
@@ -233,7 +233,7 @@ func (f *tokenFile) use(name string, now time.Time) {
 	f.used[name] = now.UTC().Truncate(time.Second)
 	text, err := json.Marshal(f.used)
 	if err == nil {
-		err = datadir.Replace(filepath.Join(f.dir, usedFile), append(text, '\n'), 0o600)
+		err = datadir.Replace(filepath.Join(f.dir, TokensUsedFile), append(text, '\n'), 0o600)
 	}
 	if err != nil {
 		f.log.Warn("writing the use of a token failed", "err", err)

@@ -40,7 +40,7 @@ func TestTokensAreStoredHashed(t *testing.T) {
 	if code := statusWith(t, s, secret); code != 409 {
 		t.Fatalf("the token answered %d", code)
 	}
-	for _, file := range []string{tokensFile, usedFile} {
+	for _, file := range []string{TokensFile, TokensUsedFile} {
 		path := filepath.Join(dir, file)
 		text, err := os.ReadFile(path)
 		info, err2 := os.Stat(path)
@@ -77,7 +77,7 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	if code := statusWith(t, s, first); code != 401 {
 		t.Errorf("a revoked token answered %d", code)
 	}
-	path := filepath.Join(dir, tokensFile)
+	path := filepath.Join(dir, TokensFile)
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestTokenExpires(t *testing.T) {
 func TestDamagedTokenFileIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, tokensFile)
+	path := filepath.Join(dir, TokensFile)
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,14 @@ import (
 // ErrUnsafe means that another user decides, or can decide, what is in the data directory.
 var ErrUnsafe = errors.New("unsafe data directory")
 
+// environments is the folder of the state folder with the data directories of the environments.
+const environments = "environments"
+
+// Of is the data directory of an environment in a state folder; for "" the folder with those of all.
+func Of(stateFolder, environment string) string {
+	return filepath.Join(stateFolder, environments, environment)
+}
+
 // Make makes the data directory where it is missing, with mode 0700, and checks who may write one that was
 // there. A symbolic link to a directory stands for that. The error says what to type; it wraps [ErrUnsafe]
 // where another user owns or may write the directory.

@@ -24,9 +24,9 @@ const (
 
 // dataFiles are the names of what an environment keeps in its data directory.
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
-	"reserve", "lock", claimFile, console.InstanceFile, console.TokenFile, "app.version", app.VersionsFile, "versions",
-	"get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile, eventlog.CurrentFile, eventlog.OlderFile,
-	eventlog.FailuresFile, eventlog.OlderFailuresFile}
+	"reserve", "lock", claimFile, console.InstanceFile, console.TokenFile, console.TokensFile, console.TokensUsedFile,
+	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
+	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile}
 
 // DataDirectory is the data directory of an environment that does not run. No other environment can start on it
 // until it is closed.

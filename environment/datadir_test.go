@@ -5,8 +5,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"tendril/config"
+	"tendril/console"
 )
 
 // TestNothingIsLeftOfADataDirectory: a file that tendril keeps there and that Delete does not
@@ -24,7 +26,10 @@ func TestNothingIsLeftOfADataDirectory(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "versions"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"app.version", ".instance.json.123", "console.token"} {
+	if _, err := console.CreateToken(dir, console.Token{Name: "ci", Scopes: []string{"read"}}, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"app.version", "console-tokens.used.json", ".instance.json.123", "console.token"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

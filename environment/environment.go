@@ -126,6 +126,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 	if e.QueuesOnly {
 		return []func(context.Context) error{
 			e.openTelemetry, // before what it counts
+			e.takeOver,      // before the directory is opened
 			e.openBroker,
 			e.instance.claim, // no other environment may use the data directory
 			e.history.open,   // the data directory is ours
@@ -141,6 +142,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.checkFiles,          // bad settings and a bad cron.yaml create nothing
 		e.openTelemetry,       // before what it counts, and ends after it
 		e.buildApp,            // a PID file that cannot be written creates nothing; before what asks for the app
+		e.takeOver,            // before the directory is opened
 		e.openBroker,          // fails where another environment has the data directory
 		e.instance.claim,      // likewise
 		e.history.open,        // the data directory is ours; ends late, with the totals
@@ -430,6 +432,9 @@ func (e *Environment) announce(context.Context) error {
 		return err
 	}
 	close(e.announced)
+	if e.Announced != nil {
+		e.Announced()
+	}
 	e.instance.greet()
 	return nil
 }

@@ -139,7 +139,10 @@ func (i *instance) describe() *console.Instance {
 	file := &console.Instance{
 		PID: os.Getpid(), Version: i.Version, Environment: i.s.Name, Console: i.address, ConsoleCertificate: i.certificate,
 		Endpoint: i.endpoint, Region: i.s.Region, AccountID: i.s.AccountID, StartedAt: i.began,
-		AppliesMachine: i.AppliesMachine(),
+		AppliesMachine: i.AppliesMachine(), Folder: i.Folder,
+	}
+	if i.hasApp() {
+		file.AppPort = i.s.Port
 	}
 	for _, l := range i.lines {
 		file.Queues = append(file.Queues,

@@ -18,6 +18,10 @@ type Options struct {
 	// Command is the app's program and arguments; empty when the bundle's
 	// Procfile or Settings.Target says where the app is.
 	Command []string
+	// Announced is called when the other commands find this environment; nil for nothing.
+	Announced func()
+	// Folder is where the environment was started: the absolute path of the app's folder, or the working folder.
+	Folder string
 	// Load reads the settings anew with another bundle, to check it before it is deployed, and with another settings
 	// file, nil for that on disk. It is nil for no check.
 	Load func(b *bundle.Bundle, file *config.File) (*config.Config, error)

@@ -14,6 +14,7 @@ import (
 	"tendril/broker"
 	"tendril/cloud"
 	"tendril/config"
+	"tendril/console"
 	"tendril/datadir"
 	"tendril/queue"
 	"tendril/worker"
@@ -51,7 +52,7 @@ func (q *queues) openBroker(events *broker.Events) error {
 	})
 	switch {
 	case errors.Is(err, broker.ErrInUse):
-		return conflict{fmt.Errorf("%w; a second environment needs its own --data-dir, --listen, --console and --port", err)}
+		return q.alreadyRuns(err)
 	case errors.Is(err, datadir.ErrUnsafe):
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	case err != nil:
@@ -60,6 +61,16 @@ func (q *queues) openBroker(events *broker.Events) error {
 	q.broker = b
 	q.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
 	return nil
+}
+
+// alreadyRuns explains that another process has the data directory.
+func (q *queues) alreadyRuns(err error) error {
+	i, unknown := console.ReadInstance(q.s.DataDir)
+	if unknown != nil || q.Config.IsSet("data-dir") {
+		return conflict{fmt.Errorf("%w; a second environment needs its own --data-dir", err)}
+	}
+	return conflict{fmt.Errorf("environment %q runs already: process %d, started in %s; stop it, or choose another name "+
+		"for this one with --name", i.Environment, i.PID, cmp.Or(i.Folder, q.s.DataDir))}
 }
 
 func (q *queues) openSQS(ctx context.Context) error {

@@ -137,8 +137,7 @@ func (c appCommands) checkPorts(opts *environment.Options) error {
 		c.warn(yamlfile.Problem{
 			Text: fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
 				opts.Config.DataDir, i.PID),
-			Hint: "'tendril deploy' puts this in the place of what it runs; a second environment needs its own --data-dir, " +
-				"--listen, --console and --port"})
+			Hint: "'tendril deploy' puts this in the place of what it runs; a second environment needs another --name"})
 		return nil
 	}
 	return opts.ProbePorts()
@@ -236,7 +235,7 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 	}
 	for _, p := range b.Environment() {
 		if opts.Withheld(p) == "" {
-			value, from := c.inForce(p)
+			value, from := explainCommand{c}.inForce(p)
 			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(p.Option), value, from)
 		}
 	}

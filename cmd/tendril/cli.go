@@ -28,6 +28,8 @@ type cli struct {
 	environ []string
 	// tty tells that out is a terminal that a person reads; ttyIn that in is one that a person types at.
 	tty, ttyIn bool
+	// free replace defaults of addresses and ports that are taken, by option, see [environment.Options.FreePorts].
+	free map[string]string
 	// buffers hold what is printed once [cli.buffer] was called.
 	buffers []*lineBuffer
 }

@@ -39,6 +39,7 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 		Args: oneApp,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
+	addEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
 	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Description, error) {
 		if d, err := c.askRunning(ctx, cmd, args); d != nil || err != nil {

@@ -14,7 +14,10 @@ import (
 	"tendril/yamlfile"
 )
 
-func (c appCommands) newExplain() *cobra.Command {
+// explainCommand says where the values of options come from.
+type explainCommand struct{ appCommands }
+
+func (c explainCommand) newExplain() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "explain [OPTION]",
@@ -48,7 +51,7 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 }
 
 // explainRunning tells about an option, or all that are set, as the running process has them.
-func (c appCommands) explainRunning(d *console.Description, args []string) error {
+func (c explainCommand) explainRunning(d *console.Description, args []string) error {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
 		if f.Use == environment.UseBundle {
@@ -86,7 +89,7 @@ func (c appCommands) explainRunning(d *console.Description, args []string) error
 }
 
 // explainSettings tells about an option, or all that are set, as 'tendril up' would read them.
-func (c appCommands) explainSettings(cmd *cobra.Command, dir string, args []string) error {
+func (c explainCommand) explainSettings(cmd *cobra.Command, dir string, args []string) error {
 	if dir == "" {
 		here, err := c.currentFolder(cmd, nil)
 		if err != nil {
@@ -119,7 +122,7 @@ func (c appCommands) explainSettings(cmd *cobra.Command, dir string, args []stri
 }
 
 // explainOther tells about another setting of the bundle, or that there is no option of that name.
-func (c appCommands) explainOther(b *bundle.Bundle, name string) error {
+func (c explainCommand) explainOther(b *bundle.Bundle, name string) error {
 	if b != nil && len(b.Named(name)) > 0 {
 		c.explainBundled(b.Named(name))
 		return nil
@@ -128,7 +131,7 @@ func (c appCommands) explainOther(b *bundle.Bundle, name string) error {
 }
 
 // listSettings prints every option that something set, and the bundle's other settings.
-func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
+func (c explainCommand) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {
 		e, err := cfg.Explain(o.Name)
@@ -143,7 +146,7 @@ func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 }
 
 // otherSettings are those of the bundle that are no options.
-func (c appCommands) otherSettings(b *bundle.Bundle) (rows [][]string) {
+func (c explainCommand) otherSettings(b *bundle.Bundle) (rows [][]string) {
 	if b == nil {
 		return nil
 	}
@@ -161,7 +164,7 @@ func (c appCommands) otherSettings(b *bundle.Bundle) (rows [][]string) {
 }
 
 // listRows prints settings below their heading.
-func (c appCommands) listRows(rows [][]string) error {
+func (c explainCommand) listRows(rows [][]string) error {
 	if len(rows) == 1 {
 		fmt.Fprintln(c.err, "nothing is set: every option has its default")
 		return nil
@@ -171,7 +174,7 @@ func (c appCommands) listRows(rows [][]string) error {
 
 // explainBundled tells about settings of one name that are no options of tendril's:
 // properties, and what has no effect here.
-func (c appCommands) explainBundled(settings []bundle.Setting) {
+func (c explainCommand) explainBundled(settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option), bundledMeaning(last))
 	value, from := c.inForce(last)
@@ -198,7 +201,7 @@ func bundledMeaning(s bundle.Setting) string {
 
 // inForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
 // of tendril's own environment takes the place of a property.
-func (c appCommands) inForce(s bundle.Setting) (value, from string) {
+func (c explainCommand) inForce(s bundle.Setting) (value, from string) {
 	if value, found := c.lookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value
 		return plain(s.Shown()), plain(s.Option)

@@ -133,7 +133,8 @@ files in --app-log-dir are read.`,
 	flags.TextVar(&level, "level", level, "Lowest level: debug, info, warn or error.")
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum lines to show (1-1000).")
 	complete(cmd, "level", "debug", "info", "warn", "error")
-	addSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" || o.Name == "app-log-dir" })
+	addDataDir(cmd)
+	addSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
 	format := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := checkShown(filter.Limit); err != nil {

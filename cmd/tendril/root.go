@@ -78,11 +78,11 @@ signal.`,
 	add("run", app.newUp(), control.newDeploy(), control.newRollback(), app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead(),
 		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
-	add("look", control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(), app.newDescribe(),
-		control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),
+	add("look", control.newPS(), control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(),
+		app.newDescribe(), control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),
 		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
-	add("settings", app.newCheck(), app.newExplain(), configCommands{c}.newConfig(),
+	add("settings", app.newCheck(), explainCommand{app}.newExplain(), configCommands{c}.newConfig(),
 		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())
 	usageErrors(root)
 	root.InitDefaultCompletionCmd()

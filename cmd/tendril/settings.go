@@ -69,7 +69,7 @@ func (c *cli) readSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.Fi
 		}
 	})
 	return config.Load(config.Sources{Flags: given, Environ: c.environ, Bundle: b, File: file,
-		Root: os.Geteuid() == 0})
+		Root: os.Geteuid() == 0, Free: c.free})
 }
 
 func (c *cli) warn(warnings ...yamlfile.Problem) {

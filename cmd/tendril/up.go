@@ -8,6 +8,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/console"
 	"tendril/environment"
 	"tendril/logging"
 	"tendril/trust"
@@ -61,11 +63,32 @@ func oneApp(cmd *cobra.Command, args []string) error {
 
 func (c appCommands) up(cmd *cobra.Command, args []string) error {
 	opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) { return c.openApp(cmd, path) })
+	if err == nil {
+		err = c.takeFreePorts(cmd, &opts)
+	}
 	if err != nil {
 		return err
 	}
 	opts.Load = func(b *bundle.Bundle, file *config.File) (*config.Config, error) { return c.readSettings(cmd, b, file) }
 	return c.runEnvironment(opts.Config, opts)
+}
+
+// takeFreePorts reads the settings again with other ports where the default ones are taken, by another environment for
+// instance. Nothing changes where this environment runs already: that is told when it starts.
+func (c appCommands) takeFreePorts(cmd *cobra.Command, opts *environment.Options) error {
+	if _, err := console.ReadInstance(opts.Config.DataDir); err == nil {
+		return nil
+	}
+	if c.free, opts.Announced = opts.FreePorts(); len(c.free) == 0 {
+		return nil
+	}
+	cfg, err := c.loadSettings(cmd, opts.Bundle)
+	if err == nil {
+		folder, announced := opts.Folder, opts.Announced
+		*opts, err = c.optionsFor(cfg, opts.Bundle, opts.Command)
+		opts.Folder, opts.Announced = folder, announced
+	}
+	return err
 }
 
 // prepare reads the arguments and the settings, and opens the app's folder: all that
@@ -92,9 +115,32 @@ func (c appCommands) prepare(cmd *cobra.Command, args []string,
 	if err != nil {
 		return environment.Options{}, err
 	}
+	opts, err := c.optionsFor(cfg, b, command)
+	opts.Folder = folderOf(dirs)
+	return opts, err
+}
+
+// optionsFor are the options of an environment, with what is the same for all.
+func (c appCommands) optionsFor(cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts, err := c.upOptions(cfg, b, command)
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
 	return opts, err
+}
+
+// folderOf is the absolute path of the folder that 'tendril up' was given, or of the working folder; "" where that is
+// not known.
+func folderOf(dirs []string) string {
+	path := "."
+	if len(dirs) > 0 {
+		if info, err := os.Stat(dirs[0]); err == nil && info.IsDir() {
+			path = dirs[0]
+		}
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	return absolute
 }
 
 // currentFolder is the working folder where nothing says what gets the messages and a file marks it as an app's;
@@ -249,7 +295,14 @@ func (c appCommands) newServe() *cobra.Command {
 			return err
 		}
 		cfg.Backend = config.BackendEmbedded
-		return c.runEnvironment(cfg, environment.Options{QueuesOnly: true})
+		opts := environment.Options{Config: cfg, QueuesOnly: true, Folder: folderOf(nil), AppEnv: c.environ}
+		if c.free, opts.Announced = opts.FreePorts(); len(c.free) > 0 {
+			if cfg, err = c.loadSettings(cmd, nil); err != nil {
+				return err
+			}
+			cfg.Backend = config.BackendEmbedded
+		}
+		return c.runEnvironment(cfg, opts)
 	}
 	return cmd
 }

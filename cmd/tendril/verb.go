@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
 	"tendril/console"
 	"tendril/queue"
 )
@@ -29,21 +28,6 @@ func verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 		}
 		return explained(err)
 	}
-}
-
-func addDataDir(cmd *cobra.Command) {
-	addSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" })
-}
-
-func (c *cli) dataDir(cmd *cobra.Command) (string, error) {
-	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
-		return f.Value.String(), nil
-	}
-	cfg, err := c.loadSettings(cmd, nil)
-	if err != nil {
-		return "", err
-	}
-	return cfg.DataDir, nil
 }
 
 func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
