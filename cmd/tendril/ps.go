@@ -44,7 +44,7 @@ The other commands ask the environment of the working folder, else the only one 
 	prints(c.cli, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
 		for _, found := range console.Running(c.knownDirectories()) {
-			all = append(all, lookAt(ctx, &found))
+			all = append(all, stateOf(ctx, &found))
 		}
 		return all, nil
 	}, c.printPS)
@@ -60,7 +60,7 @@ func (c *cli) knownDirectories() []string {
 	return dirs
 }
 
-func lookAt(ctx context.Context, found *console.Found) runningEnvironment {
+func stateOf(ctx context.Context, found *console.Found) runningEnvironment {
 	e := runningEnvironment{Name: found.Environment, Folder: found.Folder, DataDir: found.DataDir, PID: found.PID,
 		Queues: []string{}, Endpoint: found.Endpoint, Console: found.ConsoleURL(), Started: found.StartedAt}
 	for _, q := range found.Queues {
