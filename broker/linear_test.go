@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,12 +24,19 @@ type linearMessage struct {
 	inFlight bool
 }
 
-type linearState []linearMessage
+// linearState has the messages of a FIFO queue in the order of their sequence numbers, the latest of which is last, and
+// those of a standard queue in that of their ids: one state has one form, so that the search for an order is short.
+type linearState struct {
+	messages []linearMessage
+	last     string
+}
 
 // step says whether a call may have had its result in a state, and what follows. A message in flight blocks those
-// behind it on a FIFO queue with one group.
+// behind it on a FIFO queue with one group. Sends to it take effect in the order of their sequence numbers.
 func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
-	next := slices.Clone(s)
+	id, sequence, _ := strings.Cut(call.id, " ")
+	call.id = id
+	next := slices.Clone(s.messages)
 	at := slices.IndexFunc(next, func(m linearMessage) bool { return m.id == call.id })
 	visible := slices.IndexFunc(next, func(m linearMessage) bool { return !m.inFlight })
 	if fifo && len(next) > 0 && next[0].inFlight {
@@ -36,27 +44,34 @@ func (s linearState) step(fifo bool, call linearCall) (bool, linearState) {
 	}
 	switch call.act {
 	case "send":
-		return at < 0, append(next, linearMessage{id: call.id})
+		if fifo && sequence <= s.last {
+			return false, s
+		}
+		next, s.last = append(next, linearMessage{id: call.id}), sequence
+		if !fifo {
+			slices.SortFunc(next, func(a, b linearMessage) int { return strings.Compare(a.id, b.id) })
+		}
+		return at < 0, linearState{next, s.last}
 	case "receive":
 		if call.id == "" {
-			return visible < 0, next
+			return visible < 0, s
 		}
 		if visible < 0 || at < 0 || next[at].inFlight || fifo && at != 0 {
-			return false, nil
+			return false, s
 		}
 		next[at].inFlight = true
 	case "delete":
 		if at < 0 || !next[at].inFlight {
-			return false, nil
+			return false, s
 		}
 		next = slices.Delete(next, at, at+1)
 	case "return":
 		if at < 0 || !next[at].inFlight {
-			return false, nil
+			return false, s
 		}
 		next[at].inFlight = false
 	}
-	return true, next
+	return true, linearState{next, s.last}
 }
 
 // TestConcurrentCallsAreLinearizable records what concurrent clients of a queue see, and looks for an order of their
@@ -65,7 +80,7 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 	t.Parallel()
 	for _, fifo := range []bool{false, true} {
 		model := porcupine.Model{
-			Init: func() any { return linearState(nil) },
+			Init: func() any { return linearState{} },
 			Step: func(state, input, output any) (bool, any) {
 				call := input.(linearCall)
 				if call.id == "" {
@@ -73,7 +88,10 @@ func TestConcurrentCallsAreLinearizable(t *testing.T) {
 				}
 				return state.(linearState).step(fifo, call)
 			},
-			Equal: func(a, b any) bool { return slices.Equal(a.(linearState), b.(linearState)) },
+			Equal: func(a, b any) bool {
+				x, y := a.(linearState), b.(linearState)
+				return x.last == y.last && slices.Equal(x.messages, y.messages)
+			},
 			DescribeOperation: func(input, output any) string {
 				return fmt.Sprintf("%s %s: %s", input.(linearCall).act, input.(linearCall).id, output)
 			},
@@ -125,7 +143,7 @@ func recordHistory(t *testing.T, fifo bool, seed uint64) (history []porcupine.Op
 							t.Errorf("sending: %v", err)
 							return ""
 						}
-						return sent[0].ID
+						return strings.TrimSpace(sent[0].ID + " " + sent[0].SequenceNumber)
 					})
 				case n < 7 || len(held) == 0:
 					note(linearCall{act: "receive"}, func() string {
