@@ -22,6 +22,7 @@ var consoleScreens = []struct{ name, path, text string }{
 	{"overview", "/", "Messages in and out per second"},
 	{"queues", "/queues", "jobs-dead"},
 	{"queue", "/queues/jobs", "Attributes of the queue"},
+	{"dead", "/dead?queue=jobs-dead", "Why they failed"},
 	{"scheduled", "/tasks", "every day"},
 	{"task", "/tasks/cleanup", "Last runs"},
 	{"app", "/app", "Last lines"},
@@ -83,6 +84,16 @@ func (e *consoleEnvironment) run(t *testing.T, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
+// sendLines sends messages to a queue, each a line of JSON.
+func (e *consoleEnvironment) sendLines(t *testing.T, queue, lines string) {
+	t.Helper()
+	cmd := program(t, "send", "--queue", queue, "--ndjson", "--data-dir", e.data)
+	cmd.Stdin = strings.NewReader(lines)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("sending lines: %v\n%s", err, out)
+	}
+}
+
 // awaitLedger waits until the live messages of the queues are as wanted.
 func awaitLedger(t *testing.T, e *consoleEnvironment, done func(live map[string]int64) bool) {
 	t.Helper()
@@ -133,8 +144,11 @@ func TestScreensLoadWithoutAnError(t *testing.T) {
 	e := startConsole(t)
 	e.deployVersions(t)
 	b := e.signIn(t)
+	type page = struct{ name, path, text string }
 	screens := append(consoleScreens[:len(consoleScreens):len(consoleScreens)],
-		struct{ name, path, text string }{"message", "/messages/" + e.dead + "?queue=jobs-dead", e.dead})
+		page{"message", "/messages/" + e.dead + "?queue=jobs-dead", e.dead},
+		page{"edit", "/messages/" + e.dead + "/edit?queue=jobs-dead", "Edit and redrive"},
+		page{"deletion", "/dead/jobs-dead/delete?queue=jobs-dead&which=all", "Type the number"})
 	for _, sc := range screens {
 		for _, theme := range []string{"light", "dark"} {
 			for _, width := range []int64{1280, 390} {

@@ -35,7 +35,7 @@ func BenchmarkReasons(b *testing.B) {
 	b.Run("page", func(b *testing.B) {
 		reason := "HTTP 422 no field t in order #"
 		for b.Loop() {
-			page, _, err := br.Browse(b.Context(), "dead", BrowseRequest{Reason: &reason, Limit: 100})
+			page, _, err := br.Browse(b.Context(), "dead", BrowseRequest{Filter: Filter{Reason: &reason}, Limit: 100})
 			if err != nil || len(page) != 100 {
 				b.Fatal(len(page), err)
 			}

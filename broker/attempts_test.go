@@ -108,7 +108,7 @@ func TestAttemptsStayWithTheirMessage(t *testing.T) {
 		if !slices.Equal(got, []Attempt{a}) {
 			t.Errorf("%s: attempts %+v, want %+v", where, got, a)
 		}
-		page, _, err := b.Browse(t.Context(), name, BrowseRequest{Match: "a"})
+		page, _, err := b.Browse(t.Context(), name, BrowseRequest{Filter: Filter{Match: "a"}})
 		if err != nil || len(page) != 1 || !slices.Equal(page[0].Attempts, []Attempt{a}) {
 			t.Errorf("%s: browsing shows %+v, %v", where, page, err)
 		}
@@ -343,7 +343,8 @@ func checkReasonPages(t *testing.T, b *Broker, g ReasonGroup, of map[string]stri
 	t.Helper()
 	n := 0
 	for after := ""; ; {
-		page, next, err := b.Browse(t.Context(), "dead", BrowseRequest{Reason: &g.Reason, After: after, Limit: 2})
+		page, next, err := b.Browse(t.Context(), "dead", BrowseRequest{Filter: Filter{Reason: &g.Reason}, After: after,
+			Limit: 2})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -381,7 +382,8 @@ func TestFormat5IsReadAndBroughtUpToDate(t *testing.T) {
 	}
 	c, err := openConn(filepath.Join(dir, databaseName), "")
 	if err == nil {
-		err = errors.Join(c.script(`DROP TABLE attempts; DROP TABLE reasons; PRAGMA user_version = 5`), c.close())
+		err = errors.Join(c.script(`DROP TABLE attempts; DROP TABLE reasons; ALTER TABLE moves DROP COLUMN deletes;
+			ALTER TABLE moves DROP COLUMN filter; PRAGMA user_version = 5`), c.close())
 	}
 	if err != nil {
 		t.Fatal(err)

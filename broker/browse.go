@@ -35,16 +35,15 @@ type Stored struct {
 
 // BrowseRequest selects messages to look at.
 type BrowseRequest struct {
+	Filter
 	// State restricts to one state; "" means all.
 	State State
-	// Match keeps messages whose body contains it; "" keeps all.
-	Match string
-	// Reason keeps the messages of one [ReasonGroup]; nil keeps all.
-	Reason *string
 	// After is the cursor of the previous page; "" starts at the oldest.
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
 	Limit int
+	// Within ends a page early that took longer, with a cursor to go on; 0 means no bound.
+	Within time.Duration
 }
 
 const (
@@ -56,8 +55,8 @@ const (
 )
 
 // Browse returns stored messages, oldest first, without counting a receive,
-// and the cursor of the next page ("" at the end). A Match that is rare in a
-// deep queue reads all of it; ctx ends that.
+// and the cursor of the next page ("" at the end). A filter that is rare in a
+// deep queue reads all of it; ctx and req.Within end that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {
@@ -80,11 +79,17 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		at = max(at, makeKey(q.number, seq))
 	}
 	b.attempts.settle(ctx, b.core)
-	for {
+	sel := q.condition(&req.Filter)
+	for begun := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}
-		rows, last, err := q.browse(at, high, &req, req.Limit-len(page))
+		var rows []*record
+		var last int64
+		err := q.read(func(c *conn) (err error) {
+			rows, last, err = c.scanMatching(browsedColumns, at, high, sel, req.Limit-len(page))
+			return err
+		})
 		if err != nil {
 			return nil, "", err
 		}
@@ -96,53 +101,10 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		switch at = last; {
 		case last == 0:
 			return page, "", nil
-		case len(page) == req.Limit:
+		case len(page) == req.Limit || req.Within > 0 && time.Since(begun) > req.Within:
 			return page, strconv.FormatInt(keySeq(at), 10), nil
 		}
 	}
-}
-
-// browseScope are the queries of a browse: next finds the messages of one chunk after a key, where selects them.
-type browseScope struct{ next, where string }
-
-var (
-	browseAny  = browseScope{`SELECT id FROM messages WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3`, `id > ?1 AND id <= ?2`}
-	browseNone = browseScope{browseAny.next, browseAny.where + `
-		AND NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.id = messages.id AND reason <> '')`}
-	browseReason = browseScope{ofReason + ` ORDER BY id LIMIT ?3`, `id IN (` + ofReason + `)`}
-)
-
-const ofReason = `SELECT id FROM attempts WHERE id >> 40 = ?1 >> 40 AND reason = ?4 AND id > ?1 AND id <= ?2`
-
-// scope returns the queries, and the reason that they ask for.
-func (r *BrowseRequest) scope() (s browseScope, reason string) {
-	switch {
-	case r.Reason == nil:
-		return browseAny, ""
-	case *r.Reason == "":
-		return browseNone, ""
-	}
-	return browseReason, *r.Reason
-}
-
-// browse reads the matching ones of the next rows after a key, at most limit. last is the key up to which it looked; 0
-// when that was the end.
-func (q *liveQueue) browse(after, high int64, req *BrowseRequest, limit int) (rows []*record, last int64, err error) {
-	scope, reason := req.scope()
-	err = q.read(func(c *conn) error {
-		last, err = c.integer(`SELECT max(id) FROM (`+scope.next+`)`, after, high, int64(browseChunk), reason)
-		if err != nil || last == 0 {
-			return err
-		}
-		rows, err = c.records(`SELECT `+browsedColumns+` FROM messages
-			WHERE `+scope.where+` AND (?5 = '' OR instr(body, ?5) > 0) ORDER BY id LIMIT ?3`,
-			after, last, int64(limit), reason, req.Match)
-		return err
-	})
-	if err == nil && len(rows) == limit {
-		last = rows[limit-1].key
-	}
-	return rows, last, err
 }
 
 // stored makes the operator's view of a row; false when the message has just
@@ -205,7 +167,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 			return s, nil
 		}
 	}
-	return Stored{}, queue.Errorf(queue.CodeResourceNotFound, "Queue %s holds no message %s.", name, clip(id))
+	return Stored{}, errNoMessage(name, id)
 }
 
 // keyOf returns the key under which the queue holds a message; 0 when it does

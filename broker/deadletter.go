@@ -20,6 +20,8 @@ func (t *transfer) moved() []*transferItem {
 	return slices.DeleteFunc(slices.Clone(t.items), func(it *transferItem) bool { return !it.moved })
 }
 
+func (t *transfer) departed() int { return len(t.moved()) }
+
 // transferItem is one message on its way.
 type transferItem struct {
 	m      *message // leaving; a claim if memory did not hold the message

@@ -147,6 +147,8 @@ type removal struct {
 	dues     []int64                // of claimed messages
 }
 
+func (r *removal) departed() int { return r.counted }
+
 func (r *removal) apply(t *tx) error {
 	r.counted, r.dues = 0, nil
 	if t.gone(r.q) {

@@ -40,6 +40,10 @@
 // receive that would have been one too many. Messages past their retention are removed by a
 // sweep that is due when the oldest message expires.
 //
+// An operator moves or deletes one message, or all that a [Filter] means: the latter is a task
+// ([Broker.StartMoveTask]) that goes through the queue in small transactions, counts in the same ones, and goes on
+// after a restart.
+//
 // The last attempts that failed are kept with a message ([Broker.RecordAttempt]), under the message's key: what moves
 // the message moves them, and what removes it removes them. They are written in batches, a moment late, and nobody
 // waits for that. A table counts the messages of each queue by why they failed last ([Broker.DeadLetterReasons]).

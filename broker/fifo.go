@@ -105,6 +105,18 @@ func (g *group) settle(key int64) {
 	}
 }
 
+func (f *fifoOrder) withdraw(m *message) {
+	if !m.queued {
+		return
+	}
+	g := m.group
+	if i := slices.Index(g.messages, m); i >= 0 {
+		g.messages = slices.Delete(g.messages, i, i+1)
+	}
+	m.queued = false
+	f.place(g)
+}
+
 func (f *fifoOrder) resume(m *message) {
 	m.group.hold(m)
 	f.place(m.group)

@@ -114,6 +114,8 @@ type deliveryOrder interface {
 	requeue(m *message)
 	// forget learns that a message that was taken, or is queued, is gone.
 	forget(m *message)
+	// withdraw takes back a message that is visible, and will be in flight at once.
+	withdraw(m *message)
 	// resume learns of a message that was in flight before the store was
 	// opened, and still is.
 	resume(m *message)

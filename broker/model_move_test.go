@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing/synctest"
 	"time"
 
@@ -46,7 +47,8 @@ func (m *model) startMove(t *rapid.T) {
 	if k.to != "" {
 		to = m.b.ARN(k.to + m.suffix)
 	}
-	handle, err := m.b.StartMoveTask(context.Background(), m.b.ARN(modelDead+m.suffix), to, k.rate)
+	handle, err := m.b.StartMoveTask(context.Background(),
+		MoveRequest{Source: m.b.ARN(modelDead + m.suffix), Destination: to, Rate: k.rate})
 	if m.task.running() {
 		if !errors.Is(err, &queue.Error{Code: queue.CodeUnsupportedOperation}) {
 			t.Fatalf("a second task beside one that runs: %v", err)
@@ -173,8 +175,8 @@ func (m *model) checkMove(t *rapid.T) {
 		return
 	}
 	m.lookAtMove(t, false)
-	want := MoveTask{Status: k.status, Source: m.b.ARN(modelDead + m.suffix), Rate: k.rate, Moved: k.moved,
-		ToMove: k.toMove, StartedAt: k.began}
+	want := MoveTask{MoveRequest: MoveRequest{Source: m.b.ARN(modelDead + m.suffix), Rate: k.rate}, Status: k.status,
+		Moved: k.moved, ToMove: k.toMove, StartedAt: k.began}
 	if k.to != "" {
 		want.Destination = m.b.ARN(k.to + m.suffix)
 	}
@@ -188,7 +190,7 @@ func (m *model) checkMove(t *rapid.T) {
 	if k.status == MoveFailed {
 		want.FailureReason = reasonNoSource
 	}
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("task %+v, want %+v", got, want)
 	}
 }

@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -20,6 +22,7 @@ const (
 type mover struct {
 	b      *core
 	task   *moveTask
+	meant  condition
 	cursor int64           // the key up to which it has looked
 	behind map[string]bool // FIFO: groups of which a message stays, so that those after it stay too
 	// unknown says that messages stay because they do not say where they came from.
@@ -28,7 +31,8 @@ type mover struct {
 
 // runMove moves the messages of a task until they are moved, the task is cancelled, or the broker closes.
 func (b *core) runMove(t *moveTask) {
-	m := &mover{b: b, task: t, cursor: makeKey(t.source.number, 0), behind: map[string]bool{}}
+	m := &mover{b: b, task: t, meant: b.condition(&t.Filter), cursor: makeKey(t.source.number, 0),
+		behind: map[string]bool{}}
 	for b.moves.snapshot(t).Status == MoveRunning {
 		begun := time.Now()
 		n, err := m.step()
@@ -75,15 +79,18 @@ func (m *mover) step() (n int, err error) {
 	m.cursor = max(m.cursor, t.source.low()) // rows that were purged may still be there
 	t.source.mu.Unlock()
 	var rows []*record
+	var last int64
 	err = m.b.read(func(c *conn) (err error) {
-		rows, err = c.records(`SELECT `+headColumns+` FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
-			m.cursor, t.high, int64(m.limit()))
+		rows, last, err = c.scanMatching(m.meant.columns(), m.cursor, t.high, m.meant, m.limit())
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
-	if len(rows) == 0 {
+	if last == 0 && len(rows) > 0 {
+		last = t.high // nothing follows them
+	}
+	if last == 0 {
 		status, reason := MoveCompleted, ""
 		if m.unknown {
 			status, reason = MoveFailed, reasonNoSource
@@ -101,15 +108,15 @@ func (m *mover) step() (n int, err error) {
 	}
 	movable := m.movable(rows)
 	if lost := slices.IndexFunc(movable, func(r *record) bool {
-		return target == nil && r.source != "" && m.b.byARN(r.source) == nil
+		return target == nil && !t.Delete && r.source != "" && m.b.byARN(r.source) == nil
 	}); lost == 0 {
 		_, err := m.b.endMove(t, MoveFailed, reasonNoQueue)
 		return 0, err
 	} else if lost > 0 {
-		movable, rows = movable[:lost], rows[:slices.Index(rows, movable[lost])]
+		last, movable = movable[lost].key-1, movable[:lost]
 	}
 	if n, err = m.move(movable, target); err == nil {
-		m.cursor = rows[len(rows)-1].key
+		m.cursor = last
 	}
 	return n, err
 }
@@ -124,7 +131,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	for _, r := range rows {
 		held := q.held[r.key]
 		stays := r.due > now || held != nil && (held.inFlight || held.leaving) || q.fifo && m.behind[r.group]
-		if !stays && m.task.Destination == "" && r.source == "" {
+		if !stays && m.task.Destination == "" && !m.task.Delete && r.source == "" {
 			stays, m.unknown = true, true
 		}
 		if stays {
@@ -136,7 +143,7 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	return movable
 }
 
-// move moves rows in one transaction, to the target or, without one, to where each came from.
+// move moves rows in one transaction, to the target or, without one, to where each came from; or it deletes them.
 func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
@@ -148,18 +155,26 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	q.mu.Lock()
 	reserved := q.reserveKeys(keys)
 	q.mu.Unlock()
-	t, err := m.b.newMove(q, target, reserved)
-	if err != nil {
+	s := &moveStep{b: m.b, task: m.task}
+	if m.task.Delete {
+		s.departure = &removal{q: q, messages: reserved, account: func(k *counters) *int64 { return &k.purged }}
+	} else if s.departure, err = m.b.newMove(q, target, reserved); err != nil {
 		return 0, err
 	}
-	s := &moveStep{transfer: t, b: m.b, task: m.task}
-	err = m.b.writer.do(context.Background(), s, needs{durable: true})
-	return len(t.moved()), err
+	err = m.b.writer.do(context.Background(), s, needs{durable: !m.task.Delete})
+	return s.departed(), err
+}
+
+// departure is the request that takes messages out of a queue: [transfer] or [removal].
+type departure interface {
+	request
+	// departed returns how many were taken out.
+	departed() int
 }
 
 // moveStep is the request of one step: it moves messages and counts them, unless the task has ended.
 type moveStep struct {
-	*transfer
+	departure
 	b     *core
 	task  *moveTask
 	ended bool
@@ -170,23 +185,25 @@ func (s *moveStep) apply(x *tx) error {
 	if s.ended = n == 0; s.ended || err != nil {
 		return err
 	}
-	if err := s.transfer.apply(x); err != nil {
+	if err := s.departure.apply(x); err != nil {
 		return err
 	}
-	x.c.run(&err, `UPDATE moves SET moved = moved + ? WHERE id = ?`, int64(len(s.moved())), s.task.id)
+	x.c.run(&err, `UPDATE moves SET moved = moved + ? WHERE id = ?`, int64(s.departed()), s.task.id)
 	return err
 }
 
 func (s *moveStep) onCommit(err error) error {
 	if err == nil && s.ended {
-		_ = s.transfer.onCommit(errNoTask)
+		_ = s.departure.onCommit(errNoTask)
 		return nil
 	}
-	err = s.transfer.onCommit(err)
+	if err = s.departure.onCommit(err); err != nil {
+		return err
+	}
 	s.b.moves.mu.Lock()
 	defer s.b.moves.mu.Unlock()
-	s.task.Moved += int64(len(s.moved()))
-	return err
+	s.task.Moved += int64(s.departed())
+	return nil
 }
 
 // endMove ends a running task; false when it had ended before.
@@ -206,9 +223,9 @@ func (b *core) endMove(t *moveTask, status MoveStatus, reason string) (ended boo
 
 // insertMoveTask writes a new task and forgets the oldest ones of its source.
 func (x *tx) insertMoveTask(t *moveTask) (err error) {
-	x.c.run(&err, `INSERT INTO moves (id, source, destination, rate, high, started, status, reason, moved, to_move)
-		VALUES (?,?,?,?,?,?,?,'',0,?)`,
-		t.id, t.source.number, t.Destination, int64(t.Rate), t.high, t.StartedAt.UnixMilli(), string(t.Status), t.ToMove)
+	x.c.run(&err, `INSERT INTO moves (id, source, destination, deletes, filter, rate, high, started, status, reason,
+		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.number, t.Destination, t.Delete,
+		string(rawJSON(t.Filter)), int64(t.Rate), t.high, t.StartedAt.UnixMilli(), string(t.Status), t.ToMove)
 	x.c.run(&err, `DELETE FROM moves WHERE source = ?1 AND number NOT IN
 		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.number, int64(mostMoveTasks))
 	return err
@@ -229,6 +246,7 @@ func (b *core) loadMoves(c *conn) error {
 		}
 	}
 	clear(b.moves.bySource)
+	var damaged error
 	err := c.query(func(row row) {
 		q := sources[row.int(1)]
 		if q == nil {
@@ -237,8 +255,12 @@ func (b *core) loadMoves(c *conn) error {
 		t := known[row.text(0)]
 		if t == nil {
 			t = &moveTask{source: q, id: row.text(0), ended: make(chan struct{})}
-			t.MoveTask = MoveTask{Status: MoveRunning, Source: q.arn, Destination: row.text(2), Rate: int(row.int(3)),
-				ToMove: row.int(9), StartedAt: date(row.int(5))}
+			t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),
+				MoveRequest: MoveRequest{Source: q.arn, Destination: row.text(2), Rate: int(row.int(3)),
+					Delete: row.int(10) != 0}}
+			if err := json.Unmarshal([]byte(row.text(11)), &t.Filter); err != nil {
+				damaged = err
+			}
 			t.high = row.int(4)
 		}
 		if t.Moved = row.int(8); MoveStatus(row.text(6)) != MoveRunning {
@@ -246,11 +268,12 @@ func (b *core) loadMoves(c *conn) error {
 		}
 		delete(known, t.id)
 		b.moves.bySource[q.number] = append(b.moves.bySource[q.number], t)
-	}, `SELECT id, source, destination, rate, high, started, status, reason, moved, to_move FROM moves ORDER BY number`)
+	}, `SELECT id, source, destination, rate, high, started, status, reason, moved, to_move, deletes, filter
+		FROM moves ORDER BY number`)
 	for _, t := range known {
 		t.end(MoveFailed, reasonNoQueue)
 	}
-	return err
+	return cmp.Or(err, damaged)
 }
 
 // resumeMoves starts the tasks that should run and do not: new ones, and after a start of the process those that were

@@ -25,16 +25,26 @@ const (
 	MoveFailed    MoveStatus = "FAILED"
 )
 
-// MoveTask is what is known of a task that moves the messages of a dead-letter queue.
+// MoveRequest says what a [MoveTask] does to the messages of a dead-letter queue.
+type MoveRequest struct {
+	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
+	Source, Destination string
+	// Delete removes the messages for good instead; there is no destination then.
+	Delete bool
+	// Rate is the most messages moved per second, 1 to 500; 0 means as fast as the disk takes them.
+	Rate int
+	// Filter says which messages are meant.
+	Filter Filter
+}
+
+// MoveTask is what is known of a task that moves, or deletes, the messages of a dead-letter queue.
 type MoveTask struct {
+	MoveRequest
 	// Handle is the TaskHandle of the SQS API. A listing has it while the task is running only.
 	Handle string
 	Status MoveStatus
-	// Source and Destination are ARNs. An empty Destination means the queue that each message was dead-lettered from.
-	Source, Destination string
-	// Rate is the most messages moved per second, 1 to 500; 0 means as fast as the disk takes them.
-	Rate int
-	// Moved counts the messages moved so far. ToMove is how many messages the source held when the task was started.
+	// Moved counts the messages moved so far. ToMove is how many visible messages the source held when the task was
+	// started; with a filter how many it meant, where these were counted soon enough.
 	Moved, ToMove int64
 	// FailureReason is the query code of the error that ended a failed task; "" otherwise.
 	FailureReason string
@@ -45,6 +55,9 @@ type MoveTask struct {
 const (
 	maxMoveRate   = 500 // messages per second (SQS)
 	mostMoveTasks = 10  // that are remembered of one source (SQS lists as many)
+
+	// countToMove is how long a task with a filter counts before it starts.
+	countToMove = 2 * time.Second
 
 	reasonNoQueue  = "AWS.SimpleQueueService.NonExistentQueue"
 	reasonNoSource = "CouldNotDetermineMessageSource"
@@ -75,34 +88,41 @@ type moveHandle struct {
 	SourceARN string `json:"sourceArn"`
 }
 
-// StartMoveTask begins to move the messages of a dead-letter queue, named by its ARN, and returns the handle of the
-// task. destination is the ARN of a queue of the same type; "" moves each message back to the queue that it was
-// dead-lettered from. rate is the most messages per second, 1 to 500; 0 means as fast as the disk takes them.
+// StartMoveTask begins to move the messages of a dead-letter queue, or to delete them, and returns the handle of the
+// task.
 //
 // Visible messages that are there now are moved, as [Broker.Move] does: they keep id and receive count, and the
 // destination's redrive policy counts anew. The task goes on after a restart. Errors: ResourceNotFound without such
-// queues, InvalidParameterValue for a bad rate and for a source that is no dead-letter queue, UnsupportedOperation
-// while another task of the source runs.
-func (b *Broker) StartMoveTask(ctx context.Context, source, destination string, rate int) (handle string, err error) {
-	if rate < 0 || rate > maxMoveRate {
+// queues, InvalidParameterValue for a bad rate, for a source that is no dead-letter queue, and for a destination of
+// another type; UnsupportedOperation while another task of the source runs.
+func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
+	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
 			"Value for parameter MaxNumberOfMessagesPerSecond is invalid. Reason: You must enter a value between 1 and %d.",
 			maxMoveRate)
 	}
-	from := b.byARN(source)
+	from := b.byARN(req.Source)
 	if from == nil {
 		return "", errNoResource("SourceArn")
 	}
+	toMove, exact := int64(0), false
+	if !req.Filter.IsZero() {
+		if toMove, exact, err = b.Queue(from.name).Count(ctx, req.Filter, countToMove); err != nil {
+			return "", err
+		}
+	}
 	err = b.administer(ctx, from.name, func(q *liveQueue) error {
-		if err := b.checkMoveTask(q, destination); err != nil {
+		if err := b.checkMoveTask(q, &req); err != nil {
 			return err
 		}
 		t := &moveTask{source: q, id: newTaskID(), ended: make(chan struct{})}
 		q.mu.Lock()
 		t.high = makeKey(q.number, q.counters.next-1)
-		t.MoveTask = MoveTask{Status: MoveRunning, Source: q.arn, Destination: destination, Rate: rate,
-			ToMove: q.ledger().Visible, StartedAt: date(stamp())}
+		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.ledger().Visible, StartedAt: date(stamp())}
 		q.mu.Unlock()
+		if exact {
+			t.ToMove = toMove
+		}
 		handle = t.handle()
 		return b.writer.change(func(x *tx) error { return x.insertMoveTask(t) }, func() {
 			b.moves.add(t)
@@ -113,13 +133,16 @@ func (b *Broker) StartMoveTask(ctx context.Context, source, destination string, 
 }
 
 // checkMoveTask refuses a task of a source that is being administered.
-func (b *core) checkMoveTask(q *liveQueue, destination string) error {
+func (b *core) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	targets := b.deadLetterTargets()
 	if !targets[q.arn] {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "Source queue must be configured as a Dead Letter Queue.")
 	}
-	if destination != "" {
-		to := b.byARN(destination)
+	if req.Delete && req.Destination != "" {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Messages are deleted or moved to a destination, not both.")
+	}
+	if req.Destination != "" {
+		to := b.byARN(req.Destination)
 		if to == nil {
 			return errNoResource("DestinationArn")
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -40,7 +41,7 @@ func deadLetters(t *testing.T, b *Broker, n int) (work, dead *Queue) {
 
 func startMove(t *testing.T, b *Broker, from, to string, rate int) string {
 	t.Helper()
-	handle, err := b.StartMoveTask(context.Background(), from, to, rate)
+	handle, err := b.StartMoveTask(context.Background(), MoveRequest{Source: from, Destination: to, Rate: rate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +84,8 @@ func TestG7MoveTaskMovesBackToTheSource(t *testing.T) {
 			t.Errorf("ended task %+v", task)
 		}
 		task.StartedAt = time.Time{}
-		if want := (MoveTask{Status: MoveCompleted, Source: b.ARN("dead"), Moved: 450, ToMove: 450}); task != want {
+		want := MoveTask{MoveRequest: MoveRequest{Source: b.ARN("dead")}, Status: MoveCompleted, Moved: 450, ToMove: 450}
+		if !reflect.DeepEqual(task, want) {
 			t.Errorf("task %+v, want %+v", task, want)
 		}
 		m := one(t, work)
@@ -129,7 +131,7 @@ func TestG7MoveTaskIsPacedAndCancelled(t *testing.T) {
 		if task.Moved < 38 || task.Moved > 44 || task.ToMove != 100 {
 			t.Errorf("%d of %d messages moved in 2 s at 20 a second", task.Moved, task.ToMove)
 		}
-		_, err := b.StartMoveTask(t.Context(), b.ARN("dead"), "", 0)
+		_, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead")})
 		wantError(t, err, queue.CodeUnsupportedOperation,
 			"There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
 		moved, err := b.CancelMoveTask(t.Context(), handle)
@@ -268,21 +270,21 @@ func TestG7MoveTaskRefusals(t *testing.T) {
 	deadLetters(t, b, 1)
 	create(t, b, "fifo.fifo", map[string]string{"FifoQueue": "true"})
 	gone := b.ARN("gone")
-	_, err := b.StartMoveTask(t.Context(), gone, "", 0)
+	_, err := b.StartMoveTask(t.Context(), MoveRequest{Source: gone})
 	wantError(t, err, queue.CodeResourceNotFound,
 		"The resource that you specified for the SourceArn parameter doesn't exist.")
-	_, err = b.StartMoveTask(t.Context(), b.ARN("dead"), gone, 0)
+	_, err = b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead"), Destination: gone})
 	wantError(t, err, queue.CodeResourceNotFound,
 		"The resource that you specified for the DestinationArn parameter doesn't exist.")
-	_, err = b.StartMoveTask(t.Context(), b.ARN("work"), "", 0)
+	_, err = b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("work")})
 	wantError(t, err, queue.CodeInvalidParameterValue, "Source queue must be configured as a Dead Letter Queue.")
 	for _, rate := range []int{-1, 501} {
-		if _, err := b.StartMoveTask(t.Context(), b.ARN("dead"), "", rate); err == nil {
+		if _, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead"), Rate: rate}); err == nil {
 			t.Errorf("a rate of %d was accepted", rate)
 		}
 	}
 	for _, to := range []string{"dead", "fifo.fifo"} {
-		if _, err := b.StartMoveTask(t.Context(), b.ARN("dead"), b.ARN(to), 0); err == nil {
+		if _, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead"), Destination: b.ARN(to)}); err == nil {
 			t.Errorf("a move to %s was accepted", to)
 		}
 	}

@@ -407,7 +407,7 @@ func (s *script) ledger(name string) []string {
 func (s *script) browse(name string, opts map[string]string) (out []string) {
 	limit, _ := strconv.Atoi(opts["limit"])
 	page, next, err := s.b.Browse(context.Background(), name, BrowseRequest{
-		State: State(opts["state"]), Match: opts["match"], After: opts["after"], Limit: limit,
+		State: State(opts["state"]), Filter: Filter{Match: opts["match"]}, After: opts["after"], Limit: limit,
 	})
 	if err != nil {
 		return []string{describe(err)}

@@ -39,6 +39,8 @@ func (s *standardOrder) forget(*message) {}
 
 func (s *standardOrder) resume(*message) {}
 
+func (s *standardOrder) withdraw(*message) {} // take passes over what is in flight
+
 func (s *standardOrder) reset(drop func(*message)) {
 	rings := []*ring{&s.main, &s.late}
 	for _, t := range s.noisy {

@@ -35,7 +35,8 @@ import (
 //	dedup      deduplication ids of the last five minutes
 //	departed   names of queues deleted in the last minute
 //	moves      the last move tasks of each source queue. high is the id up to
-//	           which messages are moved.
+//	           which messages are moved, filter says which of them (JSON), and
+//	           deletes that they are deleted instead.
 //	garbage    ranges of purged messages that wait to be removed
 //	meta       the secret behind ids and receipt handles, the epoch, the version
 //	leases     who is in charge, by the name of what
@@ -84,7 +85,7 @@ CREATE TABLE departed (
 ) WITHOUT ROWID;
 CREATE TABLE moves (
 	number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source INTEGER NOT NULL, destination TEXT NOT NULL,
-	rate INTEGER NOT NULL, high INTEGER NOT NULL, started INTEGER NOT NULL,
+	deletes INTEGER NOT NULL, filter TEXT NOT NULL, rate INTEGER NOT NULL, high INTEGER NOT NULL, started INTEGER NOT NULL,
 	status TEXT NOT NULL, reason TEXT NOT NULL, moved INTEGER NOT NULL, to_move INTEGER NOT NULL
 );
 CREATE TABLE garbage (
@@ -121,6 +122,8 @@ CREATE TABLE reasons (
 
 // fromFormat5 adds what format 5 did not have. Its dead letters count as failed without an attempt.
 const fromFormat5 = attemptsSchema + `
+ALTER TABLE moves ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE moves ADD COLUMN filter TEXT NOT NULL DEFAULT '{}';
 INSERT INTO attempts (id, at, reason, history)
 	SELECT id, dead, '', '' FROM messages WHERE origin IS NOT NULL AND dead IS NOT NULL
 	AND NOT EXISTS (SELECT 1 FROM garbage WHERE messages.id > low AND messages.id <= high);

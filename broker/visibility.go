@@ -2,8 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
-	"time"
 
 	"tendril/queue"
 )
@@ -69,9 +67,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	case !m.inFlight:
 		return 0, nil
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
-		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility),
-			fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]",
-				int(queue.MaxVisibility/time.Second)))
+		return 0, errBeyondLimit(c.Visibility)
 	}
 	q.repeats.forget(m)
 	if c.Unread && m.newest(r) {

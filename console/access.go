@@ -135,7 +135,7 @@ func (s routeHandler) permit(r *http.Request) *Error {
 			"use a token or a link with the scope "+scope)
 	case s.opts.ReadOnly && s.kind.acts() && s.kind != own:
 		return refuse(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
-	case s.opts.HideBodies && s.kind == bodies && r.URL.Query().Has("match") && !wantsBodies(r):
+	case s.opts.HideBodies && s.kind == bodies && looksInto(r) && !wantsBodies(r):
 		return refuse(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
 	case s.kind.isHook() && r.Method == http.MethodGet && !c.bearer:
 		// A page of another site could have sent the browser here.
@@ -162,6 +162,12 @@ func bearer(r *http.Request) string {
 func isToken(given, token string) bool {
 	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// looksInto reports whether a request searches for what messages say.
+func looksInto(r *http.Request) bool {
+	query := r.URL.Query()
+	return query.Has("match") || query.Has("attribute")
 }
 
 // wantsBodies reports whether a request asks for bodies where they are hidden.

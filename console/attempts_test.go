@@ -37,7 +37,7 @@ func TestAttemptsAreShownWithTheirMessage(t *testing.T) {
 	}
 	for i, reason := range []string{"HTTP 422 no customer #", ""} {
 		g := groups[i]
-		page, _, err := c.Messages(t.Context(), "jobs-dead", Filter{Reason: &g.Reason})
+		page, _, err := c.Messages(t.Context(), "jobs-dead", Filter{Selection: Selection{Reason: &g.Reason}})
 		if err != nil || g.Reason != reason || len(page) != g.Count || g.Count != 2-i || g.Hours[22]+g.Hours[23] != 2-i {
 			t.Errorf("group %+v: %d messages, %v", g, len(page), err)
 		}

@@ -29,6 +29,7 @@ type Client struct {
 	Bodies bool
 
 	accessClient
+	messageClient
 	taskClient
 	settingsClient
 	historyClient
@@ -61,9 +62,10 @@ func Dial(dataDir string) (*Client, error) {
 }
 
 func newClient(conn, slow *connection) *Client {
-	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, taskClient: taskClient{conn},
-		settingsClient: settingsClient{conn}, historyClient: historyClient{conn}, versionClient: versionClient{conn, slow},
-		conn: conn, slow: slow}
+	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, messageClient: messageClient{conn},
+		taskClient: taskClient{conn}, settingsClient: settingsClient{conn}, historyClient: historyClient{conn},
+		versionClient: versionClient{conn, slow},
+		conn:          conn, slow: slow}
 }
 
 // Close drops idle connections.
@@ -111,22 +113,19 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 
 // Filter selects messages to look at. The zero value is all of them.
 type Filter struct {
+	Selection
 	State string // one of the Message constants
-	Match string // is contained in the body
-	// Reason is that of a [ReasonGroup], whose messages are looked at; nil for all.
-	Reason *string
-	After  string // the cursor that the page before gave
-	Limit  int    // of one page, 1 to 1000; 0 means 100
+	After string // the cursor that the page before gave
+	Limit int    // of one page, 1 to 1000; 0 means 100
 }
 
 // Messages returns one page of messages, oldest first, and the cursor of the next page: ""
 // at the end. A page may be shorter than its limit before the end.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
-	query := url.Values{"state": {f.State}, "match": {f.Match}, "after": {f.After},
-		"limit": {strconv.Itoa(cmp.Or(f.Limit, 100))}}
-	if f.Reason != nil {
-		query.Set("reason", *f.Reason)
-	}
+	query := selectionQuery(&f.Selection)
+	query.Set("state", f.State)
+	query.Set("after", f.After)
+	query.Set("limit", strconv.Itoa(cmp.Or(f.Limit, 100)))
 	answer, err := ask[messagePage](ctx, c.conn,
 		"GET /api/v1/queues/{name}/messages?"+query.Encode()+bodyQuery(c.Bodies, "&"), nil, name)
 	return answer.Messages, answer.Next, err
@@ -204,19 +203,6 @@ func (c *Client) ResumeAll(ctx context.Context) error {
 func (c *Client) Purge(ctx context.Context, name, confirm string) (int, error) {
 	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/purge", confirmation{confirm}, name)
 	return n["purged"], err
-}
-
-// Move moves up to 1000 messages by id to another queue and returns how many
-// there were. An empty to means the queue that each was dead-lettered from.
-func (c *Client) Move(ctx context.Context, from, to string, ids []string) (int, error) {
-	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/move", selection{IDs: ids, To: to}, from)
-	return n["moved"], err
-}
-
-// Delete removes up to 1000 messages by id and returns how many there were.
-func (c *Client) Delete(ctx context.Context, name string, ids []string) (int, error) {
-	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/delete", selection{IDs: ids}, name)
-	return n["deleted"], err
 }
 
 // CreateQueue creates an embedded queue with SQS attributes, and returns its ARN. A queue

@@ -31,6 +31,9 @@
 //     drain that a hook asks for, and streams of events and log lines, of which there
 //     are 64 at most; and [Server.Close] ends every wait, so that the console
 //     never holds up a stop.
+//   - What cannot be undone asks for a word: a purge for the name of the queue, deleting several messages
+//     for their number.
+//   - An act on all messages that match is a task of the queue: it goes on without the one who asked.
 //   - A deployment does not end with the request that asked for it.
 //
 // When something fails: without a broker (the environment works on Amazon SQS)

@@ -46,8 +46,15 @@ var operations = map[string]operation{
 	"GET /api/v1/queues":        {"The embedded queues.", "", nil, queueList{}},
 	"POST /api/v1/queues":       {"Create a queue.", "", creation{}, created{}},
 	"GET /api/v1/queues/{name}": {"One queue with its attributes.", "", nil, Queue{}},
-	"GET /api/v1/queues/{name}/messages": {"One page of messages, oldest first.", "state match reason after limit body",
-		nil, messagePage{}},
+	"GET /api/v1/queues/{name}/messages": {"One page of messages, oldest first.",
+		selectionWords + " state after limit body", nil, messagePage{}},
+	"GET /api/v1/queues/{name}/count": {"How many messages match.",
+		selectionWords + " wait body", nil, Total{}},
+	"POST /api/v1/queues/{name}/messages/{id}/retry": {"Make one message visible at once.", "", noBody{}, Placed{}},
+	"POST /api/v1/queues/{name}/messages/{id}/delay": {"Hide one message for a time from now.", "", delayRequest{},
+		Placed{}},
+	"POST /api/v1/queues/{name}/messages/{id}/edit": {"Send one message in the place of another.", "", editRequest{},
+		sendAnswer{}},
 	"GET /api/v1/queues/{name}/reasons":          {"Why the messages failed, grouped.", "", nil, reasonList{}},
 	"POST /api/v1/queues/{name}/messages":        {"Send up to ten messages.", "", sendRequest{}, sendAnswer{}},
 	"GET /api/v1/queues/{name}/messages/{id}":    {"One message.", "body", nil, Message{}},
@@ -56,7 +63,7 @@ var operations = map[string]operation{
 	"POST /api/v1/queues/{name}/resume":          {"Receive from a queue again.", "", noBody{}, paused{}},
 	"POST /api/v1/queues/{name}/purge":           {"Remove all messages of a queue.", "", confirmation{}, count{}},
 	"POST /api/v1/queues/{name}/move":            {"Move messages to another queue.", "", selection{}, count{}},
-	"POST /api/v1/queues/{name}/delete":          {"Delete messages.", "", selection{}, nil},
+	"POST /api/v1/queues/{name}/delete":          {"Delete messages, or start to.", "", deletion{}, deleted{}},
 	"POST /api/v1/queues/{name}/redrive":         {"Start to move dead letters back.", "", redriveRequest{}, MoveTask{}},
 	"GET /api/v1/queues/{name}/redrive":          {"The latest task of a dead-letter queue.", "", nil, MoveTask{}},
 	"DELETE /api/v1/queues/{name}/redrive":       {"Cancel the running task.", "", nil, MoveTask{}},
@@ -75,6 +82,9 @@ var operations = map[string]operation{
 	"POST /api/v1/resume":   {"Receive from every queue again.", "", noBody{}, paused{}},
 	"POST /api/v1/drain":    {"Drain and stop the environment.", "", drainRequest{}, drained{}},
 }
+
+// selectionWords are the parameters that selectionOf reads.
+const selectionWords = "match attribute reason dead_since dead_until"
 
 // object is one of JSON.
 type object = map[string]any

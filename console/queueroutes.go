@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"tendril/broker"
 	"tendril/queue"
@@ -72,6 +73,8 @@ const (
 	pageBytes  = 4 << 20
 	firstChunk = 8
 	nextChunk  = 32
+	// pageWait ends a page early that has to look at many messages which do not match.
+	pageWait = 80 * time.Millisecond
 )
 
 func (q *queueRoutes) messages(r *http.Request) (any, error) {
@@ -80,6 +83,7 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 		return nil, err
 	}
 	page := messagePage{Messages: []Message{}, Next: req.After}
+	begun := time.Now()
 	for size, left, chunk := 0, req.Limit, firstChunk; size < pageBytes && left > 0; chunk = nextChunk {
 		req.After, req.Limit = page.Next, min(left, chunk)
 		stored, next, err := q.broker.Browse(r.Context(), r.PathValue("name"), req)
@@ -94,7 +98,7 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 			}
 		}
 		left -= len(stored)
-		if page.Next = next; next == "" {
+		if page.Next = next; next == "" || req.Within > 0 && time.Since(begun) > req.Within {
 			break
 		}
 	}
@@ -103,10 +107,12 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 
 func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
 	query := r.URL.Query()
-	req.Match, req.After = query.Get("match"), query.Get("after")
-	if query.Has("reason") {
-		reason := query.Get("reason")
-		req.Reason = &reason
+	req.After = query.Get("after")
+	if req.Filter, err = selectionOf(r); err != nil {
+		return req, err
+	}
+	if !req.Filter.IsZero() {
+		req.Within = pageWait
 	}
 	switch state := query.Get("state"); state {
 	case "", MessageVisible, MessageDelayed, string(broker.InFlight):
@@ -187,13 +193,43 @@ func (q *queueRoutes) move(r *http.Request, sel selection) (any, error) {
 	return count{"moved": n}, err
 }
 
-func (q *queueRoutes) delete(r *http.Request, sel selection) (any, error) {
-	if sel.To != "" {
-		return nil, refuse(http.StatusBadRequest, `"to" has no effect when messages are deleted`,
-			"leave it out, or use /move")
+// confirmWait is how long the messages of a filter are counted before they are deleted.
+const confirmWait = 20 * time.Second
+
+func (q *queueRoutes) delete(r *http.Request, body deletion) (any, error) {
+	name := r.PathValue("name")
+	if body.Filter == nil {
+		if err := body.confirmed(int64(len(body.IDs))); err != nil {
+			return nil, err
+		}
+		n, err := q.broker.DeleteMessages(r.Context(), name, body.IDs)
+		return deleted{Deleted: n}, err
 	}
-	n, err := q.broker.DeleteMessages(r.Context(), r.PathValue("name"), sel.IDs)
-	return count{"deleted": n}, err
+	if err := mayAsk(r, body.Filter); err != nil {
+		return nil, err
+	}
+	n, exact, err := q.broker.Queue(name).Count(r.Context(), *body.Filter, confirmWait)
+	if err == nil && !exact {
+		err = refuse(http.StatusUnprocessableEntity, "the queue holds too many messages to count those that match",
+			"choose fewer by the time of their death, or purge the queue")
+	}
+	if err == nil {
+		err = body.confirmed(n)
+	}
+	if err != nil {
+		return nil, err
+	}
+	task, err := q.start(r, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: *body.Filter})
+	return deleted{Task: &task}, err
+}
+
+// mayAsk refuses a selection by what messages say to a caller that may not read them.
+func mayAsk(r *http.Request, sel *Selection) error {
+	if !asksBodies(sel) || callerOf(r).may(ScopeRead) {
+		return nil
+	}
+	return refuse(http.StatusForbidden, "choosing messages by body or attribute needs the scope "+ScopeRead,
+		"name them by id, or use a token with the scopes read and act")
 }
 
 func (q *queueRoutes) deleteOne(r *http.Request) (any, error) {

@@ -122,7 +122,7 @@ func TestLookingCountsNoReceive(t *testing.T) {
 	c := dial(t, &Options{Broker: b})
 	body := func(m Message) string { return m.Body }
 	for range 3 {
-		page, next, err := c.Messages(t.Context(), "jobs", Filter{Match: "apple"})
+		page, next, err := c.Messages(t.Context(), "jobs", Filter{Selection: Selection{Match: "apple"}})
 		if err != nil || next != "" || !slices.Equal(mapped(page, body), []string{"apple", "apple pie"}) {
 			t.Fatalf("matching: %v, %q, %v", page, next, err)
 		}
@@ -210,7 +210,7 @@ func TestActsOnMessages(t *testing.T) {
 	if n, err := c.Move(ctx, "jobs-dead", "", []string{ids[0], ids[1], "gone"}); n != 2 || err != nil {
 		t.Errorf("Move = %d, %v", n, err)
 	}
-	if n, err := c.Delete(ctx, "jobs-dead", []string{ids[2], "gone"}); n != 1 || err != nil {
+	if n, err := c.Delete(ctx, "jobs-dead", []string{ids[2], "gone"}, 2); n != 1 || err != nil {
 		t.Errorf("Delete = %d, %v", n, err)
 	}
 	deleteOne := func(id string) error {

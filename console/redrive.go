@@ -9,11 +9,14 @@ import (
 	"tendril/queue"
 )
 
-// MoveTask is the latest task that moves the messages of a dead-letter queue.
+// MoveTask is the latest task that moves, or deletes, the messages of a dead-letter queue.
 type MoveTask struct {
 	// Status is RUNNING, COMPLETED, CANCELLED or FAILED, as in the SQS API.
 	Status string `json:"status"`
-	// Moved counts the messages moved so far, ToMove those that the queue held at the start.
+	// Deletes is whether it deletes the messages, Filtered whether it means some of them only.
+	Deletes  bool `json:"deletes,omitempty"`
+	Filtered bool `json:"filtered,omitempty"`
+	// Moved counts the messages moved or deleted so far, ToMove those that were meant at the start.
 	Moved  int64 `json:"moved"`
 	ToMove int64 `json:"to_move"`
 	// Rate is the most messages moved per second; 0 means no limit.
@@ -30,23 +33,46 @@ type redriveRequest struct {
 	To string `json:"to,omitempty"`
 	// Rate is 1 to 500 messages per second; 0 means no limit.
 	Rate int `json:"rate,omitempty"`
+	// Filter says which messages; all without it.
+	Filter Selection `json:"filter,omitzero"`
+}
+
+func (r *redriveRequest) check() error { return checkSelection(&r.Filter) }
+
+func (t MoveTask) touched() int {
+	if t.Status == string(broker.MoveRunning) {
+		return int(t.ToMove)
+	}
+	return int(t.Moved)
 }
 
 func (q *queueRoutes) redrive(r *http.Request, body redriveRequest) (any, error) {
-	name, to := r.PathValue("name"), ""
+	if err := mayAsk(r, &body.Filter); err != nil {
+		return nil, err
+	}
+	to := ""
 	if body.To != "" {
 		to = q.broker.ARN(body.To)
 	}
-	if _, err := q.broker.StartMoveTask(r.Context(), q.broker.ARN(name), to, body.Rate); err != nil {
-		return nil, err
-	}
-	return q.redriveTask(r)
+	return q.start(r, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: body.Filter})
 }
 
-func (q *queueRoutes) redriveTask(r *http.Request) (any, error) {
+// start starts a task on the queue that a request names.
+func (q *queueRoutes) start(r *http.Request, task broker.MoveRequest) (MoveTask, error) {
+	task.Source = q.broker.ARN(r.PathValue("name"))
+	if _, err := q.broker.StartMoveTask(r.Context(), task); err != nil {
+		return MoveTask{}, err
+	}
+	return q.moveTask(r)
+}
+
+func (q *queueRoutes) redriveTask(r *http.Request) (any, error) { return q.moveTask(r) }
+
+func (q *queueRoutes) moveTask(r *http.Request) (MoveTask, error) {
 	task, err := q.latestMove(r.PathValue("name"))
-	return MoveTask{Status: string(task.Status), Moved: task.Moved, ToMove: task.ToMove, Rate: task.Rate,
-		Destination: task.Destination, FailureReason: task.FailureReason, StartedAt: task.StartedAt}, err
+	return MoveTask{Status: string(task.Status), Deletes: task.Delete, Filtered: !task.Filter.IsZero(), Moved: task.Moved,
+		ToMove: task.ToMove, Rate: task.Rate, Destination: task.Destination, FailureReason: task.FailureReason,
+		StartedAt: task.StartedAt}, err
 }
 
 func (q *queueRoutes) cancelRedrive(r *http.Request) (any, error) {
@@ -72,18 +98,18 @@ func (q *queueRoutes) latestMove(name string) (broker.MoveTask, error) {
 	return tasks[0], nil
 }
 
-// Redrive starts to move all messages of a dead-letter queue to the queue to, or back to where each came from when to
-// is "", at most rate a second (1 to 500; 0 for no limit). The task goes on without the client.
-func (c *Client) Redrive(ctx context.Context, name, to string, rate int) (MoveTask, error) {
-	return ask[MoveTask](ctx, c.conn, "POST /api/v1/queues/{name}/redrive", redriveRequest{To: to, Rate: rate}, name)
+// Redrive starts to move the messages of a dead-letter queue that a selection means to the queue to, or back to where
+// each came from when to is "", at most rate a second (1 to 500; 0 for no limit). The task goes on without the client.
+func (c messageClient) Redrive(ctx context.Context, name, to string, rate int, sel Selection) (MoveTask, error) {
+	return ask[MoveTask](ctx, c.conn, "POST /api/v1/queues/{name}/redrive", redriveRequest{to, rate, sel}, name)
 }
 
 // RedriveTask returns the latest task of a dead-letter queue.
-func (c *Client) RedriveTask(ctx context.Context, name string) (MoveTask, error) {
+func (c messageClient) RedriveTask(ctx context.Context, name string) (MoveTask, error) {
 	return ask[MoveTask](ctx, c.conn, "GET /api/v1/queues/{name}/redrive", nil, name)
 }
 
-// CancelRedrive ends the running task of a dead-letter queue. What was moved stays moved.
-func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
+// CancelRedrive ends the running task of a dead-letter queue. What was moved stays moved, what was deleted is gone.
+func (c messageClient) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
 	return ask[MoveTask](ctx, c.conn, "DELETE /api/v1/queues/{name}/redrive", nil, name)
 }

@@ -149,7 +149,7 @@ func (r *reason) check() error {
 	return nil
 }
 
-// selection is the body of moving and deleting messages.
+// selection is the body of moving messages.
 type selection struct {
 	IDs []string `json:"ids"`
 	// To is the name of the queue to move to; "" means the one that each
@@ -157,12 +157,71 @@ type selection struct {
 	To string `json:"to,omitempty"`
 }
 
-func (s *selection) check() error {
-	if len(s.IDs) == 0 || len(s.IDs) > maxIDs {
-		return refuse(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(s.IDs))+" message ids",
+func (s *selection) check() error { return checkIDs(s.IDs) }
+
+func checkIDs(ids []string) error {
+	if len(ids) == 0 || len(ids) > maxIDs {
+		return refuse(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(ids))+" message ids",
 			"name 1 to "+strconv.Itoa(maxIDs)+" of them")
 	}
 	return nil
+}
+
+// deletion is the body of deleting messages: those of ids at once, or dead letters by a task.
+type deletion struct {
+	IDs []string `json:"ids,omitempty"`
+	// Filter says which dead letters, {} for all.
+	Filter *Selection `json:"filter,omitempty"`
+	// Rate is 1 to 500 messages per second of a task; 0 means no limit.
+	Rate int `json:"rate,omitempty"`
+	// Confirm is the number of messages, as a person typed it, where that is more than one.
+	Confirm int64 `json:"confirm,omitempty"`
+}
+
+func (d *deletion) check() error {
+	switch {
+	case d.Filter == nil:
+		return checkIDs(d.IDs)
+	case len(d.IDs) > 0:
+		return refuse(http.StatusBadRequest, "messages are named by ids and by a filter", "give only one of them")
+	}
+	return checkSelection(d.Filter)
+}
+
+// confirmed refuses to delete more than one message when nobody has confirmed how many.
+func (d *deletion) confirmed(n int64) error {
+	if n <= 1 || d.Confirm == n {
+		return nil
+	}
+	text := "this deletes " + strconv.FormatInt(n, 10) + " messages and cannot be undone: confirm it with their number"
+	if d.Confirm != 0 {
+		text = "the number that was confirmed is " + strconv.FormatInt(d.Confirm, 10) + ", but " +
+			strconv.FormatInt(n, 10) + " messages would be deleted"
+	}
+	return refuse(http.StatusPreconditionRequired, text, `send "confirm":`+strconv.FormatInt(n, 10))
+}
+
+// checkSelection bounds the ids of a selection.
+func checkSelection(sel *Selection) error {
+	if sel.IDs == nil {
+		return nil
+	}
+	return checkIDs(sel.IDs)
+}
+
+// deleted says what became of a deletion.
+type deleted struct {
+	// Deleted counts the messages of ids that there were.
+	Deleted int `json:"deleted"`
+	// Task is the task that deletes what a filter means.
+	Task *MoveTask `json:"task,omitempty"`
+}
+
+func (d deleted) touched() int {
+	if d.Task != nil {
+		return d.Task.touched()
+	}
+	return d.Deleted
 }
 
 // limitOf reads ?limit, a whole number from 1 to most; without one it is standard.

@@ -13,6 +13,7 @@ import (
 
 	"tendril/broker"
 	"tendril/config"
+	"tendril/console"
 	"tendril/deliver"
 	"tendril/queue"
 	"tendril/worker"
@@ -100,7 +101,7 @@ func failAll(b *testing.B, target string, recorded bool) float64 {
 	}
 	zero := time.Duration(0)
 	w := worker.New(q, app, &worker.Options{ErrorVisibilityTimeout: &zero, DeleteLinger: -1, UncountedReturns: true,
-		Events: e.workerEvents(l, e.monitor, &e.history.failed)})
+		Events: e.workerEvents(l, e.monitor, &failures{shown: console.NewDeliveries(10_000)})})
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	began := time.Now()

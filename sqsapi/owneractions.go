@@ -1,6 +1,10 @@
 package sqsapi
 
-import "strings"
+import (
+	"strings"
+
+	"tendril/broker"
+)
 
 // addPermissionRequest allows other accounts the use of a queue.
 type addPermissionRequest struct {
@@ -58,8 +62,8 @@ func startMessageMoveTask(x *actionCall, in *startMoveRequest) (*startMoveRespon
 	if err := x.authorize(nameInARN(in.DestinationARN)); err != nil {
 		return nil, err
 	}
-	handle, err := x.broker.StartMoveTask(x.ctx, in.SourceARN, in.DestinationARN,
-		given(in.MaxNumberOfMessagesPerSecond))
+	handle, err := x.broker.StartMoveTask(x.ctx, broker.MoveRequest{Source: in.SourceARN, Destination: in.DestinationARN,
+		Rate: given(in.MaxNumberOfMessagesPerSecond)})
 	return &startMoveResponse{handle}, err
 }
 
@@ -121,6 +125,9 @@ func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesRespon
 	response := &listMovesResponse{}
 	for i := range tasks {
 		t := &tasks[i]
+		if t.Delete { // by an operator's choice: SQS has no such tasks
+			continue
+		}
 		response.Results = append(response.Results, moveResult{TaskHandle: t.Handle, Status: string(t.Status),
 			SourceARN: t.Source, DestinationARN: t.Destination, MaxNumberOfMessagesPerSecond: int64(t.Rate),
 			ApproximateNumberOfMessagesMoved: t.Moved, ApproximateNumberOfMessagesToMove: t.ToMove,

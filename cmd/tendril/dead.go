@@ -49,6 +49,16 @@ func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *qu
 	return g, err
 }
 
+// findDeadFor is findDead for a selector: it refuses one that the queue cannot answer.
+func (c messageCommands) findDeadFor(ctx context.Context, cmd *cobra.Command, w *queueFlags, which *selector) (
+	*deadLetterQueue, error) {
+	g, err := c.findDead(ctx, cmd, w)
+	if err == nil {
+		err = which.knownBy(g.queue)
+	}
+	return g, err
+}
+
 func embeddedDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 	q, err := p.client.Queue(ctx, p.name)
 	if err != nil {
@@ -130,15 +140,13 @@ func (c messageCommands) newDeadList() *cobra.Command {
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
 	addReason(cmd, which)
+	addDeadFilter(cmd, which)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		if err := checkLimit(which.limit); err != nil {
+		if err := cmp.Or(checkLimit(which.limit), which.check(nil)); err != nil {
 			return err
 		}
-		g, err := c.findDead(ctx, cmd, w)
-		if err == nil {
-			err = which.knownBy(g.queue)
-		}
+		g, err := c.findDeadFor(ctx, cmd, w, which)
 		if err != nil {
 			return err
 		}

@@ -97,7 +97,7 @@ func (p *embeddedSource) redrive(ctx context.Context, messages []held, to string
 }
 
 func (p *embeddedSource) remove(ctx context.Context, messages []held) (int, error) {
-	return p.client.Delete(ctx, p.queue, ids(messages))
+	return p.client.Delete(ctx, p.queue, ids(messages), int64(len(messages)))
 }
 
 func (p *embeddedSource) release(context.Context) error { return nil }

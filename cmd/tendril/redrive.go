@@ -14,38 +14,38 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
+
+	"tendril/console"
 )
 
 func (c messageCommands) newDeadRedrive() *cobra.Command {
-	var to, pace string
+	var to string
 	cmd := &cobra.Command{
-		Use:   "redrive {ID... | --all | --match TEXT | --reason TEXT | --limit N}",
+		Use:   "redrive {ID... | --all | --match TEXT | --limit N | FILTER}",
 		Short: "Move dead letters back to the queues they came from",
 		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
-a message keeps its id, and its receives are counted anew; --all leaves messages in flight
-alone, and interrupting it cancels the move. On Amazon SQS --all is a message move task of
-SQS, cancelled in the same way; for others a copy with the same body, attributes and group is
-sent under a new id, and the dead letter is deleted once the copy is accepted. SQS does not
+a message keeps its id, and its receives are counted anew; --all and the filters leave messages
+in flight alone, and interrupting the command cancels the move. On Amazon SQS --all is a message
+move task of SQS, cancelled in the same way; for others a copy with the same body, attributes and
+group is sent under a new id, and the dead letter is deleted once the copy is accepted. SQS does not
 know where a dead letter came from that says why it failed (--dead-letter-reasons): these are
 copied, without the reason.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
+  tendril dead redrive --attribute tenant=7 --since 2h
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
 	}
 	which := addSelector(cmd)
+	addDeadFilter(cmd, which)
 	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
-	cmd.Flags().StringVar(&pace, "rate", "", "Maximum messages moved per second, such as 50/s (default: no limit).")
-	var limit rate.Limit
-	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
-		limit, err = parseRate(pace)
-		return err
-	}
+	pace := addRate(cmd, "moved")
 	return c.actsOnDead(cmd, which, "moved", func(ctx context.Context, g *deadLetterQueue) (int, error) {
-		if n, whole := taskRate(limit); whole && which.isEverything() && g.queue.remote == nil {
-			return c.redriveAll(ctx, g, to, n)
-		}
 		moved := 0
-		if n, whole := taskRate(limit); whole && which.isEverything() && g.queue.remote != nil {
+		n, whole := taskRate(pace.limit)
+		switch {
+		case whole && which.isTask() && g.queue.remote == nil:
+			return c.redriveTask(ctx, g, which, to, n)
+		case whole && which.isEverything() && g.queue.remote != nil:
 			var over bool
 			var err error
 			if moved, over, err = c.redriveOnSQS(ctx, g, to, n); over || err != nil {
@@ -53,11 +53,25 @@ copied, without the reason.`,
 			}
 		}
 		from := g.contents(which)
-		n, err := c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+		n, err := c.act(ctx, g, from, which, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
 		return moved + n, err
 	})
+}
+
+// pace is how fast a verb may act.
+type pace struct{ limit rate.Limit }
+
+// addRate gives a verb the flag --rate.
+func addRate(cmd *cobra.Command, done string) *pace {
+	p, text := &pace{}, ""
+	cmd.Flags().StringVar(&text, "rate", "", "Maximum messages "+done+" per second, such as 50/s (default: no limit).")
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		p.limit, err = parseRate(text)
+		return err
+	}
+	return p
 }
 
 // maxTaskRate is the most messages per second that a move task can be limited to.
@@ -75,14 +89,54 @@ func taskRate(limit rate.Limit) (n int, whole bool) {
 // lookAtTask is how often the progress of a move task is asked for.
 const lookAtTask = 200 * time.Millisecond
 
-// redriveAll moves all dead letters of the embedded queue by a move task, and cancels it when ctx ends.
-func (c messageCommands) redriveAll(ctx context.Context, g *deadLetterQueue, to string, perSecond int) (int, error) {
-	client, name := g.queue.client, g.queue.name
-	task, err := client.Redrive(ctx, name, to, perSecond)
+// redriveTask moves dead letters of the embedded queue by a task, and cancels it when ctx ends.
+func (c messageCommands) redriveTask(ctx context.Context, g *deadLetterQueue, which *selector, to string,
+	perSecond int) (int, error) {
+	sel, err := which.selection()
 	if err != nil {
 		return 0, err
 	}
-	bar := c.progress(int(task.ToMove), "moved", true)
+	task, err := g.queue.client.Redrive(ctx, g.queue.name, to, perSecond, sel)
+	if err != nil {
+		return 0, err
+	}
+	return c.followTask(ctx, g, task, "moved")
+}
+
+// deleteTask deletes dead letters of the embedded queue by a task, once their number was typed.
+func (c messageCommands) deleteTask(ctx context.Context, g *deadLetterQueue, which *selector, perSecond int,
+	yes bool) (int, error) {
+	sel, err := which.selection()
+	if err != nil {
+		return 0, err
+	}
+	total, err := g.queue.client.Count(ctx, g.queue.name, sel, countTime)
+	if err != nil {
+		return 0, err
+	}
+	if total.N > 1 {
+		err := c.confirm(fmt.Sprintf("delete %s of %s: %s", which.text(), g.queue.name, plural(int(total.N), "message")),
+			strconv.FormatInt(total.N, 10), yes)
+		if err != nil {
+			return 0, err
+		}
+	}
+	task, err := g.queue.client.DeleteMatching(ctx, g.queue.name, sel, perSecond, total.N)
+	if err != nil {
+		return 0, err
+	}
+	return c.followTask(ctx, g, task, "deleted")
+}
+
+// countTime is how long the messages of a selector are counted.
+const countTime = 20 * time.Second
+
+// followTask shows how far a task of the embedded queue is until it ends.
+func (c messageCommands) followTask(ctx context.Context, g *deadLetterQueue, task console.MoveTask, done string) (int,
+	error) {
+	client, name := g.queue.client, g.queue.name
+	var err error
+	bar := c.progress(int(task.ToMove), done, true)
 	defer func() { _ = bar.Finish() }()
 	moved := 0
 	for {
@@ -93,9 +147,9 @@ func (c messageCommands) redriveAll(ctx context.Context, g *deadLetterQueue, to 
 		case "COMPLETED":
 			return moved, nil
 		case "CANCELLED":
-			return moved, errors.New("the move was cancelled by another command")
+			return moved, errors.New("it was cancelled by another command")
 		default:
-			return moved, fail(exitFailed, fmt.Errorf("the move ended early: %s", task.FailureReason),
+			return moved, fail(exitFailed, fmt.Errorf("it ended early: %s", task.FailureReason),
 				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
 		}
 		select {
@@ -126,10 +180,7 @@ func (c messageCommands) actsOnDead(cmd *cobra.Command, which *selector, done st
 		if err := which.check(args); err != nil {
 			return err
 		}
-		g, err := c.findDead(ctx, cmd, w)
-		if err == nil {
-			err = which.knownBy(g.queue)
-		}
+		g, err := c.findDeadFor(ctx, cmd, w, which)
 		if err != nil {
 			return err
 		}
@@ -142,21 +193,28 @@ func (c messageCommands) actsOnDead(cmd *cobra.Command, which *selector, done st
 func (c messageCommands) newDeadDelete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:   "delete {ID... | --all | --match TEXT | --reason TEXT | --limit N}",
+		Use:   "delete {ID... | --all | --match TEXT | --limit N | FILTER}",
 		Short: "Delete dead letters for good",
+		Long: `Deletes dead letters. Without --yes it asks for the number of messages to be typed (on Amazon
+SQS for the name of the queue), unless they are named by id.`,
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
 	}
 	which := addSelector(cmd)
+	addDeadFilter(cmd, which)
+	pace := addRate(cmd, "deleted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return c.actsOnDead(cmd, which, "deleted", func(ctx context.Context, g *deadLetterQueue) (int, error) {
+		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.remote == nil {
+			return c.deleteTask(ctx, g, which, n, yes)
+		}
 		if len(which.ids) == 0 {
 			if err := c.confirm("delete "+which.text()+" of "+g.queue.name, g.queue.name, yes); err != nil {
 				return 0, err
 			}
 		}
 		from := g.contents(which)
-		return c.act(ctx, g, from, which, rate.Inf, "deleted", from.remove)
+		return c.act(ctx, g, from, which, pace.limit, "deleted", from.remove)
 	})
 }
 
@@ -173,6 +231,7 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
   tendril dead export --match tenant-7 | jq -r .body`,
 	}
 	addMatch(cmd, which)
+	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
 		"File to write, readable by its owner only (default: standard output).")
 	return c.actsOnDead(cmd, which, "exported", func(ctx context.Context, g *deadLetterQueue) (int, error) {

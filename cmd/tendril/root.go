@@ -76,7 +76,8 @@ signal.`,
 	}
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
 	add("run", app.newUp(), control.newDeploy(), control.newRollback(), app.newServe())
-	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead(),
+	add("work", sendCommand{c}.newSend(), messages.newPeek(), oneMessageCommands{messages}.newMessage(),
+		queueCommands{c}.newQueues(), messages.newDead(),
 		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
 	add("look", control.newPS(), control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(),
 		app.newDescribe(), control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),

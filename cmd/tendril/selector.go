@@ -6,8 +6,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+
+	"tendril/console"
+	"tendril/queue"
 )
 
 // selector says which messages of a source are meant. The zero value means none.
@@ -15,6 +19,10 @@ type selector struct {
 	ids   []string
 	all   bool
 	match string
+	// attribute is NAME or NAME=VALUE; "" for any.
+	attribute string
+	// since and until bound when a message was dead-lettered, as written: a duration before now, or a time.
+	since, until string
 	// reason selects those that failed last for it, on an embedded queue; nil for any, "" for none that was recorded.
 	reason *string
 	limit  int // at most so many; 0 for no bound
@@ -46,23 +54,80 @@ func addReason(cmd *cobra.Command, p *selector) {
 		})
 }
 
-// knownBy refuses a reason where the queue keeps none.
+// addDeadFilter gives a verb the flags that choose dead letters.
+func addDeadFilter(cmd *cobra.Command, p *selector) {
+	cmd.Flags().StringVar(&p.attribute, "attribute", "", "Select those with this attribute: NAME, or NAME=VALUE.")
+	cmd.Flags().StringVar(&p.since, "since", "",
+		"Select those dead since then: a duration such as 90m, or a time (embedded queue only).")
+	cmd.Flags().StringVar(&p.until, "until", "",
+		"Select those dead before then: a duration such as 24h, or a time (embedded queue only).")
+}
+
+// narrow reports whether a part of the messages is selected by what they are.
+func (p *selector) narrow() bool {
+	return p.match != "" || p.attribute != "" || p.reason != nil || p.since != "" || p.until != ""
+}
+
+// isEverything reports whether every message is selected.
+func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit == 0 }
+
+// isTask reports whether the queue itself can find what is selected, and work through it.
+func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
+
+// selection is the selector in the words of the console.
+func (p *selector) selection() (sel console.Selection, err error) {
+	sel.Match, sel.Reason = p.match, p.reason
+	sel.Attribute, sel.Value, _ = strings.Cut(p.attribute, "=")
+	if sel.DeadSince, err = timeBefore("--since", p.since); err == nil {
+		sel.DeadUntil, err = timeBefore("--until", p.until)
+	}
+	return sel, err
+}
+
+// timeBefore reads a duration before now, or a time; "" is the zero time.
+func timeBefore(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, fail(exitUsage, fmt.Errorf("invalid %s: %s", flag, text),
+			"use a duration such as 90m, or a time such as 2006-01-02T15:04:05Z")
+	}
+	return at, nil
+}
+
+// knownBy refuses what Amazon SQS does not tell of a message.
 func (p *selector) knownBy(q *targetQueue) error {
-	if p.reason != nil && q.remote != nil {
+	switch {
+	case q.remote == nil:
+		return nil
+	case p.reason != nil:
 		return fail(exitUsage, errors.New("--reason works on the embedded queue only"),
 			"Amazon SQS does not know why a message failed")
+	case p.since != "" || p.until != "":
+		return fail(exitUsage, errors.New("--since and --until work on the embedded queue only"),
+			"Amazon SQS does not say when a message was dead-lettered")
 	}
 	return nil
 }
 
-// isEverything reports whether every message is selected.
-func (p *selector) isEverything() bool {
-	return p.all && p.match == "" && p.reason == nil && p.limit == 0
+// matches reports whether a message is selected by what it says.
+func (p *selector) matches(m *console.Message) bool {
+	name, value, _ := strings.Cut(p.attribute, "=")
+	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
+	return strings.Contains(m.Body, p.match) && (name == "" || slices.ContainsFunc(m.Attributes, has))
 }
 
 func (p *selector) check(args []string) error {
 	p.ids = args
-	broad := p.all || p.match != "" || p.reason != nil || p.limit != 0
+	if _, err := p.selection(); err != nil {
+		return err
+	}
+	broad := p.all || p.narrow() || p.limit != 0
 	if p.allUnlessNamed && len(args) == 0 && !broad {
 		p.all, broad = true, true
 	}
@@ -70,32 +135,43 @@ func (p *selector) check(args []string) error {
 	case p.limit < 0:
 		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
 	case len(p.ids) > 0 && broad:
-		return fail(exitUsage, errors.New("messages are named by id and by --all, --match, --reason or --limit"),
+		return fail(exitUsage,
+			errors.New("messages are named by id and by --all, --match, --reason, --limit or another filter"),
 			"give only one of them")
 	case len(p.ids) == 0 && !broad:
 		return fail(exitUsage, errors.New("no messages are named"),
-			"give ids, or --all, --match TEXT, --reason TEXT or --limit N")
+			"give ids, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
 	}
 	return nil
 }
 
 func (p *selector) text() string {
-	kind := ""
-	if p.match != "" {
-		kind += fmt.Sprintf(" containing %q", p.match)
-	}
-	if p.reason != nil {
-		kind += fmt.Sprintf(" that failed with %q", *p.reason)
-	}
-	switch {
-	case len(p.ids) > 0:
+	if len(p.ids) > 0 {
 		return plural(len(p.ids), "message")
-	case p.limit > 0 && kind != "":
-		return "at most " + plural(p.limit, "message") + kind
+	}
+	text := "all messages"
+	switch {
+	case p.limit > 0 && p.narrow():
+		text = "at most " + plural(p.limit, "message")
 	case p.limit > 0:
 		return "the oldest " + plural(p.limit, "message")
 	}
-	return "all messages" + kind
+	if p.match != "" {
+		text += fmt.Sprintf(" containing %q", p.match)
+	}
+	if p.attribute != "" {
+		text += " with the attribute " + p.attribute
+	}
+	if p.reason != nil {
+		text += fmt.Sprintf(" that failed with %q", *p.reason)
+	}
+	if p.since != "" {
+		text += " dead since " + p.since
+	}
+	if p.until != "" {
+		text += " dead until " + p.until
+	}
+	return text
 }
 
 // selection is a selector while a source is gone through.
@@ -125,7 +201,7 @@ func (p *selection) take(portion []held) []held {
 			continue
 		}
 		p.met[m.ID], p.stale = true, false
-		if p.full() || len(p.ids) > 0 && !p.missing[m.ID] || !strings.Contains(m.Body, p.match) {
+		if p.full() || len(p.ids) > 0 && !p.missing[m.ID] || !p.matches(&m.Message) {
 			continue
 		}
 		delete(p.missing, m.ID)
@@ -165,7 +241,7 @@ func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:
 		return len(p.ids)
-	case p.match != "" || p.reason != nil:
+	case p.narrow():
 		return -1
 	case p.limit > 0:
 		return min(p.limit, count)

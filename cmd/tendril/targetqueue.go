@@ -142,8 +142,8 @@ func findOnSQS(ctx context.Context, reference string) (*targetQueue, error) {
 // source is what the messages of the picked queue are read from.
 func (p *targetQueue) source(which *selector) messageSource {
 	if p.remote == nil {
-		return &embeddedSource{client: p.client, queue: p.name, ids: which.ids,
-			filter: console.Filter{Match: which.match, Reason: which.reason}}
+		sel, _ := which.selection() // check has refused what it cannot be
+		return &embeddedSource{client: p.client, queue: p.name, filter: console.Filter{Selection: sel}, ids: which.ids}
 	}
 	return &sqsSource{
 		name: p.name, from: p.remote, fifo: p.remote.FIFO(),

@@ -369,7 +369,7 @@ func TestDeadVerbs(t *testing.T) {
 		t.Errorf("no dead letters: exit %d, %s", code, talk)
 	}
 	ids := s.deadLetter("apple", "banana", "cherry", "apple pie", "plum")
-	s.ds.Record(console.Delivery{MessageID: ids[1], Outcome: "failed", Reason: "status 422"})
+	s.b.RecordAttempt("jobs", ids[1], broker.Attempt{At: time.Now(), Outcome: "failed", Status: 422, Reason: "status 422"})
 	for _, args := range [][]string{{"dead", "list"}, {"dead", "ls", "-q", "jobs-dead"}} {
 		if out := s.must(args...); strings.Count(out, "\n") != 6 || !strings.Contains(out, "status 422") ||
 			!strings.Contains(out, " jobs ") {

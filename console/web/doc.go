@@ -19,7 +19,8 @@
 //   - What an app, a message or another server wrote is text, never markup: html/template escapes it by its place.
 //   - The policy of each page allows scripts, styles and connections of its own origin only, and no inline code.
 //   - The URL holds everything that was chosen: filter, page, tab.
-//   - A page shows at most one screenful of rows and reads no more than those.
+//   - A page shows at most one screenful of rows and reads no more than those. It gives up looking for rows that
+//     match after a moment, and offers to look further.
 //   - A form that acts is answered with a redirect to a page of this site, with the result in a cookie that is shown
 //     once. One that only asks, such as for the difference that a change makes, is answered with a page.
 //

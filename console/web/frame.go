@@ -62,7 +62,8 @@ func (v *visit) frame() *frame {
 		Result: v.result, Now: v.now, Data: v.Data}
 	f.Title = "Problem"
 	if v.screen != nil {
-		f.Live, f.Entry, f.Title = !v.screen.form, v.screen.entry, cmp.Or(v.title, v.screen.entry)
+		f.Live = !v.screen.form && !v.screen.still
+		f.Entry, f.Title = cmp.Or(v.entry, v.screen.entry), cmp.Or(v.title, v.screen.entry)
 	}
 	if v.status.Health != nil {
 		f.Health = v.status.Health.Status

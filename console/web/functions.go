@@ -17,7 +17,8 @@ var functions = template.FuncMap{
 	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured,
-	"before": before, "words": words,
+	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
+	"lastattempt": lastAttempt, "shortid": shortID,
 }
 
 // number is a number for people: exact up to 9,999, then 12.3 k.
@@ -215,4 +216,22 @@ func words(state string) string {
 		return "waiting"
 	}
 	return strings.ReplaceAll(state, "_", " ")
+}
+
+// exactCount is a whole number with commas, for counts that somebody compares or types.
+func exactCount(n any) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// queueName is the name of the queue in an ARN.
+func queueName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+
+// shortID is the beginning of an id, enough to tell the rows of a page apart.
+func shortID(id string) string {
+	short, _, _ := strings.Cut(id, "-")
+	return short
 }

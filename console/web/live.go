@@ -25,7 +25,7 @@ func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
 // sent when it differs from the one before.
 func (s *Site) live(w http.ResponseWriter, r *http.Request) {
 	at, sc := s.find(r)
-	if sc == nil {
+	if sc == nil || sc.still {
 		http.Error(w, "at names no page", http.StatusNotFound)
 		return
 	}

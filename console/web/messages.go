@@ -2,27 +2,53 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"tendril/console"
+	"tendril/queue"
 )
 
 var messageScreens = []screen{{path: "/messages/{id}", entry: "Queues", view: "message", load: (*visit).message}}
 
 var messageActs = []act{
-	{"/messages/{id}/delete", func(v *visit) (string, error) {
-		n, err := v.api.Delete(v.ctx, v.field("queue"), []string{v.name("id")})
+	{"/messages/{id}/retry", func(v *visit) (string, error) {
+		_, err := v.api.Retry(v.ctx, v.field("queue"), v.name("id"))
+		return "The message is visible now.", err
+	}},
+	{"/messages/{id}/delay", func(v *visit) (string, error) {
+		seconds, err := v.number("seconds")
+		if err != nil {
+			return "", err
+		}
+		_, err = v.api.Delay(v.ctx, v.field("queue"), v.name("id"), time.Duration(seconds)*time.Second)
+		return "The message is hidden for " + age(time.Duration(seconds)*time.Second) + ".", err
+	}},
+	{"/messages/{id}/move", func(v *visit) (string, error) {
+		n, err := v.api.Move(v.ctx, v.field("queue"), v.field("to"), []string{v.name("id")})
 		if err == nil && n == 0 {
-			return "", &console.Error{Status: http.StatusNotFound, Message: "the message is gone already"}
+			return "", errGone
+		}
+		return "The message was moved to " + v.field("to") + ".", err
+	}},
+	{"/messages/{id}/delete", func(v *visit) (string, error) {
+		n, err := v.api.Delete(v.ctx, v.field("queue"), []string{v.name("id")}, 1)
+		if err == nil && n == 0 {
+			return "", errGone
 		}
 		return "The message was deleted.", err
 	}},
 }
+
+var errGone = &console.Error{Status: http.StatusNotFound, Message: "the message is gone already, or in work"}
 
 // messagePage is one message and the forms in which its body can be seen.
 type messagePage struct {
@@ -32,6 +58,9 @@ type messagePage struct {
 	Form     string
 	MaxTries int // receives before it is dead-lettered; 0 without a dead-letter queue
 	Dead     bool
+	Targets  []string  // queues that it can be moved to
+	Timeline []attempt // the newest first
+	Show     string    // the address of the page that shows a hidden body
 	// Curl and Send are commands that post the body to the app, and put it into the queue again.
 	Curl, Send string
 }
@@ -42,7 +71,10 @@ func (v *visit) message() (any, error) {
 		return nil, err
 	}
 	v.title = "Message " + m.ID
-	page := &messagePage{Message: m, Form: v.query("as")}
+	page := &messagePage{Message: m, Form: v.query("as"), Show: v.with("body", "1")}
+	for _, a := range slices.Backward(m.Attempts) {
+		page.Timeline = append(page.Timeline, attempt{a})
+	}
 	indented := new(bytes.Buffer)
 	isJSON := json.Indent(indented, []byte(m.Body), "", "  ") == nil
 	if page.Form == "" && isJSON {
@@ -65,11 +97,18 @@ func (v *visit) message() (any, error) {
 				Chosen: page.Form == form.name})
 		}
 	}
-	page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]
-	target := ""
+	if page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]; page.Dead {
+		v.entry = "Dead letters"
+	}
+	target, fifo := "", false
 	for _, q := range v.status.Queues {
 		if q.Name == m.Queue {
-			page.MaxTries = q.MaxReceives
+			page.MaxTries, fifo = q.MaxReceives, q.FIFO
+		}
+	}
+	for _, q := range v.status.Queues {
+		if q.Name != m.Queue && q.FIFO == fifo {
+			page.Targets = append(page.Targets, q.Name)
 		}
 	}
 	for _, w := range v.status.Workers {
@@ -82,6 +121,55 @@ func (v *visit) message() (any, error) {
 	}
 	page.Send = "tendril send --queue " + quoted(m.Queue) + " " + quoted(m.Body)
 	return page, nil
+}
+
+// attempt is one failed delivery for people.
+type attempt struct{ console.Attempt }
+
+// Sign is the status, or the outcome where there is none.
+func (a attempt) Sign() string {
+	if a.Status != 0 {
+		return "HTTP " + strconv.Itoa(a.Status)
+	}
+	return a.Outcome
+}
+
+// Words says why the attempt failed.
+func (a attempt) Words() string {
+	switch {
+	case a.Status >= 500:
+		return "The app failed with status " + strconv.Itoa(a.Status) + "."
+	case a.Status == http.StatusTooManyRequests:
+		return "The app has too much to do (status 429)."
+	case a.Status >= 400:
+		return "The app refused the message with status " + strconv.Itoa(a.Status) + "."
+	case a.Status >= 300:
+		return "The app answered with a redirect, status " + strconv.Itoa(a.Status) + "."
+	case a.Outcome == queue.Unreached.String():
+		return "The app was not reached: " + a.Reason
+	case a.Reason != "":
+		return a.Reason
+	}
+	return "The delivery " + a.Outcome + "."
+}
+
+// Waits reports whether the next attempt is still to come.
+func (a attempt) Waits() bool { return time.Until(a.RetryAt) > 0 }
+
+// Summary is the last failure in one line of a table.
+func (a attempt) Summary() string {
+	if line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n"); a.Status != 0 && line != "" {
+		return preview(a.Sign() + " " + line)
+	}
+	return preview(cmp.Or(a.Reason, a.Sign()))
+}
+
+// lastAttempt is the newest of the attempts of a message; nil for none.
+func lastAttempt(all []console.Attempt) *attempt {
+	if len(all) == 0 {
+		return nil
+	}
+	return &attempt{all[len(all)-1]}
 }
 
 // findMessage returns a message of one queue, or of whichever has it when name is "".

@@ -48,8 +48,8 @@ type choice struct {
 
 func (v *visit) queue() (any, error) {
 	name := v.name("name")
-	page := &queuePage{Filter: console.Filter{State: v.query("state"), Match: v.query("match"), After: v.query("after"),
-		Limit: pageSize}}
+	page := &queuePage{Filter: console.Filter{State: v.query("state"), After: v.query("after"), Limit: pageSize,
+		Selection: console.Selection{Match: v.query("match")}}}
 	v.title = name
 	for _, row := range v.queueRows() {
 		if row.Name == name {
@@ -91,14 +91,23 @@ func noQueue(name string) error {
 	return &console.Error{Status: 404, Message: "there is no queue " + strconv.Quote(name), Hint: "choose one of the list"}
 }
 
-// send puts one message in, with the fields of the form.
-func (v *visit) send() (string, error) {
+// outgoing is the message that the fields of a form say.
+func (v *visit) outgoing() (console.Outgoing, error) {
 	out := console.Outgoing{Body: v.r.PostFormValue("body"), GroupID: v.field("group"), DedupID: v.field("dedup")}
 	if text := v.field("attributes"); text != "" {
 		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
-			return "", &console.Error{Status: 400, Message: "the attributes are not understood: " + err.Error(),
+			return out, &console.Error{Status: 400, Message: "the attributes are not understood: " + err.Error(),
 				Hint: `write a JSON object such as {"tenant": "a", "tries": 3}`}
 		}
+	}
+	return out, nil
+}
+
+// send puts one message in, with the fields of the form.
+func (v *visit) send() (string, error) {
+	out, err := v.outgoing()
+	if err != nil {
+		return "", err
 	}
 	if v.field("delay") != "" {
 		delay, err := v.number("delay")

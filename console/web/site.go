@@ -40,6 +40,8 @@ type screen struct {
 	load func(*visit) (any, error)
 	// form tells that the page answers a form, whose field back names the page before it.
 	form bool
+	// still tells that the page is for filling in a form, and does not follow changes.
+	still bool
 }
 
 // act is what a form does. A page of the same site follows it.
@@ -51,15 +53,16 @@ type act struct {
 
 // screens and acts are the whole site, one line for each file.
 var (
-	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, taskScreens, appScreens, deploymentScreens,
-		scalingScreens, instanceScreens, configurationScreens, eventScreens, logScreens)
-	acts = slices.Concat(environmentActs, queueActs, messageActs, taskActs, deploymentActs, configurationActs)
+	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, deadScreens, taskScreens, appScreens,
+		deploymentScreens, scalingScreens, instanceScreens, configurationScreens, eventScreens, logScreens)
+	acts = slices.Concat(environmentActs, queueActs, messageActs, deadActs, taskActs, deploymentActs, configurationActs)
 )
 
 // entries are the navigation, in its order. A number beside an entry comes from [frame.Counts].
 var entries = []entry{
 	{"Overview", "/", "o"},
 	{"Queues", "/queues", "q"},
+	{"Dead letters", "/dead", "d"},
 	{"Scheduled", "/tasks", "t"},
 	{"App", "/app", "a"},
 	{"Deployments", "/deployments", "p"},

@@ -52,7 +52,10 @@ const ownersToken = "a-token-for-tests"
 // hostile is text as markup, as a template, as a script's string and as a URL.
 const hostile = `<script>alert(1)</script>"'><img src=x onerror=alert(2)>{{.}}javascript:alert(3)`
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) *site { return newSiteWith(t, console.Access{}) }
+
+// newSiteWith is newSite with settings of who may see what.
+func newSiteWith(t *testing.T, access console.Access) *site {
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +72,7 @@ func newSite(t *testing.T) *site {
 	s.tasks = console.TasksStatus{File: "cron.yaml", Tasks: []console.Task{{Name: "cleanup", URL: "/clean",
 		Schedule: "0 3 * * *", Words: "every day at 03:00", Next: []time.Time{time.Now().Add(time.Hour)}}}}
 	api = console.New(&console.Options{
-		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken,
+		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken, Access: access,
 		Handlers: console.Handlers{Pages: pages}, History: s.history,
 		Status: func() console.Status {
 			st := s.status
@@ -462,7 +465,15 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 			data any
 		}{
 			{"message", &messagePage{Message: console.Message{ID: reason, Queue: reason, Body: body,
-				Attributes: console.Attributes{{Name: reason, Type: "String", Value: body}}, GroupID: body}, Text: body}},
+				Attributes: console.Attributes{{Name: reason, Type: "String", Value: body}}, GroupID: body,
+				DeadLetterSource: reason}, Text: body, Dead: true, Targets: []string{reason},
+				Timeline: []attempt{{console.Attempt{Reason: reason, Answer: body, Instance: reason, Outcome: reason}}}}},
+			{"dead", hostileDeadPage(body, reason)},
+			{"deletion", &deletionPage{chosen: chosen{Queue: reason, IDs: []string{reason, body},
+				Filter: deadFilter{Match: body, Attribute: reason, Since: reason, Until: body, Reason: reason, ByReason: true}},
+				N: 2, Back: deadFilter{Match: body, Reason: reason, ByReason: true}.address(reason)}},
+			{"edit", &editPage{Message: console.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
+				AttributesText: body, Targets: []string{reason, body}, Target: reason, FIFO: true}},
 			{"overview", &overview{Causes: []string{reason}, Problems: []console.Problem{{Reason: body, Queue: reason,
 				LastMessageID: reason}}, Queues: []queueRow{{Queue: console.Queue{Name: reason}, Reason: body}}}},
 			{"task", &taskPage{Task: console.Task{Name: reason, PauseReason: body, URL: body}, Runs: []console.TaskRun{
@@ -477,6 +488,18 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 			checkMarkup(t, data.view, page.String())
 		}
 	})
+}
+
+// hostileDeadPage is a page of dead letters with the texts of others at every place.
+func hostileDeadPage(body, reason string) *deadPage {
+	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: deadFilter{Match: body}.address(reason)},
+		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
+		Since: body, Until: reason, Reason: reason, ByReason: true, Bodies: true},
+		Task: &console.MoveTask{Status: "FAILED", FailureReason: reason}, Messages: []console.Message{{ID: reason,
+			Queue: reason, Body: body, DeadLetterSource: reason, Attempts: []console.Attempt{{Reason: reason, Answer: body,
+				Status: 422}}}}, Show: "/dead?body=1", Next: deadFilter{Attribute: reason}.address(body)}
+	page.group([]console.ReasonGroup{{Reason: reason, Count: 1, Hours: [24]int{1}}, {Reason: body}})
+	return page
 }
 
 // checkMarkup reads a page as a browser would, and fails for elements and attributes that no template has.

@@ -26,6 +26,7 @@ type visit struct {
 	status console.Status
 	result *result
 	title  string // of the page; that of the entry where load sets none
+	entry  string // of the navigation; that of the screen where load sets none
 	Data   any    // what the screen shows
 }
 
@@ -38,6 +39,7 @@ func (v *visit) load() (err error) {
 	if v.status, err = v.api.Status(v.ctx); err != nil {
 		return err
 	}
+	v.api.Bodies = v.query("body") == "1"
 	v.Data, err = v.screen.load(v)
 	return err
 }

@@ -64,6 +64,7 @@
   // After each update: what the server does not know is put back.
   const restore = () => {
     const theme = $('#theme'), hold = $('#hold');
+    $$('#main [data-copy], #main [data-all]').forEach((button) => { button.hidden = false; });
     if (theme) { theme.hidden = false; theme.textContent = dark() ? 'Light' : 'Dark'; theme.title = 'Change the colours'; }
     if (hold) { hold.hidden = false; hold.textContent = held ? '⏸ Paused' : '● Live'; hold.title = held ? 'Follow changes again' : 'Stop following changes'; hold.setAttribute('aria-pressed', held); }
   };
@@ -77,6 +78,7 @@
       localStorage.setItem('theme', document.documentElement.dataset.theme);
       restore(); charts.forEach((c) => c.draw());
     } else if (target?.id === 'hold') { held = !held; restore(); catchUp(); }
+    else if (target?.dataset.copy !== undefined) { copy(target); }
     else if (target?.dataset.range) { chooseRange(target.dataset.range); }
     else if (target?.dataset.all) { // chooses all rows of a table
       $$('input[type=checkbox][name="' + target.dataset.all + '"]').forEach((box) => { box.checked = true; });
@@ -84,6 +86,14 @@
     // A click elsewhere closes an open menu.
     $$('details.popup[open]').forEach((menu) => { if (!menu.contains(event.target)) menu.open = false; });
   });
+
+  // What only a script can do is hidden without one: copying, and choosing all rows.
+  function copy(button) {
+    navigator.clipboard?.writeText($('pre', button.parentElement).textContent).then(() => {
+      button.textContent = 'Copied';
+      setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+    }, () => { button.textContent = 'Select the text'; });
+  }
 
   // Keys: / search, g and a letter go to a screen, ? lists them, Escape closes.
   let going = 0;

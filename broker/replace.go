@@ -1,0 +1,90 @@
+package broker
+
+import (
+	"context"
+
+	"tendril/queue"
+)
+
+// Replace sends a message to the queue to, which may be this one, and removes the message id, in one transaction:
+// there is never neither, nor both. The new message has an id of its own. The removed one counts as purged. Errors:
+// queue.CodeResourceNotFound when the queue does not hold the message, those of [Queue.Send], and
+// InvalidParameterValue when a FIFO queue takes the new message for a duplicate; then the old one stays.
+func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) (queue.Sent, error) {
+	source, err := q.live(ctx, 0)
+	if err != nil {
+		return queue.Sent{}, err
+	}
+	target, err := q.b.queues.get(to)
+	if err != nil {
+		return queue.Sent{}, err
+	}
+	msgs := []queue.Outgoing{msg}
+	s := newSending(target, msgs)
+	if err := s.set.checkIDs(msgs); err != nil {
+		return queue.Sent{}, err
+	}
+	if len(s.items) == 0 {
+		return queue.Sent{}, s.sent[0].Err
+	}
+	reserved, err := source.reserve(ctx, []string{id})
+	if err != nil {
+		return queue.Sent{}, err
+	}
+	if len(reserved) == 0 {
+		return queue.Sent{}, errNoMessage(q.name, id)
+	}
+	r := &replacement{sending: s, removal: &removal{q: source, messages: reserved,
+		account: func(k *counters) *int64 { return &k.purged }}}
+	if err := q.b.writer.do(context.Background(), r, needs{durable: true, space: true}); err != nil {
+		return queue.Sent{}, err
+	}
+	switch {
+	case !r.found:
+		return queue.Sent{}, errNoMessage(q.name, id)
+	case !s.items[0].fresh():
+		return queue.Sent{}, queue.Errorf(queue.CodeInvalidParameterValue,
+			"Queue %s had a message with this deduplication id in the last 5 minutes. Choose another id.", to)
+	}
+	s.answer()
+	return s.sent[0], nil
+}
+
+// replacement is the request that sends a message instead of another.
+type replacement struct {
+	sending *sending
+	removal *removal
+	found   bool
+	done    bool
+}
+
+func (r *replacement) apply(t *tx) error {
+	r.found, r.done = false, false
+	old := r.removal.messages[0]
+	if t.gone(r.removal.q) {
+		return nil
+	}
+	row, err := t.row(r.removal.q, old.key)
+	if err != nil || row == nil {
+		return err
+	}
+	r.found = true
+	if err := r.sending.apply(t); err != nil || !r.sending.items[0].fresh() {
+		return err
+	}
+	r.done = true
+	return r.removal.apply(t)
+}
+
+var errNotReplaced = queue.Errorf(queue.CodeInvalidParameterValue, "The message was not replaced.")
+
+func (r *replacement) onCommit(err error) error {
+	if err == nil && !r.done {
+		_ = r.removal.onCommit(errNotReplaced)
+		return nil
+	}
+	if err := r.removal.onCommit(err); err != nil {
+		return err
+	}
+	return r.sending.onCommit(nil)
+}

@@ -1,0 +1,125 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tendril/queue"
+)
+
+// Reschedule makes one message visible after a delay, 0 for at once and 12 hours at most, whatever it waits for now. A
+// message in flight is hidden or shown as [Queue.ChangeVisibility] does it, with the same bound on the total since the
+// receive. One that was received before waits as in flight, and the receipts of before have expired on a FIFO queue;
+// one that never was waits as delayed. The error wraps queue.CodeResourceNotFound when the queue does not hold the
+// message.
+func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) error {
+	if delay < 0 || delay > queue.MaxVisibility {
+		return errParameter("DelaySeconds", secondsText(delay), "Must be between 0 and 43200, if provided.")
+	}
+	live, err := q.live(ctx, 0)
+	if err != nil {
+		return err
+	}
+	var key int64
+	err = live.read(func(c *conn) (err error) {
+		key, err = live.keyOf(c, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	live.mu.Lock()
+	m := live.held[key]
+	if live.deleted || key <= live.low() || m != nil && m.leaving {
+		live.mu.Unlock()
+		return errNoMessage(q.name, id)
+	}
+	if m != nil {
+		defer live.mu.Unlock()
+		return live.postpone(m, delay)
+	}
+	m = live.claim(key)
+	live.mu.Unlock()
+	r := &rescheduling{q: live, m: m, delay: delay}
+	if err := q.b.writer.do(context.Background(), r, needs{}); err != nil {
+		return err
+	}
+	if !r.found {
+		return errNoMessage(q.name, id)
+	}
+	return nil
+}
+
+func errNoMessage(name, id string) error {
+	return queue.Errorf(queue.CodeResourceNotFound, "Queue %s holds no message %s.", name, clip(id))
+}
+
+// postpone makes a message that was received before visible after a delay. The lock is held.
+func (q *liveQueue) postpone(m *message, delay time.Duration) error {
+	now := q.clock.now()
+	switch {
+	case m.inFlight && now-m.receivedAt+int64(delay) >= int64(queue.MaxVisibility):
+		return errBeyondLimit(delay)
+	case m.inFlight:
+		q.repeats.forget(m)
+		q.changeVisibility(m, now, delay)
+	case delay > 0:
+		// Like a receive by nobody, which does not count: it has a serial, so that no receipt of before is the newest.
+		q.order.withdraw(m)
+		m.count, m.unread, m.uncounted = m.count+1, m.unread+1, true
+		m.epoch, m.receivedAt, m.until = q.epoch, now, now+int64(delay)
+		q.startFlight(m, true)
+		q.order.resume(m)
+		q.storeReceive(m)
+	}
+	q.arm()
+	return nil
+}
+
+func errBeyondLimit(asked time.Duration) error {
+	return errParameter("VisibilityTimeout", secondsText(asked),
+		fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]",
+			int(queue.MaxVisibility/time.Second)))
+}
+
+// rescheduling is the request that gives a message that was never received another delay.
+type rescheduling struct {
+	q          *liveQueue
+	m          *message // a claim
+	delay      time.Duration
+	found      bool
+	before, to int64 // due, in Unix milliseconds
+}
+
+func (r *rescheduling) apply(t *tx) error {
+	r.found, r.to = false, 0
+	if t.gone(r.q) {
+		return nil
+	}
+	row, err := t.row(r.q, r.m.key)
+	if err != nil || row == nil {
+		return err
+	}
+	if r.found, r.before = true, row.due; r.delay > 0 {
+		r.to = gridUp(r.q.clock.milli(r.q.clock.now()) + r.delay.Milliseconds())
+	}
+	_, err = t.c.exec(`UPDATE messages SET due = ? WHERE id = ?`, orNull(r.to), r.m.key)
+	return err
+}
+
+func (r *rescheduling) onCommit(err error) error {
+	q := r.q
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.keep(r.m)
+	if r.found && err == nil {
+		q.delays.sub(r.before)
+		if r.to != 0 {
+			q.delays.add(r.to, 1)
+		}
+	}
+	q.arm()
+	q.wakeAfterRemoval(1)
+	return err
+}

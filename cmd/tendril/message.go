@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+	"tendril/queue"
+)
+
+// oneMessageCommands act on one message of an embedded queue.
+type oneMessageCommands struct{ messageCommands }
+
+func (c oneMessageCommands) newMessage() *cobra.Command {
+	return family("message", "Show one message, retry, delay or delete it",
+		`These commands act on one message of the embedded queue. Without --queue, all queues are
+searched for it. Amazon SQS shows messages only to who receives them, and has no such acts.`,
+		c.newMessageShow(), c.newMessageRetry(), c.newMessageDelay(), c.newMessageDelete())
+}
+
+// onMessage makes a command that acts on one message of the running environment, which it finds by its id.
+func (c oneMessageCommands) onMessage(cmd *cobra.Command,
+	do func(context.Context, *console.Client, *console.Message) error) *cobra.Command {
+	w := addQueue(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		client, m, err := c.findMessage(ctx, cmd, w, args[0])
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		return do(ctx, client, &m)
+	})
+	return cmd
+}
+
+// findMessage finds a message in the queue that is named, or in any.
+func (c oneMessageCommands) findMessage(ctx context.Context, cmd *cobra.Command, w *queueFlags, id string) (
+	client *console.Client, m console.Message, err error) {
+	if w.queue != "" {
+		p, err := c.find(ctx, cmd, w)
+		if err != nil {
+			return nil, m, err
+		}
+		if p.remote != nil {
+			return nil, m, fail(exitUsage, fmt.Errorf("%s is on Amazon SQS, where messages cannot be named by id", p.name),
+				"'tendril peek' shows some of them, at the price of a receive")
+		}
+		m, err = p.client.Message(ctx, p.name, id)
+		return p.client, m, err
+	}
+	if client, err = c.dial(cmd); err != nil {
+		return nil, m, err
+	}
+	queues, err := client.Queues(ctx)
+	if err != nil {
+		return nil, m, err
+	}
+	for _, q := range queues {
+		m, err = client.Message(ctx, q.Name, id)
+		if !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+			return client, m, err
+		}
+	}
+	return nil, m, fail(exitNotFound, fmt.Errorf("no queue holds a message %s", id),
+		"it was delivered, deleted or has expired; 'tendril peek QUEUE' shows what a queue holds")
+}
+
+func (c oneMessageCommands) newMessageShow() *cobra.Command {
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a message whole", Args: cobra.ExactArgs(1),
+		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
+	f := addOutput(cmd)
+	return c.onMessage(cmd, func(_ context.Context, _ *console.Client, m *console.Message) error {
+		if *f == asJSON {
+			return c.printJSON(m)
+		}
+		return c.printMessage(m)
+	})
+}
+
+func (c oneMessageCommands) newMessageRetry() *cobra.Command {
+	cmd := &cobra.Command{Use: "retry ID", Short: "Make a message visible at once", Args: cobra.ExactArgs(1),
+		Long: `Makes a message visible at once that is delayed or waits for its next attempt. One that is in
+work is given out a second time. A dead letter stays where it is: see 'tendril dead redrive'.`}
+	return c.onMessage(cmd, func(ctx context.Context, client *console.Client, m *console.Message) error {
+		if !m.DeadAt.IsZero() {
+			return fail(exitConflict, fmt.Errorf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue),
+				"put it back to work with 'tendril dead redrive "+m.ID+" --queue "+m.Queue+"'")
+		}
+		placed, err := client.Retry(ctx, m.Queue, m.ID)
+		return c.placed(m, placed, err)
+	})
+}
+
+func (c oneMessageCommands) newMessageDelay() *cobra.Command {
+	var delay time.Duration
+	cmd := &cobra.Command{Use: "delay ID", Short: "Hide a message for a time from now", Args: cobra.ExactArgs(1),
+		Example: "  tendril message delay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 --for 10m"}
+	cmd.Flags().DurationVar(&delay, "for", 0, "How long from now it is hidden (1s-12h, required).")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if delay < time.Second || delay > queue.MaxVisibility {
+			return fail(exitUsage, fmt.Errorf("--for %s is out of range", delay), "use 1s to "+queue.MaxVisibility.String())
+		}
+		return nil
+	}
+	return c.onMessage(cmd, func(ctx context.Context, client *console.Client, m *console.Message) error {
+		placed, err := client.Delay(ctx, m.Queue, m.ID, delay)
+		return c.placed(m, placed, err)
+	})
+}
+
+// placed says where a message is after an act on it.
+func (c oneMessageCommands) placed(m *console.Message, p console.Placed, err error) error {
+	if err != nil {
+		return err
+	}
+	if p.VisibleAt.IsZero() {
+		fmt.Fprintf(c.err, "message %s is visible in %s\n", p.ID, m.Queue)
+	} else {
+		fmt.Fprintf(c.err, "message %s is hidden in %s until %s\n", p.ID, m.Queue, moment(p.VisibleAt))
+	}
+	return nil
+}
+
+func (c oneMessageCommands) newMessageDelete() *cobra.Command {
+	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a message for good", Args: cobra.ExactArgs(1)}
+	return c.onMessage(cmd, func(ctx context.Context, client *console.Client, m *console.Message) error {
+		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
+		if err == nil && n == 0 {
+			err = fail(exitNotFound, fmt.Errorf("message %s is gone already", m.ID))
+		}
+		if err == nil {
+			fmt.Fprintf(c.err, "message %s was deleted from %s\n", m.ID, m.Queue)
+		}
+		return err
+	})
+}

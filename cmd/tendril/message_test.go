@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"tendril/console"
+)
+
+func TestMessageVerbs(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	id := strings.TrimSpace(s.must("send", "--queue", "jobs", "--attr", "tenant=a", "plum"))
+	if out := s.must("message", "show", id); !strings.Contains(out, "attribute tenant") || !strings.Contains(out, "plum") {
+		t.Errorf("show:\n%s", out)
+	}
+	var m console.Message
+	if out := s.must("message", "show", id, "-o", "json"); json.Unmarshal([]byte(out), &m) != nil || m.ID != id ||
+		m.Queue != "jobs" || m.Body != "plum" {
+		t.Errorf("show -o json: %s", out)
+	}
+	if _, talk, code := s.tendril("", "message", "delay", id, "--for", "10m"); code != 0 ||
+		!strings.Contains(talk, "is hidden in jobs until") {
+		t.Errorf("delay: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "message", "retry", id, "--queue", "jobs"); code != 0 ||
+		!strings.Contains(talk, "is visible in jobs") {
+		t.Errorf("retry: exit %d, %s", code, talk)
+	}
+	for want, args := range map[string][]string{
+		"use 1s to 12h":    {"delay", id, "--for", "13h"},
+		"no queue holds":   {"retry", "00000000-0000-0000-0000-000000000000"},
+		"holds no message": {"show", "nonsense", "--queue", "jobs"},
+	} {
+		if _, talk, code := s.tendril("", append([]string{"message"}, args...)...); code == 0 ||
+			!strings.Contains(talk, want) {
+			t.Errorf("%v: exit %d, %s", args, code, talk)
+		}
+	}
+	s.must("message", "delete", id)
+	if n := s.live("jobs"); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+	dead := s.deadLetter("broken")[0]
+	if _, talk, code := s.tendril("", "message", "retry", dead); code != exitConflict ||
+		!strings.Contains(talk, "tendril dead redrive "+dead) {
+		t.Errorf("retrying a dead letter: exit %d, %s", code, talk)
+	}
+}
+
+func TestDeadVerbsTakeFilters(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	s.deadLetter("apple", "banana", "cherry", "apple pie")
+	if out := s.must("dead", "list", "--match", "apple", "--since", "1h"); strings.Count(out, "apple") != 2 {
+		t.Errorf("list:\n%s", out)
+	}
+	if _, talk, code := s.tendril("", "dead", "redrive", "--until", "1h"); code != 0 ||
+		!strings.Contains(talk, "0 messages moved") {
+		t.Errorf("until an hour ago: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "dead", "redrive", "--attribute", "tenant=a"); code != 0 ||
+		!strings.Contains(talk, "0 messages moved") {
+		t.Errorf("by an attribute that none has: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "dead", "redrive", "--match", "banana", "--rate", "100/s"); code != 0 ||
+		!strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
+		t.Errorf("redrive: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "dead", "delete", "--match", "apple"); code != exitUsage ||
+		!strings.Contains(talk, "2 messages") {
+		t.Errorf("unconfirmed: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "dead", "delete", "--match", "apple", "--yes"); code != 0 ||
+		!strings.Contains(talk, "2 messages deleted") || s.live("jobs-dead") != 1 {
+		t.Errorf("delete: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "dead", "list", "--since", "yesterday"); code != exitUsage ||
+		!strings.Contains(talk, "--since") {
+		t.Errorf("a bad time: exit %d, %s", code, talk)
+	}
+}

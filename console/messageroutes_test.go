@@ -1,0 +1,201 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"tendril/broker"
+	"tendril/queue"
+)
+
+// deadLetters makes dead letters with the bodies, each with the attribute tenant.
+func deadLetters(t *testing.T, b *broker.Broker, tenant string, bodies ...string) (ids []string) {
+	t.Helper()
+	for _, body := range bodies {
+		sent, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body,
+			Attributes: []queue.Attribute{{Name: "tenant", Type: "String", Value: tenant}}}})
+		if err != nil || sent[0].Err != nil {
+			t.Fatal(err, sent)
+		}
+		ids = append(ids, sent[0].ID)
+	}
+	deadLetter(t, b, len(bodies))
+	return ids
+}
+
+// ended waits for the latest task of a queue.
+func ended(t *testing.T, c *Client, name string) MoveTask {
+	t.Helper()
+	for {
+		task, err := c.RedriveTask(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task.Status != string(broker.MoveRunning) {
+			return task
+		}
+	}
+}
+
+func TestActsOnOneMessage(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	ctx, c := t.Context(), dial(t, &Options{Broker: b})
+	id := sendBodies(t, b, "jobs", "one")[0]
+	placed, err := c.Delay(ctx, "jobs", id, time.Hour)
+	if err != nil || placed.ID != id || placed.State != MessageDelayed || time.Until(placed.VisibleAt) < 59*time.Minute {
+		t.Errorf("delayed: %+v, %v", placed, err)
+	}
+	if placed, err = c.Retry(ctx, "jobs", id); err != nil || placed.State != MessageVisible || !placed.VisibleAt.IsZero() {
+		t.Errorf("retried: %+v, %v", placed, err)
+	}
+	var refusal *Error
+	if _, err := c.Delay(ctx, "jobs", id, 13*time.Hour); !errors.As(err, &refusal) || refusal.Status != 400 ||
+		refusal.Hint == "" {
+		t.Errorf("a delay of 13 hours: %v", err)
+	}
+	if _, err := c.Retry(ctx, "jobs", "nothing"); !errors.As(err, &refusal) || refusal.Status != 404 {
+		t.Errorf("retrying what is not there: %v", err)
+	}
+	if _, err := c.Edit(ctx, "jobs", id, "", Outgoing{Body: "two"}); !errors.As(err, &refusal) || refusal.Status != 400 {
+		t.Errorf("an edited message without a target: %v", err)
+	}
+	dead := deadLetters(t, b, "a", "broken")[0]
+	edited, err := c.Edit(ctx, "jobs-dead", dead, "", Outgoing{Body: "mended"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.Message(ctx, "jobs", edited); err != nil || m.Body != "mended" || m.ReceiveCount != 0 {
+		t.Errorf("the edited message is %+v, %v", m, err)
+	}
+	if _, err := c.Message(ctx, "jobs-dead", dead); !errors.As(err, &refusal) || refusal.Status != 404 {
+		t.Errorf("the old message is still there: %v", err)
+	}
+}
+
+func TestDeadLettersAreChosenByFilter(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	ctx, c := t.Context(), dial(t, &Options{Broker: b})
+	deadLetters(t, b, "a", "apple", "banana")
+	deadLetters(t, b, "b", "apple pie", "cherry")
+	apples := Selection{Match: "apple"}
+	ofB := Selection{Attribute: "tenant", Value: "b"}
+	for _, f := range []struct {
+		sel  Selection
+		want []string
+	}{
+		{Selection{}, []string{"apple", "banana", "apple pie", "cherry"}},
+		{apples, []string{"apple", "apple pie"}},
+		{ofB, []string{"apple pie", "cherry"}},
+		{Selection{Attribute: "tenant"}, []string{"apple", "banana", "apple pie", "cherry"}},
+		{Selection{DeadSince: time.Now().Add(time.Hour)}, nil},
+		{Selection{DeadUntil: time.Now().Add(time.Hour), Match: "banana"}, []string{"banana"}},
+	} {
+		page, _, err := c.Messages(ctx, "jobs-dead", Filter{Selection: f.sel})
+		if got := mapped(page, func(m Message) string { return m.Body }); err != nil || !slices.Equal(got, f.want) {
+			t.Errorf("%+v: %q, %v, want %q", f.sel, got, err, f.want)
+		}
+		if total, err := c.Count(ctx, "jobs-dead", f.sel, 0); err != nil || total != (Total{int64(len(f.want)), true}) {
+			t.Errorf("%+v: counted %+v, %v", f.sel, total, err)
+		}
+	}
+	if _, err := c.Redrive(ctx, "jobs-dead", "", 0, Selection{Match: "banana"}); err != nil {
+		t.Fatal(err)
+	}
+	if task := ended(t, c, "jobs-dead"); task.Moved != 1 || !task.Filtered || task.Deletes {
+		t.Errorf("redriven: %+v", task)
+	}
+	var refusal *Error
+	for _, confirm := range []int64{0, 1, 3} {
+		if _, err := c.DeleteMatching(ctx, "jobs-dead", apples, 0, confirm); !errors.As(err, &refusal) ||
+			refusal.Status != http.StatusPreconditionRequired || refusal.Hint == "" {
+			t.Errorf("confirmed %d of 2: %v", confirm, err)
+		}
+	}
+	if _, err := c.DeleteMatching(ctx, "jobs-dead", apples, 0, 2); err != nil {
+		t.Fatal(err)
+	}
+	if task := ended(t, c, "jobs-dead"); task.Moved != 2 || !task.Deletes {
+		t.Errorf("deleted: %+v", task)
+	}
+	if _, err := c.DeleteMatching(ctx, "jobs-dead", ofB, 0, 0); err != nil { // there is one
+		t.Errorf("deleting one: %v", err)
+	}
+	if task := ended(t, c, "jobs-dead"); task.Moved != 1 {
+		t.Errorf("deleted: %+v", task)
+	}
+	if l, err := b.Ledger("jobs-dead"); err != nil || l.Live != 0 || l.Purged != 3 {
+		t.Errorf("ledger %+v, %v", l, err)
+	}
+}
+
+func TestDeletingSeveralAsksForTheirNumber(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	ctx, c := t.Context(), dial(t, &Options{Broker: b})
+	ids := sendBodies(t, b, "jobs", "one", "two", "three")
+	var refusal *Error
+	if _, err := c.Delete(ctx, "jobs", ids, 0); !errors.As(err, &refusal) ||
+		refusal.Status != http.StatusPreconditionRequired {
+		t.Errorf("unconfirmed: %v", err)
+	}
+	if n, err := c.Delete(ctx, "jobs", ids[:1], 0); n != 1 || err != nil {
+		t.Errorf("one of them: %d, %v", n, err)
+	}
+	if n, err := c.Delete(ctx, "jobs", ids, 3); n != 2 || err != nil {
+		t.Errorf("confirmed: %d, %v", n, err)
+	}
+}
+
+// TestHiddenBodiesAreNotSearched looks for what an attribute says without being shown it.
+func TestHiddenBodiesAreNotSearched(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	deadLetters(t, b, "a", "apple")
+	c := dial(t, &Options{Broker: b, Access: Access{HideBodies: true}})
+	var refusal *Error
+	for _, sel := range []Selection{{Match: "apple"}, {Attribute: "tenant"}} {
+		if _, _, err := c.Messages(t.Context(), "jobs-dead", Filter{Selection: sel}); !errors.As(err, &refusal) ||
+			refusal.Status != http.StatusForbidden {
+			t.Errorf("%+v: %v", sel, err)
+		}
+		if _, err := c.Count(t.Context(), "jobs-dead", sel, 0); !errors.As(err, &refusal) ||
+			refusal.Status != http.StatusForbidden {
+			t.Errorf("counting %+v: %v", sel, err)
+		}
+	}
+	if page, _, err := c.Messages(t.Context(), "jobs-dead", Filter{}); err != nil || len(page) != 1 || page[0].Body != "" {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// TestChoosingByBodyNeedsTheScopeRead uses a token that may act but not read.
+func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
+	t.Parallel()
+	b, dir := newBroker(t), t.TempDir()
+	deadLetters(t, b, "a", "apple", "banana")
+	s := New(&Options{Broker: b, Token: testToken, Access: Access{TokenDir: dir}})
+	t.Cleanup(s.Close)
+	secret := create(t, dir, "bot", time.Time{}, ScopeAct)
+	for _, c := range []struct {
+		path, body string
+		want       int
+	}{
+		{"delete", `{"filter":{"match":"apple"}}`, http.StatusForbidden},
+		{"delete", `{"filter":{"attribute":"tenant"}}`, http.StatusForbidden},
+		{"redrive", `{"filter":{"match":"apple"}}`, http.StatusForbidden},
+		{"delete", `{"filter":{"match":"apple"},"ids":["a"]}`, http.StatusBadRequest},
+		{"redrive", `{"filter":{"ids":[]}}`, http.StatusBadRequest},
+		{"delete", `{"filter":{}}`, http.StatusPreconditionRequired},
+		{"delete", `{"filter":{},"confirm":2}`, http.StatusOK},
+	} {
+		r := with(post("/api/v1/queues/jobs-dead/"+c.path, c.body), "Authorization", "Bearer "+secret)
+		if code, answer := exchange(t, s, r); code != c.want {
+			t.Errorf("%s %s: %d %v, want %d", c.path, c.body, code, answer, c.want)
+		}
+	}
+}
