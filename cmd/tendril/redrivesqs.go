@@ -41,11 +41,12 @@ func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, t
 	return n, true, err
 }
 
-// beginsWithReason reports whether the first message says why it failed. It looks at one alone: each look is a receive.
+// beginsWithReason reports whether one of the first ten messages says why it failed. It asks for no more, since each look
+// is a receive.
 func (g *deadLetterQueue) beginsWithReason(ctx context.Context) (found bool, err error) {
 	from := g.contents(&selector{})
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	for portion, err := range from.read(ctx, 1) {
+	for portion, err := range from.read(ctx, queue.MaxBatch) {
 		for i := range portion {
 			_, f := queue.CutReason(portion[i].Attributes)
 			found = found || f != nil

@@ -27,9 +27,19 @@ var environmentActs = []act{
 type overview struct {
 	Causes   []string
 	Since    time.Time // when the status became what it is
+	Dead     []deadQueue
+	Paused   []queueRow
 	Queues   []queueRow
 	Runs     []console.DueRun // the next ones
 	Problems []console.Problem
+}
+
+// deadQueue is a dead-letter queue that is not empty: why most of its messages are there, and since when.
+type deadQueue struct {
+	Queue string
+	Count int64
+	Most  *console.ReasonGroup // nil where the reasons are not known, or may not be read
+	Since time.Time            // of the oldest message; zero when unknown
 }
 
 // queueRow is one queue in a table, with what its worker does.
@@ -54,7 +64,33 @@ func (v *visit) overview() (any, error) {
 	if h := v.status.Health; h != nil {
 		o.Causes, o.Since = h.Causes, h.Since
 	}
+	for _, q := range o.Queues {
+		if q.Dead && q.Ledger.Live > 0 {
+			o.Dead = append(o.Dead, v.deadQueue(q.Name, q.Ledger.Live))
+		}
+		if q.Worker != nil && q.Worker.Paused {
+			o.Paused = append(o.Paused, q)
+		}
+	}
 	return o, nil
+}
+
+// deadQueue asks why the messages of a dead-letter queue are there. Who may not know sees how many there are.
+func (v *visit) deadQueue(name string, count int64) deadQueue {
+	d := deadQueue{Queue: name, Count: count}
+	groups, err := v.api.Reasons(v.ctx, name)
+	if err != nil {
+		return d
+	}
+	for i, g := range groups {
+		if i == 0 && g.Reason != "" {
+			d.Most = &groups[0]
+		}
+		if d.Since.IsZero() || !g.First.IsZero() && g.First.Before(d.Since) {
+			d.Since = g.First
+		}
+	}
+	return d
 }
 
 // queueRows are all queues, those that are worked on first.

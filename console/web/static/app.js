@@ -149,7 +149,7 @@
       this.plot = new uPlot({
         width: this.box.clientWidth, height: 160, cursor: { y: false }, legend: { live: true },
         scales: { y: { range: (u, min, max) => [0, Math.max(max * 1.1, 1)] } },
-        axes: [{ ...axis, size: 28, values: (u, all) => all.map((at) => clock(at, false)) }, { ...axis, size: 44 }],
+        axes: [{ ...axis, size: 28, values: (u, all) => all.map((at) => clock(at, false)) }, { ...axis, size: 48, values: (u, all) => all.map((v) => v >= 10000 ? v / 1000 + "k" : v) }],
         series: [{ label: '', value: (u, at) => at === null ? '' : clock(at, true) }, ...this.labels.map((label, i) => ({ label, value: show, width: 1.5,
           stroke: colour(paints[i]), fill: i === 0 && this.labels.length < 3 ? colour('wash') : undefined, points: { show: false } }))],
         hooks: { draw: [(u) => {
