@@ -210,8 +210,12 @@ type attemptedRow struct {
 	hasAttempts     bool
 }
 
-// attemptedTexts find a message by its origin: in the queue it was sent to, and elsewhere. Purged ones do not count.
-var attemptedTexts = [...]string{attemptedText(`m.id = ?1 AND m.origin IS NULL`), attemptedText(`m.origin = ?1`)}
+// attemptedTexts find a message by its origin: in the queue it was sent to, where it has attempts already, and so a row in
+// receipts; there without any; and elsewhere. Purged ones do not count.
+var attemptedTexts = [...]string{
+	`SELECT a.id, NULL, NULL, a.id, a.id, a.at, a.reason, a.history FROM attempts a WHERE a.id = ?1
+		AND NOT EXISTS (SELECT 1 FROM garbage g WHERE a.id > g.low AND a.id <= g.high)`,
+	attemptedText(`m.id = ?1 AND m.origin IS NULL`), attemptedText(`m.origin = ?1`)}
 
 func attemptedText(where string) string {
 	return `SELECT m.id, m.origin, m.dead, r.id, a.id, a.at, a.reason, a.history FROM messages m

@@ -173,6 +173,25 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
+// Redrive returns the redrive policy of a queue: the name of its dead-letter queue, "" where it has none that exists, and
+// how often a message is received before it goes there, 0 without a policy. The error is [queue.ErrNoQueue].
+func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
+	q, err := b.queues.get(name)
+	if err != nil {
+		return "", 0, err
+	}
+	q.mu.Lock()
+	policy := q.set.redrive
+	q.mu.Unlock()
+	if policy == nil {
+		return "", 0, nil
+	}
+	if to := b.byARN(policy.target); to != nil {
+		deadLetterQueue = to.name
+	}
+	return deadLetterQueue, int(policy.max), nil
+}
+
 // checkRedrive refuses a redrive policy whose target does not exist, is of the
 // other type, or does not permit this queue.
 func (b *core) checkRedrive(name string, set *settings, value string) error {

@@ -257,13 +257,11 @@ func (q *pipelines) afterFailure(l *pipeline, s *worker.Settled) (next logging.R
 	}
 	var dead string
 	if l.embedded {
-		attrs, err := q.broker.Attributes(l.name)
-		if err != nil {
+		var err error
+		if dead, next.MaxReceives, err = q.broker.Redrive(l.name); err != nil {
 			return next
 		}
-		next.Known = true
-		dead, next.MaxReceives = queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
-		if _, err := q.broker.Attributes(dead); err != nil {
+		if next.Known = true; dead == "" {
 			return next // without it, the queue keeps its messages
 		}
 	} else {
