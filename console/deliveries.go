@@ -49,12 +49,12 @@ const InWork = "in work"
 
 // Tried reports whether the delivery was an attempt: not where nothing reached the app,
 // and the message comes again as soon as the app is ready.
-func (d Delivery) Tried() bool {
+func (d *Delivery) Tried() bool {
 	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
 }
 
 // Done reports whether the app answered with success.
-func (d Delivery) Done() bool { return d.Outcome == queue.Done.String() }
+func (d *Delivery) Done() bool { return d.Outcome == queue.Done.String() }
 
 // Problem is a group of failed deliveries of one queue with one reason.
 type Problem struct {
@@ -78,6 +78,9 @@ type Deliveries struct {
 	next    int            // where the ring is written next once it is full
 	latest  map[string]int // message id -> index of its most recent delivery
 	arrived chan struct{}  // closes at the next delivery; nil while nobody waits
+	// problems are the groups of the failures in the ring, until one comes or goes: then stale is true.
+	problems []Problem
+	stale    bool
 }
 
 // NewDeliveries returns a memory of the size most recent deliveries;
@@ -94,13 +97,16 @@ func (ds *Deliveries) Record(d Delivery) {
 		ds.size = cmp.Or(max(ds.size, 0), DefaultDeliveries)
 	}
 	at := ds.next
+	ds.stale = ds.stale || !d.Done()
 	if len(ds.ring) < ds.size {
 		ds.ring = append(ds.ring, d)
 	} else {
-		if old := ds.ring[at].MessageID; ds.latest[old] == at {
-			delete(ds.latest, old)
+		old := &ds.ring[at]
+		ds.stale = ds.stale || !old.Done()
+		if ds.latest[old.MessageID] == at {
+			delete(ds.latest, old.MessageID)
 		}
-		ds.ring[at] = d
+		*old = d
 	}
 	ds.next = (at + 1) % ds.size
 	ds.latest[d.MessageID] = at
@@ -159,9 +165,20 @@ func (ds *Deliveries) Recent(limit int) []Delivery {
 // Problems groups the failures among the remembered deliveries by queue and
 // reason, the group that failed last first.
 func (ds *Deliveries) Problems() []Problem {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.stale {
+		ds.problems, ds.stale = ds.group(), false
+	}
+	return slices.Clone(ds.problems)
+}
+
+// group groups the failures in the ring, without a copy of it: the lock is held, and deliveries wait for it.
+func (ds *Deliveries) group() []Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*Problem{}
-	for _, d := range ds.Recent(0) {
+	for i := range ds.ring {
+		d := &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 		if d.Done() {
 			continue
 		}
