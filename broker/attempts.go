@@ -210,8 +210,8 @@ type attemptedRow struct {
 	hasAttempts     bool
 }
 
-// attemptedTexts find a message by its origin: in the queue it was sent to, where it has attempts already, and so a row in
-// receipts; there without any; and elsewhere. Purged ones do not count.
+// attemptedTexts find a message by its origin: in the queue it was sent to, where it has attempts already, and so a row
+// in receipts; there without any; and elsewhere. Purged ones do not count.
 var attemptedTexts = [...]string{
 	`SELECT a.id, NULL, NULL, a.id, a.id, a.at, a.reason, a.history FROM attempts a WHERE a.id = ?1
 		AND NOT EXISTS (SELECT 1 FROM garbage g WHERE a.id > g.low AND a.id <= g.high)`,

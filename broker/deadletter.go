@@ -173,8 +173,8 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	return nil
 }
 
-// Redrive returns the redrive policy of a queue: the name of its dead-letter queue, "" where it has none that exists, and
-// how often a message is received before it goes there, 0 without a policy. The error is [queue.ErrNoQueue].
+// Redrive returns the redrive policy of a queue: the name of its dead-letter queue, "" where it has none that exists,
+// and how often a message is received before it goes there, 0 without a policy. The error is [queue.ErrNoQueue].
 func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, err error) {
 	q, err := b.queues.get(name)
 	if err != nil {

@@ -41,8 +41,8 @@ func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, t
 	return n, true, err
 }
 
-// beginsWithReason reports whether one of the first ten messages says why it failed. It asks for no more, since each look
-// is a receive.
+// beginsWithReason reports whether one of the first ten messages says why it failed. It asks for no more, since each
+// look is a receive.
 func (g *deadLetterQueue) beginsWithReason(ctx context.Context) (found bool, err error) {
 	from := g.contents(&selector{})
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
