@@ -7,13 +7,14 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"tendril/console"
-	"tendril/console/web"
 )
 
 // scriptNowhere reads everything that the console shows: each GET route of its API, the probes, the metrics, and each
@@ -120,6 +121,31 @@ func (r *secretsReader) routes() []string {
 	return paths
 }
 
+// screens are the patterns of the pages that links lead to, as the tables of package web have them.
+func (r *secretsReader) screens() (patterns []string) {
+	files, err := filepath.Glob("../../console/web/*.go")
+	r.ts.Check(err)
+	screen, form := regexp.MustCompile(`path: "(/[^"]*)", entry: `), regexp.MustCompile(`form: +true`)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		r.ts.Check(err)
+		all := screen.FindAllSubmatchIndex(source, -1)
+		for i, at := range all {
+			end := len(source)
+			if i+1 < len(all) {
+				end = all[i+1][0]
+			}
+			if !form.Match(source[at[1]:end]) {
+				patterns = append(patterns, string(source[at[2]:at[3]]))
+			}
+		}
+	}
+	if len(patterns) < 16 {
+		r.ts.Fatalf("only %d screens are found in package web", len(patterns))
+	}
+	return patterns
+}
+
 // maxPages bounds the pages that links are followed to; lists and filters make more.
 const maxPages = 400
 
@@ -127,7 +153,8 @@ const maxPages = 400
 func (r *secretsReader) pages() (paths []string) {
 	link := regexp.MustCompile(`(?:href|action)="(/[^"]*)"`) // a form may lead to a page too
 	pages, reached := http.NewServeMux(), map[string]bool{}
-	for _, path := range web.Paths() {
+	screens := r.screens()
+	for _, path := range screens {
 		pages.Handle("GET "+path, http.NotFoundHandler())
 	}
 	known := map[string]bool{"/": true}
@@ -146,7 +173,7 @@ func (r *secretsReader) pages() (paths []string) {
 			}
 		}
 	}
-	for _, path := range web.Paths() {
+	for _, path := range screens {
 		if !reached["GET "+path] {
 			r.ts.Fatalf("no link leads to the page %s: have this script's environment contain what it shows", path)
 		}

@@ -189,13 +189,3 @@ func write(w http.ResponseWriter, status int, page *bytes.Buffer) {
 	w.WriteHeader(status)
 	w.Write(page.Bytes())
 }
-
-// Paths are the patterns of all pages that a link leads to, as http.ServeMux has them.
-func Paths() (patterns []string) {
-	for _, sc := range screens {
-		if !sc.form {
-			patterns = append(patterns, sc.path)
-		}
-	}
-	return patterns
-}
