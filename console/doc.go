@@ -41,11 +41,6 @@
 // [Options] every protected route stays shut. A client that finds no
 // environment says so with an error that wraps [ErrNotRunning].
 //
-// # Its size
-//
-// The package has more than 4,000 lines because it is both ends of one API: every field and route has its type, its
-// handler, its method of the client and its words for people here, so that the two ends cannot differ.
-//
 // What it does not do: it opens no listener, and keeps no history on disk: [Deliveries] is
 // a bounded memory of the most recent ones, and package eventlog keeps the events.
 //

@@ -121,9 +121,9 @@ func (c historyCommands) newLogs() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [PROCESS]",
 		Short: "Show the last lines of the log, and of what the app writes",
-		Long: `Shows the last lines that tendril and the processes of the app wrote. PROCESS is one of them, such as
-web, which stands for its replicas web-2 and so on too, or tendril. The running environment holds the last 4,000 lines. When none runs, the
-files in --app-log-dir are read.`,
+		Long: `Shows the last lines that tendril and the processes of the app wrote. PROCESS is tendril, or one of
+the app such as web, which includes its replicas web-2 and so on. The running environment holds the
+last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 		Example: "  tendril logs -f web\n  tendril logs --level warn --match timeout",
 		Args:    cobra.MaximumNArgs(1),
 	}
