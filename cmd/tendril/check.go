@@ -103,6 +103,12 @@ func (c appCommands) check(cmd *cobra.Command, args []string) error {
 	if opts.Config == nil {
 		return err
 	}
+	if err == nil { // 'tendril up' would take other ports where the default ones are taken
+		err = c.takeFreePorts(cmd, &opts)
+		if opts.Announced != nil {
+			opts.Announced()
+		}
+	}
 	refused := []error{err} // where there is no app to run, the rest is looked at all the same
 	cfg := opts.Config
 	c.warn(cfg.Warnings...)
