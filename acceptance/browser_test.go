@@ -24,6 +24,8 @@ type browser struct {
 	ctx  context.Context
 	base string // http://HOST:PORT of the console
 
+	noScripts bool
+
 	mu     sync.Mutex
 	errors []string // that the page or its policy caused, and failed requests
 }
@@ -128,10 +130,27 @@ func (b *browser) awaitText(text string) {
 	b.await(fmt.Sprintf("the text %q", text), fmt.Sprintf("document.body.innerText.includes(%q)", text))
 }
 
-// click clicks on what a selector of CSS finds, as a person would on a visible element.
+// click clicks on what a selector of CSS finds, as a person would on a visible element. A live page can move between
+// the look at the element and the press of the button; like a person, it tries again when the click went elsewhere.
 func (b *browser) click(selector string) {
 	b.t.Helper()
-	b.do(chromedp.WaitVisible(selector), chromedp.Click(selector))
+	watch := fmt.Sprintf(`window.clickHit = false; document.addEventListener('click', event => {
+		window.clickHit ||= event.target.closest(%q) !== null;
+	}, {capture: true})`, selector)
+	if b.noScripts { // nor does such a page move
+		b.do(chromedp.WaitVisible(selector), chromedp.Click(selector))
+		return
+	}
+	for range 5 {
+		b.do(chromedp.WaitVisible(selector), chromedp.Evaluate[chromedp.Void](watch), chromedp.Click(selector))
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		missed, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("window.clickHit === false"))
+		cancel()
+		if err != nil || !missed { // a click that was followed has left the page, and the mark with it
+			return
+		}
+	}
+	b.t.Fatalf("no click reached %s:\n%s", selector, b.text())
 }
 
 // look chooses a theme, "light" or "dark", and the width of the window.
@@ -153,6 +172,7 @@ func (b *browser) scripts(on bool) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.noScripts = !on
 }
 
 // screenshot writes the whole page into the folder that TENDRIL_SCREENSHOTS names, where there is one.
