@@ -80,10 +80,10 @@ func repeated(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }
 
 // Alarms returns the metric alarms whose names begin with prefix, by name.
 func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmState, err error) {
-	pages := cloudwatch.NewDescribeAlarmsPaginator(c.api, &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: &prefix,
-		AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx, repeated)
+	in := &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: &prefix,
+		AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}}
+	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
+		page, err := c.api.get().DescribeAlarms(ctx, in, repeated)
 		if err != nil {
 			return nil, c.alarmError(ctx, "DescribeAlarms", err)
 		}
@@ -93,6 +93,7 @@ func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmSt
 				found = append(found, a)
 			}
 		}
+		in.NextToken = page.NextToken
 	}
 	slices.SortFunc(found, func(a, b AlarmState) int { return strings.Compare(a.Name, b.Name) })
 	return found, nil
@@ -140,14 +141,14 @@ func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]str
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, types.Tag{Key: sdk.String(key), Value: sdk.String(tags[key])})
 	}
-	_, err := c.api.PutMetricAlarm(ctx, in, repeated)
+	_, err := c.api.get().PutMetricAlarm(ctx, in, repeated)
 	return c.alarmError(ctx, "PutMetricAlarm", err)
 }
 
 // DeleteAlarms deletes alarms by their names; one that does not exist is no error.
 func (c *CloudWatch) DeleteAlarms(ctx context.Context, names []string) error {
 	for some := range slices.Chunk(names, maxDeleted) {
-		_, err := c.api.DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: some}, repeated)
+		_, err := c.api.get().DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: some}, repeated)
 		if err = c.alarmError(ctx, "DeleteAlarms", err); err != nil && !isMissing(err) {
 			return err
 		}
@@ -157,7 +158,7 @@ func (c *CloudWatch) DeleteAlarms(ctx context.Context, names []string) error {
 
 // AlarmTags returns the tags of an alarm by its ARN.
 func (c *CloudWatch) AlarmTags(ctx context.Context, arn string) (map[string]string, error) {
-	out, err := c.api.ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn}, repeated)
+	out, err := c.api.get().ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn}, repeated)
 	if err != nil {
 		return nil, c.alarmError(ctx, "ListTagsForResource", err)
 	}
@@ -170,7 +171,7 @@ func (c *CloudWatch) AlarmTags(ctx context.Context, arn string) (map[string]stri
 
 // Dashboard returns the body of a dashboard, which is JSON; "" when there is none of that name.
 func (c *CloudWatch) Dashboard(ctx context.Context, name string) (string, error) {
-	out, err := c.api.GetDashboard(ctx, &cloudwatch.GetDashboardInput{DashboardName: &name}, repeated)
+	out, err := c.api.get().GetDashboard(ctx, &cloudwatch.GetDashboardInput{DashboardName: &name}, repeated)
 	if err = c.alarmError(ctx, "GetDashboard", err); err != nil {
 		if isMissing(err) {
 			return "", nil
@@ -182,13 +183,15 @@ func (c *CloudWatch) Dashboard(ctx context.Context, name string) (string, error)
 
 // PutDashboard creates a dashboard, or replaces the one of that name.
 func (c *CloudWatch) PutDashboard(ctx context.Context, name, body string) error {
-	_, err := c.api.PutDashboard(ctx, &cloudwatch.PutDashboardInput{DashboardName: &name, DashboardBody: &body}, repeated)
+	in := &cloudwatch.PutDashboardInput{DashboardName: &name, DashboardBody: &body}
+	_, err := c.api.get().PutDashboard(ctx, in, repeated)
 	return c.alarmError(ctx, "PutDashboard", err)
 }
 
 // DeleteDashboard deletes a dashboard; one that does not exist is no error.
 func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
-	_, err := c.api.DeleteDashboards(ctx, &cloudwatch.DeleteDashboardsInput{DashboardNames: []string{name}}, repeated)
+	_, err := c.api.get().DeleteDashboards(ctx, &cloudwatch.DeleteDashboardsInput{DashboardNames: []string{name}},
+		repeated)
 	if err = c.alarmError(ctx, "DeleteDashboards", err); isMissing(err) {
 		return nil
 	}
@@ -196,7 +199,7 @@ func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
 }
 
 // Region returns the region that the calls go to.
-func (c *CloudWatch) Region() string { return c.api.Options().Region }
+func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 func (c *CloudWatch) alarmError(ctx context.Context, action string, err error) error {
 	return c.explain(ctx, action, err, func(refused *refusal) (code, message string) {

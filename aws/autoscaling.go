@@ -19,7 +19,7 @@ import (
 // queue.CodeResourceNotFound.
 type AutoScaling struct {
 	service
-	api *autoscaling.Client
+	api client[autoscaling.Client]
 }
 
 // OpenAutoScaling reads the AWS configuration. It asks at most the metadata of
@@ -48,12 +48,12 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	if err := service.locate(o.Region, o.BaseEndpoint, "Auto Scaling"); err != nil {
 		return nil, err
 	}
-	return &AutoScaling{service, api}, nil
+	return &AutoScaling{service, hold(api)}, nil
 }
 
 // GroupOf returns the name of the group that an instance is in.
 func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, error) {
-	out, err := a.api.DescribeAutoScalingInstances(ctx,
+	out, err := a.api.get().DescribeAutoScalingInstances(ctx,
 		&autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
 		return "", a.explain(ctx, "DescribeAutoScalingInstances", "instance "+instance, err)
@@ -111,7 +111,7 @@ func (g *Group) Name() string { return g.name }
 
 // Describe asks for the group's sizes and instances.
 func (g *Group) Describe(ctx context.Context) (GroupState, error) {
-	out, err := g.scaling.api.DescribeAutoScalingGroups(ctx,
+	out, err := g.scaling.api.get().DescribeAutoScalingGroups(ctx,
 		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.name}})
 	if err != nil {
 		return GroupState{}, g.explain(ctx, "DescribeAutoScalingGroups", err)
@@ -155,7 +155,8 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	if err != nil || state.ManagedBy != "" {
 		return state.ManagedBy, err
 	}
-	out, err := g.scaling.api.DescribePolicies(ctx, &autoscaling.DescribePoliciesInput{AutoScalingGroupName: &g.name})
+	out, err := g.scaling.api.get().DescribePolicies(ctx,
+		&autoscaling.DescribePoliciesInput{AutoScalingGroupName: &g.name})
 	if err != nil {
 		return "", g.explain(ctx, "DescribePolicies", err)
 	}
@@ -171,7 +172,7 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 // cooldown: whoever decides on a size has one. A size outside of the group's
 // bounds, which [Group.Describe] knows, is refused by the group.
 func (g *Group) SetSize(ctx context.Context, n int) error {
-	_, err := g.scaling.api.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
+	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),
 		HonorCooldown: sdk.Bool(false),
 	})
@@ -193,7 +194,7 @@ type Member struct {
 
 // Protect sets the instance's protection from scale-in, or takes it away.
 func (m *Member) Protect(ctx context.Context, on bool) error {
-	_, err := m.group.scaling.api.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{
+	_, err := m.group.scaling.api.get().SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{
 		AutoScalingGroupName: &m.group.name, InstanceIds: []string{m.id}, ProtectedFromScaleIn: &on,
 	})
 	return m.group.explain(ctx, "SetInstanceProtection", err)
@@ -201,15 +202,15 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 
 // Heartbeat asks the group to wait on, for the hook's timeout from now.
 func (m *Member) Heartbeat(ctx context.Context) error {
-	_, err := m.group.scaling.api.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
-		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
-	})
+	in := &autoscaling.RecordLifecycleActionHeartbeatInput{AutoScalingGroupName: &m.group.name, InstanceId: &m.id,
+		LifecycleHookName: &m.hook}
+	_, err := m.group.scaling.api.get().RecordLifecycleActionHeartbeat(ctx, in)
 	return m.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
 }
 
 // Complete tells the group to go on with the termination.
 func (m *Member) Complete(ctx context.Context) error {
-	_, err := m.group.scaling.api.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
+	_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
 		LifecycleActionResult: sdk.String("CONTINUE"),
 	})
@@ -219,7 +220,7 @@ func (m *Member) Complete(ctx context.Context) error {
 // TerminationHook returns the name of the group's lifecycle hook for terminations, "" when it
 // has none.
 func (g *Group) TerminationHook(ctx context.Context) (string, error) {
-	out, err := g.scaling.api.DescribeLifecycleHooks(ctx,
+	out, err := g.scaling.api.get().DescribeLifecycleHooks(ctx,
 		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})
 	if err != nil {
 		return "", g.explain(ctx, "DescribeLifecycleHooks", err)

@@ -60,7 +60,7 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 	if name, err := g.TerminationHook(ctx); name != "" || err != nil {
 		t.Errorf("no hook is %q, %v", name, err)
 	}
-	if _, err := a.api.PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
+	if _, err := a.api.get().PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
 		AutoScalingGroupName: sdk.String("workers"), LifecycleHookName: sdk.String("drain"),
 		LifecycleTransition: sdk.String("autoscaling:EC2_INSTANCE_TERMINATING"), HeartbeatTimeout: sdk.Int32(300),
 	}); err != nil {
@@ -91,12 +91,12 @@ func describe(t *testing.T, g *Group) GroupState {
 func makeGroup(t *testing.T, a *AutoScaling, name string) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := a.api.CreateLaunchConfiguration(ctx, &autoscaling.CreateLaunchConfigurationInput{
+	if _, err := a.api.get().CreateLaunchConfiguration(ctx, &autoscaling.CreateLaunchConfigurationInput{
 		LaunchConfigurationName: sdk.String("one"), ImageId: sdk.String("ami-12c6146b"), InstanceType: sdk.String("t2.micro"),
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.api.CreateAutoScalingGroup(ctx, &autoscaling.CreateAutoScalingGroupInput{
+	if _, err := a.api.get().CreateAutoScalingGroup(ctx, &autoscaling.CreateAutoScalingGroupInput{
 		AutoScalingGroupName: &name, LaunchConfigurationName: sdk.String("one"), AvailabilityZones: []string{"eu-west-1a"},
 		MinSize: sdk.Int32(1), MaxSize: sdk.Int32(5), DesiredCapacity: sdk.Int32(2),
 	}); err != nil {

@@ -46,9 +46,9 @@ func openStandIn(t *testing.T, s *scalingStandIn) *AutoScaling {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.Close)
-	o := a.api.Options()
+	o := a.api.get().Options()
 	o.Retryer = sdk.NopRetryer{} // the SDK's pauses are not what is tested
-	a.api = autoscaling.New(o)
+	a.api = hold(autoscaling.New(o))
 	return a
 }
 
@@ -247,7 +247,7 @@ func TestScalingEndpointOfTheEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if o := a.api.Options(); sdk.ToString(o.BaseEndpoint) != "http://127.0.0.1:9" || o.Region == "" {
+	if o := a.api.get().Options(); sdk.ToString(o.BaseEndpoint) != "http://127.0.0.1:9" || o.Region == "" {
 		t.Errorf("the endpoint is %v in %q", sdk.ToString(o.BaseEndpoint), o.Region)
 	}
 }

@@ -43,7 +43,7 @@ type Datum struct {
 // twice or not at all.
 type CloudWatch struct {
 	service
-	api *cloudwatch.Client
+	api client[cloudwatch.Client]
 }
 
 // OpenCloudWatch reads the AWS configuration. It calls nobody. The error names
@@ -67,7 +67,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	if err := service.locate(o.Region, o.BaseEndpoint, "the CloudWatch client"); err != nil {
 		return nil, err
 	}
-	return &CloudWatch{service, api}, nil
+	return &CloudWatch{service, hold(api)}, nil
 }
 
 // PutMetricData writes up to 1000 figures into a namespace, in one call
@@ -85,7 +85,7 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	for _, d := range data {
 		in.MetricData = append(in.MetricData, d.metric())
 	}
-	_, err := c.api.PutMetricData(ctx, in)
+	_, err := c.api.get().PutMetricData(ctx, in)
 	return c.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
 		message = fmt.Sprintf("%s refused: %s", c.host, refused)
 		switch code = refused.queueCode(); code {

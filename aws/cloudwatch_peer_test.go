@@ -63,7 +63,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 // statistics asks for the figures of the hour around at.
 func statistics(t *testing.T, c *CloudWatch, namespace, name, dimension, value string, at time.Time) types.Datapoint {
 	t.Helper()
-	out, err := c.api.GetMetricStatistics(context.Background(), &cloudwatch.GetMetricStatisticsInput{
+	out, err := c.api.get().GetMetricStatistics(context.Background(), &cloudwatch.GetMetricStatisticsInput{
 		Namespace: &namespace, MetricName: &name, Dimensions: []types.Dimension{{Name: &dimension, Value: &value}},
 		StartTime: sdk.Time(at.Add(-30 * time.Minute)), EndTime: sdk.Time(at.Add(30 * time.Minute)), Period: sdk.Int32(3600),
 		Statistics: []types.Statistic{types.StatisticSampleCount, types.StatisticSum, types.StatisticMinimum,

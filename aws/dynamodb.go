@@ -30,7 +30,7 @@ import (
 // table has queue.CodeResourceNotFound.
 type Table struct {
 	service
-	api  *dynamodb.Client
+	api  client[dynamodb.Client]
 	name string
 }
 
@@ -57,7 +57,7 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 	if err := service.locate(o.Region, o.BaseEndpoint, "registry table "+name); err != nil {
 		return nil, err
 	}
-	return &Table{service, api, name}, nil
+	return &Table{service, hold(api), name}, nil
 }
 
 // Read returns the lease stored under name, the zero value when there is none.
@@ -71,7 +71,7 @@ func (t *Table) Read(ctx context.Context, name string) (queue.Lease, error) {
 
 // readItem reads the item called id, nil when there is none.
 func (t *Table) readItem(ctx context.Context, doing, id string) (attributeValues, error) {
-	out, err := t.api.GetItem(ctx,
+	out, err := t.api.get().GetItem(ctx,
 		&dynamodb.GetItemInput{TableName: &t.name, Key: keyOf(id), ConsistentRead: sdk.Bool(true)})
 	if err != nil {
 		return nil, t.explain(ctx, doing, err)
@@ -88,7 +88,7 @@ func (t *Table) readItems(ctx context.Context, ids []string) (map[string]attribu
 	}
 	for len(keys) > 0 {
 		n := min(len(keys), 100) // the most that DynamoDB takes
-		out, err := t.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+		out, err := t.api.get().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys[:n], ConsistentRead: sdk.Bool(true)}},
 		})
 		if err != nil {
@@ -128,7 +128,7 @@ func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (w
 		put.ExpressionAttributeNames = map[string]string{"#version": "version"}
 		put.ExpressionAttributeValues = attributeValues{":old": stringValue(old.Version)}
 	}
-	_, err = t.api.PutItem(ctx, put)
+	_, err = t.api.get().PutItem(ctx, put)
 	var refused *types.ConditionalCheckFailedException
 	switch {
 	case err == nil:
@@ -207,7 +207,7 @@ func intOf(v types.AttributeValue) (int64, bool) {
 // Check asks whether there are credentials, and whether the table is there and
 // has the right key. Its error says what to do otherwise.
 func (t *Table) Check(ctx context.Context) error {
-	if err := checkCredentials(ctx, t.api.Options().Credentials); err != nil {
+	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
 	}
 	_, err := t.describe(ctx)
@@ -216,7 +216,7 @@ func (t *Table) Check(ctx context.Context) error {
 
 // describe returns whether the table is ready to be used.
 func (t *Table) describe(ctx context.Context) (ready bool, err error) {
-	out, err := t.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
+	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
 		return false, t.explain(ctx, "looking at the table", err)
 	}
@@ -235,14 +235,14 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 // Create makes the table, paid per request and with these tags, unless it exists, and waits
 // until it can be used. The tags of a table that exists stay as they are.
 func (t *Table) Create(ctx context.Context, tags map[string]string) error {
-	if err := checkCredentials(ctx, t.api.Options().Credentials); err != nil {
+	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
 	}
 	var tagList []types.Tag
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		tagList = append(tagList, types.Tag{Key: &key, Value: sdk.String(tags[key])})
 	}
-	_, err := t.api.CreateTable(ctx, &dynamodb.CreateTableInput{
+	_, err := t.api.get().CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &t.name,
 		Tags:        tagList,
 		BillingMode: types.BillingModePayPerRequest,
@@ -277,7 +277,7 @@ const expiryAttribute = "expires"
 // time, such as those of old runs. Else they stay for ever. by is the
 // attribute by which the table deletes items, "" when it deletes none.
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
-	out, err := t.api.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
+	out, err := t.api.get().DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {
 		return false, "", t.explain(ctx, "looking at the table's time to live", err)
 	}
@@ -300,7 +300,7 @@ func (t *Table) Expire(ctx context.Context) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s deletes items by the attribute %q, and "+
 			"tendril needs %q, but a table can have only one such attribute; name another table", t.name, by, expiryAttribute)
 	}
-	_, err = t.api.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+	_, err = t.api.get().UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: &t.name,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String(expiryAttribute),
 			Enabled: sdk.Bool(true)},

@@ -22,7 +22,7 @@ import (
 
 // rewired returns the table's client on another transport.
 func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
-	return dynamodb.New(table.api.Options(), func(o *dynamodb.Options) {
+	return dynamodb.New(table.api.get().Options(), func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: transport}
 	})
 }
@@ -64,7 +64,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(table.Close)
-		table.api = oneAtATime(table, &turn)
+		table.api = hold(oneAtATime(table, &turn))
 		return table
 	}
 	ctx := context.Background()
@@ -366,7 +366,7 @@ func pauses(t *testing.T, table *Table) {
 func lostClaim(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
 	first := true
-	lossy.api = rewired(lossy, roundTrip(func(r *http.Request) (*http.Response, error) {
+	lossy.api = hold(rewired(lossy, roundTrip(func(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		resp, err := lossy.transport.RoundTrip(r)
 		if first && err == nil {
@@ -375,7 +375,7 @@ func lostClaim(t *testing.T, lossy, table *Table) {
 			return nil, errors.New("connection reset by the test")
 		}
 		return resp, err
-	}))
+	})))
 	f, run := lossy.Runs("lossy"), periodic.ScheduledRun{ID: "t@1", Task: "t"}
 	if record, err := f.Claim(context.Background(), 1, run, 1); record != (periodic.Claim{}) ||
 		!isCode(err, queue.CodeUnreachable) {

@@ -143,7 +143,7 @@ func (f *Runs) write(ctx context.Context, term int64, doing string, item types.T
 		}})
 		slices.Reverse(items)
 	}
-	_, err = f.table.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	_, err = f.table.api.get().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
 		return nil, true, nil
 	}
@@ -254,7 +254,7 @@ func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, u
 		in.ExpressionAttributeValues[":schedule"] = stringValue(schedule)
 	}
 	in.UpdateExpression = &update
-	out, err := f.table.api.UpdateItem(ctx, in)
+	out, err := f.table.api.get().UpdateItem(ctx, in)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -293,7 +293,7 @@ func (f *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 		in.UpdateExpression = sdk.String("SET #task = :reason")
 		in.ExpressionAttributeValues = attributeValues{":reason": stringValue(reason)}
 	}
-	_, err := f.table.api.UpdateItem(ctx, in)
+	_, err := f.table.api.get().UpdateItem(ctx, in)
 	return f.table.explain(ctx, "pausing the task "+task, err)
 }
 

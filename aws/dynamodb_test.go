@@ -24,7 +24,7 @@ func openTable(t testing.TB, transport http.RoundTripper) *Table {
 		t.Fatal(err)
 	}
 	t.Cleanup(table.Close)
-	table.api = rewired(table, transport)
+	table.api = hold(rewired(table, transport))
 	return table
 }
 

@@ -65,7 +65,7 @@ func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:
 // use. Errors are [queue.Error] and say what to do.
 type ECS struct {
 	service
-	api     *ecs.Client
+	api     client[ecs.Client]
 	scaling serviceScaling
 }
 
@@ -77,15 +77,17 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 		return nil, err
 	}
 	e := &ECS{service: service, scaling: newServiceScaling(cfg, service, opts.Endpoint)}
-	e.api = ecs.NewFromConfig(cfg, func(o *ecs.Options) { chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region) })
-	o, s := e.api.Options(), e.scaling.api.Options()
+	e.api = hold(ecs.NewFromConfig(cfg, func(o *ecs.Options) {
+		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
+	}))
+	o, s := e.api.get().Options(), e.scaling.api.get().Options()
 	return e, cmp.Or(e.locate(o.Region, o.BaseEndpoint, e.name),
 		e.scaling.locate(s.Region, s.BaseEndpoint, e.scaling.name))
 }
 
 // ServiceOf returns the name of the service that a task belongs to; "" for none.
 func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, error) {
-	out, err := e.api.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
+	out, err := e.api.get().DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
 	if err != nil {
 		return "", e.explain(ctx, "DescribeTasks", "task "+lastPart(task), err)
 	}
@@ -116,7 +118,7 @@ func (s *ECSService) Size(ctx context.Context) (running, desired int, err error)
 }
 
 func (s *ECSService) describe(ctx context.Context) (types.Service, error) {
-	out, err := s.ecs.api.DescribeServices(ctx,
+	out, err := s.ecs.api.get().DescribeServices(ctx,
 		&ecs.DescribeServicesInput{Cluster: &s.cluster, Services: []string{s.name}})
 	if err != nil {
 		return types.Service{}, s.ecs.explain(ctx, "DescribeServices", s.text(), err)
@@ -130,7 +132,7 @@ func (s *ECSService) describe(ctx context.Context) (types.Service, error) {
 
 // SetSize sets how many tasks the service wants, 0 to 5000.
 func (s *ECSService) SetSize(ctx context.Context, n int) error {
-	_, err := s.ecs.api.UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: &s.cluster, Service: &s.name,
+	_, err := s.ecs.api.get().UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: &s.cluster, Service: &s.name,
 		DesiredCount: sdk.Int32(int32(min(max(n, 0), 5000)))})
 	return s.ecs.explain(ctx, "UpdateService", s.text(), err)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 )
@@ -76,23 +75,21 @@ func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 		t.Fatal(err)
 	}
 	once := retry.AddWithMaxAttempts(sdk.NopRetryer{}, 1)
-	options := buckets.api.Options()
-	options.Retryer = once
-	buckets.api = s3.New(options)
+	buckets.retries.retryer = retryerV2(once)
 	metrics, err := OpenCloudWatch(ctx, &Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures := metrics.api.Options()
+	figures := metrics.api.get().Options()
 	figures.Retryer = once
-	metrics.api = cloudwatch.New(figures)
+	metrics.api = hold(cloudwatch.New(figures))
 	scaling, err := OpenAutoScaling(ctx, &Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups := scaling.api.Options()
+	groups := scaling.api.get().Options()
 	groups.Retryer = once
-	scaling.api = autoscaling.New(groups)
+	scaling.api = hold(autoscaling.New(groups))
 	function, err := OpenLambda(ctx, &LambdaOptions{Function: "resize", Options: Options{Endpoint: endpoint}})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ const longestFunction = 905 * time.Second
 // protocol. All methods are safe for concurrent use.
 type Lambda struct {
 	service
-	api       *lambda.Client
+	api       client[lambda.Client]
 	function  functionReference
 	qualifier *string // nil for none
 	timeout   time.Duration
@@ -71,7 +71,8 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	if err := service.locate(o.Region, o.BaseEndpoint, use); err != nil {
 		return nil, err
 	}
-	l := &Lambda{service: service, api: api, function: function, timeout: cmp.Or(max(opts.Timeout, 0), longestFunction)}
+	l := &Lambda{service: service, api: hold(api), function: function,
+		timeout: cmp.Or(max(opts.Timeout, 0), longestFunction)}
 	if function.Qualifier != "" {
 		l.qualifier = &function.Qualifier
 	}
@@ -107,10 +108,10 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}
-	if err := checkCredentials(ctx, l.api.Options().Credentials); err != nil {
+	if err := checkCredentials(ctx, l.api.get().Options().Credentials); err != nil {
 		return queue.Invocation{}, sent, err
 	}
-	out, err := l.api.Invoke(context.WithValue(ctx, sendingKey{}, &sent), &lambda.InvokeInput{
+	out, err := l.api.get().Invoke(context.WithValue(ctx, sendingKey{}, &sent), &lambda.InvokeInput{
 		FunctionName: &l.function.called, Qualifier: l.qualifier, InvocationType: kind, Payload: payload,
 	})
 	if err == nil {
@@ -149,7 +150,7 @@ func (l *Lambda) Check(ctx context.Context) error {
 func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	out, err := l.api.GetFunctionConfiguration(limited, &lambda.GetFunctionConfigurationInput{
+	out, err := l.api.get().GetFunctionConfiguration(limited, &lambda.GetFunctionConfigurationInput{
 		FunctionName: &l.function.called, Qualifier: l.qualifier,
 	})
 	if err == nil {
@@ -171,7 +172,7 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	code, message := refused.queueCode(), refused.Error()
 	switch {
 	case code == queue.CodeResourceNotFound:
-		region := l.api.Options().Region
+		region := l.api.get().Options().Region
 		message = fmt.Sprintf("Lambda function %s does not exist in region %s (%s): check its name, its alias or version, "+
 			"the account and the region; 'aws lambda list-functions --region %s' lists those that do", l.function, region,
 			l.host, region)

@@ -377,7 +377,7 @@ func (c countingConn) Write(p []byte) (int, error) { c.n.Add(1); return len(p), 
 
 // rewiredLambda returns the function's client on another transport.
 func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
-	return lambda.New(l.api.Options(), func(o *lambda.Options) {
+	return lambda.New(l.api.get().Options(), func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: transport}}
 	})
 }
@@ -387,7 +387,7 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	l := openLambda(t, &LambdaOptions{Function: "resize", Options: Options{Region: "eu-west-1"}})
-	l.api = rewiredLambda(l, roundTrip(func(r *http.Request) (*http.Response, error) {
+	l.api = hold(rewiredLambda(l, roundTrip(func(r *http.Request) (*http.Response, error) {
 		calls++
 		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: &tappedConn{Conn: memoryConn{}},
 			Reused: calls < 3})
@@ -395,7 +395,7 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 			return nil, errors.New("closed by the server")
 		}
 		return reply(200, "null"), nil
-	}))
+	})))
 	_, err := l.Invoke(t.Context(), []byte("{}"))
 	wantUnsent(t, err, true)
 	if calls != 3 {

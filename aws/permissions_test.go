@@ -66,7 +66,13 @@ func calls(t *testing.T) (found []string) {
 			name := ""
 			switch n := n.(type) {
 			case *ast.SelectorExpr:
-				if inner, ok := n.X.(*ast.SelectorExpr); ok && inner.Sel.Name == "api" {
+				of := n.X
+				if got, ok := of.(*ast.CallExpr); ok { // api.get().CreateTable
+					if get, ok := got.Fun.(*ast.SelectorExpr); ok && get.Sel.Name == "get" {
+						of = get.X
+					}
+				}
+				if inner, ok := of.(*ast.SelectorExpr); ok && inner.Sel.Name == "api" {
 					name = n.Sel.Name
 				}
 			case *ast.BasicLit:

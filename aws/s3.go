@@ -3,14 +3,21 @@ package aws
 import (
 	"cmp"
 	"context"
+	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
-	"github.com/aws/smithy-go/logging"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/auth"
+	"github.com/aws/smithy-go/encoding/httpbinding"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"tendril/queue"
 )
@@ -20,9 +27,15 @@ const codeObjectTooLarge = "ObjectTooLarge"
 
 // S3 fetches objects of Amazon S3, or of a server that speaks its protocol. All
 // methods are safe for concurrent use.
+//
+// It makes its one call without the SDK's client, of which the linker would keep all 112 operations (decision 0066).
+// The rules of endpoints, credentials, signatures and retries are the SDK's.
 type S3 struct {
 	service
-	api *s3.Client
+	credentials sdk.CredentialsProvider
+	signer      *v4.Signer
+	retries     retries
+	place       s3.EndpointParameters // of every request, without its bucket
 }
 
 // OpenS3 reads the AWS configuration. It calls nobody. The error names the
@@ -33,17 +46,50 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	if err != nil {
 		return nil, err
 	}
-	api := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.Logger = logging.Nop{} // each error is returned
-		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
-		o.UsePathStyle = o.BaseEndpoint != nil
-	})
-	o := api.Options()
+	region, base := cfg.Region, configuredEndpoint(ctx, &cfg, "S3")
+	chooseEndpoint(opts.Endpoint, &base, &region)
 	service.terse = true
-	if err := service.locate(o.Region, o.BaseEndpoint, "the S3 client"); err != nil {
+	if err := service.locate(region, base, "the S3 client"); err != nil {
 		return nil, err
 	}
-	return &S3{service, api}, nil
+	common := sqs.NewFromConfig(cfg).Options() // what the clients of all services have in common, as the SDK reads it
+	fips, dual := common.EndpointOptions.UseFIPSEndpoint, common.EndpointOptions.UseDualStackEndpoint
+	return &S3{
+		service:     service,
+		credentials: common.Credentials,
+		signer:      v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }),
+		retries:     retries{retryer: retryerV2(common.Retryer)},
+		place: s3.EndpointParameters{
+			Region: &region, Endpoint: base, ForcePathStyle: sdk.Bool(base != nil),
+			UseFIPS:      sdk.Bool(fips == sdk.FIPSEndpointStateEnabled),
+			UseDualStack: sdk.Bool(dual == sdk.DualStackEndpointStateEnabled),
+			// Buckets of S3 Express take the usual signature too; a session for each would need the SDK's client.
+			DisableS3ExpressSessionAuth: sdk.Bool(true),
+		},
+	}, nil
+}
+
+// configuredEndpoint returns the endpoint that variables or files of AWS name for a service; nil for none.
+func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *string {
+	for _, source := range cfg.ConfigSources {
+		if s, ok := source.(interface {
+			GetIgnoreConfiguredEndpoints(context.Context) (bool, bool, error)
+		}); ok {
+			if ignore, found, err := s.GetIgnoreConfiguredEndpoints(ctx); err == nil && found && ignore {
+				return nil
+			}
+		}
+	}
+	for _, source := range cfg.ConfigSources {
+		if s, ok := source.(interface {
+			GetServiceBaseEndpoint(context.Context, string) (string, bool, error)
+		}); ok {
+			if endpoint, found, err := s.GetServiceBaseEndpoint(ctx, service); err == nil && found && endpoint != "" {
+				return &endpoint
+			}
+		}
+	}
+	return cfg.BaseEndpoint
 }
 
 // Fetch returns the contents of an object of at most limit bytes, checked against
@@ -61,11 +107,11 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 	}
 	var broken error
 	for range 3 { // while the contents break off
-		out, err := s.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+		resp, err := s.get(ctx, bucket, key)
 		if err != nil {
 			return nil, s.explain(ctx, bucket, key, err)
 		}
-		contents, err := readObject(out, limit)
+		contents, err := readObject(resp, limit)
 		switch {
 		case errors.Is(err, errObjectTooLarge):
 			return nil, queue.Errorf(codeObjectTooLarge, "object %q in bucket %s is larger than the %d bytes allowed", key,
@@ -83,17 +129,88 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 // errObjectTooLarge: an object is larger than the limit.
 var errObjectTooLarge = errors.New("larger than the limit")
 
-// readObject reads an object of at most limit bytes.
-func readObject(out *s3.GetObjectOutput, limit int64) ([]byte, error) {
-	defer out.Body.Close()
-	if sdk.ToInt64(out.ContentLength) > limit {
+// get asks for an object until S3 answers with its contents, which the caller closes.
+func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, err error) {
+	err = s.retries.do(ctx, false, func(offset time.Duration) error {
+		req, err := s.request(ctx, bucket, key, time.Now().Add(offset))
+		if err != nil {
+			return err
+		}
+		if resp, err = s.transport.RoundTrip(req); err != nil {
+			return undelivered(ctx, err)
+		}
+		if resp.StatusCode == http.StatusOK {
+			return nil
+		}
+		defer resp.Body.Close()
+		return refusedObject(resp)
+	})
+	return resp, err
+}
+
+// emptyDigest is the SHA-256 of a request without a body.
+const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+// request builds and signs the request for an object.
+func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*http.Request, error) {
+	credentials, err := s.credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, noCredentials(err)
+	}
+	place := s.place
+	place.Bucket = &bucket
+	resolved, err := s3.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, place)
+	if err != nil {
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "bucket %q: %w", bucket, err)
+	}
+	where := resolved.URI
+	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(key, false)
+	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + key
+	req := (&http.Request{
+		Method: http.MethodGet, URL: &where, Host: where.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {emptyDigest},
+			"X-Amz-Checksum-Mode": {"ENABLED"}},
+	}).WithContext(ctx)
+	options, _ := auth.GetAuthOptions(&resolved.Properties)
+	for _, option := range options {
+		if option.SchemeID != "sigv4" { // as the rules of the endpoints write it
+			continue
+		}
+		service, _ := smithyhttp.GetSigV4SigningName(&option.SignerProperties)
+		region, _ := smithyhttp.GetSigV4SigningRegion(&option.SignerProperties)
+		err := s.signer.SignHTTP(ctx, credentials, req, emptyDigest, cmp.Or(service, "s3"),
+			cmp.Or(region, sdk.ToString(place.Region)), at)
+		if err != nil {
+			return nil, fmt.Errorf("signing %s: %w", "GetObject", err)
+		}
+		return req, nil
+	}
+	return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+		"bucket %q needs signatures for many regions: use a bucket or an access point of one region", bucket)
+}
+
+// refusedObject is the error of an answer that has no contents.
+func refusedObject(resp *http.Response) error {
+	var words struct{ Code, Message string }
+	// What is not XML is the answer of another server: it has no code.
+	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
+	return refusalOf(resp, words.Code, words.Message)
+}
+
+// readObject reads and closes the contents of an object of at most limit bytes.
+func readObject(resp *http.Response, limit int64) ([]byte, error) {
+	defer resp.Body.Close()
+	if resp.ContentLength > limit {
 		return nil, errObjectTooLarge
 	}
-	contents, err := io.ReadAll(io.LimitReader(out.Body, limit+1))
-	if err == nil && int64(len(contents)) > limit {
-		err = errObjectTooLarge
+	contents, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(contents)) > limit:
+		return nil, errObjectTooLarge
 	}
-	return contents, err
+	return contents, checkObject(resp.Header, contents)
 }
 
 func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {

@@ -26,12 +26,13 @@ func TestAgainstAForeignS3(t *testing.T) {
 	bucket := "payloads"
 	place := &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraintEuWest1}
 	create := &s3.CreateBucketInput{Bucket: &bucket, CreateBucketConfiguration: place}
-	if _, err := s.api.CreateBucket(ctx, create); err != nil {
+	api := s3.New(s3.Options{Region: "eu-west-1", BaseEndpoint: &endpoint, UsePathStyle: true, Credentials: s.credentials})
+	if _, err := api.CreateBucket(ctx, create); err != nil {
 		t.Fatal(err)
 	}
 	for key, contents := range map[string]string{"a/ü ?+%.json": "{\"n\":1}", "empty": "",
 		"large": strings.Repeat("x", 3<<20)} {
-		if _, err := s.api.PutObject(ctx,
+		if _, err := api.PutObject(ctx,
 			&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader([]byte(contents))}); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,6 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"tendril/queue"
 )
@@ -30,10 +29,8 @@ func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	}))
 	t.Cleanup(server.Close)
 	s := openS3(t, &Options{Region: "eu-west-1", Endpoint: server.URL})
-	s.api = s3.New(s.api.Options(), func(o *s3.Options) {
-		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
-			o.Backoff = retry.BackoffDelayerFunc(func(int, error) (d time.Duration, err error) { return 0, nil })
-		})
+	s.retries.retryer = retry.NewStandard(func(o *retry.StandardOptions) {
+		o.Backoff = retry.BackoffDelayerFunc(func(int, error) (d time.Duration, err error) { return 0, nil })
 	})
 	return s, &calls
 }
@@ -189,17 +186,109 @@ func TestS3Settings(t *testing.T) {
 	_, err := OpenS3(t.Context(), nil)
 	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for the S3 client: set AWS_REGION")
 	s := openS3(t, &Options{Region: "eu-north-1"})
-	if o := s.api.Options(); o.UsePathStyle || s.host != "S3 in eu-north-1" {
-		t.Errorf("path style %v, host %s", o.UsePathStyle, s.host)
+	if o := s.place; *o.ForcePathStyle || s.host != "S3 in eu-north-1" {
+		t.Errorf("path style %v, host %s", *o.ForcePathStyle, s.host)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
 	s = openS3(t, nil)
-	if o := s.api.Options(); !o.UsePathStyle || sdk.ToString(o.BaseEndpoint) != "http://127.0.0.1:1" ||
-		o.Region != localRegion {
-		t.Errorf("path style %v, endpoint %v, region %s", o.UsePathStyle, o.BaseEndpoint, o.Region)
+	if o := s.place; !*o.ForcePathStyle || sdk.ToString(o.Endpoint) != "http://127.0.0.1:1" || *o.Region != localRegion {
+		t.Errorf("path style %v, endpoint %v, region %s", *o.ForcePathStyle, o.Endpoint, *o.Region)
 	}
 	if _, err := OpenS3(t.Context(), &Options{Profile: "nobody"}); err == nil ||
 		!strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Errorf("a profile that is not there: %v", err)
+	}
+}
+
+// TestObjectRequests: where requests go, and what they are signed for.
+func TestObjectRequests(t *testing.T) {
+	for _, test := range []struct {
+		bucket, key string
+		variables   map[string]string
+		want        string // METHOD URL as it is sent
+		signedFor   string
+	}{
+		{"photos", "a b/ü?+%.json", nil,
+			"GET https://photos.s3.eu-west-1.amazonaws.com/a%20b/%C3%BC%3F%2B%25.json", "eu-west-1/s3"},
+		{"dotted.name", "k", nil, "GET https://s3.eu-west-1.amazonaws.com/dotted.name/k", "eu-west-1/s3"},
+		{"photos", "k", map[string]string{"AWS_REGION": "cn-north-1"},
+			"GET https://photos.s3.cn-north-1.amazonaws.com.cn/k", "cn-north-1/s3"},
+		{"photos", "/k//../l", map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"},
+			"GET https://photos.s3.dualstack.eu-west-1.amazonaws.com//k//../l", "eu-west-1/s3"},
+		{"photos", "k", map[string]string{"AWS_USE_FIPS_ENDPOINT": "true", "AWS_REGION": "us-west-2"},
+			"GET https://photos.s3-fips.us-west-2.amazonaws.com/k", "us-west-2/s3"},
+		{"arn:aws:s3:eu-west-1:123456789012:accesspoint/mine", "k", nil,
+			"GET https://mine-123456789012.s3-accesspoint.eu-west-1.amazonaws.com/k", "eu-west-1/s3"},
+		{"photos", "k", map[string]string{"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000/base"},
+			"GET http://127.0.0.1:9000/base/photos/k", "eu-west-1/s3"},
+		{"photos", "k", map[string]string{"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9000",
+			"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"},
+			"GET https://photos.s3.eu-west-1.amazonaws.com/k", "eu-west-1/s3"},
+		{"express--euw1-az1--x-s3", "k", nil,
+			"GET https://express--euw1-az1--x-s3.s3express-euw1-az1.eu-west-1.amazonaws.com/k", "eu-west-1/s3express"},
+	} {
+		t.Run(test.want, func(t *testing.T) {
+			t.Setenv("AWS_REGION", "eu-west-1")
+			t.Setenv("AWS_ACCESS_KEY_ID", "key")
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+			for name, value := range test.variables {
+				t.Setenv(name, value)
+			}
+			req, err := openS3(t, nil).request(t.Context(), test.bucket, test.key, time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := req.Method + " " + req.URL.String(); got != test.want {
+				t.Errorf("asked %s, want %s", got, test.want)
+			}
+			if signed := req.Header.Get("Authorization"); !strings.Contains(signed, "/"+test.signedFor+"/aws4_request") {
+				t.Errorf("signed as %s, want %s", signed, test.signedFor)
+			}
+		})
+	}
+	t.Setenv("AWS_REGION", "eu-west-1")
+	_, err := openS3(t, nil).Fetch(t.Context(), "arn:aws:s3::123456789012:accesspoint:many.mrap", "k", 1)
+	wantCode(t, err, queue.CodeInvalidParameterValue, "signatures for many regions")
+}
+
+// TestObjectsAreCheckedAgainstTheirChecksum: what differs is fetched again, and refused at last. The values are those
+// that the specifications of the checksums give for "123456789", in base64.
+func TestObjectsAreCheckedAgainstTheirChecksum(t *testing.T) {
+	t.Parallel()
+	for name, sum := range map[string]string{
+		"X-Amz-Checksum-Crc32":     "y/Q5Jg==",
+		"X-Amz-Checksum-Crc32c":    "4waSgw==",
+		"X-Amz-Checksum-Crc64nvme": "rosUhgp5mIg=",
+		"X-Amz-Checksum-Sha1":      "98O8HYCOBHMq32eZZczDTKeuNEE=",
+		"X-Amz-Checksum-Sha256":    "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU=",
+	} {
+		damaged := atomic.Bool{}
+		s, calls := objectServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Amz-Checksum-Mode") != "ENABLED" {
+				t.Error("the checksum was not asked for")
+			}
+			w.Header().Set(name, sum)
+			if damaged.Load() {
+				io.WriteString(w, "123456780")
+				return
+			}
+			io.WriteString(w, "123456789")
+		})
+		if got, err := s.Fetch(t.Context(), "b", "k", 9); err != nil || string(got) != "123456789" {
+			t.Errorf("%s: got %q, %v", name, got, err)
+		}
+		damaged.Store(true)
+		_, err := s.Fetch(t.Context(), "b", "k", 9)
+		wantCode(t, err, queue.CodeUnreachable, "do not match their checksum")
+		if calls.Load() != 4 {
+			t.Errorf("%s: %d calls", name, calls.Load())
+		}
+	}
+	s, _ := objectServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==-3") // of three parts
+		io.WriteString(w, "123456789")
+	})
+	if _, err := s.Fetch(t.Context(), "b", "k", 9); err != nil {
+		t.Error(err)
 	}
 }

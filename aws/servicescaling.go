@@ -11,21 +11,22 @@ import (
 // serviceScaling is Application Auto Scaling, as far as it scales services of Amazon ECS.
 type serviceScaling struct {
 	service
-	api *applicationautoscaling.Client
+	api client[applicationautoscaling.Client]
 }
 
 // newServiceScaling returns a client that shares the connections of another one.
 func newServiceScaling(cfg sdk.Config, shared service, endpoint string) serviceScaling {
 	shared.name, shared.variable = "Application Auto Scaling", "AWS_ENDPOINT_URL_APPLICATION_AUTO_SCALING"
-	return serviceScaling{shared, applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
+	api := applicationautoscaling.NewFromConfig(cfg, func(o *applicationautoscaling.Options) {
 		chooseEndpoint(endpoint, &o.BaseEndpoint, &o.Region)
-	})}
+	})
+	return serviceScaling{shared, hold(api)}
 }
 
 // isRegistered reports whether a service is a scalable target: its number of tasks is set by policies.
 func (s *serviceScaling) isRegistered(ctx context.Context, cluster, name string) (bool, error) {
 	resource := "service/" + cluster + "/" + name
-	out, err := s.api.DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{
+	out, err := s.api.get().DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{
 		ServiceNamespace: types.ServiceNamespaceEcs, ResourceIds: []string{resource}})
 	if err != nil {
 		return false, s.explain(ctx, "DescribeScalableTargets ("+resource+")", err,

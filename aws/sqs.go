@@ -13,11 +13,9 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"tendril/queue"
@@ -36,11 +34,9 @@ type SQS struct {
 	roundTripper http.RoundTripper
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
-	retryer      sdk.RetryerV2
-	// clock is how many nanoseconds the service's clock is ahead of ours.
-	clock   atomic.Int64
-	buffers sync.Pool // of *[]byte, for answers
-	events  *Events
+	retries      retries
+	buffers      sync.Pool // of *[]byte, for answers
+	events       *Events
 }
 
 // OpenSQS reads the AWS configuration: variables, profiles and files as every
@@ -61,16 +57,10 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 		}
 	})
 	parts := api.Options()
+	events := cmp.Or(opts.Events, &Events{})
 	return &SQS{service: service, api: api, roundTripper: service.transport, credentials: parts.Credentials,
-		signer: parts.HTTPSignerV4, retryer: retryerV2(parts.Retryer), events: cmp.Or(opts.Events, &Events{})}, nil
-}
-
-// retryerV2 gives any retryer the newer interface.
-func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
-	if v2, ok := r.(sdk.RetryerV2); ok {
-		return v2
-	}
-	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
+		signer: parts.HTTPSignerV4, retries: retries{retryer: retryerV2(parts.Retryer), adjusted: events.ClockAdjusted},
+		events: events}, nil
 }
 
 // Check fetches the credentials, so that missing ones are found before
@@ -153,53 +143,8 @@ type call struct {
 // do makes the call and hands the answer's body to read, which must not keep
 // it. The error is a [*queue.Error], or ctx's own.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
-	return explain(ctx, call.site.queue, call.site.endpoint.Host, s.attempts(ctx, call, read))
-}
-
-// attempts repeats the call as the SDK's retryer says.
-func (s *SQS) attempts(ctx context.Context, call call, read func([]byte) error) error {
-	release := func(error) error { return nil }
-	for attempt := 1; ; attempt++ {
-		began, err := s.retryer.GetAttemptToken(ctx)
-		if err != nil {
-			return err
-		}
-		offset := time.Duration(s.clock.Load())
-		err = s.attempt(ctx, call, offset, read)
-		// Handing a token back cannot fail in a way that matters here.
-		_, _ = release(err), began(err)
-		if err == nil {
-			return nil
-		}
-		if s.learnClock(err, offset) && attempt == 1 {
-			if s.events.ClockAdjusted != nil {
-				s.events.ClockAdjusted(time.Duration(s.clock.Load()))
-			}
-			continue
-		}
-		if call.once || attempt >= s.retryer.MaxAttempts() || !s.retryer.IsErrorRetryable(err) {
-			return err
-		}
-		if release, err = s.pause(ctx, attempt, err); err != nil {
-			return err
-		}
-	}
-}
-
-// pause takes a retry token and waits for the next attempt. Without a token,
-// or when ctx ends, it returns the error that ends the call.
-func (s *SQS) pause(ctx context.Context, attempt int, cause error) (release func(error) error, err error) {
-	release, noToken := s.retryer.GetRetryToken(ctx, cause)
-	delay, noDelay := s.retryer.RetryDelay(attempt, cause)
-	if noToken != nil || noDelay != nil {
-		return nil, cause
-	}
-	select {
-	case <-time.After(delay):
-		return release, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
+	return explain(ctx, call.site.queue, call.site.endpoint.Host, err)
 }
 
 // attempt makes one HTTP exchange.
@@ -302,36 +247,11 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	}
 }
 
-// tooFar is how different the clocks must be for a refused signature to be
-// blamed on them.
-const tooFar = 4 * time.Minute
-
-// learnClock adjusts the clock if err, the result of a request signed with offset,
-// says that it was wrong, and reports whether it did.
-//
-// A signature holds the time, and SQS refuses one that is more than minutes away from its
-// own; a machine with a wrong clock would then never work. As in the SDK, only a refusal that
-// may be about the time, with a Date that really is far from the time signed, changes the
-// offset, in both directions.
-func (s *SQS) learnClock(err error, offset time.Duration) bool {
-	var refused *refusal
-	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeTime() || (refused.skew-offset).Abs() <= tooFar {
-		return false
-	}
-	s.clock.Store(int64(refused.skew))
-	return true
-}
-
-// newRefusal is the error of an answer, with its time if it tells one. An
-// answer with an Age came out of a cache: its date is old.
+// newRefusal is the error of an answer in the words of SQS.
 func newRefusal(resp *http.Response, body []byte) *refusal {
-	r := &refusal{status: resp.StatusCode}
-	r.shape, r.message = readRefusal(body)
-	r.message = firstLine(r.message)
+	shape, message := readRefusal(body)
+	r := refusalOf(resp, shape, message)
 	r.query, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
-	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {
-		r.dated, r.skew = true, time.Until(at)
-	}
 	return r
 }
 

@@ -45,7 +45,7 @@ type TableInfo struct {
 // Describe returns the table's ARN, size and tags. Tags is nil when they may not be read; the
 // error is then of queue.ErrDenied, and the rest is valid.
 func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
-	out, err := t.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
+	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
 		return info, t.explain(ctx, "describing the table", err)
 	}
@@ -53,7 +53,7 @@ func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	tags := map[string]string{}
 	in := &dynamodb.ListTagsOfResourceInput{ResourceArn: &info.ARN}
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
-		page, err := t.api.ListTagsOfResource(ctx, in)
+		page, err := t.api.get().ListTagsOfResource(ctx, in)
 		if err != nil {
 			return info, t.explain(ctx, "reading the table's tags", err)
 		}
@@ -75,7 +75,7 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": stringValue(leaseID(""))},
 	}
 	for more := true; more; more = in.ExclusiveStartKey != nil {
-		page, err := t.api.Scan(ctx, in)
+		page, err := t.api.get().Scan(ctx, in)
 		if err != nil {
 			return nil, t.explain(ctx, "looking for leases", err)
 		}
@@ -91,7 +91,7 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 // Delete deletes the table with all its items. A table that does not exist is
 // queue.CodeResourceNotFound.
 func (t *Table) Delete(ctx context.Context) error {
-	_, err := t.api.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &t.name})
+	_, err := t.api.get().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &t.name})
 	var busy *types.ResourceInUseException
 	if errors.As(err, &busy) {
 		return queue.Errorf(queue.CodeUnreachable, "registry table %s is being created or changed: try again in a minute",
