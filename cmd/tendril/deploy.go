@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/bundle"
 	"tendril/console"
 )
 
@@ -25,8 +26,9 @@ func (c controlCommands) newDeploy() *cobra.Command {
 		Long: `Replaces the running app by the one in DIR or in the archive ZIP. Hooks and build commands
 run first; then the new version starts beside the old one and gets the messages once it is
 ready, and the old one finishes its work and stops. If the new version does not become
-ready, the old one keeps running and the exit status is 1. Without an argument, the app's
-folder is deployed again as it is now.`,
+ready, the old one keeps running and the exit status is 1. Without an argument, DIR is the
+working folder if the environment was started in it and it says how to run the app; else
+what runs now is deployed again.`,
 		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -38,8 +40,13 @@ folder is deployed again as it is now.`,
 			return err
 		}
 		defer client.Close()
-		path, err := c.candidate(argument(args), client.Instance.AppliesMachine)
-		if err != nil {
+		path := argument(args)
+		if len(args) == 0 {
+			if path, err = c.ownFolder(cmd, client.Instance.Folder); err != nil {
+				return err
+			}
+		}
+		if path, err = c.candidate(path, client.Instance.AppliesMachine); err != nil {
 			return err
 		}
 		return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
@@ -47,6 +54,19 @@ folder is deployed again as it is now.`,
 		})
 	})
 	return cmd
+}
+
+// ownFolder is the working folder where an environment was started in it and it says how to run an app; else "".
+func (c controlCommands) ownFolder(cmd *cobra.Command, started string) (string, error) {
+	const here = "."
+	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
+		return "", nil
+	}
+	b, err := c.foundFolder(cmd)
+	if err != nil || len(b.Processes) == 0 && b.Default == nil {
+		return "", err
+	}
+	return here, nil
 }
 
 // deploy begins a deployment, tells what happens until it is over, and prints the result.

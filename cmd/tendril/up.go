@@ -144,7 +144,7 @@ func folderOf(dirs []string) string {
 }
 
 // currentFolder is the working folder where nothing says what gets the messages and a file marks it as an app's;
-// else nothing. Nobody named it, so that it is refused where others decide what is run from it.
+// else nothing.
 func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {
@@ -161,7 +161,15 @@ func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]stri
 		}
 		return nil, nil
 	}
-	b, err := openBundle(here)
+	if _, err := c.foundFolder(cmd); err != nil {
+		return nil, err
+	}
+	return []string{here}, nil
+}
+
+// foundFolder opens the working folder, which nobody named: it is refused where others decide what is run from it.
+func (c *cli) foundFolder(cmd *cobra.Command) (*bundle.Bundle, error) {
+	b, err := openBundle(".")
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +180,7 @@ func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]stri
 	} else if err != nil {
 		return nil, err
 	}
-	return []string{here}, nil
+	return b, nil
 }
 
 // upOptions settles where the app is and refuses when nobody said.
