@@ -87,7 +87,7 @@ func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {
 	}
 	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic Beanstalk's %s", shown(s.Option),
 		s.Namespace), Hint: "it has " + strings.Join(known, ", ")}
-	if near := nearest(s.Option, known); len(near) > 0 {
+	if near := Nearest(s.Option, known); len(near) > 0 {
 		p.Hint = "did you mean " + orList(near) + "?"
 	}
 	l.refuse(p)

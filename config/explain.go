@@ -125,7 +125,7 @@ func UnknownOption(name string) error {
 			known = append(known, o.Beanstalk)
 		}
 	}
-	if near := nearest(strings.TrimLeft(name, "-"), known); len(near) > 0 {
+	if near := Nearest(strings.TrimLeft(name, "-"), known); len(near) > 0 {
 		return fmt.Errorf("%s is not an option: did you mean %s?", shown(name), orList(near))
 	}
 	return fmt.Errorf("%s is not an option: docs/options.md lists them all", shown(name))
@@ -146,8 +146,8 @@ func (e *Explanation) String() string {
 		}
 	}
 	row("value", orNone(readable(o.Kind(), e.Value))+" ("+e.From.String()+")")
-	row("default", readable(o.Kind(), o.DefaultText()))
-	row("allowed", o.Allowed()+unitNote(o.Kind()))
+	row("default", o.DefaultText())
+	row("allowed", o.AllowedText()+unitNote(o.Kind()))
 	row("flag", "--"+strings.Join(append([]string{o.Name}, o.Aliases...), ", --"))
 	row("variable", strings.Join(append([]string{o.Variable}, o.OtherVariables...), ", "))
 	row("key", o.Key)

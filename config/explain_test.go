@@ -36,8 +36,8 @@ func TestExplain(t *testing.T) {
   An older message is deleted without being posted, and counted.
 
   value              14400s, that is 4 hours (--retention-period)
-  default            345600s, that is 4 days
-  allowed            60s to 1209600s; a bare number is seconds
+  default            4d
+  allowed            1m to 14d; a bare number is seconds
   flag               --retention-period
   variable           TENDRIL_RETENTION_PERIOD
   key                retention_period

@@ -246,7 +246,7 @@ func (l fileReader) unknownKey(where string, e entry) Problem {
 		}
 		known = append(known, name)
 	}
-	switch near := nearest(e.key, known); {
+	switch near := Nearest(e.key, known); {
 	case e.key == "config":
 		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
 	case !e.sqsd && daemonOnly[e.key] != "":

@@ -18,6 +18,13 @@ func Topics() (topics []string) {
 	return topics
 }
 
+// essential are the options that most environments set sooner or later.
+var essential = []string{"queue-url", "queues", "name", "target", "http-path", "http-connections", "function",
+	"inactivity-timeout", "max-retries", "port", "data-dir", "listen", "console", "config"}
+
+// Essential reports whether the option is one of the dozen that matter first.
+func (o *Option) Essential() bool { return slices.Contains(essential, o.Name) }
+
 // specified are the options of the configuration page, with its words, by block.
 var specified = map[string][]labelled{
 	"Queue": {{"queue-url", "Worker queue"}},

@@ -232,7 +232,7 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		"a flag": {Sources{Flags: map[string]string{"connect-timeout": "90"}},
-			"--connect-timeout: 90 is out of range; allowed: 1s to 60s\n  write --connect-timeout=60s"},
+			"--connect-timeout: 90 is out of range; allowed: 1s to 1m\n  write --connect-timeout=1m"},
 		"an alias of a flag": {Sources{Flags: map[string]string{"concurrency": "0"}},
 			"--concurrency: http-connections 0 is out of range; allowed: 1 to 1000\n  write --concurrency=1"},
 		"a variable": {Sources{Environ: []string{"TENDRIL_MAX_RETRIES=lots"}},
@@ -240,8 +240,8 @@ func TestRefusals(t *testing.T) {
 		"a variable of another program": {Sources{Environ: []string{"PORT=http"}},
 			"PORT: port http is not a whole number; allowed: 1 to 65535\n  write PORT=5000"},
 		"a Beanstalk variable": {Sources{Environ: []string{"TENDRIL_SQSD_RetentionPeriod=1"}},
-			"TENDRIL_SQSD_RetentionPeriod: retention-period 1 is out of range; allowed: 60s to 1209600s\n" +
-				"  write TENDRIL_SQSD_RetentionPeriod=60s"},
+			"TENDRIL_SQSD_RetentionPeriod: retention-period 1 is out of range; allowed: 1m to 14d\n" +
+				"  write TENDRIL_SQSD_RetentionPeriod=1m"},
 		"an empty flag": {Sources{Flags: map[string]string{"queue": ""}},
 			"--queue: \"\" contains characters that a name cannot have; allowed: 1 to 80 letters, digits, \"_\" and \"-\", " +
 				"of which the end may be .fifo\n  write --queue=jobs"},

@@ -128,16 +128,29 @@ func (o *Option) example() string {
 	return o.Default
 }
 
+// ExampleText is a value that the option takes, for people.
+func (o *Option) ExampleText() string { return o.human(o.example()) }
+
 // DefaultText is the default for people: the value, and words about it.
 func (o *Option) DefaultText() string {
-	switch {
-	case o.Default == "":
+	switch value := o.human(o.Default); {
+	case value == "":
 		return o.DefaultNote
 	case o.DefaultNote == "":
-		return o.Default
+		return value
 	default:
-		return o.Default + ", " + o.DefaultNote
+		return value + ", " + o.DefaultNote
 	}
+}
+
+// AllowedText is [Option.Allowed] for people: durations are in the largest unit that leaves them whole.
+func (o *Option) AllowedText() string { return o.human(o.Allowed()) }
+
+func (o *Option) human(text string) string {
+	if o.Kind() == kindDuration {
+		return humanDurations(text)
+	}
+	return text
 }
 
 // variablePrefix begins the variables that carry an Elastic Beanstalk option name.

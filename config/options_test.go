@@ -48,6 +48,19 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestEssentialOptionsExist: what help shows first is in the table, and stays about a dozen.
+func TestEssentialOptionsExist(t *testing.T) {
+	t.Parallel()
+	for _, name := range essential {
+		if o, found := Lookup(name); !found || o.Name != name {
+			t.Errorf("there is no option %s", name)
+		}
+	}
+	if len(essential) > 15 {
+		t.Errorf("%d options are shown first: nobody reads that many", len(essential))
+	}
+}
+
 // TestExamplesAreAccepted: what a message tells people to write must be right,
 // and come back as it was written.
 func TestExamplesAreAccepted(t *testing.T) {

@@ -96,7 +96,7 @@ func (a assignment) bare(value string) string {
 func (a assignment) allowed() string {
 	low, rest, found := strings.Cut(a.option.Allowed(), " to ")
 	if a.unit == 0 || !found {
-		return a.option.Allowed()
+		return a.option.AllowedText()
 	}
 	high, rest, more := strings.Cut(rest, ",")
 	if more {

@@ -29,6 +29,9 @@ func refusal(a assignment, err error) Problem {
 	if advice == "" {
 		advice = a.option.example()
 	}
+	if a.unit == 0 {
+		advice = a.option.human(advice)
+	}
 	text := shown(a.text)
 	if a.option.secret {
 		text = hidden
@@ -65,9 +68,9 @@ func shown(text string) string {
 	return yamlfile.Shown(text)
 }
 
-// nearest returns the known names that a mistyped one may have meant, the
+// Nearest returns the known names that a mistyped one may have meant, the
 // nearest first, at most three. Case and the sort of dash do not count.
-func nearest(name string, known []string) []string {
+func Nearest(name string, known []string) []string {
 	const longest = 64 // no name of ours is longer; the distance costs its square
 	name = fold(name)
 	if len(name) > longest {
@@ -81,7 +84,7 @@ func nearest(name string, known []string) []string {
 }
 
 func nearestOne(name string, known []string) string {
-	if names := nearest(name, known); len(names) > 0 {
+	if names := Nearest(name, known); len(names) > 0 {
 		return names[0]
 	}
 	return ""

@@ -176,7 +176,7 @@ func (l fileReader) unknownQueueKey(where string, e entry) Problem {
 	_, err := strconv.Atoi(e.text)
 	_, nameErr := queueName(e.key)
 	o, known := find(l.cfg.options, e.key)
-	switch near := nearest(e.key, names); {
+	switch near := Nearest(e.key, names); {
 	case known && o.Name == "http-connections":
 		p.Hint = "here it is written max"
 	case known && (o.Name == "queue" || o.Name == "queue-url"):

@@ -27,7 +27,7 @@ func Reference() string {
 			func(row func(...string)) {
 				for _, o := range options {
 					if o.Group == g {
-						row(code("--"+o.Name), code(o.Variable), code(o.Key), code(o.Beanstalk), defaultCell(&o), o.Allowed(),
+						row(code("--"+o.Name), code(o.Variable), code(o.Key), code(o.Beanstalk), defaultCell(&o), o.AllowedText(),
 							strings.TrimSpace(o.Help+" "+o.Detail))
 					}
 				}
@@ -45,7 +45,7 @@ func Reference() string {
 	b.WriteString(referenceQueues)
 	writeTable(&b, []string{"key", "allowed", "meaning"}, func(row func(...string)) {
 		for _, o := range queueKeys() {
-			row(code(o.Key), o.Allowed(), o.Help)
+			row(code(o.Key), o.AllowedText(), o.Help)
 		}
 	})
 	var perQueue []string
@@ -102,9 +102,9 @@ func defaultCell(o *Option) string {
 	case o.Default == "":
 		return o.DefaultNote
 	case o.DefaultNote == "":
-		return code(o.Default)
+		return code(o.human(o.Default))
 	default:
-		return code(o.Default) + ", " + o.DefaultNote
+		return code(o.human(o.Default)) + ", " + o.DefaultNote
 	}
 }
 

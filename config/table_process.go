@@ -85,9 +85,10 @@ func ownAppOptions() []Option {
 func embeddedOptions() []Option {
 	return []Option{{
 		Name: "data-dir", Example: "/var/lib/tendril", Serve: true,
-		DefaultNote: "environments/NAME in $STATE_DIRECTORY (of several, the one called tendril), else in " +
-			"$XDG_STATE_HOME/tendril, else in ~/.local/state/tendril, for root in /var/lib/tendril",
-		Help:  "Folder of the embedded queues; only one process at a time can use it.",
+		DefaultNote: "that of the environment, below ~/.local/state/tendril or, for root, /var/lib/tendril",
+		Help:        "Folder of the embedded queues; only one process at a time can use it.",
+		Detail: "By default it is environments/NAME in the state folder: $STATE_DIRECTORY (of several, the one called " +
+			"tendril), else $XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril.",
 		value: checked("a path of a folder", folderPath),
 	}, {
 		Name: "listen", Default: "127.0.0.1:9324", Serve: true,

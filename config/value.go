@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -235,6 +236,32 @@ func formatDuration(d time.Duration) string {
 		return strconv.FormatInt(int64(d/time.Second), 10) + "s"
 	}
 	return d.String()
+}
+
+// HumanDuration writes d by its largest unit that leaves it whole, from days to seconds: 14d, 90m, 30s.
+func HumanDuration(d time.Duration) string {
+	for _, unit := range []struct {
+		suffix string
+		length time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}} {
+		if d != 0 && d%unit.length == 0 {
+			return strconv.FormatInt(int64(d/unit.length), 10) + unit.suffix
+		}
+	}
+	return formatDuration(d)
+}
+
+var wholeSeconds = regexp.MustCompile(`\b\d+s\b`)
+
+// humanDurations writes each whole number of seconds in a text as [HumanDuration] does.
+func humanDurations(text string) string {
+	return wholeSeconds.ReplaceAllStringFunc(text, func(seconds string) string {
+		d, err := ParseDuration(seconds)
+		if err != nil {
+			return seconds
+		}
+		return HumanDuration(d)
+	})
 }
 
 func parseInteger(text string) (int, error) {

@@ -207,3 +207,21 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+func TestHumanDuration(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[string]string{"0s": "0s", "30s": "30s", "90s": "90s", "180s": "3m", "240s": "4m",
+		"5400s": "90m", "36000s": "10h", "345600s": "4d", "1209600s": "14d", "100ms": "100ms"} {
+		d, err := ParseDuration(seconds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := HumanDuration(d)
+		if back, err := ParseDuration(got); got != want || err != nil || back != d {
+			t.Errorf("%s is %q, read back as %v, %v; want %q", seconds, got, back, err, want)
+		}
+	}
+	if got := humanDurations("0s to 43200s, or unset"); got != "0s to 12h, or unset" {
+		t.Errorf("a range reads %q", got)
+	}
+}

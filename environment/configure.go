@@ -121,7 +121,7 @@ func lockOfFile(f *settingsFile, name string) string {
 func (c *changes) configOption(o *config.Option, described console.DescribedOption) console.ConfigOption {
 	shown := console.ConfigOption{DescribedOption: described, Block: o.Block(), Topic: o.Group,
 		Label: o.Label(), Key: o.Key,
-		Help: o.Help, Detail: o.Detail, Type: o.Kind(), Unit: o.Unit(), Default: o.DefaultText(), Allowed: o.Allowed(),
+		Help: o.Help, Detail: o.Detail, Type: o.Kind(), Unit: o.Unit(), Default: o.DefaultText(), Allowed: o.AllowedText(),
 		Choices: o.Choices(), Hidden: strings.Contains(described.Value, "(hidden)"), Effect: console.EffectRestart,
 		Scope: console.SettingsScope(o.Guard() == config.GuardCode, o.Guard() == config.GuardAccess)}
 	if o.Live && (o.Name != connections || !c.sharesConnections()) {

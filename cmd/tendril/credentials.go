@@ -61,7 +61,8 @@ func (c credentialCommands) newCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Add a key pair and print it, once, as variables of the environment",
-		Example: `  tendril credentials create web --send-only --queue orders --credentials /etc/tendril/credentials.json
+		Example: `  tendril credentials create web --send-only --queue orders \
+      --credentials /etc/tendril/credentials.json
   tendril credentials create ops --expires 12h`,
 		Args: cobra.ExactArgs(1),
 	}

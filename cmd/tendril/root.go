@@ -51,21 +51,14 @@ signal.`,
 		case len(args) == 0:
 			return cmd.Help()
 		}
-		hint := "see 'tendril --help'"
-		for root.SuggestionsMinimumDistance = 1; root.SuggestionsMinimumDistance <= 2; root.SuggestionsMinimumDistance++ {
-			if near := root.SuggestionsFor(args[0]); len(near) > 0 {
-				hint = "did you mean 'tendril " + strings.Join(near, "' or 'tendril ") + "'?"
-				break // the nearest ones only
-			}
-		}
-		return fail(exitUsage, fmt.Errorf("there is no command %q", args[0]), hint)
+		return unknownCommand(cmd, args[0])
 	}
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return fail(exitUsage, err, "see '"+cmd.CommandPath()+" --help'")
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageFunc(printUsage)
+	root.SetHelpFunc(printHelp)
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run"}, &cobra.Group{ID: "work", Title: "Messages and queues"},
 		&cobra.Group{ID: "look", Title: "Look and control"}, &cobra.Group{ID: "settings", Title: "Settings"})
 	add := func(group string, commands ...*cobra.Command) {
@@ -85,6 +78,13 @@ signal.`,
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
 	add("settings", app.newCheck(), explainCommand{app}.newExplain(), configCommands{c}.newConfig(),
 		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())
+	// The same word, of one or several: nothing else is an alias, see docs/decisions/0052.
+	for _, plural := range root.Commands() {
+		switch plural.Name() {
+		case "queues", "tasks", "logs", "events", "tokens", "alarms", "instances":
+			plural.Aliases = append(plural.Aliases, strings.TrimSuffix(plural.Name(), "s"))
+		}
+	}
 	usageErrors(root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)
@@ -127,13 +127,16 @@ func plainBash(root *cobra.Command) {
 	}
 }
 
-// usageErrors gives wrong arguments, which cobra reports as plain errors, the
-// exit status of a usage error and a hint.
+// usageErrors gives wrong arguments, which cobra reports as plain errors, the exit status of a usage error and a hint.
+// The flag --help-all counts whatever the arguments are, as --help does.
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if all, err := cmd.Flags().GetBool(helpAll); err == nil && all && cmd.HasParent() {
+				return pflag.ErrHelp
+			}
 			if err := check(cmd, args); err != nil {
-				return fail(exitUsage, err, "usage: "+strings.TrimSpace(cmd.UseLine()))
+				return argumentsError(cmd, args, err)
 			}
 			return nil
 		}

@@ -50,7 +50,8 @@ Any other JSON value is itself the body. With --raw each line is a body, JSON or
 		Example: `  tendril send '{"order": 42}'
   tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
   tendril send --ndjson --file orders.ndjson
-  tendril dead export | tendril send --ndjson --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+  tendril dead export | tendril send --ndjson \
+      --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f.where = addQueue(cmd)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,9 +27,13 @@ func (v *textValue) String() string     { return v.text }
 func (v *textValue) Set(s string) error { v.text = s; return nil }
 func (v *textValue) Type() string       { return v.kind }
 
+// optionTable is the table of options, made once for the many commands that have options of it.
+var optionTable = sync.OnceValue(config.Options)
+
 // addSettings gives a command the flags of the options that include selects.
 func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
-	for _, o := range config.Options() {
+	added := 0
+	for _, o := range optionTable() {
 		if !include(o) {
 			continue
 		}
@@ -37,16 +42,17 @@ func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
 			addSetting(cmd.Flags(), o, alias, true)
 		}
 		complete(cmd, o.Name, o.Choices()...)
+		added++
+	}
+	if added > fewSettings {
+		cmd.Flags().Bool(helpAll, false, "Show all options, by topic.")
 	}
 }
 
 func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool) {
-	help := o.Help
-	switch {
-	case o.Default != "":
-		help += " (default " + o.Default + ")"
-	case o.DefaultNote != "":
-		help += " (default: " + o.DefaultNote + ")"
+	help := o.Help + " (default: " + o.DefaultText() + ")"
+	if o.Default != "" {
+		help = o.Help + " (default " + o.DefaultText() + ")"
 	}
 	f := flags.VarPF(&textValue{kind: o.Kind()}, name, "", help)
 	f.Hidden = hidden

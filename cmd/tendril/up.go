@@ -38,7 +38,8 @@ queue, or from Amazon SQS with --queue-url. A zip archive is unpacked below the 
 directory, where the newest five versions are kept.`,
 		Example: `  tendril up examples/thumbnails
   tendril up letters.zip
-  tendril up --target http://127.0.0.1:8080/ --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+  tendril up --target http://127.0.0.1:8080/ \
+      --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 		Args: oneApp,
 		RunE: c.up,
 	}

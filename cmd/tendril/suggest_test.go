@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestSuggestions(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"upp":                        "did you mean 'tendril up'?",
+		"statsu":                     "did you mean 'tendril status'?",
+		"desc":                       "did you mean 'tendril describe'?",
+		"start":                      "did you mean 'tendril up'?",
+		"ls":                         "did you mean 'tendril ps'?",
+		"env":                        "did you mean 'tendril ps'?",
+		"dlq":                        "did you mean 'tendril dead'?",
+		"CRON":                       "did you mean 'tendril tasks'?",
+		"restart":                    "did you mean 'tendril deploy' or 'tendril reload'?",
+		"xyzzy":                      "see 'tendril --help'",
+		"testdata":                   "did you mean 'tendril up testdata'?",
+		"queues rm":                  "did you mean 'tendril queues purge'?",
+		"dead retry x":               "did you mean 'tendril dead redrive'?",
+		"tasks lst":                  "did you mean 'tendril tasks list'?",
+		"tasks xyzzy":                "see 'tendril tasks --help'",
+		"up --qeue-url x":            "did you mean --queue-url?",
+		"up -qeue-url x":             "did you mean --queue-url?",
+		"up --queue_url x":           "did you mean --queue-url?",
+		"up --VisibilityTimeout 5":   "did you mean --visibility-timeout?",
+		"up --concurency 5":          "did you mean --concurrency?",
+		"up --workers 5":             "did you mean --http-connections?",
+		"up -e orders":               "did you mean --name?",
+		"status --name orders":       "did you mean --environment?",
+		"status --jsn":               "see 'tendril status --help'",
+		"status --json":              "did you mean --output?",
+		"status --queue-url x":       "--queue-url is a flag of 'tendril up'",
+		"reload --prune":             "--prune is a flag of 'tendril alarms apply'",
+		"up --queue":                 "write --queue=jobs",
+		"up --inactivity-timeout":    "write --inactivity-timeout=3m",
+		"peek --limit":               "write --limit=INTEGER",
+		"peek --limit two":           "write digits only, such as --limit=10",
+		"drain --wait soon":          "write a number and its unit (ms, s, m or h), such as --wait=30s",
+		"status -o xml":              "use table, json or yaml",
+		"send --ndjson=maybe":        "write --ndjson alone for true, or --ndjson=false",
+		"status orders":              "to choose an environment, write: tendril status -e orders",
+		"version x":                  "usage: tendril version [flags]",
+		"queues purge":               "usage: tendril queues purge QUEUE [flags]",
+		"--queue-ur x --target http": "did you mean --queue-url?",
+	} {
+		var out, talk bytes.Buffer
+		c := &cli{in: strings.NewReader(""), out: &out, err: &talk}
+		code := c.run(strings.Fields(line))
+		lines := strings.Split(strings.TrimSuffix(talk.String(), "\n"), "\n")
+		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "long flags") })
+		if code != exitUsage || out.Len() > 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "tendril: ") ||
+			lines[1] != "hint: "+want {
+			t.Errorf("tendril %s: exit %d\n%s%swant the hint %q", line, code, &out, &talk, want)
+		}
+	}
+}
+
+// TestMeaningsExist: a hint names only commands and flags that there are.
+func TestMeaningsExist(t *testing.T) {
+	t.Parallel()
+	root := (&cli{}).newRoot()
+	for _, m := range commandMeanings {
+		if cmd, rest, err := root.Find(strings.Fields(m.name)); err != nil || len(rest) > 0 || cmd == root {
+			t.Errorf("there is no command %q: %v", m.name, err)
+		}
+	}
+	subcommands, flags := map[string]bool{}, map[string]bool{}
+	everyCommand(root, nil, func(cmd *cobra.Command, words []string) {
+		subcommands[cmd.Name()] = len(words) == 2 || subcommands[cmd.Name()]
+		for _, m := range flagMeanings {
+			flags[m.name] = flags[m.name] || cmd.Flags().Lookup(m.name) != nil
+		}
+	})
+	for _, m := range subcommandMeanings {
+		if !subcommands[m.name] {
+			t.Errorf("no family has a command %q", m.name)
+		}
+	}
+	for _, m := range flagMeanings {
+		if !flags[m.name] {
+			t.Errorf("no command has a flag --%s", m.name)
+		}
+	}
+}
