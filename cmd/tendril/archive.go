@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,7 +19,10 @@ import (
 
 func openBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fail(exitUsage, fmt.Errorf("there is no folder %s", dir),
+			"name the folder of the app and its Procfile, or a zip archive of its content")
+	} else if err != nil {
 		return nil, fail(exitUsage, err)
 	}
 	return b, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -130,18 +131,46 @@ func printError(w io.Writer, err error) {
 			printLine(w, d.Text, d.Hint)
 		}
 	}
-	var coded *exitError
-	if errors.As(err, &coded) {
-		printLine(w, err.Error(), coded.hints...)
-		return
+	var hints []string
+	if coded := (*exitError)(nil); errors.As(err, &coded) {
+		hints = coded.hints
 	}
-	for line := range strings.Lines(err.Error()) {
-		printLine(w, strings.TrimSuffix(line, "\n"))
+	lines := strings.Split(strings.TrimSuffix(err.Error(), "\n"), "\n")
+	for i, line := range lines {
+		switch hint, indented := strings.CutPrefix(line, "  "); {
+		case indented: // as problems of files are written
+			printHints(w, hint)
+		case i == len(lines)-1:
+			printLine(w, line, hints...)
+			return
+		default:
+			printLine(w, line)
+		}
 	}
+	printHints(w, hints...)
+}
+
+// adviceInText finds where the text of an error goes on with what to do, which packages write behind what is wrong.
+var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
+	`correct) |: (?:write one|name the folder|stop that|install it)[ ,])`)
+
+// cutAdvice divides the text of an error into what is wrong and what to do, "" where it does not say.
+func cutAdvice(text string) (wrong, advice string) {
+	at := adviceInText.FindStringIndex(text)
+	if at == nil {
+		return text, ""
+	}
+	return text[:at[0]], strings.TrimPrefix(text[at[0]+len("; "):], "or ")
 }
 
 func printLine(w io.Writer, line string, hints ...string) {
+	line, advice := cutAdvice(line)
 	fmt.Fprintf(w, "tendril: %s\n", line)
+	printHints(w, advice)
+	printHints(w, hints...)
+}
+
+func printHints(w io.Writer, hints ...string) {
 	for _, hint := range hints {
 		if hint != "" {
 			fmt.Fprintf(w, "hint: %s\n", hint)

@@ -28,3 +28,24 @@ func TestWorthSaying(t *testing.T) {
 		t.Errorf("said %v", said)
 	}
 }
+
+func TestAdviceIsCutOffTheText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{
+		"--listen 127.0.0.1:1: the port is in use; stop what listens there, or give another port (0 takes any free one)": {
+			"--listen 127.0.0.1:1: the port is in use",
+			"stop what listens there, or give another port (0 takes any free one)"},
+		"app has no Procfile with a process: write one with the line \"web: COMMAND\"": {
+			"app has no Procfile with a process", "write one with the line \"web: COMMAND\""},
+		"no program named \"x\" in PATH \"/bin\": install it, or give its full path": {
+			"no program named \"x\" in PATH \"/bin\"", "install it, or give its full path"},
+		"\"a b\" is not a queue; or give a URL":            {"\"a b\" is not a queue", "give a URL"},
+		"reading: use of closed network connection":        {"reading: use of closed network connection", ""},
+		"deadline: soon is not a duration; allowed: 0s":    {"deadline: soon is not a duration; allowed: 0s", ""},
+		"the deployment failed; the old version serves on": {"the deployment failed; the old version serves on", ""},
+	} {
+		if wrong, advice := cutAdvice(text); wrong != want[0] || advice != want[1] {
+			t.Errorf("%q is %q and %q", text, wrong, advice)
+		}
+	}
+}

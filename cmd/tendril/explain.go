@@ -36,6 +36,7 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 		ValidArgsFunction: completeOptions,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
+	addEnvironment(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		d, err := c.askRunning(ctx, cmd, nil)

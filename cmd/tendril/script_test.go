@@ -106,6 +106,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"running": scriptRunning, "exits": scriptExits, "until": scriptUntil, "signal": scriptSignal, "http": scriptHTTP,
 			"zip": scriptZip, "agree": scriptAgree,
+			"misuse":    scriptMisuse,
 			"functions": scriptFunctions, "nowhere": scriptNowhere,
 		},
 		Condition: func(name string) (bool, error) {
@@ -186,6 +187,21 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit status %d, want %s", got, args[0])
+	}
+}
+
+// misused is all that a misuse may print on standard error: what is wrong in one line, and what to do.
+var misused = regexp.MustCompile(`^tendril: [^\n]+\n(hint: [^\n]+\n)+$`)
+
+// scriptMisuse runs a program that must end with a status and print one line that says what is wrong and at least one
+// hint: no second error, no usage, no stack: misuse 2 tendril upp
+func scriptMisuse(ts *testscript.TestScript, neg bool, args []string) {
+	scriptExits(ts, neg, args)
+	if said := ts.ReadFile("stderr"); !misused.MatchString(said) {
+		ts.Fatalf("this is not one line and its hints:\n%s", said)
+	}
+	if out := ts.ReadFile("stdout"); strings.Contains(out, "Usage:") {
+		ts.Fatalf("standard output has the usage:\n%s", out)
 	}
 }
 

@@ -123,7 +123,7 @@ func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outg
 	}
 	body, err := io.ReadAll(io.LimitReader(input, maxLine))
 	if err != nil {
-		return nil, fmt.Errorf("reading the body: %w", err)
+		return nil, unreadable(err)
 	}
 	return single(string(body), template), nil
 }
@@ -173,7 +173,7 @@ func (c sendCommand) input(args []string, f *sendFlags) (io.ReadCloser, error) {
 	case f.file != "" && f.file != "-":
 		file, err := os.Open(f.file)
 		if err != nil {
-			return nil, fail(exitUsage, fmt.Errorf("--file: %w", err))
+			return nil, unreadable(err)
 		}
 		return file, nil
 	case f.file == "" && len(args) == 0 && c.ttyIn:
@@ -181,6 +181,12 @@ func (c sendCommand) input(args []string, f *sendFlags) (io.ReadCloser, error) {
 			`give it as an argument: tendril send '{"order": 42}'`, "or as a file with --file, or through a pipe")
 	}
 	return io.NopCloser(c.in), nil
+}
+
+// unreadable is the error for a file that cannot be read.
+func unreadable(err error) error {
+	return fail(exitUsage, fmt.Errorf("reading the body: %w", err), "name a file that can be read with --file, or - for "+
+		"standard input")
 }
 
 func single(body string, template queue.Outgoing) iter.Seq2[line, error] {

@@ -113,11 +113,22 @@ func explained(err error) error {
 	case errors.Is(err, queue.ErrNoQueue):
 		return fail(exitNotFound, err, "'tendril queues list' shows the queues")
 	case errors.As(err, &said):
-		return fail(consoleExit(said), err, said.Hint)
+		return fail(consoleExit(said), err, cmp.Or(said.Hint, refusedHint(said.Code, said.Message)))
 	case errors.As(err, &refused):
-		return fail(queueExit(refused.Code), err)
+		return fail(queueExit(refused.Code), err, refusedHint(refused.Code, refused.Message))
 	}
 	return err
+}
+
+// refusedHint says what to do when a queue refused a message, in the words of SQS; "" for other refusals.
+func refusedHint(code, message string) string {
+	switch {
+	case code == queue.CodeMissingRequiredParameter && strings.Contains(message, "MessageBody"):
+		return "a message needs a body of at least one character: tendril send '{\"order\": 42}'"
+	case code == queue.CodeInvalidParameterValue && strings.Contains(message, "must be shorter than"):
+		return "put the data elsewhere and send where it is; 'tendril queues show' shows the queue's MaximumMessageSize"
+	}
+	return ""
 }
 
 func consoleExit(said *console.Error) int {
