@@ -110,33 +110,57 @@ func problemsOf(err error) []yamlfile.Problem {
 	return nil
 }
 
-// printError writes one line for each thing that is wrong, and its hint below.
-func printError(w io.Writer, err error) {
+// notice is one thing that is wrong, and what to type instead.
+type notice struct {
+	Text  string   `json:"text"`
+	Hints []string `json:"hints,omitempty"`
+}
+
+func noticeOf(p yamlfile.Problem) notice {
+	n := notice{Text: p.String()}
+	if p.Hint != "" {
+		n.Hints = []string{p.Hint}
+	}
+	return n
+}
+
+// noticesOf are the things that are wrong, one for each line that is printed; none for nil.
+func noticesOf(err error) (all []notice) {
+	if err == nil {
+		return nil
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
 		for _, one := range joined.Unwrap() {
-			printError(w, one)
+			all = append(all, noticesOf(one)...)
 		}
-		return
+		return all
 	}
 	if problems := problemsOf(err); problems != nil {
 		for _, p := range problems {
-			printLine(w, p.String(), p.Hint)
+			all = append(all, noticeOf(p))
 		}
-		return
+		return all
 	}
 	var said *console.Error
 	if errors.As(err, &said) {
 		for _, d := range said.Details {
-			printLine(w, d.Text, d.Hint)
+			all = append(all, noticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))
 		}
 	}
 	var coded *exitError
 	if errors.As(err, &coded) {
-		printLine(w, err.Error(), coded.hints...)
-		return
+		return append(all, notice{err.Error(), coded.hints})
 	}
 	for line := range strings.Lines(err.Error()) {
-		printLine(w, strings.TrimSuffix(line, "\n"))
+		all = append(all, notice{Text: strings.TrimSuffix(line, "\n")})
+	}
+	return all
+}
+
+// printError writes one line for each thing that is wrong, and its hints below.
+func printError(w io.Writer, err error) {
+	for _, n := range noticesOf(err) {
+		printLine(w, n.Text, n.Hints...)
 	}
 }
 
