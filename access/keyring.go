@@ -159,38 +159,64 @@ func withoutValue(err error) error {
 // Only Name, Allow, Queues and Expires of k are read; with Expires the pair has a session token. A name that is there
 // already is an error.
 func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
-	pairs, err := ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	pairs, err := k.complete(path, now)
+	if err != nil {
 		return KeyPair{}, err
 	}
+	return k, writeFile(path, append(pairs, k))
+}
+
+// CanCreate returns the error that [Create] would have before it writes, and changes nothing.
+func CanCreate(path string, k KeyPair) error {
+	_, err := k.complete(path, time.Time{})
+	return err
+}
+
+// complete gives a new pair its keys. It returns the pairs that are in the file already.
+func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
+	pairs, err := ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	if slices.ContainsFunc(pairs, func(other KeyPair) bool { return other.Name == k.Name }) {
-		return KeyPair{}, fmt.Errorf("a credential named %s is in %s already: revoke it, or choose another name", k.Name,
-			path)
+		return nil, fmt.Errorf("a credential named %s is in %s already: revoke it, or choose another name", k.Name, path)
 	}
 	k.makeKeys()
 	if !k.Expires.IsZero() {
 		k.SessionToken = Secret(randomKey(60))
 	}
 	k.Created = now.UTC().Truncate(time.Second)
-	if err := k.check(); err != nil {
-		return KeyPair{}, err
-	}
-	return k, writeFile(path, append(pairs, k))
+	return pairs, k.check()
 }
 
 // Revoke takes a key pair out of a file, by its name or access key id. An error means that it is still there, or
 // never was.
 func Revoke(path, name string) error {
-	pairs, err := ReadFile(path)
+	kept, err := without(path, name)
 	if err != nil {
 		return err
+	}
+	return writeFile(path, kept)
+}
+
+// CanRevoke returns the error that [Revoke] would have before it writes, and changes nothing.
+func CanRevoke(path, name string) error {
+	_, err := without(path, name)
+	return err
+}
+
+// without returns the pairs of a file but for one.
+func without(path, name string) ([]KeyPair, error) {
+	pairs, err := ReadFile(path)
+	if err != nil {
+		return nil, err
 	}
 	kept := slices.DeleteFunc(slices.Clone(pairs),
 		func(k KeyPair) bool { return k.Name == name || k.AccessKeyID == name })
 	if len(kept) == len(pairs) {
-		return fmt.Errorf("no credential named %s in %s: see 'tendril credentials list'", name, path)
+		return nil, fmt.Errorf("no credential named %s in %s: see 'tendril credentials list'", name, path)
 	}
-	return writeFile(path, kept)
+	return kept, nil
 }
 
 func (k *KeyPair) makeKeys() {

@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -113,39 +111,6 @@ func (k *keptVersions) list(live int) []console.AppVersion {
 	return all
 }
 
-// chooseVersion returns the version of a list, newest first, to roll back to: the one with that number, or for 0 the
-// last one that served before the one that serves now.
-func chooseVersion(all []console.AppVersion, wanted int) (console.AppVersion, error) {
-	var kept []string
-	for _, v := range all {
-		if v.State == console.VersionKept && v.Folder != "" {
-			kept = append(kept, fmt.Sprint(v.Number))
-			if wanted == 0 || wanted == v.Number {
-				return v, nil
-			}
-		}
-	}
-	refusal := &console.Error{Status: http.StatusNotFound, Hint: "use one of " + strings.Join(kept, ", ") +
-		"; 'tendril versions' lists them"}
-	if len(kept) == 0 {
-		refusal.Hint = "'tendril deploy' deploys a folder or an archive; the last versions from archives are kept"
-	}
-	i := slices.IndexFunc(all, func(v console.AppVersion) bool { return v.Number == wanted })
-	switch {
-	case wanted == 0:
-		refusal.Message, refusal.Status = "there is no version to roll back to", http.StatusConflict
-	case i < 0:
-		refusal.Message = fmt.Sprintf("there is no version %d, or it was removed", wanted)
-	case all[i].State == console.VersionLive:
-		refusal.Message, refusal.Status = fmt.Sprintf("version %d is serving already", wanted), http.StatusConflict
-	case all[i].State == console.VersionFailed:
-		refusal.Message = fmt.Sprintf("version %d failed, so that nothing of it was kept", wanted)
-	default:
-		refusal.Message = fmt.Sprintf("version %d has no folder: it is the same command", wanted)
-	}
-	return console.AppVersion{}, refusal
-}
-
 // folderSize is the size of the files in a folder, as far as they are looked at.
 func folderSize(dir string) (size int64) {
 	files := 0
@@ -202,7 +167,7 @@ func (d *deployer) RollBack(ctx context.Context, number int) (console.DeployResu
 	if d.opts.stopping() {
 		return console.DeployResult{}, ErrStopped
 	}
-	kept, err := chooseVersion(d.Versions(), number)
+	kept, err := console.ChooseVersion(d.Versions(), number)
 	if err != nil {
 		return console.DeployResult{}, err
 	}

@@ -83,7 +83,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 		"an unknown and none":  {all[:3], 1, 0, http.StatusNotFound, "there is no version 1", "tendril deploy"},
 		"nothing has run here": {nil, 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
 	} {
-		got, err := chooseVersion(c.all, c.wanted)
+		got, err := console.ChooseVersion(c.all, c.wanted)
 		if c.want != 0 {
 			if err != nil || got.Number != c.want {
 				t.Errorf("%s: version %d, %v; want %d", name, got.Number, err, c.want)

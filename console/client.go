@@ -68,6 +68,9 @@ func newClient(conn, slow *connection) *Client {
 		conn:          conn, slow: slow}
 }
 
+// OnlyRead has the client refuse, from now on, every call that would change something.
+func (c *Client) OnlyRead() { c.conn.onlyReads, c.slow.onlyReads = true, true }
+
 // Close drops idle connections.
 func (c *Client) Close() {
 	c.conn.http.CloseIdleConnections()

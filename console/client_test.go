@@ -133,6 +133,26 @@ func TestClientPausesAndResumes(t *testing.T) {
 	}
 }
 
+func TestClientThatOnlyReads(t *testing.T) {
+	t.Parallel()
+	opts := &Options{Status: func() Status { return Status{} }}
+	opts.Pause = func(string, string) error {
+		t.Error("paused")
+		return nil
+	}
+	c := dial(t, opts)
+	c.OnlyRead()
+	if err := c.Pause(t.Context(), "jobs", ""); !errors.Is(err, errOnlyReads) {
+		t.Errorf("pause: %v", err)
+	}
+	if _, err := c.Deploy(t.Context(), "/"); !errors.Is(err, errOnlyReads) {
+		t.Errorf("deploy: %v", err)
+	}
+	if _, err := c.Status(t.Context()); errors.Is(err, errOnlyReads) {
+		t.Errorf("status: %v", err)
+	}
+}
+
 func TestOutcomeOfAMessage(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(0)

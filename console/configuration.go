@@ -198,7 +198,7 @@ func (c settingsClient) Configuration(ctx context.Context) (Configuration, error
 // PreviewChange says what a change of the settings file would do. The error has a [Detail] for each option that is
 // wrong.
 func (c settingsClient) PreviewChange(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
-	return ask[SettingsPreview](ctx, c.conn, "POST /api/v1/config/preview", change)
+	return ask[SettingsPreview](ctx, c.conn, previewPattern, change)
 }
 
 // ChangeSettings writes a change into the settings file and puts in force what can be. The error has status 409 when

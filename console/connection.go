@@ -26,8 +26,15 @@ const maxAnswer = 256 << 20
 type connection struct {
 	instance       Instance
 	dataDir, token string
+	onlyReads      bool // see [Client.OnlyRead]
 	http           *http.Client
 }
+
+// previewPattern is the one route that has a body and changes nothing.
+const previewPattern = "POST /api/v1/config/preview"
+
+// errOnlyReads is the error of a call that would change something.
+var errOnlyReads = errors.New("this client only reads")
 
 // newConnection returns one that waits for the beginning of an answer for up to
 // patience, and follows no redirect.
@@ -95,6 +102,9 @@ func (c *connection) call(ctx context.Context, pattern string, body, into any, n
 // request makes the request of a call.
 func (c *connection) request(ctx context.Context, pattern string, body any, names []string) (*http.Request, error) {
 	method, path, _ := strings.Cut(pattern, " ")
+	if c.onlyReads && method != http.MethodGet && pattern != previewPattern {
+		return nil, fmt.Errorf("%s: %w", pattern, errOnlyReads)
+	}
 	for _, name := range names {
 		start, end := strings.IndexByte(path, '{'), strings.IndexByte(path, '}')
 		// A name may be any text, "/" and ".." included: dots are escaped so that

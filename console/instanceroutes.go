@@ -2,7 +2,10 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"tendril/autoscale"
@@ -106,6 +109,39 @@ func (e *environmentRoutes) rollback(r *http.Request, body rollbackRequest) (any
 	defer cancel()
 	result, err := e.opts.Rollback(ctx, body.Version)
 	return result, deployRefusal(err)
+}
+
+// ChooseVersion returns the version of a list, newest first, to roll back to: the one with that number, or for 0 the
+// last one that served before the one that serves now.
+func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
+	var kept []string
+	for _, v := range all {
+		if v.State == VersionKept && v.Folder != "" {
+			kept = append(kept, fmt.Sprint(v.Number))
+			if wanted == 0 || wanted == v.Number {
+				return v, nil
+			}
+		}
+	}
+	refusal := &Error{Status: http.StatusNotFound, Hint: "use one of " + strings.Join(kept, ", ") +
+		"; 'tendril versions' lists them"}
+	if len(kept) == 0 {
+		refusal.Hint = "'tendril deploy' deploys a folder or an archive; the last versions from archives are kept"
+	}
+	i := slices.IndexFunc(all, func(v AppVersion) bool { return v.Number == wanted })
+	switch {
+	case wanted == 0:
+		refusal.Message, refusal.Status = "there is no version to roll back to", http.StatusConflict
+	case i < 0:
+		refusal.Message = fmt.Sprintf("there is no version %d, or it was removed", wanted)
+	case all[i].State == VersionLive:
+		refusal.Message, refusal.Status = fmt.Sprintf("version %d is serving already", wanted), http.StatusConflict
+	case all[i].State == VersionFailed:
+		refusal.Message = fmt.Sprintf("version %d failed, so that nothing of it was kept", wanted)
+	default:
+		refusal.Message = fmt.Sprintf("version %d has no folder: it is the same command", wanted)
+	}
+	return AppVersion{}, refusal
 }
 
 func (e *environmentRoutes) scaleDecisions(*http.Request) (any, error) {

@@ -60,10 +60,31 @@ var validTokenName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // CreateToken adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
 // and Expires are read. A name that is there already is an error.
 func CreateToken(dataDir string, t Token, now time.Time) (secret string, err error) {
-	path := filepath.Join(dataDir, TokensFile)
-	tokens, err := readTokens(path)
+	tokens, err := t.besides(dataDir)
+	if err == nil {
+		err = datadir.Make(dataDir)
+	}
 	if err != nil {
 		return "", err
+	}
+	secret = tokenPrefix + NewToken()
+	sum := sha256.Sum256([]byte(secret))
+	t.Created, t.LastUsed = now.UTC().Truncate(time.Second), time.Time{}
+	return secret, writeTokens(filepath.Join(dataDir, TokensFile),
+		append(tokens, storedToken{t, hex.EncodeToString(sum[:])}))
+}
+
+// CanCreateToken returns the error that [CreateToken] would have before it writes, and changes nothing.
+func CanCreateToken(dataDir string, t Token) error {
+	_, err := t.besides(dataDir)
+	return err
+}
+
+// besides returns the tokens that a new one is added to, and what is wrong with it.
+func (t *Token) besides(dataDir string) ([]storedToken, error) {
+	tokens, err := readTokens(filepath.Join(dataDir, TokensFile))
+	if err != nil {
+		return nil, err
 	}
 	isNamed := func(other storedToken) bool { return other.Name == t.Name }
 	switch {
@@ -80,30 +101,35 @@ func CreateToken(dataDir string, t Token, now time.Time) (secret string, err err
 	default:
 		err = checkScopes(t.Scopes)
 	}
-	if err == nil {
-		err = datadir.Make(dataDir)
-	}
-	if err != nil {
-		return "", err
-	}
-	secret = tokenPrefix + NewToken()
-	sum := sha256.Sum256([]byte(secret))
-	t.Created, t.LastUsed = now.UTC().Truncate(time.Second), time.Time{}
-	return secret, writeTokens(path, append(tokens, storedToken{t, hex.EncodeToString(sum[:])}))
+	return tokens, err
 }
 
 // RevokeToken removes a token from those in dataDir. One that is not there is an [Error] of status 404.
 func RevokeToken(dataDir, name string) error {
-	path := filepath.Join(dataDir, TokensFile)
-	tokens, err := readTokens(path)
+	left, err := withoutToken(dataDir, name)
 	if err != nil {
 		return err
 	}
+	return writeTokens(filepath.Join(dataDir, TokensFile), left)
+}
+
+// CanRevokeToken returns the error that [RevokeToken] would have before it writes, and changes nothing.
+func CanRevokeToken(dataDir, name string) error {
+	_, err := withoutToken(dataDir, name)
+	return err
+}
+
+func withoutToken(dataDir, name string) ([]storedToken, error) {
+	tokens, err := readTokens(filepath.Join(dataDir, TokensFile))
+	if err != nil {
+		return nil, err
+	}
 	left := slices.DeleteFunc(slices.Clone(tokens), func(t storedToken) bool { return t.Name == name })
 	if len(left) == len(tokens) {
-		return refuse(http.StatusNotFound, fmt.Sprintf("there is no token %q", name), "'tendril tokens list' shows them")
+		return nil, refuse(http.StatusNotFound, fmt.Sprintf("there is no token %q", name),
+			"'tendril tokens list' shows them")
 	}
-	return writeTokens(path, left)
+	return left, nil
 }
 
 // Tokens returns the tokens in dataDir, in the order in which they were created.

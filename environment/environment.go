@@ -71,7 +71,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	running, ended := context.WithCancel(context.Background())
 	var reports sync.WaitGroup
 	reports.Go(func() { e.Logger.ReportOmitted(running) })
-	defer func() { ended(); reports.Wait() }()
+	defer func() { ended(); reports.Wait(); e.history.tellStopped() }()
 	go e.systemd.extendStart(running)
 	err := e.unlessStopped(stop, now, e.Start)
 	switch {
@@ -128,9 +128,10 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.openTelemetry, // before what it counts
 			e.takeOver,      // before the directory is opened
 			e.openBroker,
-			e.instance.claim, // no other environment may use the data directory
-			e.history.open,   // the data directory is ours
-			e.startConsole,   // shows the rest of the start, and the whole stop
+			e.instance.claim,      // no other environment may use the data directory
+			e.history.beginTotals, // what the queues held before
+			e.history.open,        // the data directory is ours
+			e.startConsole,        // shows the rest of the start, and the whole stop
 			e.instance.claimFiles,
 			e.serveBroker,
 			e.buildDepths, // what metrics and curves read
@@ -145,6 +146,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.takeOver,            // before the directory is opened
 		e.openBroker,          // fails where another environment has the data directory
 		e.instance.claim,      // likewise
+		e.history.beginTotals, // what the queues held before
 		e.history.open,        // the data directory is ours; ends late, with the totals
 		e.openPauses,          // before what asks which tasks are paused
 		e.shareBundle,         // the app's user can read what was unpacked as root

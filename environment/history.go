@@ -71,13 +71,12 @@ type history struct {
 	log    atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
 	lost   losses
 	failed failures
-	// reason is why the environment stops; "" while nobody said.
-	reason string
+	totals
 }
 
 // newHistory returns one that listens to the log.
 func newHistory(q *pipelines, shown *console.Deliveries) *history {
-	h := &history{pipelines: q, recent: eventlog.NewLines(), failed: failures{shown: shown}}
+	h := &history{pipelines: q, totals: totals{of: q}, recent: eventlog.NewLines(), failed: failures{shown: shown}}
 	h.lost.record = h.add
 	if q.Logger != nil {
 		q.Logger.Observe(h.observe)
@@ -121,12 +120,11 @@ func (h *history) open(context.Context) error {
 	if last, found := log.Newest(); found && last.Text != stopText {
 		fields["previous_run"] = "ended without a stop"
 	}
-	began := time.Now()
 	log.Add(eventlog.Start, "environment started", fields)
 	h.log.Store(log)
 	h.steps.push("the events", func(context.Context) error {
 		h.lost.flush() // after all that reports losses
-		log.Add(eventlog.Stop, stopText, h.totals(time.Since(began)))
+		log.Add(eventlog.Stop, stopText, h.stopFields())
 		return log.Close()
 	})
 	if !h.s.AnyOnSQS() {
@@ -143,26 +141,6 @@ func (h *history) open(context.Context) error {
 
 // stopText is the text of the last event of a run that was not killed.
 const stopText = "environment stopped"
-
-// totals are the fields of the last event.
-func (h *history) totals(up time.Duration) map[string]string {
-	fields := map[string]string{"reason": h.reason, "up": up.Round(time.Second).String()}
-	var sum worker.Counts
-	for _, l := range h.lines {
-		if l.worker == nil {
-			return fields // the start failed
-		}
-		c := l.worker.Status().Counts
-		sum.Received += c.Received
-		sum.Done += c.Done
-		sum.Failed += c.Failed
-	}
-	if len(h.lines) > 0 {
-		fields["received"], fields["done"], fields["failed"] = strconv.FormatInt(sum.Received, 10),
-			strconv.FormatInt(sum.Done, 10), strconv.FormatInt(sum.Failed, 10)
-	}
-	return fields
-}
 
 // add records an event, where events are kept.
 func (h *history) add(kind, text string, fields map[string]string) {

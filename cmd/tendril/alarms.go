@@ -53,7 +53,7 @@ func (c alarmCommands) addFlags(cmd *cobra.Command) *alarmFlags {
 }
 
 func (c alarmCommands) newApply() *cobra.Command {
-	var dryRun, prune bool
+	var prune bool
 	cmd := &cobra.Command{
 		Use:   "apply [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Create the alarms and the dashboard, or change them",
@@ -64,41 +64,45 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
   tendril alarms apply path/to/app --action arn:aws:sns:eu-west-1:123456789012:on-call`,
 	}
 	f := c.addFlags(cmd)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "Print what would be done, and do nothing.")
 	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
-	c.runs(cmd, f, func(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set) error {
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		cloud, want, err := c.wanted(ctx, cmd, args, f)
+		if err != nil {
+			return plan{}, err
+		}
 		found, err := alarms.Find(ctx, cloud, want.Environment)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
 		steps, err := alarms.Compare(want, found, prune)
 		if err != nil {
-			return fail(exitConflict, err)
+			return plan{}, fail(exitConflict, err)
 		}
-		c.printSteps(steps)
 		if !slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) && len(want.Alarms) > 0 {
 			c.warn(yamlfile.Problem{Text: "these alarms notify nobody",
 				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
 		}
-		if dryRun {
-			fmt.Fprintln(c.err, "nothing was changed: --dry-run")
-			return nil
-		}
-		return alarms.Apply(ctx, cloud, want.Environment, steps)
+		return plan{func(context.Context) ([]string, error) { return stepTexts(steps), nil },
+			func(ctx context.Context) error {
+				for _, text := range stepTexts(steps) {
+					fmt.Fprintln(c.out, plain(text))
+				}
+				return alarms.Apply(ctx, cloud, want.Environment, steps)
+			}}, nil
 	})
-	return cmd
 }
 
-// printSteps prints one line for each step.
-func (c alarmCommands) printSteps(steps []alarms.Step) {
+// stepTexts is one line for each step.
+func stepTexts(steps []alarms.Step) (texts []string) {
 	for i := range steps {
 		s := &steps[i]
-		line := fmt.Sprintf("%-6s %s %s", s.Action, s.Kind, s.Name)
+		text := fmt.Sprintf("%-6s %s %s", s.Action, s.Kind, s.Name)
 		if len(s.Changes) > 0 {
-			line += ": " + strings.Join(s.Changes, ", ")
+			text += ": " + strings.Join(s.Changes, ", ")
 		}
-		fmt.Fprintln(c.out, plain(line))
+		texts = append(texts, text)
 	}
+	return texts
 }
 
 // The formats of show --format.
@@ -122,9 +126,12 @@ for those who create them that way; CloudWatch is not asked then.`,
 	output := addOutput(cmd)
 	cmd.Flags().StringVar(&text, "format", "", "Print a template: cloudformation or terraform.")
 	complete(cmd, "format", asCloudFormation, asTerraform)
-	c.runs(cmd, f, func(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set) error {
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		cloud, want, err := c.wanted(ctx, cmd, args, f)
+		if err != nil {
+			return err
+		}
 		var template string
-		var err error
 		switch text {
 		case "":
 			return c.show(ctx, cloud, want, *output)
@@ -177,9 +184,11 @@ func (c alarmCommands) show(ctx context.Context, cloud *aws.CloudWatch, want *al
 	}
 	shown := describeAlarms(want, found)
 	shown.Region = cloud.Region()
-	if output == asJSON {
-		return c.printJSON(shown)
-	}
+	names := named(func(a *shownAlarm) string { return a.Name })(shown.Alarms)
+	return output.print(c.cli, shown, names, func() error { return c.printAlarms(shown) })
+}
+
+func (c alarmCommands) printAlarms(shown *shownAlarms) error {
 	rows := [][]string{{"ALARM", "STATE", "SINCE", "STATUS", "CONDITION", "ACTIONS"}}
 	for i := range shown.Alarms {
 		a := &shown.Alarms[i]
@@ -250,38 +259,48 @@ after asking. Those of other environments and programs stay.`,
 	}
 	f := c.addFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		opts, done, err := c.settings(cmd, args, f)
-		defer done()
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		opts, err := c.settings(cmd, args, f)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
 		cloud, err := c.open(ctx, &opts)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
-		defer cloud.Close()
-		return c.delete(ctx, cloud, opts.Config.Name, yes)
+		name := opts.Config.Name
+		found, err := alarms.Find(ctx, cloud, name)
+		if err != nil {
+			return plan{}, err
+		}
+		return plan{func(context.Context) ([]string, error) { return deletions(name, found), nil },
+			func(ctx context.Context) error { return c.delete(ctx, cloud, name, found, yes) }}, nil
 	})
-	return cmd
 }
 
-func (c alarmCommands) delete(ctx context.Context, cloud *aws.CloudWatch, name string, yes bool) error {
-	found, err := alarms.Find(ctx, cloud, name)
-	if err != nil {
-		return err
-	}
-	what := plural(len(found.Alarms), "alarm")
+// deletions is one line for each thing of an environment that delete deletes.
+func deletions(name string, found *alarms.Found) (texts []string) {
 	for i := range found.Alarms {
-		fmt.Fprintln(c.out, plain("delete alarm "+found.Alarms[i].Name))
+		texts = append(texts, "delete alarm "+found.Alarms[i].Name)
 	}
 	if found.Dashboard != "" {
-		fmt.Fprintln(c.out, "delete dashboard "+alarms.DashboardName(name))
-		what += " and the dashboard"
+		texts = append(texts, "delete dashboard "+alarms.DashboardName(name))
 	}
+	return texts
+}
+
+func (c alarmCommands) delete(ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
+	yes bool) error {
 	if len(found.Alarms) == 0 && found.Dashboard == "" {
 		fmt.Fprintf(c.err, "the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
 		return nil
+	}
+	for _, text := range deletions(name, found) {
+		fmt.Fprintln(c.out, plain(text))
+	}
+	what := plural(len(found.Alarms), "alarm")
+	if found.Dashboard != "" {
+		what += " and the dashboard"
 	}
 	if err := c.confirm("delete "+what+" of "+name, name, yes); err != nil {
 		return err
@@ -289,48 +308,44 @@ func (c alarmCommands) delete(ctx context.Context, cloud *aws.CloudWatch, name s
 	return alarms.Delete(ctx, cloud, found)
 }
 
-// runs makes a command work out the alarms of the environment that its arguments describe, and act on them.
-func (c alarmCommands) runs(cmd *cobra.Command, f *alarmFlags,
-	act func(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set) error) {
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		opts, done, err := c.settings(cmd, args, f)
-		defer done()
-		if err != nil {
-			return err
-		}
-		cloud, err := c.open(ctx, &opts)
-		if err != nil {
-			return err
-		}
-		defer cloud.Close()
-		want, err := c.describe(ctx, &opts, f, cloud.Region())
-		if err != nil {
-			return err
-		}
-		for _, text := range want.LeftOut {
-			fmt.Fprintf(c.err, "no alarm %s\n", plain(text))
-		}
-		return act(ctx, cloud, want)
-	})
+// wanted works out the alarms of the environment that the arguments describe.
+func (c alarmCommands) wanted(ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (
+	*aws.CloudWatch, *alarms.Set, error) {
+	opts, err := c.settings(cmd, args, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	cloud, err := c.open(ctx, &opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	want, err := c.describe(ctx, &opts, f, cloud.Region())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, text := range want.LeftOut {
+		fmt.Fprintf(c.err, "no alarm %s\n", plain(text))
+	}
+	return cloud, want, nil
 }
 
-// settings reads the arguments as 'tendril up' does. The caller calls done at the end, also after an error.
+// settings reads the arguments as 'tendril up' does.
 func (c alarmCommands) settings(cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
-	done func(), err error) {
-	done = func() {}
+	err error) {
 	for _, arn := range f.actions {
 		if err := alarms.CheckAction(arn); err != nil {
-			return opts, done, fail(exitUsage, err)
+			return opts, fail(exitUsage, err)
 		}
 	}
-	opts, err = c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.lookInto(path)
+	opts, err = c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) {
+		b, done, err := c.lookInto(path)
+		c.atEnd(done)
 		return b, err
 	})
 	if opts.Config != nil {
 		err = nil // an app that cannot be run has alarms too
 	}
-	return opts, done, err
+	return opts, err
 }
 
 // open connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
@@ -338,15 +353,18 @@ func (c alarmCommands) settings(cmd *cobra.Command, args []string, f *alarmFlags
 func (c alarmCommands) open(ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
 	cfg := opts.Config
 	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
-	if err == nil {
-		return cloud, nil
-	}
-	for i := range cfg.Queues {
-		if q := &cfg.Queues[i]; q.URL != "" && !cfg.IsSet("region") {
-			return aws.OpenCloudWatch(ctx, &aws.Options{Region: q.Region})
+	if err != nil {
+		for i := range cfg.Queues {
+			if q := &cfg.Queues[i]; q.URL != "" && !cfg.IsSet("region") {
+				cloud, err = aws.OpenCloudWatch(ctx, &aws.Options{Region: q.Region})
+				break
+			}
 		}
 	}
-	return nil, err
+	if err == nil {
+		c.atEnd(cloud.Close)
+	}
+	return cloud, err
 }
 
 // setRegion is the region that somebody set; "" leaves it to the AWS configuration.

@@ -152,14 +152,11 @@ func (o *batchSender) print(r queue.Sent) error {
 	case o.wait:
 		_, err := fmt.Fprintf(o.c.err, "message %s is sent; waiting for its first attempt\n", r.ID)
 		return err
-	case o.format == asJSON:
-		return printLineJSON(o.c.programs(), struct {
-			ID             string `json:"message_id"`
-			SequenceNumber string `json:"sequence_number,omitempty"`
-		}{r.ID, r.SequenceNumber})
 	}
-	_, err := fmt.Fprintln(o.c.out, r.ID)
-	return err
+	return o.format.printEach(o.c, struct {
+		ID             string `json:"message_id"`
+		SequenceNumber string `json:"sequence_number,omitempty"`
+	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
 // Send sends up to ten messages to the queue, wherever it lives.
@@ -207,7 +204,7 @@ func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchS
 		if err := c.printOutcome(d, o.format); err != nil {
 			return err
 		}
-		if o.format != asJSON && last.Answer != d.Answer {
+		if o.format == asTable && last.Answer != d.Answer {
 			if err := c.printAnswer(last.Answer); err != nil {
 				return err
 			}
@@ -253,11 +250,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *console.Client, id str
 }
 
 func (c sendCommand) printOutcome(d console.Delivery, f format) error {
-	if f == asJSON {
-		return printLineJSON(c.programs(), d)
-	}
-	_, err := fmt.Fprintln(c.out, plain(deliveryText(d)))
-	return err
+	return f.printEach(c.cli, d, d.MessageID, plain(deliveryText(d)))
 }
 
 func attemptsError(failed, running, unknown int) error {

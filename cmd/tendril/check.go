@@ -40,10 +40,11 @@ and terminate.`,
 	cmd.Flags().StringVar(&role, "iam", "", "Print the IAM policy of a role: run or operate.")
 	cmd.Flags().Lookup("iam").NoOptDefVal = roleRun
 	complete(cmd, "iam", roleRun, roleOperate)
+	f := addOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch role {
 		case "":
-			return c.check(cmd, args)
+			return c.check(cmd, args, *f)
 		case roleRun, roleOperate:
 			return c.printPolicy(cmd, args, role)
 		}
@@ -93,11 +94,69 @@ func (c appCommands) printPolicy(cmd *cobra.Command, args []string, role string)
 	return c.printJSON(policy)
 }
 
-func (c appCommands) check(cmd *cobra.Command, args []string) error {
-	done := func() {}
-	defer func() { done() }()
-	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.lookInto(path)
+// checkReport is what 'tendril check' found.
+type checkReport struct {
+	cli      *cli
+	OK       bool          `json:"ok"`
+	Items    []checkedItem `json:"items"`
+	Warnings []notice      `json:"warnings"`
+	Problems []notice      `json:"problems"`
+}
+
+// checkedItem is one thing that 'tendril up' would use.
+type checkedItem struct {
+	Kind string `json:"kind"` // such as process, queue, task, setting or property
+	Name string `json:"name"`
+	Text string `json:"text"`           // what people read, the name included
+	Next string `json:"next,omitempty"` // the next runs of a task
+}
+
+func (r *checkReport) add(kind, name, text string) {
+	r.Items = append(r.Items, checkedItem{Kind: kind, Name: name, Text: text})
+}
+
+// warn also prints the warnings.
+func (r *checkReport) warn(warnings ...yamlfile.Problem) {
+	r.cli.warn(warnings...)
+	for _, w := range warnings {
+		r.Warnings = append(r.Warnings, noticeOf(w))
+	}
+}
+
+// show prints the report to people, but for warnings and problems: they are on standard error.
+func (r *checkReport) show() error {
+	for _, i := range r.Items {
+		fmt.Fprintf(r.cli.out, "%-8s %s\n", i.Kind, plain(i.Text))
+		if i.Next != "" {
+			fmt.Fprintf(r.cli.out, "%-8s next %s\n", "", i.Next)
+		}
+	}
+	if r.OK {
+		fmt.Fprintln(r.cli.out, "ok")
+	}
+	return nil
+}
+
+// names are the items as KIND/NAME.
+func (r *checkReport) names() (names []string) {
+	for _, i := range r.Items {
+		names = append(names, i.Kind+"/"+i.Name)
+	}
+	return names
+}
+
+func (c appCommands) check(cmd *cobra.Command, args []string, f format) error {
+	r := &checkReport{cli: c.cli, Items: []checkedItem{}, Warnings: []notice{}}
+	err := c.look(cmd, args, r)
+	r.OK, r.Problems = err == nil, append([]notice{}, noticesOf(err)...)
+	return errors.Join(err, f.print(c.cli, r, r.names(), r.show))
+}
+
+// look fills a report, and returns what 'tendril up' would refuse.
+func (c appCommands) look(cmd *cobra.Command, args []string, r *checkReport) error {
+	opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) {
+		b, done, err := c.lookInto(path)
+		c.atEnd(done)
 		return b, err
 	})
 	if opts.Config == nil {
@@ -111,36 +170,31 @@ func (c appCommands) check(cmd *cobra.Command, args []string) error {
 	}
 	refused := []error{err} // where there is no app to run, the rest is looked at all the same
 	cfg := opts.Config
-	c.warn(cfg.Warnings...)
-	if err := c.checkBundle(&opts); err != nil {
+	r.warn(cfg.Warnings...)
+	if err := r.addBundle(&opts); err != nil {
 		return err
 	}
 	if len(opts.Command) > 0 {
-		fmt.Fprintf(c.out, "process  %s: %s\n", bundle.MainProcess, plain(strings.Join(opts.Command, " ")))
+		r.add("process", bundle.MainProcess, bundle.MainProcess+": "+strings.Join(opts.Command, " "))
 	}
-	c.listTasks(opts.CronFile(), time.Now())
+	r.addTasks(opts.CronFile(), time.Now())
 	if cfg.ConfigFile != "" {
-		fmt.Fprintf(c.out, "file     %s\n", cfg.ConfigFile)
+		r.add("file", cfg.ConfigFile, cfg.ConfigFile)
 	}
 	for _, q := range cfg.Queues {
-		fmt.Fprintf(c.out, "queue    %s\n", queueText(&q))
+		r.add("queue", q.Name, queueText(&q))
 	}
 	if text := scaledText(&cfg.Settings); text != "" {
-		fmt.Fprintf(c.out, "scaling  %s\n", text)
+		r.add("scaling", cfg.ScaleTarget, text)
 	}
-	refused = append(refused, opts.Validate(), c.checkPorts(&opts))
-	if err := errors.Join(refused...); err != nil {
-		return err
-	}
-	fmt.Fprintln(c.out, "ok")
-	return nil
+	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
 // checkPorts looks whether the ports are free. Where an environment runs on the data
 // directory they are its own, and what is checked is to be deployed there.
-func (c appCommands) checkPorts(opts *environment.Options) error {
+func (r *checkReport) checkPorts(opts *environment.Options) error {
 	if i, err := console.ReadInstance(opts.Config.DataDir); err == nil {
-		c.warn(yamlfile.Problem{
+		r.warn(yamlfile.Problem{
 			Text: fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
 				opts.Config.DataDir, i.PID),
 			Hint: "'tendril deploy' puts this in the place of what it runs; a second environment needs another --name"})
@@ -198,90 +252,90 @@ func scaledText(s *config.Settings) string {
 
 const shownTimes = 5
 
-// listTasks lists the tasks of a file with the times at which they are due after
+// addTasks lists the tasks of a file with the times at which they are due after
 // now. What is wrong with the file is told with the other problems.
-func (c appCommands) listTasks(path string, now time.Time) {
+func (r *checkReport) addTasks(path string, now time.Time) {
 	file, err := tasks.Read(path)
 	if path == "" || err != nil {
 		return
 	}
-	c.warn(file.Warnings...)
-	fmt.Fprintf(c.out, "tasks    %s\n", path)
+	r.warn(file.Warnings...)
+	r.add("tasks", path, path)
 	for i := range file.Tasks {
 		t := &file.Tasks[i]
-		fmt.Fprintf(c.out, "task     %s: %s, POST %s\n", t.Name, t.Schedule.Words(), plain(t.URL))
 		var times []string
 		for _, at := range t.Schedule.Upcoming(now, shownTimes) {
 			times = append(times, clock(at, t.Schedule.Zone().String()))
 		}
-		fmt.Fprintf(c.out, "         next %s\n", strings.Join(times, ", "))
+		r.Items = append(r.Items, checkedItem{"task", t.Name, fmt.Sprintf("%s: %s, POST %s", t.Name, t.Schedule.Words(),
+			t.URL), strings.Join(times, ", ")})
 	}
 }
 
-// checkBundle prints what is in a bundle: the steps of a deployment in their order, what it sets, and what is not
-// used. A command runs in the place of the bundle's own processes.
-func (c appCommands) checkBundle(opts *environment.Options) error {
+// addBundle adds what is in a bundle: the steps of a deployment in their order, what it sets, and what is not used. A
+// command runs in the place of the bundle's own processes.
+func (r *checkReport) addBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {
 		return nil
 	}
-	c.warn(slices.Concat(b.Warnings, opts.MissingPrograms())...)
+	r.warn(slices.Concat(b.Warnings, opts.MissingPrograms())...)
 	if len(opts.Command) == 0 && len(b.Processes) > 0 {
 		if opts.AppliesMachine() {
 			for _, step := range machine.Plan(&b.Machine) {
-				fmt.Fprintln(c.out, machineLine(&step))
+				r.addMachineStep(&step)
 			}
 		}
 		for _, step := range b.Plan() {
-			fmt.Fprintln(c.out, stepLine(step))
+			r.addStep(step)
 		}
 	}
-	if err := c.checkSettings(cfg, b); err != nil {
+	if err := r.addSettings(cfg, b); err != nil {
 		return err
 	}
 	for _, p := range b.Environment() {
 		if opts.Withheld(p) == "" {
-			value, from := explainCommand{c}.inForce(p)
-			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(p.Option), value, from)
+			value, from := explainCommand{appCommands{r.cli}}.inForce(p)
+			r.add("property", p.Option, fmt.Sprintf("%s=%s (%s)", p.Option, value, from))
 		}
 	}
 	for _, l := range b.Links {
 		if queue := opts.LinkedQueue(l); queue != "" {
-			fmt.Fprintf(c.out, "link     %s to the queue %s (%s)\n", plain(l.Variable), plain(queue), position(l.File, l.Line))
+			r.add("link", l.Variable, fmt.Sprintf("%s to the queue %s (%s)", l.Variable, queue, position(l.File, l.Line)))
 		}
 	}
 	for _, f := range environment.NotUsed(opts) {
-		fmt.Fprintf(c.out, "not used %s\n", plain(f.String()))
+		r.add("not used", f.File, f.String())
 	}
 	return nil
 }
 
-// stepLine is one step of a deployment. Processes stay, so that they have a word of their own.
-func stepLine(s bundle.Step) string {
-	if s.Phase == bundle.PhaseStart {
-		return fmt.Sprintf("process  %s: %s", s.Name, plain(s.Shell))
+// addStep adds one step of a deployment. Processes stay, so that they have a word of their own.
+func (r *checkReport) addStep(s bundle.Step) {
+	switch {
+	case s.Phase == bundle.PhaseStart:
+		r.add("process", s.Name, s.Name+": "+s.Shell)
+	case s.Phase == bundle.PhaseCommand:
+		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shown, position(s.File, s.Line)))
+	case s.Shell != "":
+		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shell, position(s.File, s.Line)))
+	default:
+		r.add("hook", s.Name, s.Name)
 	}
-	if s.Phase == bundle.PhaseCommand {
-		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, plain(s.Name), plain(s.Shown), position(s.File, s.Line))
-	}
-	if s.Shell != "" {
-		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, s.Name, plain(s.Shell), position(s.File, s.Line))
-	}
-	return "hook     " + plain(s.Name)
 }
 
-// machineLine is one step that changes the machine.
-func machineLine(s *machine.Step) string {
+// addMachineStep adds one step that changes the machine.
+func (r *checkReport) addMachineStep(s *machine.Step) {
 	text := s.Title()
 	if s.Text != "" {
 		text += ": " + s.Text
 	}
-	return fmt.Sprintf("machine  %s (%s)", plain(text), position(s.File, s.Line))
+	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, position(s.File, s.Line)))
 }
 
-// checkSettings prints the options whose value in force is one of the bundle's
-// settings; the folder's name does not count as one.
-func (c appCommands) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
+// addSettings adds the options whose value in force is one of the bundle's settings; the folder's name does not count
+// as one.
+func (r *checkReport) addSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
 		if from.Layer != config.FromBundle || from.Where == b.Dir || cfg.Idle(o.Name) {
@@ -291,7 +345,7 @@ func (c appCommands) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "setting  %s = %s (%s)\n", o.Name, plain(e.Value), plain(from.Where))
+		r.add("setting", o.Name, fmt.Sprintf("%s = %s (%s)", o.Name, e.Value, from.Where))
 	}
 	return nil
 }

@@ -32,6 +32,20 @@ type cli struct {
 	free map[string]string
 	// buffers hold what is printed once [cli.buffer] was called.
 	buffers []*lineBuffer
+	ending
+}
+
+// ending is what is called when a command has ended, the last one first.
+type ending []func()
+
+// atEnd has something closed when the command has ended.
+func (e *ending) atEnd(end func()) { *e = append(*e, end) }
+
+func (e *ending) end() {
+	for _, end := range slices.Backward(*e) {
+		end()
+	}
+	*e = nil
 }
 
 func newCLI() *cli {

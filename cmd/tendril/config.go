@@ -66,7 +66,12 @@ or a variable sets it, is marked as locked.`,
 		}
 		shown.Options, shown.Queues = chosen, []console.ConfigQueue{}
 		return shown, nil
-	}, func(shown console.Configuration) error { return c.show(&shown, all || len(names) > 0) })
+	}, view[console.Configuration]{
+		func(shown console.Configuration) error { return c.show(&shown, all || len(names) > 0) },
+		func(shown console.Configuration) []string {
+			return named(func(o *console.ConfigOption) string { return o.Name })(shown.Options)
+		},
+	})
 	return cmd
 }
 
@@ -158,7 +163,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
   tendril config set 'http-path of payments=/pay' --dry-run`,
 		Args: cobra.MinimumNArgs(1),
 	}
-	return c.changes(cmd, func(arg string, set map[string]*string) error {
+	return c.changesSettings(cmd, func(arg string, set map[string]*string) error {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
 			return fail(exitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
@@ -179,48 +184,51 @@ those of the bundle count again. It shows the lines that differ and asks first.`
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeOptions,
 	}
-	return c.changes(cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
+	return c.changesSettings(cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
-// changes makes a command change what its arguments say.
-func (c configCommands) changes(cmd *cobra.Command,
+// changesSettings makes a command change what its arguments say.
+func (c configCommands) changesSettings(cmd *cobra.Command,
 	take func(arg string, set map[string]*string) error) *cobra.Command {
-	var yes, dry bool
+	var yes bool
 	addDataDir(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "Show the difference and change nothing.")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		change := console.SettingsChange{Set: map[string]*string{}}
 		for _, arg := range args {
 			if err := take(arg, change.Set); err != nil {
-				return err
+				return plan{}, err
 			}
 		}
 		client, err := c.dial(cmd)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
-		defer client.Close()
 		preview, err := client.PreviewChange(ctx, change)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
 		c.printPreview(&preview)
-		if len(preview.Lines) == 0 || dry {
-			return nil
-		}
-		if err := c.agree("Change "+preview.File+"?", yes); err != nil {
+		return plan{func(context.Context) ([]string, error) {
+			if len(preview.Lines) == 0 {
+				return nil, nil
+			}
+			return []string{"write " + preview.File}, nil
+		}, func(ctx context.Context) error {
+			if len(preview.Lines) == 0 {
+				return nil
+			}
+			if err := c.agree("Change "+preview.File+"?", yes); err != nil {
+				return err
+			}
+			change.Base = preview.Base
+			done, err := client.ChangeSettings(ctx, change)
+			if err == nil {
+				c.printEffect(&done)
+			}
 			return err
-		}
-		change.Base = preview.Base
-		done, err := client.ChangeSettings(ctx, change)
-		if err != nil {
-			return err
-		}
-		c.printEffect(&done)
-		return nil
+		}}, nil
 	})
-	return cmd
 }
 
 func (c configCommands) printPreview(p *console.SettingsPreview) {

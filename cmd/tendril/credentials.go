@@ -71,13 +71,14 @@ func (c credentialCommands) newCreate() *cobra.Command {
 	cmd.Flags().DurationVar(&lifetime, "expires", 0,
 		"Lifetime; the pair then has a session token (such as 12h, default unlimited).")
 	c.addFile(cmd)
-	prints(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (createdPair, error) {
+	f := addOutput(cmd)
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		path, err := c.file(cmd)
 		if err != nil {
-			return createdPair{}, err
+			return plan{}, err
 		}
 		if lifetime < 0 {
-			return createdPair{}, fail(exitUsage, fmt.Errorf("--expires %s is in the past", lifetime), "use a positive time")
+			return plan{}, fail(exitUsage, fmt.Errorf("--expires %s is in the past", lifetime), "use a positive time")
 		}
 		now := time.Now()
 		pair := access.KeyPair{Name: args[0], Allow: access.AllowAll, Queues: queues}
@@ -87,21 +88,29 @@ func (c credentialCommands) newCreate() *cobra.Command {
 		if lifetime > 0 {
 			pair.Expires = now.Add(lifetime).UTC().Truncate(time.Second)
 		}
-		pair, err = access.Create(path, pair, now)
-		if err != nil {
-			return createdPair{}, fail(exitUsage, err)
+		if err := access.CanCreate(path, pair); err != nil {
+			return plan{}, fail(exitUsage, err)
 		}
-		fmt.Fprintf(c.err, "created %s in %s; the secret is not shown again\n", pair.Name, path)
-		return createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
-			pair.Expires}, nil
-	}, func(p createdPair) error {
-		_, err := fmt.Fprintf(c.out, "AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
-		if p.SessionToken != "" && err == nil {
-			_, err = fmt.Fprintf(c.out, "AWS_SESSION_TOKEN=%s\n", p.SessionToken)
-		}
-		return err
+		return plan{step("create the key pair %s in %s", pair.Name, path), func(context.Context) error {
+			pair, err := access.Create(path, pair, now)
+			if err != nil {
+				return fail(exitUsage, err)
+			}
+			fmt.Fprintf(c.err, "created %s in %s; the secret is not shown again\n", pair.Name, path)
+			created := createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
+				pair.Expires}
+			return f.print(c.cli, created, []string{pair.Name}, func() error { return c.printPair(&created) })
+		}}, nil
 	})
-	return cmd
+}
+
+// printPair prints a new key pair as variables of the environment.
+func (c credentialCommands) printPair(p *createdPair) error {
+	_, err := fmt.Fprintf(c.out, "AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
+	if p.SessionToken != "" && err == nil {
+		_, err = fmt.Fprintf(c.out, "AWS_SESSION_TOKEN=%s\n", p.SessionToken)
+	}
+	return err
 }
 
 // listedPair is a key pair without its secrets.
@@ -132,7 +141,7 @@ func (c credentialCommands) newList() *cobra.Command {
 			listed[i] = listedPair{p.Name, p.AccessKeyID, p.Allow, p.Queues, p.Created, p.Expires}
 		}
 		return listed, nil
-	}, func(pairs []listedPair) error {
+	}, view[[]listedPair]{func(pairs []listedPair) error {
 		rows := [][]string{{"NAME", "ACCESS KEY", "ALLOW", "QUEUES", "CREATED", "EXPIRES"}}
 		for _, p := range pairs {
 			queues, expires := strings.Join(p.Queues, ","), "never"
@@ -145,7 +154,7 @@ func (c credentialCommands) newList() *cobra.Command {
 			rows = append(rows, []string{p.Name, p.AccessKeyID, p.Allow, queues, p.Created.Format(time.RFC3339), expires})
 		}
 		return c.printTable(rows)
-	})
+	}, named(func(p *listedPair) string { return p.Name })})
 	return cmd
 }
 
@@ -153,18 +162,22 @@ func (c credentialCommands) newRevoke() *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key",
 		Args: cobra.ExactArgs(1)}
 	c.addFile(cmd)
-	cmd.RunE = verb(func(_ context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		path, err := c.file(cmd)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
-		if err := access.Revoke(path, args[0]); err != nil {
-			return readFailure(err)
+		if err := access.CanRevoke(path, args[0]); err != nil {
+			return plan{}, readFailure(err)
 		}
-		fmt.Fprintf(c.err, "revoked %s\n", args[0])
-		return nil
+		return plan{step("revoke the key pair %s of %s", args[0], path), func(context.Context) error {
+			if err := access.Revoke(path, args[0]); err != nil {
+				return readFailure(err)
+			}
+			fmt.Fprintf(c.err, "revoked %s\n", args[0])
+			return nil
+		}}, nil
 	})
-	return cmd
 }
 
 // readFailure gives an error of the file its exit status.

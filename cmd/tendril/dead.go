@@ -141,29 +141,22 @@ func (c messageCommands) newDeadList() *cobra.Command {
 	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	var g *deadLetterQueue
+	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []console.Message, err error) {
 		if err := cmp.Or(checkLimit(which.limit), which.check(nil)); err != nil {
-			return err
+			return nil, err
 		}
-		g, err := c.findDeadFor(ctx, cmd, w, which)
-		if err != nil {
-			return err
+		if g, err = c.findDeadFor(ctx, cmd, w, which); err != nil {
+			return nil, err
 		}
-		messages, err := collect(ctx, g.contents(which), which)
-		if err != nil {
-			return err
-		}
-		return c.printDead(ctx, g, messages, *f)
-	})
+		return collect(ctx, g.contents(which), which)
+	}, view[[]console.Message]{func(messages []console.Message) error {
+		return c.printDead(cmd.Context(), g, messages)
+	}, messageIDs})
 	return cmd
 }
 
-func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, messages []console.Message,
-	f format) error {
-	if f == asJSON {
-		return c.printJSON(messages)
-	}
+func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, messages []console.Message) error {
 	if len(messages) == 0 {
 		fmt.Fprintf(c.err, "no dead letters in %s\n", g.queue.name)
 		return nil
@@ -232,34 +225,29 @@ attempt was recorded are counted under -.`,
 		Args: cobra.NoArgs,
 	}
 	w := addQueue(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	var name string
+	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.ReasonGroup, error) {
 		p, err := c.find(ctx, cmd, w)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if p.remote != nil {
-			return fail(exitUsage, errors.New("reasons are kept on the embedded queue only"),
+			return nil, fail(exitUsage, errors.New("reasons are kept on the embedded queue only"),
 				"Amazon SQS does not know why a message failed; look at the log")
 		}
 		g, err := embeddedDead(ctx, p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		groups, err := p.client.Reasons(ctx, g.queue.name)
-		if err != nil {
-			return err
-		}
-		return c.printReasons(g.queue.name, groups, *f)
-	})
+		name = g.queue.name
+		return p.client.Reasons(ctx, name)
+	}, view[[]console.ReasonGroup]{func(groups []console.ReasonGroup) error { return c.printReasons(name, groups) },
+		named(func(g *console.ReasonGroup) string { return g.Reason })})
 	return cmd
 }
 
-func (c messageCommands) printReasons(name string, groups []console.ReasonGroup, f format) error {
-	switch {
-	case f == asJSON:
-		return c.printJSON(groups)
-	case len(groups) == 0:
+func (c messageCommands) printReasons(name string, groups []console.ReasonGroup) error {
+	if len(groups) == 0 {
 		fmt.Fprintf(c.err, "no dead letters in %s\n", name)
 		return nil
 	}
@@ -289,7 +277,9 @@ func (c messageCommands) newDeadShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := c.printMessages(messages, *f, true); err != nil {
+		if err := printValue(c.cli, *f, messages, view[[]console.Message]{func(messages []console.Message) error {
+			return c.printMessages(messages, true)
+		}, messageIDs}); err != nil {
 			return err
 		}
 		return absent(args, messages, g.queue.name)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,26 +35,53 @@ what runs now is deployed again.`,
 	}
 	addDataDir(cmd)
 	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		client, err := c.dial(cmd)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
-		defer client.Close()
 		path := argument(args)
 		if len(args) == 0 {
 			if path, err = c.ownFolder(cmd, client.Instance.Folder); err != nil {
-				return err
+				return plan{}, err
 			}
 		}
 		if path, err = c.candidate(path, client.Instance.AppliesMachine); err != nil {
-			return err
+			return plan{}, err
 		}
-		return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
-			return client.Deploy(ctx, path)
-		})
+		return plan{func(ctx context.Context) ([]string, error) {
+			all, err := readyToDeploy(ctx, client)
+			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
+		}, func(ctx context.Context) error {
+			return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
+				return client.Deploy(ctx, path)
+			})
+		}}, nil
 	})
-	return cmd
+}
+
+// readyToDeploy returns the versions of the app. It fails where no deployment could begin now.
+func readyToDeploy(ctx context.Context, client *console.Client) ([]console.AppVersion, error) {
+	all, err := client.Versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st, err := client.Status(ctx)
+	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
+		err = fail(exitConflict, fmt.Errorf("a deployment of %s is under way", plain(st.Deployment.To)),
+			"'tendril status' shows what is under way")
+	}
+	return all, err
+}
+
+// replacing names the version that serves, after " in the place of"; "" where none is known.
+func replacing(all []console.AppVersion) string {
+	for i := range all {
+		if all[i].State == console.VersionLive {
+			return fmt.Sprintf(" in the place of version %d, %s", all[i].Number, sourceText(&all[i]))
+		}
+	}
+	return ""
 }
 
 // ownFolder is the working folder where an environment was started in it and it says how to run an app; else "".
@@ -79,14 +107,14 @@ func (c controlCommands) deploy(ctx context.Context, client *console.Client, f f
 			"'tendril status' shows it")
 	case err != nil:
 		return c.refusal(err)
-	case f == asJSON:
-		return c.printJSON(done)
 	}
-	fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
-	if len(done.Later) > 0 {
-		fmt.Fprintln(c.err, laterText(done.Later))
-	}
-	return nil
+	return f.print(c.cli, done, []string{done.To}, func() error {
+		fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
+		if len(done.Later) > 0 {
+			fmt.Fprintln(c.err, laterText(done.Later))
+		}
+		return nil
+	})
 }
 
 // candidate reads what is to be deployed, so that a mistake in it is told before
@@ -198,20 +226,36 @@ folder: if the new version does not become ready, the old one keeps running (exi
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
 		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		done, err := client.Reload(ctx)
-		if err != nil {
-			return c.refusal(err)
-		}
-		fmt.Fprintln(c.err, reloadText(client.Instance.Environment, &done))
-		return nil
+		return plan{func(ctx context.Context) ([]string, error) {
+			return wouldReload(ctx, client)
+		}, func(ctx context.Context) error {
+			done, err := client.Reload(ctx)
+			if err != nil {
+				return c.refusal(err)
+			}
+			fmt.Fprintln(c.err, reloadText(client.Instance.Environment, &done))
+			return nil
+		}}, err
 	})
-	return cmd
+}
+
+// wouldReload names the settings that a reload finds changed.
+func wouldReload(ctx context.Context, client *console.Client) ([]string, error) {
+	d, err := client.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	steps := []string{fmt.Sprintf("read the settings and the app's folder of environment %q again", d.Environment)}
+	for _, o := range d.Changes {
+		when := "apply"
+		if o.Restart {
+			when = "keep for the next start"
+		}
+		steps = append(steps, fmt.Sprintf("%s %s = %s (%s)", when, o.Name, cmp.Or(o.Value, "none"), originOf(o.OptionValue)))
+	}
+	return steps, nil
 }
 
 func reloadText(environment string, done *console.ReloadResult) string {
@@ -263,35 +307,48 @@ on, or if the environment's --shutdown-timeout returned work to its queue.`,
 	}
 	addDataDir(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
 		if wait < 0 {
-			return fail(exitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
+			return plan{}, fail(exitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
 		}
 		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		until := time.Now().Add(wait)
-		drained, err := client.Drain(ctx, wait)
-		name := client.Instance.Environment
-		var refusal *console.Error
-		switch {
-		case errors.As(err, &refusal) && refusal.Late:
-			ended(ctx, client.Instance.PID, until)
-			return fail(exitLate, fmt.Errorf("draining environment %q: %w", name, err))
-		case err != nil:
-			return fmt.Errorf("draining environment %q: %w", name, err)
-		case wait == 0:
-			fmt.Fprintf(c.err, "environment %q drains and ends\n", name)
-			return nil
-		case !drained || !ended(ctx, client.Instance.PID, until):
-			return fail(exitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
-				"the drain goes on; 'tendril status' shows it")
-		}
-		fmt.Fprintf(c.err, "environment %q has drained and ended\n", name)
-		return nil
+		return plan{func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
+			func(ctx context.Context) error { return c.drain(ctx, client, wait) }}, err
 	})
-	return cmd
+}
+
+func wouldDrain(ctx context.Context, client *console.Client) ([]string, error) {
+	st, err := client.Status(ctx)
+	inWork, prefetched := 0, 0
+	for i := range st.Workers {
+		inWork += st.Workers[i].InWork
+		prefetched += st.Workers[i].Prefetched
+	}
+	return []string{"finish " + plural(inWork, "message") + " in work, and give back " + plural(prefetched, "message"),
+		fmt.Sprintf("end environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
+}
+
+// drain drains the environment and waits for its end.
+func (c controlCommands) drain(ctx context.Context, client *console.Client, wait time.Duration) error {
+	until := time.Now().Add(wait)
+	drained, err := client.Drain(ctx, wait)
+	name := client.Instance.Environment
+	var refusal *console.Error
+	switch {
+	case errors.As(err, &refusal) && refusal.Late:
+		ended(ctx, client.Instance.PID, until)
+		return fail(exitLate, fmt.Errorf("draining environment %q: %w", name, err))
+	case err != nil:
+		return fmt.Errorf("draining environment %q: %w", name, err)
+	case wait == 0:
+		fmt.Fprintf(c.err, "environment %q drains and ends\n", name)
+		return nil
+	case !drained || !ended(ctx, client.Instance.PID, until):
+		return fail(exitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
+			"the drain goes on; 'tendril status' shows it")
+	}
+	fmt.Fprintf(c.err, "environment %q has drained and ended\n", name)
+	return nil
 }
 
 func ended(ctx context.Context, pid int, until time.Time) bool {

@@ -61,7 +61,8 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 		defer cancel()
 		d := opts.Describe(asked)
 		return &d, nil
-	}, func(d *console.Description) error { return c.printDescription(d, all) })
+	}, view[*console.Description]{func(d *console.Description) error { return c.printDescription(d, all) },
+		func(d *console.Description) []string { return []string{d.Environment} }})
 	return cmd
 }
 

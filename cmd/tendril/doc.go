@@ -7,6 +7,13 @@
 // together; exit.go says which exit status means what. Signals, flags and exits
 // are known only here.
 //
+// # What a command prints, and what it changes
+//
+// A command that shows something hands its value, how people see it, and its identifiers to
+// prints or asks, and has -o table, json, yaml and name by that. One that changes something
+// hands a plan to changes, and has --dry-run by that. A test knows every command, and fails
+// when a new one has neither.
+//
 // # Ports
 //
 // 127.0.0.1:9324 is the embedded queue (SQS protocol), 127.0.0.1:9325 the

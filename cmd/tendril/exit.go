@@ -111,43 +111,70 @@ func problemsOf(err error) []yamlfile.Problem {
 	return nil
 }
 
-// printError writes one line for each thing that is wrong, and its hint below.
-func printError(w io.Writer, err error) {
+// notice is one thing that is wrong, and what to type instead.
+type notice struct {
+	Text  string   `json:"text"`
+	Hints []string `json:"hints,omitempty"`
+}
+
+func noticeOf(p yamlfile.Problem) (n notice) {
+	text, advice := cutAdvice(p.String())
+	n.Text = text
+	for _, hint := range []string{advice, p.Hint} {
+		if hint != "" {
+			n.Hints = append(n.Hints, hint)
+		}
+	}
+	return n
+}
+
+// noticesOf are the things that are wrong, one for each line that is printed; none for nil.
+func noticesOf(err error) (all []notice) {
+	if err == nil {
+		return nil
+	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
 		for _, one := range joined.Unwrap() {
-			printError(w, one)
+			all = append(all, noticesOf(one)...)
 		}
-		return
+		return all
 	}
 	if problems := problemsOf(err); problems != nil {
 		for _, p := range problems {
-			printLine(w, p.String(), p.Hint)
+			all = append(all, noticeOf(p))
 		}
-		return
+		return all
 	}
 	var said *console.Error
 	if errors.As(err, &said) {
 		for _, d := range said.Details {
-			printLine(w, d.Text, d.Hint)
+			all = append(all, noticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))
 		}
 	}
 	var hints []string
 	if coded := (*exitError)(nil); errors.As(err, &coded) {
 		hints = coded.hints
 	}
-	lines := strings.Split(strings.TrimSuffix(err.Error(), "\n"), "\n")
-	for i, line := range lines {
-		switch hint, indented := strings.CutPrefix(line, "  "); {
-		case indented: // as problems of files are written
-			printHints(w, hint)
-		case i == len(lines)-1:
-			printLine(w, line, hints...)
-			return
-		default:
-			printLine(w, line)
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSuffix(line, "\n")
+		hint, indented := strings.CutPrefix(line, "  ") // as problems of files are written
+		if indented && len(all) > 0 {
+			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
+			continue
 		}
+		all = append(all, noticeOf(yamlfile.Problem{Text: line}))
 	}
-	printHints(w, hints...)
+	if len(all) > 0 {
+		all[len(all)-1].Hints = append(all[len(all)-1].Hints, hints...)
+	}
+	return all
+}
+
+// printError writes one line for each thing that is wrong, and its hints below.
+func printError(w io.Writer, err error) {
+	for _, n := range noticesOf(err) {
+		printLine(w, n.Text, n.Hints...)
+	}
 }
 
 // adviceInText finds where the text of an error goes on with what to do, which packages write behind what is wrong.
@@ -164,16 +191,8 @@ func cutAdvice(text string) (wrong, advice string) {
 }
 
 func printLine(w io.Writer, line string, hints ...string) {
-	line, advice := cutAdvice(line)
 	fmt.Fprintf(w, "tendril: %s\n", line)
-	printHints(w, advice)
-	printHints(w, hints...)
-}
-
-func printHints(w io.Writer, hints ...string) {
 	for _, hint := range hints {
-		if hint != "" {
-			fmt.Fprintf(w, "hint: %s\n", hint)
-		}
+		fmt.Fprintf(w, "hint: %s\n", hint)
 	}
 }

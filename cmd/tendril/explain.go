@@ -38,25 +38,70 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 	addSettings(cmd, func(config.Option) bool { return true })
 	addEnvironment(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
+	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		d, err := c.askRunning(ctx, cmd, nil)
 		if err != nil {
 			return err
 		}
+		var e explanations
 		if d != nil {
-			return c.explainRunning(d, args)
+			e, err = c.explainRunning(d, args)
+		} else {
+			e, err = c.explainSettings(cmd, dir, args)
 		}
-		return c.explainSettings(cmd, dir, args)
+		if err != nil {
+			return err
+		}
+		return f.print(c.cli, e.value(), named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
 	})
 	return cmd
 }
 
+// explanations are what there is to say about one option, or all that are set.
+type explanations struct {
+	options []explainedOption
+	one     bool         // one was asked for
+	show    func() error // prints it to people
+}
+
+// value is what programs get: an object for the one that was asked for, else a list.
+func (e *explanations) value() any {
+	if e.one && len(e.options) == 1 {
+		return e.options[0]
+	}
+	return append([]explainedOption{}, e.options...)
+}
+
+// explainedOption is an option for programs.
+type explainedOption struct {
+	console.DescribedOption
+	Help    string `json:"help,omitempty"`
+	Default string `json:"default,omitempty"`
+	Allowed string `json:"allowed,omitempty"`
+	// Changes are what the files have changed to since the process read them.
+	Changes []console.OptionChange `json:"changes,omitempty"`
+}
+
+// forPrograms is an explanation without its text.
+func forPrograms(e *config.Explanation, changes []console.OptionChange) explainedOption {
+	value := func(from config.Origin, value string) console.OptionValue {
+		return console.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
+	}
+	o := explainedOption{DescribedOption: console.DescribedOption{Name: e.Option.Name,
+		OptionValue: value(e.From, e.Value)}, Help: e.Option.Help,
+		Default: e.Option.DefaultText(), Allowed: e.Option.Allowed(), Changes: changes}
+	for _, set := range e.Chain {
+		o.SetBy = append(o.SetBy, value(set.Origin, set.Value))
+	}
+	return o
+}
+
 // explainRunning tells about an option, or all that are set, as the running process has them.
-func (c explainCommand) explainRunning(d *console.Description, args []string) error {
+func (c explainCommand) explainRunning(d *console.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
 		if f.Use == environment.UseBundle {
-			var err error
 			if b, err = openBundle(f.At); err != nil {
 				c.warn(yamlfile.Problem{Text: "the bundle of the running environment cannot be read: " + err.Error()})
 			}
@@ -67,83 +112,97 @@ func (c explainCommand) explainRunning(d *console.Description, args []string) er
 		c.warn(yamlfile.Problem{Text: note})
 	}
 	if len(args) == 0 {
+		for _, o := range d.Options {
+			if o.Layer != config.Default.String() {
+				_, changes := d.Option(o.Name)
+				e.options = append(e.options, explainedOption{DescribedOption: o, Changes: changes})
+			}
+		}
 		rows := describedOptions(d.Options, false)
-		if err := c.listRows(append(rows, c.otherSettings(b)...)); err != nil {
-			return err
-		}
-		if len(d.Changes) > 0 {
-			return c.printSection(describedChanges(d.Changes))
-		}
-		return nil
+		return c.listed(e, append(rows, c.otherSettings(b)...), d.Changes), nil
 	}
 	o, found := config.Lookup(args[0])
 	if !found {
 		return c.explainOther(b, args[0])
 	}
-	fmt.Fprintln(c.out, explanationOf(o, d))
+	about := explanationOf(o, d)
 	_, changes := d.Option(o.Name)
-	for _, change := range changes {
-		fmt.Fprintf(c.out, "\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
-			cmp.Or(plain(change.Value), "none"), originOf(change.OptionValue), takesEffect(change))
-	}
-	return nil
+	return explanations{[]explainedOption{forPrograms(about, changes)}, true, func() error {
+		fmt.Fprintln(c.out, about)
+		for _, change := range changes {
+			fmt.Fprintf(c.out, "\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
+				cmp.Or(plain(change.Value), "none"), originOf(change.OptionValue), takesEffect(change))
+		}
+		return nil
+	}}, nil
 }
 
 // explainSettings tells about an option, or all that are set, as 'tendril up' would read them.
-func (c explainCommand) explainSettings(cmd *cobra.Command, dir string, args []string) error {
+func (c explainCommand) explainSettings(cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
 		here, err := c.currentFolder(cmd, nil)
 		if err != nil {
-			return err
+			return e, err
 		}
 		dir = argument(here)
 	}
 	var b *bundle.Bundle
 	if dir != "" {
 		opened, done, err := c.lookInto(dir)
-		defer done()
+		c.atEnd(done)
 		if err != nil {
-			return err
+			return e, err
 		}
 		b = opened
 	}
 	cfg, err := c.loadSettings(cmd, b)
 	if err != nil {
-		return err
+		return e, err
 	}
 	if len(args) == 0 {
 		return c.listSettings(cfg, b)
 	}
-	e, err := cfg.Explain(args[0])
+	about, err := cfg.Explain(args[0])
 	if err != nil {
 		return c.explainOther(b, args[0])
 	}
-	fmt.Fprintln(c.out, e)
-	return nil
+	return explanations{[]explainedOption{forPrograms(about, nil)}, true, func() error {
+		_, err := fmt.Fprintln(c.out, about)
+		return err
+	}}, nil
 }
 
 // explainOther tells about another setting of the bundle, or that there is no option of that name.
-func (c explainCommand) explainOther(b *bundle.Bundle, name string) error {
-	if b != nil && len(b.Named(name)) > 0 {
-		c.explainBundled(b.Named(name))
-		return nil
+func (c explainCommand) explainOther(b *bundle.Bundle, name string) (explanations, error) {
+	if b == nil || len(b.Named(name)) == 0 {
+		return explanations{}, fail(exitNotFound, config.UnknownOption(name))
 	}
-	return fail(exitNotFound, config.UnknownOption(name))
+	settings := b.Named(name)
+	last := settings[len(settings)-1]
+	value, from := c.inForce(last)
+	set := console.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}
+	o := explainedOption{DescribedOption: console.DescribedOption{Name: last.Option, OptionValue: set},
+		Help: bundledMeaning(last)}
+	return explanations{[]explainedOption{o}, true, func() error {
+		c.explainBundled(settings)
+		return nil
+	}}, nil
 }
 
-// listSettings prints every option that something set, and the bundle's other settings.
-func (c explainCommand) listSettings(cfg *config.Config, b *bundle.Bundle) error {
+// listSettings lists every option that something set, and the bundle's other settings.
+func (c explainCommand) listSettings(cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {
 		e, err := cfg.Explain(o.Name)
 		if err != nil {
-			return err
+			return all, err
 		}
 		if len(e.Chain) > 1 {
 			rows = append(rows, []string{o.Name, plain(e.Value), e.From.String()})
+			all.options = append(all.options, forPrograms(e, nil))
 		}
 	}
-	return c.listRows(append(rows, c.otherSettings(b)...))
+	return c.listed(all, append(rows, c.otherSettings(b)...), nil), nil
 }
 
 // otherSettings are those of the bundle that are no options.
@@ -164,13 +223,30 @@ func (c explainCommand) otherSettings(b *bundle.Bundle) (rows [][]string) {
 	return rows
 }
 
-// listRows prints settings below their heading.
-func (c explainCommand) listRows(rows [][]string) error {
-	if len(rows) == 1 {
-		fmt.Fprintln(c.err, "nothing is set: every option has its default")
+// listed makes an explanation a list, of which people see rows, and what changed since.
+func (c explainCommand) listed(e explanations, rows [][]string, changes []console.OptionChange) explanations {
+	known := map[string]bool{}
+	for _, o := range e.options {
+		known[o.Name] = true
+	}
+	for _, row := range rows[1:] { // a bundle has settings that are no options
+		if name := row[0]; !known[name] {
+			e.options = append(e.options, explainedOption{DescribedOption: console.DescribedOption{Name: name,
+				OptionValue: console.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
+		}
+	}
+	e.show = func() error {
+		if len(rows) == 1 {
+			fmt.Fprintln(c.err, "nothing is set: every option has its default")
+		} else if err := c.printTable(rows); err != nil {
+			return err
+		}
+		if len(changes) > 0 {
+			return c.printSection(describedChanges(changes))
+		}
 		return nil
 	}
-	return c.printTable(rows)
+	return e
 }
 
 // explainBundled tells about settings of one name that are no options of tendril's:

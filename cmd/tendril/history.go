@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,14 +60,13 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 		if since > 0 {
 			filter.Since = time.Now().Add(-since)
 		}
-		print := func(e eventlog.Event) error { return c.printLine(*format, e, eventText(&e)) }
+		print := func(e eventlog.Event) error { return format.printEach(c.cli, e, eventID(&e), eventText(&e)) }
 		client, err := c.dial(cmd)
 		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
 			return c.storedEvents(cmd, filter, *format, err)
 		} else if err != nil {
 			return err
 		}
-		defer client.Close()
 		events, err := client.Events(ctx, filter)
 		if errors.Is(err, console.ErrNotRunning) && !follow {
 			return c.storedEvents(cmd, filter, *format, err)
@@ -77,12 +77,13 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 		if !follow {
 			return c.printEvents(events, *format)
 		}
-		err = printReversed(events, print)
-		if err == nil {
-			filter.After = lastID(events, func(e eventlog.Event) int64 { return e.ID })
-			err = client.FollowEvents(ctx, filter, print)
+		for _, e := range slices.Backward(events) {
+			if err := print(e); err != nil {
+				return err
+			}
+			filter.After = e.ID
 		}
-		return c.streamEnd(err)
+		return c.streamEnd(client.FollowEvents(ctx, filter, print))
 	})
 	return cmd
 }
@@ -107,11 +108,23 @@ func (c historyCommands) storedEvents(cmd *cobra.Command, f console.EventFilter,
 
 // printEvents shows events that came newest first.
 func (c historyCommands) printEvents(events []eventlog.Event, format format) error {
-	if format == asJSON {
-		slices.Reverse(events)
-		return c.printJSON(append([]eventlog.Event{}, events...))
+	slices.Reverse(events)
+	return printValue(c.cli, format, append([]eventlog.Event{}, events...),
+		view[[]eventlog.Event]{texts(c.cli, eventText), named(eventID)})
+}
+
+func eventID(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
+
+// texts returns a function that prints values as lines of text.
+func texts[E any](c *cli, text func(*E) string) func([]E) error {
+	return func(all []E) error {
+		for i := range all {
+			if _, err := fmt.Fprintln(c.out, text(&all[i])); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return printReversed(events, func(e eventlog.Event) error { return c.printLine(format, e, eventText(&e)) })
 }
 
 func (c historyCommands) newLogs() *cobra.Command {
@@ -141,33 +154,45 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 			return err
 		}
 		filter.Process, filter.Level = argument(args), level
-		print := func(l eventlog.Line) error { return c.printLine(*format, l, lineText(&l)) }
 		client, err := c.dial(cmd)
-		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
-			return c.storedLines(cmd, &filter, print, err)
-		} else if err != nil {
-			return err
+		var lines []eventlog.Line
+		if err == nil {
+			lines, err = client.Logs(ctx, filter)
+			slices.Reverse(lines)
 		}
-		defer client.Close()
-		lines, err := client.Logs(ctx, filter)
-		if errors.Is(err, console.ErrNotRunning) && !follow {
-			return c.storedLines(cmd, &filter, print, err)
+		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
+			lines, err = c.storedLines(cmd, &filter, err)
 		}
 		if err != nil {
 			return err
 		}
-		if *format == asJSON && !follow {
-			slices.Reverse(lines)
-			return c.printJSON(append([]eventlog.Line{}, lines...))
+		process := processNames()
+		if !follow {
+			return printValue(c.cli, *format, append([]eventlog.Line{}, lines...),
+				view[[]eventlog.Line]{texts(c.cli, lineText), named(process)})
 		}
-		err = printReversed(lines, print)
-		if err == nil && follow {
-			filter.After = lastID(lines, func(l eventlog.Line) int64 { return l.ID })
-			err = c.streamEnd(client.FollowLogs(ctx, filter, print))
+		print := func(l eventlog.Line) error { return format.printEach(c.cli, l, process(&l), lineText(&l)) }
+		for _, l := range lines {
+			if err := print(l); err != nil {
+				return err
+			}
+			filter.After = l.ID
 		}
-		return err
+		return c.streamEnd(client.FollowLogs(ctx, filter, print))
 	})
 	return cmd
+}
+
+// processNames returns a function that names the process of a line, and "" for one that it has named before.
+func processNames() func(*eventlog.Line) string {
+	seen := map[string]bool{}
+	return func(l *eventlog.Line) string {
+		if seen[l.Process] {
+			return ""
+		}
+		seen[l.Process] = true
+		return l.Process
+	}
 }
 
 // checkShown refuses a --limit that the console does not take.
@@ -185,33 +210,6 @@ func (c historyCommands) streamEnd(err error) error {
 		return nil
 	}
 	return err
-}
-
-// printLine prints one event or line: as text, or as one line of JSON.
-func (c historyCommands) printLine(format format, v any, text string) error {
-	if format == asJSON {
-		return printLineJSON(c.programs(), v)
-	}
-	_, err := fmt.Fprintln(c.out, text)
-	return err
-}
-
-// printReversed prints what came newest first.
-func printReversed[T any](all []T, print func(T) error) error {
-	for _, v := range slices.Backward(all) {
-		if err := print(v); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lastID is the id of the newest, which is the first one; 0 for none.
-func lastID[T any](newestFirst []T, id func(T) int64) int64 {
-	if len(newestFirst) == 0 {
-		return 0
-	}
-	return id(newestFirst[0])
 }
 
 // eventText is one line such as

@@ -20,27 +20,27 @@ const (
 	longestLine = 64 << 10
 )
 
-// storedLines prints the last lines of the log files of an environment that does not run, file by file; notRunning
+// storedLines returns the last lines of the log files of an environment that does not run, file by file; notRunning
 // says so. The limit holds for each file.
-func (c historyCommands) storedLines(cmd *cobra.Command, f *console.LineFilter, print func(eventlog.Line) error,
-	notRunning error) error {
+func (c historyCommands) storedLines(cmd *cobra.Command, f *console.LineFilter, notRunning error) (
+	all []eventlog.Line, err error) {
 	cfg, err := c.loadSettings(cmd, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if cfg.AppLogDir == "" && errors.Is(notRunning, console.ErrOff) {
-		return notRunning
+		return nil, notRunning
 	}
 	if cfg.AppLogDir == "" {
-		return fail(exitNotFound, notRunning, "lines of an environment that does not run are read from files: start it with "+
-			"--app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
+		return nil, fail(exitNotFound, notRunning, "lines of an environment that does not run are read from files: "+
+			"start it with --app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
 	}
 	paths, err := filepath.Glob(filepath.Join(cfg.AppLogDir, "*.log"))
 	if err != nil {
-		return fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
+		return nil, fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
 	}
 	if len(paths) == 0 {
-		return fail(exitNotFound, fmt.Errorf("there are no log files in %s", cfg.AppLogDir),
+		return nil, fail(exitNotFound, fmt.Errorf("there are no log files in %s", cfg.AppLogDir),
 			"name the folder that the environment ran with: --app-log-dir DIR")
 	}
 	for _, path := range paths {
@@ -52,15 +52,11 @@ func (c historyCommands) storedLines(cmd *cobra.Command, f *console.LineFilter, 
 		}
 		lines, err := lastLines(path, f, eventlog.Line{Process: process, Stream: stream})
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", path, err)
+			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		for _, l := range lines {
-			if err := print(l); err != nil {
-				return err
-			}
-		}
+		all = append(all, lines...)
 	}
-	return nil
+	return all, nil
 }
 
 // lastLines returns the last lines of a file that f selects, each like the sample.

@@ -21,6 +21,7 @@ func main() {
 
 func (c *cli) run(args []string) int {
 	defer c.closeBuffers()
+	defer c.end()
 	c.out, c.err = &terminal.Writer{To: c.out}, &terminal.Writer{To: c.err}
 	if filepath.Base(c.name) == "get-config" { // the link in PATH and in /opt/elasticbeanstalk/bin
 		args = append([]string{"get-config"}, args...)

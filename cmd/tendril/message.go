@@ -22,19 +22,18 @@ searched for it. Amazon SQS shows messages only to who receives them, and has no
 		c.newMessageShow(), c.newMessageRetry(), c.newMessageDelay(), c.newMessageDelete())
 }
 
-// onMessage makes a command that acts on one message of the running environment, which it finds by its id.
-func (c oneMessageCommands) onMessage(cmd *cobra.Command,
+// onMessage makes a command that acts on one message of the running environment, which it finds by its id. would says
+// how, with id and queue; check refuses some messages, and may be nil.
+func (c oneMessageCommands) onMessage(cmd *cobra.Command, would string, check func(*console.Message) error,
 	do func(context.Context, *console.Client, *console.Message) error) *cobra.Command {
 	w := addQueue(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		client, m, err := c.findMessage(ctx, cmd, w, args[0])
-		if err != nil {
-			return err
+		if err == nil && check != nil {
+			err = check(&m)
 		}
-		defer client.Close()
-		return do(ctx, client, &m)
+		return plan{step(would, m.ID, m.Queue), func(ctx context.Context) error { return do(ctx, client, &m) }}, err
 	})
-	return cmd
 }
 
 // findMessage finds a message in the queue that is named, or in any.
@@ -72,24 +71,25 @@ func (c oneMessageCommands) findMessage(ctx context.Context, cmd *cobra.Command,
 func (c oneMessageCommands) newMessageShow() *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a message whole", Args: cobra.ExactArgs(1),
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
-	f := addOutput(cmd)
-	return c.onMessage(cmd, func(_ context.Context, _ *console.Client, m *console.Message) error {
-		if *f == asJSON {
-			return c.printJSON(m)
-		}
-		return c.printMessage(m)
-	})
+	w := addQueue(cmd)
+	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Message, error) {
+		_, m, err := c.findMessage(ctx, cmd, w, args[0])
+		return &m, err
+	}, view[*console.Message]{c.printMessage, func(m *console.Message) []string { return []string{m.ID} }})
+	return cmd
 }
 
 func (c oneMessageCommands) newMessageRetry() *cobra.Command {
 	cmd := &cobra.Command{Use: "retry ID", Short: "Make a message visible at once", Args: cobra.ExactArgs(1),
 		Long: `Makes a message visible at once that is delayed or waits for its next attempt. One that is in
 work is given out a second time. A dead letter stays where it is: see 'tendril dead redrive'.`}
-	return c.onMessage(cmd, func(ctx context.Context, client *console.Client, m *console.Message) error {
-		if !m.DeadAt.IsZero() {
-			return fail(exitConflict, fmt.Errorf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue),
-				"put it back to work with 'tendril dead redrive "+m.ID+" --queue "+m.Queue+"'")
+	return c.onMessage(cmd, "make message %s visible in %s", func(m *console.Message) error {
+		if m.DeadAt.IsZero() {
+			return nil
 		}
+		return fail(exitConflict, fmt.Errorf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue),
+			"put it back to work with 'tendril dead redrive "+m.ID+" --queue "+m.Queue+"'")
+	}, func(ctx context.Context, client *console.Client, m *console.Message) error {
 		placed, err := client.Retry(ctx, m.Queue, m.ID)
 		return c.placed(m, placed, err)
 	})
@@ -106,7 +106,8 @@ func (c oneMessageCommands) newMessageDelay() *cobra.Command {
 		}
 		return nil
 	}
-	return c.onMessage(cmd, func(ctx context.Context, client *console.Client, m *console.Message) error {
+	return c.onMessage(cmd, "hide message %s in %s", nil, func(ctx context.Context, client *console.Client,
+		m *console.Message) error {
 		placed, err := client.Delay(ctx, m.Queue, m.ID, delay)
 		return c.placed(m, placed, err)
 	})
@@ -127,7 +128,8 @@ func (c oneMessageCommands) placed(m *console.Message, p console.Placed, err err
 
 func (c oneMessageCommands) newMessageDelete() *cobra.Command {
 	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a message for good", Args: cobra.ExactArgs(1)}
-	return c.onMessage(cmd, func(ctx context.Context, client *console.Client, m *console.Message) error {
+	return c.onMessage(cmd, "delete message %s of %s", nil, func(ctx context.Context, client *console.Client,
+		m *console.Message) error {
 		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
 		if err == nil && n == 0 {
 			err = fail(exitNotFound, fmt.Errorf("message %s is gone already", m.ID))

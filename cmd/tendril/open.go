@@ -35,7 +35,6 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 		if err != nil {
 			return err
 		}
-		defer client.Close()
 		link, err := client.NewLogin(ctx, scopes...)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -16,49 +17,108 @@ import (
 	"tendril/yamlfile"
 )
 
+// format is how a reading verb prints its result.
 type format string
 
 const (
-	asTable format = "table"
+	asTable format = "table" // for people
 	asJSON  format = "json"
-	asYAML  format = "yaml" // of a [documentFormat] only
+	asYAML  format = "yaml"
+	asName  format = "name" // one identifier per line
 )
+
+// formats are the values of -o.
+var formats = []string{string(asTable), string(asJSON), string(asYAML), string(asName)}
 
 // String, Set and Type make it a flag that takes nothing else.
 func (f *format) String() string { return string(*f) }
 func (f *format) Type() string   { return "format" }
 func (f *format) Set(text string) error {
-	switch format(text) {
-	case asTable, asJSON:
-		*f = format(text)
-		return nil
+	if !slices.Contains(formats, text) {
+		return fmt.Errorf("%q is not an output format: use table, json, yaml or name", text)
 	}
-	return fmt.Errorf("%q is not an output format: use table or json", text)
+	*f = format(text)
+	return nil
 }
 
-// documentFormat is a format for a single document.
-type documentFormat struct{ format }
+const outputFlag = "output"
 
-// Set also takes yaml.
-func (f *documentFormat) Set(text string) error {
-	if f.format = format(text); f.format == asYAML || f.format == asJSON || f.format == asTable {
-		return nil
-	}
-	return fmt.Errorf("%q is not an output format: use table, json or yaml", text)
-}
-
-func addDocumentOutput(cmd *cobra.Command) *documentFormat {
-	f := documentFormat{asTable}
-	cmd.Flags().VarP(&f, "output", "o", "Output format: table, json or yaml.")
-	complete(cmd, "output", "table", "json", "yaml")
-	return &f
-}
-
+// addOutput gives a verb the flag -o.
 func addOutput(cmd *cobra.Command) *format {
 	f := asTable
-	cmd.Flags().VarP(&f, "output", "o", "Output format: table or json.")
-	complete(cmd, "output", "table", "json")
+	cmd.Flags().VarP(&f, outputFlag, "o", "Output format: table, json, yaml, or name for one identifier per line.")
+	complete(cmd, outputFlag, formats...)
 	return &f
+}
+
+// formatOf is the value of a verb's -o; that for people where it has none.
+func formatOf(cmd *cobra.Command) format {
+	if flag := cmd.Flags().Lookup(outputFlag); flag != nil {
+		if f, ok := flag.Value.(*format); ok {
+			return *f
+		}
+	}
+	return asTable
+}
+
+// view shows values of a type: to people, and as the identifiers of what is in them.
+type view[T any] struct {
+	show  func(T) error
+	names func(T) []string
+}
+
+// print prints a value: its JSON, the same as YAML, its names, or what show shows to people.
+func (f format) print(c *cli, v any, names []string, show func() error) error {
+	switch f {
+	case asJSON:
+		return c.printJSON(v)
+	case asYAML:
+		return c.printYAML(v)
+	case asName:
+		return printNames(c.out, names...)
+	}
+	return show()
+}
+
+// printEach prints one of several values that come one after the other, such as events: as text, as a line of JSON, as
+// a document of YAML, or by its name.
+func (f format) printEach(c *cli, v any, name, text string) error {
+	switch f {
+	case asJSON:
+		return printLineJSON(c.programs(), v)
+	case asYAML:
+		if _, err := fmt.Fprintln(c.programs(), "---"); err != nil {
+			return err
+		}
+		return c.printYAML(v)
+	case asName:
+		return printNames(c.out, name)
+	}
+	_, err := fmt.Fprintln(c.out, text)
+	return err
+}
+
+// printNames prints one identifier per line; empty ones are left out.
+func printNames(w io.Writer, names ...string) error {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, plain(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named returns a function that lists the identifiers of some values.
+func named[E any](name func(*E) string) func([]E) []string {
+	return func(all []E) (names []string) {
+		for i := range all {
+			names = append(names, name(&all[i]))
+		}
+		return names
+	}
 }
 
 func (c *cli) printJSON(v any) error {

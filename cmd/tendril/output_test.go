@@ -70,19 +70,12 @@ func TestAge(t *testing.T) {
 func TestFormatFlag(t *testing.T) {
 	t.Parallel()
 	var f format
-	if err := f.Set("json"); err != nil || f != asJSON {
-		t.Errorf("json: %v", err)
-	}
-	if err := f.Set("yaml"); err == nil || !strings.Contains(err.Error(), "table or json") {
-		t.Errorf("yaml: %v", err)
-	}
-	var d documentFormat
-	for _, name := range []string{"table", "json", "yaml"} {
-		if err := d.Set(name); err != nil || d.String() != name {
+	for _, name := range []string{"table", "json", "yaml", "name"} {
+		if err := f.Set(name); err != nil || f.String() != name {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := d.Set("toml"); err == nil || !strings.Contains(err.Error(), "table, json or yaml") {
+	if err := f.Set("toml"); err == nil || !strings.Contains(err.Error(), "table, json, yaml or name") {
 		t.Errorf("toml: %v", err)
 	}
 }

@@ -39,32 +39,28 @@ message from others until the command ends, for at most 5 minutes.`,
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
-	f := addOutput(cmd)
 	complete(cmd, "state", console.MessageVisible, console.MessageDelayed, console.MessageInFlight)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]console.Message, error) {
 		w.queue = argument(args)
 		if err := checkLimit(which.limit); err != nil {
-			return err
+			return nil, err
 		}
 		p, err := c.find(ctx, cmd, w)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		source := p.source(which)
 		if embedded, ok := source.(*embeddedSource); ok {
 			embedded.filter.State = state
 		} else if state != "" {
-			return fail(exitUsage, errors.New("--state works on the embedded queue only"),
+			return nil, fail(exitUsage, errors.New("--state works on the embedded queue only"),
 				"Amazon SQS shows visible messages only")
 		} else {
 			c.warnOfReceives(p.name)
 		}
-		messages, err := collect(ctx, source, which)
-		if err != nil {
-			return err
-		}
-		return c.printMessages(messages, *f, full)
-	})
+		return collect(ctx, source, which)
+	}, view[[]console.Message]{func(messages []console.Message) error { return c.printMessages(messages, full) },
+		messageIDs})
 	return cmd
 }
 
@@ -99,10 +95,10 @@ func collect(ctx context.Context, from messageSource, p *selector) (messages []c
 
 const previewWidth = 60
 
-func (c messageCommands) printMessages(messages []console.Message, f format, full bool) error {
+var messageIDs = named(func(m *console.Message) string { return m.ID })
+
+func (c messageCommands) printMessages(messages []console.Message, full bool) error {
 	switch {
-	case f == asJSON:
-		return c.printJSON(messages)
 	case full:
 		for i := range messages {
 			if err := c.printMessage(&messages[i]); err != nil {

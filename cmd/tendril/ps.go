@@ -47,7 +47,7 @@ The other commands ask the environment of the working folder, else the only one 
 			all = append(all, stateOf(ctx, &found))
 		}
 		return all, nil
-	}, c.printPS)
+	}, view[[]runningEnvironment]{c.printPS, named(func(e *runningEnvironment) string { return e.Name })})
 	return cmd
 }
 

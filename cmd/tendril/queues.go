@@ -34,7 +34,8 @@ func (c queueCommands) newQueuesList() *cobra.Command {
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
 	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.Queue, error) {
 		return c.listQueues(ctx, cmd, w, prefix)
-	}, func(queues []console.Queue) error { return c.printTable(queueTable(queues)) })
+	}, view[[]console.Queue]{func(queues []console.Queue) error { return c.printTable(queueTable(queues)) },
+		named(func(q *console.Queue) string { return q.Name })})
 	return cmd
 }
 
@@ -137,7 +138,7 @@ func (c queueCommands) newQueuesShow() *cobra.Command {
 		q = remoteQueue(p.remote, attributes)
 		q.Attributes = attributes
 		return q, err
-	}, c.printQueue)
+	}, view[console.Queue]{c.printQueue, func(q console.Queue) []string { return []string{q.Name} }})
 	return cmd
 }
 
@@ -177,26 +178,39 @@ func (c queueCommands) newQueuesPurge() *cobra.Command {
 	}
 	w := addWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		w.queue = args[0]
 		p, err := c.find(ctx, cmd, w)
-		if err != nil {
-			return err
-		}
-		if err := c.confirm("remove all messages of "+p.name, p.name, yes); err != nil {
-			return err
-		}
-		if p.remote != nil {
-			if err := p.remote.Purge(ctx); err != nil {
-				return err
-			}
-			fmt.Fprintf(c.err, "%s is being purged; Amazon SQS takes up to a minute\n", p.name)
-			return nil
-		}
-		n, err := p.client.Purge(ctx, p.name, p.name)
-		return c.summary("purged", n, err)
+		return plan{func(ctx context.Context) ([]string, error) {
+			text, err := p.countText(ctx)
+			return []string{"remove all messages of queue " + p.name + ": " + text}, err
+		}, func(ctx context.Context) error { return c.purge(ctx, p, yes) }}, err
 	})
-	return cmd
+}
+
+func (c queueCommands) purge(ctx context.Context, p *targetQueue, yes bool) error {
+	if err := c.confirm("remove all messages of "+p.name, p.name, yes); err != nil {
+		return err
+	}
+	if p.remote != nil {
+		if err := p.remote.Purge(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.err, "%s is being purged; Amazon SQS takes up to a minute\n", p.name)
+		return nil
+	}
+	n, err := p.client.Purge(ctx, p.name, p.name)
+	return c.summary("purged", n, err)
+}
+
+// countText is how many messages the queue holds, in words.
+func (p *targetQueue) countText(ctx context.Context) (string, error) {
+	if p.remote != nil {
+		attributes, err := p.remote.Attributes(ctx)
+		return "about " + plural(counted(attributes), "message"), err
+	}
+	q, err := p.client.Queue(ctx, p.name)
+	return plural(int(q.Ledger.Live), "message"), err
 }
 
 func (c queueCommands) newQueuesPause() *cobra.Command {
@@ -206,7 +220,8 @@ func (c queueCommands) newQueuesPause() *cobra.Command {
 		Short: "Stop receiving from a queue, or from all; work in flight is finished",
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	return c.actsOnReceiving(cmd, func(ctx context.Context, client *console.Client, name string) (string, error) {
+	return c.actsOnReceiving(cmd, "pause receiving from", func(ctx context.Context, client *console.Client,
+		name string) (string, error) {
 		format := "environment %q receives no more from %s; '" + strings.TrimSpace("tendril queues resume "+
 			""+name) + "' goes on\n"
 		if name == "" {
@@ -218,7 +233,8 @@ func (c queueCommands) newQueuesPause() *cobra.Command {
 
 func (c queueCommands) newQueuesResume() *cobra.Command {
 	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Receive from a paused queue, or from all, again"}
-	return c.actsOnReceiving(cmd, func(ctx context.Context, client *console.Client, name string) (string, error) {
+	return c.actsOnReceiving(cmd, "resume receiving from", func(ctx context.Context, client *console.Client,
+		name string) (string, error) {
 		const format = "environment %q receives from %s\n"
 		if name == "" {
 			return format, client.ResumeAll(ctx)
@@ -227,25 +243,29 @@ func (c queueCommands) newQueuesResume() *cobra.Command {
 	})
 }
 
-// actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. What act
-// returns says so of an environment and its queues.
-func (c queueCommands) actsOnReceiving(cmd *cobra.Command, act func(context.Context, *console.Client, string) (string,
-	error)) *cobra.Command {
+// actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. would is what it
+// does, in front of their names. What act returns says so of an environment and its queues.
+func (c queueCommands) actsOnReceiving(cmd *cobra.Command, would string, act func(context.Context, *console.Client,
+	string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	addDataDir(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		client, name, err := c.worked(cmd, args)
-		if err != nil {
+		return plan{func(context.Context) ([]string, error) {
+			i := &client.Instance
+			if name != "" && i.Queue(name).Name != name {
+				return nil, fail(exitNotFound, fmt.Errorf("this environment does not receive from %s", name),
+					"it receives from "+queueNames(i, ""))
+			}
+			return []string{would + " " + queueNames(i, name)}, nil
+		}, func(ctx context.Context) error {
+			format, err := act(ctx, client, name)
+			if err == nil {
+				fmt.Fprintf(c.err, format, client.Instance.Environment, queueNames(&client.Instance, name))
+			}
 			return err
-		}
-		format, err := act(ctx, client, name)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(c.err, format, client.Instance.Environment, queueNames(&client.Instance, name))
-		return nil
+		}}, err
 	})
-	return cmd
 }
 
 // queueNames are the queues that a name stands for: "" for all that the environment works on.

@@ -55,19 +55,21 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 		"Dead-letter queue, created when it is missing (default: NAME-dead).")
 	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Create no dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if alone && flags.Changed(name) {
-				return fail(exitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name), "give one of them")
+				return plan{}, fail(exitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name),
+					"give one of them")
 			}
 		}
 		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
 		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
-			return err
+			return plan{}, err
 		}
-		return c.createQueue(ctx, cmd, w, n)
+		m, err := c.openMaker(ctx, cmd, w)
+		return plan{func(ctx context.Context) ([]string, error) { return m.wouldCreate(ctx, n) },
+			func(ctx context.Context) error { return c.createQueue(ctx, &m, n) }}, err
 	})
-	return cmd
 }
 
 // complete works out the names and attributes.
@@ -114,11 +116,7 @@ func (n *newQueue) forDead() map[string]string {
 }
 
 // createQueue creates a queue, and its dead-letter queue first where that is missing.
-func (c queueCommands) createQueue(ctx context.Context, cmd *cobra.Command, w *queueFlags, n *newQueue) error {
-	m, err := c.openMaker(ctx, cmd, w)
-	if err != nil {
-		return err
-	}
+func (c queueCommands) createQueue(ctx context.Context, m *queueMaker, n *newQueue) error {
 	made, err := m.createWithDeadLetterQueue(ctx, n)
 	if err != nil {
 		return err
@@ -182,17 +180,53 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 	return made, err
 }
 
+// wouldCreate says which queues are missing.
+func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
+	is, err := m.attributes(ctx, n.name)
+	if err == nil {
+		for name, value := range n.attributes {
+			if now, known := is[name]; known && now != value {
+				return nil, fail(exitConflict, fmt.Errorf("queue %s exists with %s=%s", n.name, name, now))
+			}
+		}
+		return []string{"leave queue " + n.name + " as it is: it exists"}, nil
+	}
+	if !errors.Is(err, queue.ErrNoQueue) {
+		return nil, err
+	}
+	text := "create queue " + n.name
+	if n.deadLetter != "" {
+		switch _, err := m.attributes(ctx, n.deadLetter); {
+		case errors.Is(err, queue.ErrNoQueue):
+			steps = append(steps, "create dead-letter queue "+n.deadLetter)
+		case err != nil:
+			return nil, fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
+		}
+		text += fmt.Sprintf(", which dead-letters to %s after %s", n.deadLetter, plural(n.maxReceives, "receive"))
+	}
+	return append(steps, text), nil
+}
+
+// attributes returns the attributes of a queue, by what create returned or by its name.
+func (m *queueMaker) attributes(ctx context.Context, reference string) (map[string]string, error) {
+	if m.sqs == nil {
+		q, err := m.client.Queue(ctx, reference)
+		return q.Attributes, err
+	}
+	q, err := m.sqs.Queue(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	return q.Attributes(ctx)
+}
+
 // arn returns the ARN of a queue, by what create returned or by its name.
 func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) {
 	if m.sqs == nil {
 		q, err := m.client.Queue(ctx, reference)
 		return q.ARN, err
 	}
-	q, err := m.sqs.Queue(ctx, reference)
-	if err != nil {
-		return "", err
-	}
-	attributes, err := q.Attributes(ctx)
+	attributes, err := m.attributes(ctx, reference)
 	return attributes["QueueArn"], err
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,9 @@ copied, without the reason.`,
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
 	pace := addRate(cmd, "moved")
-	return c.actsOnDead(cmd, which, "moved", func(ctx context.Context, g *deadLetterQueue) (int, error) {
+	return c.changesDead(cmd, which, "moved", func(g *deadLetterQueue) string {
+		return "move " + which.text() + " of " + g.queue.name + " to " + cmp.Or(to, "the queues that they came from")
+	}, func(ctx context.Context, g *deadLetterQueue) (int, error) {
 		moved := 0
 		n, whole := taskRate(pace.limit)
 		switch {
@@ -172,22 +175,55 @@ func (c messageCommands) followTask(ctx context.Context, g *deadLetterQueue, tas
 	}
 }
 
-// actsOnDead makes a command do something to the dead letters that are selected, and say to how many.
-func (c messageCommands) actsOnDead(cmd *cobra.Command, which *selector, done string,
-	do func(context.Context, *deadLetterQueue) (int, error)) *cobra.Command {
+// changesDead makes a command do something to the dead letters that are selected, and say to how many. would says
+// what it does, without their number.
+func (c messageCommands) changesDead(cmd *cobra.Command, which *selector, done string,
+	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue) (int, error)) *cobra.Command {
 	w := addQueue(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		if err := which.check(args); err != nil {
-			return err
+			return plan{}, err
 		}
 		g, err := c.findDeadFor(ctx, cmd, w, which)
-		if err != nil {
-			return err
-		}
-		n, err := do(ctx, g)
-		return c.summary(done, n, err)
+		return plan{func(ctx context.Context) ([]string, error) {
+			count, err := g.countSelected(ctx, which)
+			return []string{would(g) + ": " + count}, err
+		}, func(ctx context.Context) error {
+			n, err := do(ctx, g)
+			return c.summary(done, n, err)
+		}}, err
 	})
-	return cmd
+}
+
+// countSelected says how many dead letters are selected. On Amazon SQS it does not look at them, since each look is a
+// receive.
+func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
+	if g.queue.remote != nil {
+		if n := which.expect(g.count); n >= 0 {
+			return "about " + plural(n, "message"), nil
+		}
+		return "some of about " + plural(g.count, "message"), nil
+	}
+	if len(which.ids) > 0 {
+		found, err := collect(ctx, g.contents(which), which)
+		if err == nil {
+			err = absent(which.ids, found, g.queue.name)
+		}
+		return plural(len(found), "message"), err
+	}
+	sel, err := which.selection()
+	if err != nil {
+		return "", err
+	}
+	total, err := g.queue.client.Count(ctx, g.queue.name, sel, countTime)
+	text := plural(int(total.N), "message")
+	switch {
+	case which.limit > 0 && int64(which.limit) < total.N:
+		text = plural(which.limit, "message")
+	case !total.Exact:
+		text = "at least " + text
+	}
+	return text, err
 }
 
 func (c messageCommands) newDeadDelete() *cobra.Command {
@@ -204,7 +240,9 @@ SQS for the name of the queue), unless they are named by id.`,
 	addDeadFilter(cmd, which)
 	pace := addRate(cmd, "deleted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return c.actsOnDead(cmd, which, "deleted", func(ctx context.Context, g *deadLetterQueue) (int, error) {
+	return c.changesDead(cmd, which, "deleted", func(g *deadLetterQueue) string {
+		return "delete " + which.text() + " of " + g.queue.name
+	}, func(ctx context.Context, g *deadLetterQueue) (int, error) {
 		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.remote == nil {
 			return c.deleteTask(ctx, g, which, n, yes)
 		}
@@ -234,9 +272,19 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
 		"File to write, readable by its owner only (default: standard output).")
-	return c.actsOnDead(cmd, which, "exported", func(ctx context.Context, g *deadLetterQueue) (int, error) {
-		return c.export(ctx, g, which, path)
+	w := addQueue(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if err := which.check(args); err != nil {
+			return err
+		}
+		g, err := c.findDeadFor(ctx, cmd, w, which)
+		if err != nil {
+			return err
+		}
+		n, err := c.export(ctx, g, which, path)
+		return c.summary("exported", n, err)
 	})
+	return cmd
 }
 
 func (c messageCommands) export(ctx context.Context, g *deadLetterQueue, which *selector, path string) (n int,

@@ -69,48 +69,65 @@ Any other JSON value is itself the body. With --raw each line is a body, JSON or
 		"Wait for the first attempt and print its outcome; exit status 1 when it failed.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
 	f.format = addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		return c.send(ctx, cmd, args, f)
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		return c.plan(ctx, cmd, args, f)
 	})
-	return cmd
 }
 
-func (c sendCommand) send(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) error {
+func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (plan, error) {
 	template, err := f.template()
 	if err != nil {
-		return err
+		return plan{}, err
 	}
 	input, err := c.input(args, f)
 	if err != nil {
-		return err
+		return plan{}, err
 	}
 	if input != nil {
-		defer input.Close()
+		c.atEnd(func() { _ = input.Close() }) // it was only read
 	}
 	p, err := c.find(ctx, cmd, f.where)
 	if err != nil {
-		return err
+		return plan{}, err
 	}
 	o := &batchSender{c: c.cli, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
 		f.many())}
 	var watch *console.Client
 	if f.wait {
 		if watch, err = c.watcher(cmd, p); err != nil {
-			return err
+			return plan{}, err
 		}
 		o.embedded = embeddedNames(watch, p)
 	}
 	messages, err := f.messages(args, input, template)
 	if err != nil {
-		return err
+		return plan{}, err
 	}
-	if err := o.send(ctx, messages); err != nil {
-		return err
+	return plan{func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
+		func(ctx context.Context) error {
+			err := o.send(ctx, messages)
+			if err == nil && watch != nil {
+				err = c.await(ctx, watch, o, f.timeout)
+			}
+			return err
+		}}, nil
+}
+
+// wouldSend reads all messages, and says how many and how large they are.
+func wouldSend(ctx context.Context, to *targetQueue, messages iter.Seq2[line, error]) ([]string, error) {
+	if to.remote == nil {
+		if _, err := to.client.Queue(ctx, to.name); err != nil {
+			return nil, err
+		}
 	}
-	if watch != nil {
-		return c.await(ctx, watch, o, f.timeout)
+	n, bytes := 0, 0
+	for l, err := range messages {
+		if err != nil {
+			return nil, err
+		}
+		n, bytes = n+1, bytes+l.msg.Size()
 	}
-	return nil
+	return []string{fmt.Sprintf("send %s, %s, to queue %s", plural(n, "message"), size(bytes), to.name)}, nil
 }
 
 // messages are those of the lines, or the one of the argument or the input.

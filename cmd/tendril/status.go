@@ -25,7 +25,8 @@ messages that are in a dead-letter queue now.`,
 	}
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Status, error) {
 		return client.Status(ctx)
-	}, func(st console.Status) error { return c.printStatus(&st) })
+	}, view[console.Status]{func(st console.Status) error { return c.printStatus(&st) },
+		func(st console.Status) []string { return []string{st.Environment} }})
 	return cmd
 }
 
@@ -334,10 +335,10 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 		report, err := client.Health(ctx)
 		environment, status = client.Instance.Environment, report.Status
 		return report, err
-	}, func(report health.Report) error {
+	}, view[health.Report]{func(report health.Report) error {
 		_, err := fmt.Fprintln(c.out, reportText(&report))
 		return err
-	})
+	}, func(health.Report) []string { return []string{environment} }})
 	cmd.PostRunE = func(*cobra.Command, []string) error {
 		if code := status.ExitCode(); code != exitOK {
 			return fail(code, fmt.Errorf("environment %q is %s", environment, status))

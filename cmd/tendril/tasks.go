@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,13 +45,15 @@ func (c taskCommands) newTasksList() *cobra.Command {
 func (c taskCommands) listsTasks(cmd *cobra.Command) {
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.TasksStatus, error) {
 		return client.Tasks(ctx)
-	}, func(st console.TasksStatus) error {
+	}, view[console.TasksStatus]{func(st console.TasksStatus) error {
 		if err := c.printTable(taskTable(st.Tasks)); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.out, "\n%s\n", leaderText(&st))
 		return nil
-	})
+	}, func(st console.TasksStatus) []string {
+		return named(func(t *console.Task) string { return t.Name })(st.Tasks)
+	}})
 }
 
 func (c taskCommands) newTasksRun() *cobra.Command {
@@ -60,13 +63,35 @@ func (c taskCommands) newTasksRun() *cobra.Command {
 		Long:  `Enqueues one run of a task now and prints the message id. The schedule does not change.`,
 		Args:  cobra.ExactArgs(1),
 	}
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) (console.TaskRun, error) {
-		return client.RunTask(ctx, args[0])
-	}, func(run console.TaskRun) error {
-		_, err := fmt.Fprintln(c.out, run.MessageID)
-		return err
+	return c.changesTask(cmd, "enqueue one run of task %s now", func(ctx context.Context, client *console.Client,
+		name string, f format) error {
+		run, err := client.RunTask(ctx, name)
+		if err != nil {
+			return err
+		}
+		return f.print(c.cli, run, []string{run.MessageID}, func() error {
+			_, err := fmt.Fprintln(c.out, run.MessageID)
+			return err
+		})
 	})
-	return cmd
+}
+
+// changesTask makes a command act on the task that its argument names; would says how, with the name.
+func (c taskCommands) changesTask(cmd *cobra.Command, would string,
+	act func(context.Context, *console.Client, string, format) error) *cobra.Command {
+	addDataDir(cmd)
+	f := addOutput(cmd)
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		client, err := c.dial(cmd)
+		name := args[0]
+		return plan{func(ctx context.Context) ([]string, error) {
+			st, err := client.Tasks(ctx)
+			if err == nil && !slices.ContainsFunc(st.Tasks, func(t console.Task) bool { return t.Name == name }) {
+				err = fail(exitNotFound, fmt.Errorf("there is no task %q", name), "'tendril tasks' lists the tasks that exist")
+			}
+			return []string{fmt.Sprintf(would, name)}, err
+		}, func(ctx context.Context) error { return act(ctx, client, name, *f) }}, err
+	})
 }
 
 type taskPaused struct {
@@ -82,10 +107,11 @@ func (c taskCommands) newTasksPause() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	c.holdsTask(cmd, true, func(ctx context.Context, client *console.Client, name string) error {
-		return client.PauseTask(ctx, name, reason)
+	return c.changesTask(cmd, "pause task %s", func(ctx context.Context, client *console.Client, name string,
+		f format) error {
+		err := client.PauseTask(ctx, name, reason)
+		return c.printPaused(f, taskPaused{name, true}, err)
 	})
-	return cmd
 }
 
 func (c taskCommands) newTasksResume() *cobra.Command {
@@ -94,20 +120,21 @@ func (c taskCommands) newTasksResume() *cobra.Command {
 		Short: "Resume a paused task; missed runs are not made up for",
 		Args:  cobra.ExactArgs(1),
 	}
-	c.holdsTask(cmd, false, func(ctx context.Context, client *console.Client, name string) error {
-		return client.ResumeTask(ctx, name)
+	return c.changesTask(cmd, "resume task %s", func(ctx context.Context, client *console.Client, name string,
+		f format) error {
+		err := client.ResumeTask(ctx, name)
+		return c.printPaused(f, taskPaused{name, false}, err)
 	})
-	return cmd
 }
 
-// holdsTask makes a command pause or resume the task that its argument names.
-func (c taskCommands) holdsTask(cmd *cobra.Command, paused bool, act func(context.Context, *console.Client,
-	string) error) {
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) (taskPaused, error) {
-		return taskPaused{args[0], paused}, act(ctx, client, args[0])
-	}, func(task taskPaused) error {
+// printPaused says whether a task is paused, unless pausing or resuming it failed.
+func (c taskCommands) printPaused(f format, task taskPaused, failed error) error {
+	if failed != nil {
+		return failed
+	}
+	return f.print(c.cli, task, []string{task.Task}, func() error {
 		text := "task %s is enqueued when it is due\n"
-		if paused {
+		if task.Paused {
 			text = "task %s is paused; 'tendril tasks resume' goes on\n"
 		}
 		_, err := fmt.Fprintf(c.err, text, plain(task.Task))
@@ -133,7 +160,8 @@ that other instances enqueued and its app processed.`,
 	}
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) ([]console.TaskRun, error) {
 		return client.TaskHistory(ctx, argument(args), limit)
-	}, func(runs []console.TaskRun) error { return c.printTable(runTable(runs)) })
+	}, view[[]console.TaskRun]{func(runs []console.TaskRun) error { return c.printTable(runTable(runs)) },
+		named(func(r *console.TaskRun) string { return r.MessageID })})
 	return cmd
 }
 

@@ -41,46 +41,47 @@ directory.`,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		done := func() {}
-		defer func() { done() }()
-		opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
-			b, done, err = c.lookInto(path)
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) {
+			b, done, err := c.lookInto(path)
+			c.atEnd(done)
 			return b, err
 		})
 		if opts.Config == nil { // else there is only no app to run, which does not matter here
-			return err
+			return plan{}, err
 		}
 		return c.terminate(ctx, opts.Config, name)
 	})
-	return cmd
 }
 
 // terminateTimeout bounds the listing, and the deletion after it.
 const terminateTimeout = 5 * time.Minute
 
-func (c appCommands) terminate(ctx context.Context, cfg *config.Config, yes string) error {
+func (c appCommands) terminate(ctx context.Context, cfg *config.Config, yes string) (plan, error) {
 	if yes != "" && yes != cfg.Name {
-		return fail(exitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
+		return plan{}, fail(exitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
 			"give the settings of the environment that is meant, for example with --name or --config")
 	}
 	t := &termination{cli: c.cli, cfg: cfg}
-	defer t.close()
+	c.atEnd(t.close)
 	if err := t.open(ctx); err != nil {
-		return err
+		return plan{}, err
 	}
 	owned, err := t.show()
 	if err != nil {
-		return err
+		return plan{}, err
 	}
 	if owned == 0 {
 		fmt.Fprintf(c.err, "environment %q has nothing to delete\n", cfg.Name)
-		return nil
+		return plan{step("delete nothing"), func(context.Context) error { return nil }}, nil
 	}
-	if err := c.confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
-		return hintYes(err, cfg.Name)
-	}
-	return t.delete(ctx)
+	would := step("delete what is listed, of environment %s, with all messages", cfg.Name)
+	return plan{would, func(ctx context.Context) error {
+		if err := c.confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
+			return hintYes(err, cfg.Name)
+		}
+		return t.delete(ctx)
+	}}, nil
 }
 
 // hintYes says what to type where nobody is at a terminal: this command wants the name.

@@ -49,31 +49,37 @@ func (c tokenCommands) newCreate() *cobra.Command {
 	complete(cmd, "scope", console.ScopeRead, console.ScopeAct, console.ScopeDeploy)
 	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
 	addDataDir(cmd)
-	prints(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (createdToken, error) {
+	f := addOutput(cmd)
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		dir, err := c.dataDir(cmd)
 		if err != nil {
-			return createdToken{}, err
+			return plan{}, err
 		}
 		now, token := time.Now(), console.Token{Name: args[0], Scopes: scopes}
 		if lifetime != "" {
 			lasts, err := config.ParseDuration(lifetime)
 			if err != nil || lasts <= 0 {
-				return createdToken{}, fail(exitUsage, fmt.Errorf("--expires %q is not a lifetime", lifetime),
+				return plan{}, fail(exitUsage, fmt.Errorf("--expires %q is not a lifetime", lifetime),
 					"use a duration such as 12h or 30d")
 			}
 			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
 		}
-		secret, err := console.CreateToken(dir, token, now)
-		if err != nil {
-			return createdToken{}, err
+		if err := console.CanCreateToken(dir, token); err != nil {
+			return plan{}, err
 		}
-		fmt.Fprintf(c.err, "created %s in %s; the token is not shown again\n", token.Name, dir)
-		return createdToken{token.Name, secret, scopes, token.Expires}, nil
-	}, func(t createdToken) error {
-		_, err := fmt.Fprintln(c.out, t.Token)
-		return err
+		would := step("create the token %s in %s, which may %s", token.Name, dir, strings.Join(scopes, ", "))
+		return plan{would, func(context.Context) error {
+			secret, err := console.CreateToken(dir, token, now)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.err, "created %s in %s; the token is not shown again\n", token.Name, dir)
+			return f.print(c.cli, createdToken{token.Name, secret, scopes, token.Expires}, []string{token.Name}, func() error {
+				_, err := fmt.Fprintln(c.out, secret)
+				return err
+			})
+		}}, nil
 	})
-	return cmd
 }
 
 func (c tokenCommands) newList() *cobra.Command {
@@ -86,7 +92,7 @@ func (c tokenCommands) newList() *cobra.Command {
 			return nil, err
 		}
 		return console.Tokens(dir)
-	}, func(tokens []console.Token) error {
+	}, view[[]console.Token]{func(tokens []console.Token) error {
 		rows := [][]string{{"NAME", "SCOPES", "CREATED", "EXPIRES", "LAST USED"}}
 		moment := func(at time.Time) string {
 			if at.IsZero() {
@@ -99,23 +105,27 @@ func (c tokenCommands) newList() *cobra.Command {
 				moment(t.LastUsed)})
 		}
 		return c.printTable(rows)
-	})
+	}, named(func(t *console.Token) string { return t.Name })})
 	return cmd
 }
 
 func (c tokenCommands) newRevoke() *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token", Args: cobra.ExactArgs(1)}
 	addDataDir(cmd)
-	cmd.RunE = verb(func(_ context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		dir, err := c.dataDir(cmd)
 		if err != nil {
-			return err
+			return plan{}, err
 		}
-		if err := console.RevokeToken(dir, args[0]); err != nil {
-			return err
+		if err := console.CanRevokeToken(dir, args[0]); err != nil {
+			return plan{}, err
 		}
-		fmt.Fprintf(c.err, "revoked %s\n", args[0])
-		return nil
+		return plan{step("revoke the token %s of %s", args[0], dir), func(context.Context) error {
+			if err := console.RevokeToken(dir, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.err, "revoked %s\n", args[0])
+			return nil
+		}}, nil
 	})
-	return cmd
 }

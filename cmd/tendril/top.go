@@ -45,7 +45,6 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 		if err != nil {
 			return err
 		}
-		defer client.Close()
 		if once {
 			return c.printTop(ctx, client)
 		}

@@ -30,48 +30,58 @@ func verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 	}
 }
 
+// dial returns a client of the environment that a command asks. It is closed when the command ends, and sends nothing
+// that would change something in a dry run.
 func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
 		return nil, err
 	}
 	client, err := console.Dial(dir)
-	if err == nil {
-		client.Bodies = true // who types a command has asked for them
+	if err != nil {
+		return nil, err
 	}
-	return client, err
+	client.Bodies = true // who types a command has asked for them
+	if isDryRun(cmd) {
+		client.OnlyRead()
+	}
+	c.atEnd(client.Close)
+	return client, nil
 }
 
-// prints makes a command get one value, and show it or print it as JSON or YAML.
+// prints makes a command get one value, and print it as -o says.
 func prints[T any](c *cli, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
-	show func(T) error) {
-	f := addDocumentOutput(cmd)
+	as view[T]) {
+	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		answer, err := get(ctx, cmd, args)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case f.format == asJSON:
-			return c.printJSON(answer)
-		case f.format == asYAML:
-			return c.printYAML(answer)
 		}
-		return show(answer)
+		return printValue(c, *f, answer, as)
 	})
+}
+
+// printValue prints a value in a format.
+func printValue[T any](c *cli, f format, value T, as view[T]) error {
+	var names []string
+	if f == asName {
+		names = as.names(value)
+	}
+	return f.print(c, value, names, func() error { return as.show(value) })
 }
 
 // asks makes a command ask the running environment for the value that it prints.
 func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *console.Client, []string) (T, error),
-	show func(T) error) {
+	as view[T]) {
 	addDataDir(cmd)
 	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (answer T, err error) {
 		client, err := c.dial(cmd)
 		if err != nil {
 			return answer, err
 		}
-		defer client.Close()
 		return ask(ctx, client, args)
-	}, show)
+	}, as)
 }
 
 // family is a command that only has subcommands.

@@ -163,7 +163,7 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 		"name:Number=3":              {"send", "x", "--attr", "n"},
 		"is not a queue":             {"send", "x", "--queue", "no queue"},
 		"auto, embedded or sqs":      {"send", "x", "--backend", "kafka"},
-		"table or json":              {"send", "x", "-o", "yaml"},
+		"table, json, yaml or name":  {"send", "x", "-o", "toml"},
 		"would never end":            {"send", "x", "--wait", "--queue", "jobs-dead"},
 	} {
 		out, talk, code := s.tendril("", args...)

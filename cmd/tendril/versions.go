@@ -24,7 +24,7 @@ deployed from it last.`,
 	}
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) ([]console.AppVersion, error) {
 		return client.Versions(ctx)
-	}, func(all []console.AppVersion) error {
+	}, view[[]console.AppVersion]{func(all []console.AppVersion) error {
 		if len(all) == 0 {
 			fmt.Fprintln(c.err, "no version has served yet")
 			return nil
@@ -36,7 +36,7 @@ deployed from it last.`,
 				v.By})
 		}
 		return c.printTable(rows)
-	})
+	}, named(func(v *console.AppVersion) string { return strconv.Itoa(v.Number) })})
 	return cmd
 }
 
@@ -78,25 +78,29 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 	}
 	addDataDir(cmd)
 	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		number := 0
 		if len(args) > 0 {
 			var err error
 			if number, err = strconv.Atoi(args[0]); err != nil || number < 1 {
-				return fail(exitUsage, fmt.Errorf("invalid version %q: use a number from 1", args[0]),
+				return plan{}, fail(exitUsage, fmt.Errorf("invalid version %q: use a number from 1", args[0]),
 					"'tendril versions' lists them")
 			}
 		}
 		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
-			return client.Rollback(ctx, number)
-		})
+		return plan{func(ctx context.Context) ([]string, error) {
+			all, err := readyToDeploy(ctx, client)
+			if err != nil {
+				return nil, err
+			}
+			to, err := console.ChooseVersion(all, number)
+			return []string{fmt.Sprintf("roll back to version %d, %s%s", to.Number, sourceText(&to), replacing(all))}, err
+		}, func(ctx context.Context) error {
+			return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
+				return client.Rollback(ctx, number)
+			})
+		}}, err
 	})
-	return cmd
 }
 
 // scaleAnswer is what 'tendril scale' prints: what waits, the size wanted, and how that was decided.
@@ -115,7 +119,9 @@ func (c controlCommands) newScale() *cobra.Command {
 with what each was made by. Where nothing is scaled, the decisions are advice for an external scaler.`,
 		Args: cobra.NoArgs,
 	}
+	var environment string
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (answer scaleAnswer, err error) {
+		environment = client.Instance.Environment
 		now, err := client.Scale(ctx)
 		if err != nil {
 			return answer, err
@@ -123,7 +129,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 		answer.Backlog, answer.OldestSeconds, answer.Desired = now.Backlog, now.OldestSeconds, now.Desired
 		answer.ScaleDecisions, err = client.ScaleDecisions(ctx)
 		return answer, err
-	}, func(a scaleAnswer) error {
+	}, view[scaleAnswer]{func(a scaleAnswer) error {
 		what := "wanted"
 		if a.Advice {
 			what = "advised; nothing is scaled"
@@ -143,7 +149,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 			rows = append(rows, append(append(row, inputTexts(d.Inputs)...), why))
 		}
 		return c.printTable(rows)
-	})
+	}, func(scaleAnswer) []string { return []string{environment} }})
 	return cmd
 }
 
@@ -171,7 +177,7 @@ What is not known of another instance is left out, and a line below says why.`,
 	}
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Instances, error) {
 		return client.Instances(ctx)
-	}, func(all console.Instances) error {
+	}, view[console.Instances]{func(all console.Instances) error {
 		rows := table{{"INSTANCE", "KNOWN FROM", "STATE", "LEADS", "IN FLIGHT", "VERSION", "STARTED"}}
 		for i := range all.Instances {
 			one := &all.Instances[i]
@@ -185,7 +191,9 @@ What is not known of another instance is left out, and a line below says why.`,
 			fmt.Fprintln(c.err, plain(note))
 		}
 		return nil
-	})
+	}, func(all console.Instances) []string {
+		return named(func(one *console.KnownInstance) string { return one.Name })(all.Instances)
+	}})
 	return cmd
 }
 

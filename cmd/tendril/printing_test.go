@@ -1,0 +1,449 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"tendril/broker"
+	"tendril/console"
+	"tendril/eventlog"
+	"tendril/testpeer"
+)
+
+// What a command is, which decides what it must offer.
+const (
+	reading  = "reading"  // it has -o
+	changing = "changing" // it has --dry-run
+	neither  = "neither"  // for the reason that is given
+)
+
+// commandRow is a command: how it is called in the environment of [printingSuite], or why it needs neither flag.
+type commandRow struct {
+	kind string
+	args string // behind the command; DEAD, DELAYED, DIR and CREDENTIALS stand for what the suite made
+	code int    // the exit status of a reading verb
+	why  string
+}
+
+// commandTable holds every command. A new one is entered here: with -o when it shows something, with --dry-run when it
+// changes something.
+var commandTable = map[string]commandRow{
+	"alarms apply":              {kind: changing, args: "--name shop --cloudwatch on"},
+	"alarms delete":             {kind: changing, args: "--name shop"},
+	"alarms show":               {kind: reading, args: "--name shop --cloudwatch on"},
+	"check":                     {kind: reading, args: "DIR/app --name other"},
+	"completion bash":           {kind: neither, why: "a script for the shell"},
+	"completion fish":           {kind: neither, why: "a script for the shell"},
+	"completion powershell":     {kind: neither, why: "a script for the shell"},
+	"completion zsh":            {kind: neither, why: "a script for the shell"},
+	"config schema":             {kind: neither, why: "a document in JSON"},
+	"config set":                {kind: changing, args: "http-path=/b"},
+	"config show":               {kind: reading},
+	"config unset":              {kind: changing, args: "http-path"},
+	"credentials create":        {kind: changing, args: "web --credentials CREDENTIALS"},
+	"credentials list":          {kind: reading, args: "--credentials CREDENTIALS"},
+	"credentials revoke":        {kind: changing, args: "ops --credentials CREDENTIALS"},
+	"dead delete":               {kind: changing, args: "--all"},
+	"dead export":               {kind: neither, why: "lines of JSON that 'send --ndjson' takes"},
+	"dead list":                 {kind: reading},
+	"dead reasons":              {kind: reading},
+	"dead redrive":              {kind: changing, args: "DEAD"},
+	"dead show":                 {kind: reading, args: "DEAD"},
+	"deploy":                    {kind: changing, args: "DIR/two.zip"},
+	"describe":                  {kind: reading},
+	"drain":                     {kind: changing},
+	"events":                    {kind: reading},
+	"explain":                   {kind: reading, args: "http-path"},
+	"get-config addons":         {kind: neither, why: "the output of Elastic Beanstalk's tool"},
+	"get-config container":      {kind: neither, why: "the output of Elastic Beanstalk's tool"},
+	"get-config environment":    {kind: neither, why: "the output of Elastic Beanstalk's tool"},
+	"get-config meta":           {kind: neither, why: "the output of Elastic Beanstalk's tool"},
+	"get-config optionsettings": {kind: neither, why: "the output of Elastic Beanstalk's tool"},
+	"get-config platformconfig": {kind: neither, why: "the output of Elastic Beanstalk's tool"},
+	"health":                    {kind: reading, code: exitFailed},
+	"help":                      {kind: neither, why: "help"},
+	"instances":                 {kind: reading},
+	"logs":                      {kind: reading},
+	"message delay":             {kind: changing, args: "DELAYED --for 10m"},
+	"message delete":            {kind: changing, args: "DELAYED"},
+	"message retry":             {kind: changing, args: "DELAYED"},
+	"message show":              {kind: reading, args: "DELAYED"},
+	"open":                      {kind: neither, why: "a link that lets one browser in"},
+	"peek":                      {kind: reading},
+	"ps":                        {kind: reading},
+	"queues create":             {kind: changing, args: "mails --max-receives 3"},
+	"queues list":               {kind: reading},
+	"queues pause":              {kind: changing, args: "--reason test"},
+	"queues purge":              {kind: changing, args: "one"},
+	"queues resume":             {kind: changing, args: "one"},
+	"queues show":               {kind: reading, args: "one"},
+	"reload":                    {kind: changing},
+	"rollback":                  {kind: changing},
+	"scale":                     {kind: reading},
+	"send":                      {kind: changing, args: "body"},
+	"serve":                     {kind: neither, why: "it runs until it is ended"},
+	"status":                    {kind: reading},
+	"tasks":                     {kind: reading},
+	"tasks history":             {kind: reading},
+	"tasks list":                {kind: reading},
+	"tasks pause":               {kind: changing, args: "tidy"},
+	"tasks resume":              {kind: changing, args: "tidy"},
+	"tasks run":                 {kind: changing, args: "tidy"},
+	"terminate":                 {kind: changing, args: "--name old --data-dir DIR/old"},
+	"tokens create":             {kind: changing, args: "ci --scope read"},
+	"tokens list":               {kind: reading},
+	"tokens revoke":             {kind: changing, args: "ops"},
+	"top":                       {kind: neither, why: "a screen that moves"},
+	"up":                        {kind: neither, why: "it runs until it is ended"},
+	"version":                   {kind: neither, why: "one line, which programs get from status"},
+	"versions":                  {kind: reading},
+}
+
+// nameFree are the reading verbs whose -o name may print nothing here.
+var nameFree = map[string]bool{"events": true}
+
+// commandsOf returns every command that does something, by its path.
+func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		path := strings.TrimPrefix(sub.CommandPath(), "tendril ")
+		if _, listed := commandTable[path]; listed || !sub.HasSubCommands() {
+			into[path] = sub
+		}
+		commandsOf(sub, into)
+	}
+}
+
+// TestEveryCommandIsInTheTable: a reading verb has -o, a changing verb has --dry-run, and a new command says which it
+// is.
+func TestEveryCommandIsInTheTable(t *testing.T) {
+	t.Parallel()
+	root := (&cli{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}).newRoot()
+	root.InitDefaultHelpCmd()
+	found := map[string]*cobra.Command{}
+	commandsOf(root, found)
+	for path, cmd := range found {
+		row, listed := commandTable[path]
+		o, dry := cmd.Flags().Lookup(outputFlag), cmd.Flags().Lookup(dryRunFlag)
+		switch {
+		case !listed:
+			t.Errorf("%s is not in commandTable: enter what it is, and how it is called", path)
+		case row.kind == reading && (o == nil || o.Value.Type() != "format"):
+			t.Errorf("%s shows something and has no -o: see addOutput", path)
+		case row.kind == changing && dry == nil:
+			t.Errorf("%s changes something and has no --dry-run: see cli.changes", path)
+		case row.kind == neither && (row.why == "" || dry != nil):
+			t.Errorf("%s: why does it need neither -o nor --dry-run?", path)
+		}
+	}
+	for path := range commandTable {
+		if found[path] == nil {
+			t.Errorf("there is no command %s: take it out of commandTable", path)
+		}
+	}
+}
+
+// printingSuite is an environment that runs, with something in it of every kind.
+type printingSuite struct {
+	*testing.T
+	dir     string
+	environ []string
+	words   *strings.Replacer // of the arguments in the table
+}
+
+func (s *printingSuite) tendril(args ...string) (stdout, stderr string, code int) {
+	s.Helper()
+	var out, talk bytes.Buffer
+	c := &cli{in: strings.NewReader(""), out: &out, err: &talk, environ: s.environ}
+	code = c.run(args)
+	return out.String(), talk.String(), code
+}
+
+func (s *printingSuite) must(args ...string) string {
+	s.Helper()
+	out, talk, code := s.tendril(args...)
+	if code != 0 {
+		s.Fatalf("tendril %s: exit %d\n%s%s", strings.Join(args, " "), code, out, talk)
+	}
+	return strings.TrimSpace(out)
+}
+
+// TestPrintingOfEveryVerb calls every verb of the table in one environment. Each reading one prints in the four
+// formats; each changing one says what it would do, and what there is stays as it was.
+func TestPrintingOfEveryVerb(t *testing.T) {
+	s := startPrintingSuite(t)
+	for _, path := range slices.Sorted(maps.Keys(commandTable)) {
+		row := commandTable[path]
+		args := append(strings.Fields(path), strings.Fields(s.words.Replace(row.args))...)
+		switch row.kind {
+		case reading:
+			t.Run(path, func(t *testing.T) { s.printsAll(t, path, args, row.code) })
+		case changing:
+			t.Run(path, func(t *testing.T) { s.changesNothing(t, args) })
+		}
+	}
+	t.Run("refusals", s.refusesAlike)
+}
+
+func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want int) {
+	for _, f := range formats {
+		out, talk, code := s.tendril(append(args, "-o", f)...)
+		if code != want {
+			t.Errorf("-o %s: exit %d\n%s%s", f, code, out, talk)
+			continue
+		}
+		switch format(f) {
+		case asTable:
+			if out == "" {
+				t.Errorf("-o table printed nothing\n%s", talk)
+			}
+		case asJSON:
+			if !json.Valid([]byte(out)) {
+				t.Errorf("-o json printed\n%s", out)
+			}
+		case asYAML:
+			var v any
+			if err := yaml.Unmarshal([]byte(out), &v); err != nil || v == nil {
+				t.Errorf("-o yaml printed, %v\n%s", err, out)
+			}
+		case asName:
+			if out == "" && !nameFree[path] {
+				t.Errorf("-o name printed nothing\n%s", talk)
+			}
+			for line := range strings.Lines(out) {
+				if strings.TrimSpace(line) == "" || strings.ContainsAny(strings.TrimSuffix(line, "\n"), "\t{") {
+					t.Errorf("-o name printed %q", line)
+				}
+			}
+		}
+	}
+	if _, talk, code := s.tendril(append(args, "-o", "toml")...); code != exitUsage ||
+		!strings.Contains(talk, "table, json, yaml or name") {
+		t.Errorf("-o toml: exit %d, %s", code, talk)
+	}
+}
+
+func (s *printingSuite) changesNothing(t *testing.T, args []string) {
+	before := s.state()
+	out, talk, code := s.tendril(append(args, "--dry-run")...)
+	if code != 0 || !strings.Contains(talk, "nothing was changed: --dry-run") || !strings.Contains(out, "would ") {
+		t.Errorf("exit %d, printed\n%s%s", code, out, talk)
+	}
+	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(s.state(), "\n")); diff != "" {
+		t.Errorf("it changed something:\n%s", diff)
+	}
+}
+
+// refusesAlike: what is refused is refused in a dry run too, with the same exit status.
+func (s *printingSuite) refusesAlike(t *testing.T) {
+	for _, args := range []string{
+		"send body -q nothing", "queues purge nothing --yes", "queues pause nothing", "queues resume nothing",
+		"queues create one -a VisibilityTimeout=7", "dead redrive nothing", "dead delete nothing --yes",
+		"dead redrive --all -q nothing", "message retry nothing", "message delay nothing --for 1m", "message delete nothing",
+		"message retry DEAD", "tasks run nothing", "tasks pause nothing", "tasks resume nothing", "rollback 99",
+		"deploy DIR/nothing", "config set nothing=1 --yes", "config set inactivity-timeout=soon --yes",
+		"config unset nothing --yes",
+		"tokens create ops --scope read", "tokens create x", "tokens revoke nothing",
+		"credentials create ops --credentials CREDENTIALS", "credentials revoke nothing --credentials CREDENTIALS",
+		"terminate --name one", "drain --wait -1s",
+	} {
+		words := strings.Fields(s.words.Replace(args))
+		_, said, want := s.tendril(words...)
+		if want == 0 {
+			t.Fatalf("%s went well: it is to be refused", args)
+		}
+		if out, talk, code := s.tendril(append(words, "--dry-run")...); code != want {
+			t.Errorf("%s: exit %d in a dry run, else %d\n%s%s\nelse\n%s", args, code, want, out, talk, said)
+		}
+	}
+}
+
+// state is everything in the environment that a verb could change, as text.
+func (s *printingSuite) state() string {
+	s.Helper()
+	client, err := console.Dial(filepath.Join(s.dir, "data"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer client.Close()
+	client.Bodies = true
+	var all bytes.Buffer
+	add := func(v any, failed error) {
+		s.Helper()
+		if failed != nil {
+			s.Fatal(failed)
+		}
+		if err := json.NewEncoder(&all).Encode(v); err != nil {
+			s.Fatal(err)
+		}
+	}
+	queues, err := client.Queues(s.Context())
+	for i := range queues {
+		queues[i].OldestSeconds = 0
+	}
+	add(queues, err)
+	for i := range queues {
+		messages, _, err := client.Messages(s.Context(), queues[i].Name, console.Filter{})
+		for i := range messages {
+			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second) // it is computed from a time that is left
+		}
+		add(messages, err)
+	}
+	tasks, err := client.Tasks(s.Context())
+	add(tasks.Tasks, err)
+	versions, err := client.Versions(s.Context())
+	add(versions, err)
+	settings, err := client.Configuration(s.Context())
+	for _, o := range settings.Options {
+		add(o.Name+"="+o.Value, err)
+	}
+	events, err := client.Events(s.Context(), console.EventFilter{Limit: 1000, Kinds: []string{eventlog.Act}})
+	for _, e := range events {
+		if e.Fields["method"] != http.MethodGet { // reading bodies is an act as well
+			add(e, err)
+		}
+	}
+	status, err := client.Status(s.Context())
+	add([]any{status.PID, status.State, status.Deployment}, err)
+	for _, path := range []string{"tendril.yaml", "credentials.json", "data/" + console.TokensFile} {
+		text, err := os.ReadFile(filepath.Join(s.dir, path))
+		add(string(text), err)
+	}
+	old, err := broker.Open(filepath.Join(s.dir, "old"), nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	add(old.ListQueues(""), old.Close())
+	return all.String()
+}
+
+func startPrintingSuite(t *testing.T) *printingSuite {
+	dir := t.TempDir()
+	cloud := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+		answers := map[string]string{"DescribeAlarms": `{"MetricAlarms":[{"AlarmName":"tendril/shop/x",
+			"AlarmDescription":"Created by tendril for environment shop.","StateValue":"OK"}]}`,
+			"GetDashboard":        `{"DashboardBody":""}`,
+			"ListTagsForResource": `{"Tags":[{"Key":"tendril:environment","Value":"shop"}]}`}
+		if answers[action] == "" {
+			t.Errorf("CloudWatch was asked to %s", action)
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		fmt.Fprint(w, answers[action])
+	}))
+	t.Cleanup(cloud.Close)
+	for name, value := range map[string]string{"AWS_ENDPOINT_URL_CLOUDWATCH": cloud.URL, "AWS_REGION": "eu-west-1",
+		"AWS_ACCESS_KEY_ID": "any", "AWS_SECRET_ACCESS_KEY": "any", "AWS_CONFIG_FILE": filepath.Join(dir, "none"),
+		"AWS_SHARED_CREDENTIALS_FILE": filepath.Join(dir, "none"), "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	for path, text := range map[string]string{
+		"app/Procfile": "web: testapp\n", "two/Procfile": "web: testapp\n", "tendril.yaml": "http_path: /a\n",
+		"app/cron.yaml": "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 4 1 1 *\"}\n",
+		"two/cron.yaml": "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 4 1 1 *\"}\n",
+	} {
+		path = filepath.Join(dir, path)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"app", "two"} {
+		if err := zipFolder(filepath.Join(dir, name+".zip"), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &printingSuite{T: t, dir: dir, environ: append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir+"/state",
+		"TENDRIL_DATA_DIR="+dir+"/data", "TENDRIL_LISTEN=127.0.0.1:0", "TENDRIL_CONSOLE=127.0.0.1:0",
+		"TENDRIL_PORT="+testpeer.FreePort(t))}
+	s.run()
+	s.fill()
+	return s
+}
+
+// run starts the environment, and ends it with the test.
+func (s *printingSuite) run() {
+	up := exec.Command("tendril", "up", "app.zip", "--name", "one", "--max-retries", "1",
+		"--error-visibility-timeout", "0")
+	up.Dir, up.Env = s.dir, s.environ
+	var log bytes.Buffer
+	up.Stdout, up.Stderr = &log, &log
+	if err := up.Start(); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := errors.Join(up.Process.Signal(syscall.SIGTERM), up.Wait()); err != nil {
+			s.Errorf("the environment ended with %v\n%s", err, &log)
+		}
+	})
+	s.wait(func() error {
+		if out, talk, code := s.tendril("status", "-o", "json"); code != 0 || !strings.Contains(out, `"ready": true`) {
+			return fmt.Errorf("exit %d\n%s%s", code, out, talk)
+		}
+		return nil
+	})
+}
+
+func (s *printingSuite) wait(until func() error) {
+	s.Helper()
+	if err := poll(until); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// fill makes something of every kind.
+func (s *printingSuite) fill() {
+	s.must("deploy", filepath.Join(s.dir, "two.zip")) // so that there is a version to roll back to
+	s.must("send", "--wait", "-a", "kind=x", "fine")
+	s.tendril("send", "--wait", "status 422 because broken")
+	s.must("tasks", "run", "tidy")
+	var dead string
+	s.wait(func() error {
+		if dead = s.must("dead", "list", "-o", "name"); dead == "" {
+			return errors.New("nothing was dead-lettered")
+		}
+		if s.must("tasks", "history", "-o", "name") == "" || !strings.Contains(s.must("queues", "show"), "live 0") {
+			return errors.New("the task has not run")
+		}
+		return nil
+	})
+	delayed := s.must("send", "--delay", "15m", "later")
+	credentials := filepath.Join(s.dir, "credentials.json")
+	s.must("credentials", "create", "ops", "--credentials", credentials)
+	s.must("tokens", "create", "ops", "--scope", "read")
+	old := filepath.Join(s.dir, "old")
+	b, err := broker.Open(old, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	err = b.CreateQueue(s.Context(), "old", nil, nil)
+	if err = errors.Join(err, b.Close(), os.WriteFile(filepath.Join(old, "instance.lock"), nil, 0o600)); err != nil {
+		s.Fatal(err)
+	}
+	s.words = strings.NewReplacer("DEAD", dead, "DELAYED", delayed, "CREDENTIALS", credentials, "DIR", s.dir)
+	// What was begun above has ended when the events stay the same.
+	last := ""
+	s.wait(func() error {
+		now := s.state()
+		defer func() { last = now }()
+		if now != last {
+			return errors.New("things still change")
+		}
+		return nil
+	})
+}
