@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tendril/webhook"
 )
 
 // The rules bring a text into its usual form or say what is wrong with it.
@@ -307,6 +309,9 @@ func consoleToken(text string) (string, error) {
 	return valid(text, fault{len(text) < 16 || len(text) > 256, "has the wrong length"},
 		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"})
 }
+
+// signingKey takes a key of Standard Webhooks, and says nothing of it.
+func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }
 
 // network is a prefix of addresses; an address stands for itself alone.
 func network(text string) (string, error) {

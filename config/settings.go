@@ -82,6 +82,9 @@ type PerQueue struct {
 	BatchSize int
 	// BatchWindow is how long an invocation may wait to be full, 0 to 300 s.
 	BatchWindow time.Duration
+	// SigningSecret are the keys that sign every POST, as package webhook has them; none: POSTs are not signed. They are
+	// secret.
+	SigningSecret []string
 	// ViaSNS posts what a notification of SNS carries in place of its envelope.
 	ViaSNS bool
 	// InactivityTimeout is how long the app may be silent, 1 to 36000 s; each byte from it starts the time anew.

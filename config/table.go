@@ -121,6 +121,15 @@ func deliveryOptions() []Option {
 		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
 		Help: "Reuse connections to the app.", value: onOff(),
 	}, {
+		Name: "signing-secret", secret: true, Live: true, PerQueue: true, list: true,
+		Example:     "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT",
+		DefaultNote: "none: POSTs are not signed",
+		Help:        "Keys that sign every POST as Standard Webhooks has it, the newest first.",
+		Detail: "Each key signs, so that a receiver may know the new one or the old one. Set it as a variable or in the " +
+			"settings file rather than as a flag, because other users can see flags.",
+		value: list("whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key; several with commas "+
+			"between, or off", signingKey),
+	}, {
 		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
 		Help: "Deliver SNS notifications without their envelope.", value: onOff(),
 	}, {

@@ -14,7 +14,7 @@
 //	   |              |          ^                                 |
 //	   |           pool.go    dial.go, target.go                   |
 //	   v                                                           |
-//	header.go    the request's head, with the trace it belongs to  |
+//	header.go    the request's head, its trace and its signature   |
 //	   |                                                           |
 //	   v                                                           |
 //	conn.go      write the request, read the answer, once -----> outcome.go

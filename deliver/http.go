@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tendril/queue"
+	"tendril/webhook"
 )
 
 // Client delivers messages to one app by POST. It may be used by any number of
@@ -31,8 +32,12 @@ func NewClient(opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	signer, err := webhook.NewSigner(o.SigningKeys)
+	if err != nil {
+		return nil, err
+	}
 	return &Client{
-		head:     newHead(t, o),
+		head:     newHead(t, o, signer),
 		dialer:   newDialer(t, o),
 		pool:     pool{keep: o.KeepAlive},
 		slots:    make(chan struct{}, o.Connections),
@@ -144,7 +149,7 @@ func (h *Client) post(ctx context.Context, c *conn, m *queue.Message, run *sched
 		trace = h.trace(ctx, m)
 	}
 	var dropped int
-	c.out, dropped = h.head.append(c.out[:0], m, run, len(body), &trace)
+	c.out, dropped = h.head.append(c.out[:0], m, run, body, &trace)
 	a := c.exchange(ctx, body, &h.protocol, end)
 	if dropped > 0 && a.sent && h.events.AttributesDropped != nil {
 		h.events.AttributesDropped(AttributesDropped{MessageID: m.ID, Count: dropped})

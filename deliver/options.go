@@ -46,6 +46,8 @@ type Options struct {
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
+	// SigningKeys sign every POST, each for itself, as package webhook has it; none: POSTs are not signed.
+	SigningKeys []string
 	// Trace returns the trace context of each POST; nil for none.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
 	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",

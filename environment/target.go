@@ -146,7 +146,7 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 	opts := &deliver.Options{
 		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue, Connections: set.Concurrency,
 		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
-		SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget),
+		SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), SigningKeys: set.SigningSecret,
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1
