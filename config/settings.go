@@ -85,6 +85,8 @@ type PerQueue struct {
 	// SigningSecret are the keys that sign every POST, as package webhook has them; none: POSTs are not signed. They are
 	// secret.
 	SigningSecret []string
+	// Filter is the pattern of the messages to deliver, as package filter has it; "" means all. The others are deleted.
+	Filter string
 	// ViaSNS posts what a notification of SNS carries in place of its envelope.
 	ViaSNS bool
 	// InactivityTimeout is how long the app may be silent, 1 to 36000 s; each byte from it starts the time anew.

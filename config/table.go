@@ -121,6 +121,13 @@ func deliveryOptions() []Option {
 		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
 		Help: "Reuse connections to the app.", value: onOff(),
 	}, {
+		Name: "filter", Live: true, PerQueue: true, Example: exampleFilter,
+		DefaultNote: "none: all messages are delivered",
+		Help:        "Pattern of the messages to deliver, in JSON, or its file; all others are deleted.",
+		Detail: "It is the pattern of an event source mapping of AWS Lambda, about the body and message attributes. What " +
+			"it does not match is deleted unposted and counted; see filters.md.",
+		value: filterValue(),
+	}, {
 		Name: "signing-secret", secret: true, Live: true, PerQueue: true, list: true,
 		Example:     "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT",
 		DefaultNote: "none: POSTs are not signed",

@@ -10,8 +10,8 @@ func countedMetrics() []metricInfo {
 		{"tendril_deliveries_total", "counter", labels{"queue", "target", "outcome", "code"},
 			"Deliveries by outcome. ok: success. retry: failed, retried as the queue allows. unreached: nothing was " +
 				"sent, the app was down. throttled: the target asked to slow down. expired: past its retention, deleted " +
-				"undelivered. handed_back: received and returned to the queue undelivered. code is the class of the HTTP " +
-				"status, 1xx to 5xx, or none."},
+				"undelivered. handed_back: received and returned to the queue undelivered. filtered: not matched by the " +
+				"filter, deleted undelivered. code is the class of the HTTP status, 1xx to 5xx, or none."},
 		{"tendril_delivery_duration_seconds", "histogram", labels{"queue", "target"},
 			"Duration of deliveries that the app answered or failed."},
 		{"tendril_message_wait_seconds", "histogram", labels{"queue"},

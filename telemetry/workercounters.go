@@ -9,7 +9,7 @@ import (
 	"tendril/worker"
 )
 
-// The outcomes of deliveries, as a label. Messages with the last two were never
+// The outcomes of deliveries, as a label. Messages with the last three were never
 // delivered to the app.
 const (
 	outcomeOK = iota
@@ -18,9 +18,10 @@ const (
 	outcomeThrottled
 	outcomeExpired
 	outcomeReturned
+	outcomeFiltered
 )
 
-var outcomes = [...]string{"ok", "retry", "unreached", "throttled", "expired", "handed_back"}
+var outcomes = [...]string{"ok", "retry", "unreached", "throttled", "expired", "handed_back", "filtered"}
 
 // Worker returns the listeners of the worker that delivers messages from a queue to a
 // target. Listeners that have nothing to count are nil. Calling Settled allocates
@@ -78,6 +79,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Returned:          func(r worker.Returned) { c.delivery(outcomeReturned, 0).Add(float64(r.Messages)) },
 		VisibilityExpired: func(worker.VisibilityExpired) { lapsed.Inc() },
 		Expired:           func(worker.Expired) { c.delivery(outcomeExpired, 0).Inc() },
+		Filtered:          func(worker.Filtered) { c.delivery(outcomeFiltered, 0).Inc() },
 		Stalled:           func(worker.Stalled) { stalls.Inc() },
 	}}
 	if t.opts.CloudWatch != nil {
