@@ -387,6 +387,16 @@ func folderPath(text string) (string, error) {
 	return valid(abs, fault{err != nil, "cannot be made an absolute path"})
 }
 
+// optionalFile is the path of a file, or off for none.
+func optionalFile() value {
+	return checked("a path of a file, or off", func(text string) (string, error) {
+		if text == Off {
+			return "", nil
+		}
+		return filePath(text)
+	})
+}
+
 func filePath(text string) (string, error) {
 	return valid(text, fault{text == "" || hasControl(text), "is not a path"})
 }

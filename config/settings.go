@@ -74,6 +74,7 @@ type PerQueue struct {
 	Function string
 	// Lambda is the command, for a shell, of a function that is run on this machine; "" for none.
 	Lambda string
+	TargetTLS
 	// HTTPPath is the path of every POST; begins with "/", may carry a query.
 	HTTPPath string
 	// MimeType is the Content-Type of every POST.
@@ -100,6 +101,14 @@ type PerQueue struct {
 	ErrorVisibilityTimeout *time.Duration
 	// RetentionPeriod is how long after its first receive a message is still tried, 60 to 1209600 s.
 	RetentionPeriod time.Duration
+}
+
+// TargetTLS are the PEM files for an https target, "" for what the system has.
+type TargetTLS struct {
+	// TargetCA has the certificates that must have signed the target's.
+	TargetCA string
+	// TargetCert and TargetKey are the certificate that is shown to the target, and its private key.
+	TargetCert, TargetKey string
 }
 
 // AsRoot are the settings of what is done as root.
@@ -424,6 +433,13 @@ func (s *Settings) toFunction() bool {
 
 func (s *Settings) toApp() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
+}
+
+// anyTLS reports whether messages of any queue go to an https target.
+func (s *Settings) anyTLS() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool {
+		return !q.ToFunction() && strings.HasPrefix(q.Target, "https:")
+	})
 }
 
 // What is scaled.

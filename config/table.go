@@ -92,6 +92,18 @@ func deliveryOptions() []Option {
 		Detail:         "A path in the URL sets http-path.",
 		value:          checked("http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
+		Name: "target-ca", PerQueue: true, Example: "/etc/tendril/ca.crt", DefaultNote: "those of the system",
+		Help:   "PEM certificates that must have signed the certificate of an https target.",
+		Detail: "The file is read again when it changes.", value: optionalFile(),
+	}, {
+		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt", DefaultNote: "none",
+		Help:   "PEM certificate that is shown to an https target, with its chain.",
+		Detail: "The file is read again when it changes, for new connections.", value: optionalFile(),
+	}, {
+		Name: "target-key", PerQueue: true, Example: "/etc/tendril/client.key", DefaultNote: "none",
+		Help:   "PEM private key for target-cert.",
+		Detail: "The file is read again when it changes.", value: optionalFile(),
+	}, {
 		Name: "http-path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},

@@ -207,6 +207,8 @@ var idleRules = []struct {
 	{func(s *Settings) bool { return !s.toApp() }, ": messages go to a function", "",
 		[]string{"http-path", "mime-type", "signing-secret", "success-codes", "header-budget", "keepalive", "connect-timeout",
 			"inactivity-timeout", "deadline", "respect-retry-after"}},
+	{func(s *Settings) bool { return !s.anyTLS() }, ": no target is https", "",
+		[]string{"target-ca", "target-cert", "target-key"}},
 	{func(s *Settings) bool { return !s.toFunction() }, ": no messages go to a function", "",
 		[]string{"function-timeout"}},
 	{func(s *Settings) bool { return s.Breaker == 0 }, " without breaker", "set breaker, to 50 for instance",

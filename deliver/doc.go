@@ -36,8 +36,8 @@
 //
 //   - Done only after the whole success answer to this very request: status line,
 //     headers, and the announced body, up to 64 KiB of it.
-//   - Unreached only if no byte of the request left. It then says nothing about the
-//     message, and nothing was lost by trying.
+//   - Unreached only if no byte of the request left, or the target refused our certificate
+//     before it read one. It then says nothing about the message, and nothing was lost by trying.
 //   - Failed for all in between, also where the app may have done the work.
 //   - Nothing but the configured target is dialled. A message chooses at most a path
 //     on it, by the rule of [queue.ParsePath]; redirects are not followed; no proxy is

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"crypto/tls"
 	"time"
 
 	"tendril/queue"
@@ -36,9 +37,13 @@ func NewClient(opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	dialer, err := newDialer(t, o)
+	if err != nil {
+		return nil, err
+	}
 	return &Client{
 		head:     newHead(t, o, signer),
-		dialer:   newDialer(t, o),
+		dialer:   dialer,
 		pool:     pool{keep: o.KeepAlive},
 		slots:    make(chan struct{}, o.Connections),
 		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody},
@@ -171,8 +176,18 @@ func (h *Client) Probe(ctx context.Context) error {
 	if err != nil {
 		return &queue.Error{Message: d.reason(err), Err: err}
 	}
+	defer c.close()
+	if secure, ok := c.stream.(*tls.Conn); ok {
+		if err := awaitRefusal(secure); err != nil {
+			return &queue.Error{Message: refusedReason, Err: err}
+		}
+	}
 	return c.stream.Close()
 }
+
+// TLSConfig is what the next connection would use, for other requests to the target; nil without TLS. It must not be
+// changed.
+func (h *Client) TLSConfig() *tls.Config { return h.dialer.config() }
 
 // Close closes the unused connections, and those in use as soon as their
 // deliveries end. It does not end deliveries: their contexts do.

@@ -46,6 +46,8 @@ type Options struct {
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
+	// TLS are the files for a target that speaks TLS; the zero value is what the system has.
+	TLS TLSFiles
 	// SigningKeys sign every POST, each for itself, as package webhook has it; none: POSTs are not signed.
 	SigningKeys []string
 	// Trace returns the trace context of each POST; nil for none.
@@ -78,6 +80,8 @@ type Events struct {
 	Connected func(Connected)
 	// AttributesDropped: a message was posted without some of its attributes.
 	AttributesDropped func(AttributesDropped)
+	// CertificateRead: the files of [Options].TLS changed, or a certificate in them ends soon.
+	CertificateRead func(CertificateRead)
 	// Reconnected: a kept connection took no byte of a message, so the message
 	// went out on a new one.
 	Reconnected func()
@@ -91,6 +95,17 @@ type Connected struct {
 	Duration time.Duration
 	// Err is why it failed; nil when it did not.
 	Err error
+}
+
+// CertificateRead tells of the certificates in [TLSFiles].
+type CertificateRead struct {
+	// Changed: the files changed, and are used from now on. Err is why files that changed are not used.
+	Changed bool
+	Err     error
+	// Expires is when the first of the certificates ends; Soon says that this is near, or past. It is reported once
+	// a day while connections are opened.
+	Expires time.Time
+	Soon    bool
 }
 
 // AttributesDropped tells how many of a message's attributes no header could

@@ -84,6 +84,10 @@ func testapp() {
 		}
 	})
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	if dir := os.Getenv("APP_TLS"); dir != "" {
+		fmt.Fprintln(os.Stderr, serveTLS(dir, "127.0.0.1:"+port, mux))
+		os.Exit(1)
+	}
 	fmt.Println("testapp listens on", port)
 	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, mux))
 	os.Exit(1)
