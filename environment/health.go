@@ -79,7 +79,7 @@ func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Oper
 		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, 10*time.Minute)}, last
 	}
 	last = health.Deployment{Version: d.To, Ended: d.Ended, Took: d.Ended.Sub(d.Since)}
-	if d.State == console.DeployRolledBack {
+	if d.State == console.DeployRolledBack && !d.Aborted {
 		last.Failed = d.Error
 	}
 	return o, last

@@ -104,6 +104,10 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 				s.deployed = append(s.deployed, fmt.Sprint("version ", number))
 				return s.deploy(ctx)
 			},
+			AbortDeploy: func(context.Context) (console.Deployment, error) {
+				s.deployed = append(s.deployed, "abort")
+				return *s.status.Deployment, nil
+			},
 		},
 		Receiving: console.Receiving{
 			Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
