@@ -18,10 +18,11 @@ const (
 	maxStateQueues = 200
 )
 
-// LogState writes to the log what an environment does now: its state and health, each queue, worker and process, and
-// all goroutines, those with the same stack on one line.
+// LogState writes to the log what an environment does now: all goroutines, those with the same stack on one line, then
+// its state and health, and each queue, worker and process. The goroutines come first, since the rest takes locks.
 func LogState(e *Environment) {
 	log := e.Logger.With("component", "environment")
+	logGoroutines(log, readStacks())
 	st := e.Status()
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.Version,
 		"goroutines", runtime.NumGoroutine()}
@@ -49,7 +50,6 @@ func LogState(e *Environment) {
 	if d := st.Deployment; d != nil {
 		log.Info("state of the last deployment", "state", d.State, "step", d.Step, "from", d.From, "to", d.To)
 	}
-	logGoroutines(log, readStacks())
 }
 
 // logQueues writes a line for each embedded queue.

@@ -345,7 +345,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 					}
 				}()
 			case sig == syscall.SIGUSR2:
-				environment.LogState(env)
+				go environment.LogState(env) // it may hang where the environment does
 			case draining.IsZero():
 				draining = time.Now()
 				drain() // first: nothing that is told may hold it up
