@@ -212,6 +212,9 @@ func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchS
 			if x, err = c.exchangeOf(ctx, watch, id); err != nil {
 				return err
 			}
+			if x == nil {
+				fmt.Fprintf(c.err, "no request was recorded for message %s: a function gets none\n", id)
+			}
 		}
 		if err := c.printOutcome(d, x, o.format); err != nil {
 			return err

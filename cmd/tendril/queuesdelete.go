@@ -25,13 +25,13 @@ letters of another queue. On Amazon SQS, a queue that tendril did not create has
 an environment: it asks for the queue's name instead, and --yes alone is not enough.`,
 		Example: `  tendril queues delete scratch
   tendril queues delete scratch --yes
-  tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --not-ours`,
+  tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
 		Args: cobra.ExactArgs(1),
 	}
 	w := addWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	cmd.Flags().BoolVar(&foreign, "not-ours", false,
-		"With --yes: delete a queue on Amazon SQS that tendril did not create too.")
+	cmd.Flags().BoolVar(&foreign, "untagged", false,
+		"With --yes: also delete a queue on Amazon SQS without the tag of an environment.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		w.queue = args[0]
 		p, err := c.find(ctx, cmd, w)
@@ -89,7 +89,7 @@ func (c queueCommands) deleteRemote(ctx context.Context, p *targetQueue, yes, fo
 			plural(messages, "message")), p.name, false)
 		var refused *exitError
 		if errors.As(err, &refused) && refused.code == exitUsage {
-			refused.hints = []string{"add --yes --not-ours to confirm"}
+			refused.hints = []string{"add --yes --untagged to confirm"}
 		}
 	}
 	if err == nil {

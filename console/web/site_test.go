@@ -313,6 +313,23 @@ func TestPurgeAsksForTheName(t *testing.T) {
 		"1 messages were removed")
 }
 
+func TestAQueueIsDeletedWhenItsNameWasTyped(t *testing.T) {
+	s := newSite(t)
+	s.queue("scratch", nil)
+	s.send("scratch", "one")
+	const form = `action="/queues/scratch/delete"`
+	wantText(t, s.get("/queues/scratch"), form, "with 1 messages for good")
+	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scrat"}, "back": {"/queues"}}),
+		"confirm it with the name of the queue")
+	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scratch"}, "back": {"/queues"}}),
+		"scratch was deleted with 1 messages.")
+	s.queue("scratch", nil)
+	s.status.Workers = []console.Worker{{Queue: "scratch"}}
+	if page := s.get("/queues/scratch"); strings.Contains(page, form) {
+		t.Errorf("a queue that is worked on can be deleted:\n%s", page)
+	}
+}
+
 func TestNobodyWithoutARightSeesAPage(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
