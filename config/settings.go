@@ -315,8 +315,8 @@ type ConsoleSettings struct {
 	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
 	ConsoleHosts []string
 	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
-	// means a new one at each start. It is secret.
-	ConsoleToken string
+	// means a new one at each start. It is secret. ConsoleTokenFile is the file that it was read from; "" for none.
+	ConsoleToken, ConsoleTokenFile string
 }
 
 // Endpoint are the settings of the SQS endpoint of the embedded queues.
@@ -331,7 +331,8 @@ type Endpoint struct {
 	TLSCert, TLSKey string
 	// RegistryToken is what the registry of an embedded queue asks for, of this process or of the tendril that serves
 	// the queue, 16 to 256 printable characters; "" means one that is made. It is secret.
-	RegistryToken string
+	// RegistryTokenFile is the file that it was read from; "" for none.
+	RegistryToken, RegistryTokenFile string
 	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
 	AccountID string
 }

@@ -275,7 +275,7 @@ func Options() []Option {
 		{"Embedded queue", embeddedOptions()}, {"Periodic tasks", periodicOptions()}, {"Console", consoleOptions()},
 		{"Metrics", metricsOptions()}, {"Output", outputOptions()}, {"Stop", stopOptions()},
 	} {
-		for _, o := range group.options {
+		for _, o := range withSecretFiles(group.options) {
 			o.Group = group.name
 			all = append(all, o)
 		}

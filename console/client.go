@@ -215,6 +215,14 @@ func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[st
 	return answer.ARN, err
 }
 
+// DeleteQueue deletes an embedded queue and returns how many messages it held. What a person typed to confirm it must
+// be the name of the queue. One that the environment works on, or that takes dead letters of another, is refused.
+func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, error) {
+	query := url.Values{"confirm": {confirm}}
+	n, err := ask[count](ctx, c.conn, "DELETE /api/v1/queues/{name}?"+query.Encode(), nil, name)
+	return n["deleted"], err
+}
+
 // Send sends up to ten messages to an embedded queue and returns a result for each, in
 // order, once they are on disk. The error is for the whole call.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {

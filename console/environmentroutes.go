@@ -248,6 +248,9 @@ func deployRefusal(err error) error {
 		if failed.Stopped {
 			hint = "the environment is stopping; redeploy when it runs again"
 		}
+		if failed.Aborted {
+			hint = "the previous version is still serving"
+		}
 		return &Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
 			Step: failed.Step, Output: failed.Output}
 	case errors.Is(err, fs.ErrNotExist):

@@ -43,6 +43,13 @@ var operations = map[string]operation{
 	"GET /api/v1/deliveries":            {"The most recent deliveries, newest first.", "limit", nil, deliveryList{}},
 	"GET /api/v1/messages/{id}/outcome": {"The latest delivery of a message, waited for.", "wait", nil, Delivery{}},
 
+	"GET /api/v1/messages/{id}/exchange":     {"The latest request, and its answer.", "body", nil, Exchange{}},
+	"POST /api/v1/exchanges":                 {"Record exchanges for a while.", "", recordRequest{}, recording{}},
+	"DELETE /api/v1/queues/{name}":           {"Delete a queue with its messages.", "confirm", nil, count{}},
+	"POST /api/v1/queues/{name}/receive":     {"Take messages as a consumer.", "", ReceiveRequest{}, receivedList{}},
+	"POST /api/v1/queues/{name}/acknowledge": {"Delete received messages.", "", receipts{}, count{}},
+	"POST /api/v1/deploy/abort":              {"End the deployment in progress.", "", noBody{}, Deployment{}},
+
 	"GET /api/v1/queues":        {"The embedded queues.", "", nil, queueList{}},
 	"POST /api/v1/queues":       {"Create a queue.", "", creation{}, created{}},
 	"GET /api/v1/queues/{name}": {"One queue with its attributes.", "", nil, Queue{}},

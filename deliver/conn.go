@@ -69,7 +69,7 @@ type conn struct {
 	peek   *peeker       // nil where the system cannot look without waiting
 	out    []byte        // the request's head, then each part of its body
 	scrap  []byte        // where an answer's body is read to
-	first  []byte        // the begin of the body of an answer that is not a success
+	first  []byte        // the begin of an answer's body, as far as it is kept
 
 	reused    bool      // an earlier exchange ended well on it
 	idleSince time.Time // when that was
@@ -207,7 +207,7 @@ func (p *peeker) isQuiet() bool {
 // answer is what became of one exchange.
 type answer struct {
 	head    *http.Response // nil when none was read
-	first   []byte         // the begin of its body where it is not a success; good until the next exchange
+	first   []byte         // the begin of its body where it is kept; good until the next exchange
 	sent    bool           // a byte of the request may have reached the app
 	started bool           // a byte of the answer was read
 	success bool           // head has a success code
@@ -246,6 +246,7 @@ type protocol struct {
 	idle    time.Duration // the longest silence
 	success StatusSet     // whose body must arrive whole
 	maxBody int           // bytes of it that are read
+	keep    int           // bytes of any answer's body that are kept
 }
 
 func (c *conn) exchangeLong(body string, p *protocol) answer {
@@ -308,15 +309,15 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	a := answer{head: head, started: true, success: p.success.Has(head.StatusCode)}
 	var whole, written bool
 	if a.success {
-		whole, a.err = c.readBody(head.Body, p.maxBody, 0)
-		a.broken = a.err != nil
+		whole, a.err = c.readBody(head.Body, p.maxBody, p.keep)
+		a.broken, a.first = a.err != nil, c.first
 		written = w.finish(whole)
 	} else if written = w.finish(true); written {
 		if end := time.Now().Add(drainTime); c.end.IsZero() || end.Before(c.end) {
 			c.end = end
 		}
 		c.resting = true
-		whole, _ = c.readBody(head.Body, p.maxBody, answerRead)
+		whole, _ = c.readBody(head.Body, p.maxBody, max(p.keep, answerRead))
 		a.first = c.first
 	}
 	// Bytes beyond the answer could be taken for the answer to the next request.

@@ -145,7 +145,21 @@ func (h *Client) post(ctx context.Context, c *conn, m *queue.Message, run *sched
 	}
 	var dropped int
 	c.out, dropped = h.head.append(c.out[:0], m, run, len(body), &trace)
-	a := c.exchange(ctx, body, &h.protocol, end)
+	protocol, report := &h.protocol, (func(*Exchange))(nil)
+	if h.events.Record != nil {
+		report = h.events.Record(m)
+	}
+	var head string
+	if report != nil {
+		recorded := h.protocol
+		recorded.keep = exchangeBody
+		protocol, head = &recorded, string(c.out)
+	}
+	began := time.Now()
+	a := c.exchange(ctx, body, protocol, end)
+	if report != nil {
+		report(newExchange(head, body, &a, began))
+	}
 	if dropped > 0 && a.sent && h.events.AttributesDropped != nil {
 		h.events.AttributesDropped(AttributesDropped{MessageID: m.ID, Count: dropped})
 	}

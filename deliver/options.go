@@ -76,6 +76,8 @@ type Events struct {
 	Connected func(Connected)
 	// AttributesDropped: a message was posted without some of its attributes.
 	AttributesDropped func(AttributesDropped)
+	// Record is asked before each POST who gets its exchange; a nil result means nobody.
+	Record func(m *queue.Message) func(*Exchange)
 	// Reconnected: a kept connection took no byte of a message, so the message
 	// went out on a new one.
 	Reconnected func()

@@ -54,7 +54,7 @@ func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end t
 	case a.success:
 		return queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
 	default:
-		answer, excerpt := answerHead(a.head.Header, a.first)
+		answer, excerpt := answerHead(a.head.Header, a.first[:min(len(a.first), answerRead)])
 		return queue.Result{
 			Status:     a.head.StatusCode,
 			Reason:     r.statusReason(a.head, run),

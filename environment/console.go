@@ -63,7 +63,7 @@ func (e *Environment) startConsole(context.Context) error {
 			}
 			return done, err
 		}
-		opts.Versions = e.app.Versions
+		opts.Versions, opts.AbortDeploy = e.app.Versions, e.app.Abort
 		opts.Rollback = func(ctx context.Context, number int) (console.DeployResult, error) {
 			done, err := e.rollBack(ctx, number)
 			if why := refusal(err); why != "" {

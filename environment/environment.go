@@ -358,6 +358,7 @@ func (e *Environment) openQueues(ctx context.Context) error {
 func (e *Environment) openTargets(ctx context.Context) error {
 	e.targets = &targetOpener{
 		pipelines: e.pipelines, telemetry: e.telemetry, otlp: e.otlp, app: e.app, start: e.programs.startFunction,
+		shown: e.shown,
 		account: func() delivery.RunAccount {
 			if account := e.tasks.Account(); account != nil {
 				return account

@@ -78,6 +78,9 @@ func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Oper
 	case !d.Over():
 		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, 10*time.Minute)}, last
 	}
+	if d.Aborted { // nothing was completed, and nothing failed
+		return o, last
+	}
 	last = health.Deployment{Version: d.To, Ended: d.Ended, Took: d.Ended.Sub(d.Since)}
 	if d.State == console.DeployRolledBack {
 		last.Failed = d.Error

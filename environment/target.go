@@ -11,6 +11,7 @@ import (
 	"tendril/app"
 	"tendril/aws"
 	"tendril/config"
+	"tendril/console"
 	"tendril/deliver"
 	"tendril/delivery"
 	"tendril/envelope"
@@ -26,8 +27,9 @@ import (
 type targetOpener struct {
 	*pipelines
 	telemetry *telemetry.Telemetry
-	otlp      *telemetry.OTLP   // nil when no collector is named
-	app       *app.App          // nil when no app runs here
+	otlp      *telemetry.OTLP // nil when no collector is named
+	app       *app.App        // nil when no app runs here
+	shown     *console.Deliveries
 	tracker   *delivery.Tracker // nil where nobody asks for the deliveries in flight
 	known     delivery.Registry // nil when every message is trusted
 	account   func() delivery.RunAccount
@@ -134,7 +136,31 @@ func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.Client, e
 	}
 	opts.Target, opts.Version = address, t.Version
 	opts.Trace, opts.Events = telemetry.Propagate, t.telemetry.Deliver(l.name, l.target)
+	if !t.s.Quiet {
+		opts.Events.Record = t.recorder(l, strings.TrimSuffix(address, "/"))
+	}
 	return deliver.NewClient(opts)
+}
+
+// recorder remembers what is posted to an address while somebody asked for that.
+func (t *targetOpener) recorder(l *pipeline, address string) func(*queue.Message) func(*deliver.Exchange) {
+	return func(m *queue.Message) func(*deliver.Exchange) {
+		if !t.shown.RecordsExchanges() {
+			return nil
+		}
+		return func(x *deliver.Exchange) { t.shown.AddExchange(exchangeOf(x, l.name, address, m.ID)) }
+	}
+}
+
+// exchangeOf is an exchange in the words of the console.
+func exchangeOf(x *deliver.Exchange, queueName, address, id string) console.Exchange {
+	shown := console.Exchange{MessageID: id, Queue: queueName, URL: address, Request: x.Head, Body: x.Body,
+		BodySize: len(x.Body),
+		Answer:   x.Answer, AnswerBody: x.AnswerBody, At: x.Began, DurationMS: x.Duration.Milliseconds()}
+	if x.Err != nil {
+		shown.Error = x.Err.Error()
+	}
+	return shown
 }
 
 // httpOptions are what settings, and those of one queue, say about a POST.

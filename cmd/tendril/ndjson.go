@@ -72,42 +72,53 @@ func hintsOf(err error) []string {
 // export' writes: its body, attributes, group, deduplication id, trace header and delay are sent, what else an
 // export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
+	message, delay, err := parseMessage(text)
+	if err != nil {
+		return queue.Outgoing{}, err
+	}
+	out := console.Outgoing{
+		Body: message.Body, Attributes: message.Attributes, DelaySeconds: delay,
+		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader,
+	}
+	sent := out.ToQueue()
+	sent.Attributes, _ = queue.CutReason(sent.Attributes) // of an export of dead letters
+	return sent, nil
+}
+
+// parseMessage reads one line as [parseLine] does, with all that an export tells of the message.
+func parseMessage(text []byte) (m console.Message, delay *int, err error) {
 	switch {
 	case !utf8.Valid(text):
-		return queue.Outgoing{}, errors.New("this is not valid UTF-8")
+		return m, nil, errors.New("this is not valid UTF-8")
 	case !json.Valid(text):
-		return queue.Outgoing{}, fail(exitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
+		return m, nil, fail(exitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
 	}
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
-		return queue.Outgoing{Body: string(text)}, nil
+		return console.Message{Body: string(text)}, nil, nil
 	}
 	var message struct {
 		console.Message
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
+		// Receipt is what 'tendril receive' prints; it is of no use later.
+		Receipt string `json:"receipt_handle"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&message); err != nil {
-		return queue.Outgoing{},
+		return m, nil,
 			fail(exitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
 				strings.TrimPrefix(err.Error(), "json: ")),
 				"a message has body, attributes, group_id, dedup_id, trace_header and delay_seconds; add --raw to send every "+
 					"line as it stands")
 	}
-	out := console.Outgoing{
-		Body: string(message.Body), Attributes: message.Attributes, DelaySeconds: message.DelaySeconds,
-		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader,
-	}
+	m = message.Message
+	m.Body = string(message.Body)
 	if message.Body[0] == '"' {
-		if err := json.Unmarshal(message.Body, &out.Body); err != nil {
-			return queue.Outgoing{}, err
-		}
+		err = json.Unmarshal(message.Body, &m.Body)
 	}
-	sent := out.ToQueue()
-	sent.Attributes, _ = queue.CutReason(sent.Attributes) // of an export of dead letters
-	return sent, nil
+	return m, message.DelaySeconds, err
 }
 
 func parseAttributes(texts []string) ([]queue.Attribute, error) {

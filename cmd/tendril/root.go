@@ -69,7 +69,8 @@ signal.`,
 	}
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
 	add("run", app.newUp(), control.newDeploy(), control.newRollback(), app.newServe())
-	add("work", sendCommand{c}.newSend(), messages.newPeek(), oneMessageCommands{messages}.newMessage(),
+	add("work", sendCommand{c}.newSend(), messages.newPeek(), messages.newReceive(),
+		oneMessageCommands{messages}.newMessage(), replayCommand{oneMessageCommands{messages}}.newReplay(),
 		queueCommands{c}.newQueues(), messages.newDead(),
 		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
 	add("look", control.newPS(), control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(),

@@ -249,9 +249,9 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 // for its end with the command wait.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL,
-		"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "TSTP": syscall.SIGTSTP}
+		"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "TSTP": syscall.SIGTSTP}
 	if neg || len(args) != 1 || signals[args[0]] == 0 {
-		ts.Fatalf("usage: signal TERM|INT|KILL|HUP|USR1|TSTP")
+		ts.Fatalf("usage: signal TERM|INT|KILL|HUP|USR1|USR2|TSTP")
 	}
 	pid, err := strconv.Atoi(ts.Getenv("PID"))
 	ts.Check(err)

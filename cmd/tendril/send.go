@@ -25,6 +25,7 @@ type sendFlags struct {
 	group       string
 	dedup       string
 	wait        bool
+	verbose     bool // print requests and answers
 	timeout     time.Duration
 	format      *format
 }
@@ -49,6 +50,7 @@ Any other JSON value is itself the body. With --raw each line is a body, JSON or
 --attr, --delay and --group apply where a line does not set them.`,
 		Example: `  tendril send '{"order": 42}'
   tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
+  tendril send --wait -v '{"order": 42}'
   tendril send --ndjson --file orders.ndjson
   tendril dead export | tendril send --ndjson \
       --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
@@ -67,6 +69,8 @@ Any other JSON value is itself the body. With --raw each line is a body, JSON or
 	flags.StringVar(&f.dedup, "dedup", "", "Deduplication id, for FIFO queues without content-based deduplication.")
 	flags.BoolVarP(&f.wait, "wait", "w", false,
 		"Wait for the first attempt and print its outcome; exit status 1 when it failed.")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false,
+		"With --wait: print the request that was posted and the app's answer.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
 	f.format = addOutput(cmd)
 	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
@@ -74,7 +78,13 @@ Any other JSON value is itself the body. With --raw each line is a body, JSON or
 	})
 }
 
+// recordingMargin is how much longer requests are recorded than an outcome is waited for.
+const recordingMargin = 10 * time.Second
+
 func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (plan, error) {
+	if f.verbose && !f.wait {
+		return plan{}, fail(exitUsage, errors.New("--verbose shows an answer, which nobody waits for"), "add --wait")
+	}
 	template, err := f.template()
 	if err != nil {
 		return plan{}, err
@@ -98,6 +108,7 @@ func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string
 			return plan{}, err
 		}
 		o.embedded = embeddedNames(watch, p)
+		o.verbose = f.verbose
 	}
 	messages, err := f.messages(args, input, template)
 	if err != nil {
@@ -105,6 +116,11 @@ func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string
 	}
 	return plan{func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
 		func(ctx context.Context) error {
+			if o.verbose {
+				if err := watch.RecordExchanges(ctx, f.timeout+recordingMargin); err != nil {
+					return err
+				}
+			}
 			err := o.send(ctx, messages)
 			if err == nil && watch != nil {
 				err = c.await(ctx, watch, o, f.timeout)
