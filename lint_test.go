@@ -79,11 +79,13 @@ var rooms = []room{
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"cloud", "Package cloud creates, lists and deletes what an environment has on AWS.",
 		[]string{"queue", "aws", "config", "periodic", "alarms"}},
+	{"doctor", "Package doctor turns facts about an environment and its machine into findings with remedies.",
+		[]string{"queue"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale",
-			"series", "eventlog"}},
+			"series", "eventlog", "doctor"}},
 	{"console/web", "Package web serves the console's pages: what runs, what waits, what failed and why, what comes next.",
 		[]string{"queue", "console", "health", "eventlog"}},
 	{"app", "Package app runs the app: its replicas, their deliveries and its deployments.",
@@ -95,10 +97,11 @@ var rooms = []room{
 		[]string{"queue", "terminal", "datadir", "listen", "httplimit", "access", "broker", "sqsapi", "worker", "deliver",
 			"periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "console/web", "envelope", "limit",
 			"runtimeapi", "telemetry", "autoscale", "fleet", "depth", "delivery", "health", "series", "app", "notify", "trust",
-			"logging", "tasks", "cloud", "getconfig", "eventlog"}},
+			"logging", "tasks", "cloud", "getconfig", "eventlog", "doctor"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
-			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series"}},
+			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series",
+			"doctor"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"tendril/doctor"
 	"tendril/health"
 	"tendril/queue"
 	"tendril/series"
@@ -90,6 +91,11 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 // Describe returns what the environment consists of.
 func (c *Client) Describe(ctx context.Context) (Description, error) {
 	return ask[Description](ctx, c.conn, "GET /api/v1/environment", nil)
+}
+
+// Examine looks for what is wrong with the environment, its machine and what it works with.
+func (c *Client) Examine(ctx context.Context) (doctor.Examination, error) {
+	return ask[doctor.Examination](ctx, c.conn, "GET /api/v1/doctor", nil)
 }
 
 // Health returns the health of the environment, with its causes.

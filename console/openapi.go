@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tendril/autoscale"
+	"tendril/doctor"
 	"tendril/health"
 	"tendril/series"
 )
@@ -26,11 +27,13 @@ type noBody struct{}
 
 // operations describe every route of the API. Tests hold them to the table of routes, and to what the routes answer.
 var operations = map[string]operation{
-	"GET /api/v1/openapi.json":          {"This document.", "", nil, nil},
-	"GET /api/v1/caller":                {"Who the caller is, and what it may do.", "", nil, Caller{}},
-	"POST /api/v1/login":                {"Make a link that lets one browser in.", "", loginRequest{}, loginLink{}},
-	"GET /api/v1/status":                {"Everything the environment says about itself.", "", nil, Status{}},
-	"GET /api/v1/environment":           {"What the environment consists of, with all settings.", "", nil, Description{}},
+	"GET /api/v1/openapi.json": {"This document.", "", nil, nil},
+	"GET /api/v1/caller":       {"Who the caller is, and what it may do.", "", nil, Caller{}},
+	"POST /api/v1/login":       {"Make a link that lets one browser in.", "", loginRequest{}, loginLink{}},
+	"GET /api/v1/status":       {"Everything the environment says about itself.", "", nil, Status{}},
+	"GET /api/v1/environment":  {"What the environment consists of, with all settings.", "", nil, Description{}},
+	"GET /api/v1/doctor": {"What is wrong with settings, machine and servers, with remedies.", "", nil,
+		doctor.Examination{}},
 	"GET /api/v1/health":                {"Status, colour and causes.", "", nil, health.Report{}},
 	"GET /api/v1/config":                {"Every option in force, and where it can change.", "", nil, Configuration{}},
 	"POST /api/v1/config/preview":       {"What a change of settings would do.", "", SettingsChange{}, SettingsPreview{}},

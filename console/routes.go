@@ -72,6 +72,8 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "GET /api/v1/status", kind: open, handle: e.getStatus},
 		{pattern: "GET /api/v1/environment", kind: private, handle: need(opts.Describe != nil,
 			"this process serves queues only: it has no environment to describe", "ask where 'tendril up' runs", e.describe)},
+		{pattern: "GET /api/v1/doctor", kind: private, handle: need(opts.Examine != nil,
+			"this process does not examine itself", "ask where 'tendril up' or 'tendril serve' runs", e.examine)},
 		{pattern: "GET /api/v1/config", kind: private, handle: settings(e.configuration)},
 		{pattern: "GET /api/v1/health", kind: open, handle: need(opts.Health != nil,
 			"this process has no health monitor: it only serves queues", "ask /readyz", e.getHealth)},

@@ -11,6 +11,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/console/web"
+	"tendril/doctor"
 	"tendril/httplimit"
 	"tendril/tasks"
 )
@@ -42,6 +43,7 @@ func (e *Environment) startConsole(context.Context) error {
 		},
 	}
 	opts.Describe = e.Describe
+	opts.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
 	opts.Instances = (&knownInstances{e.sizing, e.instance, e.Status}).list
 	if !e.QueuesOnly {
 		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.configuration, e.previewChange, e.changeSettings

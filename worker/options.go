@@ -118,6 +118,9 @@ type Backoff struct {
 	Jitter float64
 }
 
+// Longest returns the longest wait after the given attempt, 1 for the first.
+func (b Backoff) Longest(attempt int) time.Duration { return b.delay(attempt, 0) }
+
 // delay returns the wait after the given attempt (1 is the first), for a
 // random number in [0,1).
 func (b Backoff) delay(attempt int, random float64) time.Duration {
