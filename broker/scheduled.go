@@ -54,10 +54,15 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 // of each instant.
 const longGrid = 1000
 
-// longGridUp returns the end of a wait that begins at now, both in Unix milliseconds, rounded up to a grid.
-func longGridUp(now, wait int64) int64 {
-	if wait <= maxDelay.Milliseconds() {
-		return gridUp(now + wait)
+// visibleAt returns the end of the delay of a message that is to be visible at a time, in Unix milliseconds on the
+// broker's clock, which reads now. Where that is as good as the wall clock, whole seconds stay what they are.
+func (s *sending) visibleAt(notBefore, now int64) int64 {
+	ahead := now - s.at
+	if -delayGrid <= ahead && ahead <= delayGrid {
+		ahead = 0
 	}
-	return (now + wait + longGrid - 1) / longGrid * longGrid
+	if notBefore-s.at <= maxDelay.Milliseconds() {
+		return gridUp(notBefore + ahead)
+	}
+	return (notBefore + ahead + longGrid - 1) / longGrid * longGrid
 }

@@ -38,6 +38,7 @@ func TestScheduledMessageOutlastsARestartAndItsRetentionBeginsWhenItIsVisible(t 
 			t.Errorf("received %s too early", texts(got))
 		}
 		time.Sleep(time.Millisecond)
+		synctest.Wait()
 		if got := one(t, q); got.ID != sent[0].ID || !got.SentAt.Equal(due) {
 			t.Errorf("received %+v", got)
 		}

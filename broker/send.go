@@ -121,8 +121,8 @@ func (s *sending) apply(t *tx) error {
 		if it.delay > 0 {
 			it.due = gridUp(now + it.delay.Milliseconds())
 		}
-		if wait := it.notBefore - s.at; it.notBefore != 0 && wait > 0 {
-			it.due = max(it.due, longGridUp(now, wait))
+		if it.notBefore > s.at {
+			it.due = max(it.due, s.visibleAt(it.notBefore, now))
 			it.sent = it.due
 		}
 		k.next++

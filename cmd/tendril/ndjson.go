@@ -11,6 +11,7 @@ import (
 	"iter"
 	"math/big"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"tendril/console"
@@ -69,8 +70,8 @@ func hintsOf(err error) []string {
 }
 
 // parseLine reads one line of NDJSON. An object with the key "body" is a message in the form that 'tendril dead
-// export' writes: its body, attributes, group, deduplication id, trace header and delay are sent, what else an
-// export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
+// export' writes: its body, attributes, group, deduplication id, trace header, delay and not_before are sent, what else
+// an export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	switch {
 	case !utf8.Valid(text):
@@ -86,6 +87,7 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 		console.Message
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
+		NotBefore    time.Time       `json:"not_before"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
@@ -93,12 +95,12 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 		return queue.Outgoing{},
 			fail(exitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
 				strings.TrimPrefix(err.Error(), "json: ")),
-				"a message has body, attributes, group_id, dedup_id, trace_header and delay_seconds; add --raw to send every "+
-					"line as it stands")
+				"a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to "+
+					"send every line as it stands")
 	}
 	out := console.Outgoing{
 		Body: string(message.Body), Attributes: message.Attributes, DelaySeconds: message.DelaySeconds,
-		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader,
+		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader, NotBefore: message.NotBefore,
 	}
 	if message.Body[0] == '"' {
 		if err := json.Unmarshal(message.Body, &out.Body); err != nil {
