@@ -79,6 +79,8 @@ var rooms = []room{
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"cloud", "Package cloud creates, lists and deletes what an environment has on AWS.",
 		[]string{"queue", "aws", "config", "periodic", "alarms"}},
+	{"migrate", "Package migrate moves the messages of one queue to another one, and accounts for each.",
+		[]string{"queue", "datadir"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
@@ -98,7 +100,8 @@ var rooms = []room{
 			"logging", "tasks", "cloud", "getconfig", "eventlog"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
-			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series"}},
+			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series", "broker",
+			"migrate"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.
