@@ -81,6 +81,8 @@ var rooms = []room{
 		[]string{"queue", "aws", "config", "periodic", "alarms"}},
 	{"doctor", "Package doctor turns facts about an environment and its machine into findings with remedies.",
 		[]string{"queue"}},
+	{"migrate", "Package migrate moves the messages of one queue to another one, and accounts for each.",
+		[]string{"queue", "datadir"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
@@ -100,8 +102,8 @@ var rooms = []room{
 			"logging", "tasks", "cloud", "getconfig", "eventlog", "doctor"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
-			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series",
-			"doctor"}},
+			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series", "broker",
+			"migrate", "doctor"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

@@ -165,6 +165,10 @@ func (o *batchSender) print(r queue.Sent) error {
 // Send sends up to ten messages to the queue, wherever it lives.
 func (p *targetQueue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	if p.remote != nil {
+		msgs, err := forSQS(msgs)
+		if err != nil {
+			return nil, err
+		}
 		return p.remote.Send(ctx, msgs)
 	}
 	return p.client.Send(ctx, p.name, msgs)

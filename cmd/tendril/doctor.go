@@ -45,7 +45,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
 	addEnvironment(cmd)
-	f := addFindingsOutput(cmd)
+	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
@@ -53,45 +53,16 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 		if err != nil {
 			return err
 		}
-		switch f.format {
-		case asJSON:
-			err = c.printJSON(e)
-		case asYAML:
-			err = c.printYAML(e)
-		case asID:
-			for i := range e.Findings {
-				fmt.Fprintln(c.out, plain(e.Findings[i].ID))
-			}
-		default:
+		err = f.print(c.cli, e, named(func(f *doctor.Finding) string { return f.ID })(e.Findings), func() error {
 			c.printFindings(e)
-		}
+			return nil
+		})
 		if errs := count(e.Findings, doctor.Error); err == nil && errs > 0 {
 			return fail(exitFailed, errors.New(plural(errs, "error")+" found"))
 		}
 		return err
 	})
 	return cmd
-}
-
-// asID prints the IDs of findings alone.
-const asID format = "name"
-
-// findingsFormat is a format for findings.
-type findingsFormat struct{ documentFormat }
-
-// Set also takes name.
-func (f *findingsFormat) Set(text string) error {
-	if f.format = format(text); f.format == asID || f.documentFormat.Set(text) == nil {
-		return nil
-	}
-	return fmt.Errorf("%q is not an output format: use table, json, yaml or name", text)
-}
-
-func addFindingsOutput(cmd *cobra.Command) *findingsFormat {
-	f := findingsFormat{documentFormat{asTable}}
-	cmd.Flags().VarP(&f, "output", "o", "Output format: table, json, yaml, or name for the IDs of the findings.")
-	complete(cmd, "output", "table", "json", "yaml", string(asID))
-	return &f
 }
 
 // examine asks the running environment, or looks at what the arguments would run.
