@@ -19,6 +19,8 @@ type Settings struct {
 	// Inactivity is how long the worker waits for the app to say something.
 	// 0 leaves it out of the comparison.
 	Inactivity time.Duration
+	// TerminalCodes tells that some statuses are to send a message to the dead-letter queue.
+	TerminalCodes bool
 }
 
 // Conflict is something about a queue that its worker's owner should know
@@ -48,9 +50,13 @@ func Conflicts(s Settings, attrs map[string]string) []Conflict {
 	most, err := maxReceiveCount(attrs["RedrivePolicy"])
 	switch {
 	case strings.TrimSpace(attrs["RedrivePolicy"]) == "":
-		add("no-dead-letter-queue", "the queue has no dead-letter queue: a message that always fails is tried again until "+
-			"its retention ends, and is then gone; create one and set the queue's RedrivePolicy (maxReceiveCount 10 is a "+
-			"good start)")
+		effect := ""
+		if s.TerminalCodes {
+			effect = " (also with one of terminal-codes)"
+		}
+		add("no-dead-letter-queue", "the queue has no dead-letter queue: a message that always fails%s is tried again "+
+			"until its retention ends, and is then gone; create one and set the queue's RedrivePolicy (maxReceiveCount 10 "+
+			"is a good start)", effect)
 	case err != nil:
 		add("policy-unreadable", "the queue's RedrivePolicy cannot be read (%v): check it in the SQS console", err)
 	case most == 1:

@@ -42,6 +42,8 @@ func TestConflicts(t *testing.T) {
 		{"visibility of zero", Settings{Inactivity: time.Minute}, good, []string{"visibility-short"}, "above 1m0s"},
 		{"no dead-letter queue", settings, with("RedrivePolicy", ""), []string{"no-dead-letter-queue"},
 			"has no dead-letter queue"},
+		{"no dead-letter queue for terminal codes", Settings{Visibility: time.Hour, TerminalCodes: true},
+			with("RedrivePolicy", ""), []string{"no-dead-letter-queue"}, "always fails (also with one of terminal-codes)"},
 		{"one receive", settings, with("RedrivePolicy", `{"maxReceiveCount":1}`), []string{"one-receive"},
 			"set it to 3 or more"},
 		{"one receive, as a string", settings, with("RedrivePolicy", `{"maxReceiveCount":"1"}`), []string{"one-receive"},

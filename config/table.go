@@ -114,6 +114,12 @@ func deliveryOptions() []Option {
 		Help:  "HTTP statuses that mean success: the message is deleted.",
 		value: checked("statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
 	}, {
+		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",
+		DefaultNote: "off: a failed message is tried again", list: true,
+		Help:   "HTTP statuses that send a message to the dead-letter queue at once.",
+		Detail: "On Amazon SQS this needs sqs:SendMessage there. Without a dead-letter queue the message is tried again.",
+		value:  checked("off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
+	}, {
 		Name: "header-budget", Default: "8KiB",
 		Help:   "Maximum bytes of headers with message attributes.",
 		Detail: "Attributes that do not fit are omitted and counted in a header.", value: size(256, 64<<10),

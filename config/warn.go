@@ -178,7 +178,7 @@ func (v *view) warnQueue(q *QueueSettings) {
 			v.prefix, q.Concurrency, v.all.cite("http-connections")), "")
 	}
 	if q.ToFunction() {
-		for _, key := range []string{"http_path", "mime_type", "inactivity_timeout", "deadline"} {
+		for _, key := range []string{"http_path", "mime_type", "terminal_codes", "inactivity_timeout", "deadline"} {
 			if own, found := v.own[key]; found {
 				v.warning(own.Where, "queues", fmt.Sprintf("%s%s has no effect: messages go to a function", v.prefix, key), "")
 			}
@@ -205,7 +205,7 @@ var idleRules = []struct {
 	{func(s *Settings) bool { return !s.AnyEmbedded() }, ": no queue is embedded", "",
 		[]string{"listen", "account-id", "credentials", "tls-cert", "tls-key"}},
 	{func(s *Settings) bool { return !s.toApp() }, ": messages go to a function", "",
-		[]string{"http-path", "mime-type", "success-codes", "header-budget", "keepalive", "connect-timeout",
+		[]string{"http-path", "mime-type", "success-codes", "terminal-codes", "header-budget", "keepalive", "connect-timeout",
 			"inactivity-timeout", "deadline", "respect-retry-after"}},
 	{func(s *Settings) bool { return !s.toFunction() }, ": no messages go to a function", "",
 		[]string{"function-timeout"}},

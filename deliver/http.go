@@ -17,6 +17,7 @@ type Client struct {
 	protocol protocol
 	deadline time.Duration
 	trace    func(context.Context, *queue.Message) TraceContext // may be nil
+	terminal StatusSet
 	reasons  reasons
 	events   Events
 }
@@ -39,6 +40,7 @@ func NewClient(opts *Options) (*Client, error) {
 		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody},
 		deadline: o.Deadline,
 		trace:    o.Trace,
+		terminal: o.TerminalCodes,
 		reasons:  newReasons(o),
 		events:   o.Events,
 	}, nil
@@ -124,6 +126,12 @@ func (h *Client) attempt(ctx context.Context, m *queue.Message, run *scheduledRu
 			continue
 		}
 		result, now := h.reasons.judge(ctx, &a, run, end), time.Now()
+		if result.Outcome == queue.Failed && !a.broken && a.wanted.wish == wishNothing && h.terminal.Has(result.Status) {
+			result.Instruction = queue.TerminalStatus
+		}
+		if a.problem != "" && h.events.OutcomeIgnored != nil {
+			h.events.OutcomeIgnored(a.problem)
+		}
 		if a.keep {
 			h.pool.put(c, now)
 		} else {

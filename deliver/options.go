@@ -43,6 +43,8 @@ type Options struct {
 	KeepAlive time.Duration
 	// SuccessCodes are the statuses that mean done; the empty set means {200}.
 	SuccessCodes StatusSet
+	// TerminalCodes are the statuses that are not tried again: [queue.TerminalStatus]. A status that means done stays so.
+	TerminalCodes StatusSet
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
@@ -76,6 +78,9 @@ type Events struct {
 	Connected func(Connected)
 	// AttributesDropped: a message was posted without some of its attributes.
 	AttributesDropped func(AttributesDropped)
+	// OutcomeIgnored: an answer has a Tendril-Outcome header that is ignored. The problem is one of a few texts, without
+	// anything of the header.
+	OutcomeIgnored func(problem string)
 	// Reconnected: a kept connection took no byte of a message, so the message
 	// went out on a new one.
 	Reconnected func()

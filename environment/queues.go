@@ -201,7 +201,7 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name string, attrs m
 		return
 	}
 	settings := aws.Settings{Retention: set.RetentionPeriod, Visibility: set.VisibilityTimeout,
-		Inactivity: set.InactivityTimeout}
+		Inactivity: set.InactivityTimeout, TerminalCodes: set.TerminalCodes != ""}
 	for _, c := range aws.Conflicts(settings, attrs) {
 		level := slog.LevelWarn
 		if c.Fact {

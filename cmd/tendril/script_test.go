@@ -44,7 +44,9 @@ func (l leakChecked) Run() int {
 }
 
 // testapp listens on PORT. It answers a message that says "status N" with N and with what follows "because", one that
-// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each.
+// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each. What
+// follows "outcome" is the header Tendril-Outcome, of the first receive alone where "first" is said too. For "extended"
+// it asks for more time, and answers after two seconds.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()
@@ -63,6 +65,16 @@ func testapp() {
 		}
 		if strings.Contains(string(body), "slow") {
 			<-time.After(300 * time.Millisecond)
+		}
+		if strings.Contains(string(body), "extended") {
+			w.Header().Set("Tendril-Outcome", "extend; for=1m")
+			w.WriteHeader(http.StatusProcessing)
+			w.Header().Del("Tendril-Outcome")
+			<-time.After(2 * time.Second)
+		}
+		isFirst := r.Header.Get("X-Aws-Sqsd-Receive-Count") == "1" || !strings.Contains(string(body), "first")
+		if _, outcome, found := strings.Cut(string(body), " outcome "); found && isFirst {
+			w.Header().Set("Tendril-Outcome", outcome)
 		}
 		if strings.Contains(string(body), "stuck") {
 			<-r.Context().Done()
