@@ -215,11 +215,12 @@ func (p *peeker) isQuiet() bool {
 // answer is what became of one exchange.
 type answer struct {
 	head     *http.Response // nil when none was read
-	first    []byte         // the begin of its body where it is not a success; good until the next exchange
+	first    []byte         // the begin of its body, as far as it is kept; good until the next exchange
 	sent     bool           // a byte of the request may have reached the app
 	started  bool           // a byte of the answer was read
 	success  bool           // head has a success code
 	broken   bool           // its body did not arrive whole
+	whole    bool           // all of it was read
 	wanted   steering       // what the app says about the outcome
 	problem  string         // why a part of that is ignored
 	extended time.Duration  // how long it may be silent, where it chose that
@@ -260,6 +261,7 @@ type protocol struct {
 	idle    time.Duration // the longest silence
 	success StatusSet     // whose body must arrive whole
 	maxBody int           // bytes of it that are read
+	keep    int           // bytes of it that are kept
 }
 
 func (c *conn) exchangeLong(body string, p *protocol) answer {
@@ -325,8 +327,8 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	}
 	var whole, written bool
 	if a.success || a.wanted.wish == wishDrop {
-		whole, a.err = c.readBody(head.Body, p.maxBody, 0)
-		a.broken = a.err != nil
+		whole, a.err = c.readBody(head.Body, p.maxBody, p.keep)
+		a.broken, a.first = a.err != nil, c.first
 		written = w.finish(whole)
 	} else if written = w.finish(true); written {
 		if end := time.Now().Add(drainTime); c.end.IsZero() || end.Before(c.end) {
@@ -340,6 +342,7 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 		a.wanted = c.obey(values, true, false)
 	}
 	// Bytes beyond the answer could be taken for the answer to the next request.
+	a.whole = whole
 	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
 	return a
 }

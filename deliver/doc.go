@@ -1,7 +1,8 @@
 // Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.
 //
 // [Client] is the deliverer for an app: one [Client.Deliver] is one message, at most
-// one POST, and one [queue.Result]. [Lambda] is the one for a function; the last
+// one POST, and one [queue.Result]. [Client.DeliverBatch] posts several messages at once, in
+// the form that functions get them (batch.go). [Lambda] is the one for a function; the last
 // part of this page is about it.
 //
 //	message                                                     result

@@ -25,6 +25,8 @@ type Options struct {
 	MimeType string
 	// QueueName is told to the app in X-Aws-Sqsd-Queue; may be "".
 	QueueName string
+	// QueueARN lets [Client.DeliverBatch] post several messages at once, which are told it; may be "".
+	QueueARN string
 	// Connections is the most POSTs, and connections, at a time: 1 or more,
 	// default 50. A Deliver beyond it waits for a free one.
 	Connections int

@@ -86,6 +86,7 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	l.base = strings.TrimSuffix(target, "/")
 	l.target = l.goesTo()
 	opts.Deadline = func() time.Duration { return l.settings().Deadline }
+	opts.OneByOne = l.settings().BatchSize == 1
 	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.name, QueueURL: l.url,
 		Target: logging.TargetAddress(target)})
 	if t.s.LogFormat == config.LogSQSD {
@@ -100,7 +101,7 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	ignored := t.Logger.OutcomeIgnored(l.name)
 	open := func(address string) (*deliver.Client, error) { return t.openHTTP(l, address, ignored) }
 	if l.settings().ToOwnApp() && t.app != nil {
-		l.route = t.app.Route(open)
+		l.route = t.app.Route(open, l.fifo)
 		opts.Target, l.close, l.renew = l.route, l.route.Close, l.route.Close
 		return nil
 	}
@@ -134,6 +135,9 @@ func (t *targetOpener) openHTTP(l *pipeline, address string, ignored func(proble
 		return nil, err
 	}
 	opts.Target, opts.Version = address, t.Version
+	if l.settings().BatchSize > 1 {
+		opts.QueueARN = l.arn
+	}
 	opts.Trace, opts.Events = telemetry.Propagate, t.telemetry.Deliver(l.name, l.target)
 	opts.Events.OutcomeIgnored = ignored
 	return deliver.NewClient(opts)

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -55,6 +56,10 @@ func testapp() {
 		if err != nil {
 			return
 		}
+		if size := r.Header.Get("X-Tendril-Batch-Size"); size != "" {
+			answerBatch(w, size, body)
+			return
+		}
 		at := ""
 		if r.URL.Path != "/" {
 			at = " at " + r.URL.Path
@@ -92,6 +97,27 @@ func testapp() {
 	fmt.Println("testapp listens on", port)
 	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, mux))
 	os.Exit(1)
+}
+
+// answerBatch answers several messages at once: those fail that say "fail".
+func answerBatch(w io.Writer, size string, body []byte) {
+	var batch struct {
+		Records []struct {
+			ID   string `json:"messageId"`
+			Body string `json:"body"`
+		}
+	}
+	var reply struct {
+		Failures []map[string]string `json:"batchItemFailures"`
+	}
+	err := json.Unmarshal(body, &batch)
+	fmt.Printf("testapp got a batch of %s: %v\n", size, err)
+	for _, r := range batch.Records {
+		if strings.Contains(r.Body, "fail") {
+			reply.Failures = append(reply.Failures, map[string]string{"itemIdentifier": r.ID})
+		}
+	}
+	_ = json.NewEncoder(w).Encode(reply) // of a client that is gone
 }
 
 // TestScripts runs testdata/script. Each script has its own data directory and
