@@ -78,9 +78,12 @@ type PerQueue struct {
 	HTTPPath string
 	// MimeType is the Content-Type of every POST.
 	MimeType string
-	// BatchSize is the most messages in one invocation, 1 to 10.
+	// TerminalCodes are the statuses with which a message goes to the dead-letter queue at once, written as SuccessCodes
+	// are; "" for none.
+	TerminalCodes string
+	// BatchSize is the most messages in one invocation or POST, 1 to 10.
 	BatchSize int
-	// BatchWindow is how long an invocation may wait to be full, 0 to 300 s.
+	// BatchWindow is how long an invocation or POST may wait to be full, 0 to 300 s.
 	BatchWindow time.Duration
 	// ViaSNS posts what a notification of SNS carries in place of its envelope.
 	ViaSNS bool

@@ -25,6 +25,8 @@ type Options struct {
 	MimeType string
 	// QueueName is told to the app in X-Aws-Sqsd-Queue; may be "".
 	QueueName string
+	// QueueARN lets [Client.DeliverBatch] post several messages at once, which are told it; may be "".
+	QueueARN string
 	// Connections is the most POSTs, and connections, at a time: 1 or more,
 	// default 50. A Deliver beyond it waits for a free one.
 	Connections int
@@ -43,6 +45,8 @@ type Options struct {
 	KeepAlive time.Duration
 	// SuccessCodes are the statuses that mean done; the empty set means {200}.
 	SuccessCodes StatusSet
+	// TerminalCodes are the statuses that are not tried again: [queue.TerminalStatus]. A status that means done stays so.
+	TerminalCodes StatusSet
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
@@ -78,6 +82,9 @@ type Events struct {
 	AttributesDropped func(AttributesDropped)
 	// Record is asked before each POST who gets its exchange; a nil result means nobody.
 	Record func(m *queue.Message) func(*Exchange)
+	// OutcomeIgnored: an answer has a Tendril-Outcome header that is ignored. The problem is one of a few texts, without
+	// anything of the header.
+	OutcomeIgnored func(problem string)
 	// Reconnected: a kept connection took no byte of a message, so the message
 	// went out on a new one.
 	Reconnected func()

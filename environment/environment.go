@@ -386,8 +386,14 @@ func (e *Environment) buildWorkers(ctx context.Context) error {
 		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, &e.history.failed), e.telemetry.Worker(l.name, l.target),
 			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) },
 				DeadLettered: func(s worker.DeadLettered) {
-					if e.app != nil && s.Err == nil {
+					if s.Err != nil {
+						return
+					}
+					if e.app != nil {
 						e.app.Forget(s.ID)
+					}
+					if l.embedded { // on Amazon SQS it was noted with its last attempt
+						e.history.lost.add(deadText, l.name, deadLetterQueue(e.pipelines, l), s.Reason, 1)
 					}
 				},
 				Expired: func(worker.Expired) { e.history.lost.add(expiredText, l.name, "", "", 1) }}), err

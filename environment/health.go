@@ -146,7 +146,7 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *fai
 			q.Logger.Settled(l.name, l.goesTo(), &s, next)
 		},
 		DeadLettered: func(d worker.DeadLettered) {
-			q.Logger.DeadLettered(l.name, q.depths.DeadLetterQueue(l.name, time.Now()), d)
+			q.Logger.DeadLettered(l.name, deadLetterQueue(q, l), d)
 		},
 		GateChanged: func(worker.GateChanged) { monitor.JudgeSoon() },
 		PollFailed:  func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },

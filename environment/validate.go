@@ -102,10 +102,13 @@ func (o *Options) validateTargets() (problems []error) {
 	s := &o.Config.Settings
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
-		problems = append(problems, fmt.Errorf("success codes: %w", err))
+		problems = append(problems, fmt.Errorf("success codes %w", err))
 	}
 	for i := range s.Queues {
 		q := &s.Queues[i]
+		if _, err := terminalCodes(q); err != nil {
+			problems = append(problems, err)
+		}
 		if q.ToFunction() || q.Target == "" {
 			continue
 		}

@@ -314,8 +314,8 @@ func deliveryText(d console.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	switch {
 	case d.Done():
-		return fmt.Sprintf("%s: status %d in %d ms, %d ms after the send", text, d.Status, d.DurationMS,
-			d.WaitMS+d.DurationMS)
+		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status)) // the reason is why it was dropped
+		return fmt.Sprintf("%s: %s in %d ms, %d ms after the send", text, status, d.DurationMS, d.WaitMS+d.DurationMS)
 	case d.Outcome == console.InWork:
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)
 	}

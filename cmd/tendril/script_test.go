@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -44,13 +45,19 @@ func (l leakChecked) Run() int {
 }
 
 // testapp listens on PORT. It answers a message that says "status N" with N and with what follows "because", one that
-// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each.
+// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each. What
+// follows "outcome" is the header Tendril-Outcome, of the first receive alone where "first" is said too. For "extended"
+// it asks for more time, and answers after two seconds.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
+			return
+		}
+		if size := r.Header.Get("X-Tendril-Batch-Size"); size != "" {
+			answerBatch(w, size, body)
 			return
 		}
 		at := ""
@@ -63,6 +70,16 @@ func testapp() {
 		}
 		if strings.Contains(string(body), "slow") {
 			<-time.After(300 * time.Millisecond)
+		}
+		if strings.Contains(string(body), "extended") {
+			w.Header().Set("Tendril-Outcome", "extend; for=1m")
+			w.WriteHeader(http.StatusProcessing)
+			w.Header().Del("Tendril-Outcome")
+			<-time.After(2 * time.Second)
+		}
+		isFirst := r.Header.Get("X-Aws-Sqsd-Receive-Count") == "1" || !strings.Contains(string(body), "first")
+		if _, outcome, found := strings.Cut(string(body), " outcome "); found && isFirst {
+			w.Header().Set("Tendril-Outcome", outcome)
 		}
 		if strings.Contains(string(body), "stuck") {
 			<-r.Context().Done()
@@ -80,6 +97,27 @@ func testapp() {
 	fmt.Println("testapp listens on", port)
 	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, mux))
 	os.Exit(1)
+}
+
+// answerBatch answers several messages at once: those fail that say "fail".
+func answerBatch(w io.Writer, size string, body []byte) {
+	var batch struct {
+		Records []struct {
+			ID   string `json:"messageId"`
+			Body string `json:"body"`
+		}
+	}
+	var reply struct {
+		Failures []map[string]string `json:"batchItemFailures"`
+	}
+	err := json.Unmarshal(body, &batch)
+	fmt.Printf("testapp got a batch of %s: %v\n", size, err)
+	for _, r := range batch.Records {
+		if strings.Contains(r.Body, "fail") {
+			reply.Failures = append(reply.Failures, map[string]string{"itemIdentifier": r.ID})
+		}
+	}
+	_ = json.NewEncoder(w).Encode(reply) // of a client that is gone
 }
 
 // TestScripts runs testdata/script. Each script has its own data directory and
