@@ -134,9 +134,9 @@ func New(opts *Options) *App {
 }
 
 // Route returns what delivers the messages of one queue to the replicas. open returns
-// connections to an address.
-func (a *App) Route(open func(address string) (*deliver.Client, error)) *Route {
-	return &Route{a.balancer, a.detector, a.quarantine, open}
+// connections to an address. On a FIFO queue the order within a message group counts.
+func (a *App) Route(open func(address string) (*deliver.Client, error), fifo bool) *Route {
+	return &Route{a.balancer, a.detector, a.quarantine, open, fifo}
 }
 
 // Start runs the steps of the first version, and starts so many replicas of it, at least 1, and

@@ -31,8 +31,11 @@ type deployer struct {
 	isSameApp  func(v, next version) bool
 
 	mu   sync.Mutex
-	last *console.Deployment  // nil before the first
-	past []console.Deployment // those before last, the oldest first
+	last *console.Deployment // nil before the first
+	// abort ends last with a cause as a failure would, and over is closed when it has ended.
+	abort context.CancelCauseFunc
+	over  chan struct{}
+	past  []console.Deployment // those before last, the oldest first
 }
 
 // keptDeployments is how many deployments are remembered.
@@ -176,9 +179,9 @@ func Refused(err error) error {
 // before that the old version is still serving.
 func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployResult, error) {
 	ctx, cancel := d.untilStop(ctx)
-	defer cancel()
+	defer cancel(nil)
 	began := time.Now()
-	d.begin(old, v)
+	d.begin(old, v, cancel)
 	attrs := []any{"version", v.number, "previous", old.number, "folder", v.dir()}
 	if v.of != 0 {
 		attrs = append(attrs, "rollback_to", v.of)
@@ -194,8 +197,12 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 		err = d.replicas.deploy(ctx, v)
 	case isStopped(ctx):
 		d.opts.Log.Error("deployment abandoned", "version", v.number, "err", err)
-	default:
+	case !isAborted(ctx):
 		d.opts.Log.Error("deployment failed, the old version is still serving", "version", v.number, "err", err)
+	}
+	if err != nil && isAborted(ctx) {
+		err = context.Cause(ctx)
+		d.opts.Log.Warn("deployment aborted, the old version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil {
 		d.removeFacts(v.facts)
@@ -207,7 +214,7 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 	d.setState(console.DeployFinishing)
 	// The caller's time may be over by now: the old version may have taken all of it to finish.
 	after, over := d.untilStop(context.WithoutCancel(ctx))
-	defer over()
+	defer over(nil)
 	d.quarantine.stopUnused()
 	if err := d.finish(after, v); err != nil {
 		return console.DeployResult{}, err
@@ -220,8 +227,8 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 // settings run, and the processes stay.
 func (d *deployer) configure(ctx context.Context, old, v version) (console.ReloadResult, error) {
 	ctx, cancel := d.untilStop(ctx)
-	defer cancel()
-	d.begin(old, v)
+	defer cancel(nil)
+	d.begin(old, v, cancel)
 	err := d.publish(&v)
 	if err == nil {
 		err = d.steps.run(ctx, v, beforeStart)
@@ -233,6 +240,9 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 		err = d.replicas.adopt(ctx, v)
 	}
 	if err != nil {
+		if isAborted(ctx) {
+			err = context.Cause(ctx)
+		}
 		d.opts.Log.Error("changing the settings failed, the old ones are still in force", "err", err)
 		return console.ReloadResult{}, d.fail(ctx, console.DeployRolledBack, err)
 	}
@@ -258,25 +268,56 @@ func (d *deployer) finish(ctx context.Context, v version) error {
 
 // untilStop returns a context that ends with ctx, and with the cause [ErrStopped] when the
 // app is stopped for good.
-func (d *deployer) untilStop(ctx context.Context) (context.Context, func()) {
+func (d *deployer) untilStop(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(d.run, func() { cancel(ErrStopped) })
-	return ctx, func() { stop(); cancel(nil) }
+	return ctx, func(cause error) { stop(); cancel(cause) }
+}
+
+// Abort ends the deployment under way as a failure would, and returns it when it is over: the previous version is
+// still serving. The error is a [*console.Error] where none is under way, or where the new version is serving already.
+func (d *deployer) Abort(ctx context.Context) (console.Deployment, error) {
+	d.mu.Lock()
+	last, abort, over := d.last, d.abort, d.over
+	if last == nil || last.Over() {
+		d.mu.Unlock()
+		return console.Deployment{}, &console.Error{Status: http.StatusConflict, Message: "no deployment is in progress",
+			Hint: "'tendril versions' lists what was deployed"}
+	}
+	switched := last.State != console.DeployPreparing && last.State != console.DeployStarting
+	d.mu.Unlock()
+	if !switched {
+		abort(fmt.Errorf("%w by %s", errAborted, deployedBy(ctx)))
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return console.Deployment{}, ctx.Err()
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if last.State != console.DeployRolledBack {
+		return *last, &console.Error{Status: http.StatusConflict, Message: last.To + " is serving already",
+			Hint: "'tendril rollback' goes back to " + last.From}
+	}
+	return *last, nil
 }
 
 // fail ends the deployment in a state, and returns the error for the console.
 func (d *deployer) fail(ctx context.Context, state string, err error) error {
 	d.end(state, err)
-	failed := &console.DeployError{Switched: state == console.DeployFailed, Stopped: isStopped(ctx), Err: err}
+	failed := &console.DeployError{Switched: state == console.DeployFailed, Stopped: isStopped(ctx),
+		Aborted: errors.Is(err, errAborted), Err: err}
 	if step := (*stepError)(nil); errors.As(err, &step) {
 		failed.Step, failed.Output = step.name, step.output()
 	}
 	return failed
 }
 
-func (d *deployer) begin(old, v version) {
+func (d *deployer) begin(old, v version, abort context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.abort, d.over = abort, make(chan struct{})
 	if d.last != nil {
 		d.past = append(d.past, *d.last)
 		d.past = d.past[max(len(d.past)-keptDeployments+1, 0):]
@@ -305,8 +346,9 @@ func (d *deployer) end(state string, err error) {
 	d.update(func(last *console.Deployment) {
 		last.State, last.Ended = state, time.Now()
 		if err != nil {
-			last.Error = err.Error()
+			last.Error, last.Aborted = err.Error(), errors.Is(err, errAborted)
 		}
+		close(d.over)
 	})
 }
 

@@ -223,12 +223,15 @@ func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []
 }
 
 func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause error) error {
-	stopped := isStopped(ctx)
+	stopped, aborted := isStopped(ctx), isAborted(ctx)
 	s.discard(replicas)
-	if stopped {
+	switch {
+	case stopped:
 		cause = ErrStopped
 		s.opts.log.Warn("deployment abandoned", "reason", cause)
-	} else {
+	case aborted:
+		cause = context.Cause(ctx)
+	default:
 		s.opts.log.Error("deployment rolled back, the old version is still serving", "err", cause)
 	}
 	return fmt.Errorf("%w: %w", errRolledBack, cause)

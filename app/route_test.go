@@ -2,6 +2,10 @@ package app
 
 import (
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,5 +55,47 @@ func TestProbeFollowsTheVersion(t *testing.T) {
 	later.setReady(false, "it fails its health check")
 	if err := route.Probe(t.Context()); err == nil {
 		t.Error("the later version is not ready, and the probe passes")
+	}
+}
+
+// Several messages go to one replica at once. When it ends over them, the result of each says so.
+func TestRouteDeliversBatches(t *testing.T) {
+	t.Parallel()
+	b := newTestBalancer()
+	var posts []string
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		posts = append(posts, r.Header.Get("X-Tendril-Batch-Size"))
+		if len(posts) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(app.Close)
+	detector := newDetector(slog.New(slog.DiscardHandler))
+	route := &Route{balancer: b, detector: detector, open: func(string) (*deliver.Client, error) {
+		return deliver.NewClient(&deliver.Options{Target: app.URL, QueueARN: "arn:aws:sqs:us-east-2:123456789012:jobs"})
+	}}
+	t.Cleanup(route.Close)
+	r := mustAdd(t, b)
+	b.replace(nil, []*replica{r})
+	r.setReady(true, "")
+	ms := []*queue.Message{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	for i, result := range route.DeliverBatch(t.Context(), ms) {
+		if result.Outcome != queue.Done || result.Process != r.name() {
+			t.Errorf("message %d: %+v", i, result)
+		}
+	}
+	r.mu.Lock()
+	if len(r.messages) > 0 {
+		t.Errorf("%v are in work after the answer", r.messages)
+	}
+	r.mu.Unlock()
+	close(r.exited)
+	for i, result := range route.DeliverBatch(t.Context(), ms) {
+		if result.Outcome != queue.Failed || !strings.HasPrefix(result.Reason, "the app ended while it worked on this") {
+			t.Errorf("message %d: %+v", i, result)
+		}
+	}
+	if want := []string{"3", "3"}; !slices.Equal(posts, want) {
+		t.Errorf("batches of %q, want %q", posts, want)
 	}
 }

@@ -12,10 +12,15 @@ var (
 	ErrBusy = errors.New("another deployment or change of size is in progress; wait until it ends")
 	// ErrStopped: the app is being stopped.
 	ErrStopped = errors.New("the environment is stopping")
+	// errAborted: somebody aborted the deployment.
+	errAborted = errors.New("the deployment was aborted")
 )
 
 // isStopped reports whether ctx ended since the app is being stopped.
 func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopped) }
+
+// isAborted reports whether ctx ended since somebody aborted the deployment.
+func isAborted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errAborted) }
 
 // turn lets one change be made at a time. A deployment takes the place of a lesser
 // one; two deployments, or two lesser ones, are refused.

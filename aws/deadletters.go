@@ -17,6 +17,8 @@ type DeadLetters struct {
 	To func() string
 	// ARN is that of the queue, and Instance names where messages are tried: each letter says both.
 	ARN, Instance string
+	// Last takes also the messages that failed at their last receive, which SQS moves otherwise.
+	Last bool
 	// HideAnswers leaves the answers of the app out.
 	HideAnswers bool
 }
@@ -25,6 +27,14 @@ var (
 	errNoDeadLetterQueue = errors.New("the dead-letter queue is not known")
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
+
+// TakesDeadLetters reports whether messages that failed at their last receive may be sent, or others.
+func (d *DeadLetters) TakesDeadLetters(last bool) bool {
+	if last {
+		return d.Last
+	}
+	return d.To() != ""
+}
 
 // DeadLetter sends messages to the dead-letter queue. It returns nil when all were accepted, or one error for each. A
 // message that has ten attributes, or the largest size, is not sent.

@@ -112,6 +112,16 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	return site{queue: ref.Name, endpoint: endpoint, region: region}, nil
 }
 
+// Endpoint returns the URL of the server that holds a queue, which is given by its name, URL or ARN. Nobody is asked.
+func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
+	ref, err := ParseReference(reference)
+	if err != nil {
+		return "", err
+	}
+	at, err := s.site(ctx, ref)
+	return at.endpoint.String(), err
+}
+
 // at makes an SDK call go to the site.
 func (w site) setEndpoint(o *sqs.Options) {
 	base := w.endpoint.String()

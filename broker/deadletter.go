@@ -12,7 +12,7 @@ import (
 type transfer struct {
 	from  *liveQueue
 	items []*transferItem
-	dead  bool // by the redrive policy
+	dead  bool // as dead letters of from, and by no operator's act
 }
 
 // moved returns what was moved.
@@ -142,16 +142,73 @@ func (it *transferItem) enter() {
 	q.watchRetention(it.record.sent)
 }
 
+// TakesDeadLetters reports whether DeadLetter has somewhere to move messages to. Those that failed at their last
+// receive are left to the redrive policy.
+func (q *Queue) TakesDeadLetters(last bool) bool {
+	live, err := q.b.queues.get(q.name)
+	return !last && err == nil && q.b.deadLetterQueue(live) != nil
+}
+
+// deadLetterQueue returns the target of a queue's redrive policy; nil when there is no policy, or no such target.
+func (b *core) deadLetterQueue(of *liveQueue) *liveQueue {
+	of.mu.Lock()
+	policy := of.set.redrive
+	of.mu.Unlock()
+	if policy == nil {
+		return nil
+	}
+	return b.byARN(policy.target)
+}
+
+// DeadLetter moves messages to the dead-letter queue, in one transaction, however often they were received. Each is
+// in flight, and named by its newest receipt. The failure of a letter is not written: attempts are kept by
+// [Broker.RecordAttempt]. It returns nil when all were moved, else one error for each. There is no event: whoever calls
+// knows.
+func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
+	live, err := q.live(ctx, len(letters))
+	if err != nil {
+		return sameError(err, len(letters))
+	}
+	to := q.b.deadLetterQueue(live)
+	if to == nil {
+		return sameError(queue.ErrNoQueue, len(letters))
+	}
+	errs, t := make([]error, len(letters)), &transfer{from: live, dead: true}
+	entries := map[*transferItem]int{}
+	live.mu.Lock()
+	err = live.ready()
+	for i := 0; i < len(letters) && err == nil; i++ {
+		handle := letters[i].Message.ReceiptHandle
+		r, invalid := live.open(new(block), handle)
+		m := live.held[r.key]
+		switch {
+		case invalid != nil:
+			errs[i] = invalid
+		case m == nil || m.leaving || !m.newest(r) || !m.inFlight:
+			errs[i] = errReceipt(handle, receiptExpired)
+		default:
+			m.leaving = true
+			it := &transferItem{m: m, to: to}
+			entries[it] = i
+			t.items = append(t.items, it)
+		}
+	}
+	live.mu.Unlock()
+	if err == nil && len(t.items) > 0 {
+		err = q.b.writer.do(context.Background(), t, needs{durable: true})
+	}
+	for it, i := range entries {
+		if !it.moved {
+			errs[i] = errReceipt(letters[i].Message.ReceiptHandle, receiptExpired)
+		}
+	}
+	return answers(errs, err)
+}
+
 // deadLetter moves messages that have used up their receives to the queue's
 // dead-letter queue. On an error they stay, visible.
 func (q *liveQueue) deadLetter(list []*message) error {
-	q.mu.Lock()
-	policy := q.set.redrive
-	q.mu.Unlock()
-	var to *liveQueue // nil when there is no policy any more, or its target is gone
-	if policy != nil {
-		to = q.byARN(policy.target)
-	}
+	to := q.core.deadLetterQueue(q) // nil when there is no policy any more, or its target is gone
 	t := &transfer{from: q, dead: true}
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})

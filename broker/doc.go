@@ -37,8 +37,8 @@
 // of noisy tenants that memory does not hold, the window reads ahead for the others.
 //
 // A message whose receives are used up is moved to the dead-letter queue by the
-// receive that would have been one too many. Messages past their retention are removed by a
-// sweep that is due when the oldest message expires.
+// receive that would have been one too many, or before by whoever has its receipt ([Queue.DeadLetter]).
+// Messages past their retention are removed by a sweep that is due when the oldest message expires.
 //
 // An operator moves or deletes one message, or all that a [Filter] means: the latter is a task
 // ([Broker.StartMoveTask]) that goes through the queue in small transactions, counts in the same ones, and goes on

@@ -114,26 +114,44 @@ func (b *Broker) TotalLedger() Ledger {
 
 // OldestAge returns the age of the oldest live message of a queue, 0 when it
 // is empty. Of a message that came from another queue it is the time since it
-// came.
+// came, of one that was scheduled the time since it is visible.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	q, err := b.queues.get(name)
 	if err != nil {
 		return 0, err
 	}
 	q.mu.Lock()
-	low, high, live := q.low(), q.high(), q.counters.live()
+	low, high, live, last := q.low(), q.high(), q.counters.live(), q.last()
+	from := max(low, q.ageFrom)
 	q.mu.Unlock()
 	if live == 0 {
 		return 0, nil
 	}
-	var since int64
-	err = b.read(func(c *conn) (err error) {
-		since, err = c.integer(`SELECT max(sent, coalesce(dead, 0)) FROM messages
-			WHERE id > ? AND id <= ? ORDER BY id LIMIT 1`, low, high)
+	var since, key, due int64
+	err = b.read(func(c *conn) error {
+		err := c.query(func(row row) { key, since = row.int(0), row.int(1) }, `SELECT id, max(sent, coalesce(dead, 0))
+			FROM messages WHERE id > ? AND id <= ? AND (due IS NULL OR due <> sent) ORDER BY id LIMIT 1`, from, high)
+		if err == nil {
+			// Others with a delay became visible later than they, or an older one, were sent.
+			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
+				ORDER BY due LIMIT 1`, q.number, q.clock.floor(q.clock.now()), low)
+		}
 		return err
 	})
-	if err != nil || since == 0 {
+	if err != nil {
 		return 0, err
+	}
+	if key == 0 {
+		key = last + 1
+	}
+	q.mu.Lock()
+	q.ageFrom = max(q.ageFrom, key-1)
+	q.mu.Unlock()
+	if since == 0 || due != 0 && due < since {
+		since = due
+	}
+	if since == 0 {
+		return 0, nil
 	}
 	return max(0, time.Duration(stamp()-since)*time.Millisecond), nil
 }

@@ -206,6 +206,9 @@ func (m *model) send(t *rapid.T) {
 		} else if o.GroupID = rapid.SampledFrom(modelGroups).Draw(t, "tenant"); rapid.Bool().Draw(t, "delayed") {
 			o.Delay = ptr(time.Duration(rapid.IntRange(1, 30).Draw(t, "delay")) * 500 * time.Millisecond)
 		}
+		if ahead := rapid.SampledFrom([]int{0, 0, 0, -5, 5, 30, 90, 1000}).Draw(t, "ahead"); !m.fifo && ahead != 0 {
+			o.NotBefore = time.Now().Add(time.Duration(ahead) * time.Second)
+		}
 		out = append(out, o)
 	}
 	place := rapid.SampledFrom([]string{modelWork, modelWork, modelWork, modelDead}).Draw(t, "queue")
@@ -228,6 +231,12 @@ func (m *model) sendTo(t *rapid.T, place string, out []queue.Outgoing) {
 			sentAt: time.Now()}
 		if out[i].Delay != nil {
 			x.due = time.Now().Add(*out[i].Delay)
+		}
+		if at := out[i].NotBefore; at.After(time.Now()) {
+			if at.After(x.due) {
+				x.due = at
+			}
+			x.sentAt = x.due // its age and retention begin there
 		}
 		m.messages = append(m.messages, x)
 		m.ledgers[place].Sent++

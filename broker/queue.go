@@ -91,6 +91,7 @@ type liveQueue struct {
 	waiters   waiters // waiting receives
 	alarm     alarm   // for the next end of a flight or a delay
 	retention retention
+	ageFrom   int64 // OldestAge's: the key up to which all messages are scheduled
 	receives  unstoredReceives
 	repeats   repeats
 }

@@ -90,10 +90,11 @@ type rescheduling struct {
 	delay      time.Duration
 	found      bool
 	before, to int64 // due, in Unix milliseconds
+	sent       int64 // the new sent time of a scheduled message; 0 for others
 }
 
 func (r *rescheduling) apply(t *tx) error {
-	r.found, r.to = false, 0
+	r.found, r.to, r.sent = false, 0, 0
 	if t.gone(r.q) {
 		return nil
 	}
@@ -104,7 +105,15 @@ func (r *rescheduling) apply(t *tx) error {
 	if r.found, r.before = true, row.due; r.delay > 0 {
 		r.to = gridUp(r.q.clock.milli(r.q.clock.now()) + r.delay.Milliseconds())
 	}
-	_, err = t.c.exec(`UPDATE messages SET due = ? WHERE id = ?`, orNull(r.to), r.m.key)
+	if !scheduled(row.sent, row.due) {
+		_, err = t.c.exec(`UPDATE messages SET due = ? WHERE id = ?`, orNull(r.to), r.m.key)
+		return err
+	}
+	// It stays scheduled, for now at the earliest.
+	if r.sent = r.to; r.to == 0 {
+		r.sent = r.q.clock.floor(r.q.clock.now())
+	}
+	_, err = t.c.exec(`UPDATE messages SET due = ?1, sent = ?1 WHERE id = ?2`, r.sent, r.m.key)
 	return err
 }
 
@@ -117,6 +126,9 @@ func (r *rescheduling) onCommit(err error) error {
 		q.delays.sub(r.before)
 		if r.to != 0 {
 			q.delays.add(r.to, 1)
+		}
+		if r.sent != 0 {
+			q.watchRetention(r.sent)
 		}
 	}
 	q.arm()

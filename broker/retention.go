@@ -11,7 +11,7 @@ const (
 
 // retention is when messages past their retention are looked for.
 type retention struct {
-	sweptTo  int64 // the writer's alone: the key up to which all messages came from other queues
+	sweptTo  int64 // the writer's alone: the key up to which all messages came from other queues or are scheduled
 	sweeping bool
 	alarm    alarm // for the next sweep, by its stamp
 }
@@ -75,6 +75,9 @@ func (s *sweep) apply(t *tx) error {
 	if err == nil {
 		err = s.findMoved(t.c, low)
 	}
+	if err == nil {
+		err = s.findScheduled(t.c, low)
+	}
 	if err != nil {
 		return err
 	}
@@ -86,7 +89,7 @@ func (s *sweep) apply(t *tx) error {
 	return nil
 }
 
-// findOwn finds expired messages among those sent to this queue: they lie in
+// findOwn finds expired messages among those sent to this queue that are not scheduled: they lie in
 // the order in which they were sent.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked, ended, seen := from, false, 0
@@ -94,7 +97,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		seen++
 		switch {
 		case ended:
-		case row.int(3) != 0: // came from elsewhere: findMoved's
+		case row.int(3) != 0 || scheduled(row.int(1), row.int(2)): // findMoved's or findScheduled's
 			if len(s.rows) == 0 {
 				walked = row.int(0)
 			}
@@ -126,6 +129,26 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 	}, `SELECT id, sent, due FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
 		s.q.number, low, int64(sweepRows))
 	s.more = s.more || found == sweepRows
+	return err
+}
+
+// findScheduled finds expired messages among those that are scheduled. It sees all that were sent with a delay: the
+// time at which a sweep is due for one of these is only too early.
+func (s *sweep) findScheduled(c *conn, low int64) error {
+	found := 0
+	err := c.query(func(row row) {
+		s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(1)})
+		found++
+	}, `SELECT id, due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due < ? AND due = sent AND id > ?
+		ORDER BY due LIMIT ?`, s.q.number, s.cutoff, low, int64(sweepRows))
+	if s.more = s.more || found == sweepRows; err != nil {
+		return err
+	}
+	next, err := c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due >= ? AND id > ?
+		ORDER BY due LIMIT 1`, s.q.number, s.cutoff, low)
+	if next != 0 && (s.nextOne == 0 || next < s.nextOne) {
+		s.nextOne = next
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -55,6 +56,7 @@ type sendingItem struct {
 	*record
 	contentSum uint32
 	delay      time.Duration
+	notBefore  int64 // Unix milliseconds; 0 for none
 	index      int   // among sent
 	first      int64 // its key, or of a duplicate the key of the first message
 }
@@ -69,7 +71,8 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
 	q.mu.Unlock()
 	for i := range msgs {
 		m := &msgs[i]
-		if err := s.set.checkOutgoing(m); err != nil {
+		notBefore, err := s.set.notBefore(m)
+		if err = cmp.Or(s.set.checkOutgoing(m), err); err != nil {
 			s.sent[i].Err = err
 			continue
 		}
@@ -80,7 +83,8 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
 			sum := sha256.Sum256([]byte(m.Body))
 			r.dedup = hex.EncodeToString(sum[:])
 		}
-		it := sendingItem{record: r, contentSum: r.contentSum(), delay: s.set.delay, index: i}
+		it := sendingItem{record: r, contentSum: r.contentSum(), delay: s.set.delay, notBefore: notBefore,
+			index: i}
 		if m.Delay != nil && !s.set.fifo {
 			it.delay = *m.Delay
 		}
@@ -116,6 +120,10 @@ func (s *sending) apply(t *tx) error {
 		it.first, it.sum = it.key, checksum(it.contentSum, it.key)
 		if it.delay > 0 {
 			it.due = gridUp(now + it.delay.Milliseconds())
+		}
+		if it.notBefore > s.at {
+			it.due = max(it.due, s.visibleAt(it.notBefore, now))
+			it.sent = it.due
 		}
 		k.next++
 		k.sent++

@@ -117,7 +117,8 @@ func (h *indexed[T]) Pop() any {
 
 // delayGrid is the precision of delays in milliseconds: a delay ends at the
 // next multiple, never early. It bounds what memory needs to know of delayed
-// messages to a count for each of at most 90,000 instants, and of those that Reschedule asks for.
+// messages to a count for each of at most 90,000 instants, of those that Reschedule asks for, and of whole seconds
+// (longGrid).
 const delayGrid = 10
 
 // gridUp rounds Unix milliseconds up to the grid.

@@ -87,7 +87,7 @@ func (p *policyMaker) run(use *Use) {
 		if q.Backend == config.BackendSQS {
 			p.allow(aws.Receive, p.queue(q, q.Name))
 			p.allow(aws.CountDeadLetters, p.queue(q, deadLetterQueue(q)))
-			if s.DeadLetterReasons {
+			if s.DeadLetterReasons || q.TerminalCodes != "" {
 				p.allow(aws.SendDeadLetters, p.queue(q, deadLetterQueue(q)))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 // derive works out what nobody set, and settles what two options decide together.
 func (l deriver) derive() {
+	l.readSecrets()
 	l.deriveName()
 	l.deriveFree()
 	l.deriveDestination()

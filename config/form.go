@@ -92,7 +92,8 @@ const (
 // nothing.
 func (o *Option) Guard() string {
 	switch {
-	case o.secret, o.Group == "Console", slices.Contains([]string{"listen", "credentials", "tls-cert", "tls-key"}, o.Name):
+	case o.secret, o.isSecretFile(), o.Group == "Console",
+		slices.Contains([]string{"listen", "credentials", "tls-cert", "tls-key"}, o.Name):
 		return GuardAccess
 	case o.Name == "filter": // it decides which messages are deleted, and may name a file
 		return GuardCode

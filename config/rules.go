@@ -467,6 +467,14 @@ func successCodes(text string) (string, error) {
 	return b.String(), nil
 }
 
+// terminalCodes takes such a list too, or off for none.
+func terminalCodes(text string) (string, error) {
+	if text == Off || text == "" {
+		return "", nil
+	}
+	return successCodes(text)
+}
+
 func parseCodes(item string) (codeRange, error) {
 	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
 		item = class + "00-" + class + "99"

@@ -79,13 +79,18 @@ type PerQueue struct {
 	HTTPPath string
 	// MimeType is the Content-Type of every POST.
 	MimeType string
-	// BatchSize is the most messages in one invocation, 1 to 10.
+	// TerminalCodes are the statuses with which a message goes to the dead-letter queue at once, written as SuccessCodes
+	// are; "" for none.
+	TerminalCodes string
+	// BatchSize is the most messages in one invocation or POST, 1 to 10.
 	BatchSize int
-	// BatchWindow is how long an invocation may wait to be full, 0 to 300 s.
+	// BatchWindow is how long an invocation or POST may wait to be full, 0 to 300 s.
 	BatchWindow time.Duration
 	// SigningSecret are the keys that sign every POST, as package webhook has them; none: POSTs are not signed. They are
 	// secret.
 	SigningSecret []string
+	// SigningSecretFile is the file that they were read from; "" for none.
+	SigningSecretFile string
 	// Filter is the pattern of the messages to deliver, as package filter has it; "" means all. The others are deleted.
 	Filter string
 	// ViaSNS posts what a notification of SNS carries in place of its envelope.
@@ -329,8 +334,8 @@ type ConsoleSettings struct {
 	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
 	ConsoleHosts []string
 	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
-	// means a new one at each start. It is secret.
-	ConsoleToken string
+	// means a new one at each start. It is secret. ConsoleTokenFile is the file that it was read from; "" for none.
+	ConsoleToken, ConsoleTokenFile string
 }
 
 // Endpoint are the settings of the SQS endpoint of the embedded queues.
@@ -345,7 +350,8 @@ type Endpoint struct {
 	TLSCert, TLSKey string
 	// RegistryToken is what the registry of an embedded queue asks for, of this process or of the tendril that serves
 	// the queue, 16 to 256 printable characters; "" means one that is made. It is secret.
-	RegistryToken string
+	// RegistryTokenFile is the file that it was read from; "" for none.
+	RegistryToken, RegistryTokenFile string
 	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
 	AccountID string
 }

@@ -120,11 +120,17 @@ func deliveryOptions() []Option {
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
 		Help:           "Maximum messages in work at once, over all queues.",
-		Detail:         "With batches, it limits the invocations.", value: integer(1, 1000),
+		Detail:         "With batches, it limits the invocations and POSTs.", value: integer(1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Default: "200", list: true,
 		Help:  "HTTP statuses that mean success: the message is deleted.",
 		value: checked("statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
+	}, {
+		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",
+		DefaultNote: "off: a failed message is tried again", list: true,
+		Help:   "HTTP statuses that send a message to the dead-letter queue at once.",
+		Detail: "On Amazon SQS this needs sqs:SendMessage there. Without a dead-letter queue the message is tried again.",
+		value:  checked("off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
 	}, {
 		Name: "header-budget", Default: "8KiB",
 		Help:   "Maximum bytes of headers with message attributes.",
@@ -242,10 +248,13 @@ func functionOptions() []Option {
 	}, {
 		Name: "batch-size", Default: "1", DefaultNote: "as Workerless; AWS's own trigger has 10",
 		PerQueue: true,
-		Help:     "Maximum messages of one invocation.", value: integer(1, 10),
+		Help:     "Maximum messages of one invocation, or of one POST; 1 is no batch.",
+		Detail:   "An app gets the JSON that a function gets, and may answer which messages failed; see lambda.md.",
+		value:    integer(1, 10),
 	}, {
 		Name: "batch-window", Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help: "Time that an invocation waits for batch-size messages; 0 is off.", value: duration(0, 300*time.Second),
+		Help:  "Time that an invocation or POST waits for batch-size messages; 0 is off.",
+		value: duration(0, 300*time.Second),
 	}}
 }
 
@@ -303,7 +312,7 @@ func Options() []Option {
 		{"Embedded queue", embeddedOptions()}, {"Periodic tasks", periodicOptions()}, {"Console", consoleOptions()},
 		{"Metrics", metricsOptions()}, {"Output", outputOptions()}, {"Stop", stopOptions()},
 	} {
-		for _, o := range group.options {
+		for _, o := range withSecretFiles(group.options) {
 			o.Group = group.name
 			all = append(all, o)
 		}

@@ -118,18 +118,25 @@ func (v *view) warnErrorVisibility() {
 	}
 }
 
-// warnBatch tells of batches that nobody gets or that wait for nothing.
+// warnBatch tells of batches that wait for nothing, and of what does not hold for them.
 func (v *view) warnBatch() {
-	if !v.concerns("batch-size", "batch-window", "visibility-timeout", "function", "lambda", "target") {
+	if !v.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
 	}
-	for _, name := range []string{"batch-size", "batch-window"} {
-		if !v.s.toFunction() && v.isSet(name) && v.concerns(name, "target") {
-			v.about(name, "", "%s has no effect: only functions get several messages at once", v.named(name))
+	s := v.s
+	if s.BatchSize > 1 && v.s.toApp() && !v.hasFunction() {
+		if s.TerminalCodes != "" {
+			v.about("terminal-codes", "let the app answer batchItemFailures, or leave batch-size out",
+				"%s has an effect only on POSTs with one message: %s, and a status is about all messages of a POST",
+				v.named("terminal-codes"), v.cite("batch-size"))
+		}
+		if v.isSet("mime-type") {
+			v.about("mime-type", "", "%s has no effect: with %s messages are posted as application/json",
+				v.named("mime-type"), v.cite("batch-size"))
 		}
 	}
-	switch s := v.s; {
-	case !v.hasFunction() || s.BatchWindow == 0:
+	switch {
+	case s.BatchWindow == 0:
 	case s.BatchSize == 1:
 		v.about("batch-window", "set batch-size, to 10 for instance", "%s has no effect: %s is full at once",
 			v.named("batch-window"), v.cite("batch-size"))
@@ -178,7 +185,8 @@ func (v *view) warnQueue(q *QueueSettings) {
 			v.prefix, q.Concurrency, v.all.cite("http-connections")), "")
 	}
 	if q.ToFunction() {
-		for _, key := range []string{"http_path", "mime_type", "signing_secret", "inactivity_timeout", "deadline"} {
+		for _, key := range []string{"http_path", "mime_type", "terminal_codes", "signing_secret", "inactivity_timeout",
+			"deadline"} {
 			if own, found := v.own[key]; found {
 				v.warning(own.Where, "queues", fmt.Sprintf("%s%s has no effect: messages go to a function", v.prefix, key), "")
 			}
@@ -205,7 +213,8 @@ var idleRules = []struct {
 	{func(s *Settings) bool { return !s.AnyEmbedded() }, ": no queue is embedded", "",
 		[]string{"listen", "account-id", "credentials", "tls-cert", "tls-key"}},
 	{func(s *Settings) bool { return !s.toApp() }, ": messages go to a function", "",
-		[]string{"http-path", "mime-type", "signing-secret", "success-codes", "header-budget", "keepalive", "connect-timeout",
+		[]string{"http-path", "mime-type", "signing-secret", "success-codes", "terminal-codes", "header-budget", "keepalive",
+			"connect-timeout",
 			"inactivity-timeout", "deadline", "respect-retry-after"}},
 	{func(s *Settings) bool { return !s.anyTLS() }, ": no target is https", "",
 		[]string{"target-ca", "target-cert", "target-key"}},

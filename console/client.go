@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"tendril/doctor"
 	"tendril/health"
 	"tendril/queue"
 	"tendril/series"
@@ -90,6 +91,11 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 // Describe returns what the environment consists of.
 func (c *Client) Describe(ctx context.Context) (Description, error) {
 	return ask[Description](ctx, c.conn, "GET /api/v1/environment", nil)
+}
+
+// Examine looks for what is wrong with the environment, its machine and what it works with.
+func (c *Client) Examine(ctx context.Context) (doctor.Examination, error) {
+	return ask[doctor.Examination](ctx, c.conn, "GET /api/v1/doctor", nil)
 }
 
 // Health returns the health of the environment, with its causes.
@@ -213,6 +219,14 @@ func (c *Client) Purge(ctx context.Context, name, confirm string) (int, error) {
 func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[string]string) (arn string, err error) {
 	answer, err := ask[created](ctx, c.conn, "POST /api/v1/queues", creation{name, attributes})
 	return answer.ARN, err
+}
+
+// DeleteQueue deletes an embedded queue and returns how many messages it held. What a person typed to confirm it must
+// be the name of the queue. One that the environment works on, or that takes dead letters of another, is refused.
+func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, error) {
+	query := url.Values{"confirm": {confirm}}
+	n, err := ask[count](ctx, c.conn, "DELETE /api/v1/queues/{name}?"+query.Encode(), nil, name)
+	return n["deleted"], err
 }
 
 // Send sends up to ten messages to an embedded queue and returns a result for each, in

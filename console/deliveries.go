@@ -79,8 +79,9 @@ type Deliveries struct {
 	latest  map[string]int // message id -> index of its most recent delivery
 	arrived chan struct{}  // closes at the next delivery; nil while nobody waits
 	// problems are the groups of the failures in the ring, until one comes or goes: then stale is true.
-	problems []Problem
-	stale    bool
+	problems  []Problem
+	stale     bool
+	exchanges exchanges
 }
 
 // NewDeliveries returns a memory of the size most recent deliveries;

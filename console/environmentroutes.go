@@ -26,6 +26,7 @@ const (
 	maxHookWait   = 15 * time.Minute // for a drain: the longest that a platform lets a stop take
 	shownProblems = 20               // groups of failures in a status
 	describeWait  = 10 * time.Second // for what a description asks Amazon
+	examineWait   = 20 * time.Second // for what an examination asks of others
 )
 
 // environmentRoutes answers for the environment as a whole.
@@ -87,6 +88,12 @@ func (e *environmentRoutes) describe(r *http.Request) (any, error) {
 	ctx, cancel := bounded(r.Context(), e.closed, describeWait)
 	defer cancel()
 	return e.opts.Describe(ctx), nil
+}
+
+func (e *environmentRoutes) examine(r *http.Request) (any, error) {
+	ctx, cancel := bounded(r.Context(), e.closed, examineWait)
+	defer cancel()
+	return e.opts.Examine(ctx), nil
 }
 
 func (e *environmentRoutes) getScale(*http.Request) (any, error) { return e.opts.Scale(), nil }
@@ -247,6 +254,9 @@ func deployRefusal(err error) error {
 		}
 		if failed.Stopped {
 			hint = "the environment is stopping; redeploy when it runs again"
+		}
+		if failed.Aborted {
+			hint = "the previous version is still serving"
 		}
 		return &Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
 			Step: failed.Step, Output: failed.Output}

@@ -11,7 +11,7 @@ import (
 	"tendril/autoscale"
 )
 
-// VersionOptions tell of the versions of the app and go back to one. Where no app runs both are nil, and their routes
+// VersionOptions tell of the versions of the app and go back to one. Where no app runs all are nil, and their routes
 // answer 409.
 type VersionOptions struct {
 	// Versions returns the versions that were deployed, the newest first.
@@ -19,6 +19,8 @@ type VersionOptions struct {
 	// Rollback replaces the version of the app that runs by one that served before, which its number names; 0 names the
 	// last one. ctx and errors are as for [Options].Deploy. The error of status 404 means that there is no such version.
 	Rollback func(ctx context.Context, number int) (DeployResult, error)
+	// AbortDeploy ends the deployment under way before the new version serves, and returns it when it is over.
+	AbortDeploy func(ctx context.Context) (Deployment, error)
 }
 
 // versionList is the answer of the versions.
@@ -103,6 +105,13 @@ func (e *environmentRoutes) versions(*http.Request) (any, error) {
 	return versionList{all}, nil
 }
 
+// abortDeploy answers when the deployment is over, or 409 when there is none or the new version is serving already.
+func (e *environmentRoutes) abortDeploy(r *http.Request) (any, error) {
+	ctx, cancel := bounded(r.Context(), e.closed, MaxDeploy)
+	defer cancel()
+	return e.opts.AbortDeploy(ctx)
+}
+
 // rollback answers as deploy does.
 func (e *environmentRoutes) rollback(r *http.Request, body rollbackRequest) (any, error) {
 	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
@@ -167,6 +176,12 @@ func (c versionClient) Versions(ctx context.Context) ([]AppVersion, error) {
 // of status 404 means that there is no such version.
 func (c versionClient) Rollback(ctx context.Context, number int) (DeployResult, error) {
 	return ask[DeployResult](ctx, c.slow, "POST /api/v1/rollback", rollbackRequest{number})
+}
+
+// AbortDeploy ends the deployment that is in progress and returns it when it is over: the previous version is still
+// serving. The error has status 409 when there is none, or when the new version is serving already.
+func (c versionClient) AbortDeploy(ctx context.Context) (Deployment, error) {
+	return ask[Deployment](ctx, c.slow, "POST /api/v1/deploy/abort", nothing)
 }
 
 // ScaleDecisions returns the last decisions about the size.

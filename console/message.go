@@ -207,6 +207,8 @@ type Outgoing struct {
 	// DelaySeconds hides the message for 0 to 900 s; nil means the queue's own
 	// delay.
 	DelaySeconds *int `json:"delay_seconds,omitempty"`
+	// NotBefore hides it until then, however long that is; zero for no such time. FIFO queues refuse it.
+	NotBefore time.Time `json:"not_before,omitzero"`
 	// GroupID and DedupID are as in [Message]; TraceHeader becomes the AWSTraceHeader.
 	GroupID     string `json:"group_id,omitempty"`
 	DedupID     string `json:"dedup_id,omitempty"`
@@ -216,7 +218,7 @@ type Outgoing struct {
 // ToQueue returns the message in the words of package queue.
 func (o *Outgoing) ToQueue() queue.Outgoing {
 	out := queue.Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
-		TraceHeader: o.TraceHeader}
+		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
 	if o.DelaySeconds != nil {
 		delay := time.Duration(*o.DelaySeconds) * time.Second
 		out.Delay = &delay
@@ -227,7 +229,7 @@ func (o *Outgoing) ToQueue() queue.Outgoing {
 // fromQueue is the opposite of ToQueue; a delay is rounded up to whole seconds.
 func fromQueue(o *queue.Outgoing) Outgoing {
 	out := Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
-		TraceHeader: o.TraceHeader}
+		TraceHeader: o.TraceHeader, NotBefore: o.NotBefore}
 	if o.Delay != nil {
 		seconds := int((*o.Delay + time.Second - 1) / time.Second)
 		out.DelaySeconds = &seconds

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tendril/autoscale"
+	"tendril/doctor"
 	"tendril/health"
 	"tendril/series"
 )
@@ -26,11 +27,13 @@ type noBody struct{}
 
 // operations describe every route of the API. Tests hold them to the table of routes, and to what the routes answer.
 var operations = map[string]operation{
-	"GET /api/v1/openapi.json":          {"This document.", "", nil, nil},
-	"GET /api/v1/caller":                {"Who the caller is, and what it may do.", "", nil, Caller{}},
-	"POST /api/v1/login":                {"Make a link that lets one browser in.", "", loginRequest{}, loginLink{}},
-	"GET /api/v1/status":                {"Everything the environment says about itself.", "", nil, Status{}},
-	"GET /api/v1/environment":           {"What the environment consists of, with all settings.", "", nil, Description{}},
+	"GET /api/v1/openapi.json": {"This document.", "", nil, nil},
+	"GET /api/v1/caller":       {"Who the caller is, and what it may do.", "", nil, Caller{}},
+	"POST /api/v1/login":       {"Make a link that lets one browser in.", "", loginRequest{}, loginLink{}},
+	"GET /api/v1/status":       {"Everything the environment says about itself.", "", nil, Status{}},
+	"GET /api/v1/environment":  {"What the environment consists of, with all settings.", "", nil, Description{}},
+	"GET /api/v1/doctor": {"What is wrong with settings, machine and servers, with remedies.", "", nil,
+		doctor.Examination{}},
 	"GET /api/v1/health":                {"Status, colour and causes.", "", nil, health.Report{}},
 	"GET /api/v1/config":                {"Every option in force, and where it can change.", "", nil, Configuration{}},
 	"POST /api/v1/config/preview":       {"What a change of settings would do.", "", SettingsChange{}, SettingsPreview{}},
@@ -42,6 +45,13 @@ var operations = map[string]operation{
 	"GET /api/v1/series":                {"Curves of the last minutes or hours.", "range", nil, series.Curves{}},
 	"GET /api/v1/deliveries":            {"The most recent deliveries, newest first.", "limit", nil, deliveryList{}},
 	"GET /api/v1/messages/{id}/outcome": {"The latest delivery of a message, waited for.", "wait", nil, Delivery{}},
+
+	"GET /api/v1/messages/{id}/exchange":     {"The latest request, and its answer.", "body", nil, Exchange{}},
+	"POST /api/v1/exchanges":                 {"Record exchanges for a while.", "", recordRequest{}, recording{}},
+	"DELETE /api/v1/queues/{name}":           {"Delete a queue with its messages.", "confirm", nil, count{}},
+	"POST /api/v1/queues/{name}/receive":     {"Take messages as a consumer.", "", ReceiveRequest{}, receivedList{}},
+	"POST /api/v1/queues/{name}/acknowledge": {"Delete received messages.", "", receipts{}, count{}},
+	"POST /api/v1/deploy/abort":              {"End the deployment in progress.", "", noBody{}, Deployment{}},
 
 	"GET /api/v1/queues":        {"The embedded queues.", "", nil, queueList{}},
 	"POST /api/v1/queues":       {"Create a queue.", "", creation{}, created{}},

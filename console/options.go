@@ -7,6 +7,7 @@ import (
 
 	"tendril/autoscale"
 	"tendril/broker"
+	"tendril/doctor"
 	"tendril/health"
 	"tendril/series"
 )
@@ -92,6 +93,8 @@ type Views struct {
 type Settings struct {
 	// Describe returns what the environment consists of. It may ask Amazon, until ctx is done.
 	Describe func(ctx context.Context) Description
+	// Examine looks for what is wrong with the environment, its machine and what it works with, until ctx is done.
+	Examine func(ctx context.Context) doctor.Examination
 	// Configuration returns every option in force and where it may be changed.
 	Configuration func() Configuration
 	// PreviewChange says what a change of the settings file would do, and ChangeSettings writes the file and puts in

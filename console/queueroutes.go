@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tendril/broker"
@@ -146,6 +149,32 @@ func (q *queueRoutes) reasons(r *http.Request) (any, error) {
 func (q *queueRoutes) create(r *http.Request, body creation) (any, error) {
 	err := q.broker.CreateQueue(r.Context(), body.Name, body.Attributes, nil)
 	return created{body.Name, q.broker.ARN(body.Name)}, err
+}
+
+// deleteQueue deletes a queue with its messages, unless the environment itself needs it.
+func (q *queueRoutes) deleteQueue(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	ledger, err := q.broker.Ledger(name)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(q.environment().Workers, func(w Worker) bool { return w.Queue == name }) {
+		return nil, refuse(http.StatusConflict, "this environment works on queue "+name,
+			"stop it, and start it with other --queues before the queue is deleted")
+	}
+	sources, err := q.broker.DeadLetterSources(name)
+	if err == nil && len(sources) > 0 {
+		err = refuse(http.StatusConflict, name+" takes the dead letters of "+strings.Join(sources, ", "),
+			"delete those first, or give them another redrive policy")
+	}
+	if err == nil && r.URL.Query().Get("confirm") != name {
+		err = refuse(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
+			"add ?confirm="+url.QueryEscape(name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(r.Context(), name)
 }
 
 // send sends up to ten messages. It is 200 as soon as the queue took the call;

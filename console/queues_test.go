@@ -235,6 +235,43 @@ func TestActsOnMessages(t *testing.T) {
 	}
 }
 
+func TestQueuesAreDeletedUnlessTheyAreNeeded(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	ctx := t.Context()
+	if err := b.CreateQueue(ctx, "scratch", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, &Options{Broker: b, Status: func() Status { return Status{Workers: []Worker{{Queue: "jobs"}}} }})
+	if _, err := c.Send(ctx, "scratch", []queue.Outgoing{{Body: "a"}, {Body: "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, refused := range []struct {
+		name, confirm string
+		status        int
+		says          string
+	}{
+		{"nothing", "nothing", http.StatusNotFound, `there is no queue "nothing"`},
+		{"jobs", "jobs", http.StatusConflict, "works on queue jobs"},
+		{"jobs-dead", "jobs-dead", http.StatusConflict, "takes the dead letters of jobs"},
+		{"scratch", "", http.StatusPreconditionRequired, "confirm it with the name of the queue"},
+		{"scratch", "jobs", http.StatusPreconditionRequired, "confirm it with the name of the queue"},
+	} {
+		var refusal *Error
+		_, err := c.DeleteQueue(ctx, refused.name, refused.confirm)
+		if !errors.As(err, &refusal) || refusal.Status != refused.status ||
+			!strings.Contains(refusal.Message, refused.says) || refusal.Hint == "" {
+			t.Errorf("deleting %s, confirmed with %q: %v", refused.name, refused.confirm, err)
+		}
+	}
+	if n, err := c.DeleteQueue(ctx, "scratch", "scratch"); n != 2 || err != nil {
+		t.Errorf("DeleteQueue = %d, %v", n, err)
+	}
+	if names := b.ListQueues(""); !slices.Equal(names, []string{"jobs", "jobs-dead"}) {
+		t.Errorf("queues %q are left", names)
+	}
+}
+
 func TestSendingThroughTheConsole(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

@@ -111,7 +111,7 @@ func TestUnknownRoutesAre404(t *testing.T) {
 	for _, line := range []string{
 		"GET /", "GET /api", "GET /api/v1", "GET /api/v1/", "GET /api/v1/nothing", "GET /livez/", "GET //livez",
 		"GET /api/../livez", "GET /debug/pprof/",
-		"POST /livez", "PUT /api/v1/queues/jobs/pause", "GET /api/v1/queues/jobs/purge", "DELETE /api/v1/queues/jobs",
+		"POST /livez", "PUT /api/v1/queues/jobs/pause", "GET /api/v1/queues/jobs/purge", "PUT /api/v1/queues/jobs",
 		"PATCH /api/v1/status",
 		"POST /api/v1/queues/jobs/messages/m1", "DELETE /api/v1/queues/jobs/messages", "OPTIONS /api/v1/status",
 		"GET /api/v1/drain", "TRACE /livez",

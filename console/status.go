@@ -183,6 +183,7 @@ type Process struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	PID   int    `json:"pid,omitempty"`
+	Port  int    `json:"port,omitempty"` // where it takes requests on this machine; 0 for none
 	// Ready is whether it takes requests; true for a process without a port
 	// as soon as it runs.
 	Ready    bool      `json:"ready"`
@@ -264,6 +265,8 @@ type Deployment struct {
 	Since time.Time `json:"since"`
 	Ended time.Time `json:"ended,omitzero"`  // zero while it is under way
 	Error string    `json:"error,omitempty"` // why it went wrong
+	// Aborted tells that somebody asked for the end, rather than that something failed.
+	Aborted bool `json:"aborted,omitempty"`
 }
 
 // Over reports whether the deployment has ended.
@@ -344,6 +347,8 @@ type DeployError struct {
 	Switched bool
 	// Stopped tells that it ended since the environment stops, and no version is serving.
 	Stopped bool
+	// Aborted tells that somebody asked for its end.
+	Aborted bool
 	// Step names the hook, the build command or the process that failed; "" when
 	// it was none of them. Output holds the last lines that it wrote, Err is the cause.
 	Step   string

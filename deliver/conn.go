@@ -59,6 +59,12 @@ func isClosed(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
+// remarks are what the app said about the exchange that runs, besides the outcome.
+type remarks struct {
+	extended bool   // it chose how long it may be silent
+	problem  string // why something is ignored; "" for nothing
+}
+
 // conn is one connection to the app. It carries one exchange at a time and is
 // the only place that knows how many bytes of a request went out, and when the
 // app last gave a sign of life.
@@ -69,7 +75,7 @@ type conn struct {
 	peek   *peeker       // nil where the system cannot look without waiting
 	out    []byte        // the request's head, then each part of its body
 	scrap  []byte        // where an answer's body is read to
-	first  []byte        // the begin of the body of an answer that is not a success
+	first  []byte        // the begin of an answer's body, as far as it is kept
 
 	reused    bool      // an earlier exchange ended well on it
 	idleSince time.Time // when that was
@@ -82,9 +88,10 @@ type conn struct {
 	limit   int64         // bytes that may still be read
 	resting bool          // the next read waits anew for a sign of life
 	readErr error         // how the stream ended
-	stopped atomic.Bool   // the deadlines are in the past, for good
-	closing atomic.Bool   // the answer is there: the writer may not wait
-	abort   func()        // stop, made once because the runtime asks for a func
+	remarks
+	stopped atomic.Bool // the deadlines are in the past, for good
+	closing atomic.Bool // the answer is there: the writer may not wait
+	abort   func()      // stop, made once because the runtime asks for a func
 }
 
 func newConn(raw net.Conn) *conn {
@@ -102,6 +109,7 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.idle, c.end = idle, end
 	c.written, c.read, c.readErr = 0, 0, nil
 	c.limit, c.resting = math.MaxInt64, false
+	c.remarks = remarks{}
 	c.extend()
 }
 
@@ -206,14 +214,18 @@ func (p *peeker) isQuiet() bool {
 
 // answer is what became of one exchange.
 type answer struct {
-	head    *http.Response // nil when none was read
-	first   []byte         // the begin of its body where it is not a success; good until the next exchange
-	sent    bool           // a byte of the request may have reached the app
-	started bool           // a byte of the answer was read
-	success bool           // head has a success code
-	broken  bool           // its body did not arrive whole
-	err     error          // why there is no head, or a broken body
-	keep    bool           // the connection may carry another exchange
+	head     *http.Response // nil when none was read
+	first    []byte         // the begin of its body where it is kept; good until the next exchange
+	sent     bool           // a byte of the request may have reached the app
+	started  bool           // a byte of the answer was read
+	success  bool           // head has a success code
+	broken   bool           // its body did not arrive whole
+	whole    bool           // all of it was read
+	wanted   steering       // what the app says about the outcome
+	problem  string         // why a part of that is ignored
+	extended time.Duration  // how long it may be silent, where it chose that
+	err      error          // why there is no head, or a broken body
+	keep     bool           // the connection may carry another exchange
 }
 
 // exchange sends the request whose head is in c.out and reads the answer, once.
@@ -236,7 +248,10 @@ func (c *conn) exchange(ctx context.Context, body string, p *protocol, end time.
 		a = c.readAnswer(p, nil)
 		a.keep = a.keep && err == nil
 	}
-	a.sent = c.written > 0
+	a.sent, a.problem = c.written > 0, c.problem
+	if c.extended {
+		a.extended = c.idle
+	}
 	a.keep = isFree() && a.keep
 	return a
 }
@@ -246,6 +261,7 @@ type protocol struct {
 	idle    time.Duration // the longest silence
 	success StatusSet     // whose body must arrive whole
 	maxBody int           // bytes of it that are read
+	keep    int           // bytes of any answer's body that are kept
 }
 
 func (c *conn) exchangeLong(body string, p *protocol) answer {
@@ -306,20 +322,27 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 		return answer{started: c.read > 0, err: err}
 	}
 	a := answer{head: head, started: true, success: p.success.Has(head.StatusCode)}
+	if values := head.Header[outcomeHeader]; values != nil {
+		a.wanted = c.obey(values, true, a.success)
+	}
 	var whole, written bool
-	if a.success {
-		whole, a.err = c.readBody(head.Body, p.maxBody, 0)
-		a.broken = a.err != nil
+	if a.success || a.wanted.wish == wishDrop {
+		whole, a.err = c.readBody(head.Body, p.maxBody, p.keep)
+		a.broken, a.first = a.err != nil, c.first
 		written = w.finish(whole)
 	} else if written = w.finish(true); written {
 		if end := time.Now().Add(drainTime); c.end.IsZero() || end.Before(c.end) {
 			c.end = end
 		}
 		c.resting = true
-		whole, _ = c.readBody(head.Body, p.maxBody, answerRead)
+		whole, _ = c.readBody(head.Body, p.maxBody, max(p.keep, answerRead))
 		a.first = c.first
 	}
+	if values := head.Trailer[outcomeHeader]; values != nil && whole {
+		a.wanted = c.obey(values, true, false)
+	}
 	// Bytes beyond the answer could be taken for the answer to the next request.
+	a.whole = whole
 	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
 	return a
 }
@@ -337,6 +360,9 @@ func (c *conn) readHead() (*http.Response, error) {
 		if head.StatusCode >= 200 || head.StatusCode < 100 || head.StatusCode == http.StatusSwitchingProtocols {
 			c.limit = math.MaxInt64
 			return head, nil
+		}
+		if values := head.Header[outcomeHeader]; values != nil {
+			c.obey(values, false, false)
 		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.
 //
 // [Client] is the deliverer for an app: one [Client.Deliver] is one message, at most
-// one POST, and one [queue.Result]. [Lambda] is the one for a function; the last
+// one POST, and one [queue.Result]. [Client.DeliverBatch] posts several messages at once, in
+// the form that functions get them (batch.go). [Lambda] is the one for a function; the last
 // part of this page is about it.
 //
 //	message                                                     result
@@ -39,6 +40,8 @@
 //   - Unreached only if no byte of the request left, or the target refused our certificate
 //     before it read one. It then says nothing about the message, and nothing was lost by trying.
 //   - Failed for all in between, also where the app may have done the work.
+//   - What the app says by Tendril-Outcome goes before its status (steer.go), and cannot make more of an answer that
+//     broke off.
 //   - Nothing but the configured target is dialled. A message chooses at most a path
 //     on it, by the rule of [queue.ParsePath]; redirects are not followed; no proxy is
 //     asked; link-local and metadata addresses are refused when the name has
@@ -56,13 +59,14 @@
 // ConnectTimeout bounds a connect. From then on the app must give a sign of life
 // every InactivityTimeout: a byte of an answer, be it an informational one, or a
 // part of a long message taken. Deadline, when set, bounds it all. The context of
-// a Deliver ends it at any point.
+// a Deliver ends it at any point. The app may choose its InactivityTimeout for one
+// delivery, by Tendril-Outcome: extend.
 //
 // # What it does not do
 //
 // It does not delete messages, repeat them, or wait before the next attempt: the
 // worker does, by the result. It does not start the app, follow its health, or
-// read what it answers beyond the status, Location and Retry-After. It speaks
+// read what it answers beyond the status, Location, Retry-After and Tendril-Outcome. It speaks
 // HTTP/1.1 only, as the receivers do, and asks for no compression.
 //
 // # Functions

@@ -24,6 +24,7 @@ const (
 type requestHead struct {
 	ordinary string          // an ordinary message's, from the request line to the path header
 	fixed    string          // the lines after the request line that every request has
+	batch    string          // of several messages, from the request line to the path header
 	budget   int             // bytes for all headers of attributes and traces together
 	signer   *webhook.Signer // nil: POSTs are not signed
 }
@@ -37,6 +38,8 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 		h.fixed += field("Connection", "close")
 	}
 	h.ordinary = "POST " + opts.Path + h.fixed + field("X-Aws-Sqsd-Path", opts.Path)
+	h.batch = strings.Replace(h.ordinary, field("Content-Type", opts.MimeType),
+		field("Content-Type", "application/json"), 1)
 	return h
 }
 

@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"crypto/tls"
+	"strings"
 	"time"
 
 	"tendril/queue"
@@ -17,8 +18,12 @@ type Client struct {
 	pool     pool
 	slots    chan struct{}
 	protocol protocol
+	batches  protocol // of requests with several messages
+	record   string   // the end of each of their records; "" where there are none
+	fifo     bool
 	deadline time.Duration
 	trace    func(context.Context, *queue.Message) TraceContext // may be nil
+	terminal StatusSet
 	reasons  reasons
 	events   Events
 }
@@ -41,14 +46,27 @@ func NewClient(opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	record := ""
+	if o.QueueARN != "" {
+		if record, err = recordEnd(o.QueueARN); err != nil {
+			return nil, err
+		}
+	}
+	single := protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody}
+	several := single
+	several.keep = o.maxBody
 	return &Client{
 		head:     newHead(t, o, signer),
 		dialer:   dialer,
 		pool:     pool{keep: o.KeepAlive},
 		slots:    make(chan struct{}, o.Connections),
-		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody},
+		protocol: single,
+		batches:  several,
+		record:   record,
+		fifo:     strings.HasSuffix(o.QueueARN, ".fifo"),
 		deadline: o.Deadline,
 		trace:    o.Trace,
+		terminal: o.TerminalCodes,
 		reasons:  newReasons(o),
 		events:   o.Events,
 	}, nil
@@ -64,18 +82,11 @@ func (h *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	if err != nil {
 		return queue.Result{Reason: err.Error(), Err: err, Unsent: true}
 	}
-	var end time.Time
-	if h.deadline > 0 {
-		end = time.Now().Add(h.deadline)
+	r := content{message: m, run: run, body: m.Body}
+	if run != nil {
+		r.body = "" // a scheduled run is told by its headers alone
 	}
-	if err := h.acquire(ctx, end); err != nil {
-		return queue.Result{Outcome: queue.Unreached, Reason: h.reasons.unsentReason(ctx, end), Err: err}
-	}
-	defer func() { <-h.slots }()
-	start := time.Now()
-	result, now := h.attempt(ctx, m, run, start, end)
-	result.Duration = now.Sub(start)
-	return result
+	return h.deliver(ctx, &r)
 }
 
 // acquire waits for one of the slots for a POST.
@@ -107,8 +118,7 @@ func withEnd(ctx context.Context, end time.Time) (context.Context, context.Cance
 }
 
 // attempt makes the one POST. It returns the time at which it was over.
-func (h *Client) attempt(ctx context.Context, m *queue.Message, run *scheduledRun, start, end time.Time) (queue.Result,
-	time.Time) {
+func (h *Client) attempt(ctx context.Context, r *content, start, end time.Time) (queue.Result, time.Time) {
 	c := h.pool.get(start)
 	for {
 		if c == nil {
@@ -124,7 +134,7 @@ func (h *Client) attempt(ctx context.Context, m *queue.Message, run *scheduledRu
 				return queue.Result{Outcome: queue.Unreached, Reason: reason, Err: err}, time.Now()
 			}
 		}
-		a := h.post(ctx, c, m, run, end)
+		a := h.post(ctx, c, r, end)
 		if !a.sent && c.reused && !isLate(a.err) {
 			c.close()
 			c = nil
@@ -133,7 +143,10 @@ func (h *Client) attempt(ctx context.Context, m *queue.Message, run *scheduledRu
 			}
 			continue
 		}
-		result, now := h.reasons.judge(ctx, &a, run, end), time.Now()
+		result, now := h.judge(ctx, &a, r, end), time.Now()
+		if a.problem != "" && h.events.OutcomeIgnored != nil {
+			h.events.OutcomeIgnored(a.problem)
+		}
 		if a.keep {
 			h.pool.put(c, now)
 		} else {
@@ -143,21 +156,52 @@ func (h *Client) attempt(ctx context.Context, m *queue.Message, run *scheduledRu
 	}
 }
 
-// post renders m and exchanges it for an answer over c.
-func (h *Client) post(ctx context.Context, c *conn, m *queue.Message, run *scheduledRun, end time.Time) answer {
-	body := m.Body
-	if run != nil {
-		body = "" // a scheduled run is told by its headers alone
+// judge says what an exchange means for what it carried. One of the terminal statuses is an instruction where it is
+// about one message: in a batch it may be about any of them.
+func (h *Client) judge(ctx context.Context, a *answer, r *content, end time.Time) queue.Result {
+	result := h.reasons.judge(ctx, a, r.run, end)
+	switch {
+	case a.wanted.wish != wishNothing || a.broken:
+	case result.Outcome == queue.Failed && len(r.batch) <= 1 && h.terminal.Has(result.Status):
+		result.Instruction = queue.TerminalStatus
+	case result.Outcome == queue.Done && r.batch != nil:
+		if problem := r.readFailures(a); problem != "" {
+			return queue.Result{Status: result.Status, Reason: problem}
+		}
 	}
+	return result
+}
+
+// post renders a request and exchanges it for an answer over c.
+func (h *Client) post(ctx context.Context, c *conn, r *content, end time.Time) answer {
 	var trace TraceContext
 	if h.trace != nil {
-		trace = h.trace(ctx, m)
+		trace = h.trace(ctx, r.message)
 	}
 	var dropped int
-	c.out, dropped = h.head.append(c.out[:0], m, run, body, &trace)
-	a := c.exchange(ctx, body, &h.protocol, end)
+	protocol := &h.protocol
+	if r.batch == nil {
+		c.out, dropped = h.head.append(c.out[:0], r.message, r.run, r.body, &trace)
+	} else {
+		c.out, protocol = h.head.appendBatch(c.out[:0], r, &trace), &h.batches
+	}
+	report := (func(*Exchange))(nil)
+	if h.events.Record != nil {
+		report = h.events.Record(r.message)
+	}
+	var head string
+	if report != nil {
+		recorded := *protocol
+		recorded.keep = max(recorded.keep, exchangeBody)
+		protocol, head = &recorded, string(c.out)
+	}
+	began := time.Now()
+	a := c.exchange(ctx, r.body, protocol, end)
+	if report != nil {
+		report(newExchange(head, r.body, &a, began))
+	}
 	if dropped > 0 && a.sent && h.events.AttributesDropped != nil {
-		h.events.AttributesDropped(AttributesDropped{MessageID: m.ID, Count: dropped})
+		h.events.AttributesDropped(AttributesDropped{MessageID: r.message.ID, Count: dropped})
 	}
 	return a
 }

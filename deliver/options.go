@@ -25,6 +25,8 @@ type Options struct {
 	MimeType string
 	// QueueName is told to the app in X-Aws-Sqsd-Queue; may be "".
 	QueueName string
+	// QueueARN lets [Client.DeliverBatch] post several messages at once, which are told it; may be "".
+	QueueARN string
 	// Connections is the most POSTs, and connections, at a time: 1 or more,
 	// default 50. A Deliver beyond it waits for a free one.
 	Connections int
@@ -43,13 +45,13 @@ type Options struct {
 	KeepAlive time.Duration
 	// SuccessCodes are the statuses that mean done; the empty set means {200}.
 	SuccessCodes StatusSet
+	// TerminalCodes are the statuses that are not tried again: [queue.TerminalStatus]. A status that means done stays so.
+	TerminalCodes StatusSet
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
-	// TLS are the files for a target that speaks TLS; the zero value is what the system has.
-	TLS TLSFiles
-	// SigningKeys sign every POST, each for itself, as package webhook has it; none: POSTs are not signed.
-	SigningKeys []string
+	// Credentials prove to the app who posts; may be the zero value.
+	Credentials
 	// Trace returns the trace context of each POST; nil for none.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
 	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",
@@ -63,6 +65,14 @@ type Options struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int
+}
+
+// Credentials prove to an app who posts to it.
+type Credentials struct {
+	// TLS are the files for a target that speaks TLS; the zero value is what the system has.
+	TLS TLSFiles
+	// SigningKeys sign every POST, each for itself, as package webhook has it; none: POSTs are not signed.
+	SigningKeys []string
 }
 
 // TraceContext is what a request says about the trace that it belongs to: the values of
@@ -82,6 +92,11 @@ type Events struct {
 	AttributesDropped func(AttributesDropped)
 	// CertificateRead: the files of [Options].TLS changed, or a certificate in them ends soon.
 	CertificateRead func(CertificateRead)
+	// Record is asked before each POST who gets its exchange; a nil result means nobody.
+	Record func(m *queue.Message) func(*Exchange)
+	// OutcomeIgnored: an answer has a Tendril-Outcome header that is ignored. The problem is one of a few texts, without
+	// anything of the header.
+	OutcomeIgnored func(problem string)
 	// Reconnected: a kept connection took no byte of a message, so the message
 	// went out on a new one.
 	Reconnected func()

@@ -41,6 +41,7 @@ func newReasons(opts *Options) reasons {
 //	nothing sent, or TLS refused      unreached
 //	no answer, or not HTTP            failed
 //	a success whose body broke off    failed
+//	Tendril-Outcome                   as it says
 //	a success                         done
 //	any other status                  failed
 func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end time.Time) queue.Result {
@@ -53,18 +54,17 @@ func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end t
 		return queue.Result{Reason: r.unansweredReason(ctx, a, end), Err: a.err}
 	case a.broken:
 		return queue.Result{Status: a.head.StatusCode, Reason: r.unansweredReason(ctx, a, end), Err: a.err}
-	case a.success:
-		return queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
-	default:
-		answer, excerpt := answerHead(a.head.Header, a.first)
-		return queue.Result{
-			Status:     a.head.StatusCode,
-			Reason:     r.statusReason(a.head, run),
-			Answer:     answer,
-			Excerpt:    excerpt,
-			RetryAfter: retryAfter(a.head.Header.Get("Retry-After"), time.Now()),
-		}
 	}
+	result := queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
+	if !a.success {
+		result.Outcome, result.Reason = queue.Failed, r.statusReason(a.head, run)
+		result.Answer, result.Excerpt = answerHead(a.head.Header, a.first[:min(len(a.first), answerRead)])
+		result.RetryAfter = retryAfter(a.head.Header.Get("Retry-After"), time.Now())
+	}
+	if a.wanted.wish != wishNothing {
+		return a.wanted.result("status "+strconv.Itoa(a.head.StatusCode), result)
+	}
+	return result
 }
 
 // bound returns the words for the bound that ended a delivery; "" when none did.
@@ -99,6 +99,8 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 		return "stopped before the app had answered"
 	case bound != "":
 		return bound
+	case isLate(a.err) && a.extended > 0:
+		return "no more of an answer within " + a.extended.String() + ", for which the app asked"
 	case isLate(a.err) && a.started:
 		return r.stalled
 	case isLate(a.err):

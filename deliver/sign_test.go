@@ -82,9 +82,35 @@ func TestIDIsSignedAsItIsSent(t *testing.T) {
 	}
 }
 
+// TestBatchIsSigned: under an id of its own, which is the same for the same messages.
+func TestBatchIsSigned(t *testing.T) {
+	t.Parallel()
+	var got []received
+	h, _ := start(t, func(c *appConn) {
+		for p, ok := c.read(); ok; p, ok = c.read() {
+			got = append(got, verify(t, p))
+			c.write(ok200)
+		}
+	}, signing, func(o *Options) { o.QueueARN = "arn:aws:sqs:eu-west-1:000000000000:jobs" })
+	first, second := message(), message()
+	second.ID = "other"
+	for _, batch := range [][]*queue.Message{{first, second}, {first, second}, {second, first}} {
+		h.DeliverBatch(t.Context(), batch)
+	}
+	if len(got) != 3 || got[0].id != got[1].id || got[0].id == got[2].id || !strings.HasPrefix(got[0].id, "batch_") {
+		t.Errorf("%+v", got)
+	}
+	for _, r := range got {
+		if r.err != nil {
+			t.Error(r.err)
+		}
+	}
+}
+
 func TestBadSigningKeyIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := NewClient(&Options{Target: "http://localhost:5000", SigningKeys: []string{signingSecret, "whsec_c2VjcmV0"}})
+	_, err := NewClient(&Options{Target: "http://localhost:5000",
+		Credentials: Credentials{SigningKeys: []string{signingSecret, "whsec_c2VjcmV0"}}})
 	if err == nil || !strings.Contains(err.Error(), "signing key 2 has 6 bytes") || strings.Contains(err.Error(), "c2Vj") {
 		t.Error(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The statuses that a success code may have. Below them lie the informational
+// The statuses that a set may have. Below them lie the informational
 // ones, which never end an exchange.
 const (
 	minStatus = 200
@@ -25,9 +25,8 @@ func ParseStatusSet(list string) (StatusSet, error) {
 	for entry := range strings.SplitSeq(list, ",") {
 		from, to, ok := parseStatusRange(strings.TrimSpace(entry))
 		if !ok {
-			return StatusSet{}, fmt.Errorf("success codes %q: %q is not a status: write codes from %d to %d, ranges or "+
-				"classes, such as 200,202-204 or 2xx",
-				list, strings.TrimSpace(entry), minStatus, maxStatus)
+			return StatusSet{}, fmt.Errorf("%q: %q is not a status: write codes from %d to %d, ranges or classes, such as "+
+				"200,202-204 or 2xx", list, strings.TrimSpace(entry), minStatus, maxStatus)
 		}
 		for code := from; code <= to; code++ {
 			s[code] = true

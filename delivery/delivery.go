@@ -9,7 +9,7 @@ import (
 
 // stages puts the stages together, from the target to the worker.
 func stages(opts *Options) stage {
-	d := send(opts.Target)
+	d := send(opts)
 	if opts.Tracer != nil { // directly around the request, whose headers tell of the span
 		d = trace(d, opts.Tracer)
 	}
@@ -33,7 +33,7 @@ func stages(opts *Options) stage {
 // target takes several messages at once.
 func ForWorker(opts *Options) worker.Deliverer {
 	one := single{opts.Target, stages(opts)}
-	if _, ok := opts.Target.(batchTarget); ok {
+	if _, ok := opts.Target.(batchTarget); ok && !opts.OneByOne {
 		return batches{one}
 	}
 	return one

@@ -32,6 +32,11 @@ func (r *Remote) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return r.http.Load().Deliver(ctx, m)
 }
 
+// DeliverBatch hands several messages over at once.
+func (r *Remote) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
+	return r.http.Load().DeliverBatch(ctx, ms)
+}
+
 // Probe returns nil when the app passes its health check, or accepts connections where
 // it has none.
 func (r *Remote) Probe(ctx context.Context) error {

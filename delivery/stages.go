@@ -18,10 +18,12 @@ import (
 
 // Options describe the deliveries from one queue. Only Target is required.
 type Options struct {
-	Target  Target   // takes the messages
-	FIFO    bool     // the order within a message group counts
-	Tracker *Tracker // counts the deliveries in flight; nil where nobody asks for them
-	Known   Registry // nil trusts every message that says it is a run
+	Target Target // takes the messages
+	FIFO   bool   // the order within a message group counts
+	// OneByOne hands each message over alone, also to a target that takes several at once.
+	OneByOne bool
+	Tracker  *Tracker // counts the deliveries in flight; nil where nobody asks for them
+	Known    Registry // nil trusts every message that says it is a run
 	// Account returns who keeps account of scheduled runs; nil, or a nil result, for
 	// nobody.
 	Account  func() RunAccount
@@ -39,7 +41,7 @@ type Options struct {
 }
 
 // Target is what messages are handed to: an app or a function. One that has a method
-// DeliverBatch, as [deliver.Lambda] has, gets all messages of a delivery at once.
+// DeliverBatch, as [deliver.Lambda] has, gets all messages of a delivery at once, unless OneByOne is set.
 type Target interface {
 	// Deliver hands over one message.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
@@ -75,12 +77,12 @@ func withoutReason(m *queue.Message) *queue.Message {
 type stage func(ctx context.Context, batch []*message)
 
 // send hands messages to the target.
-func send(to Target) stage {
-	several, ok := to.(batchTarget)
-	if !ok {
+func send(opts *Options) stage {
+	several, ok := opts.Target.(batchTarget)
+	if !ok || opts.OneByOne {
 		return func(ctx context.Context, batch []*message) {
 			for _, m := range batch {
-				m.result = to.Deliver(ctx, m.Message)
+				m.result = opts.Target.Deliver(ctx, m.Message)
 			}
 		}
 	}

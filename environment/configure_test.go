@@ -181,10 +181,14 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 // one that it does not waits for the next start. Each is changed in turn.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
+	key := "whsec_" + strings.Repeat("A", 32)
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	values := map[string]string{"http-path": "/other", "mime-type": "a/b", "success-codes": "200-299",
-		"error-visibility-timeout": "7s",
-		"signing-secret":           "whsec_" + strings.Repeat("A", 32),
-		"filter":                   `{"body":{"kind":["order"]}}`}
+		"terminal-codes": "422", "error-visibility-timeout": "7s", "signing-secret": key, "signing-secret-file": file,
+		"filter": `{"body":{"kind":["order"]}}`}
 	tuned := map[string]bool{}
 	for _, o := range config.Options() {
 		value := values[o.Name]

@@ -11,6 +11,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/console/web"
+	"tendril/doctor"
 	"tendril/httplimit"
 	"tendril/tasks"
 )
@@ -42,6 +43,7 @@ func (e *Environment) startConsole(context.Context) error {
 		},
 	}
 	opts.Describe = e.Describe
+	opts.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
 	opts.Instances = (&knownInstances{e.sizing, e.instance, e.Status}).list
 	if !e.QueuesOnly {
 		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.configuration, e.previewChange, e.changeSettings
@@ -63,7 +65,7 @@ func (e *Environment) startConsole(context.Context) error {
 			}
 			return done, err
 		}
-		opts.Versions = e.app.Versions
+		opts.Versions, opts.AbortDeploy = e.app.Versions, e.app.Abort
 		opts.Rollback = func(ctx context.Context, number int) (console.DeployResult, error) {
 			done, err := e.rollBack(ctx, number)
 			if why := refusal(err); why != "" {

@@ -71,7 +71,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	running, ended := context.WithCancel(context.Background())
 	var reports sync.WaitGroup
 	reports.Go(func() { e.Logger.ReportOmitted(running) })
-	defer func() { ended(); reports.Wait(); e.history.tellStopped() }()
+	defer func() { ended(); reports.Wait(); e.history.reportStopped() }()
 	go e.systemd.extendStart(running)
 	err := e.unlessStopped(stop, now, e.Start)
 	switch {
@@ -358,6 +358,7 @@ func (e *Environment) openQueues(ctx context.Context) error {
 func (e *Environment) openTargets(ctx context.Context) error {
 	e.targets = &targetOpener{
 		pipelines: e.pipelines, telemetry: e.telemetry, otlp: e.otlp, app: e.app, start: e.programs.startFunction,
+		shown: e.shown,
 		account: func() delivery.RunAccount {
 			if account := e.tasks.Account(); account != nil {
 				return account
@@ -385,8 +386,14 @@ func (e *Environment) buildWorkers(ctx context.Context) error {
 		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, &e.history.failed), e.telemetry.Worker(l.name, l.target),
 			&worker.Events{Settled: func(s worker.Settled) { e.history.settled(l, &s) },
 				DeadLettered: func(s worker.DeadLettered) {
-					if e.app != nil && s.Err == nil {
+					if s.Err != nil {
+						return
+					}
+					if e.app != nil {
 						e.app.Forget(s.ID)
+					}
+					if l.embedded { // on Amazon SQS it was noted with its last attempt
+						e.history.lost.add(deadText, l.name, deadLetterQueue(e.pipelines, l), s.Reason, 1)
 					}
 				},
 				Expired: func(worker.Expired) { e.history.lost.add(expiredText, l.name, "", "", 1) }}), err

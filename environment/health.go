@@ -78,6 +78,9 @@ func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Oper
 	case !d.Over():
 		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, 10*time.Minute)}, last
 	}
+	if d.Aborted { // nothing was completed, and nothing failed
+		return o, last
+	}
 	last = health.Deployment{Version: d.To, Ended: d.Ended, Took: d.Ended.Sub(d.Since)}
 	if d.State == console.DeployRolledBack {
 		last.Failed = d.Error
@@ -143,7 +146,7 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *fai
 			q.Logger.Settled(l.name, l.goesTo(), &s, next)
 		},
 		DeadLettered: func(d worker.DeadLettered) {
-			q.Logger.DeadLettered(l.name, q.depths.DeadLetterQueue(l.name, time.Now()), d)
+			q.Logger.DeadLettered(l.name, deadLetterQueue(q, l), d)
 		},
 		GateChanged: func(worker.GateChanged) { monitor.JudgeSoon() },
 		PollFailed:  func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },

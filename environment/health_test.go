@@ -88,6 +88,8 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 		{"rolled back", &console.Deployment{State: console.DeployRolledBack, To: "version 2", Since: now, Ended: now,
 			Error: "it ends"},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now, Failed: "it ends"}},
+		{"aborted", &console.Deployment{State: console.DeployRolledBack, To: "version 2", Since: now, Ended: now,
+			Error: "the deployment was aborted by owner", Aborted: true}, health.Operation{}, health.Deployment{}},
 		{"a hook failed after it served",
 			&console.Deployment{State: console.DeployFailed, To: "version 2", Since: now, Ended: now, Error: "a hook"},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now}},

@@ -22,6 +22,7 @@ import (
 var eventKinds = map[string]string{
 	"deployment started":   eventlog.Deploy,
 	"deployment abandoned": eventlog.Deploy,
+	"deployment aborted, the old version is still serving":          eventlog.Deploy,
 	"deployment failed, the old version is still serving":           eventlog.Deploy,
 	"deployment rolled back, the old version is still serving":      eventlog.Deploy,
 	"hook failed, the new version is serving":                       eventlog.Deploy,

@@ -64,21 +64,28 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		policy  string
 		outcome queue.Outcome
 		here    int
+		says    queue.Instruction
 		want    logging.Redelivery
 	}{
-		{"before the last", "", queue.Failed, 1, logging.Redelivery{Known: true, MaxReceives: 2}},
-		{"the last", "", queue.Failed, 2, logging.Redelivery{Known: true, MaxReceives: 2, DeadLetterQueue: "jobs-dead"}},
-		{"not received", "", queue.Unreached, 2, logging.Redelivery{Known: true}},
-		{"done", "", queue.Done, 2, logging.Redelivery{}},
-		{"a count that is not known", "", queue.Failed, 0, logging.Redelivery{}},
-		{"no policy", "none", queue.Failed, 2, logging.Redelivery{Known: true}},
+		{"before the last", "", queue.Failed, 1, 0, logging.Redelivery{Known: true, MaxReceives: 2}},
+		{"the last", "", queue.Failed, 2, 0, logging.Redelivery{Known: true, MaxReceives: 2, DeadLetterQueue: "jobs-dead"}},
+		{"told at the first", "", queue.Failed, 1, queue.DeadLetterNow,
+			logging.Redelivery{Known: true, MaxReceives: 2, DeadLetterQueue: "jobs-dead"}},
+		{"told without a count that is known", "", queue.Failed, 0, queue.TerminalStatus,
+			logging.Redelivery{Known: true, MaxReceives: 2, DeadLetterQueue: "jobs-dead"}},
+		{"not received", "", queue.Unreached, 2, 0, logging.Redelivery{Known: true}},
+		{"done", "", queue.Done, 2, 0, logging.Redelivery{}},
+		{"a count that is not known", "", queue.Failed, 0, 0, logging.Redelivery{}},
+		{"no policy", "none", queue.Failed, 2, 0, logging.Redelivery{Known: true}},
 	} {
 		if tt.policy == "none" {
 			if err := r.broker.SetAttributes(context.Background(), "jobs", map[string]string{"RedrivePolicy": ""}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := r.afterFailure(l, &worker.Settled{Outcome: tt.outcome, ReceivesHere: tt.here}); got != tt.want {
+		settled := worker.Settled{Outcome: tt.outcome, ReceivesHere: tt.here, DeadLettering: tt.says != 0}
+		settled.Instruction = tt.says
+		if got := r.afterFailure(l, &settled); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

@@ -250,7 +250,9 @@ func (q *pipelines) buildDepths(context.Context) error {
 
 // afterFailure looks at the redrive policy of a message's queue.
 func (q *pipelines) afterFailure(l *pipeline, s *worker.Settled) (next logging.Redelivery) {
+	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {
+	case now:
 	case s.Outcome == queue.Done, s.ReceivesHere == 0:
 		return next
 	case s.Outcome == queue.Unreached && l.embedded:
@@ -269,10 +271,22 @@ func (q *pipelines) afterFailure(l *pipeline, s *worker.Settled) (next logging.R
 		r, ok := q.depths.OnSQS(l.name, time.Now())
 		next.Known, next.MaxReceives, dead = ok, r.MaxReceives, r.DeadLetterQueue
 	}
-	if next.Known && next.MaxReceives > 0 && s.ReceivesHere >= next.MaxReceives {
+	if now || next.Known && next.MaxReceives > 0 && s.ReceivesHere >= next.MaxReceives {
 		next.DeadLetterQueue = dead
 	}
 	return next
+}
+
+// deadLetterQueue is the name of the dead-letter queue of a queue, as far as that is known.
+func deadLetterQueue(q *pipelines, l *pipeline) string {
+	if !l.embedded {
+		return q.depths.DeadLetterQueue(l.name, time.Now())
+	}
+	dead, _, err := q.broker.Redrive(l.name)
+	if err != nil {
+		return ""
+	}
+	return dead
 }
 
 // inWork returns the attempt at a message that the app works on now.

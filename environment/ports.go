@@ -33,6 +33,11 @@ const (
 func (o *Options) FreePorts() (free map[string]string, release func()) {
 	state := config.StateFolder(o.AppEnv, os.Geteuid() == 0)
 	release = lockPorts(state)
+	return o.choosePorts(state), release
+}
+
+// choosePorts is FreePorts for now: another environment may choose the same ones.
+func (o *Options) choosePorts(state string) (free map[string]string) {
 	chosen := map[int]bool{} // by another option, or for the app of another environment
 	for _, found := range console.Running(console.DataDirectories(state)) {
 		chosen[found.AppPort] = true
@@ -47,7 +52,7 @@ func (o *Options) FreePorts() (free map[string]string, release func()) {
 	if o.hasApp() {
 		p.choose("port", ":"+strconv.Itoa(o.Config.Port))
 	}
-	return p.free, release
+	return p.free
 }
 
 // portChooser chooses ports that nothing listens on.

@@ -56,8 +56,8 @@ func (p *programs) processes(all []supervisor.Status) (shown []console.Process) 
 	usage := p.meter.Read(pids, time.Now())
 	for i := range all {
 		one := &all[i]
-		c := console.Process{Name: one.Name, State: string(one.State), PID: one.PID, Ready: one.Ready, Since: one.Since,
-			Restarts: one.Restarts, Memory: usage[one.PID].Memory, CPUPercent: usage[one.PID].CPU}
+		c := console.Process{Name: one.Name, State: string(one.State), PID: one.PID, Port: one.Port, Ready: one.Ready,
+			Since: one.Since, Restarts: one.Restarts, Memory: usage[one.PID].Memory, CPUPercent: usage[one.PID].CPU}
 		if !one.Ready {
 			c.NotReady = one.Reason
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/datadir"
+	"tendril/doctor"
 	"tendril/queue"
 	"tendril/worker"
 )
@@ -185,7 +185,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (ref 
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
 		return ref, fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
-	q.warnOfConflicts(set, found.Name(), attrs, err)
+	q.warnOfConflicts(set, found.Name(), found.URL(), attrs, err)
 	dead, _ := queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
 	return queueRef{Queue: found, name: found.Name(), url: found.URL(), arn: queueARN(attrs, found.URL(), set),
 		fifo: found.FIFO(), dead: dead}, nil
@@ -193,21 +193,22 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (ref 
 
 // warnOfConflicts prints what the queue's owner should know. Reading the
 // attributes needs a permission of its own; without it the worker still works.
-func (q *queues) warnOfConflicts(set *config.QueueSettings, name string, attrs map[string]string, denied error) {
+func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
 	log := q.Logger.With("component", "aws", "queue", name)
 	if denied != nil {
 		log.Warn("queue attributes not readable, settings are not compared with them", "err", denied,
 			"hint", "allow sqs:GetQueueAttributes")
 		return
 	}
-	settings := aws.Settings{Retention: set.RetentionPeriod, Visibility: set.VisibilityTimeout,
-		Inactivity: set.InactivityTimeout}
-	for _, c := range aws.Conflicts(settings, attrs) {
-		level := slog.LevelWarn
-		if c.Fact {
-			level = slog.LevelInfo
+	examined := doctor.Queue{Name: name, URL: url, OnSQS: true, Several: len(q.s.Queues) > 1, Attributes: attrs,
+		Times: queueTimes(q.s, set)}
+	for _, f := range examined.Examine() {
+		switch {
+		case f.Level != doctor.OK:
+			log.Warn("queue attributes affect the settings", "reason", f.ID, "detail", f.What+": "+f.Why, "hint", f.Remedy)
+		case f.ID != doctor.QueueFits:
+			log.Info("queue attributes affect the settings", "reason", f.ID, "detail", f.What)
 		}
-		log.Log(context.Background(), level, "queue attributes affect the settings", "reason", c.Name, "detail", c.Text)
 	}
 }
 

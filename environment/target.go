@@ -11,6 +11,7 @@ import (
 	"tendril/app"
 	"tendril/aws"
 	"tendril/config"
+	"tendril/console"
 	"tendril/deliver"
 	"tendril/delivery"
 	"tendril/envelope"
@@ -26,8 +27,9 @@ import (
 type targetOpener struct {
 	*pipelines
 	telemetry *telemetry.Telemetry
-	otlp      *telemetry.OTLP   // nil when no collector is named
-	app       *app.App          // nil when no app runs here
+	otlp      *telemetry.OTLP // nil when no collector is named
+	app       *app.App        // nil when no app runs here
+	shown     *console.Deliveries
 	tracker   *delivery.Tracker // nil where nobody asks for the deliveries in flight
 	known     delivery.Registry // nil when every message is trusted
 	account   func() delivery.RunAccount
@@ -86,6 +88,7 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	l.base = strings.TrimSuffix(target, "/")
 	l.target = l.goesTo()
 	opts.Deadline = func() time.Duration { return l.settings().Deadline }
+	opts.OneByOne = l.settings().BatchSize == 1
 	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.name, QueueURL: l.url,
 		Target: logging.TargetAddress(target)})
 	if t.s.LogFormat == config.LogSQSD {
@@ -97,9 +100,10 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 			})
 		}
 	}
-	open := func(address string) (*deliver.Client, error) { return t.openHTTP(l, address) }
+	ignored := t.Logger.OutcomeIgnored(l.name)
+	open := func(address string) (*deliver.Client, error) { return t.openHTTP(l, address, ignored) }
 	if l.settings().ToOwnApp() && t.app != nil {
-		l.route = t.app.Route(open)
+		l.route = t.app.Route(open, l.fifo)
 		opts.Target, l.close, l.renew = l.route, l.route.Close, l.route.Close
 		return nil
 	}
@@ -127,15 +131,43 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 // ownAddress is where the app that runs here listens.
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.Client, error) {
+func (t *targetOpener) openHTTP(l *pipeline, address string, ignored func(problem string)) (*deliver.Client, error) {
 	opts, err := httpOptions(t.inForce(), l.settings(), l.name)
 	if err != nil {
 		return nil, err
 	}
 	opts.Target, opts.Version = address, t.Version
+	if l.settings().BatchSize > 1 {
+		opts.QueueARN = l.arn
+	}
 	opts.Trace, opts.Events = telemetry.Propagate, t.telemetry.Deliver(l.name, l.target)
 	opts.Events.CertificateRead = func(c deliver.CertificateRead) { t.logCertificate(l.name, c) }
+	if !t.s.Quiet {
+		opts.Events.Record = t.recorder(l, strings.TrimSuffix(address, "/"))
+	}
+	opts.Events.OutcomeIgnored = ignored
 	return deliver.NewClient(opts)
+}
+
+// recorder remembers what is posted to an address while somebody asked for that.
+func (t *targetOpener) recorder(l *pipeline, address string) func(*queue.Message) func(*deliver.Exchange) {
+	return func(m *queue.Message) func(*deliver.Exchange) {
+		if !t.shown.RecordsExchanges() {
+			return nil
+		}
+		return func(x *deliver.Exchange) { t.shown.AddExchange(exchangeOf(x, l.name, address, m.ID)) }
+	}
+}
+
+// exchangeOf is an exchange in the words of the console.
+func exchangeOf(x *deliver.Exchange, queueName, address, id string) console.Exchange {
+	shown := console.Exchange{MessageID: id, Queue: queueName, URL: address, Request: x.Head, Body: x.Body,
+		BodySize: len(x.Body),
+		Answer:   x.Answer, AnswerBody: x.AnswerBody, At: x.Began, DurationMS: x.Duration.Milliseconds()}
+	if x.Err != nil {
+		shown.Error = x.Err.Error()
+	}
+	return shown
 }
 
 // logCertificate says what became of the certificates for a target.
@@ -159,18 +191,35 @@ const renewHint = "replace the files of target-ca, target-cert and target-key: t
 func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*deliver.Options, error) {
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
-		return nil, fmt.Errorf("success codes: %w", err)
+		return nil, fmt.Errorf("success codes %w", err)
+	}
+	terminal, err := terminalCodes(set)
+	if err != nil {
+		return nil, err
 	}
 	opts := &deliver.Options{
 		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue, Connections: set.Concurrency,
 		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
-		SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), SigningKeys: set.SigningSecret,
-		TLS: deliver.TLSFiles{CA: set.TargetCA, Cert: set.TargetCert, Key: set.TargetKey},
+		SuccessCodes: codes, TerminalCodes: terminal, HeaderBudget: int(s.HeaderBudget),
+		Credentials: deliver.Credentials{SigningKeys: set.SigningSecret,
+			TLS: deliver.TLSFiles{CA: set.TargetCA, Cert: set.TargetCert, Key: set.TargetKey}},
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1
 	}
 	return opts, nil
+}
+
+// terminalCodes are the statuses that send a message of a queue to the dead-letter queue.
+func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
+	if set.TerminalCodes == "" {
+		return deliver.StatusSet{}, nil
+	}
+	codes, err := deliver.ParseStatusSet(set.TerminalCodes)
+	if err != nil {
+		err = fmt.Errorf("terminal codes %w", err)
+	}
+	return codes, err
 }
 
 func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {

@@ -102,16 +102,20 @@ func (o *Options) validateTargets() (problems []error) {
 	s := &o.Config.Settings
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
-		problems = append(problems, fmt.Errorf("success codes: %w", err))
+		problems = append(problems, fmt.Errorf("success codes %w", err))
 	}
 	for i := range s.Queues {
 		q := &s.Queues[i]
+		if _, err := terminalCodes(q); err != nil {
+			problems = append(problems, err)
+		}
 		if q.ToFunction() || q.Target == "" {
 			continue
 		}
 		way, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
 			QueueName: q.Name, SuccessCodes: codes, Version: o.Version,
-			TLS: deliver.TLSFiles{CA: q.TargetCA, Cert: q.TargetCert, Key: q.TargetKey}})
+			Credentials: deliver.Credentials{
+				TLS: deliver.TLSFiles{CA: q.TargetCA, Cert: q.TargetCert, Key: q.TargetKey}}})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("the app's address: %w", err))
 			continue

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tendril/aws"
+	"tendril/broker"
 	"tendril/limit"
 	"tendril/worker"
 )
@@ -46,17 +47,22 @@ func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker
 	return nil
 }
 
-var _ worker.DeadLetterer = (*aws.DeadLetters)(nil)
+// Both kinds of queues take what goes to the dead-letter queue at once.
+var (
+	_ worker.DeadLetterer = (*aws.DeadLetters)(nil)
+	_ worker.DeadLetterer = (*broker.Queue)(nil)
+)
 
-// workerQueue is the queue of a worker. With the reasons of dead letters it dead-letters messages itself.
+// workerQueue is the queue of a worker.
 func workerQueue(q *pipelines, l *pipeline) worker.Queue {
 	onSQS, found := l.Queue.(*aws.Queue)
-	if !found || !q.s.DeadLetterReasons {
+	if !found {
 		return l.Queue
 	}
 	host, _ := os.Hostname() // "" where nobody knows
-	return &aws.DeadLetters{Queue: onSQS, ARN: l.arn, Instance: host, HideAnswers: q.s.Quiet,
-		To: func() string { return q.depths.DeadLetterQueue(l.name, time.Now()) }}
+	return &aws.DeadLetters{Queue: onSQS, ARN: l.arn, Instance: host, Last: q.s.DeadLetterReasons,
+		HideAnswers: q.s.Quiet,
+		To:          func() string { return q.depths.DeadLetterQueue(l.name, time.Now()) }}
 }
 
 func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {

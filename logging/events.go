@@ -48,6 +48,10 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			if errors.Is(d.Err, queue.ErrDenied) {
 				attrs = append(attrs, "hint", "allow sqs:SendMessage on the dead-letter queue")
 			}
+			if d.Instruction.DeadLetters() {
+				log.Error("message not sent to the dead-letter queue, another attempt may begin", attrs...)
+				return
+			}
 			log.Error("message not sent to the dead-letter queue, Amazon SQS moves it without a reason", attrs...)
 		},
 		VisibilityExpired: func(x worker.VisibilityExpired) {
@@ -90,6 +94,18 @@ func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
 	if d.Err == nil {
 		l.Warn("message dead-lettered", "component", "worker", "queue", name, "message_id", d.ID,
 			"outcome", "dead-lettered", "dead_letter_queue", to, "reason", d.Reason)
+	}
+}
+
+// OutcomeIgnored returns a listener that logs each problem of the Tendril-Outcome headers that an app answers to the
+// messages of a queue, once.
+func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
+	var logged sync.Map
+	return func(problem string) {
+		if _, again := logged.LoadOrStore(problem, true); !again {
+			l.Warn("header Tendril-Outcome ignored, the status counts", "component", "worker", "queue", queue,
+				"reason", problem, "hint", `write it like Tendril-Outcome: retry; after=90s; reason="text"`)
+		}
 	}
 }
 

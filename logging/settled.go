@@ -83,12 +83,20 @@ func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redel
 	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
+// appendAnswer appends what the app said, where that may be shown.
+func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
+	if s.Answer != "" && !l.quiet() {
+		fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
+	}
+}
+
 // settledText appends what follows the time in one line such as
 //
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
 //	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead now
+//	12:00:01 ✗ 422   12ms  4f0c2b1e-...  attempt 1: status 422 "no such user"; goes to jobs-dead now
 func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
 	mark, color := "✓ ", green
 	if s.Outcome != queue.Done {
@@ -102,6 +110,9 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, nex
 	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
 	p.paint(b, dim, s.ID)
 	switch {
+	case s.Outcome == queue.Done && s.Instruction == queue.Drop:
+		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
+		l.appendAnswer(b, s)
 	case s.Outcome == queue.Done && s.Attempt > 1:
 		fmt.Fprintf(b, "  attempt %d", s.Attempt)
 	case s.Outcome == queue.Done:
@@ -109,11 +120,11 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, nex
 		fmt.Fprintf(b, "  no attempt: %s; again when the app is ready", terminal.Plain(s.Reason, false))
 	default:
 		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
-		if s.Answer != "" && !l.quiet() {
-			fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
-		}
+		l.appendAnswer(b, s)
 		in := short(max(s.NextRetry.Sub(now), 0))
 		switch {
+		case s.DeadLettering && s.Instruction.DeadLetters():
+			fmt.Fprintf(b, "; goes to %s now", next.DeadLetterQueue)
 		case s.DeadLettering:
 			fmt.Fprintf(b, "; last of %d, goes to %s now", next.MaxReceives, next.DeadLetterQueue)
 		case s.NextRetry.IsZero():

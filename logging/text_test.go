@@ -113,16 +113,19 @@ func TestLastAttemptIsNamed(t *testing.T) {
 	for _, tt := range []struct {
 		next  Redelivery
 		now   bool
+		says  queue.Instruction
 		level slog.Level
 		want  string
 	}{
-		{Redelivery{Known: true}, false, 0, `attempt 3: status 500 "no such order"; again in 5m0s`},
-		{last, false, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
-		{last, true, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead now`},
-		{Redelivery{}, false, slog.LevelWarn, `attempt 3: status 500; visible again in 5m0s`},
+		{Redelivery{Known: true}, false, 0, 0, `attempt 3: status 500 "no such order"; again in 5m0s`},
+		{last, false, 0, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
+		{last, true, 0, 0, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead now`},
+		{Redelivery{DeadLetterQueue: "jobs-dead"}, true, queue.TerminalStatus, 0,
+			`attempt 3: status 500 "no such order"; goes to jobs-dead now`},
+		{Redelivery{}, false, 0, slog.LevelWarn, `attempt 3: status 500; visible again in 5m0s`},
 	} {
 		var b bytes.Buffer
-		s.DeadLettering = tt.now
+		s.DeadLettering, s.Instruction = tt.now, tt.says
 		New(Options{Level: tt.level}).settledText(&printer{}, &b, &s, tt.next, now)
 		if !strings.HasSuffix(b.String(), tt.want) {
 			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)

@@ -78,6 +78,9 @@ type Outgoing struct {
 	// Delay keeps the new message invisible for 0 to 15 minutes; nil means the
 	// queue's own DelaySeconds.
 	Delay *time.Duration
+	// NotBefore keeps the new message invisible until then, however long that is; the zero time means no such time. Only
+	// the embedded queue knows it, and only standard queues take it. [AttributeNotBefore] says the same.
+	NotBefore time.Time
 	// GroupID is required on FIFO queues, and so is DedupID unless the queue has
 	// content-based deduplication.
 	GroupID, DedupID string
@@ -151,6 +154,10 @@ const (
 	AttributeRun  = RunPrefix + "run_id"
 	RunTimeLayout = "2006-01-02 15:04:05 UTC"
 )
+
+// AttributeNotBefore is the message attribute by which a client of SQS asks the embedded queue to keep a message
+// invisible until a time: a String in RFC 3339, or a Number of seconds since 1970.
+const AttributeNotBefore = "tendril.not_before"
 
 // Run is what a message says about the scheduled run that it is.
 type Run struct {

@@ -35,6 +35,25 @@ func (o Outcome) String() string {
 	return names[o]
 }
 
+// Instruction is what the app, or one of the terminal statuses, asks to be done with a message after a delivery.
+type Instruction uint8
+
+// The instructions. The zero value leaves it to the outcome.
+const (
+	NoInstruction Instruction = iota
+	// Retry: the app wants the message again when RetryAfter is over, whatever the settings say.
+	Retry
+	// Drop: the app wants the message deleted, whatever its status says. The outcome is Done.
+	Drop
+	// DeadLetterNow: the app wants the message in the dead-letter queue, without further attempts.
+	DeadLetterNow
+	// TerminalStatus: the settings want a message with this status in the dead-letter queue.
+	TerminalStatus
+)
+
+// DeadLetters reports whether the message is to go to the dead-letter queue now.
+func (i Instruction) DeadLetters() bool { return i == DeadLetterNow || i == TerminalStatus }
+
 // Result is the result of one delivery.
 type Result struct {
 	Outcome Outcome
@@ -54,7 +73,9 @@ type Result struct {
 	Process    string
 	Err        error         // the cause of Reason, for logs; nil when the app answered
 	Duration   time.Duration // from the first dial to the end of the answer
-	RetryAfter time.Duration // of the app's Retry-After header; 0 without one
+	RetryAfter time.Duration // of the app's Retry-After header, or of its instruction; 0 without one
+	// Instruction overrides what the worker would do by the outcome.
+	Instruction Instruction
 	// Unsent: the delivery Failed before the app got any part of the message, because
 	// of the message itself (an invalid path, a body that cannot be fetched or is too
 	// large). It says nothing about the app.

@@ -33,6 +33,8 @@ type Status struct {
 	// Name is [Process.Name].
 	Name  string
 	State State
+	// Port is [Process.Port]: where it takes requests; 0 for none.
+	Port int
 	// PID is 0 when the process does not run.
 	PID int
 	// Since is when State began; the zero time before the first start.

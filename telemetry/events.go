@@ -8,6 +8,7 @@ import (
 	"tendril/deliver"
 	"tendril/leader"
 	"tendril/periodic"
+	"tendril/queue"
 	"tendril/supervisor"
 )
 
@@ -90,8 +91,23 @@ func (t *Telemetry) Leader() *leader.Events {
 	}
 }
 
-// reasonReceives is the reason of messages that were received too often.
-const reasonReceives = "receives"
+// The reasons why messages are dead-lettered: they were received too often, the app asked for it, or the status of its
+// answer is one of terminal-codes.
+const (
+	reasonReceives = "receives"
+	reasonApp      = "app"
+	reasonStatus   = "status"
+)
+
+func deadLetterReason(i queue.Instruction) string {
+	switch i {
+	case queue.DeadLetterNow:
+		return reasonApp
+	case queue.TerminalStatus:
+		return reasonStatus
+	}
+	return reasonReceives
+}
 
 // Broker returns the listeners of the embedded queues. The counters of the named
 // queues start at 0, so that their first dead-lettered message shows as a change. Other

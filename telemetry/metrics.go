@@ -8,10 +8,12 @@ func countedMetrics() []metricInfo {
 		{"tendril_messages_received_total", "counter", labels{"queue"},
 			"Messages received; a message that is received again counts again."},
 		{"tendril_deliveries_total", "counter", labels{"queue", "target", "outcome", "code"},
-			"Deliveries by outcome. ok: success. retry: failed, retried as the queue allows. unreached: nothing was " +
-				"sent, the app was down. throttled: the target asked to slow down. expired: past its retention, deleted " +
-				"undelivered. handed_back: received and returned to the queue undelivered. filtered: not matched by the " +
-				"filter, deleted undelivered. code is the class of the HTTP status, 1xx to 5xx, or none."},
+			"Deliveries by outcome. ok: success. dropped: deleted because the app asked for it. retry: failed, retried as " +
+				"the queue allows. dead_letter: failed, sent to the dead-letter queue at once, because of Tendril-Outcome or " +
+				"terminal-codes. unreached: nothing was sent, the app was down. throttled: the target asked to slow down. " +
+				"expired: past its retention, deleted undelivered. handed_back: received and returned to the queue " +
+				"undelivered. filtered: not matched by the filter, deleted undelivered. code is the class of the HTTP " +
+				"status, 1xx to 5xx, or none."},
 		{"tendril_delivery_duration_seconds", "histogram", labels{"queue", "target"},
 			"Duration of deliveries that the app answered or failed."},
 		{"tendril_message_wait_seconds", "histogram", labels{"queue"},
@@ -53,9 +55,10 @@ func countedMetrics() []metricInfo {
 			"Failed calls of the lease store. While they fail, no new leader is elected."},
 		{"tendril_dead_lettered_total", "counter", labels{"queue", "reason"},
 			"Messages that an embedded queue moved to its dead-letter queue, or that the worker sent there " +
-				"(dead-letter-reasons), by reason: receives means received too often."},
+				"(dead-letter-reasons, Tendril-Outcome, terminal-codes), by reason. receives: received too often. app: the " +
+				"app asked for it. status: one of terminal-codes."},
 		{"tendril_dead_letter_send_failures_total", "counter", labels{"queue"},
-			"Messages that the worker could not send to the dead-letter queue (dead-letter-reasons): Amazon SQS moves " +
+			"Messages that the worker could not send to the dead-letter queue: they are tried again, or Amazon SQS moves " +
 				"them without a reason."},
 		{"tendril_queue_expired_total", "counter", labels{"queue"},
 			"Messages that an embedded queue deleted at the end of their retention period."},

@@ -72,6 +72,12 @@ func allMetrics() []metricInfo {
 		func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
 }
 
+// instructed is how a delivery ended of whose message an instruction says what is done.
+func instructed(s worker.Settled, i queue.Instruction) worker.Settled {
+	s.Instruction = i
+	return s
+}
+
 // emitAll calls every listener once.
 func emitAll(t *Telemetry) {
 	w := t.Worker("jobs", "http://app/")
@@ -85,6 +91,12 @@ func emitAll(t *Telemetry) {
 	w.Settled(worker.Settled{Outcome: queue.Failed, Status: 503, Attempt: 1, Duration: time.Second,
 		Wait: 3 * time.Second, Late: true})
 	w.Settled(worker.Settled{Outcome: queue.Failed, Attempt: 2, Duration: 3 * time.Minute})
+	w.Settled(instructed(worker.Settled{Outcome: queue.Done, Status: 410}, queue.Drop))
+	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422, DeadLettering: true}, queue.TerminalStatus))
+	// Without a dead-letter queue:
+	w.Settled(instructed(worker.Settled{Outcome: queue.Failed, Status: 422}, queue.TerminalStatus))
+	w.DeadLettered(worker.DeadLettered{Instruction: queue.TerminalStatus})
+	w.DeadLettered(worker.DeadLettered{Instruction: queue.DeadLetterNow})
 	w.Settled(worker.Settled{Outcome: queue.Unreached})
 	w.Settled(worker.Settled{Outcome: queue.Throttled, Status: 429})
 	w.Postponed(worker.Postponed{Throttled: true, Status: 429})

@@ -9,11 +9,13 @@ import (
 	"tendril/worker"
 )
 
-// The outcomes of deliveries, as a label. Messages with the last three were never
-// delivered to the app.
+// The outcomes of deliveries, as a label. Of those up to outcomeDeadLetter the app had the message; messages with the
+// last three were never delivered to it.
 const (
 	outcomeOK = iota
+	outcomeDropped
 	outcomeRetry
+	outcomeDeadLetter
 	outcomeUnreached
 	outcomeThrottled
 	outcomeExpired
@@ -21,7 +23,8 @@ const (
 	outcomeFiltered
 )
 
-var outcomes = [...]string{"ok", "retry", "unreached", "throttled", "expired", "handed_back", "filtered"}
+var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
+	"filtered"}
 
 // Worker returns the listeners of the worker that delivers messages from a queue to a
 // target. Listeners that have nothing to count are nil. Calling Settled allocates
@@ -60,7 +63,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 				counter("tendril_dead_letter_send_failures_total").Inc()
 				return
 			}
-			counter("tendril_dead_lettered_total", reasonReceives).Inc()
+			counter("tendril_dead_lettered_total", deadLetterReason(d.Instruction)).Inc()
 		},
 		Deleted: func(d worker.Deleted) { deleted.Add(float64(d.Messages)) },
 		DeleteFailed: func(d worker.DeleteFailed) {
@@ -130,20 +133,24 @@ func (c *deliveryCounters) delivery(outcome, status int) prometheus.Counter {
 
 func (c *deliveryCounters) settled(s worker.Settled) {
 	outcome := outcomeRetry
-	switch s.Outcome {
-	case queue.Done:
-		outcome = outcomeOK
+	switch {
+	case s.Outcome == queue.Done:
+		if outcome = outcomeOK; s.Instruction == queue.Drop {
+			outcome = outcomeDropped
+		}
 		c.attempts.Observe(float64(max(s.Attempt, 1)))
-	case queue.Unreached:
+	case s.Outcome == queue.Unreached:
 		outcome = outcomeUnreached
-	case queue.Throttled:
+	case s.Outcome == queue.Throttled:
 		outcome = outcomeThrottled
+	case s.DeadLettering && s.Instruction.DeadLetters():
+		outcome = outcomeDeadLetter
 	}
 	c.delivery(outcome, s.Status).Inc()
 	if s.Late {
 		c.late.Inc()
 	}
-	if outcome > outcomeRetry {
+	if outcome > outcomeDeadLetter {
 		return
 	}
 	c.duration.Observe(s.Duration.Seconds())

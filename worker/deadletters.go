@@ -10,9 +10,10 @@ import (
 // maxUnsentLetters is how many messages may wait for the dead-letter queue. Others are left to the redrive policy.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages that failed at their last receive to the dead-letter queue, in tens, and has those
-// deleted that were accepted. It tries each once: what was not accepted is dead-lettered by the redrive policy,
-// without a reason. Its methods may be called on nil, which takes nothing.
+// deadLetters sends messages that get no further attempt to the dead-letter queue, in tens, and has those deleted that
+// were accepted: those that failed at their last receive, and those that an instruction sends there. It tries each
+// once: what was not accepted comes again, or is dead-lettered by the redrive policy, without a reason. Its methods may
+// be called on nil, which takes nothing.
 type deadLetters struct {
 	*core
 	to      DeadLetterer
@@ -29,17 +30,22 @@ func newDeadLetters(c *core, q Queue, deletes *deleter) *deadLetters {
 	return &deadLetters{core: c, to: to, deletes: deletes, sends: batcher{serial: c.opts.FIFO}}
 }
 
-// takes reports whether a message goes to the dead-letter queue now if it failed: the redrive policy is known, and
-// grants it no further receive.
-func (d *deadLetters) takes(h *held) bool {
-	return d != nil && d.opts.MaxReceives > 0 && h.receivesHere >= d.opts.MaxReceives &&
-		len(d.sends.entries) < maxUnsentLetters
+// takes reports whether a message goes to the dead-letter queue now if it failed: an instruction says so, or the
+// redrive policy is known and grants it no further receive.
+func (d *deadLetters) takes(h *held, res *queue.Result) bool {
+	switch {
+	case d == nil || len(d.sends.entries) >= maxUnsentLetters:
+		return false
+	case res.Instruction.DeadLetters():
+		return d.to.TakesDeadLetters(false)
+	}
+	return d.opts.MaxReceives > 0 && h.receivesHere >= d.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
 // send begins to send a message whose last attempt ended as e says. It stays hidden until the answer, and those
 // behind it in its FIFO group wait.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
-	h.stage = deadLettering
+	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{
 		Reason: e.Reason, Status: e.Status, Answer: e.Answer, Attempts: e.Attempt, Receives: h.receives,
 		DurationMS: e.Duration.Milliseconds(), FailedAt: now.UTC().Round(0), MessageID: h.msg.ID, SentAt: h.msg.SentAt,
@@ -74,7 +80,8 @@ func (d *deadLetters) answered(batch []pending, errs []error, now time.Time) {
 			d.stats.failed("dead-lettering", err, now)
 			d.deletes.visibility.release(p.h, now)
 		}
-		notify(d.core, d.events.DeadLettered, DeadLettered{ID: p.h.msg.ID, Reason: p.h.letter.Failure.Reason, Err: err})
+		notify(d.core, d.events.DeadLettered, DeadLettered{ID: p.h.msg.ID, Reason: p.h.letter.Failure.Reason,
+			Instruction: p.h.instruction, Err: err})
 	}
 	d.sends.returned(batch, now, false, 0)
 }

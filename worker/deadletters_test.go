@@ -23,11 +23,14 @@ type letterQueue struct {
 	*queuetest.Fake
 	slow   time.Duration                // of each call
 	refuse func(m *queue.Message) error // may be nil
+	none   bool                         // it has no dead-letter queue
 
 	mu      sync.Mutex
 	letters []queue.DeadLetter
 	calls   int
 }
+
+func (q *letterQueue) TakesDeadLetters(bool) bool { return !q.none }
 
 func (q *letterQueue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	errs := make([]error, len(letters))
@@ -269,5 +272,107 @@ func TestUnsentDeadLettersAreBounded(t *testing.T) {
 		r.drain()
 		r.abort()
 		<-r.ended
+	})
+}
+
+// What an instruction sends to the dead-letter queue goes there after its first attempt, and its FIFO group goes on.
+func TestInstructionSendsToTheDeadLetterQueueAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo, MaxReceives: 9}),
+				slow: 50 * time.Millisecond}
+			var settled []Settled
+			app := &testApp{handle: func(_ context.Context, m *queue.Message) queue.Result {
+				if m.Body == "body 2" {
+					return queue.Result{Status: 422, Reason: "status 422", Instruction: queue.TerminalStatus}
+				}
+				return queue.Result{Outcome: queue.Done, Status: 200}
+			}}
+			r, events := lettersWorker(t, q, app, Options{FIFO: fifo, VisibilityTimeout: time.Minute, Concurrency: 1,
+				Events: &Events{Settled: func(s Settled) { settled = append(settled, s) }}})
+			r.send(5, map[bool]string{true: "g"}[fifo])
+			after(2 * time.Second)
+			r.place(queuetest.FakeDeleted, 5)
+			if got := q.bodies(); !slices.Equal(got, []string{"body 2"}) || len(r.app.seen()) != 5 {
+				t.Errorf("FIFO %t: dead letters %q, %d posts of 5", fifo, got, len(r.app.seen()))
+			}
+			if e := events(); len(e) != 1 || e[0].Instruction != queue.TerminalStatus || e[0].Err != nil {
+				t.Errorf("FIFO %t: events %+v", fifo, e)
+			}
+			for _, s := range settled {
+				if s.DeadLettering != (s.Status == 422) || s.DeadLettering && !s.NextRetry.IsZero() {
+					t.Errorf("FIFO %t: settled %+v", fifo, s)
+				}
+			}
+			r.stop()
+		})
+	}
+}
+
+// Without a dead-letter queue, or when it refuses, such a message is tried again like any other that failed.
+func TestInstructionWithoutADeadLetterQueueIsAFailure(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		none   bool
+		refuse func(*queue.Message) error
+		events int
+		second time.Duration // when the second attempt is made
+	}{
+		"there is none":    {none: true, events: 0, second: time.Second},
+		"it does not take": {refuse: func(*queue.Message) error { return errNotSent }, events: 2, second: time.Minute},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			q := &letterQueue{Fake: queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 2}), none: tt.none, refuse: tt.refuse}
+			r, events := lettersWorker(t, q, &testApp{handle: func(context.Context, *queue.Message) queue.Result {
+				return queue.Result{Status: 422, Instruction: queue.DeadLetterNow}
+			}}, Options{VisibilityTimeout: time.Minute})
+			id := r.send(1, "")[0]
+			after(time.Hour)
+			r.place(queuetest.FakeDead, 1)
+			posts := r.app.byID()[id]
+			if len(posts) != 2 || len(events()) != tt.events {
+				t.Fatalf("%s: %d posts, events %+v", name, len(posts), events())
+			}
+			if again := posts[1].start.Sub(posts[0].end); again < tt.second || again > tt.second+3*time.Second {
+				t.Errorf("%s: second attempt after %v, want about %v", name, again, tt.second)
+			}
+			r.stop()
+		})
+	}
+}
+
+// The app asks for another attempt later, or for none: that goes before the settings.
+func TestAppChoosesWhenAndWhetherAMessageComesAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		app := &testApp{}
+		app.handle = func(_ context.Context, m *queue.Message) queue.Result {
+			switch {
+			case m.Body == "body 1":
+				return queue.Result{Outcome: queue.Done, Status: 500, Instruction: queue.Drop}
+			case m.ReceiveCount == 1:
+				return queue.Result{Status: 200, Instruction: queue.Retry, RetryAfter: 90 * time.Second}
+			}
+			return queue.Result{Outcome: queue.Done, Status: 200}
+		}
+		// The group waits for the message that is to come again, also behind it.
+		r := start(t, queuetest.NewFake(&queuetest.FakeOptions{FIFO: true}), app,
+			&Options{FIFO: true, VisibilityTimeout: 20 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
+		ids := r.send(3, "g")
+		after(80 * time.Second)
+		if n := len(app.seen()); n != 1 {
+			t.Errorf("%d posts before the time is over, want 1", n)
+		}
+		after(40 * time.Second)
+		r.place(queuetest.FakeDeleted, 3)
+		posts := app.byID()
+		if again := posts[ids[0]]; len(again) != 2 || again[1].start.Sub(again[0].end) < 90*time.Second {
+			t.Errorf("first message: %+v", again)
+		}
+		if len(posts[ids[1]]) != 1 {
+			t.Errorf("the dropped message was posted %d times", len(posts[ids[1]]))
+		}
+		r.stop()
 	})
 }

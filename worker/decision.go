@@ -16,7 +16,7 @@ const (
 	retry                  // set its visibility to the action's delay
 	keep                   // it was not tried; hold it and ask again after the action's delay
 	giveUp                 // it was not tried and is not held; return it
-	deadLetter             // it failed at its last receive; send it to the dead-letter queue
+	deadLetter             // it failed and gets no further attempt; send it to the dead-letter queue
 )
 
 // action is a verb and the delay of a retry, or until the next asking.
@@ -38,7 +38,7 @@ type endedDelivery struct {
 	extended   bool          // the queue may hide the message for longer than its receive asked for
 	keepable   bool          // what was not tried may be kept
 	returnable bool          // what did not reach the app may come again at once
-	last       bool          // the queue would dead-letter it now, and it can be sent there before
+	deadLetter bool          // it can be sent to the dead-letter queue now, if it failed
 	pause      time.Duration // how long the target is left alone that throttled it
 	random     float64       // in [0,1)
 }
@@ -63,7 +63,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Unreached && d.returnable {
 		return action{verb: giveUp}
 	}
-	if d.result.Outcome == queue.Failed && d.last {
+	if d.result.Outcome == queue.Failed && d.deadLetter {
 		return action{verb: deadLetter}
 	}
 	after, ok := retryDelay(o, d)
@@ -79,13 +79,15 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay picks the delay after a failure: the app's own wish, then the
+// retryDelay picks the delay after a failure: the app's instruction, its Retry-After, then the
 // back-off, then the error visibility timeout, each if configured. What was
 // throttled did not fail: it comes again after the pause, whatever is configured.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
 		return d.pause, true
+	case d.result.Instruction == queue.Retry:
+		return d.result.RetryAfter, true
 	case o.RespectRetryAfter && d.result.RetryAfter > 0:
 		return d.result.RetryAfter, true
 	case o.Backoff.Min > 0:
@@ -120,6 +122,7 @@ func inOrder(msgs []*held, results []queue.Result) (behind []int) {
 			behind[i] = first
 			if results[i].Outcome == queue.Done {
 				results[i].Outcome, results[i].Reason = queue.Failed, "done, but an earlier message of its group is not"
+				results[i].Instruction = queue.NoInstruction
 			}
 		default:
 			behind[i] = -1

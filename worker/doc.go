@@ -96,7 +96,7 @@
 //     it; what is in hand waits as long as it may, and is then returned.
 //   - A receive fails: the next one waits, up to 15 s; up to 30 s when the queue refused
 //     for good (access denied, no such queue).
-//   - The dead-letter queue does not accept a message: the redrive policy will move it.
+//   - The dead-letter queue does not accept a message: it comes again, or the redrive policy moves it.
 //   - A delete fails: it is repeated until shortly before the visibility ends. Refused
 //     for good, receiving stops until one is accepted.
 //   - A change of visibility fails: it is repeated only as long as it cannot hit what
@@ -104,10 +104,10 @@
 //
 // # What it does not do
 //
-// It does not count retries: that is the queue's redrive policy, which also dead-letters
-// messages. Only a queue that is a [DeadLetterer] is given those that failed at their last
-// receive, a moment before the policy would act (deadletters.go). It never repeats a POST.
-// It does not know HTTP (package deliver does) nor where its queue lives.
+// It does not count retries: that is the queue's redrive policy, which also dead-letters messages.
+// Only a queue that is a [DeadLetterer] is given those that an instruction sends there, and those that
+// failed at their last receive, a moment before the policy would act (deadletters.go). It never repeats
+// a POST. It does not know HTTP (package deliver does) nor where its queue lives.
 //
 // # Its size
 //

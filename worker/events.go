@@ -106,6 +106,7 @@ type Started struct {
 // detail is what a [queue.Result] tells besides its reason.
 type detail struct {
 	Excerpt, Process string
+	Instruction      queue.Instruction
 }
 
 // Settled is the end of one delivery.
@@ -134,15 +135,18 @@ type Settled struct {
 	Late    bool
 	Aborted bool // cut off by the end of Run
 	Unsent  bool
-	// DeadLettering is true when it was the last attempt and the worker sends the message to the dead-letter queue now.
+	// DeadLettering is true when the worker sends the message to the dead-letter queue now: it was the last attempt, or
+	// an instruction said so.
 	DeadLettering bool
 }
 
-// DeadLettered is one message that failed at its last receive.
+// DeadLettered is one message that failed at its last receive, or that an instruction sent to the dead-letter queue.
 type DeadLettered struct {
-	ID     string
-	Reason string // of the failure
-	// Err is why it was not sent: the queue's redrive policy then moves it. Nil when the dead-letter queue accepted it.
+	ID          string
+	Reason      string            // of the failure
+	Instruction queue.Instruction // none for one that failed at its last receive
+	// Err is why it was not sent: it is tried again, or the queue's redrive policy moves it. Nil when the dead-letter
+	// queue accepted it.
 	Err error
 }
 

@@ -16,7 +16,7 @@ const (
 	ready                      // for a slot
 	posting                    // the app works on it
 	postponed                  // the deliverer did not try it yet; it is asked again
-	deadLettering              // it failed for the last time; the dead-letter queue did not accept it yet
+	deadLettering              // it gets no further attempt; the dead-letter queue did not accept it yet
 	deleting                   // done, expired or dead-lettered; the delete is not confirmed
 	gone                       // settled, returned or dropped; no longer ours
 )
@@ -47,8 +47,10 @@ type held struct {
 	place              int
 	stage              stage
 	isExpired          bool // it is deleted because its retention is over
-	// letter is what the dead-letter queue is sent, or was; nil unless the message failed for the last time.
-	letter *queue.DeadLetter
+	// letter is what the dead-letter queue is sent, or was, and instruction who said so; nil unless the message failed
+	// for the last time.
+	letter      *queue.DeadLetter
+	instruction queue.Instruction
 }
 
 // delivery is the latest delivery of a held message.

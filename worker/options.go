@@ -118,6 +118,9 @@ type Backoff struct {
 	Jitter float64
 }
 
+// Longest returns the longest wait after the given attempt, 1 for the first.
+func (b Backoff) Longest(attempt int) time.Duration { return b.delay(attempt, 0) }
+
 // delay returns the wait after the given attempt (1 is the first), for a
 // random number in [0,1).
 func (b Backoff) delay(attempt int, random float64) time.Duration {
@@ -184,9 +187,12 @@ type Queue interface {
 
 // DeadLetterer is a [Queue] that can dead-letter messages before its redrive policy does it.
 type DeadLetterer interface {
-	// DeadLetter sends copies of up to [queue.MaxBatch] messages, which failed at their last receive, to the dead-letter
-	// queue, with why they failed. Its result is that of Delete. The messages stay in their own queue: the worker deletes
-	// those that were accepted.
+	// TakesDeadLetters reports whether DeadLetter may be called now: for messages that failed at their last receive, or
+	// for those that an instruction sends there. It must be quick: it is called under a lock.
+	TakesDeadLetters(last bool) bool
+	// DeadLetter moves up to [queue.MaxBatch] messages that failed to the dead-letter queue, or sends copies of them
+	// there, with why they failed. Its result is that of Delete. The worker deletes those that were accepted, so they may
+	// stay in their own queue.
 	DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error
 }
 

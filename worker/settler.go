@@ -150,7 +150,8 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	h.throttled = res.Outcome == queue.Throttled
 	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt,
 		due: h.arrivedAt.Add(s.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
-		returnable: res.Outcome == queue.Unreached && s.app.returnable(), last: s.letters.takes(h), random: rand.Float64()}
+		returnable: res.Outcome == queue.Unreached && s.app.returnable(), deadLetter: s.letters.takes(h, res),
+		random: rand.Float64()}
 	if h.throttled && !aborted {
 		var closed bool
 		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {
@@ -181,7 +182,7 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 	e.ID, e.GroupID, e.ReceiveCount, e.Attempt = h.msg.ID, h.msg.GroupID, h.msg.ReceiveCount, h.attempt
 	e.ReceivesHere, e.Late, e.Unsent = h.receivesHere, h.lapsed, res.Unsent
 	e.Outcome, e.Status, e.Reason, e.Answer, e.Err = res.Outcome, res.Status, res.Reason, res.Answer, res.Err
-	e.Excerpt, e.Process = res.Excerpt, res.Process
+	e.Excerpt, e.Process, e.Instruction = res.Excerpt, res.Process, res.Instruction
 	e.Duration, e.Wait, e.Held = now.Sub(h.startedAt), h.waited, h.startedAt.Sub(h.readyAt)
 	if act.verb != giveUp && !e.Aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
 		s.messages.skip(h, true)

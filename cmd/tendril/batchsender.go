@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net/http"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ type batchSender struct {
 	format format
 	many   bool // the messages are lines of a file
 	wait   bool // outcomes are printed later, with the ids
+	// verbose prints the request and the answer with each outcome.
+	verbose bool
 	// embedded names the embedded queue that they are sent to, and its dead-letter queue; nil on Amazon SQS.
 	embedded []string
 	bar      *progressbar.ProgressBar
@@ -162,6 +165,10 @@ func (o *batchSender) print(r queue.Sent) error {
 // Send sends up to ten messages to the queue, wherever it lives.
 func (p *targetQueue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	if p.remote != nil {
+		msgs, err := forSQS(msgs)
+		if err != nil {
+			return nil, err
+		}
 		return p.remote.Send(ctx, msgs)
 	}
 	return p.client.Send(ctx, p.name, msgs)
@@ -201,7 +208,16 @@ func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchS
 		case !d.Done():
 			failed++
 		}
-		if err := c.printOutcome(d, o.format); err != nil {
+		var x *console.Exchange
+		if o.verbose && known && d.Tried() {
+			if x, err = c.exchangeOf(ctx, watch, id); err != nil {
+				return err
+			}
+			if x == nil {
+				fmt.Fprintf(c.err, "no request was recorded for message %s: a function gets none\n", id)
+			}
+		}
+		if err := c.printOutcome(d, x, o.format); err != nil {
 			return err
 		}
 		if o.format == asTable && last.Answer != d.Answer {
@@ -249,8 +265,29 @@ func (o *batchSender) outcome(ctx context.Context, watch *console.Client, id str
 	return d, last, known, nil
 }
 
-func (c sendCommand) printOutcome(d console.Delivery, f format) error {
-	return f.printEach(c.cli, d, d.MessageID, plain(deliveryText(d)))
+// exchangeOf is what was posted for a message, and the answer; nil while there is none.
+func (c sendCommand) exchangeOf(ctx context.Context, watch *console.Client, id string) (*console.Exchange, error) {
+	x, err := watch.Exchange(ctx, id)
+	var unknown *console.Error
+	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
+		return nil, nil
+	}
+	return &x, err
+}
+
+// outcomeJSON is an outcome with the exchange that --verbose asks for.
+type outcomeJSON struct {
+	console.Delivery
+	Exchange *console.Exchange `json:"exchange,omitempty"`
+}
+
+func (c sendCommand) printOutcome(d console.Delivery, x *console.Exchange, f format) error {
+	if x != nil && f == asTable {
+		if err := c.printExchange(x); err != nil {
+			return err
+		}
+	}
+	return f.printEach(c.cli, outcomeJSON{d, x}, d.MessageID, plain(deliveryText(d)))
 }
 
 func attemptsError(failed, running, unknown int) error {
@@ -277,8 +314,8 @@ func deliveryText(d console.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	switch {
 	case d.Done():
-		return fmt.Sprintf("%s: status %d in %d ms, %d ms after the send", text, d.Status, d.DurationMS,
-			d.WaitMS+d.DurationMS)
+		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status)) // the reason is why it was dropped
+		return fmt.Sprintf("%s: %s in %d ms, %d ms after the send", text, status, d.DurationMS, d.WaitMS+d.DurationMS)
 	case d.Outcome == console.InWork:
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)
 	}

@@ -21,6 +21,7 @@ import (
 type controlCommands struct{ *cli }
 
 func (c controlCommands) newDeploy() *cobra.Command {
+	var abort bool
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR|ZIP]",
 		Short: "Deploy a new version of the app without downtime",
@@ -29,16 +30,27 @@ run first; then the new version starts beside the old one and gets the messages 
 ready, and the old one finishes its work and stops. If the new version does not become
 ready, the old one keeps running and the exit status is 1. Without an argument, DIR is the
 working folder if the environment was started in it and it says how to run the app; else
-what runs now is deployed again.`,
-		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip",
+what runs now is deployed again.
+
+--abort ends the deployment that is in progress. It waits until what was started for it is
+gone; the previous version is still serving. Once the new version has the messages, use
+'tendril rollback' instead.`,
+		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip\n  tendril deploy --abort",
 		Args:    cobra.MaximumNArgs(1),
 	}
 	addDataDir(cmd)
+	cmd.Flags().BoolVar(&abort, "abort", false, "End the deployment that is in progress.")
 	f := addOutput(cmd)
 	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		if abort && len(args) > 0 {
+			return plan{}, fail(exitUsage, errors.New("--abort takes no folder or archive"), "it ends what is in progress")
+		}
 		client, err := c.dial(cmd)
 		if err != nil {
 			return plan{}, err
+		}
+		if abort {
+			return c.planAbort(client, *f), nil
 		}
 		path := argument(args)
 		if len(args) == 0 {
@@ -95,6 +107,30 @@ func (c controlCommands) ownFolder(cmd *cobra.Command, started string) (string, 
 		return "", err
 	}
 	return here, nil
+}
+
+// planAbort ends the deployment that is in progress; the previous version serves on.
+func (c controlCommands) planAbort(client *console.Client, f format) plan {
+	return plan{func(ctx context.Context) ([]string, error) {
+		st, err := client.Status(ctx)
+		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
+			err = fail(exitConflict, errors.New("no deployment is in progress"), "'tendril status' shows what is under way")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []string{"abort the deployment of " + plain(st.Deployment.To)}, nil
+	}, func(ctx context.Context) error {
+		d, err := client.AbortDeploy(ctx)
+		if err != nil {
+			return err
+		}
+		return f.print(c.cli, d, []string{d.From}, func() error {
+			fmt.Fprintf(c.err, "the deployment of %s was aborted; environment %q still runs %s\n", plain(d.To),
+				client.Instance.Environment, plain(d.From))
+			return nil
+		})
+	}}
 }
 
 // deploy begins a deployment, tells what happens until it is over, and prints the result.

@@ -24,7 +24,7 @@
 //
 // TERM and INT drain and stop; a second one stops at once. HUP applies what changed
 // in the settings and in the app's folder. USR1 and TSTP pause all queues, and resume
-// them when they come again.
+// them when they come again. USR2 writes the state and all goroutines to the log.
 //
 // # Its size
 //

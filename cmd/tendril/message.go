@@ -75,7 +75,10 @@ func (c oneMessageCommands) newMessageShow() *cobra.Command {
 	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Message, error) {
 		_, m, err := c.findMessage(ctx, cmd, w, args[0])
 		return &m, err
-	}, view[*console.Message]{c.printMessage, func(m *console.Message) []string { return []string{m.ID} }})
+	}, view[*console.Message]{
+		func(m *console.Message) error { return c.printMessage(m) },
+		func(m *console.Message) []string { return []string{m.ID} },
+	})
 	return cmd
 }
 

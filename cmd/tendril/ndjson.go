@@ -11,6 +11,7 @@ import (
 	"iter"
 	"math/big"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"tendril/console"
@@ -69,45 +70,63 @@ func hintsOf(err error) []string {
 }
 
 // parseLine reads one line of NDJSON. An object with the key "body" is a message in the form that 'tendril dead
-// export' writes: its body, attributes, group, deduplication id, trace header and delay are sent, what else an
-// export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
+// export' writes: its body, attributes, group, deduplication id, trace header, delay and not_before are sent, what else
+// an export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
+	message, when, err := parseMessage(text)
+	if err != nil {
+		return queue.Outgoing{}, err
+	}
+	out := console.Outgoing{
+		Body: message.Body, Attributes: message.Attributes, DelaySeconds: when.delay,
+		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader, NotBefore: when.notBefore,
+	}
+	sent := out.ToQueue()
+	sent.Attributes, _ = queue.CutReason(sent.Attributes) // of an export of dead letters
+	return sent, nil
+}
+
+// delayed says when a message of a line is to be delivered: at once where neither is set.
+type delayed struct {
+	delay     *int // seconds
+	notBefore time.Time
+}
+
+// parseMessage reads one line as [parseLine] does, with all that an export tells of the message.
+func parseMessage(text []byte) (m console.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
-		return queue.Outgoing{}, errors.New("this is not valid UTF-8")
+		return m, when, errors.New("this is not valid UTF-8")
 	case !json.Valid(text):
-		return queue.Outgoing{}, fail(exitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
+		return m, when, fail(exitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
 	}
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
-		return queue.Outgoing{Body: string(text)}, nil
+		return console.Message{Body: string(text)}, delayed{}, nil
 	}
 	var message struct {
 		console.Message
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
+		NotBefore    time.Time       `json:"not_before"`
+		// Receipt is what 'tendril receive' prints; it is of no use later.
+		Receipt string `json:"receipt_handle"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&message); err != nil {
-		return queue.Outgoing{},
+		return m, when,
 			fail(exitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
 				strings.TrimPrefix(err.Error(), "json: ")),
-				"a message has body, attributes, group_id, dedup_id, trace_header and delay_seconds; add --raw to send every "+
-					"line as it stands")
+				"a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to "+
+					"send every line as it stands")
 	}
-	out := console.Outgoing{
-		Body: string(message.Body), Attributes: message.Attributes, DelaySeconds: message.DelaySeconds,
-		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader,
-	}
+	m = message.Message
+	m.Body = string(message.Body)
 	if message.Body[0] == '"' {
-		if err := json.Unmarshal(message.Body, &out.Body); err != nil {
-			return queue.Outgoing{}, err
-		}
+		err = json.Unmarshal(message.Body, &m.Body)
 	}
-	sent := out.ToQueue()
-	sent.Attributes, _ = queue.CutReason(sent.Attributes) // of an export of dead letters
-	return sent, nil
+	return m, delayed{message.DelaySeconds, message.NotBefore}, err
 }
 
 func parseAttributes(texts []string) ([]queue.Attribute, error) {

@@ -31,6 +31,8 @@ func TestParseLine(t *testing.T) {
 			queue.Outgoing{Body: "x",
 				Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "t"}, {Name: "b", Type: "Number", Value: "3"}},
 				Delay:      &ten, GroupID: "g", DedupID: "d", TraceHeader: "Root=1"}},
+		{"a time", `{"body":"x","not_before":"2026-12-24T18:00:00Z"}`,
+			queue.Outgoing{Body: "x", NotBefore: time.Date(2026, 12, 24, 18, 0, 0, 0, time.UTC)}},
 		{"what an export tells is passed over",
 			`{"id":"m1","queue":"jobs-dead","state":"visible","receive_count":3,"sent_at":"2026-01-02T03:04:05Z","body":"x"}`,
 			queue.Outgoing{Body: "x"}},

@@ -134,7 +134,8 @@ func failureRows(f *queue.Failure) (t table) {
 	return t
 }
 
-func (c messageCommands) printMessage(m *console.Message) error {
+// printMessage prints a message whole; more are rows about it that it does not have itself.
+func (c messageCommands) printMessage(m *console.Message, more ...[]string) error {
 	t := table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
 	t.add("receives", fmt.Sprint(m.ReceiveCount))
 	t.add("first received", moment(m.FirstReceivedAt))
@@ -154,6 +155,7 @@ func (c messageCommands) printMessage(m *console.Message) error {
 		}
 		t.add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
 	}
+	t = append(t, more...)
 	t.add("body", size(len(m.Body)))
 	if err := c.printTable(t); err != nil {
 		return err

@@ -17,8 +17,9 @@ import (
 )
 
 func (c queueCommands) newQueues() *cobra.Command {
-	return family("queues", "List, create, show, purge, pause and resume queues", "", c.newQueuesList(), c.newQueuesShow(),
-		c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesPause(), c.newQueuesResume())
+	return family("queues", "List, create, show, purge, delete, pause and resume queues", "", c.newQueuesList(),
+		c.newQueuesShow(), c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesDelete(), c.newQueuesPause(),
+		c.newQueuesResume())
 }
 
 func (c queueCommands) newQueuesList() *cobra.Command {

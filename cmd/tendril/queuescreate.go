@@ -275,5 +275,5 @@ func moment(t time.Time) string {
 	return local + " (" + since(t) + " ago)"
 }
 
-// queueCommands list, create, show, purge, pause and resume queues.
+// queueCommands list, create, show, purge, delete, pause and resume queues.
 type queueCommands struct{ *cli }

@@ -69,14 +69,15 @@ signal.`,
 	}
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
 	add("run", app.newUp(), control.newDeploy(), control.newRollback(), app.newServe())
-	add("work", sendCommand{c}.newSend(), messages.newPeek(), oneMessageCommands{messages}.newMessage(),
-		queueCommands{c}.newQueues(), messages.newDead(),
+	add("work", sendCommand{c}.newSend(), messages.newPeek(), messages.newReceive(),
+		oneMessageCommands{messages}.newMessage(), replayCommand{oneMessageCommands{messages}}.newReplay(),
+		queueCommands{c}.newQueues(), messages.newDead(), migrateCommand{c}.newMigrate(),
 		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
 	add("look", control.newPS(), control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(),
 		app.newDescribe(), control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),
 		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
-	add("settings", app.newCheck(), explainCommand{app}.newExplain(), configCommands{c}.newConfig(),
+	add("settings", app.newCheck(), app.newDoctor(), explainCommand{app}.newExplain(), configCommands{c}.newConfig(),
 		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())
 	// The same word, of one or several: nothing else is an alias, see docs/decisions/0052.
 	for _, plural := range root.Commands() {

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/zip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +46,9 @@ func (l leakChecked) Run() int {
 }
 
 // testapp listens on PORT. It answers a message that says "status N" with N and with what follows "because", one that
-// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each. With
+// says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each. What
+// follows "outcome" is the header Tendril-Outcome, of the first receive alone where "first" is said too. For "extended"
+// it asks for more time, and answers after two seconds. With
 // APP_SIGNING_SECRET it refuses what is not signed by that key.
 func testapp() {
 	port := os.Getenv("PORT")
@@ -60,6 +63,10 @@ func testapp() {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
+		if size := r.Header.Get("X-Tendril-Batch-Size"); size != "" {
+			answerBatch(w, size, body)
+			return
+		}
 		at := ""
 		if r.URL.Path != "/" {
 			at = " at " + r.URL.Path
@@ -70,6 +77,16 @@ func testapp() {
 		}
 		if strings.Contains(string(body), "slow") {
 			<-time.After(300 * time.Millisecond)
+		}
+		if strings.Contains(string(body), "extended") {
+			w.Header().Set("Tendril-Outcome", "extend; for=1m")
+			w.WriteHeader(http.StatusProcessing)
+			w.Header().Del("Tendril-Outcome")
+			<-time.After(2 * time.Second)
+		}
+		isFirst := r.Header.Get("X-Aws-Sqsd-Receive-Count") == "1" || !strings.Contains(string(body), "first")
+		if _, outcome, found := strings.Cut(string(body), " outcome "); found && isFirst {
+			w.Header().Set("Tendril-Outcome", outcome)
 		}
 		if strings.Contains(string(body), "stuck") {
 			<-r.Context().Done()
@@ -97,6 +114,27 @@ func testapp() {
 func signedBy(key string, header http.Header, body []byte) bool {
 	receiver, err := standardwebhooks.NewWebhook(key)
 	return err == nil && receiver.Verify(body, header) == nil
+}
+
+// answerBatch answers several messages at once: those fail that say "fail".
+func answerBatch(w io.Writer, size string, body []byte) {
+	var batch struct {
+		Records []struct {
+			ID   string `json:"messageId"`
+			Body string `json:"body"`
+		}
+	}
+	var reply struct {
+		Failures []map[string]string `json:"batchItemFailures"`
+	}
+	err := json.Unmarshal(body, &batch)
+	fmt.Printf("testapp got a batch of %s: %v\n", size, err)
+	for _, r := range batch.Records {
+		if strings.Contains(r.Body, "fail") {
+			reply.Failures = append(reply.Failures, map[string]string{"itemIdentifier": r.ID})
+		}
+	}
+	_ = json.NewEncoder(w).Encode(reply) // of a client that is gone
 }
 
 // TestScripts runs testdata/script. Each script has its own data directory and
@@ -266,9 +304,9 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 // for its end with the command wait.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
 	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL,
-		"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "TSTP": syscall.SIGTSTP}
+		"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "TSTP": syscall.SIGTSTP}
 	if neg || len(args) != 1 || signals[args[0]] == 0 {
-		ts.Fatalf("usage: signal TERM|INT|KILL|HUP|USR1|TSTP")
+		ts.Fatalf("usage: signal TERM|INT|KILL|HUP|USR1|USR2|TSTP")
 	}
 	pid, err := strconv.Atoi(ts.Getenv("PID"))
 	ts.Check(err)

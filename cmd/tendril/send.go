@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,10 +22,11 @@ type sendFlags struct {
 	file        string
 	ndjson, raw bool
 	attributes  []string
-	delay       string
+	delay, at   string
 	group       string
 	dedup       string
 	wait        bool
+	verbose     bool // print requests and answers
 	timeout     time.Duration
 	format      *format
 }
@@ -43,12 +45,19 @@ that 'tendril dead export' and 'tendril peek -o json' print:
   {"body": "...", "attributes": {"kind": "thumb", "n": 3,
    "level": {"type": "Number.int", "value": "3"},
    "key": {"type": "Binary", "base64": "AAE="}},
-   "group_id": "a", "dedup_id": "b", "delay_seconds": 10}
+   "group_id": "a", "dedup_id": "b", "delay_seconds": 10,
+   "not_before": "2026-12-24T18:00:00Z"}
 
 Any other JSON value is itself the body. With --raw each line is a body, JSON or not.
---attr, --delay and --group apply where a line does not set them.`,
+--attr, --delay, --at and --group apply where a line does not set them.
+
+The embedded queue delays a message for as long as you like; Amazon SQS for 15 minutes at most. A message that
+is delayed for longer counts as sent when the delay ends: its age and its retention begin then.`,
 		Example: `  tendril send '{"order": 42}'
   tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
+  tendril send --wait -v '{"order": 42}'
+  tendril send --delay 3h '{"reminder": 42}'
+  tendril send --at 2026-12-24T18:00:00Z '{"reminder": 43}'
   tendril send --ndjson --file orders.ndjson
   tendril dead export | tendril send --ndjson \
       --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
@@ -62,11 +71,14 @@ Any other JSON value is itself the body. With --raw each line is a body, JSON or
 	flags.StringArrayVarP(&f.attributes, "attr", "a", nil,
 		"Message attribute: name=text, name:Number=3, name:Binary=BASE64; may be given again.")
 	flags.StringVar(&f.delay, "delay", "",
-		"Delay before the message becomes visible, 0 to 15m (default: that of the queue).")
+		"Delay before the message becomes visible, such as 30s or 72h (default: that of the queue).")
+	flags.StringVar(&f.at, "at", "", "Time from which on the message is visible, such as 18:30 or 2026-12-24T18:00:00Z.")
 	flags.StringVarP(&f.group, "group", "g", "", "Message group; FIFO queues need one.")
 	flags.StringVar(&f.dedup, "dedup", "", "Deduplication id, for FIFO queues without content-based deduplication.")
 	flags.BoolVarP(&f.wait, "wait", "w", false,
 		"Wait for the first attempt and print its outcome; exit status 1 when it failed.")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false,
+		"With --wait: print the request that was posted and the app's answer.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
 	f.format = addOutput(cmd)
 	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
@@ -74,7 +86,13 @@ Any other JSON value is itself the body. With --raw each line is a body, JSON or
 	})
 }
 
+// recordingMargin is how much longer requests are recorded than an outcome is waited for.
+const recordingMargin = 10 * time.Second
+
 func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (plan, error) {
+	if f.verbose && !f.wait {
+		return plan{}, fail(exitUsage, errors.New("--verbose shows an answer, which nobody waits for"), "add --wait")
+	}
 	template, err := f.template()
 	if err != nil {
 		return plan{}, err
@@ -98,6 +116,7 @@ func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string
 			return plan{}, err
 		}
 		o.embedded = embeddedNames(watch, p)
+		o.verbose = f.verbose
 	}
 	messages, err := f.messages(args, input, template)
 	if err != nil {
@@ -105,6 +124,11 @@ func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string
 	}
 	return plan{func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
 		func(ctx context.Context) error {
+			if o.verbose {
+				if err := watch.RecordExchanges(ctx, f.timeout+recordingMargin); err != nil {
+					return err
+				}
+			}
 			err := o.send(ctx, messages)
 			if err == nil && watch != nil {
 				err = c.await(ctx, watch, o, f.timeout)
@@ -157,12 +181,67 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 			fail(exitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
 	}
 	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
-	if f.delay != "" {
-		delay, err := parseDelay(f.delay)
-		if err != nil {
-			return out, err
+	switch {
+	case f.delay != "" && f.at != "":
+		return out, fail(exitUsage, errors.New("--delay and --at say when the message is visible"), "give one of them")
+	case f.at != "":
+		out.NotBefore, err = parseAt(f.at, time.Now())
+	case f.delay != "":
+		var delay time.Duration
+		if delay, err = parseDelay(f.delay); delay > maxDelay {
+			out.NotBefore = time.Now().Add(delay)
+		} else {
+			out.Delay = &delay
 		}
-		out.Delay = &delay
+	}
+	return out, err
+}
+
+// maxDelay is the longest delay that SQS has.
+const maxDelay = 15 * time.Minute
+
+// parseAt reads a time: of a day, the next one after now, or a date with a time, here unless it says a zone.
+func parseAt(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		clock, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		day := now.Day()
+		at := time.Date(now.Year(), now.Month(), day, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		if !at.After(now) {
+			at = time.Date(now.Year(), now.Month(), day+1, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		}
+		return at, nil
+	}
+	return time.Time{}, fail(exitUsage, fmt.Errorf("invalid --at: %s", text),
+		"use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
+}
+
+// forSQS makes delays of messages that are scheduled, for Amazon SQS.
+func forSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
+	out := slices.Clone(messages)
+	for i := range out {
+		m := &out[i]
+		if m.NotBefore.IsZero() {
+			continue
+		}
+		wait := time.Until(m.NotBefore)
+		if wait > maxDelay {
+			return nil, fail(exitUsage, fmt.Errorf("Amazon SQS cannot delay a message until %s: its limit is 15 minutes",
+				m.NotBefore.Format(time.RFC3339)), "send it to an embedded queue, which has no such limit",
+				"or let a periodic task send it when it is due: see docs/periodic.md")
+		}
+		wait = max(0, wait+time.Second-1).Truncate(time.Second)
+		m.Delay, m.NotBefore = &wait, time.Time{}
 	}
 	return out, nil
 }
@@ -173,8 +252,9 @@ func parseDelay(text string) (time.Duration, error) {
 	if seconds, bare := strconv.Atoi(text); bare == nil {
 		delay, err = time.Duration(seconds)*time.Second, nil
 	}
-	if err != nil || delay < 0 || delay > 15*time.Minute || delay%time.Second != 0 {
-		return 0, fail(exitUsage, fmt.Errorf("--delay %s is out of range", text), "use whole seconds from 0s to 15m")
+	if err != nil || delay < 0 || delay%time.Second != 0 {
+		return 0, fail(exitUsage, fmt.Errorf("--delay %s is out of range", text),
+			"use whole seconds from 0s on, such as 30s, 15m or 72h")
 	}
 	return delay, nil
 }
@@ -232,8 +312,8 @@ func fill(m *queue.Outgoing, template queue.Outgoing) {
 			m.Attributes = append(m.Attributes, a)
 		}
 	}
-	if m.Delay == nil {
-		m.Delay = template.Delay
+	if m.Delay == nil && m.NotBefore.IsZero() {
+		m.Delay, m.NotBefore = template.Delay, template.NotBefore
 	}
 	if m.GroupID == "" {
 		m.GroupID = template.GroupID

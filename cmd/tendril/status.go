@@ -216,6 +216,8 @@ func deploymentText(d *console.Deployment) string {
 	switch {
 	case d.State == console.DeployDone:
 		return to + ", " + since(d.Ended) + " ago"
+	case d.Aborted:
+		return to + " was aborted " + since(d.Ended) + " ago: " + plain(d.Error)
 	case d.State == console.DeployRolledBack:
 		return to + " was rolled back " + since(d.Ended) + " ago: " + plain(d.Error)
 	case d.Over():

@@ -23,7 +23,7 @@ func TestSuggestions(t *testing.T) {
 		"restart":                    "did you mean 'tendril deploy' or 'tendril reload'?",
 		"xyzzy":                      "see 'tendril --help'",
 		"testdata":                   "did you mean 'tendril up testdata'?",
-		"queues rm":                  "did you mean 'tendril queues purge'?",
+		"queues rm":                  "did you mean 'tendril queues delete'?",
 		"dead retry x":               "did you mean 'tendril dead redrive'?",
 		"tasks lst":                  "did you mean 'tendril tasks list'?",
 		"tasks xyzzy":                "see 'tendril tasks --help'",

@@ -321,14 +321,15 @@ const sameSignal = 250 * time.Millisecond
 
 // watchSignals drains at the first TERM or INT and stops at the second, which
 // it reports. HUP puts in force what changed in the app's folder; what is wrong
-// with it is told, and changes nothing. A closed terminal must not lose work.
+// with it is told, and changes nothing. USR2 writes the state to the log. A closed terminal must not lose work.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) <-chan syscall.Signal {
 	signals := make(chan os.Signal, 4)
 	// They pause all queues, and let them go on when they come again. TSTP is what a terminal sends for ^Z, and what
 	// other daemons take for it.
 	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
-	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)...)
+	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
+		syscall.SIGUSR2)...)
 	killed := make(chan syscall.Signal, 1)
 	go func() {
 		var draining time.Time
@@ -343,6 +344,8 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 						log.Warn("reload refused", "component", "environment", "err", err)
 					}
 				}()
+			case sig == syscall.SIGUSR2:
+				go environment.LogState(env) // it may hang where the environment does
 			case draining.IsZero():
 				draining = time.Now()
 				drain() // first: nothing that is told may hold it up

@@ -156,7 +156,7 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 	for want, args := range map[string][]string{
 		"give only one of them":      {"send", "x", "--file", "y"},
 		"no such file":               {"send", "--file", filepath.Join(s.dir, "nothing")},
-		"0s to 15m":                  {"send", "x", "--delay", "16m"},
+		"such as 30s, 15m or 72h":    {"send", "x", "--delay", "soon"},
 		"whole seconds":              {"send", "x", "--delay", "1500ms"},
 		"make one message":           {"send", "--ndjson", "--dedup", "d"},
 		"MaximumNArgs|at most 1 arg": {"send", "x", "y"},

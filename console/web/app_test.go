@@ -98,6 +98,23 @@ func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	wantText(t, s.get("/deployments"), "version 2: rolled back", "exit status 9")
 }
 
+func TestADeploymentIsAbortedBeforeItServes(t *testing.T) {
+	s := newSite(t)
+	const form = `action="/deployments/abort"`
+	s.status.Deployment = &console.Deployment{State: console.DeployDraining, From: "version 1", To: "version 2",
+		Since: time.Now()}
+	if page := s.get("/deployments"); strings.Contains(page, form) {
+		t.Errorf("a version that serves can be aborted:\n%s", page)
+	}
+	s.status.Deployment.State = console.DeployStarting
+	wantText(t, s.get("/deployments"), form)
+	wantText(t, s.post("/deployments/abort", url.Values{"back": {"/deployments"}}),
+		"The deployment of version 2 was aborted.")
+	if got := strings.Join(s.deployed, ", "); got != "abort" {
+		t.Errorf("the environment was asked for %s", got)
+	}
+}
+
 func TestScalingShowsDecisionsWithWhatTheyWereMadeBy(t *testing.T) {
 	s := newSite(t)
 	s.decisions.Advice = true

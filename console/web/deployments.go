@@ -19,6 +19,10 @@ var deploymentActs = []act{
 			return v.api.Deploy(ctx, v.field("path"))
 		})
 	}},
+	{"/deployments/abort", func(v *visit) (string, error) {
+		d, err := v.api.AbortDeploy(v.ctx)
+		return "The deployment of " + d.To + " was aborted.", err
+	}},
 	{"/deployments/rollback", func(v *visit) (string, error) {
 		number, err := v.number("version")
 		if err != nil {

@@ -23,6 +23,10 @@ var queueActs = []act{
 	}},
 	{"/queues/{name}/send", (*visit).send},
 	{"/queues/{name}/purge", (*visit).purge},
+	{"/queues/{name}/delete", func(v *visit) (string, error) {
+		n, err := v.api.DeleteQueue(v.ctx, v.name("name"), v.field("confirm"))
+		return v.name("name") + " was deleted with " + strconv.Itoa(n) + " messages.", err
+	}},
 }
 
 // pageSize is how many rows a list shows.

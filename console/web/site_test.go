@@ -104,6 +104,10 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 				s.deployed = append(s.deployed, fmt.Sprint("version ", number))
 				return s.deploy(ctx)
 			},
+			AbortDeploy: func(context.Context) (console.Deployment, error) {
+				s.deployed = append(s.deployed, "abort")
+				return *s.status.Deployment, nil
+			},
 		},
 		Receiving: console.Receiving{
 			Pause:  func(queue, reason string) error { s.paused[queue] = reason; return nil },
@@ -307,6 +311,23 @@ func TestPurgeAsksForTheName(t *testing.T) {
 		"nothing was removed", "type jobs")
 	wantText(t, s.post("/queues/jobs/purge", url.Values{"confirm": {"jobs"}, "back": {"/queues/jobs"}}),
 		"1 messages were removed")
+}
+
+func TestAQueueIsDeletedWhenItsNameWasTyped(t *testing.T) {
+	s := newSite(t)
+	s.queue("scratch", nil)
+	s.send("scratch", "one")
+	const form = `action="/queues/scratch/delete"`
+	wantText(t, s.get("/queues/scratch"), form, "with 1 messages for good")
+	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scrat"}, "back": {"/queues"}}),
+		"confirm it with the name of the queue")
+	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scratch"}, "back": {"/queues"}}),
+		"scratch was deleted with 1 messages.")
+	s.queue("jobs", nil)
+	s.status.Workers = []console.Worker{{Queue: "jobs"}}
+	if page := s.get("/queues/jobs"); strings.Contains(page, "/queues/jobs/delete") {
+		t.Errorf("a queue that is worked on can be deleted:\n%s", page)
+	}
 }
 
 func TestNobodyWithoutARightSeesAPage(t *testing.T) {

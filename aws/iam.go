@@ -1,0 +1,209 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"tendril/queue"
+)
+
+// IAM says whose the credentials are and what they may do. It changes nothing. Errors are [queue.Error] and say what to
+// do.
+//
+// Its two calls are signed and read here: for them a client of the SDK would be one more dependency.
+type IAM struct {
+	service
+	credentials sdk.CredentialsProvider
+	sts, iam    globalEndpoint
+	region      string
+	configured  bool
+}
+
+// Region is that of the AWS configuration; "" for none.
+func (i *IAM) Region() string { return i.region }
+
+// Configured reports whether somebody named another server in the place of Amazon's.
+func (i *IAM) Configured() bool { return i.configured }
+
+// globalEndpoint is where one service is called, and the region that its signature names.
+type globalEndpoint struct{ name, url, region string }
+
+// Caller is whose the credentials are.
+type Caller struct {
+	// Account is the id of the account, ARN that of the user, or of the session of a role.
+	Account, ARN string
+}
+
+// OpenIAM reads the AWS configuration, and calls nobody. The error names the file or the variable at fault.
+func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
+	opts = cmp.Or(opts, &Options{})
+	cfg, s, err := connect(ctx, opts, "IAM", "AWS_ENDPOINT_URL_IAM", 2)
+	if err != nil {
+		return nil, err
+	}
+	region := cmp.Or(cfg.Region, localRegion)
+	i := &IAM{service: s, credentials: cfg.Credentials, region: cfg.Region}
+	// IAM is one for all regions of a partition.
+	i.iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
+	i.sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		i.iam = globalEndpoint{"iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"}
+		i.sts.url += ".cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		i.iam = globalEndpoint{"iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"}
+	}
+	for id, at := range map[string]*globalEndpoint{"IAM": &i.iam, "STS": &i.sts} {
+		configured, err := endpointOf(ctx, &cfg, id)
+		if err != nil {
+			return nil, err
+		}
+		other := strings.TrimSuffix(cmp.Or(opts.Endpoint, configured, sdk.ToString(cfg.BaseEndpoint)), "/")
+		i.configured = i.configured || other != ""
+		at.url = cmp.Or(other, at.url)
+	}
+	i.host = i.iam.url
+	return i, nil
+}
+
+// endpointOf is the endpoint that a variable or a file names for a service; "" for none.
+func endpointOf(ctx context.Context, cfg *sdk.Config, id string) (string, error) {
+	for _, source := range cfg.ConfigSources {
+		if s, ok := source.(interface {
+			GetServiceBaseEndpoint(ctx context.Context, id string) (string, bool, error)
+		}); ok {
+			if endpoint, found, err := s.GetServiceBaseEndpoint(ctx, id); err != nil || found {
+				return endpoint, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// Caller asks whose the credentials are. It needs no permission.
+func (i *IAM) Caller(ctx context.Context) (Caller, error) {
+	var answer struct {
+		Account string `xml:"GetCallerIdentityResult>Account"`
+		ARN     string `xml:"GetCallerIdentityResult>Arn"`
+	}
+	err := i.call(ctx, &i.sts, url.Values{"Action": {"GetCallerIdentity"}, "Version": {"2011-06-15"}}, &answer)
+	return Caller{answer.Account, answer.ARN}, err
+}
+
+// Denied returns those of the actions that the policies of a caller do not allow on a resource. conditions are the
+// values of condition keys, as a statement's StringEquals has them. It needs iam:SimulatePrincipalPolicy.
+func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
+	conditions map[string][]string) (denied []string, err error) {
+	form := url.Values{"Action": {"SimulatePrincipalPolicy"}, "Version": {"2010-05-08"},
+		"PolicySourceArn": {c.principal()}, "ResourceArns.member.1": {resource}}
+	for n, action := range actions {
+		form.Set(fmt.Sprintf("ActionNames.member.%d", n+1), action)
+	}
+	n := 0
+	for key, values := range conditions {
+		n++
+		entry := fmt.Sprintf("ContextEntries.member.%d.", n)
+		form.Set(entry+"ContextKeyName", key)
+		form.Set(entry+"ContextKeyType", "stringList")
+		for v, value := range values {
+			form.Set(fmt.Sprintf("%sContextKeyValues.member.%d", entry, v+1), value)
+		}
+	}
+	var answer struct {
+		Results []struct {
+			Action   string `xml:"EvalActionName"`
+			Decision string `xml:"EvalDecision"`
+		} `xml:"SimulatePrincipalPolicyResult>EvaluationResults>member"`
+	}
+	if err := i.call(ctx, &i.iam, form, &answer); err != nil {
+		return nil, err
+	}
+	judged := 0
+	for _, r := range answer.Results {
+		if slices.Contains(actions, r.Action) {
+			judged++
+			if r.Decision != "allowed" {
+				denied = append(denied, r.Action)
+			}
+		}
+	}
+	if judged < len(actions) {
+		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s judged %d of %d actions", i.host, judged,
+			len(actions))
+	}
+	return denied, nil
+}
+
+// principal is the ARN of the user or role whose policies count: a session of a role has those of the role.
+func (c Caller) principal() string {
+	head, name, found := strings.Cut(c.ARN, ":assumed-role/")
+	if !found {
+		return c.ARN
+	}
+	role, _, _ := strings.Cut(name, "/")
+	return strings.Replace(head, ":sts:", ":iam:", 1) + ":role/" + role
+}
+
+// maxIAMAnswer bounds what is read of one answer.
+const maxIAMAnswer = 1 << 20
+
+// call posts one signed request of the Query protocol and reads its answer.
+func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
+	if err := checkCredentials(ctx, i.credentials); err != nil {
+		return err
+	}
+	action := form.Get("Action")
+	return i.explain(ctx, action, i.exchange(ctx, at, form, answer), func(r *refusal) (code, message string) {
+		return r.queueCode(), r.Error()
+	})
+}
+
+func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
+	credentials, err := i.credentials.Retrieve(ctx)
+	if err != nil {
+		return noCredentials(err)
+	}
+	body := form.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.url+"/", strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	req.Header.Set("User-Agent", "tendril")
+	sum := sha256.Sum256([]byte(body))
+	err = v4.NewSigner().SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), at.name, at.region, time.Now())
+	if err != nil {
+		return fmt.Errorf("signing %s: %w", form.Get("Action"), err)
+	}
+	resp, err := i.transport.RoundTrip(req)
+	if err != nil {
+		return undelivered(ctx, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxIAMAnswer))
+	if err != nil {
+		return undelivered(ctx, err)
+	}
+	if resp.StatusCode/100 != 2 {
+		var refused struct {
+			Code    string `xml:"Error>Code"`
+			Message string `xml:"Error>Message"`
+		}
+		_ = xml.Unmarshal(text, &refused) // what is not XML is a foreign answer, which has no code
+		return &refusal{status: resp.StatusCode, query: refused.Code, message: firstLine(refused.Message)}
+	}
+	return xml.Unmarshal(text, answer)
+}

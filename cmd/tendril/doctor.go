@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/console"
+	"tendril/doctor"
+	"tendril/yamlfile"
+)
+
+// doctorTimeout bounds what is asked of others.
+const doctorTimeout = 25 * time.Second
+
+func (c appCommands) newDoctor() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Look for what is wrong with settings, machine and servers, with the remedy",
+		Long: `Compares the settings in force with the world, and prints a line for each thing that it looked at,
+the worst first. Below what is not in order it says what follows from it, and what to type. Nothing
+is started or changed.
+
+It looks at queues and dead-letter queues (visibility timeout, retention, number of attempts),
+permissions on AWS, clocks, the app, proxies in front of it, ports, disk, open files, time zones, and
+the version that runs.
+
+It asks the environment that runs on the data directory. Where none runs, or with a folder, a command
+or flags of 'tendril up', it looks at what 'tendril up' would run with them. 'tendril check' validates
+the settings themselves.
+
+Exit status: 0 without errors, 1 with errors; warnings do not count.`,
+		Example: `  tendril doctor
+  tendril doctor path/to/app
+  tendril doctor --queue-url URL -o json`,
+		Args: oneApp,
+	}
+	addSettings(cmd, func(config.Option) bool { return true })
+	addEnvironment(cmd)
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+		defer cancel()
+		e, err := c.examine(ctx, cmd, args)
+		if err != nil {
+			return err
+		}
+		err = f.print(c.cli, e, named(func(f *doctor.Finding) string { return f.ID })(e.Findings), func() error {
+			c.printFindings(e)
+			return nil
+		})
+		if errs := count(e.Findings, doctor.Error); err == nil && errs > 0 {
+			return fail(exitFailed, errors.New(plural(errs, "error")+" found"))
+		}
+		return err
+	})
+	return cmd
+}
+
+// examine asks the running environment, or looks at what the arguments would run.
+func (c appCommands) examine(ctx context.Context, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
+	client, err := c.dialUnlessGiven(cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	if client != nil {
+		defer client.Close()
+		e, err := client.Examine(ctx)
+		if err != nil {
+			return nil, err
+		}
+		i := &client.Instance
+		e.Add(doctor.Versions(version, i.Version, otherProgram(i.PID)))
+		return &e, nil
+	}
+	done := func() {}
+	defer func() { done() }()
+	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.lookInto(path)
+		return b, err
+	})
+	if opts.Config == nil {
+		return nil, err
+	}
+	e := opts.Examine(ctx)
+	if err != nil {
+		hint := ""
+		if coded := (*exitError)(nil); errors.As(err, &coded) && len(coded.hints) > 0 {
+			hint = coded.hints[0]
+		}
+		e.Add(doctor.Finding{Level: doctor.Error, ID: "settings", What: err.Error(), Why: "'tendril up' is refused",
+			Remedy: hint})
+	}
+	return &e, nil
+}
+
+// otherProgram is the path of the program that a process runs where it is another file than ours; "" where it is the
+// same, and where that is not known.
+func otherProgram(pid int) string {
+	link := filepath.Join("/proc", strconv.Itoa(pid), "exe")
+	theirs, err := os.Stat(link)
+	own, wrong := os.Executable()
+	if err != nil || wrong != nil {
+		return ""
+	}
+	ours, err := os.Stat(own)
+	if err != nil || os.SameFile(ours, theirs) {
+		return ""
+	}
+	path, _ := os.Readlink(link)
+	return path
+}
+
+func count(all []doctor.Finding, level doctor.Level) (n int) {
+	for i := range all {
+		if all[i].Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+// printFindings prints a line for each finding, and below it the reason and the remedy.
+func (c appCommands) printFindings(e *doctor.Examination) {
+	about := "what 'tendril up' would run"
+	if e.Running {
+		about = "the running environment"
+	}
+	fmt.Fprintf(c.out, "%s %s\n", about, plain(e.Environment))
+	const below = "                                " // the column of what is so
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		fmt.Fprintf(c.out, "%-8s %-22s %s\n", f.Level, f.ID, plain(f.What))
+		if f.Why != "" {
+			fmt.Fprintf(c.out, "%s%s\n", below, plain(f.Why))
+		}
+		if f.Remedy != "" {
+			fmt.Fprintf(c.out, "%shint: %s\n", below, plain(f.Remedy))
+		}
+	}
+	fmt.Fprintf(c.out, "%s, %s, %d ok\n", plural(count(e.Findings, doctor.Error), "error"),
+		plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
+}
+
+// dialUnlessGiven connects to the environment that runs on the data directory. It is nil where none runs, and where the
+// command line says what to look at, which is told.
+func (c appCommands) dialUnlessGiven(cmd *cobra.Command, args []string) (*console.Client, error) {
+	client, err := c.dial(cmd)
+	if errors.Is(err, console.ErrNotRunning) {
+		return nil, nil
+	}
+	if given := givenArguments(cmd, args); err == nil && given != "" {
+		c.warn(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not asked, because %s was given",
+			client.Instance.Environment, client.Instance.PID, given)})
+		client.Close()
+		return nil, nil
+	}
+	return client, err
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+	"tendril/queue"
+)
+
+// receiveFlags are what one run of 'tendril receive' asks for.
+type receiveFlags struct {
+	limit            int
+	wait, visibility time.Duration
+	delete           bool
+	format           *format
+}
+
+func (c messageCommands) newReceive() *cobra.Command {
+	f := &receiveFlags{}
+	cmd := &cobra.Command{
+		Use:   "receive [QUEUE]",
+		Short: "Receive messages as a consumer does",
+		Long: `Receives messages as an SQS consumer does and prints each with its receipt handle. That counts
+as a receive, which a redrive policy limits, and hides the message from others for the
+visibility timeout. 'tendril peek' looks at the embedded queue without either.
+
+With --delete, messages are deleted once they are printed. With -o json each message is one
+line, which 'tendril send --ndjson' sends again.`,
+		Example: `  tendril receive orders
+  tendril receive orders -n 100 --delete -o json >orders.ndjson
+  tendril receive https://sqs.eu-west-1.amazonaws.com/123456789012/orders --wait 20s`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	w := addWhere(cmd)
+	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Longest wait for a message, 0s to 20s.")
+	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", -1,
+		"How long the messages are hidden from others, 0s to 12h (default: that of the queue).")
+	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
+	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages once they are printed.")
+	f.format = addOutput(cmd)
+	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		w.queue = argument(args)
+		if err := cmp.Or(checkLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
+			return plan{}, err
+		}
+		p, err := c.find(ctx, cmd, w)
+		if err != nil {
+			return plan{}, err
+		}
+		verb := "receive"
+		if f.delete {
+			verb = "receive and delete"
+		}
+		return plan{step("%s at most %s of queue %s", verb, plural(f.limit, "message"), p.name),
+			func(ctx context.Context) error { return c.receive(ctx, p, f) }}, nil
+	})
+}
+
+func (f *receiveFlags) check(visibility bool) error {
+	switch {
+	case f.wait < 0 || f.wait > 20*time.Second || f.wait%time.Second != 0:
+		return fail(exitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use whole seconds from 0s to 20s")
+	case visibility && (f.visibility < 0 || f.visibility > queue.MaxVisibility || f.visibility%time.Second != 0):
+		return fail(exitUsage, fmt.Errorf("--visibility-timeout %s is out of range", f.visibility),
+			"use whole seconds from 0s to 12h")
+	}
+	return nil
+}
+
+// receive prints messages portion by portion, until there are enough of them or none comes any more.
+func (c messageCommands) receive(ctx context.Context, p *targetQueue, f *receiveFlags) error {
+	received := 0
+	for received < f.limit {
+		req := console.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}
+		if f.visibility >= 0 {
+			seconds := int(f.visibility.Seconds())
+			req.VisibilitySeconds = &seconds
+		}
+		portion, err := p.receive(ctx, req)
+		if err != nil {
+			return err
+		}
+		if len(portion) == 0 {
+			break
+		}
+		received += len(portion)
+		if err := c.printReceived(portion, *f.format); err != nil {
+			return err
+		}
+		if f.delete {
+			if err := p.acknowledge(ctx, portion); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case received == 0:
+		fmt.Fprintf(c.err, "no messages were received from %s\n", p.name)
+	case f.delete:
+		fmt.Fprintf(c.err, "%s received and deleted\n", plural(received, "message"))
+	default:
+		fmt.Fprintf(c.err, "%s received: hidden from others until the visibility timeout ends\n",
+			plural(received, "message"))
+	}
+	return nil
+}
+
+func (c messageCommands) printReceived(messages []console.ReceivedMessage, f format) error {
+	for i := range messages {
+		m := &messages[i]
+		err := error(nil)
+		if f == asTable {
+			err = c.printMessage(&m.Message, []string{"receipt handle", m.ReceiptHandle})
+		} else {
+			err = f.printEach(c.cli, m, m.ID, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive takes messages from the queue.
+func (p *targetQueue) receive(ctx context.Context, req console.ReceiveRequest) ([]console.ReceivedMessage, error) {
+	if p.remote == nil {
+		return p.client.Receive(ctx, p.name, req)
+	}
+	got, err := p.remote.Receive(ctx, req.ToQueue())
+	received := make([]console.ReceivedMessage, len(got))
+	for i := range got {
+		received[i] = console.ReceivedMessage{Message: console.FromMessage(&got[i], p.name),
+			ReceiptHandle: got[i].ReceiptHandle}
+	}
+	return received, err
+}
+
+// acknowledge deletes messages by the handles of their receives.
+func (p *targetQueue) acknowledge(ctx context.Context, messages []console.ReceivedMessage) error {
+	handles := make([]string, len(messages))
+	for i := range messages {
+		handles[i] = messages[i].ReceiptHandle
+	}
+	if p.remote != nil {
+		return errors.Join(p.remote.Delete(ctx, handles)...)
+	}
+	n, err := p.client.Acknowledge(ctx, p.name, handles)
+	if err == nil && n < len(handles) {
+		err = fmt.Errorf("%s not deleted: the visibility timeout was over", plural(len(handles)-n, "message"))
+	}
+	return err
+}

@@ -1,0 +1,181 @@
+package deliver
+
+import (
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// outcomeHeader is the header, or trailer, of an answer by which the app says what becomes of its message:
+//
+//	Tendril-Outcome: retry; after=90s; reason="the printer is busy"
+//	Tendril-Outcome: drop; reason="no such order any more"
+//	Tendril-Outcome: dead-letter; reason="not a picture"
+//	Tendril-Outcome: extend; for=30m
+//
+// extend stands in an informational answer (1xx), or in the head of a success whose body is still to come. A header
+// that is not exactly of this form is ignored, and reported once by its problem.
+const outcomeHeader = "Tendril-Outcome"
+
+// wish is what the header may say.
+type wish uint8
+
+const (
+	wishNothing wish = iota
+	wishRetry
+	wishDrop
+	wishDeadLetter
+	wishExtend
+)
+
+// steering is what the app says about the outcome of one delivery.
+type steering struct {
+	wish   wish
+	timed  bool
+	time   time.Duration // of after and for
+	reason string        // printable, bounded
+}
+
+// Problems of a header. They hold nothing of its value, so that there are few.
+const (
+	problemTwice    = "given more than once"
+	problemWord     = "begins with none of retry, drop, dead-letter and extend"
+	problemForm     = `is not of the form retry; after=90s; reason="text"`
+	problemName     = "has a parameter that its first word does not take, or takes once"
+	problemTime     = "has a time that is not 0 to 12 hours, such as 90s"
+	problemExtend   = "extend has no for of 1 second to 12 hours, such as for=30m"
+	problemEarly    = "an informational answer has something else than extend"
+	problemTooLate  = "extend is in an answer that is no success, or in a trailer"
+	maxSteeringTime = queue.MaxVisibility
+)
+
+// readSteering reads the header's values. A problem means that they say nothing.
+func readSteering(values []string) (s steering, problem string) {
+	if len(values) != 1 {
+		return s, problemTwice
+	}
+	word, rest, more := strings.Cut(values[0], ";")
+	var allowed string
+	switch strings.TrimSpace(word) {
+	case "retry":
+		s.wish, allowed = wishRetry, "after reason"
+	case "drop":
+		s.wish, allowed = wishDrop, "reason"
+	case "dead-letter":
+		s.wish, allowed = wishDeadLetter, "reason"
+	case "extend":
+		s.wish, allowed = wishExtend, "for"
+	default:
+		return s, problemWord
+	}
+	for more {
+		var name, value string
+		if name, value, rest, more, problem = nextParameter(rest); problem != "" {
+			return steering{}, problem
+		}
+		if !strings.Contains(allowed, name) {
+			return steering{}, problemName
+		}
+		allowed = strings.Replace(allowed, name, "", 1)
+		if name == "reason" {
+			s.reason = printable(value)
+			continue
+		}
+		var ok bool
+		if s.time, ok = steeringTime(value); !ok {
+			return steering{}, problemTime
+		}
+		s.timed = true
+	}
+	if s.wish == wishExtend && s.time < time.Second {
+		return steering{}, problemExtend
+	}
+	return s, ""
+}
+
+// nextParameter reads one parameter, name=token or name="text", and returns what follows its semicolon.
+func nextParameter(text string) (name, value, rest string, more bool, problem string) {
+	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
+	if !found || name != "after" && name != "reason" && name != "for" {
+		return "", "", "", false, problemForm
+	}
+	if !strings.HasPrefix(text, `"`) {
+		value, rest, more = strings.Cut(text, ";")
+		if value = strings.TrimRight(value, " \t"); value == "" || strings.ContainsAny(value, " \t\"\\,=") {
+			return "", "", "", false, problemForm
+		}
+		return name, value, rest, more, ""
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '\\' && i+1 < len(text):
+			i++
+			b.WriteByte(text[i])
+		case c == '"':
+			after := strings.TrimLeft(text[i+1:], " \t")
+			if rest, more = strings.CutPrefix(after, ";"); !more && after != "" {
+				return "", "", "", false, problemForm
+			}
+			return name, b.String(), rest, more, ""
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", "", "", false, problemForm
+}
+
+// steeringTime reads a number of seconds, or a duration with units.
+func steeringTime(text string) (time.Duration, bool) {
+	if text == "" || text[0] < '0' || text[0] > '9' {
+		return 0, false
+	}
+	if strings.Trim(text, "0123456789") == "" {
+		text += "s"
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil && d >= 0 && d <= maxSteeringTime
+}
+
+// obey reads the header of an answer, which is the final one or not. What extends the delivery takes effect at once.
+func (c *conn) obey(values []string, final, success bool) steering {
+	s, problem := readSteering(values)
+	switch {
+	case problem != "":
+	case s.wish != wishExtend && !final:
+		problem = problemEarly
+	case s.wish == wishExtend && final && !success:
+		problem = problemTooLate
+	case s.wish == wishExtend:
+		c.idle, c.extended, c.resting = s.time, true, true
+		return steering{}
+	}
+	if problem != "" {
+		c.problem = problem
+		return steering{}
+	}
+	return s
+}
+
+// result is what the app's wish makes of an answer. said is what the answer says by itself.
+func (s *steering) result(status string, said queue.Result) queue.Result {
+	if s.reason != "" {
+		said.Answer, said.Excerpt = s.reason, ""
+	}
+	switch s.wish {
+	case wishDrop:
+		said.Outcome, said.Instruction = queue.Done, queue.Drop
+		said.Reason = status + " (app says drop)"
+	case wishDeadLetter:
+		said.Outcome, said.Instruction = queue.Failed, queue.DeadLetterNow
+		said.Reason = status + " (app says dead-letter)"
+	case wishRetry:
+		said.Outcome, said.Reason = queue.Failed, status+" (app says retry)"
+		if s.timed {
+			said.Instruction, said.RetryAfter = queue.Retry, s.time
+			said.Reason = status + " (app says retry in " + s.time.String() + ")"
+		}
+	}
+	return said
+}

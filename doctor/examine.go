@@ -1,0 +1,260 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Examine turns facts into findings, the worst first.
+func Examine(f *Facts) []Finding {
+	var found findings
+	for _, p := range f.Problems {
+		found.add(Error, p.ID, p.What, p.Why, p.Remedy)
+	}
+	for i := range f.Queues {
+		found = append(found, f.Queues[i].examine(f.Running)...)
+	}
+	found.apps(f.Apps, f.Running)
+	found.permissions(f.Permissions, f.Unchecked)
+	for i := range f.Clocks {
+		found.clock(&f.Clocks[i])
+	}
+	for i := range f.Proxies {
+		found.proxy(&f.Proxies[i])
+	}
+	for i := range f.Ports {
+		found.port(&f.Ports[i], f.Running)
+	}
+	found.disk(&f.Disk)
+	found.openFiles(&f.OpenFiles)
+	found.zones(&f.Zones)
+	e := Examination{}
+	e.Add(found...)
+	return e.Findings
+}
+
+func (f *findings) apps(all []App, running bool) {
+	for i := range all {
+		a := &all[i]
+		switch {
+		case a.Problem == "" && a.Own && running:
+			f.ok("app", "process %s of the app is ready", a.Target)
+		case a.Problem == "" && a.Own:
+			f.ok("app", "the app can be started: %s", a.Target)
+		case a.Problem == "":
+			f.ok("app", "%s answers", a.Target)
+		case a.Own:
+			f.add(Error, "app", "the app cannot take messages: "+a.Problem, "no messages are received while it is not",
+				defaulted(a.Remedy, "tendril logs"))
+		default:
+			f.add(Error, "app", fmt.Sprintf("%s does not answer: %s", a.Target, a.Problem),
+				"no messages are received until it does",
+				defaulted(a.Remedy, "start the app, or name another address: tendril up --target URL"))
+		}
+	}
+}
+
+func defaulted(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// permissions tells of each feature that lacks an action.
+func (f *findings) permissions(all []Permission, unchecked string) {
+	const policy = "print the policy that the role needs, and attach it: tendril check --iam > policy.json"
+	if unchecked != "" {
+		f.add(Warning, "permissions", "what the role may do on AWS could not be checked: "+unchecked,
+			"a permission that is missing shows when it is needed",
+			"allow iam:SimulatePrincipalPolicy, or compare the role by hand with the output of 'tendril check --iam'")
+	}
+	denied := map[[2]string][]string{} // by feature and resource
+	var order [][2]string
+	for _, p := range all {
+		key := [2]string{p.Feature, p.Resource}
+		if !p.Allowed {
+			if denied[key] == nil {
+				order = append(order, key)
+			}
+			denied[key] = append(denied[key], p.Action)
+		}
+	}
+	for _, key := range order {
+		actions := slices.Compact(denied[key])
+		f.add(Error, "permissions", fmt.Sprintf("the role may not call %s on %s", strings.Join(actions, ", "), key[1]),
+			"they are needed to "+inWords(key[0]), policy)
+	}
+	if len(all) > 0 && len(order) == 0 {
+		f.ok("permissions", "the role may call all %d actions that were checked", len(all))
+	}
+}
+
+// inWords turns the Sid of a statement into words: CountDeadLetters is "count dead letters".
+func inWords(sid string) string {
+	var b strings.Builder
+	for i, r := range sid {
+		if r >= 'A' && r <= 'Z' && i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToLower(b.String())
+}
+
+// The limits of a clock. Amazon SQS refuses a signature whose time is more than 5 minutes off, others at 15.
+const (
+	clockWrong = 4 * time.Minute
+	clockOff   = 5 * time.Second
+)
+
+func (f *findings) clock(c *Clock) {
+	const id = "clock"
+	const remedy = "synchronize the clock of this machine: sudo timedatectl set-ntp true"
+	direction := "behind"
+	if c.Ahead < 0 {
+		direction = "ahead of"
+	}
+	what := fmt.Sprintf("the clock of this machine is %s %s that of %s", shown(c.Ahead.Abs().Round(time.Second)),
+		direction, c.Server)
+	switch {
+	case c.Ahead.Abs() <= clockOff:
+		f.ok(id, "the clock agrees with that of %s", c.Server)
+	case c.Ahead.Abs() >= clockWrong && c.Signed:
+		f.add(Error, id, what, "AWS refuses requests that are signed with a time more than some minutes off", remedy)
+	default:
+		f.add(Warning, id, what, "periodic tasks run at wrong times, and ages of messages are wrong", remedy)
+	}
+}
+
+func (f *findings) proxy(p *Proxy) {
+	const id = "proxy-timeout"
+	from := "by default"
+	if p.Where != "" {
+		from = "by " + p.Where
+	}
+	if p.Timeout >= p.Attempt {
+		f.ok(id, "%s in front of %s waits %s for the app, %s", p.Name, p.Target, shown(p.Timeout), from)
+		return
+	}
+	f.add(Warning, id, fmt.Sprintf("%s in front of %s waits %s for the app, %s, and tendril %s", p.Name, p.Target,
+		shown(p.Timeout), from, shown(p.Attempt)),
+		"it answers 504 while the app still works, so that the message is tried again: the work runs twice",
+		fmt.Sprintf("post to the app itself with --target, or write into the configuration of %s: proxy_read_timeout %ss;",
+			p.Name, seconds(p.Attempt+5*time.Second)))
+}
+
+func (f *findings) port(p *Port, running bool) {
+	id := "port-" + p.Name
+	switch {
+	case running:
+		f.ok(id, "%s: %s", p.Use, p.At)
+	case p.Holder == "":
+		f.ok(id, "%s: %s is free", p.Use, p.At)
+	case !p.Set && p.Free != "":
+		f.ok(id, "%s: %s is in use by %s, and 'tendril up' takes %s", p.Use, p.At, p.Holder, p.Free)
+	default:
+		f.add(Error, id, fmt.Sprintf("%s: %s is in use by %s", p.Use, p.At, p.Holder), "'tendril up' is refused",
+			fmt.Sprintf("stop what listens there, or use another one: tendril up --%s=%s", p.Option,
+				defaulted(p.Free, "ADDRESS")))
+	}
+}
+
+// The limits of a disk. Below diskFull the embedded queue refuses sends.
+const (
+	diskFull = 64 << 20
+	diskLow  = 1 << 30
+	syncSlow = 20 * time.Millisecond
+)
+
+func (f *findings) disk(d *Disk) {
+	if d.Path == "" {
+		return
+	}
+	if d.Problem != "" {
+		f.add(Error, "data-directory", "nothing can be written to the data directory "+d.Path+": "+d.Problem,
+			"'tendril up' is refused", "name a folder that you may write to: tendril up --data-dir DIR")
+		return
+	}
+	if d.Kind != "" && d.Embedded {
+		f.add(Warning, "file-system", fmt.Sprintf("the data directory %s is on %s, a network file system", d.Path, d.Kind),
+			"locks and writes of the embedded queue are only safe on a local disk",
+			"name a folder on a local disk with --data-dir, or use Amazon SQS")
+	}
+	space := fmt.Sprintf("%s of %s are free below %s", bytes(d.Free), bytes(d.Total), d.Path)
+	const remedy = "delete files there, or name a folder on another disk: tendril up --data-dir DIR"
+	switch {
+	case d.Free < diskFull && d.Embedded:
+		f.add(Error, "disk", space, "the embedded queue refuses sends while less than 64 MiB are free", remedy)
+	case d.Free < diskLow:
+		f.add(Warning, "disk", space, "when it is full, sends are refused and events are not kept", remedy)
+	default:
+		f.ok("disk", "%s", space)
+	}
+	switch {
+	case d.Sync == 0 || !d.Embedded:
+	case d.Sync > syncSlow:
+		f.add(Warning, "sync-time", fmt.Sprintf("a write takes %s to be on the disk of %s", shown(d.Sync), d.Path),
+			"each send to the embedded queue waits for one, alone or with others that come at the same time",
+			"name a folder on a faster disk: tendril up --data-dir DIR")
+	default:
+		f.ok("sync-time", "a write takes %s to be on disk", d.Sync.Round(10*time.Microsecond))
+	}
+}
+
+// bytes is a number of bytes for people.
+func bytes(n int64) string {
+	switch {
+	case n < 1<<30:
+		return fmt.Sprintf("%d MiB", n>>20)
+	default:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	}
+}
+
+// fewFiles is how many files clients of the queues and of the console should at least have beside what is needed.
+const fewFiles = 128
+
+func (f *findings) openFiles(o *OpenFiles) {
+	if o.Limit == 0 {
+		return
+	}
+	if rest := o.Limit - o.Needed; rest < fewFiles {
+		f.add(Warning, "open-files", fmt.Sprintf("at most %d files can be open, and deliveries, app and queues take up to %d",
+			o.Limit, o.Needed), "connections to the queues and to the console are closed for others",
+			"raise the limit before the start: ulimit -n 65536, or LimitNOFILE=65536 in the unit of systemd")
+		return
+	}
+	f.ok("open-files", "%d files can be open, and %d are needed at most", o.Limit, o.Needed)
+}
+
+func (f *findings) zones(z *Zones) {
+	switch {
+	case !z.Looked:
+	case z.System != "":
+		f.ok("time-zones", "the time zones are those of %s", z.System)
+	case z.App:
+		f.add(Warning, "time-zones", "this machine has no time zone database",
+			"tendril has its own, but the app may fail at names of zones, or count in UTC",
+			"install it, on Debian for instance: sudo apt-get install tzdata")
+	default:
+		f.ok("time-zones", "this machine has no time zone database: tendril uses its own")
+	}
+}
+
+// Versions compares the program that asks with the one that runs. binary is the path of the other one where the two
+// are different files, "" where they are the same or that is not known.
+func Versions(this, running, binary string) Finding {
+	const remedy = "restart the environment: tendril drain, then tendril up"
+	switch {
+	case this != running:
+		return Finding{Warning, "version", fmt.Sprintf("this program is tendril %s, and the environment runs %s", this,
+			running), "they may not understand each other, and fixes of the newer one are not in force", remedy}
+	case binary != "":
+		return Finding{Warning, "version", "the environment runs another program than this one: " + binary,
+			"changes of this one are not in force there", remedy}
+	}
+	return Finding{Level: OK, ID: "version", What: "the environment runs this program, tendril " + this}
+}

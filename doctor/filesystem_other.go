@@ -1,0 +1,8 @@
+//go:build !linux
+
+package doctor
+
+import "golang.org/x/sys/unix"
+
+// networkFileSystem is not known on this system.
+func networkFileSystem(*unix.Statfs_t) string { return "" }

@@ -1,0 +1,183 @@
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// syncs is how many writes are timed; the median counts.
+const syncs = 5
+
+// LookAtDisk measures where the data directory lies, or will lie. It writes a small file there, which has no name when
+// it is closed.
+func LookAtDisk(path string) Disk {
+	d := Disk{Path: path}
+	for { // the nearest folder that exists
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+		}
+		if err == nil {
+			break
+		}
+		parent := filepath.Dir(path)
+		if !errors.Is(err, fs.ErrNotExist) || parent == path {
+			d.Problem = err.Error()
+			return d
+		}
+		path = parent
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err == nil {
+		d.Free, d.Total = int64(s.Bavail)*int64(s.Bsize), int64(s.Blocks)*int64(s.Bsize)
+		d.Kind = networkFileSystem(&s)
+	}
+	var err error
+	if d.Sync, err = syncTime(path); err != nil {
+		d.Problem = err.Error()
+	}
+	return d
+}
+
+// syncTime is the median time of a small write that is on disk when it returns.
+func syncTime(dir string) (time.Duration, error) {
+	f, err := os.CreateTemp(dir, ".tendril-doctor-")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil {
+		return 0, err
+	}
+	var times []time.Duration
+	for range syncs {
+		began := time.Now()
+		if _, err := f.Write(make([]byte, 4096)); err != nil {
+			return 0, err
+		}
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		times = append(times, time.Since(began))
+	}
+	slices.Sort(times)
+	return times[len(times)/2], nil
+}
+
+// Answer is what a server says about itself.
+type Answer struct {
+	// Ahead is how far its clock is ahead of ours, to about a second; Dated whether that is known.
+	Ahead time.Duration
+	Dated bool
+	// Server is the program that answers, such as "nginx/1.22.1"; "" when it does not say.
+	Server string
+}
+
+// LookAtServer asks a server for the head of a page, which changes nothing there. Any answer is one, whatever its
+// status. The target is an http or https URL, or unix: and the path of a socket; proxy is nil for none.
+func LookAtServer(ctx context.Context, target string, proxy func(*http.Request) (*url.URL, error)) (Answer, error) {
+	transport := &http.Transport{DisableKeepAlives: true, Proxy: proxy}
+	if path, found := strings.CutPrefix(target, "unix:"); found {
+		target = "http://localhost/"
+		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(path, "//"))
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, target, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	req.Header.Set("User-Agent", "tendril doctor")
+	client := &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	began := time.Now()
+	resp, err := client.Do(req)
+	if err != nil {
+		var asked *url.Error
+		if errors.As(err, &asked) { // which repeats the target
+			err = asked.Err
+		}
+		return Answer{}, err
+	}
+	defer resp.Body.Close()
+	a := Answer{Server: resp.Header.Get("Server")}
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {
+		middle := began.Add(time.Since(began) / 2)
+		// A Date has no fractions of a second: it is half of one late on average.
+		a.Ahead, a.Dated = at.Add(500*time.Millisecond).Sub(middle), true
+	}
+	return a, nil
+}
+
+// nginxTimeout is how long nginx waits for an app where nobody says otherwise.
+const nginxTimeout = 60 * time.Second
+
+// LookForProxy returns the proxy that server, the name in an answer, shows to be in front of target; false for none.
+// Its timeout is the shortest one in the files that the patterns match.
+func LookForProxy(target, server string, patterns ...string) (p Proxy, found bool) {
+	if !strings.HasPrefix(server, "nginx") {
+		return p, false
+	}
+	p = Proxy{Target: target, Name: "nginx", Timeout: nginxTimeout}
+	for _, pattern := range patterns {
+		files, _ := filepath.Glob(pattern) // its error is about the pattern
+		for _, path := range files {
+			timeout, line := readTimeout(path)
+			if line > 0 && (p.Where == "" || timeout < p.Timeout) {
+				p.Timeout, p.Where = timeout, path+":"+strconv.Itoa(line)
+			}
+		}
+	}
+	return p, true
+}
+
+// readTimeout returns the shortest proxy_read_timeout of a file of nginx and its line; 0 where there is none.
+func readTimeout(path string) (shortest time.Duration, line int) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		text, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(text)
+		if len(fields) != 2 || fields[0] != "proxy_read_timeout" {
+			continue
+		}
+		value := strings.TrimSuffix(fields[1], ";")
+		if strings.Trim(value, "0123456789") == "" {
+			value += "s"
+		}
+		if d, err := time.ParseDuration(value); err == nil && (line == 0 || d < shortest) {
+			shortest, line = d, n
+		}
+	}
+	return shortest, line
+}
+
+// LookForZones looks for the time zone database of the machine.
+func LookForZones() Zones {
+	z := Zones{Looked: true}
+	for _, dir := range []string{os.Getenv("ZONEINFO"), "/usr/share/zoneinfo", "/usr/lib/zoneinfo",
+		"/usr/share/lib/zoneinfo", "/etc/zoneinfo"} {
+		if _, err := os.Stat(dir); dir != "" && err == nil {
+			z.System = dir
+			break
+		}
+	}
+	return z
+}

@@ -1,0 +1,228 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// QueueFits is the ID of the finding that nothing is wrong with a queue.
+const QueueFits = "queue"
+
+// maxRetention is the longest that a queue of SQS keeps a message.
+const maxRetention = 14 * 24 * time.Hour
+
+// Examine returns what is found out about a queue, in no order of levels. An attribute that is not there is not judged,
+// save the redrive policy, which SQS leaves out when there is none.
+func (q *Queue) Examine() []Finding { return q.examine(true) }
+
+func (q *Queue) examine(running bool) []Finding {
+	e := &queueExamination{q, running, nil}
+	switch {
+	case q.Missing && q.Managed:
+		e.found.ok(QueueFits, "queue %s does not exist on Amazon SQS yet: 'tendril up' creates it", q.Name)
+	case q.Missing:
+		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s does not exist on Amazon SQS", q.Name),
+			"'tendril up' is refused", fmt.Sprintf("tendril queues create %s --backend sqs", q.Name))
+		return e.found
+	}
+	e.times()
+	e.attempts()
+	if q.Attributes != nil {
+		e.redrive()
+		e.deadLetters()
+		e.retention()
+		e.facts()
+	}
+	if len(e.found) == 0 {
+		e.found.ok(QueueFits, "queue %s: its times, retention and dead-letter queue fit together", q.Name)
+	}
+	return e.found
+}
+
+// queueExamination gathers the findings about one queue.
+type queueExamination struct {
+	*Queue
+	running bool
+	found   findings
+}
+
+func (q *queueExamination) add(level Level, id, what, why, remedy string) {
+	q.found.add(level, id, "queue "+q.Name+": "+what, why, remedy)
+}
+
+// setting says what to type to change an option for the queue.
+func (q *queueExamination) setting(option string, d time.Duration) string {
+	value := seconds(d) + "s"
+	switch {
+	case q.Several:
+		return fmt.Sprintf("write into tendril.yaml, below the queue %s: %s: %s", q.Name,
+			strings.ReplaceAll(option, "-", "_"), value)
+	case q.running:
+		return fmt.Sprintf("tendril config set %s=%s", option, value)
+	}
+	return fmt.Sprintf("tendril up --%s=%s", option, value)
+}
+
+// attribute says what to type to change an attribute of a queue on Amazon SQS.
+func attribute(url, name, value string) string {
+	return fmt.Sprintf("aws sqs set-queue-attributes --queue-url %s --attributes %s=%s", url, name, value)
+}
+
+// times compares the visibility timeout with what an attempt may take.
+func (q *queueExamination) times() {
+	switch {
+	case q.Attempt == 0:
+	case q.Visibility == 0:
+		q.add(Error, "visibility-short", "visibility-timeout 0 does not hide a message while it is delivered",
+			"it is delivered many times at once", q.setting("visibility-timeout", q.Attempt))
+	case q.Visibility < q.Attempt:
+		q.add(Warning, "visibility-short", fmt.Sprintf("visibility timeout %s is shorter than an attempt may take: %s, by %s",
+			shown(q.Visibility), shown(q.Attempt), q.AttemptText),
+			"tendril extends it while the app works, but if tendril is paused or killed, a second attempt begins while the "+
+				"first still runs", q.setting("visibility-timeout", q.Attempt))
+	}
+}
+
+// attempts compares the time that all attempts take with the retention.
+func (q *queueExamination) attempts() {
+	most := q.MaxRetries
+	if _, n := queue.ParseRedrivePolicy(q.Attributes["RedrivePolicy"]); n > 0 {
+		most = n
+	}
+	if q.Pause == nil || most < 2 {
+		return
+	}
+	var all time.Duration
+	for attempt := 1; attempt < most && all <= maxRetention; attempt++ {
+		all += q.Pause(attempt)
+	}
+	limit, name := q.Retention, "the retention period"
+	if keeps, known := duration(q.Attributes, "MessageRetentionPeriod"); q.OnSQS && known && keeps < limit {
+		limit, name = keeps, "its MessageRetentionPeriod"
+	}
+	if limit == 0 || all <= limit {
+		return
+	}
+	remedy := "make the pause shorter with backoff-max, or have fewer attempts"
+	if all <= maxRetention {
+		if remedy = q.setting("retention-period", all+time.Hour); name != "the retention period" && q.URL != "" {
+			remedy = attribute(q.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
+		}
+	}
+	q.add(Warning, "retention-short",
+		fmt.Sprintf("%d attempts take up to %s, longer than %s of %s", most, shown(all), name, shown(limit)),
+		"a message that keeps failing is deleted before its last attempt, and never reaches the dead-letter queue", remedy)
+}
+
+// redrive looks at the redrive policy.
+func (q *queueExamination) redrive() {
+	policy := strings.TrimSpace(q.Attributes["RedrivePolicy"])
+	dead, most := queue.ParseRedrivePolicy(policy)
+	set := func(receives int) string {
+		if !q.OnSQS {
+			return "restart the environment: 'tendril up' sets it"
+		}
+		arn := defaulted(q.Attributes["QueueArn"], "ARN-OF-"+q.Name)
+		name := deadName(arn)
+		if dead != "" {
+			name = arn[:strings.LastIndexByte(arn, ':')+1] + dead
+		}
+		return fmt.Sprintf(`aws sqs set-queue-attributes --queue-url %s --attributes `+
+			`'{"RedrivePolicy": "{\"deadLetterTargetArn\": \"%s\", \"maxReceiveCount\": \"%d\"}"}'`, q.URL, name, receives)
+	}
+	switch {
+	case policy == "" && q.Missing:
+	case policy == "":
+		create := ""
+		if q.OnSQS {
+			create = fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a "+
+				"MessageRetentionPeriod=1209600, then ", deadName(q.Name))
+		}
+		also := ""
+		if q.TerminalCodes {
+			also = ", also with one of terminal-codes,"
+		}
+		q.add(Warning, "no-dead-letter-queue", "it has no dead-letter queue",
+			"a message that always fails"+also+" is tried again until its retention ends, and is then gone", create+set(10))
+	case most == 0:
+		q.add(Error, "policy-unreadable", fmt.Sprintf("its RedrivePolicy cannot be read: %q", policy),
+			"it is not known when messages go to the dead-letter queue", set(10))
+	case most == 1:
+		q.add(Warning, "one-receive", "its maxReceiveCount is 1",
+			"a message whose first receive is lost on the way, or cut short by a restart, goes to the dead-letter queue "+
+				"without ever being tried", set(3))
+	}
+}
+
+// deadName is the name or ARN of the dead-letter queue that tendril would create for another.
+func deadName(name string) string {
+	base, fifo := strings.CutSuffix(name, ".fifo")
+	if fifo {
+		return base + "-dead.fifo"
+	}
+	return name + "-dead"
+}
+
+// deadLetters compares the retention of the two queues.
+func (q *queueExamination) deadLetters() {
+	if q.Dead == nil {
+		return
+	}
+	if q.Dead.Missing {
+		q.add(Error, "dead-letter-queue", fmt.Sprintf("its dead-letter queue %s does not exist", q.Dead.Name),
+			"messages that always fail are tried until their retention ends, and are then gone",
+			fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a MessageRetentionPeriod=1209600",
+				q.Dead.Name))
+		return
+	}
+	keeps, known := duration(q.Attributes, "MessageRetentionPeriod")
+	dead, also := duration(q.Dead.Attributes, "MessageRetentionPeriod")
+	if !q.OnSQS || !known || !also || q.Attributes["FifoQueue"] == "true" || dead > keeps || dead >= maxRetention {
+		return
+	}
+	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, and the queue "+
+		"itself for %s", q.Dead.Name, shown(dead), shown(keeps)),
+		"dead letters keep their age on Amazon SQS: one that failed late is deleted before anybody has seen it",
+		attribute(defaulted(q.Dead.URL, "URL-OF-"+q.Dead.Name), "MessageRetentionPeriod", "1209600"))
+}
+
+// retention compares that of the worker with that of the queue.
+func (q *queueExamination) retention() {
+	keeps, known := duration(q.Attributes, "MessageRetentionPeriod")
+	switch {
+	case !known || q.Retention == 0 || !q.OnSQS:
+	case q.Retention < keeps:
+		q.add(Warning, "retention-shorter", fmt.Sprintf("the worker deletes a message %s after its first receive, though "+
+			"the queue keeps it for %s", shown(q.Retention), shown(keeps)), "late messages are lost, if they still matter",
+			q.setting("retention-period", keeps))
+	case q.Retention > keeps:
+		q.add(Warning, "retention-longer", fmt.Sprintf("the worker tries a message for %s, but the queue drops it %s after "+
+			"it was sent", shown(q.Retention), shown(keeps)), "a message that keeps failing is lost before it is dead-lettered",
+			attribute(q.URL, "MessageRetentionPeriod", seconds(q.Retention))+", or "+q.setting("retention-period", keeps))
+	}
+}
+
+// facts are what the owner of a worker should have in mind about the kind of queue.
+func (q *queueExamination) facts() {
+	if q.Attributes["FifoQueue"] == "true" {
+		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so a "+
+			"failing message holds up its group until it succeeds, expires or is dead-lettered", q.Name)
+		if q.Attributes["ContentBasedDeduplication"] == "false" {
+			q.found.ok("fifo-deduplication", "queue %s has no content-based deduplication: every sender must give a "+
+				"deduplication id", q.Name)
+		}
+	}
+	if delay, known := duration(q.Attributes, "DelaySeconds"); known && delay > 0 {
+		q.found.ok("delayed-delivery", "queue %s hides every new message for %s before it can be received (its DelaySeconds)",
+			q.Name, shown(delay))
+	}
+}
+
+func duration(attributes map[string]string, name string) (time.Duration, bool) {
+	n, err := strconv.Atoi(attributes[name])
+	return time.Duration(n) * time.Second, err == nil
+}

@@ -1,0 +1,141 @@
+package environment
+
+import (
+	"cmp"
+	"log/slog"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of what LogState writes.
+const (
+	maxStacks      = 4 << 20 // bytes of stacks that are read
+	maxStackGroups = 200     // lines about goroutines
+	maxStackDepth  = 24      // functions on one line
+	maxStateQueues = 200
+)
+
+// LogState writes to the log what an environment does now: all goroutines, those with the same stack on one line, then
+// its state and health, and each queue, worker and process. The goroutines come first, since the rest takes locks.
+func LogState(e *Environment) {
+	log := e.Logger.With("component", "environment")
+	logGoroutines(log, readStacks())
+	st := e.Status()
+	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.Version,
+		"goroutines", runtime.NumGoroutine()}
+	if e.app != nil {
+		attrs = append(attrs, "app_version", e.app.Version())
+	}
+	if e.monitor != nil && !e.QueuesOnly {
+		report := e.monitor.Report()
+		attrs = append(attrs, "status", string(report.Status), "reason", strings.Join(report.Causes, " "))
+	}
+	log.Info("state of the environment", attrs...)
+	e.logQueues(log)
+	for i := range st.Workers {
+		w := &st.Workers[i]
+		log.Info("state of a worker", "queue", w.Queue, "target", w.Target, "receiving", w.Receiving,
+			"reason", strings.Join(w.GateReasons, "; "), "in_work", w.InWork, "concurrency", w.Concurrency,
+			"prefetched", w.Prefetched, "received", w.Received, "done", w.Done, "failed", w.Failed,
+			"oldest_ms", int64(w.OldestSeconds*1000))
+	}
+	for i := range st.App {
+		p := &st.App[i]
+		log.Info("state of a process", "process", p.Name, "state", p.State, "pid", p.PID, "ready", p.Ready,
+			"restarts", p.Restarts, "memory", p.Memory, "last_exit", p.LastExit)
+	}
+	if d := st.Deployment; d != nil {
+		log.Info("state of the last deployment", "state", d.State, "step", d.Step, "from", d.From, "to", d.To)
+	}
+}
+
+// logQueues writes a line for each embedded queue.
+func (q *queues) logQueues(log *slog.Logger) {
+	if q.broker == nil {
+		return
+	}
+	names := q.broker.ListQueues("")
+	for _, name := range names[:min(len(names), maxStateQueues)] {
+		l, err := q.broker.Ledger(name)
+		if err != nil {
+			continue // deleted meanwhile
+		}
+		log.Info("state of a queue", "queue", name, "visible", l.Visible, "in_flight", l.InFlight, "delayed", l.Delayed,
+			"done", l.Done, "dead_lettered", l.DeadLettered)
+	}
+	if left := len(names) - maxStateQueues; left > 0 {
+		log.Info("queues left out", "queues", left)
+	}
+}
+
+// readStacks returns the stacks of all goroutines, as the runtime writes them.
+func readStacks() string {
+	buf := make([]byte, 64<<10)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) || len(buf) >= maxStacks {
+			return string(buf[:n])
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+}
+
+// stackGroup is the goroutines that wait, or run, at the same place.
+type stackGroup struct {
+	state, stack string
+	count        int
+}
+
+func logGoroutines(log *slog.Logger, stacks string) {
+	groups := groupStacks(stacks)
+	for _, g := range groups[:min(len(groups), maxStackGroups)] {
+		log.Info("goroutines", "count", g.count, "state", g.state, "stack", g.stack)
+	}
+	if left := len(groups) - maxStackGroups; left > 0 {
+		log.Info("goroutines left out", "groups", left)
+	}
+}
+
+// stackHead is the first line of the stack of one goroutine.
+var stackHead = regexp.MustCompile(`^goroutine \d+(?: [^\[]*)?\[([a-zA-Z .()-]+?)(?:, [^\]]*)?\]:$`)
+
+// groupStacks counts goroutines by their state and the functions on their stack, the most frequent first. Arguments
+// and addresses are left out.
+func groupStacks(stacks string) (groups []stackGroup) {
+	at := map[stackGroup]int{}
+	for one := range strings.SplitSeq(strings.TrimSpace(stacks), "\n\n") {
+		lines := strings.Split(one, "\n")
+		head := stackHead.FindStringSubmatch(lines[0])
+		if head == nil {
+			continue
+		}
+		var calls []string
+		for _, line := range lines[1:] {
+			if line == "" || line[0] == '\t' {
+				continue
+			}
+			line, _, _ = strings.Cut(line, " in goroutine ")
+			if end := strings.LastIndexByte(line, '('); end > 0 && !strings.HasPrefix(line, "created by ") {
+				line = line[:end]
+			}
+			calls = append(calls, line)
+		}
+		if left := len(calls) - maxStackDepth; left > 0 {
+			calls = append(calls[:maxStackDepth-1], "...", calls[len(calls)-1])
+		}
+		key := stackGroup{state: head[1], stack: strings.Join(calls, " < ")}
+		i, known := at[key]
+		if !known {
+			i = len(groups)
+			at[key], groups = i, append(groups, key)
+		}
+		groups[i].count++
+	}
+	slices.SortStableFunc(groups, func(a, b stackGroup) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.stack, b.stack))
+	})
+	return groups
+}

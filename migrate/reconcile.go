@@ -1,0 +1,144 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Reason is why a message stays at the source.
+type Reason string
+
+// The reasons.
+const (
+	Refused  Reason = "refused"   // by the destination
+	Behind   Reason = "behind"    // one of its group that was refused
+	DueLater Reason = "due_later" // than the destination can delay it
+)
+
+// Result is the account of a migration of one queue, over all of its runs.
+type Result struct {
+	Queue string `json:"queue"`
+	FIFO  bool   `json:"fifo"`
+	// SourceCount is what the source held before the first run, Left what it holds after the last one. Arrived is how many
+	// more there were altogether.
+	SourceCount int `json:"source_count"`
+	Arrived     int `json:"arrived"`
+	Left        int `json:"left"`
+	// Sent is how many messages were accepted, and Deleted how many of these were deleted at the source.
+	Sent    int `json:"sent"`
+	Deleted int `json:"deleted"`
+	// Resent is how often a message was sent again of which nobody knew whether it was accepted, after an interruption or
+	// a lost answer: on a standard queue it may be there twice.
+	Resent int `json:"resent"`
+	// Skipped is how many stay at the source, and Reasons why.
+	Skipped int            `json:"skipped"`
+	Reasons map[Reason]int `json:"reasons,omitempty"`
+	// DelaysCut is how many are visible earlier than at the source.
+	DelaysCut int `json:"delays_cut,omitempty"`
+	// DestinationBefore is what the destination held before the first run.
+	DestinationBefore int `json:"destination_before"`
+	DestinationCount  int `json:"destination_count"`
+	// Problems say what does not balance; empty for nothing.
+	Problems []string `json:"problems,omitempty"`
+	// Refusals are the first few messages that the destination refused.
+	Refusals []string `json:"refusals,omitempty"`
+}
+
+// maxRefusals is how many refusals are kept.
+const maxRefusals = 5
+
+func (r *Result) refused(id string, why error) {
+	if len(r.Refusals) < maxRefusals {
+		r.Refusals = append(r.Refusals, fmt.Sprintf("%s: %v", id, why))
+	}
+}
+
+// Balanced reports whether the counts agree.
+func (r *Result) Balanced() bool { return len(r.Problems) == 0 }
+
+// Lines say what a person should know about the result: why messages stay, what may be there twice, and the problems.
+func (r *Result) Lines() (lines []string) {
+	line := func(n int, what string) {
+		if n > 0 {
+			lines = append(lines, messages(n)+" "+what)
+		}
+	}
+	line(r.Arrived, "arrived at the source meanwhile")
+	if !r.FIFO {
+		line(r.Resent, "sent again after an interruption: there may be two of them")
+	}
+	line(r.DelaysCut, "due later, and visible after the longest delay of the destination")
+	line(r.Reasons[DueLater], "left: due later than the destination can delay them; run this again when they are due, or "+
+		"add --cut-delays")
+	line(r.Reasons[Refused], "left: refused by the destination")
+	line(r.Reasons[Behind], "left: behind one of the same group that was refused")
+	return append(append(lines, r.Refusals...), r.Problems...)
+}
+
+func messages(n int) string {
+	if n == 1 {
+		return "1 message"
+	}
+	return fmt.Sprintf("%d messages", n)
+}
+
+// settleTime is how long approximate counts are waited for: those of Amazon SQS are right a minute after the last call.
+const settleTime = 90 * time.Second
+
+// finish counts both queues. Approximate counts are asked until they agree, for a while if settle is true.
+func (r *run) finish(ctx context.Context, settle bool) error {
+	for began := time.Now(); ; {
+		source, err := r.from.Count(ctx)
+		if err != nil {
+			return fmt.Errorf("counting the source: %w", err)
+		}
+		destination, err := r.to.Count(ctx)
+		if err != nil {
+			return fmt.Errorf("counting the destination: %w", err)
+		}
+		r.result.SourceCount, r.result.DestinationBefore = r.journal.SourceBefore(), r.journal.DestinationBefore()
+		r.result.Left, r.result.DestinationCount, r.result.Sent = source.Total(), destination.Total(), r.journal.Sent()
+		r.result.Resent, r.result.Deleted = r.journal.counts()
+		r.result.Skipped, r.result.Reasons = len(r.skipped), map[Reason]int{}
+		for _, why := range r.skipped {
+			r.result.Reasons[why]++
+		}
+		r.result.Reconcile(r.journal.Uncertain())
+		if r.result.Balanced() || !settle || r.SourceExact && r.DestinationExact || time.Since(began) > settleTime {
+			return nil
+		}
+		if err := pause(ctx, 5*poll); err != nil {
+			return err
+		}
+	}
+}
+
+// Reconcile compares the counts. uncertain is of how many messages nobody knows whether they were accepted.
+//
+//	before + arrived = sent + left           at the source
+//	before + sent <= count <= ... + resent   at the destination
+func (r *Result) Reconcile(uncertain int) {
+	r.Problems = nil
+	problem := func(n int, what string) { r.Problems = append(r.Problems, messages(n)+" "+what) }
+	if r.Left <= r.Skipped {
+		r.Deleted = r.Sent // a kill may have come between a delete and its note
+	}
+	r.Arrived = max(0, r.Deleted+r.Left-r.SourceCount)
+	if missing := r.SourceCount - r.Sent - r.Left; missing > 0 {
+		problem(missing, "gone from the source and not sent: something else received them, or they expired")
+	}
+	if left := r.Left - r.Skipped; left > 0 {
+		problem(left, "still at the source")
+	}
+	copies := r.Resent
+	if r.FIFO {
+		copies = 0
+	}
+	switch more := r.DestinationCount - r.DestinationBefore - r.Sent; {
+	case more < 0:
+		problem(-more, "missing at the destination: something receives from it")
+	case more > copies+uncertain:
+		problem(more, "too many at the destination: something else sends to it, or they are copies")
+	}
+}

@@ -1,0 +1,247 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// retries is how often a call is repeated after errors that may pass.
+const retries = 6
+
+// sendBatch sends messages that fit into one call, and deletes those that were accepted.
+func (r *run) sendBatch(ctx context.Context, items []Item) error {
+	items, err := r.settleUncertain(ctx, items)
+	if err != nil {
+		return err
+	}
+	for try := 0; len(items) > 0; try++ {
+		again, cause, err := r.attempt(ctx, items)
+		switch {
+		case err != nil:
+			return err
+		case len(again) == 0:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case try == retries || !passing(cause):
+			return fmt.Errorf("sending %d messages: %w", len(again), cause)
+		}
+		if err := pause(ctx, time.Second<<min(try, 4)); err != nil {
+			return err
+		}
+		if r.FIFO {
+			// The call may take longer than the destination remembers the messages.
+			if again, err = r.settleUncertain(ctx, again); err != nil {
+				return err
+			}
+		}
+		items = again
+	}
+	return nil
+}
+
+// attempt makes one call. It returns the messages of which nothing is known, or that may be accepted another time.
+func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, err error) {
+	out := make([]queue.Outgoing, len(items))
+	ids := make([]string, len(items))
+	for i := range items {
+		out[i], ids[i] = r.outgoing(&items[i]), items[i].ID
+	}
+	if err := r.journal.Intend(ids, r.FIFO); err != nil {
+		return nil, nil, err
+	}
+	sent, err := r.to.Send(ctx, out)
+	switch {
+	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
+		// The destination counts otherwise, or takes less.
+		r.journal.forget(ids...)
+		for half := range slices.Chunk(items, (len(items)+1)/2) {
+			more, cause2, err := r.attempt(ctx, half)
+			if again = append(again, more...); err != nil {
+				return nil, nil, err
+			}
+			if cause2 != nil {
+				cause = cause2
+			}
+		}
+		return again, cause, nil
+	case err != nil && refusal(err) && len(items) == 1:
+		sent = []queue.Sent{{Err: err}}
+	case err != nil:
+		return items, err, nil
+	}
+	var accepted []Item
+	for i := range sent {
+		switch err := sent[i].Err; {
+		case err == nil:
+			accepted = append(accepted, items[i])
+		case refusal(err):
+			r.refuse(&items[i], err)
+		default:
+			again, cause = append(again, items[i]), err
+			if !errors.Is(err, &queue.Error{Code: queue.CodeUnreachable}) {
+				r.journal.forget(items[i].ID)
+			}
+		}
+	}
+	return again, cause, r.accept(ctx, accepted)
+}
+
+// refuse leaves a message at the source that the destination does not take, and on a FIFO queue those behind it.
+func (r *run) refuse(it *Item, why error) {
+	r.skip(it, Refused)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.result.refused(it.ID, why)
+	if r.FIFO {
+		r.blocked[it.Message.GroupID] = true
+	}
+	r.journal.forget(it.ID)
+}
+
+// accept notes what the destination has, and deletes it at the source then.
+func (r *run) accept(ctx context.Context, items []Item) error {
+	if len(items) == 0 {
+		return nil
+	}
+	ids := make([]string, len(items))
+	for i := range items {
+		ids[i] = items[i].ID
+	}
+	// What was accepted is noted also when the run is about to stop.
+	if err := r.journal.Accept(ids); err != nil {
+		return err
+	}
+	if r.Progress != nil {
+		r.Progress(r.journal.Sent(), r.journal.SourceBefore())
+	}
+	return r.remove(context.WithoutCancel(ctx), items)
+}
+
+// outgoing is a message as it is sent.
+func (r *run) outgoing(it *Item) queue.Outgoing {
+	out := it.Message
+	if r.FIFO {
+		// Under the one that it was sent with, another message that was sent with it later would be dropped.
+		out.DedupID = dedupID(it.ID)
+		return out
+	}
+	wait := max(0, time.Until(it.VisibleAt))
+	if wait > 0 && r.MaxDelay == 0 {
+		out.NotBefore = it.VisibleAt
+		return out
+	}
+	if r.MaxDelay > 0 && wait > r.MaxDelay {
+		wait = r.MaxDelay
+		r.mu.Lock()
+		r.result.DelaysCut++
+		r.mu.Unlock()
+	}
+	wait = (wait + time.Second - 1).Truncate(time.Second)
+	out.Delay = &wait // 0 too: the destination may have a delay of its own
+	return out
+}
+
+// dedupID is the deduplication id of a migrated message, made of its id at the source.
+func dedupID(id string) string { return "migrate-" + id }
+
+// settleUncertain finds out what became of messages of a FIFO queue that may have been sent, longer ago than the
+// destination remembers. It returns those that are to be sent.
+func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
+	if !r.FIFO {
+		return items, nil
+	}
+	old := slices.DeleteFunc(slices.Clone(items), func(it Item) bool {
+		at := r.journal.intendedAt(it.ID)
+		return at.IsZero() || time.Since(at) <= dedupWindow
+	})
+	if len(old) == 0 {
+		return items, nil
+	}
+	there, err := r.wereAccepted(ctx, old)
+	if err != nil {
+		return nil, err
+	}
+	if !there {
+		for _, it := range old {
+			r.journal.forget(it.ID)
+		}
+		return items, nil
+	}
+	if err := r.accept(ctx, old); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
+}
+
+// wereAccepted decides about messages of which nobody knows whether they were accepted, once about all those of
+// earlier runs.
+func (r *run) wereAccepted(ctx context.Context, items []Item) (bool, error) {
+	earlier := !slices.ContainsFunc(items, func(it Item) bool { return r.journal.intendedAt(it.ID).After(r.began) })
+	if earlier && r.settled != nil {
+		return *r.settled, nil
+	}
+	there, err := r.decide(ctx)
+	if err == nil && earlier {
+		r.settled = &there
+	}
+	return there, err
+}
+
+// decide reports whether the messages of which nobody knows it were accepted: all, or else none. The destination's
+// count tells it where nobody else sends or receives there, and where the first count is one to rely on.
+func (r *run) decide(ctx context.Context) (there bool, err error) {
+	switch r.Uncertain {
+	case Resend:
+		return false, nil
+	case Drop:
+		return true, nil
+	}
+	count, err := r.to.Count(ctx)
+	if err != nil {
+		return false, fmt.Errorf("counting the destination: %w", err)
+	}
+	more := count.Total() - r.journal.DestinationBefore() - r.journal.Sent()
+	if r.DestinationExact || r.journal.DestinationBefore() == 0 {
+		switch more {
+		case 0:
+			return false, nil
+		case r.journal.Uncertain():
+			return true, nil
+		}
+	}
+	return false, fmt.Errorf("%s %w: the destination holds %d more than is known to be accepted",
+		messages(r.journal.Uncertain()), ErrUncertain, more)
+}
+
+// refusal reports whether a destination will never take a message.
+func refusal(err error) bool {
+	for _, code := range []string{queue.CodeInvalidParameterValue, queue.CodeInvalidMessageContents,
+		queue.CodeMissingRequiredParameter, queue.CodeBatchRequestTooLong, queue.CodeUnsupportedOperation} {
+		if errors.Is(err, &queue.Error{Code: code}) {
+			return true
+		}
+	}
+	return false
+}
+
+// passing reports whether an error may not be there the next time.
+func passing(err error) bool {
+	var e *queue.Error
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case queue.CodeUnreachable, queue.CodeRequestThrottled, queue.CodeStorageFailed, queue.CodeOverLimit,
+		queue.CodeReceiptHandleIsInvalid, queue.CodeMessageNotInflight, "InternalError", "InternalFailure",
+		"ServiceUnavailable":
+		return true
+	}
+	return strings.HasPrefix(e.Code, "Throttl")
+}
