@@ -71,7 +71,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	running, ended := context.WithCancel(context.Background())
 	var reports sync.WaitGroup
 	reports.Go(func() { e.Logger.ReportOmitted(running) })
-	defer func() { ended(); reports.Wait(); e.history.tellStopped() }()
+	defer func() { ended(); reports.Wait(); e.history.reportStopped() }()
 	go e.systemd.extendStart(running)
 	err := e.unlessStopped(stop, now, e.Start)
 	switch {

@@ -97,8 +97,8 @@ func (t *totals) stopFields() map[string]string {
 	return fields
 }
 
-// tellStopped writes the last line of the log, unless the start failed.
-func (t *totals) tellStopped() {
+// reportStopped writes the last line of the log, unless the start failed.
+func (t *totals) reportStopped() {
 	if t.began.IsZero() || len(t.final) == 0 {
 		return
 	}
