@@ -88,6 +88,7 @@ var commandTable = map[string]commandRow{
 	"open":                      {kind: neither, why: "a link that lets one browser in"},
 	"peek":                      {kind: reading},
 	"ps":                        {kind: reading},
+	"queues":                    {kind: reading},
 	"queues create":             {kind: changing, args: "mails --max-receives 3"},
 	"queues list":               {kind: reading},
 	"queues pause":              {kind: changing, args: "--reason test"},
