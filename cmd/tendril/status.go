@@ -27,6 +27,7 @@ messages that are in a dead-letter queue now.`,
 		return client.Status(ctx)
 	}, view[console.Status]{func(st console.Status) error { return c.printStatus(&st) },
 		func(st console.Status) []string { return []string{st.Environment} }})
+	addWatch(c.cli, cmd)
 	return cmd
 }
 
