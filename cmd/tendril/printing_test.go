@@ -90,12 +90,15 @@ var commandTable = map[string]commandRow{
 	"ps":                        {kind: reading},
 	"queues":                    {kind: reading},
 	"queues create":             {kind: changing, args: "mails --max-receives 3"},
+	"queues delete":             {kind: changing, args: "scratch"},
 	"queues list":               {kind: reading},
 	"queues pause":              {kind: changing, args: "--reason test"},
 	"queues purge":              {kind: changing, args: "one"},
 	"queues resume":             {kind: changing, args: "one"},
 	"queues show":               {kind: reading, args: "one"},
+	"receive":                   {kind: changing, args: "one"},
 	"reload":                    {kind: changing},
+	"replay":                    {kind: changing, args: "DEAD"},
 	"rollback":                  {kind: changing},
 	"scale":                     {kind: reading},
 	"queues delete":             {kind: changing, args: "spare"},
@@ -259,7 +262,9 @@ func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 // refusesAlike: what is refused is refused in a dry run too, with the same exit status.
 func (s *printingSuite) refusesAlike(t *testing.T) {
 	for _, args := range []string{
-		"send body -q nothing", "queues purge nothing --yes", "queues pause nothing", "queues resume nothing",
+		"send body -q nothing", "queues purge nothing --yes", "queues delete nothing --yes",
+		"queues delete one --yes", "receive nothing", "replay nothing", "deploy --abort",
+		"queues pause nothing", "queues resume nothing",
 		"queues create one -a VisibilityTimeout=7", "dead redrive nothing", "dead delete nothing --yes",
 		"dead redrive --all -q nothing", "message retry nothing", "message delay nothing --for 1m", "message delete nothing",
 		"message retry DEAD", "tasks run nothing", "tasks pause nothing", "tasks resume nothing", "rollback 99",
@@ -414,6 +419,7 @@ func (s *printingSuite) wait(until func() error) {
 
 // fill makes something of every kind.
 func (s *printingSuite) fill() {
+	s.must("queues", "create", "scratch", "--no-dead-letter-queue")
 	s.must("deploy", filepath.Join(s.dir, "two.zip")) // so that there is a version to roll back to
 	s.must("send", "--wait", "-a", "kind=x", "fine")
 	s.tendril("send", "--wait", "status 422 because broken")
