@@ -87,6 +87,7 @@ signal.`,
 		}
 	}
 	usageErrors(root)
+	completer{c}.completeArguments(root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)
 	return root
