@@ -73,6 +73,8 @@ var rooms = []room{
 	{"machine", "Package machine applies the sections of a bundle that change the machine.", []string{"bundle"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"bundle", "datadir", "trust", "yamlfile"}},
+	{"scaffold", "Package scaffold writes the first files of a folder: a Procfile and a tendril.yaml for the app it " +
+		"recognises.", []string{"config"}},
 	{"getconfig", "Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.",
 		[]string{"datadir"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
@@ -103,7 +105,7 @@ var rooms = []room{
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
 			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series", "broker",
-			"migrate", "doctor"}},
+			"migrate", "doctor", "scaffold"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

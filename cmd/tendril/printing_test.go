@@ -79,6 +79,7 @@ var commandTable = map[string]commandRow{
 	"get-config platformconfig": {kind: neither, why: "the output of Elastic Beanstalk's tool"},
 	"health":                    {kind: reading, code: exitFailed},
 	"help":                      {kind: neither, why: "help"},
+	"init":                      {kind: changing, args: "DIR/app"},
 	"instances":                 {kind: reading},
 	"logs":                      {kind: reading},
 	"message delay":             {kind: changing, args: "DELAYED --for 10m"},
@@ -272,7 +273,7 @@ func (s *printingSuite) refusesAlike(t *testing.T) {
 		"config unset nothing --yes",
 		"tokens create ops --scope read", "tokens create x", "tokens revoke nothing",
 		"credentials create ops --credentials CREDENTIALS", "credentials revoke nothing --credentials CREDENTIALS",
-		"terminate --name one", "drain --wait -1s",
+		"terminate --name one", "drain --wait -1s", "init DIR/nothing",
 	} {
 		words := strings.Fields(s.words.Replace(args))
 		_, said, want := s.tendril(words...)

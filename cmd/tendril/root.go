@@ -68,7 +68,7 @@ signal.`,
 		}
 	}
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
-	add("run", app.newUp(), control.newDeploy(), control.newRollback(), app.newServe())
+	add("run", app.newUp(), initCommand{c}.newInit(), control.newDeploy(), control.newRollback(), app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), messages.newReceive(),
 		oneMessageCommands{messages}.newMessage(), replayCommand{oneMessageCommands{messages}}.newReplay(),
 		queueCommands{c}.newQueues(), messages.newDead(), migrateCommand{c}.newMigrate(),
@@ -87,6 +87,7 @@ signal.`,
 		}
 	}
 	usageErrors(root)
+	completer{c}.completeArguments(root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)
 	return root
