@@ -45,11 +45,15 @@ func (c alarmCommands) addFlags(cmd *cobra.Command) *alarmFlags {
 	f := &alarmFlags{}
 	cmd.Args = oneApp
 	addSettings(cmd, func(config.Option) bool { return true })
+	c.addAlarmFlags(cmd, f)
+	return f
+}
+
+func (c alarmCommands) addAlarmFlags(cmd *cobra.Command, f *alarmFlags) {
 	cmd.Flags().StringVar(&f.file, "alarms-file", "",
 		"File that changes the alarms (default: alarms.yaml in the app's folder).")
 	cmd.Flags().StringArrayVar(&f.actions, "action", nil,
 		"ARN of an SNS topic that alarms notify; may be given again.")
-	return f
 }
 
 func (c alarmCommands) newApply() *cobra.Command {
@@ -312,6 +316,28 @@ func (c alarmCommands) runs(cmd *cobra.Command, f *alarmFlags,
 		}
 		return act(ctx, cloud, want)
 	})
+}
+
+// described works out the alarms of the environment that the arguments describe, and says which are left out.
+func (c alarmCommands) described(ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (*alarms.Set,
+	error) {
+	opts, done, err := c.settings(cmd, args, f)
+	defer done()
+	if err != nil {
+		return nil, err
+	}
+	cloud, err := c.open(ctx, &opts)
+	if err != nil {
+		return nil, err
+	}
+	defer cloud.Close()
+	want, err := c.describe(ctx, &opts, f, cloud.Region())
+	if err == nil {
+		for _, text := range want.LeftOut {
+			fmt.Fprintf(c.err, "no alarm %s\n", plain(text))
+		}
+	}
+	return want, err
 }
 
 // settings reads the arguments as 'tendril up' does. The caller calls done at the end, also after an error.
