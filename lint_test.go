@@ -85,6 +85,8 @@ var rooms = []room{
 		[]string{"queue"}},
 	{"migrate", "Package migrate moves the messages of one queue to another one, and accounts for each.",
 		[]string{"queue", "datadir"}},
+	{"generate", "Package generate writes the files that a worker environment is deployed with: units of systemd, a " +
+		"Dockerfile, and files of Docker Compose, Kubernetes and KEDA.", nil},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
@@ -105,7 +107,7 @@ var rooms = []room{
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
 			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series", "broker",
-			"migrate", "doctor", "scaffold"}},
+			"migrate", "doctor", "scaffold", "generate"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

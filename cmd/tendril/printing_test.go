@@ -68,9 +68,18 @@ var commandTable = map[string]commandRow{
 	"dead show":                 {kind: reading, args: "DEAD"},
 	"deploy":                    {kind: changing, args: "DIR/two.zip"},
 	"describe":                  {kind: reading},
+	"doctor":                    {kind: reading},
 	"drain":                     {kind: changing},
 	"events":                    {kind: reading},
 	"explain":                   {kind: reading, args: "http-path"},
+	"generate alarms":           {kind: neither, why: "a file to deploy with"},
+	"generate compose":          {kind: neither, why: "a file to deploy with"},
+	"generate dashboard":        {kind: neither, why: "a file to deploy with"},
+	"generate docker":           {kind: neither, why: "a file to deploy with"},
+	"generate iam":              {kind: neither, why: "a file to deploy with"},
+	"generate keda":             {kind: neither, why: "a file to deploy with"},
+	"generate kubernetes":       {kind: neither, why: "a file to deploy with"},
+	"generate systemd":          {kind: neither, why: "a file to deploy with"},
 	"get-config addons":         {kind: neither, why: "the output of Elastic Beanstalk's tool"},
 	"get-config container":      {kind: neither, why: "the output of Elastic Beanstalk's tool"},
 	"get-config environment":    {kind: neither, why: "the output of Elastic Beanstalk's tool"},
@@ -82,6 +91,7 @@ var commandTable = map[string]commandRow{
 	"init":                      {kind: changing, args: "DIR/app"},
 	"instances":                 {kind: reading},
 	"logs":                      {kind: reading},
+	"migrate":                   {kind: changing, args: "--from embedded --to sqs --data-dir DIR/old"},
 	"message delay":             {kind: changing, args: "DELAYED --for 10m"},
 	"message delete":            {kind: changing, args: "DELAYED"},
 	"message retry":             {kind: changing, args: "DELAYED"},
@@ -102,11 +112,6 @@ var commandTable = map[string]commandRow{
 	"replay":                    {kind: changing, args: "DEAD"},
 	"rollback":                  {kind: changing},
 	"scale":                     {kind: reading},
-	"queues delete":             {kind: changing, args: "spare"},
-	"doctor":                    {kind: reading},
-	"migrate":                   {kind: changing, args: "--from embedded --to sqs --data-dir DIR/old"},
-	"receive":                   {kind: changing, args: "one"},
-	"replay":                    {kind: changing, args: "DEAD"},
 	"send":                      {kind: changing, args: "body"},
 	"serve":                     {kind: neither, why: "it runs until it is ended"},
 	"status":                    {kind: reading},
@@ -435,7 +440,6 @@ func (s *printingSuite) fill() {
 		}
 		return nil
 	})
-	s.must("queues", "create", "spare", "--no-dead-letter-queue")
 	running, err := console.ReadInstance(filepath.Join(s.dir, "data"))
 	if err != nil {
 		s.Fatal(err)
