@@ -25,12 +25,12 @@ type App struct {
 	Before []string
 }
 
-// The errors of [Recognize]; each text goes on with what to do.
+// The errors of Recognize; each text goes on with what to do.
 var (
-	ErrContainer = errors.New("this app is made for a container, which tendril does not start; " +
+	errContainer = errors.New("this app is made for a container, which tendril does not start; " +
 		"start it yourself and give its address: tendril up --target http://127.0.0.1:8080/, " +
 		"or write a Procfile that starts the app without a container")
-	ErrUnknown = errors.New("no app was recognised; " +
+	errUnknown = errors.New("no app was recognised; " +
 		"write a Procfile with the line \"web: COMMAND\", of an app that listens on PORT")
 )
 
@@ -46,9 +46,9 @@ func Recognize(folder fs.FS) (*App, error) {
 		}
 	}
 	if f.first("Dockerfile", "Containerfile", "docker-compose.yml", "compose.yaml", "Dockerrun.aws.json") != "" {
-		return nil, ErrContainer
+		return nil, errContainer
 	}
-	return nil, ErrUnknown
+	return nil, errUnknown
 }
 
 // files are those of a folder. What cannot be read is as good as absent.
@@ -97,7 +97,7 @@ func (f files) function() *App {
 	if f.first("bootstrap") == "" {
 		return nil
 	}
-	return &App{Platform: "Lambda function", File: "bootstrap", Lambda: "./bootstrap"}
+	return &App{Platform: "a Lambda function", File: "bootstrap", Lambda: "./bootstrap"}
 }
 
 func (f files) node() *App {
@@ -301,8 +301,10 @@ func (a *App) offered() []setting {
 
 func (a *App) settings(folder string) string {
 	var b strings.Builder
-	b.WriteString("# Settings of this environment. 'tendril explain OPTION' tells about one, docs/options.md lists all.\n")
-	b.WriteString("# Remove the # in front of a line that you need, and apply it with 'tendril reload'.\n\n")
+	b.WriteString(`# Settings of this environment. 'tendril explain OPTION' tells about one, 'tendril up --help-all'
+# lists all. Remove the # in front of a line that you need, and apply it with 'tendril reload'.
+
+`)
 	fmt.Fprintf(&b, "# Name of the environment and of its queue.\nname: %s\n", environmentName(folder))
 	if a.Lambda != "" {
 		fmt.Fprintf(&b, "\n# The function that runs on this machine and gets the messages.\nlambda: %s\n", a.Lambda)

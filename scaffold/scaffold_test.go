@@ -73,7 +73,7 @@ func TestRecognize(t *testing.T) {
 		".NET": {[]string{"shop.csproj", ""},
 			".NET", "dotnet run --urls http://127.0.0.1:$PORT", ""},
 		"a Procfile":         {[]string{"Procfile", "web: x", "app.js", ""}, "an app", "", ""},
-		"a Lambda function":  {[]string{"bootstrap", "#!/bin/sh", "Dockerfile", ""}, "Lambda function", "", ""},
+		"a Lambda function":  {[]string{"bootstrap", "#!/bin/sh", "Dockerfile", ""}, "a Lambda function", "", ""},
 		"Docker and Node.js": {[]string{"Dockerfile", "", "app.js", ""}, "Node.js", "node app.js", ""},
 	} {
 		app, err := Recognize(folder(c.files...))
@@ -89,8 +89,8 @@ func TestRecognize(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]error{
-		"Dockerfile": ErrContainer, "compose.yaml": ErrContainer, "readme": ErrUnknown,
-		"go.mod": ErrUnknown, "package.json": ErrUnknown, "composer.json": ErrUnknown} {
+		"Dockerfile": errContainer, "compose.yaml": errContainer, "readme": errUnknown,
+		"go.mod": errUnknown, "package.json": errUnknown, "composer.json": errUnknown} {
 		if app, err := Recognize(folder(name, "")); !errors.Is(err, want) {
 			t.Errorf("%s alone: %+v, %v; want %v", name, app, err, want)
 		}

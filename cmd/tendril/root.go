@@ -21,6 +21,7 @@ func (c *cli) newRoot() *cobra.Command {
 		Long: `tendril takes messages from a queue, POSTs each to your app, and deletes or retries it by
 the answer. The queue is embedded and durable, or on Amazon SQS.
 
+  tendril init                          write a Procfile for the app in this folder
   tendril up examples/thumbnails        run an app from a folder with a Procfile
   tendril up -- python3 app.py          run a command
   tendril up --target http://127.0.0.1:8080/   deliver to an app that already runs
