@@ -145,7 +145,7 @@ func (c generateCommands) newSystemd() *cobra.Command {
 		}
 		return generate.Systemd(p, split), nil
 	})
-	cmd.Flags().BoolVar(&split, "split", false, "Print a unit for tendril and one for the app, which keeps its own sandbox.")
+	cmd.Flags().BoolVar(&split, "split", false, "Print a unit for tendril and one for the app.")
 	cmd.Example = `  tendril generate systemd /srv/orders > tendril-orders.service
   tendril generate systemd --split /srv/orders --file /etc/systemd/system`
 	return cmd
