@@ -181,7 +181,7 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{"http-path": "/other", "mime-type": "a/b", "success-codes": "200-299",
-		"error-visibility-timeout": "7s"}
+		"terminal-codes": "422", "error-visibility-timeout": "7s"}
 	tuned := map[string]bool{}
 	for _, o := range config.Options() {
 		value := values[o.Name]
