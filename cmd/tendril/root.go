@@ -78,8 +78,8 @@ signal.`,
 		app.newDescribe(), control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),
 		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
-	add("settings", app.newCheck(), app.newDoctor(), explainCommand{app}.newExplain(), generateCommands{alarmCommands{app}}.newGenerate(),
-		configCommands{c}.newConfig(),
+	add("settings", app.newCheck(), app.newDoctor(), explainCommand{app}.newExplain(),
+		generateCommands{alarmCommands{app}}.newGenerate(), configCommands{c}.newConfig(),
 		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())
 	// The same word, of one or several: nothing else is an alias, see docs/decisions/0052.
 	for _, plural := range root.Commands() {
