@@ -168,6 +168,9 @@ func (t *table) add(name, value string) {
 
 // printTable writes rows in columns; the first row is the heading.
 func (c *cli) printTable(rows [][]string) error {
+	if w := styled(c); w != nil {
+		return printStyled(w, rows)
+	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
