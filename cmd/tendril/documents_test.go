@@ -66,6 +66,7 @@ var varying = []struct {
 	{regexp.MustCompile(`((^|\s)PORT=|listens on |port )\d+`), "${1}PORT"},
 	{regexp.MustCompile(`\b(process|PID|pid)(=| )\d+`), "${1}${2}PID"},
 	{regexp.MustCompile(`\b(running +(yes|no) +|term )\d+`), "${1}N"},
+	{regexp.MustCompile(` on \S+/web\b`), " on HOST/web"},
 	{regexp.MustCompile(`tendril \d+\.\d+\.\d+\S*`), "tendril VERSION"},
 	{regexp.MustCompile(`[^\s(]*/(bin|go)/(go|testapp|node|python3)\b`), "$2"},
 	{regexp.MustCompile(`\s+`), " "},
@@ -86,7 +87,7 @@ func unvarying(line string) string {
 //	<!-- test: folder NAME -->            the commands run in this folder, below the reader's
 //	<!-- test: set NAME=VALUE -->         a variable of the commands that follow
 //	<!-- test: sh COMMAND -->             a command that the page does not show
-//	<!-- test: up [ARGS] -->              an environment that the page does not show
+//	<!-- test: up [ARGS] -->              an environment that the page does not show; with --unready its app stays unready
 //	<!-- test: until TEXT: COMMAND -->    a command again and again until it prints the text
 //	<!-- test: file NAME -->              the next block is the content of this file
 //	<!-- test: exits STATUS -->           the exit status of the next block's last command
@@ -246,6 +247,8 @@ type reader struct {
 	env    []string
 	status int  // that the next block's last command must have
 	keep   bool // environments run at the same time
+	// unready environments are not waited for until their app is ready.
+	unready bool
 	// skipping is the section whose program is missing.
 	skipping bool
 	running  []*environmentProcess
@@ -404,7 +407,9 @@ func (r *reader) direct(s *step) {
 	case "sh":
 		r.run(&step{line: s.line, command: rest}, 0)
 	case "up":
+		rest, r.unready = strings.CutSuffix(rest, "--unready")
 		r.run(&step{line: s.line, command: strings.TrimSpace("tendril up " + rest)}, 0)
+		r.unready = false
 	case "until":
 		text, command, _ := strings.Cut(rest, ": ")
 		r.until(s, func() error {
@@ -449,13 +454,14 @@ var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
 // here is a text of the page with the addresses and ids of this run.
 func (r *reader) here(text string) string {
 	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
-	for of, is := range r.as {
-		text = strings.ReplaceAll(text, of, is)
-	}
+	pairs := []string{"go run ./cmd/tendril", "tendril"}
 	if r.lastID != "" {
-		text = strings.ReplaceAll(text, "MESSAGE-ID", r.lastID)
+		pairs = append(pairs, "MESSAGE-ID", r.lastID)
 	}
-	return strings.ReplaceAll(text, "go run ./cmd/tendril", "tendril")
+	for of, is := range r.as {
+		pairs = append(pairs, of, is)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
 }
 
 // command is a line as a shell runs it, in a process group of its own.
@@ -501,7 +507,7 @@ func (r *reader) run(s *step, status int) {
 	if strings.HasPrefix(s.command, "tendril terminate") {
 		r.stop() // a reader presses Ctrl-C
 	}
-	if goesOn.MatchString(s.command) {
+	if goesOn.MatchString(s.command) && status == 0 {
 		r.start(s)
 		return
 	}
@@ -658,7 +664,8 @@ func (r *reader) ready(p *environmentProcess) error {
 	if m := regexp.MustCompile(`POST http://localhost:(\d+)`).FindSubmatch(text); m != nil {
 		r.as["127.0.0.1:5000"] = "127.0.0.1:" + string(m[1])
 	}
-	if e.Console == "" {
+	r.as["localhost:9324"] = strings.Replace(r.as["127.0.0.1:9324"], "127.0.0.1", "localhost", 1)
+	if e.Console == "" || r.unready {
 		return nil
 	}
 	out, status := r.output("tendril status --data-dir " + e.DataDir)
