@@ -39,7 +39,7 @@ var notRun = map[string]string{
 }
 
 // These are the commands of all pages: what the test does not run cannot grow unnoticed.
-const leastRun, countNotRun = 205, 12
+const leastRun, countNotRun = 256, 12
 
 // isNotRun tells whether an entry of notRun means the command.
 func isNotRun(entry, command string) bool {
@@ -82,19 +82,19 @@ func unvarying(line string) string {
 	return strings.TrimSpace(line)
 }
 
-// A step is what a reader types, or what the page's author wrote for the test into a comment:
+// A pageStep is what a reader types, or what the page's author wrote for the test into a comment:
 //
 //	<!-- test: folder NAME -->            the commands run in this folder, below the reader's
 //	<!-- test: set NAME=VALUE -->         a variable of the commands that follow
 //	<!-- test: sh COMMAND -->             a command that the page does not show
-//	<!-- test: up [ARGS] -->              an environment that the page does not show; with --unready its app stays unready
+//	<!-- test: up [ARGS] -->              an environment that the page does not show; --unready: its app stays unready
 //	<!-- test: until TEXT: COMMAND -->    a command again and again until it prints the text
 //	<!-- test: file NAME -->              the next block is the content of this file
 //	<!-- test: exits STATUS -->           the exit status of the next block's last command
 //	<!-- test: needs PROGRAM -->          the rest of the section is run where there is this program, or moto
 //	<!-- test: together -->               environments of the next block run at the same time
 //	<!-- test: stop -->                   environments of the page end
-type step struct {
+type pageStep struct {
 	line int
 	// command is what to type; "" for a directive.
 	command   string
@@ -111,10 +111,10 @@ type step struct {
 // programs are the words with which a line of code is a command.
 var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
 
-// steps reads a page: indented lines are commands, a block "console" has commands behind "$ " and what they print, a
+// pageSteps reads a page: indented lines are commands, a block "console" has commands behind "$ " and what they print, a
 // block "python" is a sample, and a block without a name behind indented commands is what the last one prints.
-func steps(page string) []step {
-	var out []step
+func pageSteps(page string) []pageStep {
+	var out []pageStep
 	var fence string
 	var sample strings.Builder
 	begin := 0
@@ -135,7 +135,7 @@ func steps(page string) []step {
 		if !inCode {
 			begin, inCode = len(out), true
 		}
-		out = append(out, step{line: number, command: text, first: len(out) == begin})
+		out = append(out, pageStep{line: number, command: text, first: len(out) == begin})
 	}
 	comment := false
 	for i, line := range strings.Split(page, "\n") {
@@ -146,7 +146,7 @@ func steps(page string) []step {
 		switch info, isFence := strings.CutPrefix(bare, "```"); {
 		case isFence && fence != "":
 			if fence == "python" {
-				out = append(out, step{line: number, python: sample.String(), first: true, last: true})
+				out = append(out, pageStep{line: number, python: sample.String(), first: true, last: true})
 			}
 			fence = ""
 			end()
@@ -176,14 +176,14 @@ func steps(page string) []step {
 		case comment && bare == "-->":
 			comment = false
 		case comment:
-			out = append(out, step{line: number, directive: bare})
+			out = append(out, pageStep{line: number, directive: bare})
 		case strings.HasPrefix(bare, "<!-- test: "):
 			end()
 			directive := strings.TrimSuffix(strings.TrimPrefix(bare, "<!-- test: "), " -->")
-			out = append(out, step{line: number, directive: directive})
+			out = append(out, pageStep{line: number, directive: directive})
 		case strings.HasPrefix(line, "#"):
 			end()
-			out = append(out, step{line: number, heading: true})
+			out = append(out, pageStep{line: number, heading: true})
 		case strings.HasPrefix(line, "    ") && (programs.MatchString(bare) || inCode && bare != ""):
 			command(number, bare)
 		default:
@@ -198,11 +198,11 @@ func steps(page string) []step {
 // shows.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	pages := map[string][]step{}
+	pages := map[string][]pageStep{}
 	run, left := 0, 0
 	unused := maps.Clone(notRun)
 	for path, text := range docs(t) {
-		pages[path] = steps(text)
+		pages[path] = pageSteps(text)
 		for _, s := range pages[path] {
 			if s.command == "" && s.python == "" {
 				continue
@@ -224,7 +224,7 @@ func TestDocuments(t *testing.T) {
 	}
 	t.Run("pages", func(t *testing.T) {
 		for path, all := range pages {
-			if !slices.ContainsFunc(all, func(s step) bool { return s.command != "" || s.python != "" }) {
+			if !slices.ContainsFunc(all, func(s pageStep) bool { return s.command != "" || s.python != "" }) {
 				continue
 			}
 			t.Run(strings.TrimPrefix(path, "../../"), func(t *testing.T) {
@@ -345,7 +345,7 @@ func goEnvironment(t *testing.T) []string {
 	return env
 }
 
-func (r *reader) fatalf(s *step, format string, args ...any) {
+func (r *reader) fatalf(s *pageStep, format string, args ...any) {
 	r.t.Helper()
 	var log strings.Builder
 	for _, p := range r.running {
@@ -359,7 +359,7 @@ func (r *reader) fatalf(s *step, format string, args ...any) {
 // goesOn are the commands that end when they are told to.
 var goesOn = regexp.MustCompile(`^(cd \w+ && )?(go run \./cmd/)?tendril (up|serve|--?function|logs -f|events -f)`)
 
-func (r *reader) follow(s *step) {
+func (r *reader) follow(s *pageStep) {
 	if s.heading {
 		r.skipping = false
 		return
@@ -393,7 +393,7 @@ func (r *reader) follow(s *step) {
 }
 
 // direct does what the page's author asks for.
-func (r *reader) direct(s *step) {
+func (r *reader) direct(s *pageStep) {
 	word, rest, _ := strings.Cut(s.directive, " ")
 	switch word {
 	case "folder":
@@ -405,10 +405,10 @@ func (r *reader) direct(s *step) {
 	case "set":
 		r.env = append(r.env, r.here(rest))
 	case "sh":
-		r.run(&step{line: s.line, command: rest}, 0)
+		r.run(&pageStep{line: s.line, command: rest}, 0)
 	case "up":
 		rest, r.unready = strings.CutSuffix(rest, "--unready")
-		r.run(&step{line: s.line, command: strings.TrimSpace("tendril up " + rest)}, 0)
+		r.run(&pageStep{line: s.line, command: strings.TrimSpace("tendril up " + rest)}, 0)
 		r.unready = false
 	case "until":
 		text, command, _ := strings.Cut(rest, ": ")
@@ -499,7 +499,7 @@ var reads = regexp.MustCompile(`^tendril (status|health|ps|peek|top|describe|exp
 	`config show|dead (list|show|reasons)|queues (list|show)|tasks( history| list)?($| [^rp])|events|logs|alarms show)|^curl [^-]*$|^ls|^cat`)
 
 // run types one command and compares.
-func (r *reader) run(s *step, status int) {
+func (r *reader) run(s *pageStep, status int) {
 	r.t.Helper()
 	if r.meansAmazon(s.command) {
 		r.amazon()
@@ -528,9 +528,9 @@ func (r *reader) run(s *step, status int) {
 	}
 }
 
-func (r *reader) until(s *step, try func() error) {
+func (r *reader) until(s *pageStep, try func() error) {
 	r.t.Helper()
-	if err := poll(try); err != nil {
+	if err := pollFor(4*patience, try); err != nil { // an example may have to be compiled
 		r.fatalf(s, "%v", err)
 	}
 }
@@ -570,7 +570,7 @@ func nonEmpty(lines []string) []string {
 }
 
 // start begins a command that goes on. An environment is waited for until it is ready, a list until it prints.
-func (r *reader) start(s *step) {
+func (r *reader) start(s *pageStep) {
 	r.t.Helper()
 	if !r.keep && !strings.Contains(s.command, " -f") {
 		r.stop()
@@ -646,7 +646,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	all := r.environments()
 	at := slices.IndexFunc(all, func(e listed) bool { return e.PID == p.cmd.Process.Pid })
 	if at < 0 {
-		// With a data directory of its own, or without a console, it is not listed; the last line of its start is enough.
+		// With a data directory of its own, or without a console, it is not listed: the end of its start is enough.
 		if !regexp.MustCompile(`--data-dir|--console off`).MatchString(p.typed) {
 			return fmt.Errorf("it is not in the list of environments: %v", all)
 		}
@@ -664,6 +664,7 @@ func (r *reader) ready(p *environmentProcess) error {
 	if m := regexp.MustCompile(`POST http://localhost:(\d+)`).FindSubmatch(text); m != nil {
 		r.as["127.0.0.1:5000"] = "127.0.0.1:" + string(m[1])
 	}
+	r.as["USR2 PID"] = "USR2 " + strconv.Itoa(e.PID)
 	r.as["localhost:9324"] = strings.Replace(r.as["127.0.0.1:9324"], "127.0.0.1", "localhost", 1)
 	if e.Console == "" || r.unready {
 		return nil
@@ -761,7 +762,7 @@ func (r *reader) serve() (endpoint string) {
 }
 
 // sample runs Python with boto3.
-func (r *reader) sample(s *step) {
+func (r *reader) sample(s *pageStep) {
 	r.t.Run("python", func(t *testing.T) {
 		python := testpeer.Python(t, "boto3", "boto3")
 		cmd := exec.Command(python, "-c", r.here(s.python))
