@@ -111,8 +111,8 @@ type pageStep struct {
 // programs are the words with which a line of code is a command.
 var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
 
-// pageSteps reads a page: indented lines are commands, a block "console" has commands behind "$ " and what they print, a
-// block "python" is a sample, and a block without a name behind indented commands is what the last one prints.
+// pageSteps reads a page: indented lines are commands, a block "console" has commands behind "$ " and what they print,
+// a block "python" is a sample, and a block without a name behind indented commands is what the last one prints.
 func pageSteps(page string) []pageStep {
 	var out []pageStep
 	var fence string
