@@ -327,6 +327,7 @@ func newReader(t *testing.T) *reader {
 	for _, port := range []string{"8080", "8081"} {
 		r.as["127.0.0.1:"+port] = app.Listener.Addr().String()
 	}
+	r.as["/srv/orders"] = root + "/orders"
 	r.as["0.0.0.0:9324"] = "0.0.0.0:" + testpeer.FreePort(t)
 	return r
 }
