@@ -75,6 +75,8 @@ var rooms = []room{
 	{"machine", "Package machine applies the sections of a bundle that change the machine.", []string{"bundle"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"bundle", "datadir", "filter", "trust", "webhook", "yamlfile"}},
+	{"scaffold", "Package scaffold writes the first files of a folder: a Procfile and a tendril.yaml for the app it " +
+		"recognises.", []string{"config"}},
 	{"getconfig", "Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.",
 		[]string{"datadir"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
@@ -85,6 +87,8 @@ var rooms = []room{
 		[]string{"queue"}},
 	{"migrate", "Package migrate moves the messages of one queue to another one, and accounts for each.",
 		[]string{"queue", "datadir"}},
+	{"generate", "Package generate writes the files that a worker environment is deployed with: units of systemd, a " +
+		"Dockerfile, and files of Docker Compose, Kubernetes and KEDA.", nil},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
@@ -105,7 +109,7 @@ var rooms = []room{
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
 			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series", "broker",
-			"migrate", "doctor"}},
+			"migrate", "doctor", "scaffold", "generate"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

@@ -70,8 +70,8 @@ func TestPagesSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, name := range []string{"README.md", "docs/guide.md", "docs/workerless.md", "docs/queues.md", "docs/lambda.md",
-		"docs/bundles.md", "docs/app.md", "docs/scaling.md"} {
+	for _, name := range []string{"README.md", "docs/guide.md", "docs/from-workerless.md", "docs/queues.md",
+		"docs/lambda.md", "docs/bundles.md", "docs/app.md", "docs/scaling.md"} {
 		for _, m := range typedUp.FindAllStringSubmatch(page(t, name), -1) {
 			args := []string{"check"}
 			for _, w := range shellWords.FindAllString(m[1], -1) {
@@ -126,7 +126,7 @@ func TestQueuesPageSettings(t *testing.T) {
 // of Workerless mean the same as its flags.
 func TestWorkerlessPageSettings(t *testing.T) {
 	t.Parallel()
-	text := page(t, "docs/workerless.md")
+	text := page(t, "docs/from-workerless.md")
 	want := fenced(t, text, "queue    payments (sqs)")
 	flags := []string{"--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10",
 		"--sleep=0"}

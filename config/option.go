@@ -81,6 +81,9 @@ func (o *Option) Allowed() string { return o.value.allowed }
 // IsSwitch reports whether the option is true or false.
 func (o *Option) IsSwitch() bool { return o.value.kind == kindSwitch }
 
+// IsSecret reports whether the value is never shown.
+func (o *Option) IsSecret() bool { return o.secret }
+
 // Choices are the words that a choice takes, for completion; else nil.
 func (o *Option) Choices() []string { return o.value.choices }
 

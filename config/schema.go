@@ -51,7 +51,11 @@ func (o *Option) schema() map[string]any {
 	case kindSwitch:
 		s = map[string]any{"anyOf": []any{map[string]any{"type": "boolean"}, map[string]any{"enum": []any{0, 1}},
 			map[string]any{"type": "string", "pattern": anyCasePattern("true", "false", "yes", "no", "on", "off", "0", "1")}}}
-	case kindDuration, kindRate, kindSize, kindNumber:
+	case kindDuration:
+		if s = map[string]any{"type": []string{"string", "number"}}; o.Default != unset {
+			s["pattern"] = durationPattern
+		}
+	case kindRate, kindSize, kindNumber:
 		s = map[string]any{"type": []string{"string", "number"}}
 	case kindChoice:
 		s = o.choiceSchema()
@@ -71,6 +75,9 @@ func (o *Option) schema() map[string]any {
 	}
 	return s
 }
+
+// durationPattern matches what [ParseDuration] reads: a decimal number of seconds or of days, or numbers with units.
+const durationPattern = `^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 
 // numbers are the whole numbers that the option takes.
 func (o *Option) numbers() map[string]any {

@@ -3,6 +3,7 @@ package console
 import (
 	"cmp"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,8 +13,8 @@ type Act struct {
 	At time.Time
 	// Who is the caller as in [Caller], Remote its address.
 	Who, Remote string
-	// Method and Path are those of the request.
-	Method, Path string
+	// Method and Path are those of the request; Text says what it does, such as "queue paused", "" for what has no words.
+	Method, Path, Text string
 	// Subject is the queue, task or message that it was about; "" for the environment.
 	Subject string
 	// RequestID is that of the request.
@@ -125,6 +126,7 @@ func (s *Server) audit(act Act) {
 
 func (s *Server) actOf(r *http.Request, status int, body any) Act {
 	act := Act{At: time.Now(), Who: callerOf(r).who, Remote: s.senderOf(r), Method: r.Method, Path: r.URL.Path,
+		Text:    actTexts[r.Pattern],
 		Subject: cmp.Or(r.PathValue("id"), r.PathValue("name")), Status: status, RequestID: requestID(r)}
 	if c, ok := body.(counted); ok {
 		act.Count = c.touched()
@@ -139,5 +141,63 @@ func (a *Act) attributes() []any {
 	if a.Count > 0 {
 		attrs = append(attrs, "messages", a.Count)
 	}
+	if a.Text == "" {
+		return attrs
+	}
+	attrs = append(attrs, "act", a.Text)
+	if a.Subject != "" {
+		key := "queue"
+		if noun, _, _ := strings.Cut(a.Text, " "); noun == "task" {
+			key = "task"
+		} else if noun == "message" {
+			key = "message_id"
+		}
+		attrs = append(attrs, key, a.Subject)
+	}
 	return attrs
+}
+
+// actTexts say what the routes do, by their patterns. The first word is what the id or the name in the path is of:
+// "message" of an id, "task" of a task; all others are of a queue.
+var actTexts = map[string]string{
+	"GET /-/drain":   "drain asked for",
+	"POST /-/drain":  "drain asked for",
+	"POST /-/quiet":  "all queues paused",
+	"POST /-/reload": "settings reloaded",
+
+	"GET /api/v1/messages/{id}/exchange":      "message read, with request and answer",
+	"GET /api/v1/queues/{name}/count":         "bodies searched",
+	"GET /api/v1/queues/{name}/messages":      "bodies read",
+	"GET /api/v1/queues/{name}/messages/{id}": "message read",
+
+	"POST /api/v1/exchanges":                         "requests recorded",
+	"POST /api/v1/queues":                            "queue created",
+	"DELETE /api/v1/queues/{name}":                   "queue deleted",
+	"POST /api/v1/queues/{name}/messages":            "messages sent",
+	"POST /api/v1/queues/{name}/receive":             "messages received",
+	"POST /api/v1/queues/{name}/acknowledge":         "messages acknowledged",
+	"POST /api/v1/queues/{name}/pause":               "queue paused",
+	"POST /api/v1/queues/{name}/resume":              "queue resumed",
+	"POST /api/v1/queues/{name}/purge":               "queue purged",
+	"POST /api/v1/queues/{name}/move":                "messages moved",
+	"POST /api/v1/queues/{name}/redrive":             "redrive started",
+	"DELETE /api/v1/queues/{name}/redrive":           "redrive cancelled",
+	"POST /api/v1/queues/{name}/delete":              "messages deleted",
+	"DELETE /api/v1/queues/{name}/messages/{id}":     "message deleted",
+	"POST /api/v1/queues/{name}/messages/{id}/retry": "message retried",
+	"POST /api/v1/queues/{name}/messages/{id}/delay": "message delayed",
+	"POST /api/v1/queues/{name}/messages/{id}/edit":  "message edited and sent again",
+	"POST /api/v1/tasks/{name}/run":                  "task run enqueued",
+	"POST /api/v1/tasks/{name}/pause":                "task paused",
+	"POST /api/v1/tasks/{name}/resume":               "task resumed",
+	"POST /api/v1/deploy":                            "app deployed",
+	"POST /api/v1/deploy/abort":                      "deployment aborted",
+	"POST /api/v1/rollback":                          "app rolled back",
+	"POST /api/v1/config/preview":                    "change of the settings previewed",
+	"POST /api/v1/config":                            "settings changed",
+	"POST /api/v1/reload":                            "settings reloaded",
+	"POST /api/v1/quiet":                             "all queues paused",
+	"POST /api/v1/resume":                            "all queues resumed",
+	"POST /api/v1/drain":                             "drain asked for",
+	"POST /api/v1/login":                             "login link created",
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -131,8 +132,11 @@ func (q *queueRoutes) reschedule(r *http.Request, delay time.Duration) (any, err
 		return nil, err
 	}
 	stored, err := q.broker.Message(r.Context(), name, id)
+	if gone := (&queue.Error{Code: queue.CodeResourceNotFound}); delay == 0 && errors.Is(err, gone) {
+		return Placed{ID: id, State: string(broker.Visible)}, nil // it became visible, and was delivered since
+	}
 	if err != nil {
-		return nil, err // received and deleted since
+		return nil, err
 	}
 	m := fromStored(&stored)
 	return Placed{m.ID, m.State, m.VisibleAt}, nil

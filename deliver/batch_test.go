@@ -186,3 +186,27 @@ func TestBatchNeedsAnARN(t *testing.T) {
 		t.Error("accepted")
 	}
 }
+
+// Who watches one message of a batch gets the exchange that it was in.
+func TestExchangeOfABatchIsRecorded(t *testing.T) {
+	t.Parallel()
+	var got []*Exchange
+	h, _ := start(t, alwaysAnswer(answerWith("200", "", `{"batchItemFailures":[]}`)), func(o *Options) {
+		o.QueueARN = jobsARN
+		o.Events.Record = func(m *queue.Message) func(*Exchange) {
+			if m.ID != "b" {
+				return nil
+			}
+			return func(x *Exchange) { got = append(got, x) }
+		}
+	})
+	for _, ms := range [][]*queue.Message{messages("a", "b"), messages("a", "c")} {
+		if results := h.DeliverBatch(context.Background(), ms); lettersOf(results) != "DD" {
+			t.Errorf("%+v", results)
+		}
+	}
+	if len(got) != 1 || !strings.Contains(got[0].Body, `"messageId":"b"`) ||
+		got[0].AnswerBody != `{"batchItemFailures":[]}` {
+		t.Errorf("recorded %+v", got)
+	}
+}

@@ -172,6 +172,30 @@ func (h *Client) judge(ctx context.Context, a *answer, r *content, end time.Time
 	return result
 }
 
+// recorder returns who gets the exchange; nil for nobody.
+func (h *Client) recorder(r *content) func(*Exchange) {
+	switch {
+	case h.events.Record == nil:
+		return nil
+	case r.batch == nil:
+		return h.events.Record(r.message)
+	}
+	var all []func(*Exchange)
+	for _, m := range r.batch {
+		if report := h.events.Record(m); report != nil {
+			all = append(all, report)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return func(x *Exchange) {
+		for _, report := range all {
+			report(x)
+		}
+	}
+}
+
 // post renders a request and exchanges it for an answer over c.
 func (h *Client) post(ctx context.Context, c *conn, r *content, end time.Time) answer {
 	var trace TraceContext
@@ -179,15 +203,11 @@ func (h *Client) post(ctx context.Context, c *conn, r *content, end time.Time) a
 		trace = h.trace(ctx, r.message)
 	}
 	var dropped int
-	protocol := &h.protocol
+	protocol, report := &h.protocol, h.recorder(r)
 	if r.batch == nil {
 		c.out, dropped = h.head.append(c.out[:0], r.message, r.run, r.body, &trace)
 	} else {
 		c.out, protocol = h.head.appendBatch(c.out[:0], r, &trace), &h.batches
-	}
-	report := (func(*Exchange))(nil)
-	if h.events.Record != nil {
-		report = h.events.Record(r.message)
 	}
 	var head string
 	if report != nil {

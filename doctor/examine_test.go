@@ -40,13 +40,13 @@ func TestQueues(t *testing.T) {
 			"error visibility-short", "--visibility-timeout=185s"},
 		"no dead-letter queue": {func(q *Queue) { q.Attributes["RedrivePolicy"], q.Dead = "", nil },
 			"warning no-dead-letter-queue", `\"deadLetterTargetArn\": \"arn:aws:sqs:eu-west-1:1:jobs-dead\"`},
-		"no dead-letter queue for terminal codes": {func(q *Queue) {
-			q.Attributes["RedrivePolicy"], q.Dead, q.TerminalCodes = "", nil, true
-		}, "warning no-dead-letter-queue", "deadLetterTargetArn"},
 		"no dead-letter queue of a FIFO queue": {func(q *Queue) {
 			q.Name, q.Attributes["QueueArn"] = "jobs.fifo", "arn:aws:sqs:eu-west-1:1:jobs.fifo"
 			q.Attributes["RedrivePolicy"], q.Dead = "", nil
 		}, "warning no-dead-letter-queue", "tendril queues create jobs-dead.fifo "},
+		"no dead-letter queue for terminal codes": {func(q *Queue) {
+			q.Attributes["RedrivePolicy"], q.Dead, q.TerminalCodes = "", nil, "422"
+		}, "warning no-dead-letter-queue", "so that terminal-codes 422 has no effect"},
 		"no dead-letter queue here": {func(q *Queue) { q.OnSQS, q.Attributes["RedrivePolicy"] = false, "" },
 			"warning no-dead-letter-queue", "restart"},
 		"unknown attributes": {func(q *Queue) { q.Attributes, q.Dead = nil, nil }, "ok queue", ""},

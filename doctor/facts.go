@@ -60,8 +60,8 @@ type Times struct {
 	Pause func(attempt int) time.Duration
 	// MaxRetries is the number of receives where the queue has no redrive policy yet.
 	MaxRetries int
-	// TerminalCodes tells that some statuses send a message to the dead-letter queue at once.
-	TerminalCodes bool
+	// TerminalCodes are the statuses that send a message to the dead-letter queue at once; "" for none.
+	TerminalCodes string
 }
 
 // App is what the messages of queues are posted to.

@@ -142,12 +142,12 @@ func (q *queueExamination) redrive() {
 			create = fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a "+
 				"MessageRetentionPeriod=1209600, then ", deadName(q.Name))
 		}
-		also := ""
-		if q.TerminalCodes {
-			also = ", also with one of terminal-codes,"
+		what := "it has no dead-letter queue"
+		if q.TerminalCodes != "" {
+			what += ", so that terminal-codes " + q.TerminalCodes + " has no effect"
 		}
-		q.add(Warning, "no-dead-letter-queue", "it has no dead-letter queue",
-			"a message that always fails"+also+" is tried again until its retention ends, and is then gone", create+set(10))
+		q.add(Warning, "no-dead-letter-queue", what,
+			"a message that always fails is tried again until its retention ends, and is then gone", create+set(10))
 	case most == 0:
 		q.add(Error, "policy-unreadable", fmt.Sprintf("its RedrivePolicy cannot be read: %q", policy),
 			"it is not known when messages go to the dead-letter queue", set(10))

@@ -116,7 +116,7 @@ func (x *examiner) addQueue(set *config.QueueSettings, described *console.Descri
 // queueTimes are the settings of time of one queue.
 func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 	t := doctor.Times{Visibility: set.VisibilityTimeout, Retention: set.RetentionPeriod, MaxRetries: s.MaxRetries,
-		TerminalCodes: set.TerminalCodes != "",
+		TerminalCodes: set.TerminalCodes,
 		Attempt:       set.InactivityTimeout + s.ConnectTimeout, AttemptText: "connect-timeout and inactivity-timeout"}
 	switch {
 	case set.ToFunction():

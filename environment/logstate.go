@@ -26,10 +26,14 @@ func LogState(e *Environment) {
 	st := e.Status()
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.Version,
 		"goroutines", runtime.NumGoroutine()}
+	if !e.running() { // the parts are not there yet
+		log.Info("state of the environment", attrs...)
+		return
+	}
 	if e.app != nil {
 		attrs = append(attrs, "app_version", e.app.Version())
 	}
-	if e.monitor != nil && !e.QueuesOnly {
+	if !e.QueuesOnly {
 		report := e.monitor.Report()
 		attrs = append(attrs, "status", string(report.Status), "reason", strings.Join(report.Causes, " "))
 	}

@@ -89,7 +89,7 @@ func (h *textHandler) withGroup(name string) textHandler {
 
 // Handle prints one event.
 func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
-	attrs := h.attrsOf(r)
+	message, attrs := actText(r.Level, r.Message, h.attrsOf(r))
 	h.print(func(b *bytes.Buffer) {
 		h.paint(b, dim, r.Time.Format(time.TimeOnly))
 		mark, color := " · ", dim
@@ -100,9 +100,28 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 			color = red
 		}
 		h.paint(b, color, mark)
-		h.appendEvent(b, r.Message, attrs)
+		h.appendEvent(b, message, attrs)
 	})
 	return nil
+}
+
+// requestKeys are what programs want to know of a request that did something, and people do not.
+var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
+
+// actText is an event for people: what somebody did, which the attribute "act" says in words, without the request. One
+// that was refused keeps its message.
+func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
+	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
+	if i < 0 {
+		return message, attrs
+	}
+	done := level < slog.LevelWarn
+	if done {
+		message = attrs[i].Value.String()
+	}
+	return message, slices.DeleteFunc(slices.Clone(attrs), func(a slog.Attr) bool {
+		return done && a.Key == "act" || slices.Contains(requestKeys, a.Key)
+	})
 }
 
 // attrsOf are the attributes of an event, those of the handler included.

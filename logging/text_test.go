@@ -55,6 +55,13 @@ func TestEventsOnATerminal(t *testing.T) {
 		`! failed  file="" app.pid=7 app.at=2026-01-02T03:04:05Z`: func(l *slog.Logger) {
 			l.Error("failed", "file", "", slog.Group("app", "pid", 7, "at", time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)))
 		},
+		"· queue paused  who=owner queue=mail": func(l *slog.Logger) {
+			l.Info("console act", "method", "POST", "path", "/x", "who", "owner", "remote", "::1", "status", 200, "request_id",
+				"r", "act", "queue paused", "queue", "mail")
+		},
+		`! console act refused  who=nobody act="queue paused" reason=no`: func(l *slog.Logger) {
+			l.Warn("console act refused", "method", "POST", "who", "nobody", "act", "queue paused", "reason", "no")
+		},
 		"· done": func(l *slog.Logger) { l.Debug("left out"); l.Info("done") },
 	} {
 		l, out := text(Options{})

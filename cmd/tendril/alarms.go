@@ -45,11 +45,15 @@ func (c alarmCommands) addFlags(cmd *cobra.Command) *alarmFlags {
 	f := &alarmFlags{}
 	cmd.Args = oneApp
 	addSettings(cmd, func(config.Option) bool { return true })
+	c.addAlarmFlags(cmd, f)
+	return f
+}
+
+func (c alarmCommands) addAlarmFlags(cmd *cobra.Command, f *alarmFlags) {
 	cmd.Flags().StringVar(&f.file, "alarms-file", "",
 		"File that changes the alarms (default: alarms.yaml in the app's folder).")
 	cmd.Flags().StringArrayVar(&f.actions, "action", nil,
 		"ARN of an SNS topic that alarms notify; may be given again.")
-	return f
 }
 
 func (c alarmCommands) newApply() *cobra.Command {

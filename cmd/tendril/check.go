@@ -61,6 +61,15 @@ const (
 
 // printPolicy prints the IAM policy that the settings need.
 func (c appCommands) printPolicy(cmd *cobra.Command, args []string, role string) error {
+	policy, err := c.policy(cmd, args, role)
+	if err != nil || policy == nil {
+		return err
+	}
+	return c.printJSON(policy)
+}
+
+// policy is the IAM policy that the settings need; nil where they need none, which is told.
+func (c appCommands) policy(cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
 	done := func() {}
 	defer func() { done() }()
 	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
@@ -68,13 +77,13 @@ func (c appCommands) printPolicy(cmd *cobra.Command, args []string, role string)
 		return b, err
 	})
 	if opts.Config == nil { // else there is only no app to run, which does not matter here
-		return err
+		return nil, err
 	}
 	use := &cloud.Use{Operate: role == roleOperate}
 	if path := opts.CronFile(); path != "" {
 		file, err := tasks.Read(path)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, t := range file.Tasks {
 			use.TaskQueues = append(use.TaskQueues, t.Queue)
@@ -83,7 +92,7 @@ func (c appCommands) printPolicy(cmd *cobra.Command, args []string, role string)
 	policy := cloud.PolicyFor(opts.Config, use)
 	if len(policy.Statement) == 0 {
 		fmt.Fprintln(c.err, "these settings need no permissions on AWS")
-		return nil
+		return nil, nil
 	}
 	for _, q := range opts.Config.Queues {
 		if q.Backend == config.BackendSQS && !q.Managed {
@@ -91,7 +100,7 @@ func (c appCommands) printPolicy(cmd *cobra.Command, args []string, role string)
 				Hint: "write its name in place of " + cloud.UnknownDeadLetterQueue + q.Name})
 		}
 	}
-	return c.printJSON(policy)
+	return policy, nil
 }
 
 // checkReport is what 'tendril check' found.

@@ -27,15 +27,6 @@ func addDataDir(cmd *cobra.Command) {
 func addEnvironment(cmd *cobra.Command) {
 	cmd.Flags().StringP("environment", "e", "",
 		"Environment to ask (default: that of the working folder, else the only one that runs).")
-	_ = cmd.RegisterFlagCompletionFunc("environment", func(*cobra.Command, []string, string) ([]string,
-		cobra.ShellCompDirective) {
-		var names []string
-		state := config.StateFolder(os.Environ(), os.Geteuid() == 0)
-		for _, found := range console.Running(console.DataDirectories(state)) {
-			names = append(names, found.Environment)
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	})
 }
 
 // dataDir is the data directory of the environment that a command asks: the one that was named, else that of the

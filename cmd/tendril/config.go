@@ -144,14 +144,6 @@ func (c configCommands) showOptions(title string, options []console.ConfigOption
 	return c.printTable(rows)
 }
 
-func completeOptions(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	var names []string
-	for _, o := range config.Options() {
-		names = append(names, o.Name+"\t"+o.Help)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
 func (c configCommands) newSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set OPTION=VALUE...",
@@ -161,7 +153,8 @@ that differ and asked. The values are checked first; a mistake changes nothing. 
 any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of its own in the file.`,
 		Example: `  tendril config set http-path=/jobs inactivity-timeout=10m
   tendril config set 'http-path of payments=/pay' --dry-run`,
-		Args: cobra.MinimumNArgs(1),
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeAssignment,
 	}
 	return c.changesSettings(cmd, func(arg string, set map[string]*string) error {
 		name, value, found := strings.Cut(arg, "=")

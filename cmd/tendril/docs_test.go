@@ -58,6 +58,48 @@ func TestDocumentedCommandsExist(t *testing.T) {
 	}
 }
 
+var (
+	linkTarget  = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	headingLine = regexp.MustCompile(`(?m)^#{1,6} (.*)$`)
+	notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}\- _]`)
+)
+
+// TestLinksOfPagesLeadSomewhere: every file that a page names is there, and every heading.
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	pages := docs(t)
+	anchors := map[string]map[string]bool{}
+	for path, text := range pages {
+		anchors[path] = map[string]bool{}
+		for _, m := range headingLine.FindAllStringSubmatch(text, -1) {
+			name := notInAnchor.ReplaceAllString(strings.ToLower(m[1]), "")
+			anchors[path][strings.ReplaceAll(name, " ", "-")] = true
+		}
+	}
+	found := 0
+	for path, text := range pages {
+		for _, m := range linkTarget.FindAllStringSubmatch(text, -1) {
+			file, anchor, hasAnchor := strings.Cut(m[1], "#")
+			if strings.Contains(file, "://") {
+				continue
+			}
+			found++
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			} else if hasAnchor && strings.HasSuffix(target, ".md") && anchors[target] != nil && !anchors[target][anchor] {
+				t.Errorf("%s links to %s: there is no such heading", path, m[1])
+			}
+		}
+	}
+	if found < 100 {
+		t.Errorf("only %d links were found: the pattern misses them", found)
+	}
+}
+
 // code keeps the lines of a page that are code: indented, fenced, or holding
 // back quotes.
 func code(page string) string {

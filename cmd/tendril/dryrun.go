@@ -7,7 +7,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-const dryRunFlag = "dry-run"
+const (
+	dryRunFlag = "dry-run"
+	unchanged  = "nothing was changed: --dry-run"
+)
 
 // plan is what a changing verb is about to do, once it knows that it can.
 type plan struct {
@@ -26,7 +29,7 @@ func step(format string, args ...any) func(context.Context) ([]string, error) {
 // --dry-run its steps are printed in place of being done.
 func changes(c *cli, cmd *cobra.Command,
 	find func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error)) *cobra.Command {
-	cmd.Flags().Bool(dryRunFlag, false, "Print what would be done, and change nothing.")
+	addDryRun(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		p, err := find(ctx, cmd, args)
 		switch {
@@ -42,6 +45,11 @@ func changes(c *cli, cmd *cobra.Command,
 		return formatOf(cmd).printSteps(c, steps)
 	})
 	return cmd
+}
+
+// addDryRun gives a command the flag alone, where it has a way of its own to show what it would do.
+func addDryRun(cmd *cobra.Command) {
+	cmd.Flags().Bool(dryRunFlag, false, "Print what would be done, and change nothing.")
 }
 
 func isDryRun(cmd *cobra.Command) bool {
@@ -62,7 +70,7 @@ func (f format) printSteps(c *cli, steps []string) error {
 				return err
 			}
 		}
-		fmt.Fprintln(c.err, "nothing was changed: --dry-run")
+		fmt.Fprintln(c.err, unchanged)
 		return nil
 	})
 }

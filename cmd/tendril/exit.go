@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -164,6 +165,7 @@ func noticesOf(err error) (all []notice) {
 		}
 		all = append(all, noticeOf(yamlfile.Problem{Text: line}))
 	}
+	hints = slices.DeleteFunc(slices.Clone(hints), func(hint string) bool { return hint == "" })
 	if len(all) > 0 {
 		all[len(all)-1].Hints = append(all[len(all)-1].Hints, hints...)
 	}

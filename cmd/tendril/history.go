@@ -148,7 +148,6 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 	complete(cmd, "level", "debug", "info", "warn", "error")
 	addDataDir(cmd)
 	addSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
-	cmd.ValidArgsFunction = c.completeProcess
 	format := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := checkShown(filter.Limit); err != nil {
@@ -194,23 +193,6 @@ func processNames() func(*eventlog.Line) string {
 		seen[l.Process] = true
 		return l.Process
 	}
-}
-
-// completeProcess offers the processes whose lines the running environment has.
-func (c historyCommands) completeProcess(cmd *cobra.Command, args []string, _ string) (names []string,
-	_ cobra.ShellCompDirective) {
-	client, err := c.dial(cmd)
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer client.Close()
-	names = []string{eventlog.Own}
-	if st, err := client.Status(cmd.Context()); err == nil {
-		for i := range st.App {
-			names = append(names, st.App[i].Name)
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // checkShown refuses a --limit that the console does not take.

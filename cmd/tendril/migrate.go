@@ -26,8 +26,7 @@ type migrateCommand struct{ *cli }
 
 type migrateFlags struct {
 	from, to, region string
-	all, dryRun      bool
-	cutDelays        bool
+	all, cutDelays   bool
 	uncertain        string
 	wait             time.Duration
 	format           *format
@@ -56,7 +55,7 @@ Stop the environment first, on every machine: nothing may receive from the queue
 	flags.StringVar(&f.to, "to", "", "Where they go: sqs or embedded (required).")
 	flags.StringVar(&f.region, "region", "", "AWS region of the queues (default: that of the AWS configuration).")
 	flags.BoolVar(&f.all, "all", false, "Move all queues of the region to the embedded queue.")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "Show what would be created and moved, and change nothing.")
+	addDryRun(cmd)
 	flags.BoolVar(&f.cutDelays, "cut-delays", false,
 		"Send messages that are due later than in 15m with that delay, instead of leaving them.")
 	flags.StringVar(&f.uncertain, "uncertain", "",
@@ -109,8 +108,10 @@ func (c migrateCommand) migrate(ctx context.Context, cmd *cobra.Command, args []
 	if err := p.plan(ctx, args); err != nil {
 		return err
 	}
-	if f.dryRun {
-		return p.show()
+	if isDryRun(cmd) {
+		err := p.show()
+		fmt.Fprintln(c.err, unchanged)
+		return err
 	}
 	err = p.run(ctx)
 	return errors.Join(err, b.Close())

@@ -122,10 +122,21 @@ func named[E any](name func(*E) string) func([]E) []string {
 }
 
 func (c *cli) printJSON(v any) error {
-	enc := json.NewEncoder(c.programs())
+	text, err := indentedJSON(v)
+	if err == nil {
+		_, err = io.WriteString(c.programs(), text)
+	}
+	return err
+}
+
+// indentedJSON is what printJSON prints.
+func indentedJSON(v any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	err := enc.Encode(v)
+	return b.String(), err
 }
 
 func (c *cli) printYAML(v any) error {
@@ -157,6 +168,9 @@ func (t *table) add(name, value string) {
 
 // printTable writes rows in columns; the first row is the heading.
 func (c *cli) printTable(rows [][]string) error {
+	if w := styled(c); w != nil {
+		return printStyled(w, rows)
+	}
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))

@@ -17,13 +17,15 @@ import (
 )
 
 func (c queueCommands) newQueues() *cobra.Command {
-	return family("queues", "List, create, show, purge, delete, pause and resume queues", "", c.newQueuesList(),
-		c.newQueuesShow(), c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesDelete(), c.newQueuesPause(),
-		c.newQueuesResume())
+	cmd := family("queues", "List, create, show, purge, delete, pause and resume queues",
+		"Lists the queues with their messages, as 'tendril queues list' does.", c.newQueuesList(), c.newQueuesShow(),
+		c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesDelete(), c.newQueuesPause(), c.newQueuesResume())
+	cmd.Example = "  tendril queues --watch\n  tendril queues show orders"
+	c.listsQueues(cmd)
+	return cmd
 }
 
 func (c queueCommands) newQueuesList() *cobra.Command {
-	var prefix string
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -31,13 +33,19 @@ func (c queueCommands) newQueuesList() *cobra.Command {
 		Example: "  tendril queues list\n  tendril queues list --backend sqs --prefix orders",
 		Args:    cobra.NoArgs,
 	}
+	c.listsQueues(cmd)
+	return cmd
+}
+
+func (c queueCommands) listsQueues(cmd *cobra.Command) {
+	var prefix string
 	w := addWhere(cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
 	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.Queue, error) {
 		return c.listQueues(ctx, cmd, w, prefix)
 	}, view[[]console.Queue]{func(queues []console.Queue) error { return c.printTable(queueTable(queues)) },
 		named(func(q *console.Queue) string { return q.Name })})
-	return cmd
+	addWatch(c.cli, cmd)
 }
 
 func (c queueCommands) listQueues(ctx context.Context, cmd *cobra.Command, w *queueFlags,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +14,7 @@ import (
 )
 
 func (c queueCommands) newQueuesDelete() *cobra.Command {
-	var yes, foreign bool
+	var yes, untagged bool
 	cmd := &cobra.Command{
 		Use:   "delete QUEUE",
 		Short: "Delete a queue with all its messages for good",
@@ -30,42 +31,49 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 	}
 	w := addWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	cmd.Flags().BoolVar(&foreign, "untagged", false,
+	cmd.Flags().BoolVar(&untagged, "untagged", false,
 		"With --yes: also delete a queue on Amazon SQS without the tag of an environment.")
 	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		w.queue = args[0]
 		p, err := c.find(ctx, cmd, w)
-		if err != nil {
-			return plan{}, err
+		if err == nil {
+			err = c.refuseNeeded(ctx, cmd, p)
 		}
-		if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
-			return plan{}, fail(exitConflict, fmt.Errorf("environment %q works on queue %s", client.Instance.Environment,
-				p.name), "stop it, and start it with other --queues before the queue is deleted")
-		}
-		if p.remote != nil {
-			attributes, err := p.remote.Attributes(ctx)
-			if err != nil {
-				return plan{}, err
+		return plan{func(ctx context.Context) ([]string, error) {
+			text, err := p.countText(ctx)
+			return []string{"delete queue " + p.name + " with " + text}, err
+		}, func(ctx context.Context) error {
+			if p.remote != nil {
+				return c.deleteRemote(ctx, p, yes, untagged)
 			}
-			return plan{step("delete queue %s with about %s", p.name, plural(counted(attributes), "message")),
-				func(ctx context.Context) error {
-					return c.deleteRemote(ctx, p, counted(attributes), yes, foreign)
-				}}, nil
-		}
-		q, err := p.client.Queue(ctx, p.name)
-		if err != nil {
-			return plan{}, err
-		}
-		messages := int(q.Ledger.Live)
-		return plan{step("delete queue %s with %s", p.name, plural(messages, "message")),
-			func(ctx context.Context) error {
-				if err := c.confirmDeletion(p.name, messages, yes); err != nil {
-					return err
-				}
-				n, err := p.client.DeleteQueue(ctx, p.name, p.name)
-				return c.queueDeleted(p.name, n, err)
-			}}, nil
+			q, err := p.client.Queue(ctx, p.name)
+			if err != nil {
+				return err
+			}
+			if err := c.confirmDeletion(p.name, int(q.Ledger.Live), yes); err != nil {
+				return err
+			}
+			n, err := p.client.DeleteQueue(ctx, p.name, p.name)
+			return c.queueDeleted(p.name, n, err)
+		}}, err
 	})
+}
+
+// refuseNeeded refuses a queue that the running environment works on, or that takes the dead letters of another.
+func (c queueCommands) refuseNeeded(ctx context.Context, cmd *cobra.Command, p *targetQueue) error {
+	if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
+		return fail(exitConflict, fmt.Errorf("environment %q works on queue %s", client.Instance.Environment, p.name),
+			"stop it, and start it with other --queues before the queue is deleted")
+	}
+	if p.remote != nil {
+		return nil // Amazon SQS allows it, also where its messages would go nowhere
+	}
+	q, err := p.client.Queue(ctx, p.name)
+	if err == nil && len(q.DeadLetterSources) > 0 {
+		err = fail(exitConflict, fmt.Errorf("%s takes the dead letters of %s", p.name,
+			strings.Join(q.DeadLetterSources, ", ")), "delete those first, or give them another redrive policy")
+	}
+	return err
 }
 
 // confirmDeletion asks for the number of messages that go with a queue.
@@ -82,12 +90,17 @@ func (c queueCommands) queueDeleted(name string, messages int, err error) error 
 }
 
 // deleteRemote deletes a queue on Amazon SQS. The tag of an environment is the proof that tendril created it.
-func (c queueCommands) deleteRemote(ctx context.Context, p *targetQueue, messages int, yes, foreign bool) error {
+func (c queueCommands) deleteRemote(ctx context.Context, p *targetQueue, yes, untagged bool) error {
+	attributes, err := p.remote.Attributes(ctx)
+	if err != nil {
+		return err
+	}
 	tags, err := p.remote.Tags(ctx)
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
 		return err
 	}
-	if aws.OwnerOf(tags) != "" || yes && foreign {
+	messages := counted(attributes)
+	if aws.OwnerOf(tags) != "" || yes && untagged {
 		err = c.confirmDeletion(p.name, messages, yes)
 	} else {
 		err = c.confirm(fmt.Sprintf("delete queue %s, which tendril did not create, with about %s", p.name,

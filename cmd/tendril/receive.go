@@ -51,15 +51,15 @@ line, which 'tendril send --ndjson' sends again.`,
 			return plan{}, err
 		}
 		p, err := c.find(ctx, cmd, w)
-		if err != nil {
-			return plan{}, err
-		}
-		verb := "receive"
+		action := "receive"
 		if f.delete {
-			verb = "receive and delete"
+			action = "receive and delete"
 		}
-		return plan{step("%s at most %s of queue %s", verb, plural(f.limit, "message"), p.name),
-			func(ctx context.Context) error { return c.receive(ctx, p, f) }}, nil
+		return plan{func(ctx context.Context) ([]string, error) {
+			text, err := p.countText(ctx)
+			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, plural(f.limit, "message"),
+				p.name, text)}, err
+		}, func(ctx context.Context) error { return c.receive(ctx, p, f) }}, err
 	})
 }
 

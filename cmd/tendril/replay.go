@@ -50,30 +50,18 @@ that may be secrets are not shown.`,
 	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		p := &replay{c: c.cli, to: to, format: *f}
 		messages, err := c.toReplay(ctx, cmd, w, args[0], p)
-		if err != nil {
-			return plan{}, err
-		}
-		c.atEnd(p.close)
-		return plan{step("post %s again", plural(len(messages), "message")),
-			func(ctx context.Context) error { return p.postAll(ctx, messages) }}, nil
+		return plan{func(ctx context.Context) (steps []string, err error) {
+			defer p.close()
+			for i := range messages {
+				poster, err := p.poster(ctx, p.home(&messages[i]))
+				if err != nil {
+					return nil, err
+				}
+				steps = append(steps, "post message "+replayed(&messages[i]).ID+" to "+poster.URL)
+			}
+			return steps, nil
+		}, func(ctx context.Context) error { return p.postAll(ctx, messages) }}, err
 	})
-}
-
-func (p *replay) postAll(ctx context.Context, messages []console.Message) error {
-	failed := 0
-	for i := range messages {
-		ok, err := p.post(ctx, &messages[i])
-		if err != nil {
-			return err
-		}
-		if !ok {
-			failed++
-		}
-	}
-	if failed > 0 {
-		return fail(exitFailed, fmt.Errorf("%d of %s without success", failed, plural(len(messages), "answer")))
-	}
-	return nil
 }
 
 // toReplay finds the messages, and the environment whose settings hold, if one runs.
@@ -151,9 +139,25 @@ func (p *replay) close() {
 	for _, poster := range p.posters {
 		poster.Close()
 	}
-	if p.client != nil {
-		p.client.Close()
+}
+
+// postAll posts messages, and fails where an answer is not a success.
+func (p *replay) postAll(ctx context.Context, messages []console.Message) error {
+	defer p.close()
+	failed := 0
+	for i := range messages {
+		ok, err := p.post(ctx, &messages[i])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			failed++
+		}
 	}
+	if failed > 0 {
+		return fail(exitFailed, fmt.Errorf("%d of %s without success", failed, plural(len(messages), "answer")))
+	}
+	return nil
 }
 
 // post posts one message and prints what was sent and answered; ok is whether the answer was a success.

@@ -21,6 +21,7 @@ func (c *cli) newRoot() *cobra.Command {
 		Long: `tendril takes messages from a queue, POSTs each to your app, and deletes or retries it by
 the answer. The queue is embedded and durable, or on Amazon SQS.
 
+  tendril init                          write a Procfile for the app in this folder
   tendril up examples/thumbnails        run an app from a folder with a Procfile
   tendril up -- python3 app.py          run a command
   tendril up --target http://127.0.0.1:8080/   deliver to an app that already runs
@@ -68,7 +69,7 @@ signal.`,
 		}
 	}
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
-	add("run", app.newUp(), control.newDeploy(), control.newRollback(), app.newServe())
+	add("run", app.newUp(), initCommand{c}.newInit(), control.newDeploy(), control.newRollback(), app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), messages.newReceive(),
 		oneMessageCommands{messages}.newMessage(), replayCommand{oneMessageCommands{messages}}.newReplay(),
 		queueCommands{c}.newQueues(), messages.newDead(), migrateCommand{c}.newMigrate(),
@@ -77,7 +78,8 @@ signal.`,
 		app.newDescribe(), control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),
 		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
 		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
-	add("settings", app.newCheck(), app.newDoctor(), explainCommand{app}.newExplain(), configCommands{c}.newConfig(),
+	add("settings", app.newCheck(), app.newDoctor(), explainCommand{app}.newExplain(),
+		generateCommands{alarmCommands{app}}.newGenerate(), configCommands{c}.newConfig(),
 		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())
 	// The same word, of one or several: nothing else is an alias, see docs/decisions/0052.
 	for _, plural := range root.Commands() {
@@ -87,6 +89,7 @@ signal.`,
 		}
 	}
 	usageErrors(root)
+	completer{c}.completeArguments(root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)
 	return root

@@ -41,7 +41,7 @@ func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
 		for _, alias := range o.Aliases {
 			addSetting(cmd.Flags(), o, alias, true)
 		}
-		complete(cmd, o.Name, o.Choices()...)
+		completeOption(cmd, &o)
 		added++
 	}
 	if added > fewSettings {

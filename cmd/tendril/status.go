@@ -27,11 +27,15 @@ messages that are in a dead-letter queue now.`,
 		return client.Status(ctx)
 	}, view[console.Status]{func(st console.Status) error { return c.printStatus(&st) },
 		func(st console.Status) []string { return []string{st.Environment} }})
+	addWatch(c.cli, cmd)
 	return cmd
 }
 
 func (c controlCommands) printStatus(st *console.Status) error {
-	fmt.Fprintf(c.out, "%s: %s\n", st.Environment, healthText(st))
+	if err := printCells(c.cli, cells{{st.Environment, bold}, {": ", plainText},
+		{healthText(st), readyStyle(st)}}); err != nil {
+		return err
+	}
 	fmt.Fprintf(c.out, "tendril %s, process %d, up %s\n", st.Version, st.PID, since(st.StartedAt))
 	for _, check := range st.Checks {
 		if !check.OK {
@@ -39,6 +43,12 @@ func (c controlCommands) printStatus(st *console.Status) error {
 		}
 	}
 	for _, line := range append(breakerLines(st), stateLines(st)...) {
+		if prefix := "health: "; strings.HasPrefix(line, prefix) {
+			if err := printReport(c.cli, prefix, st.Health); err != nil {
+				return err
+			}
+			continue
+		}
 		fmt.Fprintln(c.out, line)
 	}
 	if len(st.Queues) > 0 {
@@ -341,8 +351,7 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 		environment, status = client.Instance.Environment, report.Status
 		return report, err
 	}, view[health.Report]{func(report health.Report) error {
-		_, err := fmt.Fprintln(c.out, reportText(&report))
-		return err
+		return printReport(c.cli, "", &report)
 	}, func(health.Report) []string { return []string{environment} }})
 	cmd.PostRunE = func(*cobra.Command, []string) error {
 		if code := status.ExitCode(); code != exitOK {

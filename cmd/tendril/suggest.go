@@ -19,6 +19,7 @@ type meaning struct{ name, words string }
 // commandMeanings are the words of other programs for what a command does.
 var commandMeanings = []meaning{
 	{"up", "start run dev launch local begin boot"},
+	{"init", "new scaffold generate-app setup"},
 	{"ps", "list ls env envs environment environments"},
 	{"drain", "stop down shutdown halt quit kill"},
 	{"terminate", "rm remove destroy delete"},

@@ -44,7 +44,7 @@ func TestSuggestions(t *testing.T) {
 		"peek --limit":               "write --limit=INTEGER",
 		"peek --limit two":           "write digits only, such as --limit=10",
 		"drain --wait soon":          "write a number and its unit (ms, s, m or h), such as --wait=30s",
-		"status -o xml":              "use table, json or yaml",
+		"status -o xml":              "use table, json, yaml or name",
 		"send --ndjson=maybe":        "write --ndjson alone for true, or --ndjson=false",
 		"status orders":              "to choose an environment, write: tendril status -e orders",
 		"version x":                  "usage: tendril version [flags]",

@@ -54,6 +54,7 @@ func (c taskCommands) listsTasks(cmd *cobra.Command) {
 	}, func(st console.TasksStatus) []string {
 		return named(func(t *console.Task) string { return t.Name })(st.Tasks)
 	}})
+	addWatch(c.cli, cmd)
 }
 
 func (c taskCommands) newTasksRun() *cobra.Command {

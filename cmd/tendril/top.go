@@ -38,8 +38,8 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 	cmd.Flags().BoolVar(&once, "once", false, "Print what there is once, and end.")
 	addDataDir(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		if interval < 100*time.Millisecond || interval > time.Hour {
-			return fail(exitUsage, fmt.Errorf("--interval %s is out of range", interval), "use 100ms to 1h")
+		if err := checkInterval(interval); err != nil {
+			return err
 		}
 		client, err := c.dial(cmd)
 		if err != nil {
@@ -229,20 +229,9 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 		return nil, true
 	case "p":
 		w.ask()
-	case keyUp, "k":
-		w.frame.scroll--
-	case keyDown, "j":
-		w.frame.scroll++
-	case keyPageUp:
-		w.frame.scroll -= page
-	case keyPageDown, " ":
-		w.frame.scroll += page
-	case keyHome:
-		w.frame.scroll = 0
-	case keyEnd:
-		w.frame.scroll = 1 << 30
+	default:
+		w.frame.scroll = scrolled(w.frame.scroll, key, page)
 	}
-	w.frame.scroll = max(w.frame.scroll, 0)
 	return nil, false
 }
 

@@ -20,6 +20,7 @@ import (
 	"tendril/console"
 	"tendril/environment"
 	"tendril/logging"
+	"tendril/scaffold"
 	"tendril/trust"
 	"tendril/yamlfile"
 )
@@ -210,7 +211,11 @@ func (c appCommands) upOptions(cfg *config.Config, b *bundle.Bundle, command []s
 		_, err := b.Web()
 		return opts, fail(exitUsage, err)
 	}
-	return opts, fail(exitUsage, errors.New("there is no app to deliver to"),
+	here := ""
+	if app, err := scaffold.Recognize(os.DirFS(".")); err == nil {
+		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes what starts it"
+	}
+	return opts, fail(exitUsage, errors.New("there is no app to deliver to"), here,
 		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
 		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")

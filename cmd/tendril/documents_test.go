@@ -1,0 +1,775 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tendril/testpeer"
+)
+
+// notRun are the commands of the pages that no test machine can run, with the reason; "..." stands for what follows.
+// TestDocumentedCommandsExist still checks their flags. A line that no page has any more fails the test.
+var notRun = map[string]string{
+	"go install ./cmd/tendril":  "this binary is tendril",
+	"go test ...":               "it would run this test",
+	"aws ...":                   "it is a program of Amazon",
+	"ssh ...":                   "it needs another machine",
+	"tendril open":              "it would open a browser",
+	"tendril open --scope read": "it would open a browser",
+	"tendril top":               "it needs a terminal, as TestTopOnATerminal has",
+	"tendril top --interval 5s": "it needs a terminal, as TestTopOnATerminal has",
+}
+
+// These are the commands of all pages: what the test does not run cannot grow unnoticed.
+const leastRun, countNotRun = 256, 12
+
+// isNotRun tells whether an entry of notRun means the command.
+func isNotRun(entry, command string) bool {
+	command, _, _ = strings.Cut(command, " #")
+	command = strings.TrimSpace(command)
+	if begin, ok := strings.CutSuffix(entry, "..."); ok {
+		return strings.HasPrefix(command, begin)
+	}
+	return command == entry
+}
+
+// varying is what differs between two runs of a command: both the page and the output are rewritten before they are
+// compared.
+var varying = []struct {
+	pattern *regexp.Regexp
+	as      string
+}{
+	{messageID, "ID"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z| UTC)?`), "TIME"},
+	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`), "TIME"},
+	{regexp.MustCompile(`\b(\d+(\.\d+)? ?(µs|ms|s|m|h|d))+\b`), "DURATION"},
+	{regexp.MustCompile(`\b\d+(\.\d+)? (second|minute|hour)s?\b`), "DURATION"},
+	{regexp.MustCompile(`(127\.0\.0\.1|localhost):\d+`), "$1:PORT"},
+	{regexp.MustCompile(`((^|\s)PORT=|listens on |port )\d+`), "${1}PORT"},
+	{regexp.MustCompile(`\b(process|PID|pid)(=| )\d+`), "${1}${2}PID"},
+	{regexp.MustCompile(`\b(running +(yes|no) +|term )\d+`), "${1}N"},
+	{regexp.MustCompile(` on \S+/web\b`), " on HOST/web"},
+	{regexp.MustCompile(`tendril \d+\.\d+\.\d+\S*`), "tendril VERSION"},
+	{regexp.MustCompile(`[^\s(]*/(bin|go)/(go|testapp|node|python3)\b`), "$2"},
+	{regexp.MustCompile(`\s+`), " "},
+}
+
+// messageID finds ids of messages.
+var messageID = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+
+func unvarying(line string) string {
+	for _, v := range varying {
+		line = v.pattern.ReplaceAllString(line, v.as)
+	}
+	return strings.TrimSpace(line)
+}
+
+// A pageStep is what a reader types, or what the page's author wrote for the test into a comment:
+//
+//	<!-- test: folder NAME -->            the commands run in this folder, below the reader's
+//	<!-- test: set NAME=VALUE -->         a variable of the commands that follow
+//	<!-- test: sh COMMAND -->             a command that the page does not show
+//	<!-- test: up [ARGS] -->              an environment that the page does not show; --unready: its app stays unready
+//	<!-- test: until TEXT: COMMAND -->    a command again and again until it prints the text
+//	<!-- test: file NAME -->              the next block is the content of this file
+//	<!-- test: exits STATUS -->           the exit status of the next block's last command
+//	<!-- test: needs PROGRAM -->          the rest of the section is run where there is this program, or moto
+//	<!-- test: together -->               environments of the next block run at the same time
+//	<!-- test: stop -->                   environments of the page end
+type pageStep struct {
+	line int
+	// command is what to type; "" for a directive.
+	command   string
+	directive string
+	text      string // of the directive "file"
+	// want are the lines that the page shows behind the command, when it shows any.
+	want []string
+	// python is a sample to run.
+	python string
+	// first and last of the block; heading begins a section.
+	first, last, heading bool
+}
+
+// programs are the words with which a line of code is a command.
+var programs = regexp.MustCompile(`^(tendril|curl|go|python3|export|cd|echo|docker|systemctl|ssh|aws|sudo|ls|cat|cp|kill) `)
+
+// pageSteps reads a page: indented lines are commands, a block "console" has commands behind "$ " and what they print,
+// a block "python" is a sample, and a block without a name behind indented commands is what the last one prints.
+func pageSteps(page string) []pageStep {
+	var out []pageStep
+	var fence string
+	var sample strings.Builder
+	begin := 0
+	inCode := false
+	behind := false // code, with blank lines only between
+	end := func() {
+		if inCode && len(out) > begin {
+			out[len(out)-1].last = true
+			behind = true
+		}
+		inCode = false
+	}
+	command := func(number int, text string) {
+		if n := len(out); inCode && n > begin && strings.HasSuffix(out[n-1].command, "\\") {
+			out[n-1].command = strings.TrimSuffix(out[n-1].command, "\\") + text
+			return
+		}
+		if !inCode {
+			begin, inCode = len(out), true
+		}
+		out = append(out, pageStep{line: number, command: text, first: len(out) == begin})
+	}
+	comment := false
+	for i, line := range strings.Split(page, "\n") {
+		number, bare := i+1, strings.TrimSpace(line)
+		if bare != "" && !strings.HasPrefix(bare, "```") && fence == "" {
+			behind = false
+		}
+		switch info, isFence := strings.CutPrefix(bare, "```"); {
+		case isFence && fence != "":
+			if fence == "python" {
+				out = append(out, pageStep{line: number, python: sample.String(), first: true, last: true})
+			}
+			fence = ""
+			end()
+		case isFence:
+			end()
+			if fence = cmp.Or(info, "text"); info == "" && behind {
+				fence = "output"
+				out[len(out)-1].want = []string{}
+			}
+			sample.Reset()
+		case fence == "python":
+			sample.WriteString(line + "\n")
+		case fence == "console":
+			if typed, ok := strings.CutPrefix(bare, "$ "); ok {
+				command(number, typed)
+			} else if n := len(out); inCode && n > begin {
+				out[n-1].want = append(out[n-1].want, line)
+			}
+		case fence == "output":
+			out[len(out)-1].want = append(out[len(out)-1].want, line)
+		case fence != "":
+			if n := len(out); n > 0 && strings.HasPrefix(out[n-1].directive, "file ") {
+				out[n-1].text += line + "\n"
+			}
+		case bare == "<!-- test:":
+			comment = true
+		case comment && bare == "-->":
+			comment = false
+		case comment:
+			out = append(out, pageStep{line: number, directive: bare})
+		case strings.HasPrefix(bare, "<!-- test: "):
+			end()
+			directive := strings.TrimSuffix(strings.TrimPrefix(bare, "<!-- test: "), " -->")
+			out = append(out, pageStep{line: number, directive: directive})
+		case strings.HasPrefix(line, "#"):
+			end()
+			out = append(out, pageStep{line: number, heading: true})
+		case strings.HasPrefix(line, "    ") && (programs.MatchString(bare) || inCode && bare != ""):
+			command(number, bare)
+		default:
+			end()
+		}
+	}
+	end()
+	return out
+}
+
+// TestDocuments runs every command of the pages in a folder of its own and compares what it prints with what the page
+// shows.
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	pages := map[string][]pageStep{}
+	run, left := 0, 0
+	unused := maps.Clone(notRun)
+	for path, text := range docs(t) {
+		pages[path] = pageSteps(text)
+		for _, s := range pages[path] {
+			if s.command == "" && s.python == "" {
+				continue
+			}
+			run++
+			for entry := range notRun {
+				if isNotRun(entry, s.command) {
+					delete(unused, entry)
+					run, left = run-1, left+1
+				}
+			}
+		}
+	}
+	for entry := range unused {
+		t.Errorf("no page has the command %q: remove it from notRun", entry)
+	}
+	if run < leastRun || left != countNotRun {
+		t.Errorf("%d commands are run and %d are not, want at least %d, and %d", run, left, leastRun, countNotRun)
+	}
+	t.Run("pages", func(t *testing.T) {
+		for path, all := range pages {
+			if !slices.ContainsFunc(all, func(s pageStep) bool { return s.command != "" || s.python != "" }) {
+				continue
+			}
+			t.Run(strings.TrimPrefix(path, "../../"), func(t *testing.T) {
+				t.Parallel()
+				r := newReader(t)
+				for _, s := range all {
+					r.follow(&s)
+				}
+				r.stop()
+			})
+		}
+	})
+}
+
+// A reader follows one page.
+type reader struct {
+	t      *testing.T
+	root   string // the reader's home
+	folder string
+	env    []string
+	status int  // that the next block's last command must have
+	keep   bool // environments run at the same time
+	// unready environments are not waited for until their app is ready.
+	unready bool
+	// skipping is the section whose program is missing.
+	skipping bool
+	running  []*environmentProcess
+	// as is what the page calls something, and what it is here.
+	as     map[string]string
+	lastID string
+	// cloud are the variables of the commands that call Amazon.
+	cloud []string
+}
+
+// An environmentProcess is a command that goes on: an environment, or a list that is followed.
+type environmentProcess struct {
+	cmd    *exec.Cmd
+	typed  string
+	output string // the file
+	ended  chan struct{}
+	err    error // once it has ended
+}
+
+// begin starts it.
+func (p *environmentProcess) begin() error {
+	p.ended = make(chan struct{})
+	if err := p.cmd.Start(); err != nil {
+		return err
+	}
+	go func() {
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	return nil
+}
+
+// over is nil once it has ended.
+func (p *environmentProcess) over() error {
+	select {
+	case <-p.ended:
+		return nil
+	default:
+		return errors.New("it has not ended")
+	}
+}
+
+func newReader(t *testing.T) *reader {
+	root, err := os.MkdirTemp("", "page") // shorter than t.TempDir: the path of a socket has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	r := &reader{t: t, root: root, folder: root, as: map[string]string{"/shared/": root + "/shared/"}}
+	for from, to := range map[string]string{"testdata/documents": ".", "../../examples": "examples"} {
+		if err := os.CopyFS(filepath.Join(r.root, to), os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile("../../" + file)
+		if err := cmp.Or(err, os.WriteFile(filepath.Join(r.root, file), text, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(r.root, "shared"), 0o700),
+		os.Chmod(filepath.Join(r.root, "bin/python3"), 0o700),
+		zipFolder(filepath.Join(r.root, "app-v2.zip"), filepath.Join(r.root, "path/to/app")),
+		zipFolder(filepath.Join(r.root, "shop.zip"), filepath.Join(r.root, "shop"))); err != nil {
+		t.Fatal(err)
+	}
+	r.env = append(goEnvironment(t), "HOME="+r.root, "XDG_STATE_HOME="+r.root+"/.local/state",
+		"TENDRIL_LOG_FORMAT=text", "TENDRIL_LISTEN=127.0.0.1:0", "TENDRIL_CONSOLE=127.0.0.1:0",
+		"AWS_EC2_METADATA_DISABLED=true", "NO_PROXY=127.0.0.1,localhost",
+		"PATH="+filepath.Join(r.root, "bin")+":"+os.Getenv("PATH"))
+	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	t.Cleanup(app.Close)
+	t.Cleanup(r.kill)
+	for _, port := range []string{"8080", "8081"} {
+		r.as["127.0.0.1:"+port] = app.Listener.Addr().String()
+	}
+	r.as["/srv/orders"] = root + "/orders"
+	r.as["0.0.0.0:9324"] = "0.0.0.0:" + testpeer.FreePort(t)
+	return r
+}
+
+// goEnvironment are the variables that the commands get: those of Go and of the shell, no settings of tendril or AWS.
+func goEnvironment(t *testing.T) []string {
+	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOROOT").Output()
+	values := map[string]string{}
+	if err := cmp.Or(err, json.Unmarshal(out, &values)); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"LANG=C.UTF-8", "TZ=UTC", "GOPATH=" + filepath.Dir(filepath.Dir(values["GOMODCACHE"]))}
+	for name, value := range values {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+func (r *reader) fatalf(s *pageStep, format string, args ...any) {
+	r.t.Helper()
+	var log strings.Builder
+	for _, p := range r.running {
+		text, _ := os.ReadFile(p.output)
+		lines := strings.Split(string(text), "\n")
+		fmt.Fprintf(&log, "\n--- %s printed at last\n%s", p.typed, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+	}
+	r.t.Fatalf("line %d: %s\n%s%s", s.line, cmp.Or(s.command, s.directive), fmt.Sprintf(format, args...), log.String())
+}
+
+// goesOn are the commands that end when they are told to.
+var goesOn = regexp.MustCompile(`^(cd \w+ && )?(go run \./cmd/)?tendril (up|serve|--?function|logs -f|events -f)`)
+
+func (r *reader) follow(s *pageStep) {
+	if s.heading {
+		r.skipping = false
+		return
+	}
+	if r.skipping {
+		return
+	}
+	if s.directive != "" {
+		r.direct(s)
+		return
+	}
+	for prefix := range notRun {
+		if isNotRun(prefix, s.command) {
+			return
+		}
+	}
+	want := 0
+	if s.last {
+		want, r.status = r.status, 0
+	}
+	switch {
+	case s.python != "":
+		r.sample(s)
+	case r.changesShell(s.command):
+	default:
+		r.run(s, want)
+	}
+	if s.last {
+		r.keep = false
+	}
+}
+
+// direct does what the page's author asks for.
+func (r *reader) direct(s *pageStep) {
+	word, rest, _ := strings.Cut(s.directive, " ")
+	switch word {
+	case "folder":
+		r.folder = filepath.Join(r.root, rest)
+	case "file":
+		if err := os.WriteFile(filepath.Join(r.folder, rest), []byte(s.text), 0o600); err != nil {
+			r.fatalf(s, "%v", err)
+		}
+	case "set":
+		r.env = append(r.env, r.here(rest))
+	case "sh":
+		r.run(&pageStep{line: s.line, command: rest}, 0)
+	case "up":
+		rest, r.unready = strings.CutSuffix(rest, "--unready")
+		r.run(&pageStep{line: s.line, command: strings.TrimSpace("tendril up " + rest)}, 0)
+		r.unready = false
+	case "until":
+		text, command, _ := strings.Cut(rest, ": ")
+		r.until(s, func() error {
+			out, _ := r.output(command)
+			if !strings.Contains(out, text) {
+				return fmt.Errorf("no %q in\n%s", text, out)
+			}
+			return nil
+		})
+	case "exits":
+		r.status, _ = strconv.Atoi(rest)
+	case "together":
+		r.keep = true
+	case "stop":
+		r.stop()
+	case "needs":
+		if _, err := exec.LookPath(rest); err != nil {
+			r.t.Run("needs "+rest, func(t *testing.T) { testpeer.Program(t, rest) })
+			r.skipping = true
+		}
+	default:
+		r.fatalf(s, "there is no directive %q", word)
+	}
+}
+
+// changesShell does what a shell would keep for the next line: export, and cd of its own.
+func (r *reader) changesShell(command string) bool {
+	if values, ok := strings.CutPrefix(command, "export "); ok {
+		r.env = append(r.env, strings.Fields(values)...)
+		return true
+	}
+	if folder, ok := strings.CutPrefix(command, "cd "); ok && !strings.Contains(folder, "&&") {
+		r.folder = filepath.Join(r.folder, strings.Fields(folder)[0])
+		return true
+	}
+	return false
+}
+
+// ownPort are the addresses at which a page has a queue or a console listen.
+var ownPort = regexp.MustCompile(`--(listen|console) 127\.0\.0\.1:\d+`)
+
+// here is a text of the page with the addresses and ids of this run.
+func (r *reader) here(text string) string {
+	text = ownPort.ReplaceAllString(text, "--$1 127.0.0.1:0")
+	pairs := []string{"go run ./cmd/tendril", "tendril"}
+	if r.lastID != "" {
+		pairs = append(pairs, "MESSAGE-ID", r.lastID)
+	}
+	for of, is := range r.as {
+		pairs = append(pairs, of, is)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// command is a line as a shell runs it, in a process group of its own.
+func (r *reader) command(typed string) *exec.Cmd {
+	folder := r.folder
+	if into, rest, ok := strings.Cut(typed, " && "); ok && strings.HasPrefix(into, "cd ") {
+		folder, typed = filepath.Join(folder, strings.TrimPrefix(into, "cd ")), rest
+	}
+	cmd := exec.Command("sh", "-c", r.here(typed))
+	cmd.Dir, cmd.Env = folder, r.env
+	if r.meansAmazon(typed) {
+		cmd.Env = append(slices.Clone(r.cloud), r.env...)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// output runs a command to its end.
+func (r *reader) output(typed string) (out string, status int) {
+	var both bytes.Buffer
+	cmd := r.command(typed)
+	cmd.Stdout, cmd.Stderr = &both, &both
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if ended := (*exec.ExitError)(nil); errors.As(err, &ended) {
+		status = ended.ExitCode()
+	} else if err != nil {
+		return err.Error(), -1
+	}
+	return both.String(), status
+}
+
+// reads are the commands that change nothing: they are run again until they print what the page shows.
+var reads = regexp.MustCompile(`^tendril (status|health|ps|peek|top|describe|explain|check|versions|message show|` +
+	`config show|dead (list|show|reasons)|queues (list|show)|tasks( history| list)?($| [^rp])|events|logs|alarms show)|^curl [^-]*$|^ls|^cat`)
+
+// run types one command and compares.
+func (r *reader) run(s *pageStep, status int) {
+	r.t.Helper()
+	if r.meansAmazon(s.command) {
+		r.amazon()
+	}
+	if strings.HasPrefix(s.command, "tendril terminate") {
+		r.stop() // a reader presses Ctrl-C
+	}
+	if goesOn.MatchString(s.command) && status == 0 {
+		r.start(s)
+		return
+	}
+	try := func() error {
+		out, got := r.output(s.command)
+		if got != status {
+			return fmt.Errorf("exit status %d, want %d:\n%s", got, status, out)
+		}
+		if ids := messageID.FindAllString(out, -1); len(ids) > 0 {
+			r.lastID = ids[0]
+		}
+		return r.compare(s.want, out)
+	}
+	if reads.MatchString(s.command) {
+		r.until(s, try)
+	} else if err := try(); err != nil {
+		r.fatalf(s, "%v", err)
+	}
+}
+
+func (r *reader) until(s *pageStep, try func() error) {
+	r.t.Helper()
+	if err := pollFor(4*patience, try); err != nil { // an example may have to be compiled
+		r.fatalf(s, "%v", err)
+	}
+}
+
+// compare says how the output differs from the page: "..." stands for lines that the page leaves out.
+func (r *reader) compare(want []string, got string) error {
+	if want == nil {
+		return nil
+	}
+	lines := nonEmpty(strings.Split(strings.ReplaceAll(got, r.root, "/home/ada"), "\n"))
+	lines = slices.DeleteFunc(lines, func(l string) bool { // the test's own variables
+		return strings.HasPrefix(l, "warning: TENDRIL_LISTEN: ")
+	})
+	rest, gap := lines, false
+	for _, line := range nonEmpty(want) {
+		if strings.TrimSpace(line) == "..." {
+			gap = true
+			continue
+		}
+		at := slices.IndexFunc(rest, func(l string) bool { return unvarying(l) == unvarying(line) })
+		if at < 0 || at > 0 && !gap {
+			return fmt.Errorf("the page shows\n\t%s\nwhich is not in\n%s", line, strings.Join(rest, "\n"))
+		}
+		for i, id := range messageID.FindAllString(line, -1) {
+			r.as[id] = messageID.FindAllString(rest[at], -1)[i]
+		}
+		rest, gap = rest[at+1:], false
+	}
+	if len(rest) > 0 && !gap {
+		return fmt.Errorf("the page does not show\n%s", strings.Join(rest, "\n"))
+	}
+	return nil
+}
+
+func nonEmpty(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.TrimSpace(l) == "" })
+}
+
+// start begins a command that goes on. An environment is waited for until it is ready, a list until it prints.
+func (r *reader) start(s *pageStep) {
+	r.t.Helper()
+	if !r.keep && !strings.Contains(s.command, " -f") {
+		r.stop()
+	}
+	file, err := os.CreateTemp(r.t.TempDir(), "output")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer file.Close()
+	typed := strings.TrimSuffix(strings.TrimSpace(s.command), " &")
+	p := &environmentProcess{cmd: r.command("exec " + strings.TrimPrefix(typed, "exec ")), typed: typed,
+		output: file.Name()}
+	if strings.HasPrefix(typed, "cd ") {
+		into, rest, _ := strings.Cut(typed, " && ")
+		p.cmd = r.command(into + " && exec " + rest)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = file, file
+	p.cmd.Env = append(slices.Clone(p.cmd.Env), "TENDRIL_PORT="+testpeer.FreePort(r.t))
+	if err := p.begin(); err != nil {
+		r.fatalf(s, "%v", err)
+	}
+	r.running = append(r.running, p)
+	follows := strings.Contains(typed, " -f")
+	r.until(s, func() error {
+		text, err := os.ReadFile(p.output)
+		switch {
+		case err != nil:
+			return err
+		case p.over() == nil:
+			r.fatalf(s, "it ended: %v", p.err)
+		case !follows:
+			if err := r.ready(p); err != nil {
+				return err
+			}
+		case len(text) == 0:
+			_, _ = r.output("tendril queues pause && tendril queues resume") // for something to print
+			return errors.New("it has printed nothing")
+		}
+		if s.want == nil {
+			return nil
+		}
+		return r.compare(append(slices.Clone(s.want), "..."), string(text))
+	})
+	if follows {
+		r.running = r.running[:len(r.running)-1]
+		r.end(p, syscall.SIGINT, 130)
+	}
+}
+
+// A listed environment is what 'tendril ps -o json' prints.
+type listed struct {
+	Name, Endpoint, Console string
+	PID                     int
+	DataDir                 string `json:"data_dir"`
+}
+
+func (r *reader) environments() (all []listed) {
+	var out bytes.Buffer
+	cmd := r.command("tendril ps -o json")
+	cmd.Stdout = &out
+	if cmd.Run() != nil || json.Unmarshal(out.Bytes(), &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// ready says what the environment waits for, and notes the addresses that it got.
+func (r *reader) ready(p *environmentProcess) error {
+	text, err := os.ReadFile(p.output)
+	if err != nil {
+		return err
+	}
+	all := r.environments()
+	at := slices.IndexFunc(all, func(e listed) bool { return e.PID == p.cmd.Process.Pid })
+	if at < 0 {
+		// With a data directory of its own, or without a console, it is not listed: the end of its start is enough.
+		if !regexp.MustCompile(`--data-dir|--console off`).MatchString(p.typed) {
+			return fmt.Errorf("it is not in the list of environments: %v", all)
+		}
+		if !strings.Contains(string(text), "console ") {
+			return errors.New("it has not started")
+		}
+		return nil
+	}
+	e := all[at]
+	for page, is := range map[string]string{"127.0.0.1:9324": e.Endpoint, "127.0.0.1:9325": e.Console} {
+		if is != "" {
+			r.as[page] = strings.TrimPrefix(is, "http://")
+		}
+	}
+	if m := regexp.MustCompile(`POST http://localhost:(\d+)`).FindSubmatch(text); m != nil {
+		r.as["127.0.0.1:5000"] = "127.0.0.1:" + string(m[1])
+	}
+	r.as["USR2 PID"] = "USR2 " + strconv.Itoa(e.PID)
+	r.as["localhost:9324"] = strings.Replace(r.as["127.0.0.1:9324"], "127.0.0.1", "localhost", 1)
+	if e.Console == "" || r.unready {
+		return nil
+	}
+	out, status := r.output("tendril status --data-dir " + e.DataDir)
+	if first, _, _ := strings.Cut(out, "\n"); status != 0 || strings.Contains(first, "not ready") ||
+		!strings.Contains(first, "ready") && !strings.Contains(p.typed, "serve") {
+		return fmt.Errorf("its state is\n%s", out)
+	}
+	return nil
+}
+
+// stop ends what runs, the newest first.
+func (r *reader) stop() {
+	r.t.Helper()
+	for _, p := range slices.Backward(r.running) {
+		r.end(p, syscall.SIGTERM, 0)
+	}
+	r.running = nil
+}
+
+// end sends a signal and expects the exit status.
+func (r *reader) end(p *environmentProcess, signal syscall.Signal, status int) {
+	r.t.Helper()
+	_ = p.cmd.Process.Signal(signal) // it may have ended: a page drains it
+	if err := poll(p.over); err != nil {
+		r.t.Errorf("%s: %v", p.typed, err)
+	} else if got := p.cmd.ProcessState.ExitCode(); got != status {
+		text, _ := os.ReadFile(p.output)
+		r.t.Errorf("%s: exit status %d, want %d\n%s", p.typed, got, status, text)
+	}
+}
+
+// kill ends what a failed test left.
+func (r *reader) kill() {
+	for _, p := range r.running {
+		if p.over() != nil {
+			_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+			<-p.ended
+		}
+	}
+}
+
+// meansAmazon tells commands that would call Amazon.
+func (r *reader) meansAmazon(command string) bool {
+	return regexp.MustCompile(`amazonaws\.com|--backend sqs|--region|--?function[ =]my-function|tendril alarms`).
+		MatchString(command)
+}
+
+// amazon serves SQS and Lambda in the place of Amazon: moto where it is installed, else tendril serve.
+func (r *reader) amazon() {
+	if r.cloud != nil {
+		return
+	}
+	r.cloud = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1"}
+	functions := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		switch {
+		case req.Method == http.MethodGet:
+			fmt.Fprint(w, `{"Timeout":3}`)
+		case req.Header.Get("X-Amz-Invocation-Type") == "DryRun":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			fmt.Fprint(w, "null")
+		}
+	}))
+	r.t.Cleanup(functions.Close)
+	if python := os.Getenv("TENDRIL_PYTHON"); python != "" {
+		moto := testpeer.Moto(r.t, "sqs", "cloudwatch", "dynamodb", "autoscaling", "s3")
+		r.cloud = append(r.cloud, "AWS_ENDPOINT_URL="+moto)
+	} else {
+		r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_SQS="+r.serve())
+	}
+	r.cloud = append(r.cloud, "AWS_ENDPOINT_URL_LAMBDA="+functions.URL)
+}
+
+// serve runs the embedded queue apart from the environments of the page.
+func (r *reader) serve() (endpoint string) {
+	port := testpeer.FreePort(r.t)
+	typed := "exec tendril serve --listen localhost:" + port + " --console off --data-dir " + r.t.TempDir() + "/amazon"
+	p := &environmentProcess{cmd: r.command(typed), typed: typed, output: os.DevNull}
+	if err := p.begin(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { r.end(p, syscall.SIGTERM, 0) })
+	if err := poll(func() error {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	return "http://127.0.0.1:" + port
+}
+
+// sample runs Python with boto3.
+func (r *reader) sample(s *pageStep) {
+	r.t.Run("python", func(t *testing.T) {
+		python := testpeer.Python(t, "boto3", "boto3")
+		cmd := exec.Command(python, "-c", r.here(s.python))
+		cmd.Dir, cmd.Env = r.folder, r.env
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("line %d: %v\n%s", s.line, err, out)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/scaffold"
+)
+
+// initCommand writes the first files of an app's folder.
+type initCommand struct{ *cli }
+
+func (c initCommand) newInit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init [FOLDER]",
+		Short: "Write a Procfile and a tendril.yaml for the app in a folder",
+		Long: `Recognises the app in FOLDER, by default the working folder, and writes a Procfile that starts it and a
+tendril.yaml with the settings that are changed first, each with its meaning. It knows apps in Node.js, Python
+(Flask, FastAPI, Django), Ruby (Rails, Rack), Go, PHP, Java and .NET, and Lambda functions for this machine. A file
+that exists stays as it is. Nothing is installed or started.`,
+		Example: "  tendril init\n  tendril init path/to/app --dry-run",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	return changes(c.cli, cmd, func(_ context.Context, _ *cobra.Command, args []string) (plan, error) {
+		dir := "."
+		if len(args) > 0 {
+			dir = args[0]
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return plan{}, fail(exitUsage, fmt.Errorf("there is no folder %s", dir), "name the folder of the app")
+		}
+		app, err := scaffold.Recognize(os.DirFS(dir))
+		if err != nil {
+			return plan{}, fail(exitUsage, err)
+		}
+		absolute, err := filepath.Abs(dir)
+		if err != nil {
+			return plan{}, err
+		}
+		files := app.Files(filepath.Base(absolute))
+		return plan{
+			would: func(context.Context) ([]string, error) { return c.wouldWrite(dir, files), nil },
+			do:    func(context.Context) error { return c.write(dir, app, files) },
+		}, nil
+	})
+}
+
+// wouldWrite prints the files that are missing, and returns the steps that write them.
+func (c initCommand) wouldWrite(dir string, files []scaffold.File) (steps []string) {
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name)
+		if _, err := os.Lstat(path); err == nil {
+			fmt.Fprintf(c.err, "%s exists and stays as it is\n", plain(path))
+			continue
+		}
+		fmt.Fprintf(c.out, "%s\n", f.Text)
+		steps = append(steps, "write "+path)
+	}
+	return steps
+}
+
+// write writes the files that are missing, and says what comes next.
+func (c initCommand) write(dir string, app *scaffold.App, files []scaffold.File) error {
+	fmt.Fprintf(c.err, "recognised %s by %s\n", app.Platform, plain(filepath.Join(dir, app.File)))
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name)
+		switch err := writeNew(path, f.Text); {
+		case errors.Is(err, os.ErrExist):
+			fmt.Fprintf(c.err, "%s exists and stays as it is\n", plain(path))
+		case err != nil:
+			return fmt.Errorf("writing %s: %w; choose a folder that may be written to", path, err)
+		default:
+			fmt.Fprintf(c.err, "wrote %s\n", plain(path))
+		}
+	}
+	steps := append(slices.Clone(app.Before), "tendril up")
+	if dir != "." { // tendril.yaml is that of the working folder
+		steps = slices.Insert(steps, 0, "cd "+plain(dir))
+	}
+	fmt.Fprintf(c.err, "next: %s\n", strings.Join(steps, " && "))
+	return nil
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// TestWatchOnATerminal: blocks replace each other on the screen, a failed look keeps the last one, and the terminal is
+// as it was at the end.
+func TestWatchOnATerminal(t *testing.T) {
+	p := openTerminal(t)
+	before := p.modes()
+	n := 0
+	c := &cli{in: p.terminal, out: p.terminal, err: p.terminal, tty: true, ttyIn: true}
+	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, block: func() error {
+		if n++; n == 3 {
+			return fmt.Errorf("look %d failed", n)
+		}
+		_, err := fmt.Fprintf(c.out, "block %d\n\x1b[2J\n", n)
+		return err
+	}}
+	ended := make(chan error, 1)
+	go func() { ended <- w.draw(t.Context(), p.terminal, p.terminal) }()
+	p.awaitText("block 1")
+	p.awaitText("block 2\r\n\x1b[2K\\x1b[2J")
+	p.awaitText("No answer, trying again: look 3 failed")
+	p.awaitText("block 4")
+	p.press("\x03")
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("it did not end")
+	}
+	if after := p.modes(); after != before {
+		t.Errorf("the modes are %+v, were %+v", after, before)
+	}
+	p.awaitText(leaveScreen)
+}
+
+func TestWatchFrame(t *testing.T) {
+	t.Parallel()
+	lines := []string{"a", "b", "c", "d"}
+	for _, c := range []struct {
+		height, scroll int
+		want           []string
+	}{
+		{6, 0, []string{"a", "b", "c", "d", ""}}, {3, 0, []string{"a", "b"}}, {3, 1, []string{"b", "c"}},
+		{3, 99, []string{"c", "d"}}, {1, 0, []string{}},
+	} {
+		f := watchFrame{lines: lines, scroll: c.scroll}
+		got := f.visible(80, c.height)
+		if footer := got[len(got)-1]; strings.Contains(footer, "more ↓") != (c.height < 5 && c.scroll < 2) {
+			t.Errorf("%+v: the last line is %q", c, footer)
+		}
+		if !slices.Equal(got[:len(got)-1], c.want) {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	f := watchFrame{lines: lines, lost: "\x1b[31mred"}
+	if got := f.visible(40, 3); !strings.HasPrefix(got[2], "0001-01-01 00:00:00Z   No answer") ||
+		strings.Contains(got[2], "\x1b") {
+		t.Errorf("the last line is %q", got[2])
+	}
+}
+
+// TestWatchStops with its context, between two looks too.
+func TestWatchStops(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var out strings.Builder
+	c := &cli{out: &out, err: &out}
+	w := &watch{cli: c, cmd: &cobra.Command{}, interval: time.Hour, block: func() error {
+		fmt.Fprintln(c.out, "block")
+		cancel()
+		return nil
+	}}
+	if err := w.print(ctx); err != nil || !strings.HasSuffix(out.String(), "Z\nblock\n") {
+		t.Errorf("%v\n%q", err, out.String())
+	}
+}
