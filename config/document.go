@@ -105,6 +105,9 @@ func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 			if e.key == queuesKey {
 				hint = "write " + queuesKey + ": payments:3,default:1, or a list whose items begin with a dash"
 			}
+			if e.key == "filter" {
+				hint = "put the pattern in single quotes, or name the file that holds it"
+			}
 			d.refuse(pair.Line, shown(e.key)+" has a map for a value", hint)
 			return
 		}

@@ -95,6 +95,8 @@ func (o *Option) Guard() string {
 	case o.secret, o.isSecretFile(), o.Group == "Console",
 		slices.Contains([]string{"listen", "credentials", "tls-cert", "tls-key"}, o.Name):
 		return GuardAccess
+	case o.Name == "filter": // it decides which messages are deleted, and may name a file
+		return GuardCode
 	case o.Live:
 		return ""
 	case o.Kind() == kindText, o.Kind() == kindList, o.Name == "allow-root", o.Name == "machine-sections":

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"net/url"
@@ -10,6 +13,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tendril/filter"
+	"tendril/webhook"
 )
 
 // The rules bring a text into its usual form or say what is wrong with it.
@@ -308,6 +314,42 @@ func consoleToken(text string) (string, error) {
 		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"})
 }
 
+// signingKey takes a key of Standard Webhooks, and says nothing of it.
+func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }
+
+// exampleFilter is a filter as it is stored.
+const exampleFilter = `{"body":{"kind":["order"]}}`
+
+// filterValue is a filter. A suggestion has quotes, which both a shell and YAML need.
+func filterValue() value {
+	v := checked("a pattern such as "+exampleFilter+", the path of a file that holds one, or off", filterPattern)
+	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
+	return v
+}
+
+// filterPattern takes a pattern, or the file of one, and returns the pattern on one line.
+func filterPattern(text string) (string, error) {
+	if text == Off {
+		return "", nil
+	}
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		f, err := readFile(text)
+		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+			err = wrong.Err // without the path, which is told already
+		}
+		if err != nil {
+			return "", fmt.Errorf("is no pattern, and no file that can be read: %w", err)
+		}
+		text = string(f.data)
+	}
+	if _, err := filter.Parse(text); err != nil {
+		return "", fmt.Errorf("is not a filter: %w", err)
+	}
+	var line bytes.Buffer
+	err := json.Compact(&line, []byte(text))
+	return line.String(), err
+}
+
 // network is a prefix of addresses; an address stands for itself alone.
 func network(text string) (string, error) {
 	if addr, err := netip.ParseAddr(text); err == nil {
@@ -343,6 +385,16 @@ func folderPath(text string) (string, error) {
 	}
 	abs, err := filepath.Abs(text)
 	return valid(abs, fault{err != nil, "cannot be made an absolute path"})
+}
+
+// optionalFile is the path of a file, or off for none.
+func optionalFile() value {
+	return checked("a path of a file, or off", func(text string) (string, error) {
+		if text == Off {
+			return "", nil
+		}
+		return filePath(text)
+	})
 }
 
 func filePath(text string) (string, error) {

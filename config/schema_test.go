@@ -113,6 +113,9 @@ func TestSchemaTakesEveryDefault(t *testing.T) {
 			if o.Key == "" || value == "" {
 				continue
 			}
+			if strings.HasPrefix(value, "{") { // which YAML takes for a map
+				value = "'" + value + "'"
+			}
 			if err := validate(t, schema, []byte(o.Key+": "+value+"\n")); err != nil {
 				t.Errorf("%s: %s: %v", o.Key, value, err)
 			}

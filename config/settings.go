@@ -74,6 +74,7 @@ type PerQueue struct {
 	Function string
 	// Lambda is the command, for a shell, of a function that is run on this machine; "" for none.
 	Lambda string
+	TargetTLS
 	// HTTPPath is the path of every POST; begins with "/", may carry a query.
 	HTTPPath string
 	// MimeType is the Content-Type of every POST.
@@ -85,6 +86,13 @@ type PerQueue struct {
 	BatchSize int
 	// BatchWindow is how long an invocation or POST may wait to be full, 0 to 300 s.
 	BatchWindow time.Duration
+	// SigningSecret are the keys that sign every POST, as package webhook has them; none: POSTs are not signed. They are
+	// secret.
+	SigningSecret []string
+	// SigningSecretFile is the file that they were read from; "" for none.
+	SigningSecretFile string
+	// Filter is the pattern of the messages to deliver, as package filter has it; "" means all. The others are deleted.
+	Filter string
 	// ViaSNS posts what a notification of SNS carries in place of its envelope.
 	ViaSNS bool
 	// InactivityTimeout is how long the app may be silent, 1 to 36000 s; each byte from it starts the time anew.
@@ -98,6 +106,14 @@ type PerQueue struct {
 	ErrorVisibilityTimeout *time.Duration
 	// RetentionPeriod is how long after its first receive a message is still tried, 60 to 1209600 s.
 	RetentionPeriod time.Duration
+}
+
+// TargetTLS are the PEM files for an https target, "" for what the system has.
+type TargetTLS struct {
+	// TargetCA has the certificates that must have signed the target's.
+	TargetCA string
+	// TargetCert and TargetKey are the certificate that is shown to the target, and its private key.
+	TargetCert, TargetKey string
 }
 
 // AsRoot are the settings of what is done as root.
@@ -423,6 +439,13 @@ func (s *Settings) toFunction() bool {
 
 func (s *Settings) toApp() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
+}
+
+// anyTLS reports whether messages of any queue go to an https target.
+func (s *Settings) anyTLS() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool {
+		return !q.ToFunction() && strings.HasPrefix(q.Target, "https:")
+	})
 }
 
 // What is scaled.

@@ -92,6 +92,18 @@ func deliveryOptions() []Option {
 		Detail:         "A path in the URL sets http-path.",
 		value:          checked("http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
+		Name: "target-ca", PerQueue: true, Example: "/etc/tendril/ca.crt", DefaultNote: "those of the system",
+		Help:   "PEM certificates that must have signed the certificate of an https target.",
+		Detail: "The file is read again when it changes.", value: optionalFile(),
+	}, {
+		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt", DefaultNote: "none",
+		Help:   "PEM certificate that is shown to an https target, with its chain.",
+		Detail: "The file is read again when it changes, for new connections.", value: optionalFile(),
+	}, {
+		Name: "target-key", PerQueue: true, Example: "/etc/tendril/client.key", DefaultNote: "none",
+		Help:   "PEM private key for target-cert.",
+		Detail: "The file is read again when it changes.", value: optionalFile(),
+	}, {
 		Name: "http-path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
@@ -126,6 +138,22 @@ func deliveryOptions() []Option {
 	}, {
 		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
 		Help: "Reuse connections to the app.", value: onOff(),
+	}, {
+		Name: "filter", Live: true, PerQueue: true, Example: exampleFilter,
+		DefaultNote: "none: all messages are delivered",
+		Help:        "Pattern of the messages to deliver, in JSON, or its file; all others are deleted.",
+		Detail: "It is the pattern of an event source mapping of AWS Lambda, about the body and message attributes. What " +
+			"it does not match is deleted unposted and counted; see filters.md.",
+		value: filterValue(),
+	}, {
+		Name: "signing-secret", secret: true, Live: true, PerQueue: true, list: true,
+		Example:     "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT",
+		DefaultNote: "none: POSTs are not signed",
+		Help:        "Keys that sign every POST as Standard Webhooks has it, the newest first.",
+		Detail: "Each key signs, so that a receiver may know the new one or the old one. Set it as a variable or in the " +
+			"settings file rather than as a flag, because other users can see flags.",
+		value: list("whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key; several with commas "+
+			"between, or off", signingKey),
 	}, {
 		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
 		Help: "Deliver SNS notifications without their envelope.", value: onOff(),

@@ -185,7 +185,8 @@ func (v *view) warnQueue(q *QueueSettings) {
 			v.prefix, q.Concurrency, v.all.cite("http-connections")), "")
 	}
 	if q.ToFunction() {
-		for _, key := range []string{"http_path", "mime_type", "terminal_codes", "inactivity_timeout", "deadline"} {
+		for _, key := range []string{"http_path", "mime_type", "terminal_codes", "signing_secret", "inactivity_timeout",
+			"deadline"} {
 			if own, found := v.own[key]; found {
 				v.warning(own.Where, "queues", fmt.Sprintf("%s%s has no effect: messages go to a function", v.prefix, key), "")
 			}
@@ -212,8 +213,11 @@ var idleRules = []struct {
 	{func(s *Settings) bool { return !s.AnyEmbedded() }, ": no queue is embedded", "",
 		[]string{"listen", "account-id", "credentials", "tls-cert", "tls-key"}},
 	{func(s *Settings) bool { return !s.toApp() }, ": messages go to a function", "",
-		[]string{"http-path", "mime-type", "success-codes", "terminal-codes", "header-budget", "keepalive", "connect-timeout",
+		[]string{"http-path", "mime-type", "signing-secret", "success-codes", "terminal-codes", "header-budget", "keepalive",
+			"connect-timeout",
 			"inactivity-timeout", "deadline", "respect-retry-after"}},
+	{func(s *Settings) bool { return !s.anyTLS() }, ": no target is https", "",
+		[]string{"target-ca", "target-cert", "target-key"}},
 	{func(s *Settings) bool { return !s.toFunction() }, ": no messages go to a function", "",
 		[]string{"function-timeout"}},
 	{func(s *Settings) bool { return s.Breaker == 0 }, " without breaker", "set breaker, to 50 for instance",

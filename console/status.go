@@ -163,8 +163,8 @@ type Worker struct {
 
 // WorkerCounts are messages since the process began. Done, Failed and Unreached are
 // outcomes of deliveries; Returned were given back unposted; Expired were deleted unposted
-// because they were older than the retention period; Throttled were refused by the target
-// before it ran them.
+// because they were older than the retention period, and Filtered because the filter did not
+// match them; Throttled were refused by the target before it ran them.
 type WorkerCounts struct {
 	Received  int64 `json:"received"`
 	Done      int64 `json:"done"`
@@ -172,6 +172,7 @@ type WorkerCounts struct {
 	Unreached int64 `json:"unreached"`
 	Returned  int64 `json:"given_back"`
 	Expired   int64 `json:"expired"`
+	Filtered  int64 `json:"filtered"`
 	Throttled int64 `json:"throttled"`
 }
 

@@ -3,7 +3,10 @@ package deliver
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -57,11 +60,23 @@ func (h *Client) records(part []*queue.Message) string {
 	return string(append(b, eventEnd...))
 }
 
-// appendBatch renders the head for a POST of n messages.
-func (h *requestHead) appendBatch(b []byte, n, size int, trace *TraceContext) []byte {
+// appendBatch renders the head for a POST of several messages.
+func (h *requestHead) appendBatch(b []byte, r *content, trace *TraceContext) []byte {
 	b = append(b, h.batch...)
-	b = trace.append(appendNumber(b, batchHeader, n), h.budget)
-	return append(appendNumber(b, "Content-Length", size), "\r\n"...)
+	b = trace.append(appendNumber(b, batchHeader, len(r.batch)), h.budget)
+	if h.signer != nil {
+		b = h.signer.AppendHeaders(b, batchID(r.batch), r.body, time.Now())
+	}
+	return append(appendNumber(b, "Content-Length", len(r.body)), "\r\n"...)
+}
+
+// batchID is the id under which a batch is signed: the same where the same messages come together again.
+func batchID(batch []*queue.Message) string {
+	sum := sha256.New()
+	for _, m := range batch {
+		io.WriteString(sum, m.ID+"\n")
+	}
+	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
 // readFailures reads what a success says about the single messages. A text that is no JSON and does not name the

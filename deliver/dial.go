@@ -17,23 +17,27 @@ type dialer struct {
 	timeout time.Duration
 	open    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config // nil: no TLS
+	files   *identity   // what tls becomes with the files of the options; nil without files
 	event   func(Connected)
 }
 
-func newDialer(t *target, opts *Options) *dialer {
-	d := &dialer{target: t, timeout: opts.ConnectTimeout, open: opts.dial, event: opts.Events.Connected}
+func newDialer(t *target, opts *Options) (d *dialer, err error) {
+	d = &dialer{target: t, timeout: opts.ConnectTimeout, open: opts.dial, event: opts.Events.Connected}
 	if d.open == nil {
 		d.open = (&net.Dialer{ControlContext: refuseAtConnect}).DialContext
 	}
 	if t.name != "" {
-		d.tls = &tls.Config{}
+		d.tls = &tls.Config{MinVersion: tls.VersionTLS12}
 		if opts.tls != nil {
 			d.tls = opts.tls.Clone()
 		}
 		d.tls.ServerName = t.name
 		d.tls.NextProtos = []string{"http/1.1"}
+		if opts.TLS != (TLSFiles{}) {
+			d.files, err = openIdentity(opts.TLS, d.tls, opts.Events.CertificateRead)
+		}
 	}
-	return d
+	return d, err
 }
 
 // refuseAtConnect sees the address that a name led to.
@@ -56,13 +60,21 @@ func (d *dialer) dial(ctx context.Context) (*conn, error) {
 	if d.tls == nil {
 		return c, nil
 	}
-	secure := tls.Client(raw, d.tls)
+	secure := tls.Client(raw, d.config())
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, fmt.Errorf("%w: %w", errHandshake, err)
 	}
 	c.stream = secure
 	return c, nil
+}
+
+// config is that of the next connection; nil without TLS.
+func (d *dialer) config() *tls.Config {
+	if d.files == nil {
+		return d.tls
+	}
+	return d.files.config(time.Now())
 }
 
 // connect tries the target's addresses in their order and returns the first
@@ -110,6 +122,8 @@ func (d *dialer) reason(err error) string {
 		return "no connection within " + d.timeout.String()
 	case errors.As(err, &certificate):
 		return "certificate not trusted"
+	case isRefusal(err):
+		return refusedReason
 	case errors.Is(err, errHandshake):
 		return "TLS handshake failed"
 	case errors.Is(err, syscall.ENOENT):

@@ -15,7 +15,7 @@
 //	   |              |          ^                                 |
 //	   |           pool.go    dial.go, target.go                   |
 //	   v                                                           |
-//	header.go    the request's head, with the trace it belongs to  |
+//	header.go    the request's head, its trace and its signature   |
 //	   |                                                           |
 //	   v                                                           |
 //	conn.go      write the request, read the answer, once -----> outcome.go
@@ -37,8 +37,8 @@
 //
 //   - Done only after the whole success answer to this very request: status line,
 //     headers, and the announced body, up to 64 KiB of it.
-//   - Unreached only if no byte of the request left. It then says nothing about the
-//     message, and nothing was lost by trying.
+//   - Unreached only if no byte of the request left, or the target refused our certificate
+//     before it read one. It then says nothing about the message, and nothing was lost by trying.
 //   - Failed for all in between, also where the app may have done the work.
 //   - What the app says by Tendril-Outcome goes before its status (steer.go), and cannot make more of an answer that
 //     broke off.

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"tendril/queue"
+	"tendril/webhook"
 )
 
 const (
@@ -21,14 +22,15 @@ const (
 // requestHead renders the part of a request before its body. All that is the same for
 // every message is rendered once.
 type requestHead struct {
-	ordinary string // an ordinary message's, from the request line to the path header
-	fixed    string // the lines after the request line that every request has
-	batch    string // of several messages, from the request line to the path header
-	budget   int    // bytes for all headers of attributes and traces together
+	ordinary string          // an ordinary message's, from the request line to the path header
+	fixed    string          // the lines after the request line that every request has
+	batch    string          // of several messages, from the request line to the path header
+	budget   int             // bytes for all headers of attributes and traces together
+	signer   *webhook.Signer // nil: POSTs are not signed
 }
 
-func newHead(t *target, opts *Options) *requestHead {
-	h := &requestHead{budget: opts.HeaderBudget}
+func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
+	h := &requestHead{budget: opts.HeaderBudget, signer: signer}
 	agent := strings.TrimSuffix("aws-sqsd/3.0 tendril/"+opts.Version, "/")
 	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", agent) +
 		field("Content-Type", opts.MimeType) + field("X-Aws-Sqsd-Queue", opts.QueueName)
@@ -44,10 +46,9 @@ func newHead(t *target, opts *Options) *requestHead {
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
 // append renders the head for m, as that of a scheduled run unless run is nil, with a
-// body of size bytes to follow, as a part of trace. It returns how many attributes
-// were dropped.
-func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, size int, trace *TraceContext) (out []byte,
-	dropped int) {
+// body to follow, as a part of trace. It returns how many attributes were dropped.
+func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
+	out []byte, dropped int) {
 	if run == nil {
 		b = append(b, h.ordinary...)
 	} else {
@@ -71,7 +72,10 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, size
 	start := len(b)
 	b = trace.append(b, h.budget)
 	b, dropped = appendAttributes(b, m.Attributes, h.budget-(len(b)-start))
-	return append(appendNumber(b, "Content-Length", size), "\r\n"...), dropped
+	if h.signer != nil {
+		b = h.signer.AppendHeaders(b, fieldValue(m.ID), body, time.Now())
+	}
+	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
 }
 
 // appendAttributes renders one header per attribute that is text, that no
@@ -154,14 +158,16 @@ func appendCanonical(b []byte, token string) []byte {
 // appendField writes a header that always travels: what it cannot carry is
 // percent-escaped, and what is longer than a path is cut.
 func appendField(b []byte, name, value string) []byte {
-	b = append(append(b, name...), ": "...)
+	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
+	return append(b, "\r\n"...)
+}
+
+func fieldValue(value string) string {
 	value = value[:min(len(value), queue.MaxPath)]
 	if isFieldValue(value) {
-		b = append(b, strings.Trim(value, " \t")...)
-	} else {
-		b = appendEscaped(b, value)
+		return strings.Trim(value, " \t")
 	}
-	return append(b, "\r\n"...)
+	return string(appendEscaped(nil, value))
 }
 
 func appendEscaped(b []byte, value string) []byte {

@@ -22,11 +22,11 @@ func rendered(t testing.TB, h *Client, m *queue.Message) (lines []string, droppe
 	if err != nil {
 		t.Fatal(err)
 	}
-	size := len(m.Body)
+	body := m.Body
 	if run != nil {
-		size = 0
+		body = ""
 	}
-	b, dropped := h.head.append(nil, m, run, size, tracePointer(h, m))
+	b, dropped := h.head.append(nil, m, run, body, tracePointer(h, m))
 	whole, ok := strings.CutSuffix(string(b), "\r\n\r\n")
 	if !ok {
 		t.Fatalf("no blank line at the end of %q", b)
@@ -201,7 +201,7 @@ func FuzzHeaders(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, dropped := h.head.append(nil, m, run, 0, tracePointer(h, m))
+		b, dropped := h.head.append(nil, m, run, "", tracePointer(h, m))
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(b))))
 		if err != nil {
 			t.Fatalf("net/http does not read %q: %v", b, err)

@@ -2,10 +2,12 @@ package deliver
 
 import (
 	"context"
+	"crypto/tls"
 	"strings"
 	"time"
 
 	"tendril/queue"
+	"tendril/webhook"
 )
 
 // Client delivers messages to one app by POST. It may be used by any number of
@@ -36,6 +38,14 @@ func NewClient(opts *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	signer, err := webhook.NewSigner(o.SigningKeys)
+	if err != nil {
+		return nil, err
+	}
+	dialer, err := newDialer(t, o)
+	if err != nil {
+		return nil, err
+	}
 	record := ""
 	if o.QueueARN != "" {
 		if record, err = recordEnd(o.QueueARN); err != nil {
@@ -46,8 +56,8 @@ func NewClient(opts *Options) (*Client, error) {
 	several := single
 	several.keep = o.maxBody
 	return &Client{
-		head:     newHead(t, o),
-		dialer:   newDialer(t, o),
+		head:     newHead(t, o, signer),
+		dialer:   dialer,
 		pool:     pool{keep: o.KeepAlive},
 		slots:    make(chan struct{}, o.Connections),
 		protocol: single,
@@ -195,9 +205,9 @@ func (h *Client) post(ctx context.Context, c *conn, r *content, end time.Time) a
 	var dropped int
 	protocol, report := &h.protocol, h.recorder(r)
 	if r.batch == nil {
-		c.out, dropped = h.head.append(c.out[:0], r.message, r.run, len(r.body), &trace)
+		c.out, dropped = h.head.append(c.out[:0], r.message, r.run, r.body, &trace)
 	} else {
-		c.out, protocol = h.head.appendBatch(c.out[:0], len(r.batch), len(r.body), &trace), &h.batches
+		c.out, protocol = h.head.appendBatch(c.out[:0], r, &trace), &h.batches
 	}
 	var head string
 	if report != nil {
@@ -230,8 +240,18 @@ func (h *Client) Probe(ctx context.Context) error {
 	if err != nil {
 		return &queue.Error{Message: d.reason(err), Err: err}
 	}
+	defer c.close()
+	if secure, ok := c.stream.(*tls.Conn); ok {
+		if err := awaitRefusal(secure); err != nil {
+			return &queue.Error{Message: refusedReason, Err: err}
+		}
+	}
 	return c.stream.Close()
 }
+
+// TLSConfig is what the next connection would use, for other requests to the target; nil without TLS. It must not be
+// changed.
+func (h *Client) TLSConfig() *tls.Config { return h.dialer.config() }
 
 // Close closes the unused connections, and those in use as soon as their
 // deliveries end. It does not end deliveries: their contexts do.

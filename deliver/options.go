@@ -50,6 +50,8 @@ type Options struct {
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
+	// Credentials prove to the app who posts; may be the zero value.
+	Credentials
 	// Trace returns the trace context of each POST; nil for none.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
 	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",
@@ -63,6 +65,14 @@ type Options struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int
+}
+
+// Credentials prove to an app who posts to it.
+type Credentials struct {
+	// TLS are the files for a target that speaks TLS; the zero value is what the system has.
+	TLS TLSFiles
+	// SigningKeys sign every POST, each for itself, as package webhook has it; none: POSTs are not signed.
+	SigningKeys []string
 }
 
 // TraceContext is what a request says about the trace that it belongs to: the values of
@@ -80,6 +90,8 @@ type Events struct {
 	Connected func(Connected)
 	// AttributesDropped: a message was posted without some of its attributes.
 	AttributesDropped func(AttributesDropped)
+	// CertificateRead: the files of [Options].TLS changed, or a certificate in them ends soon.
+	CertificateRead func(CertificateRead)
 	// Record is asked before each POST who gets its exchange; a nil result means nobody.
 	Record func(m *queue.Message) func(*Exchange)
 	// OutcomeIgnored: an answer has a Tendril-Outcome header that is ignored. The problem is one of a few texts, without
@@ -98,6 +110,17 @@ type Connected struct {
 	Duration time.Duration
 	// Err is why it failed; nil when it did not.
 	Err error
+}
+
+// CertificateRead tells of the certificates in [TLSFiles].
+type CertificateRead struct {
+	// Changed: the files changed, and are used from now on. Err is why files that changed are not used.
+	Changed bool
+	Err     error
+	// Expires is when the first of the certificates ends; Soon says that this is near, or past. It is reported once
+	// a day while connections are opened.
+	Expires time.Time
+	Soon    bool
 }
 
 // AttributesDropped tells how many of a message's attributes no header could

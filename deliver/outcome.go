@@ -38,7 +38,7 @@ func newReasons(opts *Options) reasons {
 
 // judge says what an exchange means for the message.
 //
-//	nothing sent                      unreached
+//	nothing sent, or TLS refused      unreached
 //	no answer, or not HTTP            failed
 //	a success whose body broke off    failed
 //	Tendril-Outcome                   as it says
@@ -46,6 +46,8 @@ func newReasons(opts *Options) reasons {
 //	any other status                  failed
 func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end time.Time) queue.Result {
 	switch {
+	case a.head == nil && !a.started && isRefusal(a.err):
+		return queue.Result{Outcome: queue.Unreached, Reason: refusedReason, Err: a.err}
 	case a.head == nil && !a.sent:
 		return queue.Result{Outcome: queue.Unreached, Reason: r.unsentReason(ctx, end), Err: a.err}
 	case a.head == nil:

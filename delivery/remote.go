@@ -40,8 +40,11 @@ func (r *Remote) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 // Probe returns nil when the app passes its health check, or accepts connections where
 // it has none.
 func (r *Remote) Probe(ctx context.Context) error {
-	if !r.check.IsZero() {
-		return r.check.Probe(ctx)
+	if check := r.check; !check.IsZero() {
+		if check.TLS {
+			check.TLSConfig = r.http.Load().TLSConfig()
+		}
+		return check.Probe(ctx)
 	}
 	return r.http.Load().Probe(ctx)
 }

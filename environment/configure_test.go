@@ -145,7 +145,8 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"http-path": "act", "rate": "act", "target": "deploy", "lambda": "deploy",
-		"machine-sections": "deploy", "console-hosts": "own", "credentials": "own"} {
+		"machine-sections": "deploy", "filter": "deploy", "signing-secret": "own",
+		"console-hosts": "own", "credentials": "own"} {
 		if got := scopeOf(setting("http-path=/", name)); got != want || now.Option(name).Scope != want {
 			t.Errorf("%s needs the scope %q, want %q", name, got, want)
 		}
@@ -180,8 +181,14 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 // one that it does not waits for the next start. Each is changed in turn.
 func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 	t.Parallel()
+	key := "whsec_" + strings.Repeat("A", 32)
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	values := map[string]string{"http-path": "/other", "mime-type": "a/b", "success-codes": "200-299",
-		"terminal-codes": "422", "error-visibility-timeout": "7s"}
+		"terminal-codes": "422", "error-visibility-timeout": "7s", "signing-secret": key, "signing-secret-file": file,
+		"filter": `{"body":{"kind":["order"]}}`}
 	tuned := map[string]bool{}
 	for _, o := range config.Options() {
 		value := values[o.Name]
@@ -232,7 +239,7 @@ func readInForce(t *testing.T, s *config.Settings) []any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []any{q.tuning(l), *opts}
+	return []any{q.tuning(l), *opts, l.filter() == nil}
 }
 
 func another(o config.Option) string {

@@ -14,7 +14,10 @@ import (
 	"tendril/broker"
 	"tendril/config"
 	"tendril/console"
+	"tendril/envelope"
+	"tendril/filter"
 	"tendril/limit"
+	"tendril/queue"
 	"tendril/worker"
 )
 
@@ -111,6 +114,29 @@ func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Du
 	return cmp.Or(set.Deadline, set.InactivityTimeout)
 }
 
+// filter is what decides which messages are delivered; nil for all. It looks at what the app would get: at the content
+// of an envelope of SNS. Runs of tasks are always delivered, since they have no content.
+func (l *pipeline) filter() func(*queue.Message) bool {
+	set := l.settings()
+	if set.Filter == "" {
+		return nil
+	}
+	patterns, err := filter.Parse(set.Filter)
+	if err != nil {
+		return nil // it was parsed when the settings were read
+	}
+	return func(m *queue.Message) bool {
+		if queue.ParseRun(m) != nil {
+			return true
+		}
+		if set.ViaSNS {
+			inner, _ := envelope.SNS(m)
+			m = &inner
+		}
+		return patterns.Match(m)
+	}
+}
+
 // isPaused reports whether a person paused a worker.
 func isPaused(st worker.Status) bool {
 	return slices.ContainsFunc(st.Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
@@ -123,7 +149,7 @@ func (l *pipeline) status() console.Worker {
 		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
 		WorkerCounts: console.WorkerCounts{Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed,
 			Unreached: st.Counts.Unreached, Returned: st.Counts.Returned, Expired: st.Counts.Expired,
-			Throttled: st.Counts.Throttled}, PerSecond: st.PerSecond,
+			Filtered: st.Counts.Filtered, Throttled: st.Counts.Throttled}, PerSecond: st.PerSecond,
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
 		LimitedBy: st.LimitedBy,
 	}

@@ -152,6 +152,7 @@ func (q *pipelines) tune(c config.Change, newReplicas bool) {
 		}
 		t := q.tuning(l)
 		l.worker.Tune(&t)
+		l.worker.SetFilter(l.filter())
 	}
 	log.Info("settings changed", "options", strings.Join(c.Live, ", "))
 }

@@ -141,6 +141,7 @@ func (t *targetOpener) openHTTP(l *pipeline, address string, ignored func(proble
 		opts.QueueARN = l.arn
 	}
 	opts.Trace, opts.Events = telemetry.Propagate, t.telemetry.Deliver(l.name, l.target)
+	opts.Events.CertificateRead = func(c deliver.CertificateRead) { t.logCertificate(l.name, c) }
 	if !t.s.Quiet {
 		opts.Events.Record = t.recorder(l, strings.TrimSuffix(address, "/"))
 	}
@@ -169,6 +170,23 @@ func exchangeOf(x *deliver.Exchange, queueName, address, id string) console.Exch
 	return shown
 }
 
+// logCertificate says what became of the certificates for a target.
+func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
+	log := t.Logger.With("component", "worker", "queue", queue)
+	switch {
+	case c.Err != nil:
+		log.Error("certificate for the target not replaced", "err", c.Err)
+	case c.Soon && time.Until(c.Expires) <= 0:
+		log.Error("certificate for the target has expired", "expires", c.Expires.UTC(), "hint", renewHint)
+	case c.Soon:
+		log.Warn("certificate for the target expires soon", "expires", c.Expires.UTC(), "hint", renewHint)
+	default:
+		log.Info("certificate for the target replaced", "expires", c.Expires.UTC())
+	}
+}
+
+const renewHint = "replace the files of target-ca, target-cert and target-key: they are read again when they change"
+
 // httpOptions are what settings, and those of one queue, say about a POST.
 func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*deliver.Options, error) {
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
@@ -183,6 +201,8 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue, Connections: set.Concurrency,
 		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
 		SuccessCodes: codes, TerminalCodes: terminal, HeaderBudget: int(s.HeaderBudget),
+		Credentials: deliver.Credentials{SigningKeys: set.SigningSecret,
+			TLS: deliver.TLSFiles{CA: set.TargetCA, Cert: set.TargetCert, Key: set.TargetKey}},
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1

@@ -113,7 +113,9 @@ func (o *Options) validateTargets() (problems []error) {
 			continue
 		}
 		way, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
-			QueueName: q.Name, SuccessCodes: codes, Version: o.Version})
+			QueueName: q.Name, SuccessCodes: codes, Version: o.Version,
+			Credentials: deliver.Credentials{
+				TLS: deliver.TLSFiles{CA: q.TargetCA, Cert: q.TargetCert, Key: q.TargetKey}}})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("the app's address: %w", err))
 			continue

@@ -42,6 +42,7 @@ func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker
 			l.limiter = limiters[key]
 		}
 		l.worker = worker.New(workerQueue(q, l), deliverer, q.workerOptions(l, events))
+		l.worker.SetFilter(l.filter())
 	}
 	return nil
 }

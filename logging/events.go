@@ -63,6 +63,9 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			log.Warn("message past its retention period deleted", "message_id", x.ID, "outcome", "expired",
 				"first_received_at", x.FirstReceivedAt.UTC(), "receive_count", x.ReceiveCount)
 		},
+		Filtered: func(x worker.Filtered) {
+			log.Debug("message filtered out and deleted", "message_id", x.ID, "outcome", "filtered")
+		},
 		Throttled: func(x worker.Throttled) {
 			if throttled.Allow() {
 				log.Warn("target throttles, receiving paused", "target", target, "reason", x.Reason, millis("pause", x.For))

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,8 @@ type Check struct {
 	Host string
 	// TLS makes the HTTP GET one over TLS. It needs a Path.
 	TLS bool
+	// TLSConfig says whom to trust, and which certificate to show; nil for what the system has.
+	TLSConfig *tls.Config
 	// Port is the TCP port to reach.
 	Port int
 	// Path makes it an HTTP GET, which passes with a status of 200 to 399
@@ -99,6 +102,7 @@ func (c Check) get(ctx context.Context) error {
 	transport := &http.Transport{
 		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: 64 << 10,
+		TLSClientConfig:        c.TLSConfig,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return c.dial(ctx)
 		},

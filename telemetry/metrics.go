@@ -12,7 +12,8 @@ func countedMetrics() []metricInfo {
 				"the queue allows. dead_letter: failed, sent to the dead-letter queue at once, because of Tendril-Outcome or " +
 				"terminal-codes. unreached: nothing was sent, the app was down. throttled: the target asked to slow down. " +
 				"expired: past its retention, deleted undelivered. handed_back: received and returned to the queue " +
-				"undelivered. code is the class of the HTTP status, 1xx to 5xx, or none."},
+				"undelivered. filtered: not matched by the filter, deleted undelivered. code is the class of the HTTP " +
+				"status, 1xx to 5xx, or none."},
 		{"tendril_delivery_duration_seconds", "histogram", labels{"queue", "target"},
 			"Duration of deliveries that the app answered or failed."},
 		{"tendril_message_wait_seconds", "histogram", labels{"queue"},

@@ -111,6 +111,7 @@ func emitAll(t *Telemetry) {
 	w.Returned(worker.Returned{Messages: 3})
 	w.VisibilityExpired(worker.VisibilityExpired{})
 	w.Expired(worker.Expired{})
+	w.Filtered(worker.Filtered{})
 	w.Stalled(worker.Stalled{})
 	w.DeadLettered(worker.DeadLettered{})
 	w.DeadLettered(worker.DeadLettered{Err: errors.New("refused")})

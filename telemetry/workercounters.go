@@ -10,7 +10,7 @@ import (
 )
 
 // The outcomes of deliveries, as a label. Of those up to outcomeDeadLetter the app had the message; messages with the
-// last two were never delivered to it.
+// last three were never delivered to it.
 const (
 	outcomeOK = iota
 	outcomeDropped
@@ -20,9 +20,11 @@ const (
 	outcomeThrottled
 	outcomeExpired
 	outcomeReturned
+	outcomeFiltered
 )
 
-var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back"}
+var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached", "throttled", "expired", "handed_back",
+	"filtered"}
 
 // Worker returns the listeners of the worker that delivers messages from a queue to a
 // target. Listeners that have nothing to count are nil. Calling Settled allocates
@@ -80,6 +82,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Returned:          func(r worker.Returned) { c.delivery(outcomeReturned, 0).Add(float64(r.Messages)) },
 		VisibilityExpired: func(worker.VisibilityExpired) { lapsed.Inc() },
 		Expired:           func(worker.Expired) { c.delivery(outcomeExpired, 0).Inc() },
+		Filtered:          func(worker.Filtered) { c.delivery(outcomeFiltered, 0).Inc() },
 		Stalled:           func(worker.Stalled) { stalls.Inc() },
 	}}
 	if t.opts.CloudWatch != nil {

@@ -44,6 +44,8 @@ type Events struct {
 	VisibilityExpired func(VisibilityExpired)
 	// Expired is a message past its retention, deleted without being posted.
 	Expired func(Expired)
+	// Filtered is a message that the filter did not match, deleted without being posted.
+	Filtered func(Filtered)
 	// GateChanged says that receiving stopped or went on, or why it stands
 	// still now.
 	GateChanged func(GateChanged)
@@ -214,6 +216,12 @@ type Expired struct {
 	FirstReceivedAt, SentAt time.Time
 }
 
+// Filtered is one message that the filter did not match.
+type Filtered struct {
+	ID           string
+	ReceiveCount int
+}
+
 // GateChanged is a change of what keeps the worker from receiving.
 type GateChanged struct {
 	Open    bool     // nothing does
@@ -259,6 +267,7 @@ func JoinEvents(all ...*Events) *Events {
 		e.Returned = both(e.Returned, more.Returned)
 		e.VisibilityExpired = both(e.VisibilityExpired, more.VisibilityExpired)
 		e.Expired = both(e.Expired, more.Expired)
+		e.Filtered = both(e.Filtered, more.Filtered)
 		e.GateChanged = both(e.GateChanged, more.GateChanged)
 		e.Throttled = both(e.Throttled, more.Throttled)
 		e.Limited = both(e.Limited, more.Limited)

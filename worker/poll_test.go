@@ -3,7 +3,9 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -464,6 +466,53 @@ func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 		}
 		r.stop()
 	})
+}
+
+// TestFilteredMessagesAreDeletedUnposted: those that the filter does not match, and from a change of the filter on
+// those that the new one does not match. In a FIFO group they hold nobody up.
+func TestFilteredMessagesAreDeletedUnposted(t *testing.T) {
+	t.Parallel()
+	for _, group := range []string{"", "g"} {
+		synctest.Test(t, func(t *testing.T) {
+			var gone atomic.Int64
+			var unwanted atomic.Pointer[map[string]bool]
+			unwanted.Store(&map[string]bool{})
+			r := prepare(t, queuetest.NewFake(nil), &testApp{}, &Options{FIFO: group != "",
+				Events: &Events{Filtered: func(e Filtered) {
+					if !(*unwanted.Load())[e.ID] || e.ReceiveCount != 1 {
+						t.Errorf("filtered %+v", e)
+					}
+					gone.Add(1)
+				}}})
+			r.w.SetFilter(func(m *queue.Message) bool { return !(*unwanted.Load())[m.ID] })
+			first := r.send(5, group)
+			unwanted.Store(&map[string]bool{first[1]: true, first[2]: true})
+			r.run()
+			after(time.Minute)
+			r.w.SetFilter(nil)
+			second := r.send(2, group)
+			after(time.Minute)
+			r.w.SetFilter(func(*queue.Message) bool { return false })
+			third := r.send(1, group)
+			unwanted.Store(&map[string]bool{third[0]: true})
+			after(time.Minute)
+			r.place(queuetest.FakeDeleted, 8)
+			seen := r.app.byID()
+			for i, id := range slices.Concat(first, second, third) {
+				want := 1
+				if i == 1 || i == 2 || i == 7 {
+					want = 0
+				}
+				if len(seen[id]) != want {
+					t.Errorf("message %d was posted %d times, want %d", i, len(seen[id]), want)
+				}
+			}
+			if c := r.w.Status().Counts; c.Filtered != 3 || gone.Load() != 3 || c.Done != 5 || c.Deleted != 8 {
+				t.Errorf("counts: %+v, %d events", c, gone.Load())
+			}
+			r.stop()
+		})
+	}
 }
 
 func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"tendril/queue"
@@ -51,7 +52,8 @@ type openReceive struct {
 	waited    bool          // for what it brought
 	wait      time.Duration // for a first message
 	start     time.Time
-	cancelled bool // by us
+	cancelled bool   // by us
+	filtered  []bool // of each message it brought; nil without a filter
 }
 
 // answer learns from an answer of n messages under a load. It reports whether the receive
@@ -109,8 +111,23 @@ type poller struct {
 	limiter  *limiterState
 	pace     *pace
 	lane     *lane // of the pool; nil for a worker of its own
+	// filter reports whether a message is to be delivered; nil, as a pointer or a func, for all.
+	filter atomic.Pointer[func(*queue.Message) bool]
 	// accept takes in received messages, hidden since began.
-	accept func(msgs []queue.Message, began, now time.Time)
+	accept func(msgs []queue.Message, filtered []bool, began, now time.Time)
+}
+
+// filterMessages asks the filter about each message. That takes a moment for large ones, so the lock is not held.
+func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
+	match := p.filter.Load()
+	if match == nil || *match == nil || len(msgs) == 0 {
+		return nil
+	}
+	filtered = make([]bool, len(msgs))
+	for i := range msgs {
+		filtered[i] = !(*match)(&msgs[i])
+	}
+	return filtered
 }
 
 // begin begins as many receives as may begin now.
@@ -127,6 +144,7 @@ func (p *poller) loop(o *openReceive) {
 		req.Max, req.Wait = o.asked, &o.wait
 		msgs, err := p.queue.Receive(o.ctx, req)
 		o.cancel()
+		o.filtered = p.filterMessages(msgs)
 		now := time.Now()
 		p.mu.Lock()
 		p.returned(o, msgs, err, now)
@@ -270,7 +288,7 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 		p.lane.answered(o, msgs, now)
 	}
 	p.stats.counts.Received += int64(len(msgs))
-	p.accept(msgs, began, now)
+	p.accept(msgs, o.filtered, began, now)
 	if p.events.Received != nil {
 		event := Received{Asked: o.asked, Messages: len(msgs), Duration: took}
 		for i := range msgs {

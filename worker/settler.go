@@ -22,13 +22,13 @@ type settler struct {
 	pace       *pace
 }
 
-// accept takes in the messages of one receive, hidden since began.
-func (s *settler) accept(msgs []queue.Message, began, now time.Time) {
+// accept takes in the messages of one receive, hidden since began. Those that were filtered are deleted.
+func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
 			s.receivedAgain(s.messages.held[m.ID], m, began, now)
 		} else {
-			s.acceptNew(m, began, now)
+			s.acceptNew(m, filtered != nil && filtered[i], began, now)
 		}
 	}
 	if !s.gate.keeping() {
@@ -36,7 +36,7 @@ func (s *settler) accept(msgs []queue.Message, began, now time.Time) {
 	}
 }
 
-func (s *settler) acceptNew(m *queue.Message, began, now time.Time) {
+func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Time) {
 	h := &held{msg: *m}
 	h.received(m, began, now, s.opts.VisibilityTimeout)
 	s.messages.held[m.ID] = h
@@ -47,6 +47,10 @@ func (s *settler) acceptNew(m *queue.Message, began, now time.Time) {
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:
 		s.duplicate(m, "done")
+		s.deletes.remove(h, now)
+	case filtered:
+		s.stats.counts.Filtered++
+		notify(s.core, s.events.Filtered, Filtered{ID: m.ID, ReceiveCount: m.ReceiveCount})
 		s.deletes.remove(h, now)
 	case expired(&s.opts, m, now):
 		h.isExpired = true

@@ -64,9 +64,7 @@ type Counts struct {
 	// Unreached, Throttled and Postponed their ends, Aborted those that the stop
 	// cut off; Late those that ended after their receipt had lapsed.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// Deleted counts confirmed deletes, DeletesLost those given up, Expired messages past
-	// their retention.
-	Deleted, DeletesLost, Expired int64
+	DeleteCounts
 	// Extended counts extensions, Returned unposted messages made visible
 	// again, VisibilityExpired receipts whose visibility ran out while held.
 	Extended, Returned, VisibilityExpired int64
@@ -74,6 +72,13 @@ type Counts struct {
 	Promoted int64 // turns that MaxWait gave this queue ahead of the order
 	Limited  int64 // times in which the limiter kept messages back
 	Stalls   int64 // times in which the process stood still
+}
+
+// DeleteCounts are numbers of messages that were to be deleted.
+type DeleteCounts struct {
+	// Deleted counts confirmed deletes, DeletesLost those given up, Expired messages past
+	// their retention, Filtered those that the filter did not match.
+	Deleted, DeletesLost, Expired, Filtered int64
 }
 
 // CallCounts are numbers of calls of the queue.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"tendril/queue"
 )
 
 // Worker polls one queue, delivers each message and settles it. Make one with
@@ -146,6 +148,11 @@ func (w *Worker) SetMaxReceives(n int) {
 	defer w.mu.Unlock()
 	w.opts.MaxReceives = n
 }
+
+// SetFilter has the worker delete the messages for which match returns false, unposted, from the next receive on; nil
+// delivers all. It may be called before [Worker.Run]. match is called for each message of each receive, from several
+// goroutines at once.
+func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
 // Tuning is what may be changed while a worker runs. Its fields mean what those of
 // [Options] mean.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.uber.org/goleak"
 
 	"tendril/console"
@@ -47,13 +48,19 @@ func (l leakChecked) Run() int {
 // testapp listens on PORT. It answers a message that says "status N" with N and with what follows "because", one that
 // says "slow" after a moment, one that says "stuck" never, every other one with 200, and prints a line for each. What
 // follows "outcome" is the header Tendril-Outcome, of the first receive alone where "first" is said too. For "extended"
-// it asks for more time, and answers after two seconds.
+// it asks for more time, and answers after two seconds. With
+// APP_SIGNING_SECRET it refuses what is not signed by that key.
 func testapp() {
 	port := os.Getenv("PORT")
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
+			return
+		}
+		if key := os.Getenv("APP_SIGNING_SECRET"); key != "" && !signedBy(key, r.Header, body) {
+			fmt.Println("testapp refused", r.URL)
+			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		if size := r.Header.Get("X-Tendril-Batch-Size"); size != "" {
@@ -94,9 +101,19 @@ func testapp() {
 		}
 	})
 	mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
+	if dir := os.Getenv("APP_TLS"); dir != "" {
+		fmt.Fprintln(os.Stderr, serveTLS(dir, "127.0.0.1:"+port, mux))
+		os.Exit(1)
+	}
 	fmt.Println("testapp listens on", port)
 	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, mux))
 	os.Exit(1)
+}
+
+// signedBy reports whether a request has a valid signature, as the library of Standard Webhooks judges it.
+func signedBy(key string, header http.Header, body []byte) bool {
+	receiver, err := standardwebhooks.NewWebhook(key)
+	return err == nil && receiver.Verify(body, header) == nil
 }
 
 // answerBatch answers several messages at once: those fail that say "fail".

@@ -130,6 +130,9 @@ func workerText(w *console.Worker) string {
 	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
 		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
 		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.Returned, w.Expired)
+	if w.Filtered > 0 {
+		text += fmt.Sprintf(", filtered out %d", w.Filtered)
+	}
 	if w.Throttled > 0 {
 		text += fmt.Sprintf(", throttled %d", w.Throttled)
 	}

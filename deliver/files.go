@@ -1,0 +1,141 @@
+package deliver
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+)
+
+// TLSFiles are the PEM files for a target that speaks TLS. They are read again for each new connection, and used when
+// they changed. The zero value trusts what the system trusts, and shows no certificate.
+type TLSFiles struct {
+	// CA has the certificates that must have signed the target's; "" for those of the system.
+	CA string
+	// Cert is the certificate that is shown to the target, with its chain, and Key its private key; both or none.
+	Cert, Key string
+}
+
+// expiryWarning is how long before its end a certificate is reported.
+const expiryWarning = 14 * 24 * time.Hour
+
+// expiryAgain is how soon it is reported again.
+const expiryAgain = 24 * time.Hour
+
+// identity is what the files hold. Its configuration never leaves out the check of the target's name.
+type identity struct {
+	files TLSFiles
+	base  *tls.Config
+	event func(CertificateRead)
+
+	mu       sync.Mutex
+	current  *tls.Config
+	expires  time.Time // the first end of a certificate in the files
+	reported time.Time // when that was last reported
+	seen     [3]string // what the files held when they were read last
+}
+
+func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead)) (*identity, error) {
+	i := &identity{files: files, base: base, event: event}
+	if (files.Cert == "") != (files.Key == "") {
+		return nil, errors.New("a client certificate needs both its certificate and its private key")
+	}
+	seen, err := i.read()
+	if err != nil {
+		return nil, err
+	}
+	i.seen = seen
+	if i.current, i.expires, err = i.parse(); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// config returns the configuration for a new connection. Files that cannot be read or used leave the one before.
+func (i *identity) config(now time.Time) *tls.Config {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	report := func(e CertificateRead) {
+		if i.event != nil {
+			i.event(e)
+		}
+	}
+	if seen, err := i.read(); err == nil && seen != i.seen { // a file that is away for a moment is being replaced
+		i.seen = seen
+		fresh, expires, err := i.parse()
+		if report(CertificateRead{Changed: err == nil, Err: err, Expires: expires}); err == nil {
+			i.current, i.expires, i.reported = fresh, expires, time.Time{}
+		}
+	}
+	if !i.expires.IsZero() && i.expires.Sub(now) < expiryWarning && now.Sub(i.reported) >= expiryAgain {
+		i.reported = now
+		report(CertificateRead{Expires: i.expires, Soon: true})
+	}
+	return i.current
+}
+
+func (i *identity) read() (seen [3]string, err error) {
+	for n, path := range []string{i.files.CA, i.files.Cert, i.files.Key} {
+		if path == "" {
+			continue
+		}
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() { // a FIFO would hold up the delivery
+			err = errors.New("it is not a regular file")
+		}
+		var data []byte
+		if err == nil {
+			data, err = os.ReadFile(path)
+		}
+		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+			err = wrong.Err
+		}
+		if err != nil {
+			return seen, fmt.Errorf("%s: %w", path, err)
+		}
+		seen[n] = string(data)
+	}
+	return seen, nil
+}
+
+// parse returns the configuration, and when the first certificate ends.
+func (i *identity) parse() (*tls.Config, time.Time, error) {
+	c := i.base.Clone()
+	c.MinVersion = tls.VersionTLS12
+	var expires time.Time
+	earliest := func(cert *x509.Certificate) {
+		if expires.IsZero() || cert.NotAfter.Before(expires) {
+			expires = cert.NotAfter
+		}
+	}
+	if i.files.CA != "" {
+		c.RootCAs = x509.NewCertPool()
+		n := 0
+		for block, rest := pem.Decode([]byte(i.seen[0])); block != nil; block, rest = pem.Decode(rest) {
+			cert, err := x509.ParseCertificate(block.Bytes)
+			if block.Type != "CERTIFICATE" || err != nil {
+				return nil, expires, fmt.Errorf("%s: it holds something else than certificates in PEM", i.files.CA)
+			}
+			c.RootCAs.AddCert(cert)
+			earliest(cert)
+			n++
+		}
+		if n == 0 {
+			return nil, expires, fmt.Errorf("%s: it holds no certificate in PEM", i.files.CA)
+		}
+	}
+	if i.files.Cert != "" {
+		pair, err := tls.X509KeyPair([]byte(i.seen[1]), []byte(i.seen[2]))
+		if err != nil {
+			return nil, expires, fmt.Errorf("%s with the key %s: %w", i.files.Cert, i.files.Key, err)
+		}
+		earliest(pair.Leaf)
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+	}
+	return c, expires, nil
+}

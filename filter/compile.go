@@ -1,0 +1,342 @@
+package filter
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// orKey is the name under which a pattern has alternatives.
+const orKey = "$or"
+
+// object is what an object must match: every field, and one of each list of alternatives.
+type object struct {
+	fields []field
+	ors    [][]*object
+}
+
+// match reports whether all of it matches, by what is at each field.
+func (o *object) match(at func(*field) bool) bool {
+	for i := range o.fields {
+		if !at(&o.fields[i]) {
+			return false
+		}
+	}
+	for _, or := range o.ors {
+		if !slices.ContainsFunc(or, func(o *object) bool { return o.match(at) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// field is what the value of one name must match: an object, or one of a list of tests.
+type field struct {
+	name   string
+	nested *object // nil where there are tests
+	tests  []test
+	absent bool // it matches as well where there is no value
+}
+
+// matchesLeaf reports whether one of the tests matches a value.
+func (f *field) matchesLeaf(l leaf) bool {
+	return slices.ContainsFunc(f.tests, func(t test) bool { return t(&l) })
+}
+
+// matchesAbsence reports whether the field matches where the message has nothing.
+func (f *field) matchesAbsence() bool {
+	if f.nested != nil {
+		return f.nested.match((*field).matchesAbsence)
+	}
+	return f.absent
+}
+
+// test decides about one value that is neither an object nor an array.
+type test func(l *leaf) bool
+
+// leaf is such a value.
+type leaf struct {
+	kind byte   // isString, isNumber, isBool or isNull
+	text string // of a string its characters, else the JSON
+	// alsoString tells that a number is compared with strings too.
+	alsoString bool
+}
+
+func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
+
+// number is a number to compare with. Whole numbers are compared by their digits, since not each of them has a float64.
+type number struct {
+	digits string // those of a whole number, with its sign and without zeros in front; else ""
+	value  float64
+}
+
+func parseNumber(text string) (number, bool) {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return number{}, false
+	}
+	n := number{value: value}
+	if whole := strings.TrimPrefix(text, "-"); strings.Trim(whole, "0123456789") == "" {
+		n.digits = text[:len(text)-len(whole)] + strings.TrimLeft(whole, "0")
+	}
+	return n, true
+}
+
+func (n number) equals(m number) bool {
+	if n.value == 0 || n.digits == "" || m.digits == "" {
+		return n.value == m.value
+	}
+	return n.digits == m.digits
+}
+
+// number is the value of a leaf that is a number.
+func (l *leaf) number() (number, bool) {
+	if l.kind != isNumber {
+		return number{}, false
+	}
+	return parseNumber(l.text)
+}
+
+func isOr(n node) bool {
+	isOther := func(n node) bool { return n.kind != isObject }
+	return n.kind == isArray && len(n.array) > 0 && !slices.ContainsFunc(n.array, isOther)
+}
+
+// object compiles an object of fields.
+func (p *parser) object(n node) (*object, *patternError) {
+	if len(n.object) == 0 {
+		return nil, p.fail(n.offset, "an empty object: name a field, such as {\"kind\": [\"order\"]}")
+	}
+	o := &object{}
+	for _, m := range n.object {
+		if m.name == orKey && isOr(m.value) {
+			or, wrong := p.or(m.value)
+			if wrong != nil {
+				return nil, wrong
+			}
+			o.ors = append(o.ors, or)
+			continue
+		}
+		f, wrong := p.field(m)
+		if wrong != nil {
+			return nil, wrong
+		}
+		o.fields = append(o.fields, f)
+	}
+	return o, nil
+}
+
+// or compiles alternatives. An operator in place of a field would be taken for the name of one.
+func (p *parser) or(n node) ([]*object, *patternError) {
+	if len(n.array) < 2 {
+		return nil, p.fail(n.offset, "$or has one alternative: give two or more")
+	}
+	var or []*object
+	for _, branch := range n.array {
+		for _, m := range branch.object {
+			if slices.Contains(operators, m.name) {
+				return nil, p.fail(m.offset, "%q in an alternative of $or is an operator and not a field", m.name)
+			}
+		}
+		o, wrong := p.object(branch)
+		if wrong != nil {
+			return nil, wrong
+		}
+		or = append(or, o)
+	}
+	return or, nil
+}
+
+func (p *parser) field(m member) (f field, wrong *patternError) {
+	f.name = m.name
+	switch n := m.value; {
+	case n.kind == isObject:
+		f.nested, wrong = p.object(n)
+	case n.kind != isArray:
+		wrong = p.fail(n.offset, "the values of %q are a list: write [%s]", m.name, p.source(n))
+	case len(n.array) == 0:
+		wrong = p.fail(n.offset, "%q has an empty list, which nothing matches", m.name)
+	default:
+		for _, item := range n.array {
+			var t test
+			var absent bool
+			if t, absent, wrong = p.test(item); wrong != nil {
+				return f, wrong
+			}
+			if f.absent = f.absent || absent; t != nil {
+				f.tests = append(f.tests, t)
+			}
+		}
+	}
+	return f, wrong
+}
+
+// source is a scalar as it was written.
+func (p *parser) source(n node) string {
+	text, err := json.Marshal(n.scalar)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// The operators of patterns, those that are refused last.
+var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
+	"cidr"}
+
+// test compiles one value of a list. absent tells that it matches where there is no value; then there is no test.
+func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
+	switch n.kind {
+	case isArray:
+		return nil, false, p.fail(n.offset, "a list in a list: write one list of values")
+	case isObject:
+		return p.operator(n)
+	}
+	t, wrong = p.equal(n)
+	return t, false, wrong
+}
+
+// equal matches exactly one value.
+func (p *parser) equal(n node) (test, *patternError) {
+	switch n.kind {
+	case isString:
+		want := n.scalar.(string)
+		return func(l *leaf) bool { return l.isString() && l.text == want }, nil
+	case isNumber:
+		want, ok := parseNumber(n.scalar.(json.Number).String())
+		if !ok {
+			return nil, p.fail(n.offset, "the number is too large")
+		}
+		return func(l *leaf) bool {
+			got, ok := l.number()
+			return ok && got.equals(want)
+		}, nil
+	case isBool:
+		want := strconv.FormatBool(n.scalar.(bool))
+		return func(l *leaf) bool { return l.kind == isBool && l.text == want }, nil
+	}
+	return func(l *leaf) bool { return l.kind == isNull }, nil
+}
+
+func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
+	if len(n.object) != 1 {
+		return nil, false, p.fail(n.offset, "an object in a list has one operator: %s", strings.Join(operators[:6], ", "))
+	}
+	m := n.object[0]
+	switch m.name {
+	case "exists":
+		want, ok := m.value.scalar.(bool)
+		switch {
+		case !ok:
+			return nil, false, p.fail(m.value.offset, "exists is true or false")
+		case want:
+			return func(*leaf) bool { return true }, false, nil
+		}
+		return nil, true, nil
+	case "numeric":
+		t, wrong = p.numeric(m.value)
+	case "anything-but":
+		t, wrong = p.anythingBut(m.value)
+	default:
+		t, wrong = p.textOperator(m)
+	}
+	return t, false, wrong
+}
+
+// textOperator compiles an operator about the characters of a string.
+func (p *parser) textOperator(m member) (test, *patternError) {
+	compare := map[string]func(text, want string) bool{"prefix": strings.HasPrefix, "suffix": strings.HasSuffix,
+		"equals-ignore-case": strings.EqualFold}[m.name]
+	if compare == nil {
+		return nil, p.fail(m.offset, "unknown operator %q: there are %s", m.name, strings.Join(operators[:6], ", "))
+	}
+	want, ok := m.value.scalar.(string)
+	if !ok || want == "" && m.name != "equals-ignore-case" {
+		return nil, p.fail(m.value.offset, "%s takes a string that is not empty", m.name)
+	}
+	return func(l *leaf) bool { return l.isString() && compare(l.text, want) }, nil
+}
+
+// anythingBut matches any value but those that one of its tests matches.
+func (p *parser) anythingBut(n node) (test, *patternError) {
+	items := []node{n}
+	switch n.kind {
+	case isArray:
+		if items = n.array; len(items) == 0 {
+			return nil, p.fail(n.offset, "anything-but has an empty list")
+		}
+	case isObject:
+		if len(n.object) != 1 {
+			return nil, p.fail(n.offset, "anything-but takes one of prefix, suffix and equals-ignore-case")
+		}
+		not, wrong := p.textOperator(n.object[0])
+		return func(l *leaf) bool { return !not(l) }, wrong
+	}
+	var nots []test
+	for _, item := range items {
+		if item.kind != items[0].kind || item.kind != isString && item.kind != isNumber {
+			return nil, p.fail(item.offset, "anything-but takes strings or numbers, and not both")
+		}
+		not, wrong := p.equal(item)
+		if wrong != nil {
+			return nil, wrong
+		}
+		nots = append(nots, not)
+	}
+	return func(l *leaf) bool { return !slices.ContainsFunc(nots, func(t test) bool { return t(l) }) }, nil
+}
+
+// numeric matches a number, or a range with a lower bound, an upper bound or both.
+func (p *parser) numeric(n node) (test, *patternError) {
+	const form = `numeric takes a list such as ["=", 5], ["<", 10] or [">", 0, "<=", 5]`
+	if n.kind != isArray || len(n.array) != 2 && len(n.array) != 4 {
+		return nil, p.fail(n.offset, form)
+	}
+	var bounds [2]number
+	var signs string
+	for i := 0; i < len(n.array); i += 2 {
+		sign, isSign := n.array[i].scalar.(string)
+		digits, isDigits := n.array[i+1].scalar.(json.Number)
+		bound, ok := parseNumber(string(digits))
+		if !isSign || !isDigits || !ok {
+			return nil, p.fail(n.array[i].offset, form)
+		}
+		bounds[i/2] = bound
+		signs += sign + " "
+	}
+	switch signs {
+	case "= ":
+		want := bounds[0]
+		return compareNumber(func(got number) bool { return got.equals(want) }), nil
+	case "< ", "<= ", "> ", ">= ":
+		return compareNumber(within(signs, bounds[0].value)), nil
+	case "> < ", "> <= ", ">= < ", ">= <= ":
+		low, high, _ := strings.Cut(signs, " ")
+		if bounds[0].value >= bounds[1].value {
+			return nil, p.fail(n.offset, "numeric has a lower bound that is not below the upper one")
+		}
+		above, below := within(low, bounds[0].value), within(high, bounds[1].value)
+		return compareNumber(func(got number) bool { return above(got) && below(got) }), nil
+	}
+	return nil, p.fail(n.offset, form)
+}
+
+func compareNumber(is func(number) bool) test {
+	return func(l *leaf) bool {
+		got, ok := l.number()
+		return ok && is(got)
+	}
+}
+
+func within(sign string, bound float64) func(number) bool {
+	switch strings.TrimSpace(sign) {
+	case "<":
+		return func(n number) bool { return n.value < bound }
+	case "<=":
+		return func(n number) bool { return n.value <= bound }
+	case ">":
+		return func(n number) bool { return n.value > bound }
+	}
+	return func(n number) bool { return n.value >= bound }
+}

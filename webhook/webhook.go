@@ -1,0 +1,133 @@
+package webhook
+
+import (
+	"crypto/ed25519"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"hash"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	sharedPrefix  = "whsec_" // of a secret that both sides know
+	privatePrefix = "whsk_"  // of the private part of an ed25519 pair
+	// shortestSecret and longestSecret bound a shared secret, in bytes. Source: Standard Webhooks 1.0.0, signature scheme.
+	shortestSecret = 24
+	longestSecret  = 64
+	// largestKept bounds the buffer of content that is kept for the next signature.
+	largestKept = 64 << 10
+)
+
+// CheckKey returns nil for a key that [NewSigner] takes. The error says what is wrong with it, without the key.
+func CheckKey(text string) error {
+	_, err := parseKey(text)
+	return err
+}
+
+// key is one of the two kinds of key.
+type key struct {
+	shared  []byte             // nil for a private key
+	private ed25519.PrivateKey // nil for a shared secret
+}
+
+func parseKey(text string) (key, error) {
+	encoded, isShared := strings.CutPrefix(text, sharedPrefix)
+	if !isShared {
+		var isPrivate bool
+		if encoded, isPrivate = strings.CutPrefix(text, privatePrefix); !isPrivate {
+			return key{}, errors.New("does not begin with whsec_ or whsk_")
+		}
+	}
+	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
+	switch {
+	case err != nil:
+		return key{}, errors.New("is not base64 after its prefix")
+	case isShared && (len(raw) < shortestSecret || len(raw) > longestSecret):
+		return key{}, fmt.Errorf("has %d bytes and not %d to %d", len(raw), shortestSecret, longestSecret)
+	case isShared:
+		return key{shared: raw}, nil
+	case len(raw) != ed25519.SeedSize && len(raw) != ed25519.PrivateKeySize:
+		return key{}, fmt.Errorf("has %d bytes and not the %d of a private ed25519 key", len(raw), ed25519.SeedSize)
+	}
+	private := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
+	if len(raw) == ed25519.PrivateKeySize && !private.Equal(ed25519.PrivateKey(raw)) {
+		return key{}, errors.New("has a public part that is another key's")
+	}
+	return key{private: private}, nil
+}
+
+// Signer signs with one or more keys. It may be used by any number of goroutines.
+type Signer struct {
+	keys []key
+	work sync.Pool // of *workspace
+}
+
+// workspace is what one signature needs, kept for the next one.
+type workspace struct {
+	content []byte
+	sum     []byte
+	macs    []hash.Hash // one for each key, nil for a private key
+}
+
+// NewSigner returns a signer with keys in the order of their signatures, and nil for no keys.
+func NewSigner(keys []string) (*Signer, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	s := &Signer{}
+	for i, text := range keys {
+		k, err := parseKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("signing key %d %w", i+1, err)
+		}
+		s.keys = append(s.keys, k)
+	}
+	s.work.New = func() any {
+		w := &workspace{macs: make([]hash.Hash, len(s.keys))}
+		for i, k := range s.keys {
+			if k.shared != nil {
+				w.macs[i] = hmac.New(sha256.New, k.shared)
+			}
+		}
+		return w
+	}
+	return s, nil
+}
+
+// AppendHeaders appends the lines of the three headers to b. The id is that of the header, as it is sent; at is the
+// time of the attempt.
+func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
+	w := s.work.Get().(*workspace)
+	seconds := at.Unix()
+	w.content = append(append(w.content[:0], id...), '.')
+	w.content = append(strconv.AppendInt(w.content, seconds, 10), '.')
+	w.content = append(w.content, body...)
+	b = append(append(append(b, "webhook-id: "...), id...), "\r\nwebhook-timestamp: "...)
+	b = append(strconv.AppendInt(b, seconds, 10), "\r\nwebhook-signature:"...)
+	for i := range s.keys {
+		b = s.keys[i].append(append(b, ' '), w, i)
+	}
+	if cap(w.content) > largestKept {
+		w.content = nil
+	}
+	s.work.Put(w)
+	return append(b, "\r\n"...)
+}
+
+// append appends the signature of w's content by the key with this index.
+func (k *key) append(b []byte, w *workspace, index int) []byte {
+	if k.private != nil {
+		return base64.StdEncoding.AppendEncode(append(b, "v1a,"...), ed25519.Sign(k.private, w.content))
+	}
+	mac := w.macs[index]
+	mac.Reset()
+	mac.Write(w.content)
+	w.sum = mac.Sum(w.sum[:0])
+	return base64.StdEncoding.AppendEncode(append(b, "v1,"...), w.sum)
+}
