@@ -88,6 +88,7 @@ signal.`,
 			plural.Aliases = append(plural.Aliases, strings.TrimSuffix(plural.Name(), "s"))
 		}
 	}
+	newMan(root)
 	usageErrors(root)
 	completer{c}.completeArguments(root)
 	root.InitDefaultCompletionCmd()
