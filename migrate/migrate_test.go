@@ -21,7 +21,6 @@ type fakeQueue struct {
 	at       int // of the next take
 	dedup    map[string]time.Time
 	received []queue.Outgoing
-	times    map[string]time.Time // of received, by body
 	// onSend is asked before a call, onDelete before a delete: an error stands for a lost call, and with after for a lost
 	// answer.
 	onSend   func(messages []queue.Outgoing) (before, after error)

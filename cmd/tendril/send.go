@@ -236,7 +236,7 @@ func forSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
 		}
 		wait := time.Until(m.NotBefore)
 		if wait > maxDelay {
-			return nil, fail(exitUsage, fmt.Errorf("Amazon SQS cannot delay a message until %s: its limit is 15 minutes",
+			return nil, fail(exitUsage, fmt.Errorf("a message on Amazon SQS cannot be delayed until %s: the limit is 15 minutes",
 				m.NotBefore.Format(time.RFC3339)), "send it to an embedded queue, which has no such limit",
 				"or let a periodic task send it when it is due: see docs/periodic.md")
 		}
