@@ -61,13 +61,8 @@ func TestSQSPageNamesTestsThatExist(t *testing.T) {
 
 // sqsTests are the tests of the module by package and name, and the checks of the conformance suite by name.
 func sqsTests(t *testing.T) map[string]bool {
-	tests := map[string]bool{}
+	tests := goTests(t)
 	for _, s := range sources(t) {
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok && s.test && f.Recv == nil {
-				tests[s.room+"."+f.Name.Name] = true
-			}
-		}
 		if s.room != "queuetest" || s.test {
 			continue
 		}

@@ -109,7 +109,8 @@ func TestImagesRunTendrilAsTheyShould(t *testing.T) {
 func TestTheBinaryNeedsNothingOfItsImage(t *testing.T) {
 	t.Parallel()
 	text, main := read(t, "docker/Dockerfile"), read(t, "../cmd/tendril/main.go")
-	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "-X main.version=$VERSION", "./cmd/tendril"} {
+	for _, want := range []string{"CGO_ENABLED=0", "-trimpath", "-X main.version=$VERSION", "./cmd/tendril",
+		`org.opencontainers.image.version="$VERSION"`, `org.opencontainers.image.revision="$REVISION"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the image is built without %s", want)
 		}
@@ -184,6 +185,7 @@ func TestComposeRunsTendrilBesideTheApp(t *testing.T) {
 			StopGrace   time.Duration `yaml:"stop_grace_period"`
 			Environment map[string]string
 			Volumes     []string
+			ReadOnly    bool `yaml:"read_only"`
 		}
 	}
 	if err := yaml.Unmarshal([]byte(read(t, "docker/compose.yaml")), &file); err != nil {
@@ -193,6 +195,9 @@ func TestComposeRunsTendrilBesideTheApp(t *testing.T) {
 	cfg := checkUp(t, "compose.yaml", beside.Command, pairs(beside.Environment))
 	if beside.StopGrace < cfg.ShutdownTimeout+10*time.Second {
 		t.Errorf("KILL comes after %s, and the drain may take %s", beside.StopGrace, cfg.ShutdownTimeout)
+	}
+	if !beside.ReadOnly {
+		t.Error("the root file system can be written to")
 	}
 	if beside.NetworkMode != "service:app" || !slices.Contains(beside.DependsOn, "app") {
 		t.Errorf("it shares the network of %q and is stopped before %q", beside.NetworkMode, beside.DependsOn)

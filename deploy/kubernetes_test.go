@@ -152,6 +152,9 @@ type (
 		VolumeMounts []struct {
 			MountPath string `yaml:"mountPath"`
 		} `yaml:"volumeMounts"`
+		SecurityContext struct {
+			ReadOnly bool `yaml:"readOnlyRootFilesystem"`
+		} `yaml:"securityContext"`
 	}
 	probe struct {
 		HTTPGet struct {
@@ -204,6 +207,9 @@ func (c *container) mustWork(t *testing.T, grace time.Duration) {
 	cfg := c.settings(t)
 	if grace < cfg.ShutdownTimeout+20*time.Second {
 		t.Errorf("KILL comes after %s, and the drain may take %s", grace, cfg.ShutdownTimeout)
+	}
+	if !c.SecurityContext.ReadOnly {
+		t.Error("the root file system can be written to")
 	}
 	if !slices.ContainsFunc(c.VolumeMounts, func(m struct {
 		MountPath string `yaml:"mountPath"`

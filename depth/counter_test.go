@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/aws"
 	"tendril/broker"
 	"tendril/queue"
 )
@@ -72,4 +73,24 @@ func TestReadingOfAmazonSQSIsForgottenWhenItIsOld(t *testing.T) {
 	stop()
 	c.Run(run)
 	<-c.Asked() // closed also when there is nothing to ask
+}
+
+// TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun: Amazon SQS does not tell how old its messages are.
+func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
+	t.Parallel()
+	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute
+	c := New([]Queue{{Name: "jobs", OnSQS: &aws.Queue{}, Held: func() (int, time.Duration) { return held, waited }}}, nil,
+		nil)
+	want := func(text string, backlog int64, oldest time.Duration, hasAge bool) {
+		t.Helper()
+		if r, known := c.Read("jobs", now); !known || r.Backlog != backlog || r.Oldest != oldest || r.HasAge != hasAge {
+			t.Errorf("%s: %+v (known %t)", text, r, known)
+		}
+	}
+	c.readings["jobs"] = Reading{Visible: 7, Taken: now}
+	want("work has begun", 9, time.Minute, true)
+	held, waited = 0, 0
+	want("nothing has begun", 7, 0, false)
+	c.readings["jobs"] = Reading{Taken: now}
+	want("empty", 0, 0, true)
 }

@@ -235,6 +235,7 @@ func (e *Environment) openTelemetry(ctx context.Context) (err error) {
 	e.telemetry = telemetry.New(&telemetry.Options{
 		Version: e.Version, CloudWatch: cloud, OTLP: e.otlp, Logger: e.Logger.Logger, Sources: telemetry.Sources{
 			Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
+			Desired: func() int { return e.scale().Desired },
 			Processes: func() []supervisor.Status {
 				if !e.running() || e.app == nil {
 					return nil

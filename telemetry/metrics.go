@@ -94,6 +94,8 @@ func readMetrics() []metricInfo {
 		{"tendril_app_up", "gauge", labels{"process"}, "Whether a process of the app is running and healthy, 1 or 0."},
 		{"tendril_cron_next_run_timestamp_seconds", "gauge", labels{"task"},
 			"When a periodic task is due next, in seconds since 1970; absent while it is paused."},
+		{"tendril_desired_capacity", "gauge", nil,
+			"Number of processes, instances or pods that the load needs, as in /api/v1/scale."},
 		{"tendril_leader", "gauge", nil, "Whether this instance is the leader and sends the scheduled runs, 1 or 0."},
 		{"tendril_breaker_state", "gauge", labels{"target", "state"},
 			"State of a target's breaker: 1 for the current state of closed, open and half_open, 0 for the others."},

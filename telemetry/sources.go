@@ -27,6 +27,8 @@ type Sources struct {
 	Leader func() bool
 	// Limits returns the state of the limits of all targets.
 	Limits func() []Limit
+	// Desired returns the number of processes, instances or pods that the load needs.
+	Desired func() int
 }
 
 // WorkerStatus is the status of one worker.
@@ -79,6 +81,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	})
 	collect(c, s.Leader, func(out samples, leads bool) { out.send("tendril_leader", boolValue(leads)) })
 	collect(c, s.Limits, sendLimits)
+	collect(c, s.Desired, func(out samples, n int) { out.send("tendril_desired_capacity", float64(n)) })
 	collect(c, sinks, func(out samples, all []sinkStats) {
 		for _, s := range all {
 			out.send("tendril_sink_errors_total", float64(s.errors), s.sink)

@@ -56,7 +56,8 @@ func newFullTelemetry() *Telemetry {
 			return []periodic.TaskStatus{{Task: periodic.Task{Name: "report"}, Next: time.Unix(1000, 0)},
 				{Task: periodic.Task{Name: "held"}, Paused: true, Next: time.Unix(1, 0)}}
 		},
-		Leader: func() bool { return true },
+		Leader:  func() bool { return true },
+		Desired: func() int { return 3 },
 		Limits: func() []Limit {
 			return []Limit{{Target: "http://app/", Breaker: "half-open", RateRefused: 5,
 				ConcurrencyRefused: 6, BreakerRefused: 7}}
