@@ -107,7 +107,8 @@ func TestLambdaPageGo(t *testing.T) {
 	}
 	s := open(t, dir, nil, typedLine(t, text, "up --queues jobs --lambda ./bin/resize")[1:]...)
 	out := s.must(typedLine(t, text, `send --queue jobs --wait '{"source":"photo.png"`)...)
-	if want := shape(fenced(t, strings.ReplaceAll(text, "\n   ", "\n"), "2230e769")); !strings.Contains(shape(out), want) {
+	indented := strings.ReplaceAll(text, "\n   ", "\n")
+	if want := shape(fenced(t, indented, "message 2230e769")); !strings.Contains(shape(out), want) {
 		t.Errorf("%s\nwant\n%s", out, want)
 	}
 	small, err := os.ReadFile(filepath.Join(dir, "small.png"))
@@ -118,7 +119,7 @@ func TestLambdaPageGo(t *testing.T) {
 		t.Errorf("%+v, %v", made, err)
 	}
 	out, code := s.do(typedLine(t, text, `send --queue jobs --wait '{"source":"nothing.png"`)...)
-	if want := shape(fenced(t, strings.ReplaceAll(text, "\n   ", "\n"), "2da64e0d")); code != 1 ||
+	if want := shape(fenced(t, indented, "message 2da64e0d")); code != 1 ||
 		!strings.Contains(shape(out), want) {
 		t.Errorf("%d %s\nwant 1 and\n%s", code, out, want)
 	}
