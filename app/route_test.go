@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,8 +63,11 @@ func TestProbeFollowsTheVersion(t *testing.T) {
 func TestRouteDeliversBatches(t *testing.T) {
 	t.Parallel()
 	b := newTestBalancer()
+	var mu sync.Mutex
 	var posts []string
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		posts = append(posts, r.Header.Get("X-Tendril-Batch-Size"))
 		if len(posts) > 1 {
 			panic(http.ErrAbortHandler)
@@ -95,6 +99,8 @@ func TestRouteDeliversBatches(t *testing.T) {
 			t.Errorf("message %d: %+v", i, result)
 		}
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if want := []string{"3", "3"}; !slices.Equal(posts, want) {
 		t.Errorf("batches of %q, want %q", posts, want)
 	}
