@@ -246,7 +246,10 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 
 // postOptions are the options that decide about a POST.
 var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
-	"success-codes", "header-budget", "connect-timeout", "keepalive"}
+	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
+
+// signingVariables hold keys that a replay signs with: the running environment does not tell its own.
+var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
 
 // settings are those in force for a queue; those of the working folder where no environment runs.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
@@ -274,10 +277,25 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		given[option] = shown
 	}
 	environ := slices.DeleteFunc(slices.Clone(p.c.environ), func(v string) bool {
-		return strings.HasPrefix(v, "TENDRIL_")
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
 	})
+	if p.signs(&now, name) && p.c.env(signingVariables[0]) == "" && p.c.env(signingVariables[1]) == "" {
+		p.c.warn(yamlfile.Problem{Text: "the environment does not tell its signing keys: the POST is not signed",
+			Hint: "set " + strings.Join(signingVariables, " or ")})
+	}
 	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},
 		Root: os.Geteuid() == 0})
+}
+
+// signs reports whether the environment signs the POSTs of a queue.
+func (p *replay) signs(now *console.Configuration, name string) bool {
+	for _, option := range []string{"signing-secret of " + name, "signing-secret"} {
+		if o := now.Option(option); o != nil && o.Value != "" {
+			return o.Value != o.Default && o.Value != "off"
+		}
+	}
+	return false
 }
 
 // target is where the messages of a queue go: to a replica that is ready, where the environment runs the app.
