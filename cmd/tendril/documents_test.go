@@ -201,6 +201,9 @@ func pageSteps(page string) []pageStep {
 // shows.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("the pages take minutes: not with -short")
+	}
 	pages := map[string][]pageStep{}
 	run, left := 0, 0
 	unused := maps.Clone(notRun)
