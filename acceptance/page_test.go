@@ -70,8 +70,9 @@ func TestPagesSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, name := range []string{"README.md", "docs/guide.md", "docs/from-workerless.md", "docs/queues.md",
-		"docs/lambda.md", "docs/bundles.md", "docs/app.md", "docs/scaling.md"} {
+	for _, name := range []string{"README.md", "docs/guide.md", "docs/handler.md", "docs/send.md", "docs/retries.md",
+		"docs/amazon-sqs.md", "docs/share.md", "docs/from-workerless.md", "docs/queues.md", "docs/lambda.md",
+		"docs/bundles.md", "docs/app.md", "docs/scaling.md"} {
 		for _, m := range typedUp.FindAllStringSubmatch(page(t, name), -1) {
 			args := []string{"check"}
 			for _, w := range shellWords.FindAllString(m[1], -1) {

@@ -233,7 +233,7 @@ func TestGuideNotification(t *testing.T) {
 	s := open(t, t.TempDir(), nil, "--queue", "jobs", "--via-sns", "--target", app.URL)
 	var envelope bytes.Buffer
 	if err := json.Compact(&envelope,
-		[]byte(fenced(t, page(t, "docs/guide.md"), "{\n  \"Type\": \"Notification\""))); err != nil {
+		[]byte(fenced(t, page(t, "docs/amazon-sqs.md"), "{\n  \"Type\": \"Notification\""))); err != nil {
 		t.Fatal(err)
 	}
 	s.must("send", "--wait", envelope.String())
@@ -265,9 +265,8 @@ func TestGuideNotification(t *testing.T) {
 // shows them.
 func TestGuideLogs(t *testing.T) {
 	t.Parallel()
-	text := page(t, "docs/guide.md")
-	sqsd, limits := fenced(t, text, "2026-11-20T17:07:51Z message: sent"),
-		fenced(t, text, "17:07:50 · limit delays messages")
+	sqsd := fenced(t, page(t, "docs/observe.md"), "2026-11-20T17:07:51Z message: sent")
+	limits := fenced(t, page(t, "docs/protect.md"), "17:07:50 · limit delays messages")
 	rate, breaker, _ := strings.Cut(limits, "\n")
 	for name, c := range map[string]struct {
 		lines string
