@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"tendril/broker"
 	"tendril/periodic"
 	"tendril/queue"
 	"tendril/sqsapi"
@@ -113,23 +112,10 @@ func servedPlace(t *testing.T, name string) *place {
 }
 
 func storedRuns(t *testing.T, dir, name string) (runs []run) {
-	store, err := broker.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
+	for _, m := range stored(t, dir, name) {
+		runs = append(runs, runOf(t, &m.Message))
 	}
-	defer store.Close()
-	for after := ""; ; {
-		page, next, err := store.Browse(t.Context(), name, broker.BrowseRequest{After: after, Limit: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range page {
-			runs = append(runs, runOf(t, &page[i].Message))
-		}
-		if after = next; after == "" {
-			return runs
-		}
-	}
+	return runs
 }
 
 func fifoAttributes(name string) map[string]string {

@@ -47,7 +47,7 @@ func TestKilledMigrationLosesNothing(t *testing.T) {
 	migrateWithKills(t, env, size, "--from", "embedded", "--to", "sqs", "--data-dir", dir, migrateStandard)
 	migrateWithKills(t, env, size/10, "--from", "embedded", "--to", "sqs", "--data-dir", dir, migrateFIFO)
 	serve.terminate(t)
-	checkMigrated(t, size, storedMessages(t, there, migrateStandard), storedMessages(t, there, migrateFIFO))
+	checkMigrated(t, size, stored(t, there, migrateStandard), stored(t, there, migrateFIFO))
 }
 
 // TestKilledMigrationBackLosesNothing is the same from another tendril. What a killed run had received is visible again
@@ -63,7 +63,7 @@ func TestKilledMigrationBackLosesNothing(t *testing.T) {
 	migrateWithKills(t, []string{"AWS_ENDPOINT_URL_SQS=" + started.Endpoint}, size, "--from", "sqs", "--to", "embedded",
 		"--data-dir", dir, migrateStandard, migrateFIFO)
 	serve.terminate(t)
-	checkMigrated(t, size, storedMessages(t, dir, migrateStandard), storedMessages(t, dir, migrateFIFO))
+	checkMigrated(t, size, stored(t, dir, migrateStandard), stored(t, dir, migrateFIFO))
 }
 
 // fillQueues makes a data directory with a standard and a FIFO queue.
@@ -164,29 +164,8 @@ func journalSize(folder string) (n int64) {
 	return n
 }
 
-func storedMessages(t *testing.T, dir, name string) (all []queue.Message) {
-	t.Helper()
-	b, err := broker.Open(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	for after := ""; ; {
-		page, next, err := b.Browse(t.Context(), name, broker.BrowseRequest{After: after, Limit: 1000})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range page {
-			all = append(all, page[i].Message)
-		}
-		if after = next; next == "" {
-			return all
-		}
-	}
-}
-
 // checkMigrated wants each message of the standard queue at least once, and each of the FIFO queue once and in order.
-func checkMigrated(t *testing.T, size int, standard, fifo []queue.Message) {
+func checkMigrated(t *testing.T, size int, standard, fifo []broker.Stored) {
 	t.Helper()
 	number := func(m *queue.Message) int {
 		n, err := strconv.Atoi(strings.Fields(m.Body)[1])
@@ -197,12 +176,12 @@ func checkMigrated(t *testing.T, size int, standard, fifo []queue.Message) {
 	}
 	seen := map[int]bool{}
 	for i := range standard {
-		seen[number(&standard[i])] = true
+		seen[number(&standard[i].Message)] = true
 	}
 	var order []int
 	last := map[string]int{}
 	for i := range fifo {
-		n := number(&fifo[i])
+		n := number(&fifo[i].Message)
 		if before, found := last[fifo[i].GroupID]; found && before >= n {
 			t.Errorf("%d of group %s came behind %d", n, fifo[i].GroupID, before)
 		}

@@ -162,7 +162,7 @@ func TestRefusedCertificateIsNoAttempt(t *testing.T) {
 		for i, change := range []func(*TLSFiles){
 			func(f *TLSFiles) { f.Cert, f.Key = "", "" },
 			func(f *TLSFiles) {
-				cert, key := newAuthority(t).issue(t, "stranger", time.Now().Add(time.Hour))
+				cert, key := newAuthority(t).issue(t, "unknown", time.Now().Add(time.Hour))
 				write(t, *f, cert, key)
 			},
 			func(f *TLSFiles) {
