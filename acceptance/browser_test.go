@@ -82,9 +82,21 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		b.t.Fatalf("%v\n%s", err, b.text())
+	for _, step := range steps {
+		err := chromedp.Do(ctx, step)
+		for isStale(err) {
+			err = chromedp.Do(ctx, step)
+		}
+		if err != nil {
+			b.t.Fatalf("%v\n%s", err, b.text())
+		}
 	}
+}
+
+// isStale tells the error of a step whose element a live page replaced between the look at it and the act: nothing was
+// done, and the step finds the new element when it is done again.
+func isStale(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "node with given id")
 }
 
 // open loads a page.
