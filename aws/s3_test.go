@@ -15,6 +15,7 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"tendril/queue"
 )
@@ -241,8 +242,22 @@ func TestObjectRequests(t *testing.T) {
 			if got := req.Method + " " + req.URL.String(); got != test.want {
 				t.Errorf("asked %s, want %s", got, test.want)
 			}
-			if signed := req.Header.Get("Authorization"); !strings.Contains(signed, "/"+test.signedFor+"/aws4_request") {
+			signed := req.Header.Get("Authorization")
+			if !strings.Contains(signed, "/"+test.signedFor+"/aws4_request") {
 				t.Errorf("signed as %s, want %s", signed, test.signedFor)
+			}
+			// S3 alone signs a path as it is sent, without escaping it once more (Signature Version 4, canonical URI).
+			again, at := req.Clone(t.Context()), req.Header.Get("X-Amz-Date")
+			again.Header.Del("Authorization")
+			when, err := time.Parse("20060102T150405Z", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			region, service, _ := strings.Cut(test.signedFor, "/")
+			if err := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true }).SignHTTP(t.Context(),
+				sdk.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, again, emptyDigest, service, region,
+				when); err != nil || again.Header.Get("Authorization") != signed {
+				t.Errorf("signed as %s, want %s; %v", signed, again.Header.Get("Authorization"), err)
 			}
 		})
 	}

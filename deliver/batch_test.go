@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,6 +153,12 @@ func TestRunsAreNotBatched(t *testing.T) {
 		results := h.DeliverBatch(context.Background(), ms)
 		if diff := cmp.Diff(tt.posts, posts); diff != "" || lettersOf(results) != tt.want {
 			t.Errorf("%s: %s, want %s; posts (-want +got)\n%s", tt.name, lettersOf(results), tt.want, diff)
+		}
+		posted := strings.Fields(strings.Join(posts, " "))
+		for i, r := range results { // what was held back costs no attempt
+			if isPosted := slices.Contains(posted, ms[i].ID); r.Unsent == isPosted {
+				t.Errorf("%s: message %s was posted: %t, and its result says unsent: %t", tt.name, ms[i].ID, isPosted, r.Unsent)
+			}
 		}
 	}
 }

@@ -240,6 +240,25 @@ func TestUncertainMessagesOfAFIFOQueueAreForAPersonToDecide(t *testing.T) {
 	}
 }
 
+// Soon after a kill nobody has to decide: the destination knows the deduplication ids, and the count is not asked.
+func TestMessagesOfAFIFOQueueAreSentAgainWhileTheDestinationKnowsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "j")
+		from, to := newFake(true, "a"), newFake(true)
+		to.onSend = func([]queue.Outgoing) (before, after error) { return nil, errKilled }
+		if _, err := migrated(t, path, from, to, Options{}); !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		to.onSend = nil
+		to.received = append(to.received, queue.Outgoing{Body: "foreign"})
+		r, err := migrated(t, path, from, to, Options{})
+		if err != nil || len(from.items) != 0 || !slices.Equal(to.bodies(), []string{"a", "foreign"}) {
+			t.Errorf("%+v, %v; %v", r, err, to.bodies())
+		}
+	})
+}
+
 func TestCallIsRepeatedAfterALostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		from, to := newFake(false, numbered("a", 10)...), newFake(false)
