@@ -24,7 +24,7 @@ const doctorTimeout = 25 * time.Second
 func (c appCommands) newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DIR|ZIP] [-- COMMAND ARGS...]",
-		Short: "Look for what is wrong with settings, machine and servers, with the remedy",
+		Short: "Check settings, machine and servers for problems, and say how to fix them",
 		Long: `Compares the settings in force with the world, and prints a line for each thing that it looked at,
 the worst first. Below what is not in order it says what follows from it, and what to type. Nothing
 is started or changed.

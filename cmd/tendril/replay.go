@@ -155,7 +155,7 @@ func (p *replay) postAll(ctx context.Context, messages []console.Message) error 
 		}
 	}
 	if failed > 0 {
-		return fail(exitFailed, fmt.Errorf("%d of %s without success", failed, plural(len(messages), "answer")))
+		return fail(exitFailed, fmt.Errorf("%d of %s failed", failed, plural(len(messages), "message")))
 	}
 	return nil
 }
@@ -281,7 +281,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
 	})
 	if p.signs(&now, name) && p.c.env(signingVariables[0]) == "" && p.c.env(signingVariables[1]) == "" {
-		p.c.warn(yamlfile.Problem{Text: "the environment does not tell its signing keys: the POST is not signed",
+		p.c.warn(yamlfile.Problem{Text: "the signing keys of the environment are not available here: the POST is not signed",
 			Hint: "set " + strings.Join(signingVariables, " or ")})
 	}
 	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},

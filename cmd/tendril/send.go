@@ -91,7 +91,7 @@ const recordingMargin = 10 * time.Second
 
 func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (plan, error) {
 	if f.verbose && !f.wait {
-		return plan{}, fail(exitUsage, errors.New("--verbose shows an answer, which nobody waits for"), "add --wait")
+		return plan{}, fail(exitUsage, errors.New("--verbose has no effect without --wait"), "add --wait")
 	}
 	template, err := f.template()
 	if err != nil {
