@@ -131,7 +131,7 @@ func checkManyPolls(e *checkRun) {
 	for range receivers {
 		go func() {
 			defer func() { done <- struct{}{} }()
-			wait, visibility := 3*short, 5*time.Minute
+			wait, visibility := 10*time.Second, 5*time.Minute
 			for {
 				part, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: 10, Wait: &wait, Visibility: &visibility})
 				if err != nil || len(part) == 0 {

@@ -32,7 +32,7 @@ func fifoChecks() []check {
 			q := e.fifo(nil, inGroup("1", "2", "3")...)
 			got := e.take(q, 2, time.Minute)
 			e.hide(q, got[0], 0)
-			first := e.receive(q, 10, soon, ptr(time.Minute))
+			first := e.receive(q, 10, e.soon(), ptr(time.Minute))
 			e.wantBodies("1 is before 2, which is in flight", first, "1")
 			e.remove(q, first...)
 			e.wantEmpty("3 is behind 2", q)
@@ -46,7 +46,7 @@ func fifoChecks() []check {
 			e.hide(q, got[1], time.Minute)
 			e.endValidity()
 			e.wait(3 * short)
-			e.wantBodies("2 was extended", e.receive(q, 10, soon, ptr(time.Minute)), "1")
+			e.wantBodies("2 was extended", e.receive(q, 10, e.soon(), ptr(time.Minute)), "1")
 			e.wantEmpty("3 and 4 are behind 2", q)
 		}},
 		{name: "E4 fifo: a message that returns is first again", run: func(e *checkRun) {
@@ -109,7 +109,7 @@ func groupTurnChecks() []check {
 			e.wantBodies("at first", e.take(q, 2, short), "a1", "a2")
 			e.wantBodies("then", e.take(q, 1, short), "b1")
 			e.wait(2 * short)
-			got := e.receive(q, 10, soon, ptr(time.Minute))
+			got := e.receive(q, 10, e.soon(), ptr(time.Minute))
 			if len(got) == 0 || got[0].Body != "c1" {
 				e.errorf("received %s; c was not given out before, so it comes first", bodies(got))
 			}
@@ -138,7 +138,7 @@ func checkFIFOOrder(e *checkRun) {
 	}
 	for len(want) > 0 {
 		n := min(10, len(want))
-		got := e.receive(q, 10, soon, nil)
+		got := e.receive(q, 10, e.soon(), nil)
 		e.wantBodies("the next of the group", got, want[:n]...)
 		for _, m := range got {
 			if m.GroupID != "g" || m.DedupID != m.Body || m.SequenceNumber == "" {

@@ -125,7 +125,7 @@ func visibilityChecks() []check {
 		{name: "B9 visibility: 0 shows it at once and is not remembered", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			e.hide(q, e.one(q, time.Hour), 0)
-			if got := e.receive(q, 1, soon, nil); len(got) != 1 || got[0].ReceiveCount != 2 {
+			if got := e.receive(q, 1, e.soon(), nil); len(got) != 1 || got[0].ReceiveCount != 2 {
 				e.fatalf("received %s after the change to 0, want the message for the second time", bodies(got))
 			}
 			e.wantEmpty("the queue's own 30 s hide it", q)
@@ -235,7 +235,7 @@ func checkUnread(e *checkRun) {
 func checkVisibilityPrecedence(e *checkRun) {
 	q := e.create(attrs{"VisibilityTimeout": "2"}, text("b"))
 	e.validFor(2 * short)
-	if got := e.receive(q, 1, soon, nil); len(got) != 1 {
+	if got := e.receive(q, 1, e.soon(), nil); len(got) != 1 {
 		e.fatalf("received %d messages, want 1", len(got))
 	}
 	e.wantEmpty("the queue's 2 s hide it", q)
