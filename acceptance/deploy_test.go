@@ -27,7 +27,7 @@ import (
 // TENDRIL_DEPLOYMENTS sets how many there are.
 func TestDeploymentsUnderLoad(t *testing.T) {
 	t.Parallel()
-	deployments := 20
+	deployments := testpeer.Size(20, 100)
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_DEPLOYMENTS")); err == nil {
 		deployments = n
 	}

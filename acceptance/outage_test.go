@@ -22,7 +22,7 @@ import (
 func TestOutageBurnsNoReceives(t *testing.T) {
 	t.Parallel()
 	const messages, connections = 10_000, 10
-	outage := 15 * time.Second
+	outage := testpeer.Size(15*time.Second, 10*time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_OUTAGE")); err == nil {
 		outage = d
 	}

@@ -23,7 +23,7 @@ import (
 // messages there are, a hundredth of them poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	t.Parallel()
-	messages := 2_000
+	messages := testpeer.Size(2_000, 10_000)
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_POISON")); err == nil {
 		messages = n
 	}
