@@ -17,6 +17,7 @@ import (
 	"tendril/broker"
 	"tendril/migrate"
 	"tendril/queue"
+	"tendril/testpeer"
 )
 
 const (
@@ -53,10 +54,10 @@ func TestKilledMigrationLosesNothing(t *testing.T) {
 // TestKilledMigrationBackLosesNothing is the same from another tendril. What a killed run had received is visible again
 // after a minute.
 func TestKilledMigrationBackLosesNothing(t *testing.T) {
-	if os.Getenv("TENDRIL_MIGRATE") == "" {
-		t.Skip("takes minutes: set TENDRIL_MIGRATE to the number of messages")
+	if os.Getenv("TENDRIL_MIGRATE") == "" && !testpeer.Nightly() {
+		t.Skip("takes minutes: set TENDRIL_MIGRATE to the number of messages, or TENDRIL_NIGHTLY")
 	}
-	size := migrateSize(t, 0)
+	size := migrateSize(t, 100_000)
 	dir, there := t.TempDir(), t.TempDir()
 	fillQueues(t, there, size)
 	serve, started := start(t, "serve", "--data-dir", there, "--listen", "127.0.0.1:0", "--console", "off")
