@@ -41,12 +41,12 @@ type LineQuery struct {
 
 // Matches reports whether a line is selected, whatever its id.
 func (q *LineQuery) Matches(l *Line) bool {
-	return (q.Process == "" || isOf(l.Process, q.Process)) && l.Level >= q.Level &&
+	return (q.Process == "" || IsOf(l.Process, q.Process)) && l.Level >= q.Level &&
 		(q.Match == "" || strings.Contains(strings.ToLower(l.Text), strings.ToLower(q.Match)))
 }
 
-// isOf reports whether a process is the one of that name, or a replica of it.
-func isOf(process, name string) bool {
+// IsOf reports whether a process is the one of that name, or a replica of it, such as "web-2" of "web".
+func IsOf(process, name string) bool {
 	rest, found := strings.CutPrefix(process, name)
 	return found && (rest == "" || len(rest) > 1 && (rest[0] == '-' || rest[0] == '.') &&
 		strings.Trim(rest[1:], "0123456789") == "")

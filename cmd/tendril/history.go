@@ -161,7 +161,11 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 			slices.Reverse(lines)
 		}
 		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
+			client = nil
 			lines, err = c.storedLines(cmd, &filter, err)
+		}
+		if err == nil && len(lines) == 0 {
+			err = c.knowProcess(ctx, cmd, client, filter.Process)
 		}
 		if err != nil {
 			return err
@@ -181,6 +185,37 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 		return c.streamEnd(client.FollowLogs(ctx, filter, print))
 	})
 	return cmd
+}
+
+// knowProcess refuses the name of a process of which there can be no line: the app has none of that name, or there is
+// no file of it. client is nil where no environment runs.
+func (c historyCommands) knowProcess(ctx context.Context, cmd *cobra.Command, client *console.Client,
+	name string) error {
+	names := []string{eventlog.Own}
+	if client != nil {
+		status, err := client.Status(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range status.App {
+			names = append(names, p.Name)
+		}
+	} else {
+		lines, err := c.storedLines(cmd, &console.LineFilter{Limit: 1}, console.ErrNotRunning)
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			names = append(names, l.Process)
+		}
+	}
+	known := func(process string) bool { return eventlog.IsOf(process, name) }
+	if name == "" || slices.ContainsFunc(names, known) {
+		return nil
+	}
+	slices.Sort(names)
+	return fail(exitNotFound, fmt.Errorf("there is no process %q", name),
+		"choose one of "+strings.Join(slices.Compact(names), ", "))
 }
 
 // processNames returns a function that names the process of a line, and "" for one that it has named before.
