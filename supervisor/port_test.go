@@ -45,16 +45,22 @@ func TestPortErrorSaysWhatToDo(t *testing.T) {
 // A free port is one that can be listened on, and that no connection gets.
 func TestFreePort(t *testing.T) {
 	t.Parallel()
-	seen := map[int]bool{}
+	seen, taken := map[int]bool{}, 0
 	for range 50 {
 		port, err := FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
 		seen[port] = true
-		if port < 20_000 || port > 29_999 || portTaken(port) {
-			t.Errorf("port %d is out of range or taken", port)
+		if port < 20_000 || port > 29_999 {
+			t.Errorf("port %d is out of range", port)
 		}
+		if portTaken(port) {
+			taken++
+		}
+	}
+	if taken > 2 { // by other programs of this machine, in the moment since
+		t.Errorf("%d of 50 ports were taken", taken)
 	}
 	if len(seen) < 10 {
 		t.Errorf("only %d different ports in 50: two who ask at once should not get the same", len(seen))
