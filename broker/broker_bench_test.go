@@ -318,9 +318,17 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	b.Helper()
 	br, q := loadedWith(b, n, tenant)
 	defer br.Close()
+	median = medianReceive(b, 900, func(int) *Queue { return q })
+	return median, residentMB()
+}
+
+// medianReceive receives tens from the queue of each number, deletes every second ten, and returns the median time of a
+// receive.
+func medianReceive(b *testing.B, calls int, queueOf func(i int) *Queue) time.Duration {
+	b.Helper()
 	var times []time.Duration
-	for i := range 900 {
-		start := time.Now()
+	for i := range calls {
+		q, start := queueOf(i), time.Now()
 		msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: queue.MaxBatch})
 		times = append(times, time.Since(start))
 		if err != nil || len(msgs) == 0 {
@@ -332,9 +340,12 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 			}
 		}
 	}
-	memory = residentMB()
+	return median(times)
+}
+
+func median(times []time.Duration) time.Duration {
 	slices.Sort(times)
-	return times[len(times)/2], memory
+	return times[len(times)/2]
 }
 
 // BenchmarkWholePath receives in tens, POSTs from 50 workers, and deletes in
@@ -436,28 +447,6 @@ func BenchmarkMixedCPU(b *testing.B) {
 		consume(b, q, n, 8, nil)
 		sending.Wait()
 		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1000/float64(n), "cpu-us/msg")
-		br.Close()
-	}
-}
-
-// BenchmarkDepth looks at what a deep queue costs: memory, the time to open it
-// after kill -9, and the disk after it was drained.
-func BenchmarkDepth(b *testing.B) {
-	for b.Loop() {
-		br, q := loaded(b, 100_000)
-		shallow := residentMB()
-		preload(b, q, depth()-100_000, nil)
-		deep := residentMB()
-		b.ReportMetric(deep, "rss-MB")
-		b.ReportMetric(deep/shallow, "rss-ratio")
-		b.ReportMetric(reopenAfterKill(b, br).Seconds()*1000, "reopen-ms")
-		peak := diskBytes(br.dir)
-		consume(b, q, depth(), 16, nil)
-		end := time.Now().Add(time.Minute)
-		for diskBytes(br.dir)*20 > peak && time.Now().Before(end) {
-			<-time.After(100 * time.Millisecond)
-		}
-		b.ReportMetric(100*float64(diskBytes(br.dir))/float64(peak), "disk-%")
 		br.Close()
 	}
 }
