@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// BenchmarkDepth looks at what a deep queue costs: memory, a receive of ten, the time to open it after kill -9, how fast
-// it is drained, and the disk after that.
+// BenchmarkDepth looks at what a deep queue costs: memory, a receive of ten, the time to open it after kill -9, how
+// fast it is drained, and the disk after that.
 func BenchmarkDepth(b *testing.B) {
 	const shallow, calls = 10_000, 1000
 	for b.Loop() {
@@ -83,8 +83,8 @@ func inParallel(b *testing.B, n int, f func(i int) error) {
 	}
 }
 
-// BenchmarkQueues looks at what many queues cost, each with 20 messages: memory, the time to create one, a durable send,
-// a receive of ten, and the time to open them all after kill -9. It compares with a hundredth of them.
+// BenchmarkQueues looks at what many queues cost, each with 20 messages: memory, the time to create one, a durable
+// send, a receive of ten, and the time to open them all after kill -9. It compares with a hundredth of them.
 func BenchmarkQueues(b *testing.B) {
 	for b.Loop() {
 		few := manyQueues(b, max(breadth()/100, 1))
@@ -127,7 +127,8 @@ func manyQueues(b *testing.B, n int) map[string]float64 {
 		sends = append(sends, time.Since(start))
 	}
 	figures["send-us"] = microseconds(median(sends))
-	figures["receive-us"] = microseconds(medianReceive(b, min(n, 500), func(i int) *Queue { return br.Queue(name(i * 17)) }))
+	spread := func(i int) *Queue { return br.Queue(name(i * 17)) }
+	figures["receive-us"] = microseconds(medianReceive(b, min(n, 500), spread))
 	figures["reopen-ms"] = reopenAfterKill(b, br).Seconds() * 1000
 	return figures
 }

@@ -54,7 +54,7 @@ func sum(counts map[int]int) (n int) {
 func (r *harness) crowd(n int) {
 	for range n {
 		r.start()
-		time.Sleep(10 * time.Second / time.Duration(n))
+		r.sleep(10 * time.Second / time.Duration(n))
 	}
 	r.sleep(10 * time.Second)
 }
@@ -128,8 +128,8 @@ func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		const n = 1000
 		r.crowd(n)
-		down := measure(r.store, errors.New("no connection"))
-		r.sleep(10 * time.Minute)
+		down, away := measure(r.store, errors.New("no connection")), testpeer.Size(2*time.Minute, 10*time.Minute)
+		r.sleep(away)
 		refused := r.store.Counts().Refused
 		back := measure(r.store, nil)
 		for r.atMostOne() == nil {
@@ -138,8 +138,8 @@ func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 		elected := time.Since(back.began)
 		r.sleep(time.Minute)
 		refused = r.store.Counts().Refused - refused
-		t.Logf("%d instances, 10 minutes without the store: at most %d reads and %d writes in a second while it is away; "+
-			"when it is back at most %d and %d, %d of them refused, and a leader after %v", n, highest(down.reads),
+		t.Logf("%d instances, %v without the store: at most %d reads and %d writes in a second while it is away; "+
+			"when it is back at most %d and %d, %d of them refused, and a leader after %v", n, away, highest(down.reads),
 			highest(down.writes), highest(back.reads), highest(back.writes), refused, elected)
 		if elected > 5*time.Second {
 			t.Errorf("a leader %v after the store is back, want within the longest back-off, 5 s", elected)
