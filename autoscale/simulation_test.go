@@ -160,7 +160,7 @@ func TestFleetSimulation(t *testing.T) {
 func fleetTable(results []outcome) string {
 	var out strings.Builder
 	out.WriteString("| load | largest size | peak size | longest wait (allowed) | instance hours, of the least possible | " +
-		"changes an hour | turns (the load's own) | wrong way | decisions without all readings, of these smaller |\n" +
+		"changes an hour | turns (the load's own) | wrong way | without all readings, of these smaller |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")
 	for _, first := range results[:5] {
 		for _, size := range fleetSizes() {
@@ -180,7 +180,8 @@ func fleetTable(results []outcome) string {
 				wrong, most.held, most.blind = wrong+len(o.wrong), most.held+o.held, most.blind+o.blind
 			}
 			fmt.Fprintf(&out, "| %s | %d | %d | %v (%v) | %.2f | %.1f | %d (%d) | %d | %d, %d |\n",
-				first.c.family, size, most.peak, wait, allowed, share, rate, most.turns, first.c.turns, wrong, most.held, most.blind)
+				first.c.family, size, most.peak, wait, allowed, share, rate, most.turns, first.c.turns, wrong, most.held,
+				most.blind)
 		}
 	}
 	return out.String()

@@ -259,15 +259,18 @@ func (d *daemon) taken() int {
 	return n
 }
 
-const scaleTasks = `version: 1
-cron:
- - name: audit
-   url: /audit
-   schedule: "*/5 * * * *"
-`
+// cron is a file of n tasks that are all due every five minutes.
+func cron(n int) []byte {
+	file := []byte("version: 1\ncron:\n")
+	for i := range n {
+		file = fmt.Appendf(file, " - {name: audit%d, url: /audit, schedule: \"*/5 * * * *\"}\n", i)
+	}
+	return file
+}
 
-func (r *region) start(t *testing.T, i int) *daemon {
-	file, err := periodic.ParseFile("cron.yaml", []byte(scaleTasks))
+// start starts a daemon with n tasks.
+func (r *region) start(t *testing.T, i, tasks int) *daemon {
+	file, err := periodic.ParseFile("cron.yaml", cron(tasks))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +317,7 @@ func TestThousandDaemons(t *testing.T) {
 		r := newRegion(n)
 		var daemons []*daemon
 		for i := range n {
-			daemons = append(daemons, r.start(t, i))
+			daemons = append(daemons, r.start(t, i, 1))
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(30 * time.Second)
@@ -457,4 +460,28 @@ func atWork(t *testing.T, r *region, daemons []*daemon, messages, rate, batch in
 		t.Errorf("%s: %d were done, %d sent and a run at most", how, done, messages)
 	}
 	return s
+}
+
+// TestManyTasksOfOneScheduler: the leader enqueues what is due at one time as fast as its calls go.
+func TestManyTasksOfOneScheduler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const tasks = 1000 // the most of one file
+		r := newRegion(1)
+		d := r.start(t, 0, tasks)
+		time.Sleep(time.Until(time.Now().Truncate(5 * time.Minute).Add(5 * time.Minute)))
+		r.measure()
+		began := time.Now()
+		for n, _ := r.total(sends); n < tasks && time.Since(began) < 4*time.Minute; n, _ = r.total(sends) {
+			time.Sleep(10 * time.Millisecond)
+		}
+		took := time.Since(began)
+		n, peak := r.total(sends)
+		t.Logf("%d tasks due at one time: enqueued within %v, at most %d in a second; %.2f dollars a million\n%s", n, took,
+			peak, 1e6*r.dollars()/float64(n), r.report(1, took.Minutes()))
+		if least := tasks / 500; n != tasks || took > time.Duration(least+1)*time.Second {
+			t.Errorf("%d of %d runs enqueued after %v", n, tasks, took)
+		}
+		d.stop()
+	})
 }
