@@ -22,10 +22,10 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	least, _ := w.demand(time.Minute)
 	_, most := w.demand(span + time.Minute)
 	switch {
-	case d.Desired < d.From && (least > float64(d.Desired) || w.backlog > each*float64(d.Desired)):
+	case d.Desired < d.From && (least > float64(d.Desired) || w.known() > each*float64(d.Desired)):
 		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, least,
 			w.backlog, d.Why)
-	case d.Desired > d.From && 2*most < float64(d.From) && w.backlog < each*float64(d.From) &&
+	case d.Desired > d.From && 2*most < float64(d.From) && w.known() < each*float64(d.From) &&
 		w.inWork < 0.5*float64(d.From*w.c.slots):
 		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, most,
 			w.backlog, d.Why)
@@ -125,6 +125,57 @@ func curves() []curve {
 		add(curve{family: "wrong and noisy readings", length: 6 * time.Hour, load: pulse(0.5, high, time.Hour, 3*time.Hour),
 			turns: 1,
 			noise: 15, glitches: 0.02})
+	}
+	return all
+}
+
+// swing is high and low in turns.
+func swing(low, high float64, half time.Duration) func(time.Duration, *rand.Rand) float64 {
+	return func(t time.Duration, _ *rand.Rand) float64 {
+		if (t/half)%2 == 1 {
+			return high
+		}
+		return low
+	}
+}
+
+// fleetSizes are the largest sizes of the fleets: each needs at most 70 percent of it.
+func fleetSizes() []int { return []int{1, 10, 100, 1000} }
+
+// fleetCurves are a hundred: five shapes, each for fleets of four sizes and with five services. The backlog is counted
+// each minute, and a count is a minute old; instances boot for two to six minutes and have 50 slots; of every second
+// fleet a tenth of the readings is lost, and all of them for 12 minutes every three hours.
+func fleetCurves() []curve {
+	const day = 24 * time.Hour
+	var all []curve
+	for i, service := range []float64{0.1, 1, 5, 20, 60} {
+		for j, size := range fleetSizes() {
+			high := 0.7 * float64(size)
+			low := high / 10
+			add := func(c curve) {
+				c.seed = uint64(len(all))
+				c.service, c.slots, c.start = service, 50, time.Duration(2+i)*time.Minute
+				c.fleet = &fleet{most: size, counted: time.Minute, lag: time.Minute}
+				if (i+j)%2 == 1 {
+					c.missing = func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool) {
+						return false, r.Float64() < 0.1, r.Float64() < 0.1, t%(3*time.Hour) < 12*time.Minute
+					}
+				}
+				all = append(all, c)
+			}
+			add(curve{family: "steady", length: 12 * time.Hour, load: shaken(steady(high/2), 0.1)})
+			add(curve{family: "diurnal", length: 2 * day, load: wave(low, high, day), turns: 3})
+			add(curve{family: "spikes", length: 12 * time.Hour, load: steady(low), turns: 7,
+				burst: func(t time.Duration) float64 { // a quarter of an hour's work of the largest fleet
+					if t%(3*time.Hour) == 30*time.Minute {
+						return 900 * high
+					}
+					return 0
+				}})
+			add(curve{family: "ramps", length: 12 * time.Hour, load: ramp(high, 3*time.Hour, 3*time.Hour, 3*time.Hour),
+				turns: 1})
+			add(curve{family: "oscillating", length: 12 * time.Hour, load: swing(low, high, 20*time.Minute), turns: 35})
+		}
 	}
 	return all
 }

@@ -50,7 +50,8 @@ type Options struct {
 	// CallTimeout limits each call of the target; 0 means 10 s.
 	CallTimeout time.Duration
 	// IsLeader, unless nil, is called before each change of size, which is applied only
-	// if it returns true: only one instance may set the size of a group.
+	// if it returns true: only one instance may set the size of a group. While it returns
+	// false the size is read in every tenth interval only.
 	IsLeader func() bool
 	Events   Events
 }
@@ -61,9 +62,10 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// state and calls are used by Run only.
+	// state, calls and size are used by Run only.
 	state policyState
 	calls caller
+	size  knownSize
 
 	mu     sync.Mutex
 	status Status
@@ -98,11 +100,7 @@ func (l *Loop) Run(ctx context.Context) {
 
 // decideOnce makes one decision and applies it.
 func (l *Loop) decideOnce(ctx context.Context) {
-	var current, desired int
-	err := l.call(ctx, "reading the size", func(ctx context.Context) (err error) {
-		current, desired, err = l.target.Size(ctx)
-		return err
-	})
+	mayApply, err := l.readSize(ctx)
 	if err != nil {
 		return
 	}
@@ -110,29 +108,61 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	in.Desired, in.Ready = desired, current
+	in.Desired, in.Ready = l.size.desired, l.size.current
 	policy, now := l.opts.Policy, time.Now()
 	if own, ok := l.target.(boundedTarget); ok {
 		least, most := own.Bounds()
 		if most < 1 { // set to 0 by the user
-			d := Decision{At: now, From: desired, Desired: desired, Rule: ruleHeld, Why: "the bounds of the target do not " +
-				"allow it"}
-			l.decided(policy, in, l.apply(ctx, d))
+			d := Decision{At: now, From: in.Desired, Desired: in.Desired, Rule: ruleHeld, Why: "the bounds of the target do " +
+				"not allow it"}
+			l.decided(policy, in, l.apply(ctx, d, mayApply))
 			return
 		}
 		policy = policy.within(least, most)
 	}
 	next, d := policy.Decide(l.state, in, now)
 	l.state = next
-	l.decided(policy, in, l.apply(ctx, d))
+	l.decided(policy, in, l.apply(ctx, d, mayApply))
 }
 
-// apply applies a decision, unless another instance is the leader.
-func (l *Loop) apply(ctx context.Context, d Decision) Decided {
+// followerIntervals is how many intervals pass between two reads of the size while another instance is the leader.
+// The instances of a large group would otherwise make the service throttle the calls of the whole account.
+const followerIntervals = 10
+
+// knownSize is the size as it was read last, age intervals ago.
+type knownSize struct {
+	current, desired int
+	read             bool
+	age              int
+}
+
+// readSize reads the size, unless another instance is the leader and the last one is recent enough for it.
+// mayApply reports whether a decision about it may be applied.
+func (l *Loop) readSize(ctx context.Context) (mayApply bool, err error) {
+	s := &l.size
+	mayApply = l.isLeader()
+	if s.age++; !mayApply && s.read && s.age < followerIntervals {
+		return false, nil
+	}
+	s.age = 0
+	err = l.call(ctx, "reading the size", func(ctx context.Context) (err error) {
+		current, desired, err := l.target.Size(ctx)
+		if err == nil {
+			*s = knownSize{current: current, desired: desired, read: true}
+		}
+		return err
+	})
+	return mayApply, err
+}
+
+func (l *Loop) isLeader() bool { return l.opts.IsLeader == nil || l.opts.IsLeader() }
+
+// apply applies a decision that may be applied, unless another instance is the leader.
+func (l *Loop) apply(ctx context.Context, d Decision, mayApply bool) Decided {
 	done := Decided{Decision: d}
 	switch {
 	case !d.Changes():
-	case l.opts.IsLeader != nil && !l.opts.IsLeader():
+	case !mayApply || !l.isLeader():
 		done.NotApplied = "another instance is the leader"
 	default:
 		err := l.call(ctx, "setting the size",

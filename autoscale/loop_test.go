@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type target struct {
 	mu     sync.Mutex
 	size   int
+	reads  int
 	sets   []int
 	failed error
 	unread error
@@ -29,6 +30,7 @@ type target struct {
 func (g *target) Size(context.Context) (int, int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.reads++
 	return g.size, g.size, g.unread
 }
 
@@ -159,6 +161,57 @@ func TestLoopSetsNothingUnlessLeader(t *testing.T) {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]int{4}, g.sets); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestFollowersReadTheSizeSeldom: in each tenth interval, and at once when one is elected: a decision about a size that
+// was read earlier is not applied.
+func TestFollowersReadTheSizeSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j recorder
+		var isLeader synchronized[bool]
+		g := &target{size: 1}
+		elected := false // between the read of the size and its use
+		load := func() Inputs {
+			if elected {
+				isLeader.set(true)
+			}
+			return measured(100, 1e6)
+		}
+		l, err := New(load, g, Options{Policy: Policy{MaxSize: 16}, IsLeader: isLeader.get, Events: j.events()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(l.Run)
+		time.Sleep(time.Hour - time.Second)
+		synctest.Wait()
+		if g.reads != 36 {
+			t.Errorf("a follower read the size %d times in an hour, want 36", g.reads)
+		}
+		g.fail(errors.New("throttled"), nil)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if g.reads != 42 {
+			t.Errorf("%d reads after 10 minutes in which they fail, want 6 more", g.reads-36)
+		}
+		g.fail(nil, nil)
+		time.Sleep(15 * time.Second) // the size is read, and then known for ten intervals
+		synctest.Wait()
+		g.mu.Lock()
+		g.size = 8 // set by the leader
+		g.mu.Unlock()
+		elected = true
+		j.take()
+		time.Sleep(20 * time.Second)
+		stop()
+		want := []string{"out 8 to 16 true "} // and not to 4, which is what the size known before asks for
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]int{16}, g.sets); diff != "" {
 			t.Error(diff)
 		}
 	})

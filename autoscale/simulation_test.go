@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/scaling.md and testdata")
+var update = flag.Bool("update", false, "rewrite docs/scaling.md, docs/scale.md and testdata")
 
 // contender is a policy that is put to the test.
 type policyCase struct {
@@ -71,7 +72,7 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	compareGolden(t, "testdata/simulation.txt", func(string) string { return lines(results) })
-	compareGolden(t, "../docs/scaling.md", func(old string) string { return insert(t, old, tables(results)) })
+	compareGolden(t, "../docs/scaling.md", func(old string) string { return insert(t, "docs/scaling.md", old, tables(results)) })
 }
 
 func check(t *testing.T, one policyCase, o outcome, tracking bool) {
@@ -98,6 +99,92 @@ func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	if o.left > float64(o.c.slots)*o.needed*60/o.c.service {
 		say("%.0f messages wait at the end", o.left)
 	}
+}
+
+// allowedInFleet is the longest that a message may wait in a group: a minute until it is counted and a minute until the
+// count tells, two readings, the boot of the first instances, and half a minute for each time that the group doubles.
+// The readings may be lost for 12 minutes, and a spike is 15 minutes' work of what the largest size needs.
+func (c curve) allowedInFleet() time.Duration {
+	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
+	if c.missing != nil {
+		d += 12*time.Minute + 30*time.Second
+	}
+	if c.burst != nil {
+		d += 10*time.Minute + 30*time.Second
+	}
+	return d
+}
+
+// TestFleetSimulation runs tracking against a hundred loads of groups of 1 to 1,000 instances, whose measures lag.
+func TestFleetSimulation(t *testing.T) {
+	t.Parallel()
+	if raceDetector {
+		t.Skip("a pure function has no races; it is slow with the detector")
+	}
+	all := fleetCurves()
+	if len(all) != 100 {
+		t.Fatalf("there are %d curves", len(all))
+	}
+	var results []outcome
+	for _, c := range all {
+		o := simulate(Policy{MaxSize: c.fleet.most}, c)
+		results = append(results, o)
+		say := func(format string, args ...any) {
+			t.Errorf("%s, %d instances, %g s: %s", c.family, c.fleet.most, c.service, fmt.Sprintf(format, args...))
+		}
+		for _, w := range o.wrong {
+			say("a change the wrong way: %s", w)
+		}
+		if extra := o.turns - c.turns; float64(extra) > 1.5*c.length.Hours() {
+			say("%d changes of direction in %v, and the load has %d", o.turns, c.length, c.turns)
+		}
+		if o.waited > c.allowedInFleet() {
+			say("a message waited %v, more than %v", o.waited, c.allowedInFleet())
+		}
+		if o.hours > 2.6*o.ideal {
+			say("%.0f instance hours, %.1f times the least possible", o.hours, o.hours/o.ideal)
+		}
+		if o.blind > 0 {
+			say("%d changes to a smaller size without all readings", o.blind)
+		}
+		if (o.held > 0) != (c.missing != nil) {
+			say("%d decisions without all readings", o.held)
+		}
+	}
+	compareGolden(t, "../docs/scale.md", func(old string) string {
+		return insert(t, "docs/scale.md", old, fleetTable(results))
+	})
+}
+
+// fleetTable is the table of the documentation: each row the worst of five services.
+func fleetTable(results []outcome) string {
+	var out strings.Builder
+	out.WriteString("| load | largest size | peak size | longest wait (allowed) | instance hours, of the least possible | " +
+		"changes an hour | turns (the load's own) | wrong way | without all readings, of these smaller |\n" +
+		"|---|---|---|---|---|---|---|---|---|\n")
+	for _, first := range results[:5] {
+		for _, size := range fleetSizes() {
+			var most outcome
+			var wait, allowed time.Duration
+			var share, rate float64
+			wrong := 0
+			for _, o := range results {
+				if o.c.family != first.c.family || o.c.fleet.most != size {
+					continue
+				}
+				if wait == 0 || o.waited > wait {
+					wait, allowed = o.waited, o.c.allowedInFleet()
+				}
+				most.peak, most.turns = max(most.peak, o.peak), max(most.turns, o.turns)
+				share, rate = max(share, o.hours/o.ideal), max(rate, float64(o.changes)/o.c.length.Hours())
+				wrong, most.held, most.blind = wrong+len(o.wrong), most.held+o.held, most.blind+o.blind
+			}
+			fmt.Fprintf(&out, "| %s | %d | %d | %v (%v) | %.2f | %.1f | %d (%d) | %d | %d, %d |\n",
+				first.c.family, size, most.peak, wait, allowed, share, rate, most.turns, first.c.turns, wrong, most.held,
+				most.blind)
+		}
+	}
+	return out.String()
 }
 
 // lines are all outcomes, for the eyes of who changes a policy.
@@ -166,11 +253,11 @@ const (
 )
 
 // insert puts the tables between their marks.
-func insert(t *testing.T, page, tables string) string {
+func insert(t *testing.T, path, page, tables string) string {
 	before, rest, ok := strings.Cut(page, opening)
 	_, after, ok2 := strings.Cut(rest, closing)
 	if !ok || !ok2 {
-		t.Fatalf("docs/scaling.md has lost the lines %q and %q around its tables", opening, closing)
+		t.Fatalf("%s has lost the lines %q and %q around its tables", path, opening, closing)
 	}
 	return before + opening + tables + closing + after
 }

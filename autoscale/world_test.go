@@ -9,7 +9,7 @@ import (
 // step is the resolution of the simulated time.
 const step = 5 * time.Second
 
-// interval is the time between two decisions in the simulation.
+// interval is the time between two decisions about processes in the simulation.
 const interval = 10 * time.Second
 
 // curve is a load and the app that meets it.
@@ -35,6 +35,23 @@ type curve struct {
 	glitches float64
 	// turns is how often the load itself changes direction.
 	turns int
+	// fleet is how instances on several machines are measured; nil for processes on one.
+	fleet *fleet
+}
+
+// fleet is what the leader of a group of instances knows of them.
+type fleet struct {
+	most    int           // the largest size
+	counted time.Duration // between two counts of the backlog
+	lag     time.Duration // until a count tells what is so
+}
+
+// interval is the time between two decisions.
+func (c curve) interval() time.Duration {
+	if c.fleet != nil {
+		return 30 * time.Second
+	}
+	return interval
 }
 
 // world is an app under a load.
@@ -52,6 +69,7 @@ type simulation struct {
 	came          []float64
 	oldest        int
 	recent        []float64
+	backlogs      []float64 // after each step
 }
 
 // rate is how many messages one process does in a second.
@@ -109,6 +127,30 @@ func (w *simulation) advance() {
 		w.oldest++
 	}
 	w.now += step
+	w.backlogs = append(w.backlogs, w.backlog)
+}
+
+// known is the backlog as the policy knows it.
+func (w *simulation) known() float64 {
+	if w.c.fleet == nil {
+		return w.backlog
+	}
+	at := (w.now - w.c.fleet.lag).Truncate(w.c.fleet.counted)
+	if at < step {
+		return 0
+	}
+	return w.backlogs[at/step-1]
+}
+
+// ownShare is the busy share of the slots of the one instance that decides, of which all are like it on average.
+func (w *simulation) ownShare(share float64) float64 {
+	busy := 0
+	for range w.c.slots {
+		if w.r.Float64() < share {
+			busy++
+		}
+	}
+	return float64(busy) / float64(w.c.slots)
 }
 
 // age is that of the oldest waiting message.
@@ -123,9 +165,12 @@ func (w *simulation) inputs() Inputs {
 	if in.Ready > 0 {
 		share = min(w.inWork/float64(in.Ready*w.c.slots), 1)
 	}
+	if w.c.fleet != nil {
+		share = w.ownShare(share)
+	}
 	in.Busy = of(100 * share)
 	in.CPU = of(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100))
-	in.Backlog = of(math.Floor(w.backlog))
+	in.Backlog = of(math.Floor(w.known()))
 	in.OldestAge = of(w.age().Seconds())
 	if w.r.Float64() < w.c.glitches {
 		in.Backlog = of(float64(w.r.IntN(2)) * (w.backlog + 10) * 1000)
@@ -172,6 +217,10 @@ type outcome struct {
 	left   float64
 	// used is the time of all processes over that which the work needed.
 	used float64
+	// held counts decisions without all readings, and blind changes to a smaller size among them.
+	held, blind int
+	// hours is the time of all instances, ideal the least that the load could be done with.
+	hours, ideal float64
 }
 
 // simulate runs a policy against a curve.
@@ -188,15 +237,24 @@ func simulate(p Policy, c curve) outcome {
 		w.advance()
 		o.waited = max(o.waited, w.age())
 		spent += float64(len(w.ready)) * step.Seconds()
-		if w.now%interval != 0 {
+		o.ideal += max(w.recent[len(w.recent)-1], 1) * step.Hours()
+		if w.now%c.interval() != 0 {
 			continue
 		}
-		_, most := w.demand(interval)
+		_, most := w.demand(c.interval())
 		o.needed = max(o.needed, most)
 		var d Decision
-		s, d = p.Decide(s, w.inputs(), began.Add(w.now))
+		in := w.inputs()
+		s, d = p.Decide(s, in, began.Add(w.now))
+		missing := !in.Backlog.Known || !in.Busy.Known
+		if missing {
+			o.held++
+		}
 		if !d.Changes() {
 			continue
+		}
+		if missing && d.Desired < d.From {
+			o.blind++
 		}
 		direction := 1
 		if d.Desired < d.From {
@@ -216,5 +274,6 @@ func simulate(p Policy, c curve) outcome {
 	work = w.done / w.rate()
 	o.left = w.backlog
 	o.used = spent / max(work, 1)
+	o.hours, o.ideal = spent/3600, max(o.ideal, work/3600)
 	return o
 }

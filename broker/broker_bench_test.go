@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -318,23 +319,38 @@ func receiveLatency(b *testing.B, n int, tenant tenantsOf) (median time.Duration
 	b.Helper()
 	br, q := loadedWith(b, n, tenant)
 	defer br.Close()
-	var times []time.Duration
-	for i := range 900 {
-		start := time.Now()
-		msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: queue.MaxBatch})
-		times = append(times, time.Since(start))
-		if err != nil || len(msgs) == 0 {
-			b.Fatal(len(msgs), err)
-		}
-		if i%2 == 0 {
-			if errs := q.Delete(context.Background(), receipts(msgs)); errs != nil {
-				b.Fatal(errs)
+	return medianReceives(b, 900, func(int) *Queue { return q })[0], residentMB()
+}
+
+// medianReceives receives tens from several queues in turns, each of which may depend on the number of the call,
+// deletes every second ten, and returns the median time of a receive from each.
+func medianReceives(b *testing.B, calls int, queues ...func(i int) *Queue) (medians []time.Duration) {
+	b.Helper()
+	times := make([][]time.Duration, len(queues))
+	for i := range calls {
+		for k, queueOf := range queues {
+			q, start := queueOf(i), time.Now()
+			msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: queue.MaxBatch})
+			times[k] = append(times[k], time.Since(start))
+			if err != nil || len(msgs) == 0 {
+				b.Fatal(len(msgs), err)
+			}
+			if i%2 == 0 {
+				if errs := q.Delete(context.Background(), receipts(msgs)); errs != nil {
+					b.Fatal(errs)
+				}
 			}
 		}
 	}
-	memory = residentMB()
+	for _, t := range times {
+		medians = append(medians, median(t))
+	}
+	return medians
+}
+
+func median(times []time.Duration) time.Duration {
 	slices.Sort(times)
-	return times[len(times)/2], memory
+	return times[len(times)/2]
 }
 
 // BenchmarkWholePath receives in tens, POSTs from 50 workers, and deletes in
@@ -440,28 +456,6 @@ func BenchmarkMixedCPU(b *testing.B) {
 	}
 }
 
-// BenchmarkDepth looks at what a deep queue costs: memory, the time to open it
-// after kill -9, and the disk after it was drained.
-func BenchmarkDepth(b *testing.B) {
-	for b.Loop() {
-		br, q := loaded(b, 100_000)
-		shallow := residentMB()
-		preload(b, q, depth()-100_000, nil)
-		deep := residentMB()
-		b.ReportMetric(deep, "rss-MB")
-		b.ReportMetric(deep/shallow, "rss-ratio")
-		b.ReportMetric(reopenAfterKill(b, br).Seconds()*1000, "reopen-ms")
-		peak := diskBytes(br.dir)
-		consume(b, q, depth(), 16, nil)
-		end := time.Now().Add(time.Minute)
-		for diskBytes(br.dir)*20 > peak && time.Now().Before(end) {
-			<-time.After(100 * time.Millisecond)
-		}
-		b.ReportMetric(100*float64(diskBytes(br.dir))/float64(peak), "disk-%")
-		br.Close()
-	}
-}
-
 // residentMB is the memory of the process after a collection.
 func residentMB() float64 {
 	debug.FreeOSMemory()
@@ -480,6 +474,7 @@ func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
 	b.Helper()
 	dir := filepath.Join(benchDir(b), "copy")
 	copyDir(b, br.dir, dir)
+	_ = exec.Command("sync", "-f", dir).Run() // the copy's own writes are no part of it
 	start := time.Now()
 	again, err := Open(dir, quiet())
 	if err != nil {

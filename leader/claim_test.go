@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/leader/leadertest"
 	"tendril/queue"
 )
 
@@ -65,7 +66,7 @@ func finish(t *testing.T, c *Claim, done bool) {
 func TestWorkIsClaimedByOneInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
 		time.Sleep(time.Hour) // long after the lease, which is renewed
@@ -82,7 +83,7 @@ func TestWorkIsClaimedByOneInstance(t *testing.T) {
 func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
 		synctest.Wait()
@@ -92,7 +93,7 @@ func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
 		if waited := time.Since(at); waited > 5*time.Second {
 			t.Errorf("it was taken over after %s, want one renewal at most", waited)
 		}
-		if term := store.stored(work).Term; term != 2 {
+		if term := store.Stored(work).Term; term != 2 {
 			t.Errorf("term %d, want 2", term)
 		}
 		finish(t, claim, true)
@@ -102,8 +103,11 @@ func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
 func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
-		store.leases[work] = queue.Lease{Owner: "dead", Version: "1", Term: 1, Duration: 15 * time.Second}
+		store := leadertest.NewMemory()
+		dead := queue.Lease{Owner: "dead", Version: "1", Term: 1, Duration: 15 * time.Second}
+		if _, _, err := store.Swap(t.Context(), work, queue.Lease{}, dead); err != nil {
+			t.Fatal(err)
+		}
 		at := time.Now()
 		claim := begin(t.Context(), store, "b", false).mustHold(t)
 		if waited := time.Since(at); waited < 15*time.Second || waited > 21*time.Second {
@@ -116,10 +120,10 @@ func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
 func TestClaimIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		claim := begin(t.Context(), store, "a", false).mustHold(t)
 		away := errors.New("away")
-		store.fail(func(bool) fault { return fault{drop: true, err: away} })
+		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: away} })
 		at := time.Now()
 		<-claim.Context().Done()
 		if waited := time.Since(at); waited > 12*time.Second || !errors.Is(context.Cause(claim.Context()), errClaimLost) {
@@ -139,16 +143,16 @@ func TestClaimIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 func TestLostAnswersOfTheStoreDoNotLoseTheClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		lose := false
-		store.fail(func(swap bool) fault { // every second swap is applied, and its answer lost
+		store.SetFault(func(swap bool) leadertest.Fault { // every second swap is applied, and its answer lost
 			if swap {
 				lose = !lose
 			}
 			if swap && lose {
-				return fault{err: errors.New("lost")}
+				return leadertest.Fault{Err: errors.New("lost")}
 			}
-			return fault{}
+			return leadertest.Fault{}
 		})
 		claim := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(time.Hour)
@@ -156,12 +160,15 @@ func TestLostAnswersOfTheStoreDoNotLoseTheClaim(t *testing.T) {
 			t.Fatal(context.Cause(claim.Context()))
 		}
 		finish(t, claim, true)
-		if data := store.stored(work).Data; data != workDone {
+		if data := store.Stored(work).Data; data != workDone {
 			t.Errorf("stored %q", data)
 		}
 		waiting, stop := context.WithCancel(t.Context())
-		store.fail(nil)
-		store.leases[work] = queue.Lease{Owner: "x", Version: "y", Duration: time.Hour}
+		store.SetFault(nil)
+		other := queue.Lease{Owner: "x", Version: "y", Duration: time.Hour}
+		if _, _, err := store.Swap(t.Context(), work, store.Stored(work), other); err != nil {
+			t.Fatal(err)
+		}
 		c := begin(waiting, store, "b", false)
 		if stop(); !errors.Is(func() error { <-c.over; return c.err }(), context.Canceled) {
 			t.Errorf("after the end of the wait: %v", c.err)

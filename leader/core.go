@@ -94,11 +94,11 @@ func (c *core) decide(now time.Time) step {
 		return c.try(now, c.term)
 	case !c.known:
 		return step{do: read}
-	case c.free(now):
+	case c.free():
 		return c.try(now, max(c.highest, c.seen.Term)+1)
 	}
-	if next := c.readAt.Add(c.pause); now.Before(next) {
-		return step{do: wait, until: earlier(next, c.expiry())}
+	if next := earlier(c.readAt.Add(c.pause), c.expiry()); now.Before(next) {
+		return step{do: wait, until: next}
 	}
 	return step{do: read}
 }
@@ -133,9 +133,10 @@ func (c *core) replace(now time.Time, next queue.Lease) *attempt {
 
 // free reports whether the lease may be taken: never written, given back, our
 // own from a term that we have lost (no other can have led since), or
-// unchanged for its whole duration.
-func (c *core) free(now time.Time) bool {
-	return c.seen.Version == "" || c.seen.Released || c.mine(c.seen) || !now.Before(c.expiry())
+// unchanged for its whole duration, as a look after that time has shown. Without
+// that look every instance would try to replace a dead leader, and all but one in vain.
+func (c *core) free() bool {
+	return c.seen.Version == "" || c.seen.Released || c.mine(c.seen) || !c.readAt.Before(c.expiry())
 }
 
 // expiry is when the lease that was seen has been unchanged for its duration.

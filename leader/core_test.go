@@ -53,9 +53,34 @@ func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
 		c.lose()
 		c.observed(now, test.lease)
 		c.observed(now.Add(test.after), test.lease) // another look does not begin anew
-		if got := c.free(now.Add(test.after)); got != test.free {
+		if got := c.free(); got != test.free {
 			t.Errorf("%s: free is %v", test.name, got)
 		}
+	}
+}
+
+// A lease whose time is over is looked at once more before it is taken: another instance may have taken it.
+func TestAnExpiredLeaseIsReadBeforeItIsTaken(t *testing.T) {
+	t.Parallel()
+	c, now := leading(t)
+	c.lose()
+	other := queue.Lease{Owner: "other", Version: "x-1", Term: 4, Duration: 10 * time.Second}
+	c.observed(now, other)
+	c.observed(now.Add(8*time.Second), other)
+	end := now.Add(10 * time.Second)
+	if s := c.decide(end.Add(-1)); s.do != wait || !s.until.Equal(end) {
+		t.Errorf("before its end the step is %+v, want to wait for that", s)
+	}
+	if s := c.decide(end); s.do != read {
+		t.Errorf("at its end the step is %+v, want a read", s)
+	}
+	c.observed(end, queue.Lease{Owner: "third", Version: "y-1", Term: 5, Duration: 10 * time.Second})
+	if s := c.decide(end); s.do != wait {
+		t.Errorf("with a new holder the step is %+v, want to wait", s)
+	}
+	c.seen.Version, c.seenAt = "x-2", now
+	if s := c.decide(end); s.do != swap || s.attempt.next.Term != 6 {
+		t.Errorf("unchanged, the step is %+v, want to take term 6", s)
 	}
 }
 

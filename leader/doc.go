@@ -57,7 +57,8 @@
 //     clock that parted from the monotonic one, which stands still in a
 //     suspended machine. The term is over at once, before the store is asked. If
 //     nobody took the lease meanwhile, the next term begins with the next call.
-//   - The process is killed: another one leads within Lease + Renew.
+//   - The process is killed: another one leads within Lease + Renew. Each of the others looks
+//     once more when the lease is over, and the first of them takes it: few write in vain.
 //   - The process is stopped: it releases the lease, and another one leads
 //     with its next look, within Renew.
 //   - The row is removed: the term is over at the next renewal. The next term

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"tendril/leader/leadertest"
 	"tendril/queue"
 )
 
@@ -20,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // harness is electors on one store, in virtual time.
 type harness struct {
 	t     *testing.T
-	store *memory
+	store *leadertest.Memory
 	nodes []*node
 }
 
@@ -49,7 +50,7 @@ func (n *node) events() string {
 
 // cuttable is a node's own way to the store.
 type cuttable struct {
-	*memory
+	*leadertest.Memory
 	mu  sync.Mutex
 	cut bool
 }
@@ -72,21 +73,21 @@ func (c *cuttable) Read(ctx context.Context, name string) (queue.Lease, error) {
 	if c.down() {
 		return queue.Lease{}, errCut
 	}
-	return c.memory.Read(ctx, name)
+	return c.Memory.Read(ctx, name)
 }
 
 func (c *cuttable) Swap(ctx context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
 	if c.down() {
 		return false, queue.Lease{}, errCut
 	}
-	return c.memory.Swap(ctx, name, old, next)
+	return c.Memory.Swap(ctx, name, old, next)
 }
 
 // in runs a test in a bubble of virtual time.
 func in(t *testing.T, test func(r *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &harness{t: t, store: newMemory()}
+		r := &harness{t: t, store: leadertest.NewMemory()}
 		test(r)
 		for _, n := range r.nodes {
 			n.stop()
@@ -98,7 +99,7 @@ func in(t *testing.T, test func(r *harness)) {
 func (r *harness) start(change ...func(*Options)) *node {
 	r.t.Helper()
 	n := &node{}
-	way := &cuttable{memory: r.store}
+	way := &cuttable{Memory: r.store}
 	opts := Options{
 		Name:  "jobs",
 		Owner: fmt.Sprintf("node-%d", len(r.nodes)),
@@ -193,10 +194,10 @@ func TestFirstIsElectedAtOnceAndStays(t *testing.T) {
 			r.sleep(time.Second)
 			a.wants(t, 1)
 		}
-		if got := r.store.swaps; got < 100 || got > 125 {
+		if got := r.store.Counts().Swaps; got < 100 || got > 125 {
 			t.Errorf("%d writes in ten minutes, want one each 5 s", got)
 		}
-		if got := r.store.reads; got < 120 || got > 180 {
+		if got := r.store.Counts().Reads; got < 120 || got > 180 {
 			t.Errorf("%d reads in ten minutes, want one each 3.75 s to 5 s", got)
 		}
 		if got, want := a.events(), "jobs: leading, term 1"; got != want {
@@ -210,12 +211,12 @@ func TestFirstIsElectedAtOnceAndStays(t *testing.T) {
 
 func TestTenStartTogether(t *testing.T) {
 	in(t, func(r *harness) {
-		r.store.fail(func(bool) fault { return fault{takes: 100 * time.Millisecond} })
+		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Takes: 100 * time.Millisecond} })
 		for range 10 {
 			r.start()
 		}
 		r.until(time.Second, r.nodes...)
-		if got := r.store.stored("jobs").Term; got != 1 {
+		if got := r.store.Stored("jobs").Term; got != 1 {
 			t.Errorf("term %d after ten started on an empty store, want 1", got)
 		}
 	})
@@ -254,7 +255,7 @@ func TestStopReleasesTheLease(t *testing.T) {
 		default:
 			t.Error("the stop did not close the channel of Changed")
 		}
-		if l := r.store.stored("jobs"); !l.Released || l.Term != 1 {
+		if l := r.store.Stored("jobs"); !l.Released || l.Term != 1 {
 			t.Errorf("stored after a stop: %+v", l)
 		}
 		if _, took := r.until(time.Minute, b); took > 5*time.Second {
@@ -274,16 +275,16 @@ func TestStopReleasesTheLease(t *testing.T) {
 // not known.
 func TestAStopAmidALostReply(t *testing.T) {
 	in(t, func(r *harness) {
-		r.store.fail(func(swap bool) fault {
+		r.store.SetFault(func(swap bool) leadertest.Fault {
 			if swap {
-				return fault{err: errors.New("reply lost")}
+				return leadertest.Fault{Err: errors.New("reply lost")}
 			}
-			return fault{}
+			return leadertest.Fault{}
 		})
 		a := r.start()
-		r.store.fail(nil)
+		r.store.SetFault(nil)
 		a.stop()
-		if l := r.store.stored("jobs"); !l.Released {
+		if l := r.store.Stored("jobs"); !l.Released {
 			t.Errorf("stored after the stop: %+v", l)
 		}
 	})
@@ -322,7 +323,10 @@ func TestStoreAwayForAll(t *testing.T) {
 		a, b := r.start(), r.start()
 		r.sleep(time.Second)
 		calls := 0
-		r.store.fail(func(bool) fault { calls++; return fault{drop: true, err: errors.New("throttled")} })
+		r.store.SetFault(func(bool) leadertest.Fault {
+			calls++
+			return leadertest.Fault{Drop: true, Err: errors.New("throttled")}
+		})
 		r.sleep(12 * time.Second)
 		for range 600 {
 			r.sleep(time.Second)
@@ -332,7 +336,7 @@ func TestStoreAwayForAll(t *testing.T) {
 		if calls > 700 {
 			t.Errorf("%d calls in ten minutes of two instances: the back-off does not hold", calls)
 		}
-		r.store.fail(nil)
+		r.store.SetFault(nil)
 		if _, took := r.until(time.Minute, a, b); took > 5*time.Second {
 			t.Errorf("back after %s, want at most the longest back-off of 5 s", took)
 		}
@@ -341,7 +345,7 @@ func TestStoreAwayForAll(t *testing.T) {
 
 func TestSlowStore(t *testing.T) {
 	in(t, func(r *harness) {
-		r.store.fail(func(bool) fault { return fault{takes: 1900 * time.Millisecond} })
+		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Takes: 1900 * time.Millisecond} })
 		a, b := r.start(), r.start()
 		r.until(10*time.Second, a, b)
 		leader := r.atMostOne()
@@ -349,7 +353,8 @@ func TestSlowStore(t *testing.T) {
 			r.sleep(time.Second)
 			leader.wants(t, 1)
 		}
-		r.store.fail(func(bool) fault { return fault{takes: 2100 * time.Millisecond} }) // beyond the call limit
+		beyondTheLimit := leadertest.Fault{Takes: 2100 * time.Millisecond}
+		r.store.SetFault(func(bool) leadertest.Fault { return beyondTheLimit })
 		r.sleep(13 * time.Second)
 		for range 100 {
 			r.sleep(time.Second)
@@ -364,11 +369,11 @@ func TestSlowStore(t *testing.T) {
 func TestLostReplies(t *testing.T) {
 	in(t, func(r *harness) {
 		n := 0
-		r.store.fail(func(swap bool) fault {
+		r.store.SetFault(func(swap bool) leadertest.Fault {
 			if n++; swap && n%2 == 0 {
-				return fault{err: errors.New("connection reset")}
+				return leadertest.Fault{Err: errors.New("connection reset")}
 			}
-			return fault{}
+			return leadertest.Fault{}
 		})
 		a, b := r.start(), r.start()
 		r.until(5*time.Second, a, b)
@@ -385,17 +390,17 @@ func TestLostReplies(t *testing.T) {
 func TestTrustCountsFromTheFirstTry(t *testing.T) {
 	in(t, func(r *harness) {
 		first := true
-		r.store.fail(func(swap bool) fault {
+		r.store.SetFault(func(swap bool) leadertest.Fault {
 			if swap && first {
 				first = false
-				return fault{err: errors.New("connection reset")}
+				return leadertest.Fault{Err: errors.New("connection reset")}
 			}
-			return fault{takes: 900 * time.Millisecond}
+			return leadertest.Fault{Takes: 900 * time.Millisecond}
 		})
 		a := r.start()
 		begin := time.Now() // the read takes no time: faults begin with the swap
 		r.until(5*time.Second, a)
-		r.store.fail(func(bool) fault { return fault{drop: true, err: errCut} })
+		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: errCut} })
 		for r.atMostOne() == a && time.Since(begin) < time.Minute {
 			r.sleep(10 * time.Millisecond)
 		}
@@ -480,9 +485,7 @@ func TestRemovedLeaseEndsTheTerm(t *testing.T) {
 	in(t, func(r *harness) {
 		a := r.start()
 		r.sleep(time.Second)
-		r.store.mu.Lock()
-		delete(r.store.leases, "jobs")
-		r.store.mu.Unlock()
+		r.store.Remove("jobs")
 		r.sleep(5 * time.Second)
 		a.wants(t, 2) // higher than any term seen, so that fences stay right
 		if !strings.Contains(a.events(), "the lease was removed from the store") {
@@ -494,7 +497,7 @@ func TestRemovedLeaseEndsTheTerm(t *testing.T) {
 func TestContradictingStoreIsNotAskedInALoop(t *testing.T) {
 	in(t, func(r *harness) {
 		asked := 0
-		r.store.fail(func(bool) fault { asked++; return fault{drop: true} })
+		r.store.SetFault(func(bool) leadertest.Fault { asked++; return leadertest.Fault{Drop: true} })
 		a := r.start()
 		r.sleep(time.Minute)
 		a.wants(t, 0)
@@ -548,7 +551,7 @@ func TestOptions(t *testing.T) {
 		{Options{Name: "x"}, ""},
 		{Options{Name: "x", Lease: 900 * time.Millisecond}, ""},
 	} {
-		_, err := New(newMemory(), test.opts)
+		_, err := New(leadertest.NewMemory(), test.opts)
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("New(%+v): %v, want %q", test.opts, err, test.says)
 		}
@@ -561,4 +564,9 @@ func TestOptions(t *testing.T) {
 		o.Margin != 3*time.Second {
 		t.Errorf("defaults are %s %s %s %s", o.Lease, o.Renew, o.CallTimeout, o.Margin)
 	}
+}
+
+func TestMemoryIsALeaseStore(t *testing.T) {
+	t.Parallel()
+	leadertest.Run(t, func(testing.TB) leadertest.Store { return leadertest.NewMemory() })
 }

@@ -15,7 +15,7 @@ import (
 
 // Fake is an SQS-like queue in memory, for tests of code that uses a queue. It uses
 // the time package alone, so that visibility timeouts, long polls and latencies pass in
-// virtual time inside a testing/synctest bubble. It starts no goroutines.
+// virtual time inside a testing/synctest bubble.
 //
 // It behaves like SQS where it matters to a consumer:
 //
@@ -37,12 +37,17 @@ type Fake struct {
 	messages []*fakeMessage // in the order of sends; settled ones are removed now and then
 	settled  int            // how many of messages are settled
 	byID     map[string]*fakeMessage
-	wake     chan struct{} // closed and replaced when something may have become visible
 	script   map[FakeAction][]FakeFault
 	calls    map[FakeAction]int
 	log      []FakeCall
 	open     int // receives
 	stale    int // visibility changes
+
+	// waiting are the long polls, the longest first; a channel is closed when something may have become visible.
+	// alarm wakes all of them at alarmAt, when a message becomes visible; zero for none.
+	waiting []chan struct{}
+	alarm   *time.Timer
+	alarmAt time.Time
 }
 
 type fakeMessage struct {
@@ -58,8 +63,7 @@ type fakeMessage struct {
 // NewFake returns an empty queue.
 func NewFake(opts *FakeOptions) *Fake {
 	f := &Fake{
-		byID: map[string]*fakeMessage{}, wake: make(chan struct{}),
-		script: map[FakeAction][]FakeFault{}, calls: map[FakeAction]int{},
+		byID: map[string]*fakeMessage{}, script: map[FakeAction][]FakeFault{}, calls: map[FakeAction]int{},
 	}
 	if opts != nil {
 		f.opts = *opts
@@ -167,14 +171,36 @@ func (f *Fake) Redeliver(id string) {
 	defer f.mu.Unlock()
 	if m := f.byID[id]; m != nil && !m.deleted && !m.dead {
 		m.visibleAt = time.Now()
-		f.wakeReceives()
+		f.wake(1)
 	}
 }
 
-// wakeReceives wakes the long polls.
-func (f *Fake) wakeReceives() {
-	close(f.wake)
-	f.wake = make(chan struct{})
+// wake wakes up to n of the long polls, those that wait longest.
+func (f *Fake) wake(n int) {
+	n = min(n, len(f.waiting))
+	for _, wake := range f.waiting[:n] {
+		close(wake)
+	}
+	f.waiting = slices.Delete(f.waiting, 0, n)
+}
+
+// wakeAt wakes all long polls when a message becomes visible at a time; zero for none.
+func (f *Fake) wakeAt(at, now time.Time) {
+	if at.IsZero() || !at.After(now) || !f.alarmAt.IsZero() && !f.alarmAt.After(at) {
+		return
+	}
+	if f.alarm != nil {
+		f.alarm.Stop()
+	}
+	f.alarmAt = at
+	f.alarm = time.AfterFunc(at.Sub(now), func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.alarmAt.Equal(at) {
+			f.alarmAt = time.Time{} // who goes on waiting sets the next one
+			f.wake(len(f.waiting))
+		}
+	})
 }
 
 // beginCall counts a call, waits for half of its latency and returns its fault. If ctx
@@ -235,7 +261,7 @@ func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, e
 	for i := range msgs {
 		sent[i] = f.send(&msgs[i])
 	}
-	f.wakeReceives()
+	f.wake(len(msgs))
 	f.mu.Unlock()
 	if err := cmp.Or(fault.Err, f.endCall(ctx)); err != nil {
 		return nil, err
@@ -296,13 +322,17 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 		if len(msgs) > 0 || !now.Before(end) {
 			return msgs, nil
 		}
-		if next.IsZero() || next.After(end) {
-			next = end
-		}
-		wake := f.wake
+		f.wakeAt(next, now)
+		wake := make(chan struct{})
+		f.waiting = append(f.waiting, wake)
 		f.mu.Unlock()
-		err := waitFor(ctx, wake, next.Sub(now))
+		err := waitFor(ctx, wake, end.Sub(now))
 		f.mu.Lock()
+		if i := slices.Index(f.waiting, wake); i >= 0 { // not woken
+			f.waiting = slices.Delete(f.waiting, i, i+1)
+		} else if err != nil { // woken in vain: another one is to look
+			f.wake(1)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -353,6 +383,9 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	m.serial++
 	m.uncounted = false
 	m.received, m.visibleAt = now, now.Add(visibility)
+	if len(f.waiting) > 0 {
+		f.wakeAt(m.visibleAt, now)
+	}
 	m.ReceiptHandle = m.ID + "#" + strconv.Itoa(m.serial)
 	if m.FirstReceivedAt.IsZero() {
 		m.FirstReceivedAt = now.Truncate(time.Millisecond)
@@ -411,7 +444,9 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 			errs[i] = fault.Err
 		}
 	}
-	f.wakeReceives()
+	if call.Action != FakeDelete || f.opts.FIFO { // a delete makes messages of a FIFO group visible, and else none
+		f.wake(len(f.waiting))
+	}
 	f.mu.Unlock()
 	if err := f.endCall(ctx); err != nil {
 		return slices.Repeat([]error{err}, n)
