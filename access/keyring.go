@@ -71,14 +71,16 @@ type credentialsFile struct {
 	Credentials []KeyPair `json:"credentials"`
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+func validName(name string) bool { return len(name) <= 64 && nameForm.MatchString(name) }
 
 // check returns what is wrong with a pair.
 func (k *KeyPair) check() error {
 	switch {
-	case !validName.MatchString(k.Name):
+	case !validName(k.Name):
 		return fmt.Errorf("invalid name %q: use 1 to 64 letters, digits, \"_\", \"-\" and \".\"", k.Name)
-	case !validName.MatchString(k.AccessKeyID):
+	case !validName(k.AccessKeyID):
 		return fmt.Errorf("%s: invalid access_key_id: use 1 to 64 letters and digits", k.Name)
 	case len(k.SecretAccessKey) < 16:
 		return fmt.Errorf("%s: secret_access_key is shorter than 16 characters", k.Name)

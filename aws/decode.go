@@ -193,10 +193,10 @@ func (r *messageReader) whole() bool {
 	return part == ""
 }
 
-// build copies the message out of the buffer: one piece of memory for all of
-// its texts, so that a message which stays for long holds on to nothing else.
+// build copies the message out of the buffer: one piece of memory for all of its texts, so that a message which stays
+// for long holds on to nothing else. The id has its own: it is remembered when the message is long done.
 func (m *received) build() queue.Message {
-	fields := [...][]byte{m.id, m.receipt, m.body, m.sender, m.group, m.dedup, m.sequence, m.trace, m.source}
+	fields := [...][]byte{m.receipt, m.body, m.sender, m.group, m.dedup, m.sequence, m.trace, m.source}
 	size := 0
 	for _, f := range fields {
 		size += len(f)
@@ -212,7 +212,7 @@ func (m *received) build() queue.Message {
 		return memory.String()[start:]
 	}
 	out := queue.Message{
-		ID: keep(m.id), Body: keep(m.body), ReceiptHandle: keep(m.receipt),
+		ID: string(m.id), Body: keep(m.body), ReceiptHandle: keep(m.receipt),
 		ReceiveCount: int(m.receives), SentAt: m.sentAt, FirstReceivedAt: m.firstReceivedAt,
 		SenderID: keep(m.sender), GroupID: keep(m.group), DedupID: keep(m.dedup), SequenceNumber: keep(m.sequence),
 		TraceHeader: keep(m.trace), DeadLetterSource: keep(m.source),

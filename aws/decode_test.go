@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -332,4 +334,27 @@ func must(err error) {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// Ids of messages that are long done are remembered by the thousand, the bodies must not be.
+func TestIDHoldsNoBody(t *testing.T) {
+	t.Parallel()
+	m := (&received{id: []byte("id"), receipt: []byte("receipt"), body: bytes.Repeat([]byte("x"), 1<<20)}).build()
+	collected := make(chan struct{})
+	runtime.AddCleanup(unsafe.StringData(m.Body), func(struct{}) { close(collected) }, struct{}{})
+	id := m.ID
+	m = queue.Message{}
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-collected:
+			if id != "id" {
+				t.Errorf("the id is %q", id)
+			}
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the body is still in memory while only the id is kept")
+	runtime.KeepAlive(id)
 }

@@ -212,8 +212,8 @@ func (r functionReference) String() string {
 }
 
 var (
-	functionName      = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	functionQualifier = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\$LATEST)$`)
+	functionName      = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	functionQualifier = regexp.MustCompile(`^([A-Za-z0-9_-]+|\$LATEST)$`)
 	accountID         = regexp.MustCompile(`^\d{12}$`)
 )
 
@@ -253,9 +253,9 @@ func parseFunction(s string) (functionReference, error) {
 	r.Name, r.Qualifier, qualified = strings.Cut(rest, ":")
 	switch {
 	case problem != "":
-	case !functionName.MatchString(r.Name):
+	case len(r.Name) > 64 || !functionName.MatchString(r.Name):
 		problem = fmt.Sprintf("%q is not a name of 1 to 64 letters, digits, - and _", r.Name)
-	case qualified && !functionQualifier.MatchString(r.Qualifier):
+	case qualified && (len(r.Qualifier) > 128 || !functionQualifier.MatchString(r.Qualifier)):
 		problem = fmt.Sprintf("%q is not an alias or version", r.Qualifier)
 	}
 	if problem != "" {

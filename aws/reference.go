@@ -128,7 +128,7 @@ var (
 	// reference makes calls go to another host than Amazon's.
 	hostLabel   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	regionLabel = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`)
-	queueNames  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}(\.fifo)?$`)
+	queueNames  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
 )
 
 func validName(name string) bool { return len(name) <= 80 && queueNames.MatchString(name) }

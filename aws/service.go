@@ -152,6 +152,8 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	// who closes first.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
+	// Ten messages of a kilobyte are read, and ten receipts are written, by one system call.
+	t.ReadBufferSize, t.WriteBufferSize = 16<<10, 8<<10
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)

@@ -75,9 +75,9 @@ type Deliveries struct {
 	mu      sync.Mutex
 	size    int
 	ring    []Delivery
-	next    int            // where the ring is written next once it is full
-	latest  map[string]int // message id -> index of its most recent delivery
-	arrived chan struct{}  // closes at the next delivery; nil while nobody waits
+	next    int           // where the ring is written next once it is full
+	total   int           // deliveries that were ever recorded
+	arrived chan struct{} // closes at the next delivery; nil while nobody waits
 	// problems are the groups of the failures in the ring, until one comes or goes: then stale is true.
 	problems  []Problem
 	stale     bool
@@ -93,8 +93,7 @@ func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
 func (ds *Deliveries) Record(d Delivery) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	if ds.latest == nil {
-		ds.latest = map[string]int{}
+	if ds.ring == nil {
 		ds.size = cmp.Or(max(ds.size, 0), DefaultDeliveries)
 	}
 	at := ds.next
@@ -104,13 +103,10 @@ func (ds *Deliveries) Record(d Delivery) {
 	} else {
 		old := &ds.ring[at]
 		ds.stale = ds.stale || !old.Done()
-		if ds.latest[old.MessageID] == at {
-			delete(ds.latest, old.MessageID)
-		}
 		*old = d
 	}
 	ds.next = (at + 1) % ds.size
-	ds.latest[d.MessageID] = at
+	ds.total++
 	if ds.arrived != nil {
 		close(ds.arrived)
 		ds.arrived = nil
@@ -121,13 +117,18 @@ func (ds *Deliveries) Record(d Delivery) {
 // one that is an attempt where none is remembered. When ctx is done first it returns
 // the most recent one that is not an attempt, or ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
+	var d Delivery
+	ok, looked := false, 0
 	for {
 		ds.mu.Lock()
-		i, ok := ds.latest[id]
-		var d Delivery
-		if ok {
-			d = ds.ring[i]
+		// Only those that came since the last look: each delivery of any message wakes us.
+		for i := range min(ds.total-looked, len(ds.ring)) {
+			if newest := ds.before(i); newest.MessageID == id {
+				d, ok = *newest, true
+				break
+			}
 		}
+		looked = ds.total
 		if ds.arrived == nil {
 			ds.arrived = make(chan struct{})
 		}
@@ -147,6 +148,11 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 	}
 }
 
+// before returns the most recent delivery but i.
+func (ds *Deliveries) before(i int) *Delivery {
+	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
+}
+
 // Recent returns up to limit deliveries, the most recent first; all of them
 // when limit is less than 1.
 func (ds *Deliveries) Recent(limit int) []Delivery {
@@ -158,7 +164,7 @@ func (ds *Deliveries) Recent(limit int) []Delivery {
 	}
 	out := make([]Delivery, 0, n)
 	for i := range n {
-		out = append(out, ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)])
+		out = append(out, *ds.before(i))
 	}
 	return out
 }
@@ -179,7 +185,7 @@ func (ds *Deliveries) group() []Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*Problem{}
 	for i := range ds.ring {
-		d := &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
+		d := ds.before(i)
 		if d.Done() {
 			continue
 		}

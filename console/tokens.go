@@ -55,7 +55,7 @@ type storedToken struct {
 	SHA256 string `json:"sha256"`
 }
 
-var validTokenName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+var validTokenName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // CreateToken adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
 // and Expires are read. A name that is there already is an error.
@@ -88,7 +88,7 @@ func (t *Token) besides(dataDir string) ([]storedToken, error) {
 	}
 	isNamed := func(other storedToken) bool { return other.Name == t.Name }
 	switch {
-	case !validTokenName.MatchString(t.Name):
+	case len(t.Name) > 64 || !validTokenName.MatchString(t.Name):
 		err = refuse(http.StatusBadRequest, fmt.Sprintf("invalid name %q", t.Name),
 			`use 1 to 64 letters, digits, "_", "-" and "."`)
 	case len(t.Scopes) == 0:

@@ -74,8 +74,7 @@ type conn struct {
 	buf    *bufio.Reader // reads through conn.Read
 	peek   *peeker       // nil where the system cannot look without waiting
 	out    []byte        // the request's head, then each part of its body
-	scrap  []byte        // where an answer's body is read to
-	first  []byte        // the begin of an answer's body, as far as it is kept
+	answerMemory
 
 	reused    bool      // an earlier exchange ended well on it
 	idleSince time.Time // when that was
@@ -92,6 +91,14 @@ type conn struct {
 	stopped atomic.Bool // the deadlines are in the past, for good
 	closing atomic.Bool // the answer is there: the writer may not wait
 	abort   func()      // stop, made once because the runtime asks for a func
+}
+
+// answerMemory is what the answers on a connection are read to, one after the other.
+type answerMemory struct {
+	scrap    []byte        // the body
+	first    []byte        // its begin, as far as it is kept
+	response http.Response // the head of an answer that needs no parser
+	body     exactBody     // the body of such an answer
 }
 
 func newConn(raw net.Conn) *conn {
@@ -262,6 +269,7 @@ type protocol struct {
 	success StatusSet     // whose body must arrive whole
 	maxBody int           // bytes of it that are read
 	keep    int           // bytes of any answer's body that are kept
+	headers bool          // all headers of an answer are wanted
 }
 
 func (c *conn) exchangeLong(body string, p *protocol) answer {
@@ -317,7 +325,7 @@ func (w *writer) finish(wait bool) bool {
 // readAnswer reads the final answer and, within bounds, its body. It leaves w
 // unfinished if there is no answer.
 func (c *conn) readAnswer(p *protocol, w *writer) answer {
-	head, err := c.readHead()
+	head, err := c.readHead(p)
 	if err != nil {
 		return answer{started: c.read > 0, err: err}
 	}
@@ -349,10 +357,17 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 
 // readHead reads up to the final answer's headers. Informational answers before it
 // are signs of life and no more.
-func (c *conn) readHead() (*http.Response, error) {
+func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
 		c.read = int64(c.buf.Buffered())
+		if _, err := c.buf.Peek(1); err != nil {
+			return nil, cmp.Or(c.readErr, errGarbled)
+		}
+		if head := c.takePlainHead(p); head != nil {
+			c.limit = math.MaxInt64
+			return head, nil
+		}
 		head, err := http.ReadResponse(c.buf, nil)
 		if err != nil {
 			return nil, cmp.Or(c.readErr, errGarbled)

@@ -212,7 +212,7 @@ func (h *Client) post(ctx context.Context, c *conn, r *content, end time.Time) a
 	var head string
 	if report != nil {
 		recorded := *protocol
-		recorded.keep = max(recorded.keep, exchangeBody)
+		recorded.keep, recorded.headers = max(recorded.keep, exchangeBody), true
 		protocol, head = &recorded, string(c.out)
 	}
 	began := time.Now()

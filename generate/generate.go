@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"text/template"
 	"time"
 )
@@ -153,18 +154,20 @@ func (v *view) containerCommand() []string {
 //go:embed templates/*.tmpl
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"join": strings.Join, "yaml": yamlText, "unit": unitWord,
-	"seconds": func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) },
-	"exec": func(words []string) (string, error) {
-		text, err := json.Marshal(words)
-		return strings.ReplaceAll(string(text), `","`, `", "`), err
-	},
-}).ParseFS(files, "templates/*.tmpl"))
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"join": strings.Join, "yaml": yamlText, "unit": unitWord,
+		"seconds": func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) },
+		"exec": func(words []string) (string, error) {
+			text, err := json.Marshal(words)
+			return strings.ReplaceAll(string(text), `","`, `", "`), err
+		},
+	}).ParseFS(files, "templates/*.tmpl"))
+})
 
 func (v *view) render(name string) string {
 	var b strings.Builder
-	if err := templates.ExecuteTemplate(&b, name+".tmpl", v); err != nil {
+	if err := templates().ExecuteTemplate(&b, name+".tmpl", v); err != nil {
 		panic(err) // a template that does not fit the view, which the tests show
 	}
 	return strings.TrimLeft(b.String(), "\n")

@@ -64,7 +64,7 @@ type Options struct {
 	Events Events
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 // withDefaults returns a copy in which no zero is left, or says what is wrong. Command, User
 // and Limits are left to package supervisor.
@@ -86,7 +86,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Hurry == nil {
 		o.Hurry = context.Background()
 	}
-	if o.Name = cmp.Or(o.Name, "function"); !validName.MatchString(o.Name) {
+	if o.Name = cmp.Or(o.Name, "function"); len(o.Name) > 64 || !validName.MatchString(o.Name) {
 		return o, fmt.Errorf("function name %q: use 1 to 64 of A-Z a-z 0-9 _ and -", o.Name)
 	}
 	o.AccountID = cmp.Or(o.AccountID, "000000000000")

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -166,13 +165,11 @@ func (s *slots) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// callApp calls the deliverer under a context of its own, and returns one result for
-// each message. A panic there fails these messages.
+// callApp calls the deliverer, and returns one result for each message. A panic there fails these messages. All
+// deliveries have the same context, which outlives them: one for each would cost more than the rest of the worker.
 func (s *slots) callApp(own *slot, batch []*held) (results []queue.Result) {
-	ctx, cancel := context.WithCancel(s.workCtx)
 	results = own.results[:]
 	defer func() {
-		cancel()
 		if p := recover(); p != nil {
 			results = make([]queue.Result, len(batch))
 			for i := range results {
@@ -181,14 +178,14 @@ func (s *slots) callApp(own *slot, batch []*held) (results []queue.Result) {
 		}
 	}()
 	if s.opts.Batch.Size == 1 {
-		results[0] = s.app.Deliver(ctx, &batch[0].msg)
+		results[0] = s.app.Deliver(s.workCtx, &batch[0].msg)
 		return results
 	}
 	msgs := make([]*queue.Message, len(batch))
 	for i, h := range batch {
 		msgs[i] = &h.msg
 	}
-	results = s.batchApp.DeliverBatch(ctx, msgs)
+	results = s.batchApp.DeliverBatch(s.workCtx, msgs)
 	results = results[:min(len(results), len(msgs))]
 	for len(results) < len(msgs) {
 		results = append(results, queue.Result{Reason: "the delivery gave no result for this message"})

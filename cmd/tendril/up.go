@@ -257,6 +257,14 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	now, cancelNow := context.WithCancel(context.Background())
 	defer stopNow()
 	defer cancelNow()
+	limitCollections()
+	announced := opts.Announced
+	opts.Announced = func() {
+		if announced != nil {
+			announced()
+		}
+		time.AfterFunc(startEnds, releaseStart)
+	}
 	env := environment.New(opts)
 	killed := watchSignals(env, stopNow, cancelNow, log)
 	err := env.Run(stop, now)

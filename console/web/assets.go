@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -21,12 +22,14 @@ type asset struct {
 
 // assets are the script, the styles and the icon. The parts of the script are in the order in which they need each
 // other, in one file: see the introduction of the package.
-var assets = []*asset{
-	newAsset("app", ".js", "text/javascript; charset=utf-8", "third_party/htmx/htmx.min.js",
-		"third_party/htmx/hx-sse.min.js", "third_party/uplot/uPlot.iife.min.js", "static/app.js"),
-	newAsset("app", ".css", "text/css; charset=utf-8", "third_party/uplot/uPlot.min.css", "static/app.css"),
-	newAsset("icon", ".svg", "image/svg+xml", "static/icon.svg"),
-}
+var assets = sync.OnceValue(func() []*asset {
+	return []*asset{
+		newAsset("app", ".js", "text/javascript; charset=utf-8", "third_party/htmx/htmx.min.js",
+			"third_party/htmx/hx-sse.min.js", "third_party/uplot/uPlot.iife.min.js", "static/app.js"),
+		newAsset("app", ".css", "text/css; charset=utf-8", "third_party/uplot/uPlot.min.css", "static/app.css"),
+		newAsset("icon", ".svg", "image/svg+xml", "static/icon.svg"),
+	}
+})
 
 func newAsset(name, extension, kind string, parts ...string) *asset {
 	var content bytes.Buffer
@@ -45,7 +48,7 @@ func newAsset(name, extension, kind string, parts ...string) *asset {
 
 // assetPath is the address of an asset, for templates.
 func assetPath(name string) string {
-	for _, a := range assets {
+	for _, a := range assets() {
 		if a.name == name {
 			return a.path
 		}
@@ -54,7 +57,7 @@ func assetPath(name string) string {
 }
 
 func serveAsset(w http.ResponseWriter, r *http.Request) {
-	for _, a := range assets {
+	for _, a := range assets() {
 		if strings.TrimPrefix(a.path, "/assets/") == r.PathValue("file") {
 			w.Header().Set("Content-Type", a.kind)
 			w.Header().Set("Cache-Control", "private, max-age=31536000, immutable")

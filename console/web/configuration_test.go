@@ -212,7 +212,7 @@ func TestConfigurationOffersWhatTheCallerMayChange(t *testing.T) {
 		page.arrange(c.scopes)
 		var shown strings.Builder
 		data := &frame{Data: page, Path: "/configuration"}
-		if err := views["configuration"].ExecuteTemplate(&shown, "main", data); err != nil {
+		if err := view("configuration").ExecuteTemplate(&shown, "main", data); err != nil {
 			t.Fatal(err)
 		}
 		var fields []string

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"html/template"
-	"io/fs"
-	"path"
-	"strings"
+	"sync"
 	"time"
 
 	"tendril/console"
@@ -16,23 +14,20 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// views are the templates by the name of their file, each together with those of the frame.
-var views = parseViews()
+// views are the templates by the name of their file, each together with those of the frame. Each is parsed when it is
+// first shown: most environments run for weeks with nobody looking.
+var views sync.Map
 
-// shared are the files that every view may use.
-var shared = []string{"templates/frame.html", "templates/parts.html"}
-
-func parseViews() map[string]*template.Template {
-	all := map[string]*template.Template{}
-	names, err := fs.Glob(templates, "templates/*.html")
-	if err != nil {
-		panic(err) // the pattern is constant
+// view returns the template of a file of the folder templates. A file that is not there, or is no template, is a fault
+// of the build.
+func view(name string) *template.Template {
+	if parsed, ok := views.Load(name); ok {
+		return parsed.(*template.Template)
 	}
-	for _, name := range names {
-		view := template.New("").Funcs(functions)
-		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(view.ParseFS(templates, append(shared, name)...))
-	}
-	return all
+	parsed := template.Must(template.New("").Funcs(functions).ParseFS(templates, "templates/frame.html",
+		"templates/parts.html", "templates/"+name+".html"))
+	first, _ := views.LoadOrStore(name, parsed)
+	return first.(*template.Template)
 }
 
 // frame is what a template executes with: the state of the environment and the data of the screen.

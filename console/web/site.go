@@ -146,7 +146,7 @@ func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
 	if err := v.load(); err != nil {
 		return nil, err
 	}
-	return s.execute(views[v.screen.view], v, part)
+	return s.execute(view(v.screen.view), v, part)
 }
 
 func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.Buffer, error) {
@@ -161,21 +161,21 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 
 // fail answers with what went wrong, in the frame of the page where there is one.
 func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
-	status, view := http.StatusInternalServerError, "error"
+	status, name := http.StatusInternalServerError, "error"
 	refused := (*console.Error)(nil)
 	if errors.As(err, &refused) && refused.Status >= 400 {
 		status = refused.Status
 	}
 	if status == http.StatusUnauthorized {
-		view = "signin"
+		name = "signin"
 	}
 	shown := problemOf(err)
 	shown.Request = w.Header().Get(console.RequestIDHeader)
 	v.Data, v.screen = shown, nil
-	if view == "error" && v.status.Environment == "" {
+	if name == "error" && v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // for the frame; without it the page says less
 	}
-	page, err := s.execute(views[view], v, "page")
+	page, err := s.execute(view(name), v, "page")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return

@@ -425,7 +425,7 @@ func TestLiveStreamOfNoPageIsRefused(t *testing.T) {
 
 func TestAssetsMayBeKeptForEver(t *testing.T) {
 	s := newSite(t)
-	for _, a := range assets {
+	for _, a := range assets() {
 		status, _, resp := s.do("GET", a.path, nil)
 		if status != http.StatusOK || !strings.Contains(resp.Header.Get("Cache-Control"), "immutable") ||
 			resp.Header.Get("Content-Type") != a.kind {
@@ -502,7 +502,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 			{"error", problem{Message: body, Hint: reason}},
 		} {
 			v.Data = data.data
-			page, err := v.site.execute(views[data.view], v, "page")
+			page, err := v.site.execute(view(data.view), v, "page")
 			if err != nil {
 				t.Fatal(err)
 			}

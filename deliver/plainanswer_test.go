@@ -1,0 +1,74 @@
+package deliver
+
+import (
+	"bufio"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// What servers of common languages answer to a message that is done.
+var plainAnswers = []string{
+	"HTTP/1.1 200 OK\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nX-Powered-By: Express\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: 2\r\n" +
+		"ETag: W/\"2-eoX0dku9ba8cNUXvu/DyeabcC+s\"\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\n" +
+		"Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n\r\nOK",
+	"HTTP/1.1 201 CREATED\r\nServer: gunicorn\r\nDate: Thu, 26 Nov 2026 12:00:00 GMT\r\nConnection: keep-alive\r\n" +
+		"Content-Type: application/json\r\nContent-Length: 3\r\n\r\n{}\n",
+	"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\ndate: Thu, 26 Nov 2026 12:00:00 GMT\r\n\r\n",
+}
+
+func TestAnswersOfCommonServersAreTakenWithoutTheParser(t *testing.T) {
+	t.Parallel()
+	for _, text := range plainAnswers {
+		head, _, _ := strings.Cut(text, "\r\n\r\n")
+		if _, _, size := parsePlainHead([]byte(text)); size != len(head)+4 {
+			t.Errorf("%d bytes of this head were taken, of %d:\n%s", size, len(head)+4, text)
+		}
+	}
+}
+
+func TestAnswersThatSayMoreAreLeftToTheParser(t *testing.T) {
+	t.Parallel()
+	const ok = "HTTP/1.1 200 OK\r\n"
+	for _, text := range []string{
+		"", "HTTP/1.1 200 OK", ok, ok + "Content-Length: 0\r\n", ok + "\r\n", "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 500 X\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.1 100 Continue\r\nContent-Length: 0\r\n\r\n", "HTTP/1.1 200\tOK\r\nContent-Length: 0\r\n\r\n",
+		ok + "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", ok + "Content-Length: -1\r\n\r\n",
+		ok + "Content-Length: +1\r\n\r\n", ok + "Content-Length: 1, 1\r\n\r\n", ok + "Content-Length: 0x1\r\n\r\n",
+		ok + "Content-Length: 1_0\r\n\r\n", ok + "Content-Length: 99999999999999999999\r\n\r\n",
+		ok + "Content-Length: 0\r\nConnection: close\r\n\r\n",
+		ok + "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n",
+		ok + "Content-Length: 0\r\n" + outcomeHeader + ": retry\r\n\r\n", ok + "Content-Length: 0\r\nTrailer: X\r\n\r\n",
+		ok + "Content-Length: 0\r\nDate: x\r\n Connection: close\r\n\r\n", ok + "Content-Length: 0\r\nServer: \x01\r\n\r\n",
+		ok + "Content-Length: 0\r\nServer: a\nConnection: close\r\n\r\n",
+		ok + strings.Repeat("Date: x\r\n", maxPlainHeaders) + "Content-Length: 0\r\n\r\n",
+	} {
+		if status, _, size := parsePlainHead([]byte(text)); size != 0 || status != 0 {
+			t.Errorf("%d bytes of this head were taken:\n%q", size, text)
+		}
+	}
+}
+
+// FuzzPlainAnswer compares an answer that is taken with what the parser reads.
+func FuzzPlainAnswer(f *testing.F) {
+	for _, text := range plainAnswers {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		status, length, size := parsePlainHead(text)
+		if size == 0 {
+			return
+		}
+		rest := bufio.NewReader(strings.NewReader(string(text)))
+		head, err := http.ReadResponse(rest, nil)
+		if err != nil {
+			t.Fatalf("the parser refuses what was taken: %v\n%q", err, text)
+		}
+		if head.StatusCode != status || head.ContentLength != length || head.Close || head.TransferEncoding != nil ||
+			head.Trailer != nil || head.Header[outcomeHeader] != nil || rest.Buffered() != len(text)-size {
+			t.Errorf("took status %d, length %d, %d bytes of\n%q\nthe parser reads %+v", status, length, size, text, head)
+		}
+	})
+}
