@@ -25,10 +25,7 @@ const amazonTable = "tendril-registry"
 // and not on Amazon, two calls at once may both succeed: here they take turns.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
-	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
-		"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"} {
-		os.Setenv(k, v) // the same for every test of this package
-	}
+	setCredentials()
 	ctx := context.Background()
 	table, err := aws.OpenTable(ctx, amazonTable, &aws.Options{Endpoint: endpoint})
 	if err != nil {
@@ -51,8 +48,24 @@ func amazonPlace(t *testing.T, name string) *place {
 		since: table.Runs(leaseName).Since, runs: runs, twice: !periodic.FIFO(name)}
 }
 
+// setCredentials gives the clients in this process what any server here accepts: the same for every test.
+func setCredentials() {
+	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
+		"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"} {
+		os.Setenv(k, v)
+	}
+}
+
 // receivedRuns takes everything out of a queue.
 func receivedRuns(t *testing.T, q *aws.Queue) (runs []run) {
+	for _, m := range takeAll(t, q) {
+		runs = append(runs, runOf(t, &m))
+	}
+	return runs
+}
+
+// takeAll takes everything out of a queue.
+func takeAll(t *testing.T, q *aws.Queue) (all []queue.Message) {
 	for empty := 0; empty < 3; {
 		got, err := q.Receive(t.Context(),
 			queue.ReceiveRequest{Max: queue.MaxBatch, Wait: new(time.Second), Visibility: new(time.Hour)})
@@ -65,7 +78,6 @@ func receivedRuns(t *testing.T, q *aws.Queue) (runs []run) {
 		}
 		receipts := make([]string, len(got))
 		for i := range got {
-			runs = append(runs, runOf(t, &got[i]))
 			receipts[i] = got[i].ReceiptHandle
 		}
 		for _, err := range q.Delete(t.Context(), receipts) {
@@ -73,8 +85,9 @@ func receivedRuns(t *testing.T, q *aws.Queue) (runs []run) {
 				t.Fatal(err)
 			}
 		}
+		all = append(all, got...)
 	}
-	return runs
+	return all
 }
 
 // oneAtATime serves another server's answers, with one call under way at once.

@@ -48,68 +48,117 @@ func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	}))
 }
 
-// TestAgainstAForeignDynamoDB runs against moto's: a well-known stand-in for
-// Amazon that nobody here wrote.
-func TestAgainstAForeignDynamoDB(t *testing.T) {
+// TestTableOnForeignServers runs against servers of DynamoDB that nobody here wrote.
+func TestTableOnForeignServers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("a Python server is slow: not with -short")
+		t.Skip("the servers start slowly: not with -short")
 	}
-	endpoint := testpeer.Moto(t, "dynamodb")
-	var turn sync.Mutex
-	open := func(t testing.TB, name string) *Table {
-		t.Helper()
-		table, err := OpenTable(context.Background(), name, &Options{Region: "eu-west-1", Endpoint: endpoint})
-		if err != nil {
+	for _, c := range []struct {
+		name  string
+		start func(testing.TB) (endpoint string)
+		// inTurns makes one call at a time.
+		inTurns bool
+		// lacks tells that there are no transactions, which runs need, and no time to live.
+		lacks bool
+	}{
+		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},
+		{name: "MiniStack", start: testpeer.MiniStack},
+		{name: "dynalite", start: testpeer.Dynalite, lacks: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := &foreignDynamoDB{endpoint: c.start(t), inTurns: c.inTurns}
+			table := f.open(t, "registry")
+			missing := []func(context.Context) error{
+				func(ctx context.Context) error { _, err := table.Read(ctx, "jobs"); return err },
+				func(ctx context.Context) error {
+					_, _, err := table.Swap(ctx, "jobs", queue.Lease{}, queue.Lease{Version: "a"})
+					return err
+				},
+				table.Check,
+			}
+			claim := func(ctx context.Context) error {
+				_, err := table.Runs("jobs").Claim(ctx, 1, periodic.ScheduledRun{ID: "t@1", Task: "t"}, 1)
+				return err
+			}
+			if !c.lacks {
+				missing = append(missing, claim)
+			}
+			t.Run("a missing table", func(t *testing.T) { wantRefusals(t, queue.CodeResourceNotFound, missing...) })
+			t.Run("creation", func(t *testing.T) { createTwice(t, table) })
+			t.Run("leases", func(t *testing.T) {
+				leadertest.Run(t, func(t testing.TB) leadertest.Store { return f.open(t, "registry") })
+			})
+			t.Run("an elector", func(t *testing.T) { changeLeader(t, table) })
+			t.Run("schedules of tasks", func(t *testing.T) { schedules(t, table) })
+			t.Run("pauses", func(t *testing.T) { pauses(t, table) })
+			if c.lacks {
+				t.Run("what it lacks", func(t *testing.T) {
+					wantRefusals(t, "UnknownOperationException", claim, table.Expire)
+				})
+				return
+			}
+			t.Run("what is past its time", func(t *testing.T) { expires(t, table) })
+			t.Run("runs", func(t *testing.T) { claims(t, table) })
+			t.Run("runs of the only instance", func(t *testing.T) { localClaims(t, table) })
+			t.Run("paths of runs", func(t *testing.T) { paths(t, table) })
+			t.Run("rivals", func(t *testing.T) { rivals(t, table) })
+			t.Run("a claim whose reply was lost", func(t *testing.T) { lostClaim(t, f.open(t, "registry"), table) })
+		})
+	}
+}
+
+// foreignDynamoDB is a server of DynamoDB.
+type foreignDynamoDB struct {
+	endpoint string
+	inTurns  bool
+	turn     sync.Mutex
+}
+
+func (f *foreignDynamoDB) open(t testing.TB, name string) *Table {
+	t.Helper()
+	table, err := OpenTable(context.Background(), name, &Options{Region: "eu-west-1", Endpoint: f.endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(table.Close)
+	if f.inTurns {
+		table.api = hold(oneAtATime(table, &f.turn))
+	}
+	return table
+}
+
+// wantRefusals makes calls that must be refused with the code.
+func wantRefusals(t *testing.T, code string, calls ...func(context.Context) error) {
+	t.Helper()
+	for i, c := range calls {
+		if err := c(t.Context()); !isCode(err, code) {
+			t.Errorf("call %d: the error is %v, want %s", i, err, code)
+		}
+	}
+}
+
+func createTwice(t *testing.T, table *Table) {
+	for range 2 { // the second finds it there
+		if err := table.Create(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(table.Close)
-		table.api = hold(oneAtATime(table, &turn))
-		return table
 	}
-	ctx := context.Background()
-	table := open(t, "registry")
-	t.Run("a missing table", func(t *testing.T) {
-		_, _, err := table.Swap(ctx, "jobs", queue.Lease{}, queue.Lease{Version: "a"})
-		_, readErr := table.Read(ctx, "jobs")
-		_, claimErr := table.Runs("jobs").Claim(ctx, 1, periodic.ScheduledRun{ID: "t@1", Task: "t"}, 1)
-		for _, err := range []error{err, readErr, claimErr, table.Check(ctx)} {
-			if !isCode(err, queue.CodeResourceNotFound) {
-				t.Errorf("the error is %v", err)
-			}
+	if err := table.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func expires(t *testing.T, table *Table) {
+	for want := range 2 {
+		if yes, _, err := table.Expires(t.Context()); yes != (want == 1) || err != nil {
+			t.Errorf("after %d calls of Expire: %v, %v", want, yes, err)
 		}
-	})
-	t.Run("creation", func(t *testing.T) {
-		for range 2 { // the second finds it there
-			if err := table.Create(ctx, nil); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := table.Check(ctx); err != nil {
+		if err := table.Expire(t.Context()); err != nil {
 			t.Error(err)
 		}
-	})
-	t.Run("what is past its time", func(t *testing.T) {
-		for want := range 2 {
-			if yes, _, err := table.Expires(ctx); yes != (want == 1) || err != nil {
-				t.Errorf("after %d calls of Expire: %v, %v", want, yes, err)
-			}
-			if err := table.Expire(ctx); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	t.Run("leases", func(t *testing.T) {
-		leadertest.Run(t, func(t testing.TB) leadertest.Store { return open(t, "registry") })
-	})
-	t.Run("an elector", func(t *testing.T) { changeLeader(t, table) })
-	t.Run("runs", func(t *testing.T) { claims(t, table) })
-	t.Run("runs of the only instance", func(t *testing.T) { localClaims(t, table) })
-	t.Run("paths of runs", func(t *testing.T) { paths(t, table) })
-	t.Run("schedules of tasks", func(t *testing.T) { schedules(t, table) })
-	t.Run("pauses", func(t *testing.T) { pauses(t, table) })
-	t.Run("rivals", func(t *testing.T) { rivals(t, table) })
-	t.Run("a claim whose reply was lost", func(t *testing.T) { lostClaim(t, open(t, "registry"), table) })
+	}
 }
 
 // lead makes a new leader of term known to the table.

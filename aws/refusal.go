@@ -154,13 +154,20 @@ func refusalIn(err error) *refusal {
 		if own == nil {
 			own = &refusal{}
 		}
-		own.shape, own.message = api.ErrorCode(), firstLine(api.ErrorMessage())
+		own.shape, own.message = withoutNamespace(api.ErrorCode()), firstLine(api.ErrorMessage())
 		if own.madeUp() {
 			own.shape, own.message = "", ""
+		} else if own.message == "UnknownError" { // the SDK's word for none; the shape says more
+			own.message = ""
 		}
 	}
 	return own
 }
+
+// withoutNamespace returns a shape's name without what stands before it: com.amazonaws.sqs#OverLimit is OverLimit.
+// Amazon sends the long name in the body alone; ElasticMQ sends it in the header of the older protocol's code too, and
+// there the SDK leaves it as it is.
+func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
 // madeUp reports whether the words are the SDK's client's own, for an answer that it did
 // not understand.

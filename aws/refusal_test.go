@@ -57,7 +57,10 @@ func TestErrorsOfTheSDK(t *testing.T) {
 	gone := &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl",
 		Err: &smithy.GenericAPIError{Code: "AWS.SimpleQueueService.NonExistentQueue",
 			Message: "The specified queue does not exist."}}
+	named := &smithy.OperationError{Err: &smithy.GenericAPIError{Code: "com.amazonaws.sqs#QueueDoesNotExist",
+		Message: "The specified queue does not exist."}}
 	down := &smithy.OperationError{Err: &smithyhttp.RequestSendError{Err: errors.New("dial tcp: refused")}}
+	old := &smithy.OperationError{Err: &smithy.GenericAPIError{Code: "UnknownOperationException", Message: "UnknownError"}}
 	unavailable := &smithyhttp.Response{Response: &http.Response{StatusCode: 503}}
 	proxy := &smithy.OperationError{Err: &smithyhttp.ResponseError{Response: unavailable, Err: errors.New("bad JSON")}}
 	for _, test := range []struct {
@@ -66,8 +69,10 @@ func TestErrorsOfTheSDK(t *testing.T) {
 		says string
 	}{
 		{gone, queue.ErrNoQueue, "queue jobs does not exist at host: check its name, the account and the region"},
+		{named, queue.ErrNoQueue, "queue jobs does not exist at host: check its name, the account and the region"},
 		{down, queue.ErrUnreachable,
 			"host did not answer: dial tcp: refused; check the network, the region and AWS_ENDPOINT_URL_SQS"},
+		{old, &queue.Error{Code: "UnknownOperationException"}, "UnknownOperationException"},
 		{proxy, queue.ErrUnreachable,
 			"queue jobs: host does not answer as SQS does (HTTP status 503 Service Unavailable without an explanation): " +
 				"check AWS_ENDPOINT_URL_SQS, and any proxy in between"},

@@ -261,7 +261,8 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 func newRefusal(resp *http.Response, body []byte) *refusal {
 	shape, message := readRefusal(body)
 	r := refusalOf(resp, shape, message)
-	r.query, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
+	query, _, _ := strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
+	r.query = withoutNamespace(query)
 	return r
 }
 
@@ -282,7 +283,7 @@ func readRefusal(buf []byte) (shape, message string) {
 	if s.finish() != nil {
 		return "", ""
 	}
-	return shape[strings.LastIndexByte(shape, '#')+1:], message
+	return withoutNamespace(shape), message
 }
 
 // explain turns any error of a call into a [*queue.Error] that says which

@@ -9,7 +9,7 @@
 //
 //	Suite ─┬─> broker, in process, in virtual time
 //	       ├─> aws ── HTTP ──> sqsapi ──> broker
-//	       └─> aws ── HTTP ──> moto, an independent implementation
+//	       └─> aws ── HTTP ──> moto, ElasticMQ and MiniStack, written by others
 //
 // A check that a server is known to fail is listed with what the server does
 // instead ([Suite.Differs]). It runs nevertheless, is reported as skipped, and fails

@@ -2,6 +2,7 @@ package testpeer
 
 import (
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -47,9 +48,14 @@ func TestMissingPeersAreNamed(t *testing.T) {
 		{"a package", func(t testing.TB) {
 			NodeModules(t, "@no/such-package")
 		}, []string{"npm install @no/such-package", "TENDRIL_NODE_MODULES"}},
+		{"a server", func(t testing.TB) { MiniStack(t) }, []string{"pip install 'ministack==" + miniStackVersion + "'",
+			"TENDRIL_PYTHON_MINISTACK="}},
+		{"a version", func(t testing.TB) { wantVersion(t, "moto", "1.2.2", "1.2.3") }, []string{"moto 1.2.3", "1.2.2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			switch c.name {
+			case "a server":
+				t.Setenv("TENDRIL_PYTHON_MINISTACK", "")
 			case "a module":
 				Program(t, "python3")
 				t.Setenv("TENDRIL_PYTHON", "")
@@ -77,5 +83,14 @@ func TestWhatIsThereIsFound(t *testing.T) {
 	w := observer{TB: t}
 	if w.see(func(t testing.TB) { Program(t, "sh") }); w.ended != "" {
 		t.Errorf("there is no shell: %s", w.said)
+	}
+}
+
+func TestServerThatEndsIsNotWaitedFor(t *testing.T) {
+	server := exec.Command(Program(t, "sh"), "-c", "echo no such option; exit 3")
+	w := observer{TB: t}
+	w.see(func(t testing.TB) { serve(t, server, FreePort(t)) })
+	if w.ended != "failed" || !strings.Contains(w.said, "no such option") || !strings.Contains(w.said, "exit status 3") {
+		t.Errorf("the test %q: %s", w.ended, w.said)
 	}
 }

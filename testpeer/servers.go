@@ -1,0 +1,154 @@
+package testpeer
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// The versions of the servers whose behaviour tests list. Others behave in other ways.
+const (
+	motoVersion      = "5.2.5"
+	elasticMQVersion = "1.7.1"
+	miniStackVersion = "1.5.33"
+	dynaliteVersion  = "4.0.0"
+)
+
+// Moto starts a server of moto, a stand-in for Amazon, until the test ends. It knows these
+// services ("sqs", "dynamodb"). Its threads share no lock: what is one step at Amazon is
+// several there.
+func Moto(t testing.TB, services ...string) (endpoint string) {
+	t.Helper()
+	modules := []string{"moto.server"}
+	for _, service := range services {
+		modules = append(modules, "moto."+service+".models")
+	}
+	install := "moto[server," + strings.Join(services, ",") + "]==" + motoVersion
+	python := Python(t, install, modules...)
+	wantVersion(t, "moto", pythonVersion(python, "moto"), motoVersion)
+	port := FreePort(t)
+	return serve(t, exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", port), port)
+}
+
+// ElasticMQ starts ElasticMQ, a server of SQS in Scala, until the test ends.
+func ElasticMQ(t testing.TB) (endpoint string) {
+	t.Helper()
+	const variable = "TENDRIL_JAVA_ELASTICMQ"
+	install := "copy the dependencies of testpeer/testdata/elasticmq/pom.xml into a folder"
+	classPath := Jars(t, variable, install)
+	jar := filepath.Join(filepath.Dir(classPath), "elasticmq-server_2.13-"+elasticMQVersion+".jar")
+	if _, err := os.Stat(jar); err != nil {
+		Missing(t, "ElasticMQ "+elasticMQVersion, install+", and set "+variable+" to the folder")
+	}
+	port := FreePort(t)
+	return serve(t, exec.Command("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m",
+		"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+port, "-Drest-stats.enabled=false",
+		"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+port,
+		"-cp", classPath, "org.elasticmq.server.Main"), port)
+}
+
+// MiniStack starts MiniStack, a stand-in for Amazon in Python, until the test ends. It serves SQS and DynamoDB.
+func MiniStack(t testing.TB) (endpoint string) {
+	t.Helper()
+	python := python(t, "TENDRIL_PYTHON_MINISTACK", "", "ministack=="+miniStackVersion, []string{"ministack"})
+	wantVersion(t, "ministack", pythonVersion(python, "ministack"), miniStackVersion)
+	port := FreePort(t)
+	ministack := exec.Command(python, "-m", "ministack")
+	ministack.Env = append(os.Environ(), "GATEWAY_PORT="+port, "BIND_HOST=127.0.0.1", "MINISTACK_HOST=127.0.0.1",
+		"IOT_MTLS_ENABLED=0", "STATE_DIR="+t.TempDir())
+	return serve(t, ministack, port)
+}
+
+// Dynalite starts dynalite, a server of DynamoDB in JavaScript, until the test ends.
+func Dynalite(t testing.TB) (endpoint string) {
+	t.Helper()
+	folder := filepath.Join(NodeModules(t, "dynalite"), "dynalite")
+	var about struct{ Version string }
+	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
+	if err := cmp.Or(err, json.Unmarshal(text, &about)); err != nil {
+		t.Fatal(err)
+	}
+	wantVersion(t, "dynalite", about.Version, dynaliteVersion)
+	port := FreePort(t)
+	return serve(t, exec.Command("node", filepath.Join(folder, "cli.js"), "--host", "127.0.0.1", "--port", port,
+		"--createTableMs", "0", "--updateTableMs", "0", "--deleteTableMs", "0"), port)
+}
+
+// pythonVersion returns the version of an installed package; what Python says instead is no version.
+func pythonVersion(python, name string) string {
+	out, _ := exec.Command(python, "-c",
+		"import importlib.metadata as m; print(m.version('"+name+"'))").CombinedOutput()
+	return strings.TrimSpace(string(out))
+}
+
+// wantVersion ends a test with another version of a server than it was written for.
+func wantVersion(t testing.TB, name, got, want string) {
+	t.Helper()
+	if got != want {
+		Missing(t, name+" "+want, "there is "+got)
+	}
+}
+
+// serve runs a server until the test ends, and returns its endpoint once it listens on the port.
+func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
+	t.Helper()
+	said := new(lockedBuffer)
+	server.Stdout, server.Stderr = said, said
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = server.Wait() // the kill below is its exit status
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = server.Process.Kill() // it is gone, or goes now
+		<-ended
+	})
+	const patience = 2 * time.Minute // a busy machine starts Java slowly
+	limit := time.After(patience)
+	for {
+		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			conn.Close()
+			return "http://127.0.0.1:" + port
+		}
+		select {
+		case <-ended:
+			t.Fatalf("%v ended before it listened: %v\n%s", server.Args, server.ProcessState, said)
+		case <-limit:
+			t.Fatalf("%v did not listen on port %s within %s\n%s", server.Args, port, patience, said)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// lockedBuffer keeps what a server says, up to a size: it is looked at when the server does not start.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.text.Len() < 64<<10 {
+		b.text.Write(p)
+	}
+	return len(p), nil
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
