@@ -38,7 +38,7 @@ const (
 // networkFaults are those that every client has to endure.
 var networkFaults = []networkFault{lostRequest, lostAnswer, halfAnswer, slowAnswer, throttled, silence}
 
-// faultPlan says which requests a fault befalls. The zero plan is none.
+// faultPlan says which requests a fault befalls. The zero plan befalls no request.
 type faultPlan struct {
 	fault networkFault
 	share float64       // of the requests, 0 to 1

@@ -110,11 +110,44 @@ func (s *server) process() (*process, event) {
 	return s.p, s.started
 }
 
+// start starts the process, again and again while it cannot reach the queue, as a service manager does.
 func (s *server) start(t *testing.T) {
-	p, started := start(t, s.args...)
-	s.mu.Lock()
-	s.p, s.started = p, started
-	s.mu.Unlock()
+	const queueUnreachable = 4 // the exit status
+	for {
+		p := launch(t, s.args...)
+		if started, ok := p.awaitStart(t); ok {
+			s.mu.Lock()
+			s.p, s.started = p, started
+			s.mu.Unlock()
+			return
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != queueUnreachable {
+			t.Errorf("%s: exit status %d before it started\n%s", s.name, code, p.stderr)
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// awaitStart waits until the process has started; false when it ends before.
+func (p *process) awaitStart(t *testing.T) (started event, ok bool) {
+	for {
+		p.mu.Lock()
+		seen, news := p.events, p.news
+		p.mu.Unlock()
+		for _, e := range seen {
+			if e.Msg == "started" {
+				return e, true
+			}
+		}
+		select {
+		case <-news:
+		case <-p.exited:
+			return event{}, false
+		case <-t.Context().Done():
+			return event{}, false
+		}
+	}
 }
 
 func newFaultyWorld(t *testing.T, seed uint64) *faultyWorld {

@@ -167,7 +167,7 @@ func (s *soak) measure() (u usage) {
 
 // sample measures until the context ends.
 func (s *soak) sample(ctx context.Context, every time.Duration) {
-	began, told := time.Now(), time.Now()
+	began, printed := time.Now(), time.Now()
 	for tick := time.Tick(every); ; {
 		select {
 		case <-ctx.Done():
@@ -176,8 +176,8 @@ func (s *soak) sample(ctx context.Context, every time.Duration) {
 		}
 		u := s.measure()
 		s.at, s.samples = append(s.at, time.Since(began).Hours()), append(s.samples, u)
-		if time.Since(told) >= testpeer.Size(5*time.Second, time.Minute) {
-			told = time.Now()
+		if time.Since(printed) >= testpeer.Size(5*time.Second, time.Minute) {
+			printed = time.Now()
 			fmt.Printf("%s soak: %d messages, %v\n", time.Since(began).Round(time.Second), s.sent.Load(), u)
 		}
 	}
