@@ -35,14 +35,11 @@ const (
 	wrongByte networkFault = "wrong byte"
 )
 
-// networkFaults are those that every client has to endure.
-var networkFaults = []networkFault{lostRequest, lostAnswer, halfAnswer, slowAnswer, throttled, silence}
-
 // faultPlan says which requests a fault befalls. The zero plan befalls no request.
 type faultPlan struct {
 	fault networkFault
 	share float64       // of the requests, 0 to 1
-	only  string        // the action of SQS or DynamoDB that it befalls; "" means all
+	only  string        // what the action of SQS or DynamoDB that it befalls begins with
 	pause time.Duration // of a slow answer
 }
 
@@ -51,6 +48,7 @@ type faultProxy struct {
 	*httptest.Server
 	to        string
 	transport *http.Transport
+	busy      sync.Mutex // held by who injects a fault for a time
 
 	mu       sync.Mutex
 	random   *rand.Rand
@@ -84,18 +82,21 @@ func (p *faultProxy) inject(plan faultPlan) {
 	p.changed = make(chan struct{})
 }
 
-// count returns how often a fault was injected so far.
-func (p *faultProxy) count(f networkFault) int {
+// count returns how often faults were injected so far.
+func (p *faultProxy) count() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.injected[f]
+	for _, each := range p.injected {
+		n += each
+	}
+	return n
 }
 
 // draw decides about one request.
 func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.plan.fault == "" || p.plan.only != "" && p.plan.only != action || p.random.Float64() >= p.plan.share {
+	if p.plan.fault == "" || !strings.HasPrefix(action, p.plan.only) || p.random.Float64() >= p.plan.share {
 		return faultPlan{}, p.changed
 	}
 	if p.plan.fault != wrongByte { // which is injected only if the answer has a message

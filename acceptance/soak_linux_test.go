@@ -32,6 +32,7 @@ import (
 // before. TENDRIL_SOAK sets how long it takes.
 func TestSoak(t *testing.T) {
 	t.Parallel()
+	resume(t)
 	length, rate := testpeer.Size(15*time.Second, time.Hour), testpeer.Size(400, 2000)
 	every := testpeer.Size(3*time.Second, 30*time.Second) // a deployment, a reload, a new reader
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_SOAK")); err == nil {
@@ -88,8 +89,9 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s at %.0f messages a second (wanted %d), %d deployments and reloads, %d events read; ledger %+v",
-		length, float64(s.sent.Load())/length.Seconds(), rate, s.deployments.Load(), s.eventsRead.Load(), ledger)
+	report(t, "%s at %.0f messages a second (wanted %d), %d deployments and reloads, %d events read; %s", length,
+		float64(s.sent.Load())/length.Seconds(), rate, s.deployments.Load(), s.eventsRead.Load(), s.slopes(length))
+	t.Logf("ledger %+v", ledger)
 	t.Logf("before %v, after %v", before, after)
 	if ledger.Sent != s.sent.Load() || ledger.Sent != ledger.Done+ledger.DeadLettered || ledger.DeadLettered == 0 {
 		t.Errorf("%d sends were accepted: the ledger is %+v", s.sent.Load(), ledger)
@@ -97,7 +99,6 @@ func TestSoak(t *testing.T) {
 	if s.deployments.Load() == 0 || s.eventsRead.Load() == 0 {
 		t.Error("without a deployment and an event that was read nothing was shown")
 	}
-	s.checkSlopes(length, testpeer.Nightly())
 }
 
 // usage is what the process uses at one moment, in the order of usageNames.
@@ -309,8 +310,8 @@ func (s *soak) awaitBaseline(before usage) (after usage) {
 	return after
 }
 
-// checkSlopes fits a line to the samples after the first sixth, and fails if wanted and one of them rises.
-func (s *soak) checkSlopes(length time.Duration, wanted bool) {
+// slopes fits a line to the samples after the first sixth. In the long form none of them may rise.
+func (s *soak) slopes(length time.Duration) string {
 	s.t.Helper()
 	from := 0
 	for from < len(s.at) && s.at[from] < length.Hours()/6 {
@@ -319,6 +320,7 @@ func (s *soak) checkSlopes(length time.Duration, wanted bool) {
 	if len(s.at)-from < 10 {
 		s.t.Fatalf("%d samples after the first sixth", len(s.at)-from)
 	}
+	var all []string
 	for i, name := range usageNames {
 		var y []float64
 		for _, u := range s.samples[from:] {
@@ -329,12 +331,14 @@ func (s *soak) checkSlopes(length time.Duration, wanted bool) {
 		if i != 1 && i != 2 {
 			unit, scale = " MB", 1e6
 		}
-		s.t.Logf("%s: mean %.2f%s, slope %+.3f ± %.3f%s per hour, over %d samples", name, mean/scale, unit, slope/scale,
-			deviation/scale, unit, len(y))
-		if wanted && slope > allowedSlopes[i]+3*deviation {
-			s.t.Errorf("%s grows by %.2f%s per hour, allowed is %.2f%s", name, slope/scale, unit, allowedSlopes[i]/scale, unit)
+		all = append(all, fmt.Sprintf("%s %.1f%s, %+.2f ± %.2f%s per hour", name, mean/scale, unit, slope/scale,
+			deviation/scale, unit))
+		if testpeer.Nightly() && slope > allowedSlopes[i]+3*deviation {
+			s.t.Errorf("%s grows by %.2f%s per hour, allowed is %.2f%s", name, slope/scale, unit, allowedSlopes[i]/scale,
+				unit)
 		}
 	}
+	return strings.Join(all, "; ")
 }
 
 // regression returns the mean of y, and the slope of y over x with its standard error. Samples close to each other are
