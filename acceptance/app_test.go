@@ -39,6 +39,10 @@ func serveApp() error {
 			time.Sleep(time.Millisecond)
 			fmt.Fprintln(deaths, r.Header.Get("X-Aws-Sqsd-Msgid"))
 			os.Exit(1)
+		case "hog":
+			for memory := []byte{1}; ; { // until the system has no more
+				memory = append(memory, memory...)
+			}
 		case "stuck":
 			time.Sleep(time.Hour)
 		case "flaky":

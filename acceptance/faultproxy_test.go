@@ -41,7 +41,13 @@ type faultPlan struct {
 	share float64       // of the requests, 0 to 1
 	only  string        // what the action of SQS or DynamoDB that it befalls begins with
 	pause time.Duration // of a slow answer
+	// then is called when a request or an answer is lost, in the moment between; answer is nil before there is one. If
+	// it returns false, the fault does not happen.
+	then func(answer []byte) bool
 }
+
+// happens asks the plan whether its fault happens now.
+func (p faultPlan) happens(answer []byte) bool { return p.then == nil || p.then(answer) }
 
 // faultProxy passes requests on to one HTTP server, and injects faults as a seed has it.
 type faultProxy struct {
@@ -105,6 +111,17 @@ func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{
 	return p.plan, p.changed
 }
 
+// duringWait returns the plan if it waits for a moment: that comes for requests too which were sent before the plan was
+// made, such as receives that wait for a message.
+func (p *faultProxy) duringWait(action string) faultPlan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plan.then == nil || !strings.HasPrefix(action, p.plan.only) {
+		return faultPlan{}
+	}
+	return p.plan
+}
+
 func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -114,7 +131,9 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	plan, changed := p.draw(action)
 	switch plan.fault {
 	case lostRequest:
-		panic(http.ErrAbortHandler)
+		if plan.happens(nil) {
+			panic(http.ErrAbortHandler)
+		}
 	case silence:
 		select {
 		case <-changed:
@@ -128,9 +147,14 @@ func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.pause(r, plan.pause, changed)
 	}
 	resp, answer := p.pass(r, body)
+	if late := p.duringWait(action); plan.fault == "" && late.fault == lostAnswer {
+		plan = late
+	}
 	switch plan.fault {
 	case lostAnswer:
-		panic(http.ErrAbortHandler)
+		if plan.happens(answer) {
+			panic(http.ErrAbortHandler)
+		}
 	case slowAnswer:
 		p.pause(r, plan.pause, changed)
 	case wrongByte:
@@ -158,7 +182,10 @@ func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte)
 		panic(http.ErrAbortHandler)
 	}
 	out.GetBody = nil // so that the transport sends it at most once
-	out.Header, out.Host = r.Header.Clone(), r.Host
+	out.Header = r.Header.Clone()
+	if r.Host == p.Listener.Addr().String() { // and not a name, which the server does not know as its own
+		out.Host = r.Host
+	}
 	resp, err := p.transport.RoundTrip(out)
 	if err != nil {
 		panic(http.ErrAbortHandler)
