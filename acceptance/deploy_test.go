@@ -27,6 +27,7 @@ import (
 // TENDRIL_DEPLOYMENTS sets how many there are.
 func TestDeploymentsUnderLoad(t *testing.T) {
 	t.Parallel()
+	resume(t)
 	deployments := testpeer.Size(20, 100)
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_DEPLOYMENTS")); err == nil {
 		deployments = n
@@ -78,8 +79,8 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 			twice++
 		}
 	}
-	t.Logf("%d deployments, %d of them broken and %d rolled back; %d messages by %d versions: lost %d, worked on twice "+
-		"%d; the last version had %d",
+	report(t, "%d deployments, %d of them broken and %d rolled back; %d messages by %d versions: lost %d, worked on "+
+		"twice %d; the last version had %d",
 		deployments, bad, rolledBack, len(sent), len(versions), lost, twice, versions[serving])
 	if lost > 0 || twice > 0 || rolledBack != bad {
 		t.Error("lost, worked on twice, and broken but not rolled back should all be 0")

@@ -15,7 +15,7 @@ import (
 func TestKilledAtEachWindow(t *testing.T) {
 	t.Parallel()
 	resume(t)
-	kills := testpeer.Size(2, 50)
+	kills := testpeer.Size(1, 50)
 	app := newRecorder(t, 5*time.Millisecond)
 	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
 	c := client(served.Endpoint)

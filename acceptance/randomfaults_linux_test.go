@@ -184,7 +184,7 @@ func TestRandomFaultsKeepTheLedger(t *testing.T) {
 // own. TENDRIL_EACH_FAULT sets for how long; without it only a run of the night has it.
 func TestEachFaultKeepsTheLedger(t *testing.T) {
 	t.Parallel()
-	length := testpeer.Size(0, 3*time.Minute)
+	length := testpeer.Size(0, 2*time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_EACH_FAULT")); err == nil {
 		length = d
 	}

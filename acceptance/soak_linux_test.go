@@ -33,8 +33,8 @@ import (
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	resume(t)
-	length, rate := testpeer.Size(15*time.Second, time.Hour), testpeer.Size(400, 2000)
-	every := testpeer.Size(3*time.Second, 30*time.Second) // a deployment, a reload, a new reader
+	length, rate := testpeer.Size(10*time.Second, time.Hour), testpeer.Size(400, 2000)
+	every := testpeer.Size(2*time.Second, 30*time.Second) // a deployment, a reload, a new reader
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_SOAK")); err == nil {
 		length = d
 	}
