@@ -16,7 +16,8 @@ import (
 
 // serveApp is the app of the tests that run one: it notes each message with its
 // version in a file when it has worked on it, for as long as the body says, and
-// dies of a poisonous one, with a line in another file. TERM has it finish what it works on.
+// dies of a poisonous one, with a line in another file. It refuses some bodies always, and some at their first receive.
+// TERM has it finish what it works on.
 func serveApp() error {
 	journal, err := os.OpenFile(os.Getenv("ACCEPTANCE_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -38,8 +39,17 @@ func serveApp() error {
 			time.Sleep(time.Millisecond)
 			fmt.Fprintln(deaths, r.Header.Get("X-Aws-Sqsd-Msgid"))
 			os.Exit(1)
+		case "hog":
+			for memory := []byte{1}; ; { // until the system has no more
+				memory = append(memory, memory...)
+			}
 		case "stuck":
 			time.Sleep(time.Hour)
+		case "flaky":
+			if r.Header.Get("X-Aws-Sqsd-Receive-Count") == "1" {
+				http.Error(w, "not yet", http.StatusServiceUnavailable)
+				return
+			}
 		case "refuse":
 			http.Error(w, "missing customer "+string(body[len("refuse "):]), http.StatusUnprocessableEntity)
 			return
@@ -64,7 +74,12 @@ func serveApp() error {
 }
 
 // deathsOf is the file in which the app notes what it dies of.
-func deathsOf(journal string) string { return journal + ".deaths" }
+func deathsOf(journal string) string {
+	if journal == os.DevNull {
+		return journal
+	}
+	return journal + ".deaths"
+}
 
 // appLine is the Procfile's line that runs serveApp.
 func appLine(journal, version string) string {

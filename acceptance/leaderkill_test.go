@@ -20,6 +20,7 @@ import (
 	"tendril/periodic"
 	"tendril/queue"
 	"tendril/sqsapi"
+	"tendril/testpeer"
 )
 
 // The lease of this test is a fifth of the default, so that a fault costs
@@ -38,21 +39,26 @@ const (
 // cut off from both. On an embedded queue and on a FIFO queue every second is
 // enqueued exactly once; on a standard queue of Amazon's a second message is
 // the same run. None is early. TENDRIL_LEADER_KILLS sets how many faults there
-// are; without it the test is left out, since it needs a machine that is not
-// starved by other jobs.
+// are; without it only a run of the night has the test, since it needs a machine
+// that is not starved by other jobs.
 func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	t.Parallel()
-	faults, err := strconv.Atoi(os.Getenv("TENDRIL_LEADER_KILLS"))
-	if err != nil {
-		t.Skip("NOT RUN: set TENDRIL_LEADER_KILLS to the number of faults, for instance 12")
+	faults := testpeer.Size(0, 100)
+	if n, err := strconv.Atoi(os.Getenv("TENDRIL_LEADER_KILLS")); err == nil {
+		faults = n
+	}
+	if faults == 0 {
+		t.Skip("NOT RUN: set TENDRIL_LEADER_KILLS to the number of faults, for instance 12, or TENDRIL_NIGHTLY")
 	}
 	for _, name := range []string{"ticks", "ticks.fifo"} {
 		t.Run("embedded "+name, func(t *testing.T) {
 			t.Parallel()
+			resume(t)
 			killLeaders(t, servedPlace(t, name), faults)
 		})
 		t.Run("amazon "+name, func(t *testing.T) {
 			t.Parallel()
+			resume(t)
 			killLeaders(t, amazonPlace(t, name), faults)
 		})
 	}
@@ -215,8 +221,8 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	at := func(share float64) time.Duration {
 		return takeovers[int(share*float64(len(takeovers)-1))].Round(10 * time.Millisecond)
 	}
-	t.Logf("%d ticks over %d faults of the leader: doubles %d (with another id %d), missed %d, early %d; %d takeovers, "+
-		"p50 %v, p99 %v, longest %v, with a lease of %v; latest run %v late",
+	report(t, "%d ticks over %d faults of the leader: doubles %d (with another id %d), missed %d, early %d; "+
+		"%d takeovers, p50 %v, p99 %v, longest %v, with a lease of %v; latest run %v late",
 		len(count), faults, doubles, foreign, missed, early, len(takeovers), at(0.5), at(0.99), at(1), testLease, latest)
 	if foreign > 0 || missed > 0 || early > 0 || doubles > 0 && !p.twice {
 		t.Errorf("doubles %d (with another id %d), missed %d, early %d: all should be 0", doubles, foreign, missed, early)

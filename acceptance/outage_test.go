@@ -21,6 +21,7 @@ import (
 // received than what may be in flight. TENDRIL_OUTAGE sets how long, as in 10m.
 func TestOutageBurnsNoReceives(t *testing.T) {
 	t.Parallel()
+	resume(t)
 	const messages, connections = 10_000, 10
 	outage := testpeer.Size(15*time.Second, 10*time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_OUTAGE")); err == nil {
@@ -38,7 +39,7 @@ func TestOutageBurnsNoReceives(t *testing.T) {
 	for _, m := range stored(t, dir, "jobs") {
 		total += m.ReceiveCount
 	}
-	t.Logf("an outage of %v with %d messages waiting: %d receives", outage, messages, total)
+	report(t, "an outage of %v with %d messages waiting: %d receives", outage, messages, total)
 	if total > connections {
 		t.Errorf("%d receives during the outage, more than the %d that may be in flight", total, connections)
 	}

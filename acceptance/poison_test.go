@@ -23,6 +23,7 @@ import (
 // messages there are, a hundredth of them poison.
 func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	t.Parallel()
+	resume(t)
 	messages := testpeer.Size(2_000, 10_000)
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_POISON")); err == nil {
 		messages = n
@@ -80,7 +81,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 		}
 	}
 	done := len(times)
-	t.Logf("%d messages, %d of them poison, in %v: %d done, %d dead-lettered (with those sent again), of which "+
+	report(t, "%d messages, %d of them poison, in %v: %d done, %d dead-lettered (with those sent again), of which "+
 		"innocent %d; good messages flow at %.0f/s beside poison messages, of which the app died %d times meanwhile, "+
 		"and %.0f/s alone, %.0f %%",
 		messages, messages/100, all.Round(time.Second), done, dead, innocent, beside, died, alone, 100*beside/alone)

@@ -44,7 +44,14 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "building tendril: %v\n%s", err, out)
 			return 1
 		}
-		return m.Run()
+		code := m.Run()
+		if dir := nightlyFolder(); dir != "" {
+			if err := writeNightlyTable(dir); err != nil {
+				fmt.Fprintln(os.Stderr, "writing the night's results:", err)
+				code = max(code, 1)
+			}
+		}
+		return code
 	}())
 }
 

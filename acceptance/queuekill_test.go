@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"tendril/testpeer"
 )
 
 type sqsAttribute = types.QueueAttributeName
@@ -20,7 +22,8 @@ type sqsAttribute = types.QueueAttributeName
 // random moments under eight producers. Every send that was acknowledged must
 // be in the queue at the end, with its own body.
 func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
-	kills, enough := 50, 100_000
+	resume(t)
+	kills, enough := testpeer.Size(50, 300), testpeer.Size(100_000, 300_000)
 	if testing.Short() {
 		kills, enough = 5, 5_000
 	}
@@ -61,7 +64,7 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 			wrong++
 		}
 	}
-	t.Logf("%d acknowledged sends over %d kills: lost %d, wrong %d; %d more were stored without an acknowledgement",
+	report(t, "%d acknowledged sends over %d kills: lost %d, wrong %d; %d more were stored without an acknowledgement",
 		len(producers.sent()), kills, lost, wrong, len(got)-len(producers.sent()))
 	if lost > 0 || wrong > 0 {
 		t.Errorf("lost %d, wrong %d of %d acknowledged sends", lost, wrong, len(producers.sent()))

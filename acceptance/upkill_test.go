@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"tendril/testpeer"
 )
 
 // recorder is an app that is never killed: it notes every POST.
@@ -95,7 +97,8 @@ func (r *recorder) repeats() int {
 // flight at a kill is posted twice.
 func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	const connections = 10
-	kills, per := 10, 300
+	resume(t)
+	kills, per := testpeer.Size(10, 200), 300
 	if testing.Short() {
 		kills, per = 3, 100
 	}
@@ -120,7 +123,7 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 		t.Errorf("exit status %d after TERM\n%s", code, p.stderr)
 	}
 	repeats := app.repeats()
-	t.Logf("%d messages over %d kills: lost 0, posted twice %d (at most %d in flight at a kill), most at once %d",
+	report(t, "%d messages over %d kills: lost 0, posted twice %d (at most %d in flight at a kill), most at once %d",
 		sent, kills, repeats, connections, app.most)
 	if bound := kills * 2 * connections; repeats > bound {
 		t.Errorf("%d POSTs were repeats, more than the %d that could be in flight", repeats, bound)
@@ -133,7 +136,8 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 // TestTermUnderLoadLosesNothing stops `tendril up` gently under load, again
 // and again: exit status 0, no POST cut off, none repeated, nothing lost.
 func TestTermUnderLoadLosesNothing(t *testing.T) {
-	stops, per := 5, 200
+	resume(t)
+	stops, per := testpeer.Size(5, 100), 200
 	if testing.Short() {
 		stops = 2
 	}
@@ -158,7 +162,7 @@ func TestTermUnderLoadLosesNothing(t *testing.T) {
 	if app.aborted > 0 || app.repeats() > 0 {
 		t.Errorf("%d POSTs were cut off, %d repeated; both should be 0", app.aborted, app.repeats())
 	}
-	t.Logf("%d messages over %d stops under load: lost 0, cut off %d, repeated %d", sent, stops, app.aborted,
+	report(t, "%d messages over %d stops under load: lost 0, cut off %d, repeated %d", sent, stops, app.aborted,
 		app.repeats())
 }
 

@@ -484,3 +484,34 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 		}
 	}
 }
+
+// TestRestoredBackup: a copy of the directory of a closed broker is a backup. What was sent since is not in it, and
+// what was done since comes again.
+func TestRestoredBackup(t *testing.T) {
+	t.Parallel()
+	dir, backup := t.TempDir(), filepath.Join(t.TempDir(), "backup")
+	b := openDir(t, dir, nil)
+	send(t, create(t, b, "work", nil), body("a", "b", "c")...)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(backup, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	b = openDir(t, dir, nil)
+	q := b.Queue("work")
+	remove(t, q, one(t, q).ReceiptHandle)
+	send(t, q, body("d")...)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	b = openDir(t, backup, nil)
+	q = b.Queue("work")
+	if got := texts(take(t, q, 10)); got != "a b c" {
+		t.Errorf("the backup has %q, want a b c", got)
+	}
+	if l, err := b.Ledger("work"); err != nil || l.Sent != 3 || l.Done != 0 || l.Live != 3 {
+		t.Errorf("the ledger of the backup is %+v, %v", l, err)
+	}
+}

@@ -1,0 +1,261 @@
+package acceptance
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// networkFault is what a [faultProxy] does to a request.
+type networkFault string
+
+const (
+	// The connection is closed, and the server never gets the request.
+	lostRequest networkFault = "lost request"
+	// The server does what it is asked, and the connection is closed without its answer.
+	lostAnswer networkFault = "lost answer"
+	// The connection is closed in the middle of the answer's body.
+	halfAnswer networkFault = "half answer"
+	// The request and the answer wait for the plan's pause, each.
+	slowAnswer networkFault = "slow answer"
+	// The server is busy: status 503, or the error of Amazon SQS for too many requests.
+	throttled networkFault = "throttled"
+	// Nothing arrives and nothing is answered until the fault ends or the client gives up.
+	silence networkFault = "silence"
+	// A byte of a message's body is another one.
+	wrongByte networkFault = "wrong byte"
+)
+
+// faultPlan says which requests a fault befalls. The zero plan befalls no request.
+type faultPlan struct {
+	fault networkFault
+	share float64       // of the requests, 0 to 1
+	only  string        // what the action of SQS or DynamoDB that it befalls begins with
+	pause time.Duration // of a slow answer
+	// then is called when a request or an answer is lost, in the moment between; answer is nil before there is one. If
+	// it returns false, the fault does not happen.
+	then func(answer []byte) bool
+}
+
+// happens asks the plan whether its fault happens now.
+func (p faultPlan) happens(answer []byte) bool { return p.then == nil || p.then(answer) }
+
+// faultProxy passes requests on to one HTTP server, and injects faults as a seed has it.
+type faultProxy struct {
+	*httptest.Server
+	to        string
+	transport *http.Transport
+	busy      sync.Mutex // held by who injects a fault for a time
+
+	mu       sync.Mutex
+	random   *rand.Rand
+	plan     faultPlan
+	changed  chan struct{} // closed when the plan changes
+	injected map[networkFault]int
+}
+
+// newFaultProxy starts a proxy in front of a server, such as http://127.0.0.1:9324.
+func newFaultProxy(t testing.TB, to string, seed uint64) *faultProxy {
+	p := &faultProxy{
+		to: to, transport: &http.Transport{MaxIdleConnsPerHost: 100}, random: rand.New(rand.NewPCG(seed, 1)),
+		changed: make(chan struct{}), injected: map[networkFault]int{},
+	}
+	p.Server = httptest.NewServer(p)
+	t.Cleanup(func() {
+		p.inject(faultPlan{})
+		p.CloseClientConnections()
+		p.Close()
+		p.transport.CloseIdleConnections()
+	})
+	return p
+}
+
+// inject sets the plan for the requests to come, and ends the silence of those before.
+func (p *faultProxy) inject(plan faultPlan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan = plan
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// count returns how often faults were injected so far.
+func (p *faultProxy) count() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, each := range p.injected {
+		n += each
+	}
+	return n
+}
+
+// draw decides about one request.
+func (p *faultProxy) draw(action string) (plan faultPlan, changed <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plan.fault == "" || !strings.HasPrefix(action, p.plan.only) || p.random.Float64() >= p.plan.share {
+		return faultPlan{}, p.changed
+	}
+	if p.plan.fault != wrongByte { // which is injected only if the answer has a message
+		p.injected[p.plan.fault]++
+	}
+	return p.plan, p.changed
+}
+
+// duringWait returns the plan if it waits for a moment: that comes for requests too which were sent before the plan was
+// made, such as receives that wait for a message.
+func (p *faultProxy) duringWait(action string) faultPlan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.plan.then == nil || !strings.HasPrefix(action, p.plan.only) {
+		return faultPlan{}
+	}
+	return p.plan
+}
+
+func (p *faultProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	plan, changed := p.draw(action)
+	switch plan.fault {
+	case lostRequest:
+		if plan.happens(nil) {
+			panic(http.ErrAbortHandler)
+		}
+	case silence:
+		select {
+		case <-changed:
+		case <-r.Context().Done():
+		}
+		panic(http.ErrAbortHandler)
+	case throttled:
+		p.throttle(w, action)
+		return
+	case slowAnswer:
+		p.pause(r, plan.pause, changed)
+	}
+	resp, answer := p.pass(r, body)
+	if late := p.duringWait(action); plan.fault == "" && late.fault == lostAnswer {
+		plan = late
+	}
+	switch plan.fault {
+	case lostAnswer:
+		if plan.happens(answer) {
+			panic(http.ErrAbortHandler)
+		}
+	case slowAnswer:
+		p.pause(r, plan.pause, changed)
+	case wrongByte:
+		if p.changeBody(answer) {
+			p.mu.Lock()
+			p.injected[wrongByte]++
+			p.mu.Unlock()
+		}
+	}
+	maps.Copy(w.Header(), resp.Header)
+	w.Header().Set("Content-Length", fmt.Sprint(len(answer)))
+	w.WriteHeader(resp.StatusCode)
+	if plan.fault == halfAnswer {
+		_, _ = w.Write(answer[:len(answer)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	_, _ = w.Write(answer) // the client may be gone
+}
+
+// pass hands a request to the server and returns the whole answer. Without one the client gets none either.
+func (p *faultProxy) pass(r *http.Request, body []byte) (*http.Response, []byte) {
+	out, err := http.NewRequestWithContext(r.Context(), r.Method, p.to+r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	out.GetBody = nil // so that the transport sends it at most once
+	out.Header = r.Header.Clone()
+	if r.Host == p.Listener.Addr().String() { // and not a name, which the server does not know as its own
+		out.Host = r.Host
+	}
+	resp, err := p.transport.RoundTrip(out)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return resp, answer
+}
+
+func (p *faultProxy) pause(r *http.Request, d time.Duration, changed <-chan struct{}) {
+	select {
+	case <-time.After(d):
+	case <-changed:
+	case <-r.Context().Done():
+	}
+}
+
+// throttle refuses as Amazon does, half of the time by an error that names the cause, else by a bare status.
+func (p *faultProxy) throttle(w http.ResponseWriter, action string) {
+	p.mu.Lock()
+	named := action != "" && p.random.IntN(2) == 0
+	p.mu.Unlock()
+	if !named {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.WriteHeader(http.StatusBadRequest)
+	fmt.Fprint(w, `{"__type":"com.amazonaws.sqs#RequestThrottled","message":"Rate exceeded"}`)
+}
+
+// changeBody changes a byte of the first message's body; false when there is none.
+func (p *faultProxy) changeBody(answer []byte) bool {
+	const key = `"Body":"`
+	at := bytes.Index(answer, []byte(key))
+	if at < 0 {
+		return false
+	}
+	at += len(key)
+	length := bytes.IndexByte(answer[at:], '"')
+	if length <= 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at += p.random.IntN(length)
+	if answer[at] == 'x' {
+		answer[at] = 'y'
+	} else {
+		answer[at] = 'x'
+	}
+	return true
+}
+
+// faultCounts says how often each fault was injected, over several proxies.
+func faultCounts(proxies ...*faultProxy) string {
+	sum := map[networkFault]int{}
+	for _, p := range proxies {
+		p.mu.Lock()
+		for f, n := range p.injected {
+			sum[f] += n
+		}
+		p.mu.Unlock()
+	}
+	var parts []string
+	for _, f := range slices.Sorted(maps.Keys(sum)) {
+		parts = append(parts, fmt.Sprintf("%s %d", f, sum[f]))
+	}
+	return strings.Join(parts, ", ")
+}

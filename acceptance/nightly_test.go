@@ -1,0 +1,123 @@
+package acceptance
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tendril/testpeer"
+)
+
+// A run of the night writes the result of each test that passed to a file, in a folder of the commit. When it is
+// started again for the same commit, these tests are skipped. TENDRIL_NIGHTLY_DIR is the folder of all of them;
+// without it it is below the user's cache folder.
+
+// nightlyFolder is where the results of this commit are; "" when there is no folder for them: the run is not one of
+// the night, or the files differ from their commit.
+var nightlyFolder = sync.OnceValue(func() string {
+	if !testpeer.Nightly() {
+		return ""
+	}
+	commit, err := exec.Command("git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*").Output()
+	if err != nil || strings.Contains(string(commit), "-dirty") {
+		return ""
+	}
+	root := os.Getenv("TENDRIL_NIGHTLY_DIR")
+	if root == "" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		root = filepath.Join(cache, "tendril-nightly")
+	}
+	return filepath.Join(root, strings.TrimSpace(string(commit)))
+})
+
+// resume skips a test that has passed in a run of the night for this commit.
+func resume(t *testing.T) {
+	t.Helper()
+	dir := nightlyFolder()
+	if dir == "" {
+		return
+	}
+	switch text, err := os.ReadFile(resultFile(dir, t.Name())); {
+	case err == nil:
+		t.Skipf("passed before at this commit: %s", text)
+	case !errors.Is(err, fs.ErrNotExist):
+		t.Fatal(err)
+	}
+}
+
+func resultFile(dir, test string) string { return filepath.Join(dir, url.PathEscape(test)+".txt") }
+
+// report logs the result of a test, and keeps it for the night's report if the test passes.
+func report(t *testing.T, format string, args ...any) {
+	t.Helper()
+	text := fmt.Sprintf(format, args...)
+	t.Log(text)
+	dir := nightlyFolder()
+	if dir == "" {
+		return
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		if err := errors.Join(os.MkdirAll(dir, 0o755),
+			os.WriteFile(resultFile(dir, t.Name()), []byte(text+"\n"), 0o644)); err != nil {
+			t.Errorf("writing the result: %v", err)
+		}
+		fmt.Printf("%s: %s\n", t.Name(), text)
+	})
+}
+
+// writeNightlyTable writes the results of a folder as the table of docs/reliability.md, next to them.
+func writeNightlyTable(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	var table strings.Builder
+	table.WriteString("| test | result |\n|---|---|\n")
+	for _, path := range files {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := url.PathUnescape(strings.TrimSuffix(filepath.Base(path), ".txt"))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&table, "| %s | %s |\n", name, strings.TrimSpace(string(text)))
+	}
+	return os.WriteFile(filepath.Join(dir, "results.md"), []byte(table.String()), 0o644)
+}
+
+// TestNightlyTableHasEachResult: names with slashes and blanks come back from their files.
+func TestNightlyTableHasEachResult(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"TestB": "lost 0 of 5", "TestA/A1 kill -9": "lost 0 of 7"} {
+		if err := os.WriteFile(resultFile(dir, name), []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeNightlyTable(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(dir, "results.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "| test | result |\n|---|---|\n| TestA/A1 kill -9 | lost 0 of 7 |\n| TestB | lost 0 of 5 |\n"
+	if string(got) != want {
+		t.Errorf("the table is\n%s\nwant\n%s", got, want)
+	}
+}

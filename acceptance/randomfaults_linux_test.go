@@ -1,0 +1,780 @@
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"golang.org/x/sys/unix"
+
+	"tendril/broker"
+	"tendril/testpeer"
+)
+
+const (
+	faultsQueue       = "jobs"
+	faultsReceives    = 60 // of a message before it is dead-lettered
+	faultsConnections = 10 // of each worker
+)
+
+// faultKind is one fault of the fault table in docs/reliability.md.
+type faultKind struct {
+	row, name string
+	// harmless faults have nothing worked on twice: what is in flight at them is not counted.
+	harmless bool
+	// begin chooses what the fault befalls, and returns the fault; nil when all of that has one already.
+	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
+}
+
+// faultKinds are the faults that befall running processes.
+var faultKinds = []faultKind{
+	{"A1", "kill -9 of a worker", false, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		return w.during(w.worker(), k, func(s *server) { s.kill(w.t) })
+	}},
+	{"A3", "kill -9 of the queue", false, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		return w.during(w.queue, k, func(s *server) { s.kill(w.t) })
+	}},
+	{"A4", "SIGSTOP of a worker", false, func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.during(w.worker(), k, func(s *server) { s.stopFor(lasts) })
+	}},
+	{"A5", "SIGSTOP of the queue", false, func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.during(w.queue, k, func(s *server) { s.stopFor(lasts) })
+	}},
+	{"A6", "TERM of a worker", true, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		return w.during(w.worker(), k, func(s *server) { s.restart(w.t) })
+	}},
+	{"A6", "TERM of the queue", true, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		return w.during(w.queue, k, func(s *server) { s.restart(w.t) })
+	}},
+	{"A7", "storm of SIGHUP", true, func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.during(w.worker(), k, func(s *server) {
+			p, _ := s.process()
+			for end := time.Now().Add(min(lasts, 2*time.Second)); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+				p.cmd.Process.Signal(syscall.SIGHUP)
+			}
+		})
+	}},
+	{"A8", "kill -9 of the app", false, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		return w.during(w.bundled, k, func(*server) {
+			for _, pid := range survivors("ACCEPTANCE_JOURNAL=" + w.journal) {
+				n, _ := strconv.Atoi(pid)
+				syscall.Kill(n, syscall.SIGKILL)
+			}
+		})
+	}},
+	{"A10", "kill -9 of all workers at once", false, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		first, second := w.during(w.external, k, func(s *server) { s.kill(w.t) }), w.during(w.bundled, k,
+			func(s *server) { s.kill(w.t) })
+		if first == nil {
+			return second
+		} else if second == nil {
+			return first
+		}
+		return func() {
+			var both sync.WaitGroup
+			both.Go(first)
+			both.Go(second)
+			both.Wait()
+		}
+	}},
+	{"B1", "answers of receives lost", true, onQueue(faultPlan{fault: lostAnswer, share: 0.5, only: "ReceiveMessage"})},
+	{"B2", "answers of deletes lost", true, onQueue(faultPlan{fault: lostAnswer, share: 0.5, only: "DeleteMessage"})},
+	{"B3", "deletes lost", false, onQueue(faultPlan{fault: lostRequest, share: 0.5, only: "DeleteMessage"})},
+	{"B6", "queue throttles", false, onQueue(faultPlan{fault: throttled, share: 0.8})},
+	{"B9", "queue is silent", false, onQueue(faultPlan{fault: silence, share: 1})},
+	{"B9", "connections closed", false, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		p := []*faultProxy{w.externalQueue, w.bundledQueue, w.externalApp}[w.random.IntN(3)]
+		return func() {
+			defer w.open(k)()
+			p.CloseClientConnections()
+		}
+	}},
+	{"B10", "queue hears, its answers are lost", false, onQueue(faultPlan{fault: lostAnswer, share: 1})},
+	{"B10", "queue is not heard", false, onQueue(faultPlan{fault: lostRequest, share: 1})},
+	{"B10", "answers of sends lost", true, onProducer(faultPlan{fault: lostAnswer, share: 0.5})},
+	{"B10", "half answers of the queue", false, onQueue(faultPlan{fault: halfAnswer, share: 0.3})},
+	{"B12", "queue is slow", false, onQueue(faultPlan{fault: slowAnswer, share: 1, pause: time.Second})},
+	{"B13", "bodies damaged", false, onQueue(faultPlan{fault: wrongByte, share: 0.5, only: "ReceiveMessage"})},
+	{"C4", "app closes connections", false, onApp(faultPlan{fault: lostAnswer, share: 0.1})},
+	{"C4", "half answers of the app", false, onApp(faultPlan{fault: halfAnswer, share: 0.1})},
+	{"C10", "app never answers", false, onApp(faultPlan{fault: silence, share: 1})},
+	{"C12", "app is busy", false, onApp(faultPlan{fault: throttled, share: 0.5})},
+	{"C16", "app is slow", false, onApp(faultPlan{fault: slowAnswer, share: 1, pause: 500 * time.Millisecond})},
+	{"D4", "disk refuses writes", false, func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.during(w.queue, k, func(s *server) { w.limit(s, unix.RLIMIT_FSIZE, 4096, lasts) })
+	}},
+	{"F2", "no more descriptors", false, func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.during([]*server{w.queue, w.external, w.bundled}[w.random.IntN(3)], k, func(s *server) {
+			p, _ := s.process()
+			fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
+			w.limit(s, unix.RLIMIT_NOFILE, uint64(len(fds)), lasts)
+		})
+	}},
+	{"G8", "deployment", true, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		return w.deployment(k, false)
+	}},
+	{"G8", "broken deployment", true, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
+		return w.deployment(k, true)
+	}},
+}
+
+// onQueue is a fault between one of the workers and the queue.
+func onQueue(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() {
+	return func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.network([]*faultProxy{w.externalQueue, w.bundledQueue}[w.random.IntN(2)], k, plan, lasts)
+	}
+}
+
+// onProducer is a fault between the producer and the queue.
+func onProducer(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() {
+	return func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.network(w.producerQueue, k, plan, lasts)
+	}
+}
+
+// onApp is a fault between a worker and its app.
+func onApp(plan faultPlan) func(*faultyWorld, *faultKind, time.Duration) func() {
+	return func(w *faultyWorld, k *faultKind, lasts time.Duration) func() {
+		return w.network(w.externalApp, k, plan, lasts)
+	}
+}
+
+// TestRandomFaultsKeepTheLedger runs a `tendril serve`, two `tendril up` that share its queue, their apps and a
+// producer under random faults: kills and standstills of any process, every fault of the network between them,
+// deployments and reloads, a disk that refuses writes and a lack of descriptors, several at once. At the end each
+// message that was sent is done, dead-lettered or in the queue, and nothing was worked on twice but what was in flight
+// at a fault. The ordinary form has each fault once. TENDRIL_SEED repeats the choices of a run, and
+// TENDRIL_RANDOM_FAULTS sets how long the long form takes.
+func TestRandomFaultsKeepTheLedger(t *testing.T) {
+	t.Parallel()
+	resume(t)
+	length := testpeer.Size(0, time.Hour)
+	if d, err := time.ParseDuration(os.Getenv("TENDRIL_RANDOM_FAULTS")); err == nil {
+		length = d
+	}
+	if length == 0 {
+		w := newFaultyWorld(t, 3*time.Second)
+		w.run(func(ctx context.Context) { w.injectEach(ctx) })
+		return
+	}
+	w := newFaultyWorld(t, 10*time.Second)
+	w.run(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, length)
+		defer cancel()
+		w.injectRandom(ctx)
+	})
+}
+
+// TestEachFaultKeepsTheLedger is TestRandomFaultsKeepTheLedger with one fault again and again, each in a world of its
+// own. TENDRIL_EACH_FAULT sets for how long; without it only a run of the night has it.
+func TestEachFaultKeepsTheLedger(t *testing.T) {
+	t.Parallel()
+	length := testpeer.Size(0, 2*time.Minute)
+	if d, err := time.ParseDuration(os.Getenv("TENDRIL_EACH_FAULT")); err == nil {
+		length = d
+	}
+	if length == 0 {
+		t.Skip("takes an hour: set TENDRIL_NIGHTLY, or TENDRIL_EACH_FAULT to the time for each fault")
+	}
+	for _, k := range faultKinds {
+		t.Run(k.row+" "+k.name, func(t *testing.T) {
+			resume(t)
+			visibility := 4 * time.Second
+			if k.harmless { // as long as the queue is back before its messages are
+				visibility = 20 * time.Second
+			}
+			w := newFaultyWorld(t, visibility)
+			w.run(func(ctx context.Context) {
+				ctx, cancel := context.WithTimeout(ctx, length)
+				defer cancel()
+				w.injectOne(ctx, &k)
+			})
+		})
+	}
+}
+
+// faultyWorld is a queue, two workers with their apps, a producer, and what befalls them.
+type faultyWorld struct {
+	t      *testing.T
+	seed   uint64
+	random *rand.Rand
+	began  time.Time
+
+	visibility time.Duration
+	queue      *server // tendril serve
+	external   *server // tendril up, with an app of the test
+	bundled    *server // tendril up, with an app of its own
+	url        string  // of the queue, without a fault
+	// Between the workers, the producer and the queue, and between a worker and the external app.
+	externalQueue, bundledQueue, producerQueue, externalApp *faultProxy
+	journal                                                 string // of the app of the bundle
+	version                                                 int    // of the bundle, the last one that was deployed
+
+	mu       sync.Mutex
+	done     map[string]int // by the external app: message id -> times
+	corrupt  int            // bodies that are not as sent
+	acked    map[string]string
+	unknown  int // sends of which the outcome is unknown
+	refused  int // sends that were refused
+	inFlight int // the last known number
+	opened   map[*faultWindow]bool
+	windows  []*faultWindow
+	counts   map[string]int // faults by name
+	// networkFaults are those that befell requests, and requestsHit how many they befell.
+	networkFaults, requestsHit int
+}
+
+// faultWindow is the time of a fault.
+type faultWindow struct{ mostInFlight int }
+
+// server is a process that is started again with the same arguments after it was killed.
+type server struct {
+	name string
+	args []string
+	busy sync.Mutex // held during a fault of this process
+
+	mu      sync.Mutex
+	p       *process
+	started event
+}
+
+func (s *server) process() (*process, event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.p, s.started
+}
+
+// start starts the process, again and again while it cannot reach the queue, as a service manager does.
+func (s *server) start(t *testing.T) {
+	const queueUnreachable = 4 // the exit status
+	for {
+		p := launch(t, s.args...)
+		if started, ok := p.awaitStart(t); ok {
+			s.mu.Lock()
+			s.p, s.started = p, started
+			s.mu.Unlock()
+			return
+		}
+		if code := p.cmd.ProcessState.ExitCode(); code != queueUnreachable {
+			t.Errorf("%s: exit status %d before it started\n%s", s.name, code, p.stderr)
+			return
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+// awaitStart waits until the process has started; false when it ends before.
+func (p *process) awaitStart(t *testing.T) (started event, ok bool) {
+	for {
+		p.mu.Lock()
+		seen, news := p.events, p.news
+		p.mu.Unlock()
+		for _, e := range seen {
+			if e.Msg == "started" {
+				return e, true
+			}
+		}
+		select {
+		case <-news:
+		case <-p.exited:
+			return event{}, false
+		case <-t.Context().Done():
+			return event{}, false
+		}
+	}
+}
+
+func newFaultyWorld(t *testing.T, visibility time.Duration) *faultyWorld {
+	seed := uint64(time.Now().UnixNano())
+	if n, err := strconv.ParseUint(os.Getenv("TENDRIL_SEED"), 10, 64); err == nil {
+		seed = n
+	}
+	w := &faultyWorld{
+		t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), visibility: visibility,
+		journal: filepath.Join(t.TempDir(), "journal"),
+		done:    map[string]int{}, acked: map[string]string{}, opened: map[*faultWindow]bool{}, counts: map[string]int{},
+	}
+	w.queue = &server{name: "queue", args: []string{"serve", "--data-dir", t.TempDir(), "--console", "off",
+		"--listen", "127.0.0.1:" + testpeer.FreePort(t)}}
+	w.queue.start(t)
+	endpoint := w.queue.started.Endpoint
+	c := client(endpoint)
+	dead := createQueue(t, c, faultsQueue+"-dead", nil)
+	policy := fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`,
+		attributes(t.Context(), t, c, dead)["QueueArn"], faultsReceives)
+	w.url = createQueue(t, c, faultsQueue, map[string]string{"RedrivePolicy": policy})
+	app := httptest.NewServer(http.HandlerFunc(w.work))
+	t.Cleanup(app.Close)
+	w.externalQueue, w.bundledQueue = newFaultProxy(t, endpoint, seed+1), newFaultProxy(t, endpoint, seed+2)
+	w.producerQueue, w.externalApp = newFaultProxy(t, endpoint, seed+3), newFaultProxy(t, app.URL, seed+4)
+	worker := func(name string, through *faultProxy, args ...string) *server {
+		s := &server{name: name, args: append([]string{"up", "--name", name, "--data-dir", t.TempDir(),
+			"--queue-url", through.URL + "/000000000000/" + faultsQueue, "--console", "127.0.0.1:0", "--log-sample", "1",
+			"--http-connections", fmt.Sprint(faultsConnections), "--visibility-timeout", visibility.String(),
+			"--error-visibility-timeout", "1s", "--inactivity-timeout", (visibility * 4 / 5).String(), "--wait-time", "2s"},
+			args...)}
+		s.start(t)
+		return s
+	}
+	w.external = worker("external", w.externalQueue, "--target", w.externalApp.URL)
+	w.bundled = worker("bundled", w.bundledQueue, "--port", testpeer.FreePort(t), "--restart-limit", "1000",
+		"--restart-window", "1s", "--deploy-timeout", "5s", w.bundle(false))
+	return w
+}
+
+// run has the faults injected while the producer sends, and checks what has become of all messages then.
+func (w *faultyWorld) run(inject func(context.Context)) {
+	w.t.Logf("seed %d", w.seed)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	var all sync.WaitGroup
+	all.Go(func() { w.produce(ctx) })
+	all.Go(func() { w.sampleInFlight(ctx) })
+	all.Go(func() { w.progress(ctx) })
+	inject(ctx)
+	cancel()
+	all.Wait()
+	w.check()
+}
+
+// worker returns one of the workers.
+func (w *faultyWorld) worker() *server { return []*server{w.external, w.bundled}[w.random.IntN(2)] }
+
+// bundle returns the next version of the app.
+func (w *faultyWorld) bundle(broken bool) string {
+	w.version++
+	files := map[string]string{"Procfile": appLine(w.journal, strconv.Itoa(w.version))}
+	if broken {
+		files["Procfile"] = "web: exit 1\n"
+	}
+	return writeBundle(w.t, files)
+}
+
+// work is the external app. Its messages say how long they take, or that they always fail.
+func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	id := r.Header.Get("X-Aws-Sqsd-Msgid")
+	word, _, _ := strings.Cut(string(body), " ")
+	work, err := time.ParseDuration(word)
+	if word != "refuse" && err != nil {
+		w.mu.Lock()
+		w.corrupt++
+		w.mu.Unlock()
+	}
+	time.Sleep(work) // also when the connection is gone: the work is done then, and nobody learns of it
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if sent, known := w.acked[id]; known && sent != string(body) {
+		w.corrupt++
+	}
+	if word == "refuse" {
+		rw.WriteHeader(http.StatusUnprocessableEntity)
+		return
+	}
+	w.done[id]++
+}
+
+// fails reports whether the apps refuse a message always.
+func fails(body string) bool { return strings.HasPrefix(body, "refuse ") }
+
+// produce sends at a steady rate. What is neither accepted nor refused may or may not be in the queue.
+func (w *faultyWorld) produce(ctx context.Context) {
+	const perSecond = 60
+	c := client(w.producerQueue.URL)
+	url := w.producerQueue.URL + "/000000000000/" + faultsQueue
+	var sends sync.WaitGroup
+	defer sends.Wait()
+	tick := time.NewTicker(time.Second / perSecond)
+	defer tick.Stop()
+	limit := make(chan struct{}, 50)
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		body := fmt.Sprintf("%dms message %d", 1+n%20, n)
+		if n%200 == 42 {
+			body = fmt.Sprintf("refuse message %d", n)
+		}
+		limit <- struct{}{}
+		sends.Go(func() {
+			defer func() { <-limit }()
+			sending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer cancel()
+			out, err := c.SendMessage(sending, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			var answered interface{ ErrorCode() string }
+			switch {
+			case err == nil:
+				w.acked[*out.MessageId] = body
+			case errors.As(err, &answered) && answered.ErrorCode() == "RequestThrottled":
+				w.refused++
+			default:
+				w.unknown++
+			}
+		})
+	}
+}
+
+// sampleInFlight notes how many messages are in flight, for the faults that are open.
+func (w *faultyWorld) sampleInFlight(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+		n, err := w.numberInFlight(ctx)
+		if err != nil {
+			continue
+		}
+		w.mu.Lock()
+		w.inFlight = n
+		for window := range w.opened {
+			window.mostInFlight = max(window.mostInFlight, n)
+		}
+		w.mu.Unlock()
+	}
+}
+
+// numberInFlight asks the queue itself.
+func (w *faultyWorld) numberInFlight(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	const inFlight = "ApproximateNumberOfMessagesNotVisible"
+	_, started := w.queue.process()
+	out, err := client(started.Endpoint).GetQueueAttributes(ctx,
+		&sqs.GetQueueAttributesInput{QueueUrl: &w.url, AttributeNames: []sqsAttribute{inFlight}})
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(out.Attributes[inFlight])
+}
+
+// open opens the window of a fault; the returned function closes it.
+func (w *faultyWorld) open(k *faultKind) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[k.name]++
+	window := &faultWindow{}
+	w.windows = append(w.windows, window)
+	if k.harmless {
+		return func() {}
+	}
+	window.mostInFlight = w.inFlight
+	w.opened[window] = true
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.opened, window)
+	}
+}
+
+func (w *faultyWorld) progress(ctx context.Context) {
+	every := time.NewTicker(testpeer.Size(10*time.Second, time.Minute))
+	defer every.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-every.C:
+			w.mu.Lock()
+			fmt.Printf("%s: %d faults in %s, %d sends accepted, %d unknown, %d refused, %d in flight\n", w.t.Name(),
+				len(w.windows), time.Since(w.began).Round(time.Second), len(w.acked), w.unknown, w.refused, w.inFlight)
+			w.mu.Unlock()
+		}
+	}
+}
+
+// injectRandom begins a fault every two seconds or so, until the context ends, and returns when all have ended.
+func (w *faultyWorld) injectRandom(ctx context.Context) {
+	var faults sync.WaitGroup
+	defer faults.Wait()
+	for w.wait(ctx, 2*time.Second) {
+		lasts := time.Duration(w.random.Float64() * float64(w.visibility) * 3 / 2)
+		if w.random.IntN(2) == 0 {
+			lasts /= 10
+		}
+		k := &faultKinds[w.random.IntN(len(faultKinds))]
+		if f := k.begin(w, k, lasts); f != nil {
+			faults.Go(f)
+		}
+	}
+}
+
+// injectEach injects each fault once, in any order, several at once.
+func (w *faultyWorld) injectEach(ctx context.Context) {
+	var faults sync.WaitGroup
+	defer faults.Wait()
+	for left := w.random.Perm(len(faultKinds)); len(left) > 0 && w.wait(ctx, 300*time.Millisecond); {
+		k := &faultKinds[left[0]]
+		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))
+		if f := k.begin(w, k, lasts); f != nil {
+			left = left[1:]
+			faults.Go(f)
+		} else {
+			left = append(left[1:], left[0])
+		}
+	}
+}
+
+// injectOne injects one fault again and again, one after the other. What stands still does so for longer than the
+// visibility timeout.
+func (w *faultyWorld) injectOne(ctx context.Context, k *faultKind) {
+	for w.wait(ctx, time.Second) {
+		lasts := time.Duration(w.random.Float64() * float64(2*time.Second))
+		if k.row == "A4" || k.row == "A5" {
+			lasts = w.visibility * 3 / 2
+		}
+		if f := k.begin(w, k, lasts); f != nil {
+			f()
+		}
+	}
+}
+
+// wait waits for a random time, on average as long as the mean; false when the context ends before.
+func (w *faultyWorld) wait(ctx context.Context, mean time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(time.Duration(w.random.ExpFloat64() * float64(mean))):
+		return true
+	}
+}
+
+// during returns a fault of a process.
+func (w *faultyWorld) during(s *server, k *faultKind, fault func(*server)) func() {
+	if !s.busy.TryLock() {
+		return nil
+	}
+	return func() {
+		defer s.busy.Unlock()
+		defer w.open(k)()
+		p, _ := s.process()
+		select {
+		case <-p.exited:
+			w.t.Errorf("%s had ended by itself: %v\n%s", s.name, p.cmd.ProcessState, p.stderr)
+			s.start(w.t)
+		default:
+			fault(s)
+		}
+	}
+}
+
+// network returns a fault between two processes.
+func (w *faultyWorld) network(p *faultProxy, k *faultKind, plan faultPlan, lasts time.Duration) func() {
+	if !p.busy.TryLock() {
+		return nil
+	}
+	return func() {
+		defer p.busy.Unlock()
+		defer w.open(k)()
+		before := p.count()
+		p.inject(plan)
+		time.Sleep(lasts)
+		p.inject(faultPlan{})
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.networkFaults++
+		w.requestsHit += p.count() - before
+	}
+}
+
+// limit lowers a limit of a process for a time.
+func (w *faultyWorld) limit(s *server, resource int, to uint64, lasts time.Duration) {
+	p, _ := s.process()
+	var before unix.Rlimit
+	if err := unix.Prlimit(p.cmd.Process.Pid, resource, nil, &before); err != nil {
+		w.t.Errorf("reading a limit: %v", err)
+		return
+	}
+	if err := unix.Prlimit(p.cmd.Process.Pid, resource, &unix.Rlimit{Cur: to, Max: before.Max}, nil); err != nil {
+		w.t.Errorf("setting a limit: %v", err)
+		return
+	}
+	time.Sleep(lasts)
+	if err := unix.Prlimit(p.cmd.Process.Pid, resource, &before, nil); err != nil {
+		w.t.Errorf("restoring a limit: %v", err)
+	}
+}
+
+// deployment returns the deployment of a new version, which may be a broken one.
+func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
+	dir, want := w.bundle(broken), http.StatusOK
+	if broken {
+		want = http.StatusUnprocessableEntity
+	}
+	return w.during(w.bundled, k, func(s *server) {
+		_, started := s.process()
+		status, answer, err := tryDeploy(w.t.Context(), s.args[4], started, dir)
+		if err != nil || status != want {
+			w.t.Errorf("%s: status %d, %s, %v", k.name, status, answer, err)
+		}
+	})
+}
+
+// stopFor has the process stand still.
+func (s *server) stopFor(d time.Duration) {
+	p, _ := s.process()
+	p.cmd.Process.Signal(syscall.SIGSTOP)
+	time.Sleep(d)
+	p.cmd.Process.Signal(syscall.SIGCONT)
+}
+
+func (s *server) kill(t *testing.T) {
+	p, _ := s.process()
+	p.kill()
+	s.start(t)
+}
+
+func (s *server) restart(t *testing.T) {
+	p, _ := s.process()
+	if code := p.terminate(t); code != 0 && code != 3 { // 3: work that hung was given up
+		t.Errorf("%s: exit status %d after TERM\n%s", s.name, code, p.stderr)
+	}
+	s.start(t)
+}
+
+// check waits until everything is done, and holds the ledger against what was sent.
+func (w *faultyWorld) check() {
+	t := w.t
+	healed := time.Now()
+	var missing []string
+	var recovered time.Duration
+	for {
+		missing = w.notDone()
+		if len(missing) > 0 {
+			recovered = time.Since(healed)
+		}
+		// What was worked on without an answer that arrived comes again after its visibility timeout.
+		if len(missing) == 0 && time.Since(healed) > w.visibility+3*time.Second || time.Since(healed) > 2*time.Minute {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if testpeer.Nightly() { // then those that always fail get all their receives
+		w.awaitEmpty()
+	}
+	for _, s := range []*server{w.external, w.bundled, w.queue} {
+		p, _ := s.process()
+		if code := p.terminate(t); code != 0 {
+			t.Errorf("%s: exit status %d after TERM\n%s", s.name, code, p.stderr)
+		}
+	}
+	dir := w.queue.args[2]
+	store, err := broker.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := store.Ledger(faultsQueue)
+	store.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := w.timesDone()
+	dead, innocent, live, lost, repeated := map[string]bool{}, 0, map[string]bool{}, 0, 0
+	for _, m := range stored(t, dir, faultsQueue+"-dead") {
+		dead[m.ID] = true
+		if !fails(m.Body) {
+			innocent++
+		}
+	}
+	for _, m := range stored(t, dir, faultsQueue) {
+		live[m.ID] = true
+		if !fails(m.Body) {
+			t.Errorf("message %s, %q, is still in the queue", m.ID, m.Body)
+		}
+	}
+	for id, body := range w.acked {
+		if !(dead[id] || live[id] || times[id] > 0 && !fails(body)) {
+			lost++
+		}
+	}
+	arrived := 0
+	for id, n := range times {
+		repeated += n - 1
+		if _, ok := w.acked[id]; !ok {
+			arrived++
+		}
+	}
+	bound := 0
+	for _, window := range w.windows {
+		bound += window.mostInFlight
+	}
+	bound += w.externalApp.count() // each of them may have lost an answer of the app
+	var faults []string
+	for _, name := range slices.Sorted(maps.Keys(w.counts)) {
+		faults = append(faults, fmt.Sprintf("%s %d", name, w.counts[name]))
+	}
+	requests := faultCounts(w.externalQueue, w.bundledQueue, w.producerQueue, w.externalApp)
+	report(t, "%d faults in %s with seed %d: %d messages accepted, lost %d of them; dead-lettered without cause %d; "+
+		"worked on again %d, in flight at the faults %d; damaged bodies delivered %d", len(w.windows),
+		time.Since(w.began).Round(time.Second), w.seed, len(w.acked), lost, innocent, repeated, bound, w.corrupt)
+	t.Logf("faults: %s; requests with a fault: %s", strings.Join(faults, ", "), requests)
+	t.Logf("%d sends refused, %d unknown, of which %d arrived; %d dead-lettered; all done %s after the last fault; "+
+		"ledger %+v", w.refused, w.unknown, arrived, len(dead), recovered.Round(100*time.Millisecond), ledger)
+	if lost > 0 || innocent > 0 || w.corrupt > 0 || len(missing) > 0 {
+		t.Errorf("lost %d, dead-lettered without cause %d, corrupt %d, not done in time %d: all should be 0", lost,
+			innocent, w.corrupt, len(missing))
+	}
+	if repeated > bound {
+		t.Errorf("%d messages were worked on again, and %d were in flight at the faults", repeated, bound)
+	}
+	if l := ledger; l.Sent != l.Done+l.DeadLettered+l.Live || l.Expired+l.Purged > 0 ||
+		l.Done != int64(len(times)) || l.DeadLettered != int64(len(dead)) || l.Live != int64(len(live)) ||
+		l.Sent < int64(len(w.acked)) || l.Sent > int64(len(w.acked)+w.unknown) {
+		t.Errorf("the ledger does not balance: done %d, dead %d, live %d; %+v", len(times), len(dead), len(live), l)
+	}
+	if len(w.windows) == 0 || len(times) == 0 || w.networkFaults > 0 && w.requestsHit == 0 {
+		t.Errorf("%d faults, %d of them of the network, which befell %d requests, %d messages done: nothing was shown",
+			len(w.windows), w.networkFaults, w.requestsHit, len(times))
+	}
+}
+
+// timesDone returns how often each message was worked on to its end, by both apps.
+func (w *faultyWorld) timesDone() map[string]int {
+	times, _ := readJournal(w.t, w.journal)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, n := range w.done {
+		times[id] += n
+	}
+	return times
+}
+
+// notDone returns the messages that were accepted and should be done.
+func (w *faultyWorld) notDone() (missing []string) {
+	times := w.timesDone()
+	for id, body := range w.acked {
+		if times[id] == 0 && !fails(body) {
+			missing = append(missing, id)
+		}
+	}
+	return missing
+}
+
+func (w *faultyWorld) awaitEmpty() {
+	_, started := w.queue.process()
+	started.QueueURL = w.url
+	awaitQuiet(w.t, started)
+}
