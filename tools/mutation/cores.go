@@ -15,7 +15,6 @@ type core struct {
 // cores decide what happens to messages, tasks and instances: functions of (state, input, now) and the loops on them.
 var cores = []core{
 	{pkg: "webhook"},
-	{pkg: "sqswire"},
 	{pkg: "envelope"},
 	{pkg: "filter"},
 	{pkg: "health"},
@@ -24,13 +23,12 @@ var cores = []core{
 	{pkg: "autoscale"},
 	{pkg: "app", files: []string{"detector"}},
 	{pkg: "periodic"},
-	{pkg: "worker", files: []string{"core", "decision", "settler", "lane", "pace", "batcher", "deleter", "visibility",
-		"slots", "limiter"}},
-	{pkg: "broker", files: []string{"visibility", "fifo", "standard", "tenant", "receive", "receives", "timing",
-		"deadletter", "handles", "validate"}},
+	{pkg: "worker", files: []string{"decision", "settler", "options"}}, // what becomes of a message, order, back-off
+	{pkg: "broker", files: []string{"visibility", "fifo", "send"}},     // send has deduplication
 	{pkg: "deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",
 		"batch", "syntax", "refusal"}},
-	{pkg: "sqsapi", files: []string{"decode", "json", "parameters", "plain", "query", "send"}},
+	{pkg: "sqsapi", files: []string{"decode", "json", "parameters", "plain", "query", "send"},
+		skip: "^(TestLongPollsCostLittleMemory|TestRequestsOfSDKsAreDecodedQuickly)$"}, // costs, and slow
 }
 
 func (c core) counts(file string) bool {

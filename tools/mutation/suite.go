@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// A test that takes longer than slow runs after the others of its mutant, in a process of its own.
-const slow = 300 * time.Millisecond
+// The tests of a mutant run in the order of their times, in few processes: those below each of these limits together,
+// and the others one by one.
+var limits = []time.Duration{30 * time.Millisecond, 300 * time.Millisecond}
 
 // suite is the test binary of a package.
 type suite struct {
@@ -125,33 +126,36 @@ func (s *suite) record(ctx context.Context, dir string, c core) error {
 
 // judge runs the tests that execute the mutant until one fails.
 func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
-	var fast []string
-	var slower []test
-	var total time.Duration
-	for _, t := range s.tests {
-		switch {
-		case !t.executes[m.id]:
-		case t.time < slow:
-			fast = append(fast, t.name)
-			total += t.time
-		default:
-			slower = append(slower, t)
+	result := unexecuted
+	for _, group := range groups(s.tests, m.id) {
+		var names []string
+		var total time.Duration
+		for _, t := range group {
+			names, total = append(names, t.name), total+t.time
 		}
-	}
-	if len(fast)+len(slower) == 0 {
-		return unexecuted, nil
-	}
-	if len(fast) > 0 {
-		if result, err := s.run(ctx, m.id, "", allowed(total), fast...); result != survived || err != nil {
+		var err error
+		if result, err = s.run(ctx, m.id, "", allowed(total), names...); result != survived || err != nil {
 			return result, err
 		}
 	}
-	for _, t := range slower {
-		if result, err := s.run(ctx, m.id, "", allowed(t.time), t.name); result != survived || err != nil {
-			return result, err
+	return result, nil
+}
+
+// groups returns the tests that execute a mutant, those that share a process together.
+func groups(tests []test, id int) [][]test {
+	quick := make([][]test, len(limits))
+	var slow [][]test
+	for _, t := range tests {
+		if !t.executes[id] {
+			continue
+		}
+		if i := slices.IndexFunc(limits, func(l time.Duration) bool { return t.time < l }); i >= 0 {
+			quick[i] = append(quick[i], t)
+		} else {
+			slow = append(slow, []test{t})
 		}
 	}
-	return survived, nil
+	return append(slices.DeleteFunc(quick, func(g []test) bool { return len(g) == 0 }), slow...)
 }
 
 // allowed is the time after which tests that once took t count as stuck.
