@@ -28,7 +28,8 @@ var cores = []core{
 	{pkg: "deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",
 		"batch", "syntax", "refusal"}},
 	{pkg: "sqsapi", files: []string{"decode", "json", "parameters", "plain", "query", "send"},
-		skip: "^(TestLongPollsCostLittleMemory|TestRequestsOfSDKsAreDecodedQuickly)$"}, // costs, and slow
+		skip: "^Test(LongPollsCostLittleMemory|RequestsOfSDKsAreDecodedQuickly)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
+			"NodeFetch|SQSConsumer"}, // costs, and foreign clients
 }
 
 func (c core) counts(file string) bool {
