@@ -122,7 +122,8 @@ func TestTasksAtTheirBounds(t *testing.T) {
 	for lines, accepted := range map[string]bool{
 		"queue: " + repeat("q", 80): true, "queue: " + repeat("q", 81): false, "queue: https://example.com/~a": true,
 		"queue: \"a b\"": false,
-		"grace: 1s":      true, "grace: 999ms": false, "grace: " + maxGrace.String(): true, "jitter: 0s": true, "jitter: -1s": false,
+		"grace: 1s":      true, "grace: 999ms": false, "grace: " + maxGrace.String(): true,
+		"jitter: 0s": true, "jitter: -1s": false,
 		"jitter: " + maxJitter.String(): true, "jitter: " + (maxJitter + time.Second).String(): false,
 		"attributes: {" + repeat("a", 256) + ": b}": true, "attributes: {" + repeat("a", 257) + ": b}": false,
 	} {
@@ -143,7 +144,8 @@ func TestLineThatIsNotYAMLNamesTheTaskByItsNumber(t *testing.T) {
 	t.Parallel()
 	const file = "version: 1\ncron:\n- name: a\n  url: /a\n  schedule: 0 0 * * *\n- url: /b\n  schedule: * 0 * * *\n"
 	_, err := ParseFile("cron.yaml", []byte(file))
-	if err == nil || !strings.Contains(err.Error(), "number 2") || !strings.Contains(err.Error(), `schedule: "* 0 * * *"`) {
+	if err == nil || !strings.Contains(err.Error(), "number 2") ||
+		!strings.Contains(err.Error(), `schedule: "* 0 * * *"`) {
 		t.Errorf("got %v", err)
 	}
 }
