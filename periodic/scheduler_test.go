@@ -395,14 +395,14 @@ func TestStandbyAsksTheRegistryNothing(t *testing.T) {
 }
 
 // Who watches the history asks for it again when this number has changed.
-func TestHistoryCountsWhatItIsTold(t *testing.T) {
+func TestHistoryCountsWhatIsReported(t *testing.T) {
 	t.Parallel()
 	h := history{most: 1}
 	h.add(Run{Task: "a"})
 	h.already("a", noon(), "m")
 	h.outcome(Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m"})
 	if n := h.count(); n != 3 {
-		t.Errorf("it was told %d times, want 3", n)
+		t.Errorf("%d reports, want 3", n)
 	}
 }
 
