@@ -20,7 +20,7 @@ var cores = []core{
 	{pkg: "health"},
 	{pkg: "limit"},
 	{pkg: "leader"},
-	{pkg: "autoscale"},
+	{pkg: "autoscale", skip: "^TestSimulation$"}, // takes a minute
 	{pkg: "app", files: []string{"detector"}},
 	{pkg: "periodic"},
 	{pkg: "worker", files: []string{"decision", "settler", "options"}}, // what becomes of a message, order, back-off

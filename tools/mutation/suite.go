@@ -159,7 +159,7 @@ func groups(tests []test, id int) [][]test {
 }
 
 // allowed is the time after which tests that once took t count as stuck.
-func allowed(t time.Duration) time.Duration { return 4*time.Second + 10*t }
+func allowed(t time.Duration) time.Duration { return 5*time.Second + 4*t }
 
 // run executes tests with one mutant in effect. Their processes are gone when it returns.
 func (s *suite) run(ctx context.Context, id int, record string, limit time.Duration, names ...string) (outcome, error) {
