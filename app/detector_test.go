@@ -85,6 +85,9 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	if !d.isQuarantined("a") || !d.isQuarantined("b") || d.isQuarantined("c") {
 		t.Error("want a and b quarantined, and no other message")
 	}
+	if s := d.Poison(); s != (PoisonStatus{Quarantined: 2}) {
+		t.Errorf("status %+v before one has crashed the app alone", s)
+	}
 	d.survived("a", true)
 	d.crashed([]string{"b"}, now)
 	d.crashed([]string{"b"}, now)
@@ -133,6 +136,23 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	d.survived("harmless", false)
 	if d.isBroken() {
 		t.Error("still broken after a survived delivery")
+	}
+}
+
+// Messages that were dead-lettered are forgotten, but that they crashed the app in a row is not.
+func TestSurvivedDeliveryEndsTheRowWhenNoMessageIsQuarantined(t *testing.T) {
+	t.Parallel()
+	d := newDetector(slog.New(slog.DiscardHandler))
+	crash := func(id string) {
+		d.crashed([]string{id}, time.Unix(0, 0))
+		d.Forget(id)
+	}
+	for i := range brokenAfter - 1 {
+		crash(fmt.Sprint(i))
+	}
+	d.survived("harmless", false)
+	if crash("one more"); d.isBroken() {
+		t.Error("broken after one message in a row")
 	}
 }
 

@@ -110,6 +110,23 @@ func TestPeriodicHead(t *testing.T) {
 	}
 }
 
+func TestConnectionIsKeptUnlessTheSettingIsNegative(t *testing.T) {
+	t.Parallel()
+	for keepAlive, want := range map[time.Duration]bool{0: false, time.Second: false, -1: true} {
+		h := newHead(&target{}, &Options{KeepAlive: keepAlive}, nil)
+		if got := strings.Contains(h.ordinary, "Connection: close"); got != want {
+			t.Errorf("keep-alive %v: the connection is closed: %v, want %v", keepAlive, got, want)
+		}
+	}
+}
+
+func TestHeaderThatCannotCarryItsValueIsEscaped(t *testing.T) {
+	t.Parallel()
+	if got, want := string(appendEscaped(nil, "a\x00 !~\x7f\x80%")), "a%00%20!~%7F%80%25"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestAttributes(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("v", 4000)
@@ -121,6 +138,13 @@ func TestAttributes(t *testing.T) {
 		{"none", nil, nil},
 		{"canonical case", []queue.Attribute{text("message-digest", "1"), text("a_b.c", "2"), text("X-Y", "3")},
 			[]string{"Message-Digest: 1", "A_b.c: 2", "X-Y: 3"}},
+		{"canonical case of the first and the last letter", []queue.Attribute{text("aAzZ", "1"), text("zZaA", "2")},
+			[]string{"Aazz: 1", "Zzaa: 2"}},
+		{"called as our own are begun", []queue.Attribute{text(queue.RunPrefix, "1"), text("a", "2")}, []string{"A: 2"}},
+		{"called dropped, and first", []queue.Attribute{text("dropped", "mine"), text("a", "1")},
+			[]string{"A: 1", "Dropped: mine"}},
+		{"called dropped and first, and one is", []queue.Attribute{text("dropped", "0"), text("a", "\n")},
+			[]string{"Dropped: 2"}},
 		{"empty value", []queue.Attribute{text("a", "")}, []string{"A: "}},
 		{"tab and blanks inside", []queue.Attribute{text("a", " 1\t 2 ")}, []string{"A: 1\t 2"}},
 		{"UTF-8 as it is", []queue.Attribute{text("a", "é 漢 😀")}, []string{"A: é 漢 😀"}},

@@ -44,6 +44,10 @@ func TestParseTarget(t *testing.T) {
 			target{network: "tcp", dials: []string{"app_1.internal:8080"}, host: "app_1.internal:8080"}},
 		{"https://app.internal:443",
 			target{network: "tcp", dials: []string{"app.internal:443"}, host: "app.internal", name: "app.internal"}},
+		{"http://AZaz09.-_:1", target{network: "tcp", dials: []string{"AZaz09.-_:1"}, host: "AZaz09.-_:1"}},
+		{"http://app:65535", target{network: "tcp", dials: []string{"app:65535"}, host: "app:65535"}},
+		{"unix:///" + strings.Repeat("x", 102),
+			target{network: "unix", dials: []string{"/" + strings.Repeat("x", 102)}, host: "localhost"}},
 		{"http://10.0.0.7:81", target{network: "tcp", dials: []string{"10.0.0.7:81"}, host: "10.0.0.7:81"}},
 		{"http://[fd00::7]", target{network: "tcp", dials: []string{"[fd00::7]:80"}, host: "[fd00::7]"}},
 		{"unix:///run/app.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
@@ -60,6 +64,39 @@ func TestParseTarget(t *testing.T) {
 		}
 		if diff := cmp.Diff(&test.want, got, cmp.AllowUnexported(target{})); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", test.raw, diff)
+		}
+	}
+}
+
+func TestUserNameOfATargetIsHidden(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"http://user:secret@host/a": "http://***@host/a", "http://@host": "http://***@host", "http://host": "http://host",
+		"@host": "@host",
+	} {
+		if got := hideUser(raw); got != want {
+			t.Errorf("%s: got %s, want %s", raw, got, want)
+		}
+	}
+	if _, err := NewClient(&Options{Target: "unix:///run/a b.sock"}); err != nil {
+		t.Errorf("a blank in the path of a socket: %v", err)
+	}
+}
+
+func TestNamesThatAreShown(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"AZaz09._:$-": true, strings.Repeat("x", 100): true, strings.Repeat("x", 101): false, "": false, "a b": false,
+		"a/b": false, "a;b": false, "a@b": false, "a{b": false, "a`b": false, "ä": false,
+	} {
+		if got := isPlainName(name); got != want {
+			t.Errorf("%q is shown: %v, want %v", name, got, want)
+		}
+	}
+	for host, want := range map[string]bool{"AZaz09.-_": true, "a/b": false, "a:b": false, "a@b": false, "a[b": false,
+		"a`b": false, "a{b": false} {
+		if got := isHostName(host); got != want {
+			t.Errorf("%q is the name of a host: %v, want %v", host, got, want)
 		}
 	}
 }
@@ -92,7 +129,8 @@ func TestBadOptions(t *testing.T) {
 		{options{Target: "unix:app.sock"}, "unix:///run/app.sock"},
 		{options{Target: "unix://app.sock"}, "unix:///run/app.sock"},
 		{options{Target: "unix://%zz"}, "unix:///run/app.sock"},
-		{options{Target: "unix:///" + strings.Repeat("x", 200)}, "at most 103 bytes"},
+		{options{Target: "unix:///run/a\x7fb"}, "unix:///run/app.sock"},
+		{options{Target: "unix:///" + strings.Repeat("x", 103)}, "at most 103 bytes"},
 		{options{Target: "http://localhost/a", Path: "/b"}, "one of them only"},
 		{options{Target: "http://localhost", Path: "//b"}, "give a path such as /worker"},
 		{options{Target: "http://localhost", Path: "/../b"}, "give a path such as /worker"},

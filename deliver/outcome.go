@@ -225,12 +225,12 @@ func title(page []byte) string {
 	if !found || start == 0 || len(lower) != len(page) {
 		return ""
 	}
-	end := bytes.Index(after[start:], []byte("</title"))
-	if end < 0 {
+	text, _, found := bytes.Cut(after[start:], []byte("</title"))
+	if !found {
 		return ""
 	}
 	start += len(page) - len(after)
-	return string(page[start : start+end])
+	return string(page[start : start+len(text)])
 }
 
 // firstLine returns the first line of a text that is not blank.

@@ -40,6 +40,16 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+func TestTitleOfAPage(t *testing.T) {
+	t.Parallel()
+	for page, want := range map[string]string{"<title></title>": "", "<TITLE lang=en>Oh no</TITLE>": "Oh no",
+		"<title>open": "", "<title": "", "<p>": "", "<title>İ</title>": ""} {
+		if got := title([]byte(page)); got != want {
+			t.Errorf("%s: got %q, want %q", page, got, want)
+		}
+	}
+}
+
 func TestStatusReasons(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t, func(o *Options) { o.Path = "/worker?key=secret" })
@@ -59,6 +69,12 @@ func TestStatusReasons(t *testing.T) {
 		{413, "", "status 413 (the message is too long for the app)"},
 		{431, "", "status 431 (the attributes are too long for the app)"},
 		{201, "", "status 201 (not among the success codes)"},
+		{200, "", "status 200 (not among the success codes)"},
+		{299, "", "status 299 (not among the success codes)"},
+		{300, "/", "status 300 to / (redirects are not followed)"},
+		{399, "/", "status 399 to / (redirects are not followed)"},
+		{308, "/" + strings.Repeat("x", maxLocation-1),
+			"status 308 to /" + strings.Repeat("x", maxLocation-1) + " (redirects are not followed)"},
 		{302, "/login", "status 302 to /login (redirects are not followed)"},
 		{302, "/login?token=secret#secret", "status 302 to /login (redirects are not followed)"},
 		{301, "https://user:secret@example.com:8443/worker", "status 301 to example.com/worker (redirects are not followed)"},

@@ -34,6 +34,8 @@ func TestReadSteering(t *testing.T) {
 		{`drop; reason="` + strings.Repeat("x", 500) + `"`, "",
 			steering{wish: wishDrop, reason: strings.Repeat("x", answerShown) + "..."}},
 		{"extend; for=30m", "", steering{wish: wishExtend, timed: true, time: 30 * time.Minute}},
+		{"extend; for=1s", "", steering{wish: wishExtend, timed: true, time: time.Second}},
+		{"extend; for=999ms", problemExtend, steering{}},
 		{"", problemWord, steering{}},
 		{"done", problemWord, steering{}},
 		{"Retry", problemWord, steering{}},

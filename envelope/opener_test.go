@@ -56,7 +56,7 @@ func TestKeysThatLeaveTheBucket(t *testing.T) {
 		`..\other\k`: true, "%2e%2e/other/k": true, "%2E./other/k": true, "..%2fother%2Fk": true, "%252e%252e/other/k": true,
 		"%25252e%25252e%25252fother": true, "a/..;x/k": true, "..%5cother": true,
 		"k": false, "2026/11/k": false, "..k": false, "k..": false, "a/...": false, "a/.hidden": false, "50%": false,
-		"%zz/k": false, "a//k": false, "/k": false,
+		"%zz/k": false, "k%2": false, ".%2e": true, "a/%2e": true, "a//k": false, "/k": false,
 		"%2f%2fk": false, "a.b/c..d": false, "😀/ä": false,
 	} {
 		fetched := false
@@ -76,6 +76,19 @@ type fetchFunc func(key string)
 func (f fetchFunc) Fetch(_ context.Context, _, key string, _ int64) ([]byte, error) {
 	f(key)
 	return nil, nil
+}
+
+func TestPointerAsLongAsAllowed(t *testing.T) {
+	t.Parallel()
+	bucket, key := strings.Repeat("b", maxBucket), strings.Repeat("k", maxKey)
+	body := pointerTo(bucket, key)
+	body += strings.Repeat(" ", maxBody-len(body))
+	if b, k, ok := parsePointer(body); !ok || b != bucket || k != key {
+		t.Errorf("got bucket %q, key %q, %v", b, k, ok)
+	}
+	if _, _, ok := parsePointer(body + " "); ok {
+		t.Error("a longer one is accepted")
+	}
 }
 
 func FuzzPointer(f *testing.F) {
@@ -131,6 +144,7 @@ func TestOpen(t *testing.T) {
 		return []queue.Attribute{{Name: "Aa", Type: "String", Value: "1"}, {Name: name, Type: "Number", Value: size},
 			{Name: "z", Type: "String", Value: "2"}}
 	}
+	full := strings.Repeat("x", 100)
 	for name, c := range map[string]struct {
 		body       string
 		attributes []queue.Attribute
@@ -149,6 +163,7 @@ func TestOpen(t *testing.T) {
 			`"Mine"`, 0},
 		"missing": {pointerTo("mine", "secret-key"), mark("ExtendedPayloadSize", "5"), false, "",
 			errNoObject, "fetching the payload from S3 bucket mine", 1},
+		"as large as allowed": {pointerTo("mine", "full"), mark("ExtendedPayloadSize", "100"), false, full, nil, "", 1},
 		"announced too large": {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "101"), false, "", ErrTooLarge,
 			"101 bytes", 0},
 		"too large": {pointerTo("mine", "large"), mark("ExtendedPayloadSize", "5"), false, "", ErrTooLarge,
@@ -163,7 +178,7 @@ func TestOpen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &fakeS3{objects: map[string]string{"mine/k": "hello", "mine/large": strings.Repeat("x", 101),
+			s := &fakeS3{objects: map[string]string{"mine/k": "hello", "mine/full": full, "mine/large": full + "x",
 				"theirs/k": "evil"}, ignoresLimit: c.noLimit}
 			o := &Opener{Fetcher: s, Buckets: []string{"other", "mine"}, Limit: 100}
 			m := queue.Message{ID: "id", Body: c.body, Attributes: c.attributes, ReceiptHandle: "r"}

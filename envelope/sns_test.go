@@ -152,3 +152,16 @@ func FuzzSNS(f *testing.F) {
 		}
 	})
 }
+
+func TestNamesOfAttributes(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"a": true, "azAZ09_-.b": true, strings.Repeat("n", 256): true,
+		"": false, strings.Repeat("n", 257): false, ".a": false, "a.": false, "a..b": false, "aws.x": false,
+		"Amazon.x": false, "a/b": false, "a:b": false, "a@b": false, "a[b": false, "a`b": false, "a{b": false, "ä": false,
+	} {
+		if got := validName(name); got != want {
+			t.Errorf("%q is valid: %v, want %v", name, got, want)
+		}
+	}
+}

@@ -72,6 +72,9 @@ func TestBodies(t *testing.T) {
 			[]string{`{"k":"5"}`, `{"k":4}`}},
 		{"numeric below", `{"k": [{"numeric": ["<", 10]}]}`, []string{`{"k":-1e3}`, `{"k":9.99}`},
 			[]string{`{"k":10}`, `{"k":"9"}`, `{}`}},
+		{"numeric at least", `{"k": [{"numeric": [">=", 10]}]}`, []string{`{"k":10}`, `{"k":11}`}, []string{`{"k":9.99}`}},
+		{"nested as deep as allowed", strings.Repeat(`{"a": `, maxDepth-2) + `[1]` + strings.Repeat(`}`, maxDepth-2),
+			[]string{strings.Repeat(`{"a":`, maxDepth-2) + `1` + strings.Repeat(`}`, maxDepth-2)}, []string{`{"a":1}`}},
 		{"numeric range", `{"k": [{"numeric": [">", 0, "<=", 5]}]}`, []string{`{"k":0.001}`, `{"k":5}`},
 			[]string{`{"k":0}`, `{"k":5.001}`, `{"k":null}`}},
 		{"exists", `{"k": [{"exists": true}]}`, []string{`{"k":null}`, `{"k":""}`, `{"k":[0]}`},
@@ -216,6 +219,12 @@ func TestWrongPatterns(t *testing.T) {
 		`{"messageAttributes": ["a"]}`:        `1:23: messageAttributes is an object, such as {"kind": {"stringValue": ["order"]}}`,
 		`{"messageAttributes": {"k": {"StringValue": ["a"]}}}`: `1:30: unknown key "StringValue": a message attribute has ` +
 			`"stringValue" and "dataType"`,
+		`{"body": {"$or": []}}`: `1:18: "$or" has an empty list, which nothing matches`,
+		`{"messageAttributes": {"$or": [{"k": {"stringValue": ["a"]}}, {"l": {"value": ["a"]}}]}}`: `1:70: unknown key ` +
+			`"value": a message attribute has "stringValue" and "dataType"`,
+		`{"body": {"k": ` + strings.Repeat(`[`, 40) + strings.Repeat(`]`, 40) + `}}`: `1:47: nested deeper than 32`,
+		`{"Filters": [` + strings.Repeat(`{"Pattern": "{\"body\": [\"a\"]}"}, `, maxPatterns) +
+			`{"Pattern": "{\"body\": [\"a\"]}"}]}`: `1:13: Filters is a list of 1 to 10 objects with a Pattern`,
 		`{"Filters": []}`: `1:13: Filters is a list of 1 to 10 objects with a Pattern`,
 		`{"Filters": [{"Pattern": {"body": ["a"]}}]}`: `1:14: write {"Pattern": "..."} with the pattern as a string`,
 		`{"Filters": [{"Pattern": "{\"body\": 1}"}]}`: `1:26: pattern 1 at 1:10: the values of "body" are a list: ` +
@@ -230,6 +239,14 @@ func TestWrongPatterns(t *testing.T) {
 			t.Errorf("%.80s\n got %v\nwant %s", pattern, err, want)
 		}
 	}
+}
+
+func TestLargestPatterns(t *testing.T) {
+	t.Parallel()
+	const one = `{"Pattern": "{\"body\": [\"a\"]}"}`
+	parse(t, `{"Filters": [`+strings.Repeat(one+", ", maxPatterns-1)+one+`]}`)
+	long := `{"body": ["a"]}`
+	parse(t, long+strings.Repeat(" ", maxPattern-len(long)))
 }
 
 // TestMatchMakesNoValues: a message is looked at without an allocation but that of its body as bytes.

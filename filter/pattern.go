@@ -76,12 +76,8 @@ func (p *parser) next() int {
 
 func (p *parser) token() (json.Token, *patternError) {
 	offset := p.next()
-	token, err := p.decode.Token()
-	switch {
-	case err == nil:
+	if token, err := p.decode.Token(); err == nil {
 		return token, nil
-	case offset >= len(p.text):
-		return nil, p.fail(offset, "the JSON ends too early")
 	}
 	return nil, p.fail(offset, "invalid JSON")
 }

@@ -127,7 +127,7 @@ func skipBlanks(text []byte, i int) int {
 	return i
 }
 
-// valueEnd is the index behind the value that begins at i.
+// valueEnd is the index behind the value that begins at i, in an object or array.
 func valueEnd(text []byte, i int) int {
 	switch text[i] {
 	case '"':
@@ -147,7 +147,7 @@ func valueEnd(text []byte, i int) int {
 			}
 		}
 	}
-	for i < len(text) && !strings.ContainsRune(",]} \t\r\n", rune(text[i])) {
+	for !strings.ContainsRune(",]} \t\r\n", rune(text[i])) {
 		i++
 	}
 	return i

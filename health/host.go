@@ -72,13 +72,17 @@ func (h *Host) Read() Reading {
 	if err != nil {
 		return r
 	}
-	c := stat.CPUTotal
-	times := cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
+	times := cpuTimesOf(stat.CPUTotal)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r.CPU = busyShare(h.last, times)
 	h.last = times
 	return r
+}
+
+// cpuTimesOf adds up the kinds of time. That of virtual machines is a part of User and Nice.
+func cpuTimesOf(c procfs.CPUStat) cpuTimes {
+	return cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 }
 
 // busyShare returns the CPU usage between two readings in percent; not known where there

@@ -4,6 +4,9 @@ import (
 	"math"
 	"runtime"
 	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 func TestBusyShare(t *testing.T) {
@@ -20,12 +23,23 @@ func TestBusyShare(t *testing.T) {
 		{"all busy", first, cpuTimes{busy: 110, idle: 900}, 100},
 		{"at once", first, first, -1},
 		{"counts that went back a little", first, cpuTimes{busy: 110, idle: 899.99}, 100},
+		{"the shortest time between", cpuTimes{busy: 1}, cpuTimes{busy: 1, idle: 0.05}, 0},
+		{"idle time that went back by the most that is ignored", cpuTimes{busy: 1, idle: 0.05}, cpuTimes{busy: 11}, 100},
 		{"counts that went back", first, cpuTimes{busy: 90, idle: 1000}, -1},
 	} {
 		got := busyShare(c.before, c.after)
 		if got.Known != (c.want >= 0) || got.Known && math.Abs(got.Value-c.want) > 0.01 {
 			t.Errorf("%s: %+v", c.name, got)
 		}
+	}
+}
+
+func TestCPUTimesAreAddedUp(t *testing.T) {
+	t.Parallel()
+	got := cpuTimesOf(procfs.CPUStat{User: 1, Nice: 2, System: 4, IRQ: 8, SoftIRQ: 16, Steal: 32,
+		Idle: 64, Iowait: 128})
+	if want := (cpuTimes{busy: 63, idle: 192}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
@@ -38,13 +52,18 @@ func TestHost(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if runtime.GOOS == "linux" || runtime.GOOS == "darwin" {
-		if !r.DiskFree.Known || r.DiskFree.Value < 0 || r.DiskFree.Value > r.Disk {
+		if !r.DiskFree.Known || r.DiskFree.Value < 1<<20 || r.DiskFree.Value > r.Disk {
 			t.Errorf("the disk is %+v of %v", r.DiskFree, r.Disk)
 		}
 	}
 	if runtime.GOOS == "linux" {
 		if !r.Load.Known || !r.MemoryFree.Known || r.MemoryFree.Value <= 0 || r.MemoryFree.Value > r.Memory {
 			t.Errorf("%+v", r)
+		}
+		for start := time.Now(); !r.CPU.Known; r = h.Read() { // this loop uses the CPU
+			if time.Since(start) > 10*time.Second {
+				t.Fatal("the use of the CPU is not known after 10 s")
+			}
 		}
 	}
 	if r := NewHost("/no/such/folder").Read(); r.DiskFree.Known {

@@ -33,3 +33,17 @@ func TestIncreasesOfTheLastFiveMinutes(t *testing.T) {
 		}
 	}
 }
+
+func TestIncreaseCountsUntilItIsFiveMinutesOld(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(1_800_000_000, 0)
+	r := increases{}
+	for _, tt := range []struct {
+		after       time.Duration
+		value, want int64
+	}{{0, 0, 0}, {time.Second, 1, 1}, {300 * time.Second, 1, 1}, {301 * time.Second, 1, 0}} {
+		if got := r.within("one", 0, tt.value, start.Add(tt.after)); got != tt.want {
+			t.Errorf("after %v it rose by %d, want %d", tt.after, got, tt.want)
+		}
+	}
+}

@@ -51,7 +51,11 @@ func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
 		if r := m.Report(); r.Status != Pending || !m.Live()[0].OK {
 			t.Errorf("right after one: %v", r)
 		}
-		time.Sleep(2 * time.Minute)
+		time.Sleep(maxSilence)
+		if r := m.Report(); r.Status == NoData {
+			t.Errorf("a minute after one: %v", r)
+		}
+		time.Sleep(time.Minute)
 		if r := m.Report(); r.Status != NoData || !r.Since.Equal(begun) || r.Color == Green || m.Live()[0].OK ||
 			r.Causes[0] != "No data. Last seen 2 minutes ago." {
 			t.Errorf("long after one: %v", r)
@@ -120,6 +124,60 @@ func TestSourcesAreAddedUp(t *testing.T) {
 	if in := m.gather(noon); in.Queue.Known {
 		t.Error("known, though one queue is not")
 	}
+}
+
+// Of two queues whose oldest messages are equally near their end, the first is shown.
+func TestOldestMessageIsThatOfTheFirstOfEqualQueues(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.queues = []QueueState{
+		{Name: "jobs", Known: true, Oldest: 30 * time.Minute, Retention: time.Hour},
+		{Name: "mail", Known: true, Oldest: time.Minute, Retention: 2 * time.Minute},
+	}
+	close(w.started)
+	if q := w.monitor().gather(noon).Queue; q.Oldest != 30*time.Minute || q.Retention != time.Hour {
+		t.Errorf("got %+v", q)
+	}
+}
+
+func TestEnvironmentThatReceivesFromNoQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.queues = nil
+	m := w.monitor()
+	close(w.started)
+	if in := m.gather(noon); in.Paused || in.Queue.Known {
+		t.Errorf("paused %v, figures known %v", in.Paused, in.Queue.Known)
+	}
+	if got := m.Ready(); len(got) != 1 || got[0] != (Check{Name: "environment", OK: true}) {
+		t.Errorf("ready: %+v", got)
+	}
+}
+
+// The start is no event. A change without causes has no reason in the log.
+func TestChangesAreLoggedWithTheirCauses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m := w.monitor()
+		m.judge(time.Now(), true)
+		if got := w.log.String(); got != "" {
+			t.Errorf("at the start: %s", got)
+		}
+		close(w.started)
+		m.judge(time.Now(), true)
+		if got := w.log.String(); !strings.Contains(got, "status=Ok was=Pending") || strings.Contains(got, "reason") {
+			t.Errorf("when it is over: %s", got)
+		}
+		w.log.Reset()
+		w.queues[0].DeadLetters, w.queues[0].HasDeadLetters = 1, true
+		m.judge(time.Now(), true)
+		w.queues[0].DeadLettered = 1
+		m.judge(time.Now(), true)
+		if got := w.log.String(); !strings.Contains(got, `status=Warning was=Info reason="1 message in the dead-letter queue`) {
+			t.Errorf("with a dead letter: %s", got)
+		}
+	})
 }
 
 func TestPollFailureLastsUntilAnAnswer(t *testing.T) {

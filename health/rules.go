@@ -246,7 +246,7 @@ func latencyRule(in *inputs) []finding {
 
 func ageRule(in *inputs) []finding {
 	q := in.Queue
-	if !q.Known || q.Oldest <= 0 {
+	if !q.Known {
 		return nil
 	}
 	if q.Retention > 0 && q.Oldest >= q.Retention*8/10 {
@@ -337,7 +337,7 @@ func cpuRule(in *inputs) []finding {
 	}
 	status := reach(h.CPU.Value, level{95, Info})
 	// A busy worker uses the CPU. It is a Warning only if other tasks wait for it.
-	if status != "" && h.Load.Known && h.CPUs > 0 && h.Load.Value >= 3*float64(h.CPUs) {
+	if status != "" && h.Load.Known && h.Load.Value >= 3*float64(h.CPUs) {
 		return measured(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
 			count(int64(h.CPUs), "processor"))
 	}
@@ -346,7 +346,7 @@ func cpuRule(in *inputs) []finding {
 
 func memoryRule(in *inputs) []finding {
 	h := in.Host
-	if !h.MemoryFree.Known || h.Memory <= 0 {
+	if !h.MemoryFree.Known {
 		return nil
 	}
 	used := 100 - 100*h.MemoryFree.Value/h.Memory

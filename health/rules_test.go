@@ -137,6 +137,8 @@ func TestRules(t *testing.T) {
 		{"too few", func(in *inputs) {
 			requests(in, 0, 9, 0)
 		}, Warning, "100.0 % of the deliveries (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few"},
+		{"just enough", func(in *inputs) { requests(in, 0, 10, 0) }, Severe, "(10 of 10)"},
+		{"the fewest failures that are a Warning", func(in *inputs) { requests(in, 0, 3, 0) }, Warning, "(3 of 3)"},
 		{"far too few", func(in *inputs) { requests(in, 0, 2, 0) }, Info, "(2 of 2)"},
 		{"too few, and some went well", func(in *inputs) {
 			requests(in, 5, 4, 0)
@@ -153,6 +155,12 @@ func TestRules(t *testing.T) {
 		{"near the limit", func(in *inputs) {
 			in.DeliveryLimit, in.P95 = 180*s, 144*s
 		}, Warning, "takes 144 s or longer, and 180 s is the limit."},
+		{"near the limit, just enough", func(in *inputs) {
+			in.Deliveries, in.DeliveryLimit, in.P95 = counts{Success: 10}, 180*s, 144*s
+		}, Warning, "takes 144 s"},
+		{"near the limit, too few", func(in *inputs) {
+			in.Deliveries, in.DeliveryLimit, in.P95 = counts{Success: 9}, 180*s, 144*s
+		}, Ok, ""},
 		{"below the limit", func(in *inputs) { in.DeliveryLimit, in.P95 = 180*s, 143*s }, Ok, ""},
 		{"no limit", func(in *inputs) { in.P95 = h }, Ok, ""},
 
@@ -164,6 +172,12 @@ func TestRules(t *testing.T) {
 		{"near the end of retention", func(in *inputs) {
 			in.Queue.Oldest, in.Queue.Retention = 77*h, 96*h
 		}, Severe, "has waited for 3 days, and is deleted after 4 days."},
+		{"at four fifths of retention", func(in *inputs) {
+			in.Queue.Oldest, in.Queue.Retention = 80*min, 100*min
+		}, Severe, "is deleted after 100 minutes"},
+		{"below four fifths of retention", func(in *inputs) {
+			in.Queue.Oldest, in.Queue.Retention = 80*min-1, 100*min
+		}, Degraded, ""},
 		{"an age not known", func(in *inputs) { in.Queue = queueInputs{Oldest: h} }, Ok, ""},
 		{"a backlog", func(in *inputs) {
 			in.Queue.Backlog, in.Queue.Taken = 20, before(25*s)
@@ -221,6 +235,16 @@ func TestRules(t *testing.T) {
 		{"99 % of the disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 10<<30, known(100<<20) }, Severe, ""},
 		{"99 % of a large disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 1<<40, known(8<<30) }, Degraded, ""},
 		{"99 % of a huge disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 1<<50, known(100<<30) }, Ok, ""},
+		{"a huge disk with just enough", func(in *inputs) {
+			in.Host.Disk, in.Host.DiskFree = 1000<<30, known(20<<30)
+		}, Ok, ""},
+		{"a large disk with just enough", func(in *inputs) {
+			in.Host.Disk, in.Host.DiskFree = 200<<30, known(1<<30)
+		}, Degraded, ""},
+		{"a small disk with just enough", func(in *inputs) {
+			in.Host.Disk, in.Host.DiskFree = 128<<20, known(64<<20)
+		}, Ok, ""},
+		{"a file system without a size", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 0, known(0) }, Ok, ""},
 		{"no room on a small disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 256<<20, known(60<<20) }, Severe, ""},
 
 		{"draining", func(in *inputs) {
@@ -254,10 +278,11 @@ func TestTheWorstComesFirst(t *testing.T) {
 	t.Parallel()
 	in := well()
 	in.Paused = true
-	in.Host.CPU = known(99)
+	in.Host.CPU, in.Host.MemoryFree = known(99), known(2<<28)
 	in.Deliveries = counts{Success: 40, Server: 60}
 	r := judge(in)
-	want := []string{"60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx.", "99 % of CPU is in use.",
+	want := []string{"60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx.",
+		"94 % of memory is in use.", "99 % of CPU is in use.",
 		"Receiving is paused."}
 	if diff := cmp.Diff(want, r.Causes); diff != "" || r.Status != Severe {
 		t.Errorf("%s %s", r.Status, diff)
@@ -303,6 +328,9 @@ func TestProbes(t *testing.T) {
 		{"the queue is away for a moment", func(in *inputs) {
 			in.Poll.Since = noon.Add(-59 * time.Second)
 		}, true, true, ""},
+		{"the queue is away for a minute", func(in *inputs) {
+			in.Poll.Since = noon.Add(-time.Minute)
+		}, true, true, "the queue has not answered for 60 seconds"},
 		{"its own store is broken", func(in *inputs) { in.Queue.Failed = "no space left" }, false, true, "no space left"},
 		{"draining", func(in *inputs) { in.Draining = true }, false, true, "draining"},
 		{"paused", func(in *inputs) { in.Paused = true }, true, true, ""},

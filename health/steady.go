@@ -77,16 +77,9 @@ func (s steady) status(r Report) Status {
 	}
 	slices.Sort(ranks)
 	worst, was := ranks[len(ranks)-1], s.shown.Status.rank()
-	agreed := s.agreed(ranks)
-	rank := was
-	switch {
-	case was == 0 && agreed == 0:
-		// At the start, and after a grey time, the first checks count as good.
+	rank := min(max(was, s.agreed(ranks)), worst)
+	if was == 0 { // at the start, and after a grey time, a measurement counts as good
 		rank = r.calm
-	case agreed > was:
-		rank = agreed
-	case worst < was:
-		rank = worst
 	}
 	return traits[max(rank, r.certain, Ok.rank())].status
 }
@@ -98,10 +91,10 @@ func (s steady) agreed(ranks []int) int {
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
 	case n >= votes:
 		return ranks[n-votes]
-	case n > 1 && last.Sub(first) >= span/3:
+	case last.Sub(first) >= span/3:
 		return ranks[0]
-	case n == 1 && !s.shown.Since.IsZero() && s.shown.Status.rank() > 0:
-		return ranks[0] // more than a minute lies between the checks
+	case n == 1:
+		return ranks[0] // more than a minute lies between the checks, or this is the first
 	}
 	return 0
 }

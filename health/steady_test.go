@@ -69,6 +69,11 @@ func TestSteady(t *testing.T) {
 		{"a silence", "ooosssnnnooo", "ooooosnnnooo", 0},
 		{"rare checks", "ossso", "oosss", 30 * time.Second},
 		{"very rare checks", "osowo", "osowo", 5 * time.Minute},
+		{"two checks a third of a minute apart", "ss", "os", 20 * time.Second},
+		{"two checks that are nearer", "ss", "oo", 20*time.Second - 1},
+		{"Info at the start", "ii", "ii", 0},
+		{"Info while one check is worse", "iiiwi", "iiiii", 0},
+		{"an Info that is over while one check is worse", "iiiooooow", "iiiiiiiio", 0},
 		{"frequent checks", "osssooooooooooooo", "ooossssssssssssss", time.Second},
 	} {
 		every := c.every
@@ -93,6 +98,19 @@ func TestSteadyKeepsCausesAndTimes(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"Cause w.", "Within the last minute: Cause d."}, r.Causes); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A fault that was measured once is not shown, and neither is it a reason to forget the cause of the Info.
+func TestSteadyRemembersTheCauseOfAnInfo(t *testing.T) {
+	t.Parallel()
+	var s steady
+	var r Report
+	for i, c := range "iiiw" {
+		s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
+	}
+	if diff := cmp.Diff([]string{"Within the last minute: Cause i."}, r.Causes); diff != "" || r.Status != Info {
+		t.Error(r.Status, diff)
 	}
 }
 

@@ -198,9 +198,9 @@ func (r increases) within(name string, before, value int64, now time.Time) int64
 	} else {
 		c.marks = append(c.marks, mark{now, c.total})
 	}
-	// The last mark that is old enough is what to count from.
+	// The last mark that is old enough is what to count from; the last of all is of this second.
 	from := 0
-	for from+1 < len(c.marks) && now.Sub(c.marks[from+1].at) >= recent {
+	for now.Sub(c.marks[from+1].at) >= recent {
 		from++
 	}
 	c.marks = slices.Delete(c.marks, 0, from)

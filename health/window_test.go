@@ -22,14 +22,41 @@ func TestWindow(t *testing.T) {
 	w.count(Unreached, time.Hour, noon)
 	w.count(FailedInside, 100*time.Millisecond, noon)
 	w.count(Class(99), time.Second, noon)
+	w.count(classes, time.Second, noon)
 	r := w.sum(noon)
-	want := counts{Success: 2, Other: 2, Client: 2, Server: 3, NoAnswer: 1, Unreached: 1, FailedInside: 1}
-	if r.classes != want || r.classes.total() != 12 {
+	want := counts{Success: 2, Other: 3, Client: 2, Server: 3, NoAnswer: 1, Unreached: 1, FailedInside: 1}
+	if r.classes != want || r.classes.total() != 13 {
 		t.Errorf("it holds %+v", r)
 	}
 	if p50 := r.latencies.Percentile(0.5); r.latencies.Percentile(0.999) > 2*time.Second ||
 		p50 < 90*time.Millisecond || p50 > 110*time.Millisecond {
 		t.Errorf("latencies %+v: those without an answer count", r.latencies)
+	}
+	if total := w.latencies(); total != r.latencies {
+		t.Errorf("the latencies since the start are %v, want %v", total, r.latencies)
+	}
+}
+
+func TestLongestLatencyIsCountedInTheLastStep(t *testing.T) {
+	t.Parallel()
+	var w window
+	w.count(Success, 1000*24*time.Hour, noon)
+	if r := w.sum(noon); r.latencies[steps-1] != 1 || w.latencies()[steps-1] != 1 {
+		t.Errorf("it holds %v", r.latencies)
+	}
+}
+
+func TestLatenciesSinceAnEarlierState(t *testing.T) {
+	t.Parallel()
+	var w window
+	w.count(Success, time.Millisecond, noon)
+	earlier := w.latencies()
+	w.count(Success, time.Millisecond, noon)
+	w.count(Success, time.Hour, noon)
+	now, want := w.latencies(), w.latencies()
+	want[0] = 1 // of two
+	if got := now.Since(&earlier); got != want {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

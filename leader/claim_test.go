@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,10 +134,107 @@ func TestClaimIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 			t.Errorf("finishing lost work: %v", err)
 		}
 		waiting := begin(t.Context(), store, "b", false)
+		at = time.Now()
 		<-waiting.over
-		if !errors.Is(waiting.err, away) {
-			t.Errorf("without the store: %v", waiting.err)
+		if waited := time.Since(at); !errors.Is(waiting.err, away) || waited != time.Minute {
+			t.Errorf("without the store: %v after %s, want the patience of 1m0s", waiting.err, waited)
 		}
+	})
+}
+
+func TestRenewedClaimIsLostWithinItsTrust(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		time.Sleep(time.Hour)
+		store.fail(func(bool) fault { return fault{drop: true, err: errors.New("away")} })
+		at := time.Now()
+		<-claim.Context().Done()
+		if waited := time.Since(at); waited > 12*time.Second {
+			t.Errorf("lost after %s", waited)
+		}
+	})
+}
+
+func TestFinishEndsWithTheTrustWhenTheStoreIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		away := errors.New("away")
+		store.fail(func(bool) fault { return fault{drop: true, err: away} })
+		at := time.Now()
+		if err := claim.Finish(t.Context(), true); !errors.Is(err, away) {
+			t.Errorf("finished with %v", err)
+		}
+		if took := time.Since(at); took != 12*time.Second {
+			t.Errorf("it took %s, want 12s", took)
+		}
+	})
+}
+
+func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		time.Sleep(4 * time.Second)
+		store.fail(func(bool) fault { return fault{err: errors.New("lost")} })
+		time.Sleep(1500 * time.Millisecond) // one renewal
+		store.fail(nil)
+		finish(t, claim, true)
+		if data := store.stored(work).Data; data != workDone {
+			t.Errorf("stored %q", data)
+		}
+	})
+}
+
+func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
+	t.Parallel()
+	for _, other := range []queue.Lease{{Owner: "b", Version: "x", Term: 1}, {Owner: "a", Version: "x", Term: 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newMemory()
+			claim := begin(t.Context(), store, "a", false).mustHold(t)
+			store.leases[work] = other
+			if err := claim.Finish(t.Context(), true); !errors.Is(err, errClaimLost) {
+				t.Errorf("finished with %v while %+v holds it", err, other)
+			}
+		})
+	}
+}
+
+// Whoever waits says so once for each instance that does the work, and reads the lease once for each renewal.
+func TestWaitingForAClaimIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newMemory()
+		first := begin(t.Context(), store, "a", false).mustHold(t)
+		var followed []Following
+		waiting, stop := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			_, _ = AcquireClaim(waiting, store, Options{Name: work, Owner: "b",
+				Events: &Events{Following: func(f Following) { followed = append(followed, f) }}}, false, time.Minute)
+		}()
+		time.Sleep(10 * time.Minute)
+		store.mu.Lock()
+		reads := store.reads
+		store.leases[work] = queue.Lease{Owner: "c", Version: "x", Term: 7, Duration: time.Hour}
+		store.mu.Unlock()
+		if reads > 125 {
+			t.Errorf("%d reads in ten minutes, want one each 5 s", reads)
+		}
+		time.Sleep(time.Minute)
+		stop()
+		<-over
+		want := []Following{{Name: work, Owner: "a", Term: 1}, {Name: work, Owner: "c", Term: 7}}
+		if !slices.Equal(followed, want) {
+			t.Errorf("reported %+v, want %+v", followed, want)
+		}
+		<-first.Context().Done()
+		_ = first.Finish(t.Context(), false)
 	})
 }
 

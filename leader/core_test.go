@@ -123,9 +123,26 @@ func TestALostTermStaysLost(t *testing.T) {
 func TestALostTermIsReadAnew(t *testing.T) {
 	t.Parallel()
 	c, start := leading(t)
+	c.lose()
+	if s := c.decide(start.Add(time.Second)); s.do != read {
+		t.Errorf("before the next renewal was due: %+v", s)
+	}
+	c, start = leading(t)
 	c.decide(start.Add(5 * time.Second))
 	if s := c.decide(start.Add(12 * time.Second)); s.do != read || c.term != 0 || c.pending != nil {
 		t.Errorf("after the trust window: %+v in term %d", s, c.term)
+	}
+}
+
+// Many instances that look at one lease spread their looks over a fourth of the time between renewals.
+func TestPauseBetweenLooks(t *testing.T) {
+	t.Parallel()
+	c, now := leading(t)
+	for chance, want := range map[float64]time.Duration{0: 5 * time.Second, 1: 3750 * time.Millisecond} {
+		c.chance = func() float64 { return chance }
+		if c.observed(now, queue.Lease{}); c.pause != want {
+			t.Errorf("the pause is %s, want %s", c.pause, want)
+		}
 	}
 }
 

@@ -137,12 +137,8 @@ func (e *Elector) tick(ctx context.Context) {
 
 // round makes the next step.
 func (e *Elector) round(ctx context.Context) {
-	e.obeyGate()
-	led := e.core.term
+	e.obeyGate() // which closes by itself when the lease was not renewed in time
 	next := e.core.decide(time.Now())
-	if led > 0 && e.core.term == 0 {
-		e.gate.close("the lease was not renewed in time", false)
-	}
 	switch next.do {
 	case wait:
 		e.waitUntil(ctx, next.until)
@@ -194,13 +190,12 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 		e.failed(ctx, err)
 		return
 	}
-	led := e.core.term > 0
 	leads := e.core.swapped(time.Now(), a, won, current)
 	switch {
 	case leads && !e.gate.open(a, e.core.trusted):
 		e.core.lose()
 		e.failed(ctx, errors.New("the process or the machine was suspended while the store answered"))
-	case !leads && led:
+	case !leads:
 		e.gate.close(e.whyLost(current), false)
 	}
 }
@@ -334,9 +329,6 @@ func (e *Elector) publish() {
 	e.mu.Unlock()
 
 	if !held || c.mine(c.seen) {
-		if c.term > 0 {
-			e.following = Following{}
-		}
 		return
 	}
 	if now := (Following{Name: e.opts.Name, Owner: c.seen.Owner, Term: c.seen.Term}); now != e.following {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -299,6 +300,9 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 		a.wants(t, 1)
 		r.sleep(20 * time.Millisecond) // 5 s + 15 s - 3 s
 		a.wants(t, 0)
+		if n := strings.Count(a.events(), "failure"); n < 8 { // from 10 s on, with at most 1 s between them
+			t.Errorf("%d tries to renew:\n%s", n, a.events())
+		}
 		if s := a.Status(); !errors.Is(s.Err, errCut) {
 			t.Errorf("status of the one cut off: %+v", s)
 		}
@@ -431,6 +435,19 @@ func TestSuspendedMachine(t *testing.T) {
 	})
 }
 
+// The lease of a term that was lost is still this instance's own, and it leads again at once.
+func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
+	in(t, func(r *harness) {
+		a := r.start()
+		r.sleep(6 * time.Second)
+		a.mu.Lock()
+		a.wall = 30 * time.Second
+		a.mu.Unlock()
+		r.sleep(time.Second) // a tick notices it
+		a.wants(t, 2)
+	})
+}
+
 // Small steps of the clock, as time synchronisation makes them, change nothing.
 func TestSmallClockSteps(t *testing.T) {
 	in(t, func(r *harness) {
@@ -547,7 +564,10 @@ func TestOptions(t *testing.T) {
 	}{
 		{Options{}, "needs a name"},
 		{Options{Name: "x", Lease: -time.Second}, "the lease of lease x is -1s"},
-		{Options{Name: "x", Lease: 5 * time.Second, Renew: 4 * time.Second}, "give a lease of at least"},
+		{Options{Name: "x", Lease: 5 * time.Second, Renew: 4 * time.Second, CallTimeout: 2 * time.Second,
+			Margin: time.Second}, "give a lease of at least 7s"},
+		{Options{Name: "x", Lease: 7 * time.Second, Renew: 4 * time.Second, CallTimeout: 2 * time.Second,
+			Margin: time.Second}, ""},
 		{Options{Name: "x"}, ""},
 		{Options{Name: "x", Lease: 900 * time.Millisecond}, ""},
 	} {
@@ -560,6 +580,9 @@ func TestOptions(t *testing.T) {
 		t.Error("New without a store returned no error")
 	}
 	o, _ := Options{Name: "x"}.complete()
+	if host, err := os.Hostname(); err == nil && o.Owner != fmt.Sprintf("%s (%d)", host, os.Getpid()) {
+		t.Errorf("the owner is %q, want host name %s and process id", o.Owner, host)
+	}
 	if o.Lease != 15*time.Second || o.Renew != 5*time.Second || o.CallTimeout != 2*time.Second ||
 		o.Margin != 3*time.Second {
 		t.Errorf("defaults are %s %s %s %s", o.Lease, o.Renew, o.CallTimeout, o.Margin)

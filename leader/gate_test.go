@@ -39,7 +39,11 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 			t.Errorf("closed after a tick that was a little late: %v", *reported)
 		}
 		g.tick()
-		time.Sleep(2100 * time.Millisecond)
+		time.Sleep(2 * time.Second)
+		if _, ok := g.holds(); !ok {
+			t.Errorf("closed after the longest time between two ticks: %v", *reported)
+		}
+		time.Sleep(100 * time.Millisecond)
 		if _, ok := g.holds(); ok {
 			t.Error("open although no tick came for 2.1 s")
 		}
@@ -49,6 +53,23 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 		}
 		if want := "[began 1 lost 1: the process was suspended for 2.1s]"; fmt.Sprint(*reported) != want {
 			t.Errorf("told %v, want %s", *reported, want)
+		}
+	})
+}
+
+func TestGateClosesWhenTheClocksPart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, by := range []time.Duration{time.Second, -time.Second} {
+			g, _ := rigged(t)
+			g.wall = func() time.Time { return time.Now().Add(by) }
+			if _, ok := g.holds(); !ok {
+				t.Errorf("closed by a clock that was set by %s", by)
+			}
+			g.wall = func() time.Time { return time.Now().Add(by + by/1000) }
+			if _, ok := g.holds(); ok {
+				t.Errorf("open with a clock that was set by more than %s", by)
+			}
 		}
 	})
 }

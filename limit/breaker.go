@@ -161,10 +161,10 @@ func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 // delay returns how long the breaker stays open this time.
 func (b *breaker) delay() time.Duration {
 	delay, longest := b.opts.Breaker.Delay, max(maxDelay, b.opts.Breaker.Delay)
-	for i := 0; i < b.openings && delay < longest; i++ {
-		delay *= 2
+	for range b.openings {
+		delay = min(2*delay, longest)
 	}
-	return min(delay, longest)
+	return delay
 }
 
 // room returns how many messages may start within d, and the reason for no more.

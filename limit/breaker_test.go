@@ -295,6 +295,33 @@ func TestDelayAboveTheMaximumStaysAsConfigured(t *testing.T) {
 	})
 }
 
+// With one delivery at once there is no slow start: the app is at full concurrency when the trial has succeeded.
+func TestDelayIsResetByTheTrialWhereOneDeliveryRunsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, Options{Concurrency: 1, Breaker: &Breaker{}})
+		h.deliver(10, serverError)
+		time.Sleep(5 * time.Second)
+		h.deliver(1, success)
+		if got := h.Status().SlowStart; got != 0 {
+			t.Errorf("slow start at %d", got)
+		}
+		h.deliver(10, serverError)
+		h.wantAllow("breaker 5s")
+	})
+}
+
+func TestSuccessesStartNoSlowStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, Options{Breaker: &Breaker{}})
+		h.deliver(3, success)
+		if got := h.Status().SlowStart; got != 0 {
+			t.Errorf("slow start at %d", got)
+		}
+	})
+}
+
 func TestResultOfTheTrialDecides(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -133,6 +133,8 @@ func TestRoom(t *testing.T) {
 		{"breaker: trial within the duration", Options{Breaker: &Breaker{}}, open, 5 * time.Second, 1, reasonBreaker},
 		{"breaker: trial running", Options{Breaker: &Breaker{}},
 			func(h *harness) { openUntilTrial(h); h.wantAllow("") }, time.Hour, 0, reasonBreaker},
+		{"breaker: trial running and no place free", Options{Concurrency: 1, Adaptive: true, Breaker: &Breaker{}},
+			func(h *harness) { openUntilTrial(h); h.wantAllow("") }, 0, 0, reasonBreaker},
 		{"breaker: slow start", Options{Breaker: &Breaker{}},
 			func(h *harness) { openUntilTrial(h); h.deliver(3, success) }, 0, 3, reasonConcurrency},
 		{"the strictest limit", Options{Rate: 40, Concurrency: 7, Adaptive: true, Breaker: &Breaker{}},
@@ -166,6 +168,7 @@ func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 		{"success", success, 100 * time.Millisecond, true},
 		{"fast failure", serverError, time.Millisecond, false},
 		{"fast rejection", queue.Result{Status: 429}, time.Millisecond, false},
+		{"failure that takes as long as a success", serverError, 100 * time.Millisecond, true},
 		{"slow failure", serverError, time.Second, true},
 		{"timeout", queue.Result{}, time.Second, true},
 		{"unreached", unreached, time.Second, false},
@@ -191,6 +194,34 @@ func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAdaptiveLimitLearnsNothingFromFailuresBeforeTheFirstSuccess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, Options{Adaptive: true})
+		for range 200 {
+			h.wantAllow("")
+			time.Sleep(time.Second)
+			h.done(serverError, time.Second)
+		}
+		h.wantEvents()
+	})
+}
+
+// The mean duration moves by a thirty-second of the difference: here from 1 ms to 2.
+func TestRoomFollowsTheMeanDuration(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, Options{Concurrency: 1, Adaptive: true})
+		h.deliver(1, success)
+		h.wantAllow("")
+		time.Sleep(33 * time.Millisecond)
+		h.done(success, 33*time.Millisecond)
+		if got, _ := h.Room(time.Now(), 10*time.Millisecond); got != 6 {
+			t.Errorf("room for %d, want 6: one now and one each 2 ms", got)
+		}
+	})
 }
 
 func TestEventsMayHaveNoListeners(t *testing.T) {

@@ -76,10 +76,10 @@ func (o *Options) withDefaults() Options {
 
 // normalizeRate returns 0, no limit, for a value that is not a rate.
 func normalizeRate(perSecond float64) float64 {
-	if !(perSecond > 0) || math.IsInf(perSecond, 1) {
+	if math.IsNaN(perSecond) || math.IsInf(perSecond, 1) {
 		return 0
 	}
-	return perSecond
+	return max(perSecond, 0)
 }
 
 func (b *Breaker) withDefaults() *Breaker {

@@ -116,6 +116,40 @@ func TestPathsAreDelivered(t *testing.T) {
 
 // TestHostileFilesAreRefusedFast would take minutes if such files reached the
 // parser.
+func TestTasksAtTheirBounds(t *testing.T) {
+	t.Parallel()
+	repeat := strings.Repeat
+	for lines, accepted := range map[string]bool{
+		"queue: " + repeat("q", 80): true, "queue: " + repeat("q", 81): false, "queue: https://example.com/~a": true,
+		"queue: \"a b\"": false,
+		"grace: 1s":      true, "grace: 999ms": false, "grace: " + maxGrace.String(): true,
+		"jitter: 0s": true, "jitter: -1s": false,
+		"jitter: " + maxJitter.String(): true, "jitter: " + (maxJitter + time.Second).String(): false,
+		"attributes: {" + repeat("a", 256) + ": b}": true, "attributes: {" + repeat("a", 257) + ": b}": false,
+	} {
+		const task = "version: 1\ncron:\n- name: a\n  url: /a\n  schedule: 0 0 * * *\n  "
+		if _, err := ParseFile("cron.yaml", []byte(task+lines+"\n")); (err == nil) != accepted {
+			t.Errorf("%.60s: %v, want it accepted: %v", lines, err, accepted)
+		}
+	}
+	for name, accepted := range map[string]bool{repeat("n", maxName): true, repeat("n", maxName+1): false} {
+		if err := checkName(name); (err == nil) != accepted {
+			t.Errorf("a name of %d bytes: %v", len(name), err)
+		}
+	}
+}
+
+// A task without a name is told by its number.
+func TestLineThatIsNotYAMLNamesTheTaskByItsNumber(t *testing.T) {
+	t.Parallel()
+	const file = "version: 1\ncron:\n- name: a\n  url: /a\n  schedule: 0 0 * * *\n- url: /b\n  schedule: * 0 * * *\n"
+	_, err := ParseFile("cron.yaml", []byte(file))
+	if err == nil || !strings.Contains(err.Error(), "number 2") ||
+		!strings.Contains(err.Error(), `schedule: "* 0 * * *"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestHostileFilesAreRefusedFast(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

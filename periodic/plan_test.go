@@ -30,6 +30,8 @@ func TestPlan(t *testing.T) {
 		{name: "to the second", since: 0, now: time.Minute, run: "1m0s", next: 2 * time.Minute},
 		{name: "a moment early", since: 0, now: time.Minute - 1, next: time.Minute},
 		{name: "punctual", since: 0, now: 70 * time.Second, run: "1m0s", next: 2 * time.Minute},
+		{name: "punctual to the second, none made up for", task: Task{Missed: MissedSkip}, since: 0, now: 70 * time.Second,
+			run: "1m0s", next: 2 * time.Minute},
 		{name: "missed, made up for", since: 0, now: 71 * time.Second, run: "1m0s", next: 2 * time.Minute},
 		{name: "two missed, one", since: 0, now: 150 * time.Second, run: "2m0s", passed: "1m0s", next: 3 * time.Minute},
 		{name: "a newer one is due anyway", since: 0, now: 181 * time.Second, run: "3m0s", passed: "1m0s 2m0s",
@@ -48,6 +50,8 @@ func TestPlan(t *testing.T) {
 			run: "2m0s 3m0s 4m0s 5m0s 6m0s", passed: "1m0s", next: 7 * time.Minute},
 		{name: "long ago", since: -48 * time.Hour, now: 30 * time.Second, run: "0s", next: time.Minute,
 			passedOnlyCounts: 2879},
+		{name: "long ago, one at the edge of what is looked at", since: -48 * time.Hour,
+			now: defaultGrace + punctual, run: "5m0s", next: 6 * time.Minute, passedOnlyCounts: 2884},
 		{name: "years ago", since: -90000 * time.Hour, now: 30 * time.Second, run: "0s", next: time.Minute,
 			passedOnlyCounts: maxCounted + 4},
 		{name: "all done", since: 3 * time.Minute, now: 3 * time.Minute, next: 4 * time.Minute},
@@ -184,6 +188,18 @@ func neverAway(t *testing.T, task *Task, since, to time.Time) (found int) {
 		found++
 	}
 	return found
+}
+
+func TestShortestJitter(t *testing.T) {
+	t.Parallel()
+	task := Task{Name: "a", Jitter: time.Millisecond}
+	counts := map[time.Duration]int{}
+	for i := range 100 {
+		counts[task.jitter(noon().Add(time.Duration(i)*time.Minute))]++
+	}
+	if len(counts) != 2 || counts[0] == 0 || counts[time.Millisecond] == 0 {
+		t.Errorf("the delays are %v, want 0 and 1 ms", counts)
+	}
 }
 
 func TestJitterSpreads(t *testing.T) {

@@ -255,6 +255,9 @@ func TestEvery(t *testing.T) {
 		!s.Next(at.Add(-1)).Equal(at) {
 		t.Errorf("after %v comes %v, before %v", at, got, s.Prev(got))
 	}
+	if got := s.Prev(at); !got.Equal(at.Add(-3 * time.Second)) {
+		t.Errorf("before %v, when it was due, comes %v", at, got)
+	}
 	if got := Every(0).Next(at); !got.Equal(at.Add(time.Second)) {
 		t.Errorf("the shortest interval is %v", got.Sub(at))
 	}
@@ -356,11 +359,31 @@ func TestExpressionsThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestExpressionsAtTheirBounds(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("1,", 200) + "1 * * *"
+	for _, expression := range []string{"*/1 * * * *", "*/59 * * * *", "0-59/59 0-23/23 * * *", "5-5 * * * *",
+		"0005 * * * *", "0 0 1 1 0", "59 23 31 12 7", long + strings.Repeat(" ", maxExpression-2-len(long)) + " *"} {
+		if _, err := parseSchedule(expression, nil); err != nil {
+			t.Errorf("%q: %v", expression, err)
+		}
+	}
+	for _, expression := range []string{"*/60 * * * *", "00005 * * * *"} {
+		if s, err := parseSchedule(expression, nil); err == nil {
+			t.Errorf("%q gives %v", expression, s)
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{
 		"0 23 * * *":              "every day at 23:00 UTC",
 		"0 */12 * * *":            "every 12 hours UTC",
+		"0 0 1-31 * *":            "every day at 00:00 UTC",
+		"0 0 * * 0-6":             "every day at 00:00 UTC",
+		"0 0 1,2 * *":             "on days 1 and 2 of the month at 00:00 UTC",
+		"0 1,4,5,8,9,13 * * *":    "every day at 01:00, 04:00, 05:00, 08:00, 09:00 and 13:00 UTC",
 		"0 * * * *":               "every hour UTC",
 		"* * * * *":               "every minute UTC",
 		"*/15 * * * *":            "every 15 minutes UTC",

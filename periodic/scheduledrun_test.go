@@ -60,8 +60,15 @@ func TestMessageOnFIFO(t *testing.T) {
 	if one.Body != "full" || len(one.Attributes) != 4 || one.Attributes[3].Value != "blue" {
 		t.Errorf("message %+v", one)
 	}
-	if got := groupID("backup-job"); got != "periodic-backup-job" {
-		t.Error(got)
+	for _, task := range []string{"backup-job", "!~", strings.Repeat("x", 100)} {
+		if got := groupID(task); got != "periodic-"+task {
+			t.Errorf("the group of %s is %s", task, got)
+		}
+	}
+	for _, task := range []string{"a b", "a\x7f", "\x1f", strings.Repeat("x", 101)} {
+		if got := groupID(task); got != "periodic-"+digest(task) {
+			t.Errorf("the group of %q is %s", task, got)
+		}
 	}
 }
 

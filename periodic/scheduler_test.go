@@ -363,6 +363,87 @@ func (l *fixedTerm) Term() (int64, bool) { return l.term, l.term != 0 }
 
 func (l *fixedTerm) Changed() <-chan struct{} { return nil }
 
+// countingRegistry counts what it is asked.
+type countingRegistry struct{ asked int }
+
+func (r *countingRegistry) Since(context.Context, int64, map[string]Start) (map[string]time.Time, error) {
+	r.asked++
+	return nil, nil
+}
+
+func (r *countingRegistry) Enqueue(context.Context, int64, ScheduledRun) (EnqueueResult, error) {
+	r.asked++
+	return EnqueueResult{}, nil
+}
+
+func (r *countingRegistry) Skip(context.Context, int64, []ScheduledRun) (map[string]Claim, error) {
+	r.asked++
+	return nil, nil
+}
+
+func TestStandbyAsksTheRegistryNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		registry := &countingRegistry{}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		s := New(&File{Tasks: []Task{every("a", 1)}}, &fixedTerm{}, registry, Options{Queue: "jobs"})
+		if err := s.Run(ctx); err != nil || registry.asked > 0 {
+			t.Errorf("it was asked %d times, %v", registry.asked, err)
+		}
+	})
+}
+
+// Who watches the history asks for it again when this number has changed.
+func TestHistoryCountsWhatIsReported(t *testing.T) {
+	t.Parallel()
+	h := history{most: 1}
+	h.add(Run{Task: "a"})
+	h.already("a", noon(), "m")
+	h.outcome(Outcome{Task: "a", ScheduledAt: noon(), MessageID: "m"})
+	if n := h.count(); n != 3 {
+		t.Errorf("%d reports, want 3", n)
+	}
+}
+
+func TestLeasesOfAQueue(t *testing.T) {
+	t.Parallel()
+	for lease, want := range map[string]bool{LeaseName("jobs"): true, RunningLease("jobs", "a"): true,
+		VersionLease("jobs", "v1"): true, LeaseName("mail"): false, RunningLease("mail", "a"): false, "jobs": false} {
+		if got := OwnsLease("jobs", lease); got != want {
+			t.Errorf("%s is one of the queue: %v, want %v", lease, got, want)
+		}
+	}
+}
+
+func TestTaskThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	var tasks []Task
+	for _, name := range strings.Split("abcdefghijk", "") {
+		tasks = append(tasks, every(name, 60))
+	}
+	for n, want := range map[int]string{0: "the environment has no tasks", 1: "there are a", 10: "h, i and j",
+		11: "i, j and others"} {
+		s := New(&File{Tasks: tasks[:n]}, &fixedTerm{}, nil, Options{})
+		_, _, err := s.RunNow(t.Context(), "none")
+		if said, _, _ := strings.Cut(fmt.Sprint(err), ";"); !strings.HasSuffix(said, want) {
+			t.Errorf("with %d tasks: %v, want %q", n, err, want)
+		}
+	}
+}
+
+// A second is what clocks are corrected by.
+func TestSmallStepsOfTheClockAreNotReported(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.until(t, 30*time.Second, "0s led 1")
+		s.setClock(time.Second)
+		s.until(t, 40*time.Second, "")
+		s.setClock(-time.Millisecond)
+		s.until(t, 50*time.Second, "41s clock -1s")
+	})
+}
+
 // TestTaskComesBack: what was due while a task was not in the file is not made
 // up for, neither at once nor by the next leader; what is missed later is.
 func TestTaskComesBack(t *testing.T) {

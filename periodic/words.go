@@ -43,7 +43,7 @@ func (s Schedule) timeWords() string {
 	if len(hours) == 24 && len(minutes) == 1 && minutes[0] == 0 {
 		return "every hour"
 	}
-	if step := stride(hours, 24); len(minutes) == 1 && minutes[0] == 0 && step > 1 && step < 24 {
+	if step := stride(hours, 24); len(minutes) == 1 && minutes[0] == 0 && step > 0 {
 		return fmt.Sprintf("every %d hours", step)
 	}
 	if len(hours)*len(minutes) <= 6 {
@@ -61,7 +61,7 @@ func (s Schedule) timeWords() string {
 	}
 	if step := stride(minutes, 60); step == 1 {
 		return "every minute " + past
-	} else if step > 1 {
+	} else if step > 0 {
 		return fmt.Sprintf("every %d minutes %s", step, past)
 	}
 	return "at " + plural("minute", minutes) + " " + past

@@ -172,3 +172,14 @@ func BenchmarkSign(b *testing.B) {
 		out = s.AppendHeaders(out[:0], publishedID, body, time.Unix(1614265330, 0))
 	}
 }
+
+func TestBufferOfALargeBodyIsNotKept(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, publishedSecret)
+	s.AppendHeaders(nil, publishedID, strings.Repeat("x", 1<<20), time.Now())
+	for range 10 {
+		if kept := cap(s.work.Get().(*workspace).content); kept > largestKept {
+			t.Fatalf("%d bytes are kept", kept)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+// equivalent is a mutant that no test can notice.
+type equivalent struct {
+	pkg, file string
+	place
+	reason string
+}
+
+// equivalents are left out of the figures. Write one only for code that cannot be written without it.
+var equivalents = []equivalent{
+	{"webhook", "webhook.go", place{"Signer.AppendHeaders", "boundary", "cap(w.content) > largestKept"},
+		"whether a buffer of exactly this size is kept shows in memory alone"},
+	{"filter", "read.go", place{"isPlain", "boundary", `bytes.IndexByte(quoted, '\\') < 0`},
+		"the first byte is a quotation mark"},
+	{"health", "steady.go", place{"steady.settle", "boundary", "out.Status.rank() > r.Status.rank()"},
+		"with equal statuses the check to remember is the one whose causes are shown"},
+	{"limit", "breaker.go", place{"breaker.onStateChanged", "increment", "b.generation++"},
+		"generations are only compared for equality"},
+	{"limit", "limiter.go", place{"Limiter.Acquire", "increment", "l.permits++"},
+		"permits are only compared for equality, and count down from 2^64-1 then"},
+	{"limit", "rate.go", place{"rateLimiter.acquire", "boundary", "nanoseconds >= math.MaxInt64"},
+		"the library allows a message for which it computes a wait of exactly 2^63 ns"},
+	{"limit", "rate.go", place{"rateLimiter.acquire", "boundary", "n > 0"},
+		"reserving 0 messages changes nothing"},
+	{"leader", "core.go", place{"core.replace", "increment", "c.writes++"},
+		"versions are only compared for equality"},
+	{"deliver", "batch.go", place{"Client.records", "arithmetic", "len(eventStart) + len(eventEnd)"},
+		"a capacity, which append corrects"},
+	{"deliver", "batch.go", place{"InParts", "boundary", "next < len(ms)"},
+		"without messages there is no part, which ends the loop too"},
+}

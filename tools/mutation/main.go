@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "mutation:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, names []string) error {
+	root, err := filepath.Abs("..") // go run -C tools starts it in tools
+	if err != nil {
+		return err
+	}
+	chosen := cores
+	if len(names) > 0 {
+		chosen = slices.DeleteFunc(slices.Clone(cores), func(c core) bool { return !slices.Contains(names, c.pkg) })
+	}
+	if len(chosen) < len(names) {
+		return errors.New("unknown core: use the names of packages in tools/mutation/cores.go")
+	}
+	var results []result
+	for _, c := range chosen {
+		r, err := measure(ctx, root, c)
+		if err != nil {
+			return err
+		}
+		results = append(results, r)
+	}
+	if write(os.Stdout, results) {
+		return errors.New("tests do not notice enough of the mutants")
+	}
+	return nil
+}
+
+// measure tries all mutants of a core.
+func measure(ctx context.Context, root string, c core) (result, error) {
+	start := time.Now()
+	p, err := load(root, c)
+	if err != nil {
+		return result{}, err
+	}
+	dir, err := os.MkdirTemp("", "mutation-")
+	if err != nil {
+		return result{}, err
+	}
+	defer os.RemoveAll(dir)
+	s, err := build(ctx, p, c, dir)
+	if err != nil {
+		return result{}, err
+	}
+	outcomes := make([]outcome, len(p.mutants))
+	for i, m := range p.mutants {
+		if outcomes[i], err = s.judge(ctx, m); err != nil {
+			return result{}, err
+		}
+		fmt.Fprintf(os.Stderr, "\r%s: mutant %d of %d ", c.pkg, i+1, len(p.mutants))
+	}
+	fmt.Fprintln(os.Stderr)
+	r := c.result(p.mutants, outcomes)
+	r.failing, r.took = s.failing, time.Since(start)
+	return r, nil
+}
