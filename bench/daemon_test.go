@@ -124,7 +124,7 @@ func BenchmarkEmbedded(b *testing.B) {
 	for _, c := range []struct{ connections, messages int }{{10, 40000}, {50, 40000}} {
 		b.Run(fmt.Sprintf("c=%d", c.connections), func(b *testing.B) {
 			app := role(b, "app", "BENCH_THINK=0s")
-			var share, rate, cpu []float64
+			var share, rate, cpu, memory []float64
 			for range b.N {
 				dir := b.TempDir()
 				preload(b, bin, dir, c.messages)
@@ -133,7 +133,8 @@ func BenchmarkEmbedded(b *testing.B) {
 				d := startDaemon(b, exec.Command(bin, "up", "--data-dir", dir, "--name", "bench", "--listen", "127.0.0.1:0",
 					"--console", "off", "--target", app+"/", "--http-connections", fmt.Sprint(c.connections)), nil)
 				s := waitFor(b, app, int64(c.messages))
-				used, _, _ := d.stop(b)
+				used, rss, _ := d.stop(b)
+				memory = append(memory, float64(rss)/1e6)
 				share = append(share, 100*s.perSecond()/ceiling)
 				rate = append(rate, s.perSecond())
 				cpu = append(cpu, float64(used.Microseconds())/float64(c.messages))
@@ -141,6 +142,7 @@ func BenchmarkEmbedded(b *testing.B) {
 			b.ReportMetric(median(share), "%ceiling")
 			b.ReportMetric(median(rate), "msg/s")
 			b.ReportMetric(median(cpu), "cpu-µs/msg")
+			b.ReportMetric(median(memory), "peak-MB")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

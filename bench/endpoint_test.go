@@ -44,7 +44,7 @@ func tendrilServe(b *testing.B, bin, address string) (*exec.Cmd, error) {
 }
 
 func goAws(b *testing.B, _, address string) (*exec.Cmd, error) {
-	bin, err := installed("goaws")
+	bin, err := installed("goaws/cmd")
 	if err != nil {
 		return nil, err
 	}

@@ -42,9 +42,12 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command once per benchmark run.
+// buildTendril compiles the command once per benchmark run, or returns what TENDRIL_BENCH_BINARY names.
 func buildTendril(b *testing.B) string {
 	b.Helper()
+	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {
+		return bin
+	}
 	bin := filepath.Join(b.TempDir(), "tendril")
 	out, err := exec.Command("go", "build", "-o", bin, "tendril/cmd/tendril").CombinedOutput()
 	if err != nil {
