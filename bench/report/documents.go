@@ -109,7 +109,7 @@ func wrap(text string, columns int) string {
 		n := len([]rune(word))
 		switch {
 		case i == 0:
-		case at+1+n > columns:
+		case at+1+n > columns && word != "%":
 			b.WriteByte('\n')
 			at = 0
 		default:
