@@ -174,7 +174,7 @@ func sources(t *testing.T) []sourceFile {
 // inHouse reports whether the rules of the rooms apply to a file: examples and
 // benchmarks are programs of their own, and deploy holds tests of files only.
 func (s sourceFile) inHouse() bool {
-	return s.room != "." && s.room != "bench" && s.room != "acceptance" && s.room != "deploy" &&
+	return s.room != "." && !strings.HasPrefix(s.room, "bench") && s.room != "acceptance" && s.room != "deploy" &&
 		!strings.HasPrefix(s.room, "examples")
 }
 

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -30,15 +31,15 @@ func BenchmarkObserved(b *testing.B) {
 				b.Helper()
 				get(b, app+"/reset", nil)
 				sqs := role(b, "sqs", fmt.Sprintf("BENCH_MESSAGES=%d", c.messages), "BENCH_API="+c.api.String())
-				d := startDaemon(b, bin, append(append(env, credentials...), "AWS_ENDPOINT_URL_SQS="+sqs), append([]string{"up",
-					"--queue-url", sqs + "/000000000000/bench", "--target", app + "/", "--http-connections",
-					fmt.Sprint(c.connections)}, args...)...)
+				d := startDaemon(b, exec.Command(bin, append([]string{"up", "--queue-url", queueAt(sqs), "--target", app + "/",
+					"--http-connections", fmt.Sprint(c.connections)}, args...)...),
+					append(append(env, credentials...), "AWS_ENDPOINT_URL_SQS="+sqs))
 				s := waitFor(b, app, int64(c.messages))
 				used, _, _ := d.stop(b)
 				return daemonRun{perSecond: s.perSecond(), cpuPerMessage: float64(used.Microseconds()) / float64(c.messages)}
 			}
 			var share, more []float64
-			for range max(b.N, 3) {
+			for range b.N {
 				silent := run(nil, "--console", "off", "--quiet")
 				loud := run([]string{
 					"OTEL_EXPORTER_OTLP_ENDPOINT=" + sink, "OTEL_TRACES_SAMPLER=" + c.traces, "OTEL_METRIC_EXPORT_INTERVAL=1000",

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,9 +42,12 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command once per benchmark run.
+// buildTendril compiles the command once per benchmark run, or returns what TENDRIL_BENCH_BINARY names.
 func buildTendril(b *testing.B) string {
 	b.Helper()
+	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {
+		return bin
+	}
 	bin := filepath.Join(b.TempDir(), "tendril")
 	out, err := exec.Command("go", "build", "-o", bin, "tendril/cmd/tendril").CombinedOutput()
 	if err != nil {
@@ -52,17 +56,19 @@ func buildTendril(b *testing.B) string {
 	return bin
 }
 
-// daemon is one running tendril.
+// daemon is a running tendril, or another program in its place.
 type daemon struct {
-	cmd  *exec.Cmd
-	done chan error
+	cmd     *exec.Cmd
+	done    chan error
+	log     string // the file with what it printed
+	started time.Time
 }
 
-func startDaemon(b *testing.B, bin string, env []string, args ...string) *daemon {
+// startDaemon starts a command with further variables of the environment; what it prints goes to a file.
+func startDaemon(b *testing.B, cmd *exec.Cmd, env []string) *daemon {
 	b.Helper()
-	cmd := exec.Command(bin, args...)
-	cmd.Env = append(os.Environ(), env...)
-	log, err := os.Create(filepath.Join(b.TempDir(), "tendril.log"))
+	cmd.Env = slices.Concat(os.Environ(), cmd.Env, env)
+	log, err := os.Create(filepath.Join(b.TempDir(), "daemon.log"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,20 +76,37 @@ func startDaemon(b *testing.B, bin string, env []string, args ...string) *daemon
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
 	}
-	d := &daemon{cmd, make(chan error, 1)}
-	go func() { d.done <- cmd.Wait(); log.Close() }()
-	b.Cleanup(func() { cmd.Process.Kill() })
+	d := &daemon{cmd, make(chan error, 1), log.Name(), time.Now()}
+	go func() { d.done <- cmd.Wait(); close(d.done); log.Close() }()
+	b.Cleanup(func() { cmd.Process.Kill(); <-d.done })
 	return d
 }
 
-// stop sends TERM and returns the CPU time that the daemon used in all, its
-// peak memory in bytes and how long it took to go.
+// stopped reports how a daemon ended before it was to, with the end of what it printed.
+func (d *daemon) stopped(b *testing.B) {
+	b.Helper()
+	select {
+	case err := <-d.done:
+		printed, _ := os.ReadFile(d.log)
+		b.Fatalf("%s ended: %v\n%s", d.cmd.Path, err, printed[max(0, len(printed)-2000):])
+	default:
+	}
+}
+
+// stop sends TERM and returns the processor time that the daemon used in all, its peak memory in bytes and how long it
+// took to exit. tendril has to exit with 0.
 func (d *daemon) stop(b *testing.B) (cpu time.Duration, rss int64, took time.Duration) {
 	b.Helper()
 	begin := time.Now()
 	d.cmd.Process.Signal(syscall.SIGTERM)
-	if err := <-d.done; err != nil {
-		b.Fatalf("tendril did not stop cleanly: %v", err)
+	select {
+	case err := <-d.done:
+		if err != nil && filepath.Base(d.cmd.Path) == "tendril" {
+			b.Fatalf("tendril did not stop cleanly: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		d.cmd.Process.Kill()
+		<-d.done
 	}
 	usage := d.cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	return d.cmd.ProcessState.UserTime() + d.cmd.ProcessState.SystemTime(), usage.Maxrss * 1024, time.Since(begin)
@@ -136,25 +159,31 @@ type seen struct{ N, First, Last int64 }
 func (s seen) perSecond() float64 { return float64(s.N) / time.Duration(s.Last-s.First).Seconds() }
 
 // waitFor polls the app until it has seen n messages and returns its account.
-func waitFor(b *testing.B, app string, n int64) seen {
+func waitFor(b *testing.B, app string, n int64, daemons ...*daemon) seen {
 	b.Helper()
-	for limit := time.Now().Add(2 * time.Minute); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
-		var s seen
-		if get(b, app+"/stats", &s); s.N >= n {
-			return s
+	var s seen
+	await(b, fmt.Sprintf("the app did not see %d messages", n), func() bool {
+		get(b, app+"/stats", &s)
+		return s.N >= n
+	}, daemons...)
+	return s
+}
+
+// await asks every 20 ms whether something is so, for at most two minutes, while daemons run.
+func await(b *testing.B, failure string, so func() bool, daemons ...*daemon) {
+	b.Helper()
+	for limit := time.Now().Add(2 * time.Minute); !so(); time.Sleep(20 * time.Millisecond) {
+		for _, d := range daemons {
+			d.stopped(b)
+		}
+		if time.Now().After(limit) {
+			b.Fatal(failure, " within two minutes")
 		}
 	}
-	b.Fatalf("the app did not see %d messages within two minutes", n)
-	return seen{}
 }
 
 // median returns the middle of the values.
 func median(values []float64) float64 {
-	sorted := append([]float64(nil), values...)
-	for i := range sorted {
-		for j := i; j > 0 && sorted[j] < sorted[j-1]; j-- {
-			sorted[j], sorted[j-1] = sorted[j-1], sorted[j]
-		}
-	}
+	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
 }

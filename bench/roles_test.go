@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		serve(&app{think: envDuration("BENCH_THINK")})
 	case "sink": // for figures and spans
 		serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	case "loop":
+		fmt.Fprintln(os.Stderr, consumeWithSDK(os.Getenv("BENCH_QUEUE"), os.Getenv("BENCH_URL"), envInt("BENCH_CONNECTIONS")))
+		os.Exit(1)
 	case "ceiling":
 		postLoop(os.Getenv("BENCH_URL"), envInt("BENCH_MESSAGES"), envInt("BENCH_CONNECTIONS"))
 	}
@@ -76,9 +79,11 @@ type standIn struct {
 	total int64
 	next  atomic.Int64
 	calls sync.Map // action -> *atomic.Int64
-	parts [3]string
-	more  chan struct{} // closed and replaced when messages are added
-	mu    sync.Mutex
+	// deleted is how many messages were deleted, first when the first receive came, in nanoseconds of 1970.
+	deleted, first atomic.Int64
+	parts          [3]string
+	more           chan struct{} // closed and replaced when messages are added
+	mu             sync.Mutex
 }
 
 func newStandIn(total int, api time.Duration) *standIn {
@@ -129,6 +134,7 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/stats":
 		stats := map[string]int64{}
 		s.calls.Range(func(k, v any) bool { stats[k.(string)] = v.(*atomic.Int64).Load(); return true })
+		stats["deleted"], stats["first"] = s.deleted.Load(), s.first.Load()
 		json.NewEncoder(w).Encode(stats)
 		return
 	case "/add":
@@ -148,7 +154,9 @@ func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	w.Header().Set("X-Amzn-Requestid", "00000000-0000-0000-0000-000000000000")
-	w.Write(s.answer(r, action, request))
+	answer := s.answer(r, action, request)
+	w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // as Amazon SQS does
+	w.Write(answer)
 }
 
 func (s *standIn) answer(r *http.Request, action string, request []byte) []byte {
@@ -158,11 +166,18 @@ func (s *standIn) answer(r *http.Request, action string, request []byte) []byte 
 	case "GetQueueAttributes":
 		return []byte(`{"Attributes":{"QueueArn":"arn:aws:sqs:us-east-1:000000000000:bench","VisibilityTimeout":"300","MessageRetentionPeriod":"345600","RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:us-east-1:000000000000:bench-dead\",\"maxReceiveCount\":\"10\"}"}}`)
 	case "ReceiveMessage":
+		s.first.CompareAndSwap(0, time.Now().UnixNano())
 		return s.receive(r, request)
+	case "DeleteMessage":
+		s.deleted.Add(1)
+		return []byte(`{}`)
 	}
 	// Batches of deletes and visibility changes all succeed.
 	var in struct{ Entries []struct{ Id string } }
 	json.Unmarshal(request, &in)
+	if action == "DeleteMessageBatch" {
+		s.deleted.Add(int64(len(in.Entries)))
+	}
 	out := []byte(`{"Successful":[`)
 	for i, e := range in.Entries {
 		if i > 0 {

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// consumer is a program that takes messages from a queue and posts each to an app.
+type consumer struct {
+	name string
+	// slower is how many times fewer messages it gets than tendril, so that a round takes seconds.
+	slower int
+	// command starts it, with Env besides ours, against the queue "bench" of an SQS endpoint, with a number of connections to the app.
+	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
+}
+
+// consumers are tendril and the programs it is compared with, each with its own way to have a number of messages in
+// work at once.
+var consumers = []consumer{
+	{"tendril", 1, tendrilUp},
+	{"go-sdk-loop", 2, goLoop},
+	{"sqs-consumer", 8, sqsConsumer},
+	{"camel", 8, camelRoute},
+}
+
+// start runs the program. It fails when the program is not installed.
+func (c consumer) start(b *testing.B, bin, sqs, app string, connections int) (*daemon, error) {
+	b.Helper()
+	cmd, err := c.command(b, bin, sqs, app, connections)
+	if err != nil {
+		return nil, err
+	}
+	return startDaemon(b, cmd, append(credentials, "AWS_ENDPOINT_URL_SQS="+sqs, "BENCH_QUEUE="+queueAt(sqs),
+		"BENCH_URL="+app+"/", fmt.Sprint("BENCH_CONNECTIONS=", connections))), nil
+}
+
+// queueAt is the URL of the queue of a test SQS endpoint.
+func queueAt(sqs string) string { return sqs + "/000000000000/bench" }
+
+func tendrilUp(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error) {
+	return exec.Command(bin, "up", "--queue-url", queueAt(sqs), "--target", app+"/", "--console", "off",
+		"--http-connections", fmt.Sprint(connections), "--data-dir", b.TempDir()), nil
+}
+
+// goLoop is consumeWithSDK in a process of its own.
+func goLoop(*testing.B, string, string, string, int) (*exec.Cmd, error) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{"BENCH_ROLE=loop"}
+	return cmd, nil
+}
+
+// sqsConsumer is sqs-consumer on Node: each of its consumers has ten messages in work at once.
+func sqsConsumer(b *testing.B, _, _, _ string, _ int) (*exec.Cmd, error) {
+	folder, err := installed("node")
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("node", inTestdata(b, "consumer.mjs"))
+	cmd.Env = []string{"NODE_FOLDER=" + folder}
+	return cmd, nil
+}
+
+// camelRoute is a route of Apache Camel: each of its consumers has one message in work at once.
+func camelRoute(b *testing.B, _, sqs, app string, connections int) (*exec.Cmd, error) {
+	jars, err := installed("camel")
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command("java", "-cp", jars+"/*", "-Dqueue.name=bench", "-Dqueue.endpoint="+sqs, "-Dapp.url="+app,
+		fmt.Sprint("-Dapp.connections=", connections),
+		"-Dcamel.main.routes-include-pattern=file:"+inTestdata(b, "camel.xml"), "org.apache.camel.main.Main"), nil
+}
+
+// installed is what `go run ./bench/report -install` put into the folder that TENDRIL_BENCH_PEERS names.
+func installed(name string) (string, error) {
+	folder := os.Getenv("TENDRIL_BENCH_PEERS")
+	path := filepath.Join(folder, name)
+	if _, err := os.Stat(path); err != nil || folder == "" {
+		return "", fmt.Errorf("%s is not installed: run `go run ./bench/report -install`, and set TENDRIL_BENCH_PEERS "+
+			"to the folder that it prints", name)
+	}
+	return path, nil
+}
+
+func inTestdata(b *testing.B, name string) string {
+	b.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return path
+}

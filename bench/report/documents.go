@@ -1,0 +1,123 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// markers enclose what the report writes into a document.
+var markers = regexp.MustCompile(`(?s)<!-- report: ([a-z-]+) -->\n.*?<!-- end of report -->`)
+
+// writeDocuments writes the tables and the conditions between the markers of all documents of a folder, and the plots
+// into its images.
+func writeDocuments(folder string, all *results) error {
+	pages, err := filepath.Glob(filepath.Join(folder, "*.md"))
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		before, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		after, err := fill(string(before), all)
+		if err != nil {
+			return fmt.Errorf("%s: %w", page, err)
+		}
+		if after != string(before) {
+			if err := os.WriteFile(page, []byte(after), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range plots {
+		if err := os.WriteFile(filepath.Join(folder, "images", p.name+".svg"), []byte(p.svg(all)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill returns a document with what is between its markers written once more.
+func fill(page string, all *results) (string, error) {
+	parts := map[string]string{"conditions": conditions(all) + "\n"}
+	for _, t := range tables {
+		parts[t.name] = t.markdown(all)
+	}
+	var unknown error
+	filled := markers.ReplaceAllStringFunc(page, func(old string) string {
+		name := markers.FindStringSubmatch(old)[1]
+		part, ok := parts[name]
+		if !ok {
+			unknown = cmp.Or(unknown, fmt.Errorf("unknown table %q between markers", name))
+			return old
+		}
+		return "<!-- report: " + name + " -->\n\n" + part + "\n<!-- end of report -->"
+	})
+	return filled, unknown
+}
+
+// quiet is the share of the processors, in percent, that other programs may use while figures are taken.
+const quiet = 3
+
+// conditions says when, where and of what the figures are.
+func conditions(all *results) string {
+	date := all.facts["date"]
+	if day, err := time.Parse(time.DateOnly, date); err == nil {
+		date = day.Format("2 January 2006")
+	}
+	text := fmt.Sprintf("Measured on %s at commit %s, on %s, with %s. ", date, all.facts["commit"], all.facts["machine"],
+		all.facts["go"])
+	if n := all.rounds(); n > 1 {
+		text += fmt.Sprintf("Figures are medians of %d rounds, with the lowest and the highest round in brackets. ", n)
+	} else {
+		text += "Figures are of one round. "
+	}
+	switch others := all.others(); {
+	case len(others) == 0:
+		text += "Whether the machine was quiet is not known."
+	case others.highest() <= quiet:
+		text += fmt.Sprintf("The machine was quiet: other programs used at most %s %% of the processors during a step.",
+			number(others.highest()))
+	default:
+		n := 0
+		for _, share := range others {
+			if share > quiet {
+				n++
+			}
+		}
+		text += fmt.Sprintf("**The figures are provisional**: during %d of %d steps other programs used more than %d %% of "+
+			"the processors, %s %% in the median and up to %s %%.", n, len(others), quiet, number(others.median()),
+			number(others.highest()))
+	}
+	if peers := all.facts["peers"]; peers != "" {
+		text += " Compared with " + peers + "."
+	}
+	return wrap(text, 118)
+}
+
+// wrap breaks a text into lines.
+func wrap(text string, columns int) string {
+	var b strings.Builder
+	at := 0
+	for i, word := range strings.Fields(text) {
+		n := len([]rune(word))
+		switch {
+		case i == 0:
+		case at+1+n > columns && word != "%":
+			b.WriteByte('\n')
+			at = 0
+		default:
+			b.WriteByte(' ')
+			at++
+		}
+		b.WriteString(word)
+		at += n
+	}
+	return b.String()
+}

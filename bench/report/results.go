@@ -1,0 +1,112 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// sample is what the rounds measured of one figure, in ascending order.
+type sample []float64
+
+func (s sample) median() float64 {
+	n := len(s)
+	return (s[(n-1)/2] + s[n/2]) / 2
+}
+
+func (s sample) lowest() float64  { return s[0] }
+func (s sample) highest() float64 { return s[len(s)-1] }
+
+// figure names what a benchmark measured: "broker.Send/callers=1/size=200" in "msg/s".
+type figure struct{ benchmark, unit string }
+
+// run is one step of one round.
+type run struct {
+	step  string
+	round int
+}
+
+// results are all figures of a file.
+type results struct {
+	samples map[figure]sample
+	// runs are those that ended well, with the share of the processors that other programs used, in percent; -1 is not
+	// known.
+	runs map[run]float64
+	// facts are those of the first result: commit, date, machine, go, peers.
+	facts map[string]string
+}
+
+// factKeys are the configuration lines that hold for a whole file.
+var factKeys = []string{"commit", "date", "machine", "go", "peers"}
+
+// read reads results in the format of Go's benchmarks.
+func read(r io.Reader, name string) (*results, error) {
+	all := &results{samples: map[figure]sample{}, runs: map[run]float64{}, facts: map[string]string{}}
+	reader := benchfmt.NewReader(r, name)
+	var problems []error
+	for reader.Scan() {
+		switch record := reader.Result().(type) {
+		case *benchfmt.SyntaxError:
+			problems = append(problems, record)
+		case *benchfmt.Result:
+			all.add(record)
+		}
+	}
+	for _, s := range all.samples {
+		slices.Sort(s)
+	}
+	return all, errors.Join(append(problems, reader.Err())...)
+}
+
+func (all *results) add(r *benchfmt.Result) {
+	base, parts := r.Name.Parts()
+	name := strings.TrimPrefix(r.GetConfig("pkg"), "tendril/") + "." + string(base)
+	for _, part := range parts {
+		if part[0] == '/' { // the other kind is the number of processors
+			name += string(part)
+		}
+	}
+	for _, v := range r.Values {
+		f := figure{name, cmp.Or(v.OrigUnit, v.Unit)}
+		value := v.Value
+		if v.OrigUnit != "" {
+			value = v.OrigValue
+		}
+		all.samples[f] = append(all.samples[f], value)
+	}
+	round, _ := strconv.Atoi(r.GetConfig("round"))
+	others, err := strconv.ParseFloat(r.GetConfig("others"), 64)
+	if err != nil {
+		others = -1
+	}
+	all.runs[run{r.GetConfig("step"), round}] = others
+	for _, key := range factKeys {
+		if all.facts[key] == "" {
+			all.facts[key] = r.GetConfig(key)
+		}
+	}
+}
+
+// rounds is how many rounds there are.
+func (all *results) rounds() (n int) {
+	for r := range all.runs {
+		n = max(n, r.round)
+	}
+	return n
+}
+
+// others are the shares of the processors that other programs used, over all runs.
+func (all *results) others() (s sample) {
+	for _, share := range all.runs {
+		if share >= 0 {
+			s = append(s, share)
+		}
+	}
+	slices.Sort(s)
+	return s
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// limit ends a step that hangs.
+const limit = 10 * time.Minute
+
+// runner has what all steps share.
+type runner struct {
+	o     *options
+	facts map[string]string
+	// bin holds the compiled tests and tendril.
+	bin string
+}
+
+// runAll runs the rounds, without the steps that the file of results has, and adds each step to the file when it ended.
+func runAll(o *options, stop <-chan os.Signal) error {
+	facts, err := facts(o.peers)
+	if err != nil {
+		return err
+	}
+	done, err := started(o, facts["commit"])
+	if err != nil {
+		return err
+	}
+	bin, err := os.MkdirTemp("", "tendril-report-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(bin)
+	r := runner{o, facts, bin}
+	if err := r.compile(); err != nil {
+		return err
+	}
+	var failed []error
+	for round := 1; round <= o.rounds; round++ {
+		for _, s := range suite {
+			if !o.only.MatchString(s.name) || s.rounds > 0 && round > s.rounds || slices.Contains(done, run{s.name, round}) {
+				continue
+			}
+			err := r.step(s, round, stop)
+			if errors.Is(err, errStopped) {
+				return errors.Join(append(failed, err)...)
+			}
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				failed = append(failed, err)
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+var errStopped = errors.New("stopped: run the same command to go on")
+
+// started opens the file of results: a new one, or one of the same commit, whose runs it returns.
+func started(o *options, commit string) ([]run, error) {
+	data, err := os.ReadFile(o.results)
+	if errors.Is(err, os.ErrNotExist) || !o.resume {
+		return nil, os.WriteFile(o.results, nil, 0o644)
+	}
+	if err != nil {
+		return nil, err
+	}
+	all, err := read(bytes.NewReader(data), o.results)
+	if err != nil {
+		return nil, err
+	}
+	if is := all.facts["commit"]; is != "" && is != commit {
+		return nil, fmt.Errorf("%s has results of commit %s, not %s: use -new to replace them, or -draw to show them",
+			o.results, is, commit)
+	}
+	var done []run
+	for r := range all.runs {
+		done = append(done, r)
+	}
+	return done, nil
+}
+
+// compile builds tendril and the tests of the packages once.
+func (r *runner) compile() error {
+	built := map[string]bool{}
+	for _, s := range suite {
+		if built[s.pkg] || !r.o.only.MatchString(s.name) {
+			continue
+		}
+		built[s.pkg] = true
+		fmt.Fprintln(os.Stderr, "compiling", s.pkg)
+		if out, err := exec.Command("go", "test", "-c", "-o", r.test(s.pkg), "./"+s.pkg).CombinedOutput(); err != nil {
+			return fmt.Errorf("compiling the tests of %s: %w\n%s", s.pkg, err, out)
+		}
+	}
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(r.bin, "tendril"), "./cmd/tendril").
+		CombinedOutput(); err != nil {
+		return fmt.Errorf("building tendril: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// test is the compiled test of a package.
+func (r *runner) test(pkg string) string {
+	return filepath.Join(r.bin, strings.ReplaceAll(pkg, "/", "-")+".test")
+}
+
+// step runs one step and adds what it measured to the file of results.
+func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, r.test(s.pkg), "-test.run=^$", "-test.bench="+s.bench,
+		"-test.benchtime="+s.benchtime, "-test.timeout="+limit.String())
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.pkg, &out, &out
+	cmd.Env = append(os.Environ(), "TENDRIL_BENCH_PEERS="+r.o.peers,
+		"TENDRIL_BENCH_BINARY="+filepath.Join(r.bin, "tendril"))
+	fmt.Fprintf(os.Stderr, "round %d of %d: %s", round, r.o.rounds, s.name)
+	before, began := readProcessors(), time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-stop:
+		cancel()
+		<-ended
+		return errStopped
+	}
+	own := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	others := readProcessors().othersSince(before, own)
+	fmt.Fprintf(os.Stderr, ", %.0f s, other programs used %.1f %% of the processors\n", time.Since(began).Seconds(), others)
+	if err != nil {
+		return fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
+	}
+	return r.record(s, round, others, out.Bytes())
+}
+
+// record appends the output of a step to the file of results, with what holds for it.
+func (r *runner) record(s step, round int, others float64, output []byte) error {
+	var b bytes.Buffer
+	for _, key := range factKeys {
+		fmt.Fprintf(&b, "%s: %s\n", key, r.facts[key])
+	}
+	fmt.Fprintf(&b, "step: %s\nround: %d\nothers: %.1f\n", s.name, round, others)
+	for line := range bytes.Lines(output) {
+		if bytes.HasPrefix(line, []byte("Benchmark")) || bytes.HasPrefix(line, []byte("pkg: ")) {
+			b.Write(line)
+		}
+	}
+	f, err := os.OpenFile(r.o.results, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b.Bytes())
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,37 @@
+package main
+
+// step is one run of a compiled test binary.
+type step struct {
+	// name is what -only selects.
+	name string
+	// pkg is the folder of the package; bench and benchtime are the options of go test.
+	pkg, bench, benchtime string
+	// rounds is in how many rounds the step runs at most; 0 means all. Steps of minutes run less often.
+	rounds int
+}
+
+// suite is one round.
+var suite = []step{
+	{name: "daemon-c10", pkg: "bench", bench: "^BenchmarkDaemon$/^c=10$/^api=0s$", benchtime: "1x"},
+	{name: "daemon-c50", pkg: "bench", bench: "^BenchmarkDaemon$/^c=50$/^api=0s$", benchtime: "1x"},
+	{name: "daemon-c10-api", pkg: "bench", bench: "^BenchmarkDaemon$/^c=10$/^api=10ms$/^think=0s$", benchtime: "1x"},
+	{name: "daemon-c10-api-think", pkg: "bench", bench: "^BenchmarkDaemon$/^c=10$/^api=10ms$/^think=10ms$",
+		benchtime: "1x"},
+	{name: "daemon-c50-api-think", pkg: "bench", bench: "^BenchmarkDaemon$/^c=50$/^api=10ms$", benchtime: "1x"},
+	{name: "embedded", pkg: "bench", bench: "^BenchmarkEmbedded$", benchtime: "1x"},
+	{name: "idle", pkg: "bench", bench: "^BenchmarkIdle$", benchtime: "1x"},
+	{name: "endpoints", pkg: "bench", bench: "^BenchmarkEndpoint$", benchtime: "1x"},
+	{name: "worker", pkg: "worker", bench: "^BenchmarkOverhead$", benchtime: "300ms"},
+	{name: "deliver", pkg: "deliver", bench: "^BenchmarkDeliver$", benchtime: "500ms"},
+	{name: "client", pkg: "aws", bench: "^BenchmarkReceiveDelete$", benchtime: "300ms"},
+	{name: "wire", pkg: "sqsapi", bench: "^Benchmark(Send|ReceiveDelete)$", benchtime: "5000x"},
+	{name: "store-send", pkg: "broker", bench: "^BenchmarkSend$", benchtime: "10000x"},
+	{name: "store-path", pkg: "broker", bench: "^Benchmark(WholePath|MixedCPU)$", benchtime: "1x"},
+	{name: "store-drain", pkg: "broker", bench: "^BenchmarkDrain$", benchtime: "1x", rounds: 1},
+	{name: "store-depth", pkg: "broker", bench: "^BenchmarkDepth$", benchtime: "1x", rounds: 1},
+	{name: "store-tenants", pkg: "broker", bench: "^BenchmarkReceiveLatency$", benchtime: "1x", rounds: 1},
+	{name: "watched", pkg: "bench", bench: "^BenchmarkWatched$/^think=10ms$", benchtime: "1x"},
+	{name: "observed", pkg: "bench", bench: "^BenchmarkObserved$", benchtime: "1x"},
+	{name: "failing", pkg: "environment", bench: "^BenchmarkFailing$", benchtime: "1x"},
+	{name: "dead-letters", pkg: "console/web", bench: "^BenchmarkDeadLettersPage$/^100000$", benchtime: "1x", rounds: 1},
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// table is one table of the documents.
+type table struct {
+	name string // of the markers
+	// columns are the heads.
+	columns []string
+	rows    []row
+}
+
+// row begins with texts and goes on with figures.
+type row struct {
+	texts []string
+	cells []cell
+}
+
+// cell is a figure and how it is written: "%s µs". scale multiplies it; 0 means 1. Without a benchmark it is the text of
+// the format.
+type cell struct {
+	benchmark, unit, format string
+	scale                   float64
+}
+
+// markdown writes the table with medians, and with the lowest and highest round where there are several.
+func (t *table) markdown(all *results) string {
+	var b strings.Builder
+	line := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+	line(t.columns)
+	b.WriteString(strings.Repeat("|---", len(t.columns)) + "|\n")
+	for _, r := range t.rows {
+		cells := append([]string{}, r.texts...)
+		for _, c := range r.cells {
+			cells = append(cells, c.text(all))
+		}
+		line(cells)
+	}
+	return b.String()
+}
+
+func (c *cell) text(all *results) string {
+	s := c.sample(all)
+	switch {
+	case c.benchmark == "":
+		return c.format
+	case len(s) == 0:
+		return "not measured"
+	case len(s) == 1 || number(s.lowest()) == number(s.highest()):
+		return fmt.Sprintf(c.format, number(s.median()))
+	}
+	return fmt.Sprintf(c.format, number(s.median())) + fmt.Sprintf(" (%s to %s)", number(s.lowest()), number(s.highest()))
+}
+
+// sample returns what was measured, scaled.
+func (c *cell) sample(all *results) (scaled sample) {
+	for _, v := range all.samples[figure{c.benchmark, c.unit}] {
+		if c.scale != 0 {
+			v *= c.scale
+		}
+		scaled = append(scaled, v)
+	}
+	return scaled
+}
+
+// number writes a value with three digits, or as an integer with commas from 1,000 on.
+func number(v float64) string {
+	if math.Abs(v) < 999.5 {
+		text := strconv.FormatFloat(v, 'g', 3, 64)
+		if strings.Contains(text, "e") {
+			text = strconv.FormatFloat(v, 'f', 5, 64)
+		}
+		return text
+	}
+	digits := strconv.FormatFloat(v, 'f', 0, 64)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}

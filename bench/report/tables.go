@@ -1,0 +1,207 @@
+package main
+
+import "fmt"
+
+// setting is one combination in which the daemons are measured, with its label in tables.
+type setting struct{ benchmark, label string }
+
+var settings = []setting{
+	{"c=10/api=10ms/think=10ms", "10, 10 ms, 10 ms"},
+	{"c=50/api=10ms/think=10ms", "50, 10 ms, 10 ms"},
+	{"c=10/api=0s/think=0s", "10, 0, 0"},
+	{"c=50/api=0s/think=0s", "50, 0, 0"},
+	{"c=10/api=10ms/think=0s", "10, 10 ms, 0"},
+}
+
+// program is what a benchmark calls it, and what readers do.
+type program struct{ benchmark, label string }
+
+// daemons take messages and post them; servers speak the SQS protocol.
+var (
+	daemons = []program{{"tendril", "tendril"}, {"go-sdk-loop", "a loop on the SDK for Go"},
+		{"sqs-consumer", "sqs-consumer"}, {"camel", "Apache Camel"}}
+	servers = []program{{"tendril/json", "tendril, JSON"}, {"tendril/query", "tendril, Query"},
+		{"goaws/query", "GoAws, Query"}, {"elasticmq/json", "ElasticMQ, JSON"}, {"moto/json", "moto, JSON"}}
+)
+
+// tables are all that documents can show.
+var tables = []table{
+	daemonTable(),
+	daemonsTable("daemons-share", "%ceiling", "%s %%"),
+	daemonsTable("daemons-rate", "msg/s", "%s"),
+	daemonsTable("daemons-cpu", "cpu-µs/msg", "%s µs"),
+	daemonsTable("daemons-calls", "calls/msg", "%s"),
+	daemonsTable("daemons-memory", "peak-MB", "%s MB"),
+	idleTable(),
+	serversTable(),
+	{name: "parts", columns: []string{"part", "figure"}, rows: []row{
+		one("worker alone (stub queue, stub app), 50 slots: processor time of a message",
+			"worker.Overhead/50_slots", "cpu-ns/op", "%s µs", 1e-3),
+		one("the same: allocations of a message", "worker.Overhead/50_slots", "allocs/op", "%s", 0),
+		one("one POST (`deliver`), 10 connections: processor time, the app's included",
+			"deliver.Deliver/10", "cpu-µs/POST", "%s µs", 0),
+		one("the same of `http.Client`, as a multiple", "deliver.Deliver/10", "cpu-ratio", "%s times", 0),
+		one("SQS client (`aws`), ten received and deleted, signed and checked: processor time of a message",
+			"aws.ReceiveDelete/loopback/lean", "cpu-ns/msg", "%s µs", 1e-3),
+		one("the same of the SDK's client", "aws.ReceiveDelete/loopback/sdk", "cpu-ns/msg", "%s µs", 1e-3),
+	}},
+	{name: "wire", columns: []string{"call", "by the wall clock", "by processor time"}, rows: []row{
+		canned("receive + delete, 1 caller", "ReceiveDelete/single/1"),
+		canned("receive + delete, 16 callers", "ReceiveDelete/single/16"),
+		canned("receive + delete in tens, 1 caller", "ReceiveDelete/ten/1"),
+		canned("receive + delete in tens, 16 callers", "ReceiveDelete/ten/16"),
+		canned("send, 1 caller", "Send/single/1"),
+		canned("send, 16 callers", "Send/single/16"),
+		canned("send of ten, 1 caller", "Send/ten/1"),
+		canned("send of ten, 16 callers", "Send/ten/16"),
+	}},
+	{name: "store", columns: []string{"what", "aim", "here"}, rows: []row{
+		aimed("durable send of 200 B, 1 caller", "0.7 F", "broker.Send/callers=1/size=200", "xF", "%s F"),
+		aimed("the same, 16 callers", "5 F", "broker.Send/callers=16/size=200", "xF", "%s F"),
+		aimed("durable send of 10 KB, 16 callers", "2 F", "broker.Send/callers=16/size=10000", "xF", "%s F"),
+		aimed("receive + delete from 1 M, in tens", "5 P", "broker.Drain", "xP", "%s P"),
+		aimed("the same: processor time of a message", "4 µs", "broker.Drain", "cpu-us/msg", "%s µs"),
+		aimed("whole path, drain", "0.75 P", "broker.WholePath/producers=0", "xP", "%s P"),
+		aimed("whole path beside 64 durable producers", "0.55 P", "broker.WholePath/producers=64", "xP", "%s P"),
+		aimed("whole path beside 16 durable producers", "0.35 P", "broker.WholePath/producers=16", "xP", "%s P"),
+		aimed("processor time of a message, sent, received and deleted at once", "12 µs", "broker.MixedCPU", "cpu-us/msg",
+			"%s µs"),
+		aimed("resident memory at 1 M", "150 MB", "broker.Depth", "rss-MB", "%s MB"),
+		aimed("resident memory at 1 M against 100 k", "1.5 times", "broker.Depth", "rss-ratio", "%s times"),
+		aimed("reopen after kill -9", "100 ms", "broker.Depth", "reopen-ms", "%s ms"),
+		aimed("disk after a drain of 1 M, all files, of the peak", "5 %", "broker.Depth", "disk-%", "%s %%"),
+	}},
+	tenantsTable(),
+	{name: "console", columns: []string{"what", "aim", "here"}, rows: []row{
+		aimed("throughput with 20 live pages open, app that takes 10 ms", "95 %", "bench.Watched/think=10ms",
+			"%unwatched", "%s %%"),
+		aimed("throughput of messages that fail, with their attempts kept", "90 %", "environment.Failing", "%", "%s %%"),
+		aimed("the same by processor time", "", "environment.Failing", "%-by-cpu", "%s %%"),
+		aimed("throughput with log lines, metrics and traces of every message, 10 ms, 10 ms", "95 %",
+			"bench.Observed/everything/c=50/api=10ms/think=10ms", "%silent", "%s %%"),
+		aimed("processor time that they add to a message, 0, 0", "",
+			"bench.Observed/everything/c=50/api=0s/think=0s", "more-cpu-µs/msg", "%s µs"),
+		aimed("the same without traces", "", "bench.Observed/without_traces/c=50/api=0s/think=0s", "more-cpu-µs/msg",
+			"%s µs"),
+		aimed("a page of 10<sup>5</sup> dead letters", "200 ms", "console/web.DeadLettersPage/100000", "page-ms", "%s ms"),
+		aimed("the same with a filter that matches nothing", "200 ms", "console/web.DeadLettersPage/100000", "nothing-ms",
+			"%s ms"),
+		aimed("redrive of all of them, messages a second", "", "console/web.DeadLettersPage/100000", "redriven/s", "%s"),
+	}},
+}
+
+func one(label, benchmark, unit, format string, scale float64) row {
+	return row{[]string{label}, []cell{{benchmark, unit, format, scale}}}
+}
+
+func aimed(label, aim, benchmark, unit, format string) row {
+	return row{[]string{label, aim}, []cell{{benchmark, unit, format, 0}}}
+}
+
+func canned(label, benchmark string) row {
+	return row{[]string{label}, []cell{{"sqsapi." + benchmark, "%canned", "%s %%", 0},
+		{"sqsapi." + benchmark, "%canned-cpu", "%s %%", 0}}}
+}
+
+// daemonTable is all of tendril: a row for each setting, and for the embedded queue.
+func daemonTable() table {
+	t := table{name: "daemon", columns: []string{"connections, API, app", "share of the ceiling", "messages/s",
+		"CPU per message", "calls per message", "peak memory"}}
+	for _, s := range settings {
+		name := "bench.Daemon/" + s.benchmark + "/tendril"
+		t.rows = append(t.rows, row{[]string{s.label}, []cell{{name, "%ceiling", "%s %%", 0}, {name, "msg/s", "%s", 0},
+			{name, "cpu-µs/msg", "%s µs", 0}, {name, "calls/msg", "%s", 0}, {name, "peak-MB", "%s MB", 0}}})
+	}
+	for _, c := range []int{10, 50} {
+		name := fmt.Sprint("bench.Embedded/c=", c)
+		t.rows = append(t.rows, row{[]string{fmt.Sprintf("%d, embedded queue, 0", c)}, []cell{
+			{name, "%ceiling", "%s %%", 0}, {name, "msg/s", "%s", 0}, {name, "cpu-µs/msg", "%s µs", 0},
+			{format: "none"}, {name, "peak-MB", "%s MB", 0}}})
+	}
+	return t
+}
+
+// daemonsTable is one figure of all daemons: a row for each of them, a column for each setting.
+func daemonsTable(name, unit, format string) table {
+	t := table{name: name, columns: []string{"connections, API, app"}}
+	for _, s := range settings {
+		t.columns = append(t.columns, s.label)
+	}
+	for _, d := range daemons {
+		r := row{texts: []string{d.label}}
+		for _, s := range settings {
+			r.cells = append(r.cells, cell{"bench.Daemon/" + s.benchmark + "/" + d.benchmark, unit, format, 0})
+		}
+		t.rows = append(t.rows, r)
+	}
+	return t
+}
+
+func idleTable() table {
+	t := table{name: "idle", columns: []string{"daemon", "first receive after", "polls a minute", "processor",
+		"resident memory", "exit after TERM"}}
+	for _, d := range daemons {
+		name := "bench.Idle/" + d.benchmark
+		t.rows = append(t.rows, row{[]string{d.label}, []cell{{name, "start-ms", "%s ms", 0}, {name, "polls/min", "%s", 0},
+			{name, "%cpu", "%s %%", 0}, {name, "MB", "%s MB", 0}, {name, "exit-ms", "%s ms", 0}}})
+	}
+	return t
+}
+
+func serversTable() table {
+	t := table{name: "servers", columns: []string{"server, protocol", "sent/s", "sent in tens/s", "received and deleted/s",
+		"CPU of a send", "CPU of one of ten sent", "CPU of one received and deleted", "resident memory"}}
+	for _, s := range servers {
+		name := "bench.Endpoint/" + s.benchmark
+		t.rows = append(t.rows, row{[]string{s.label}, []cell{{name, "send/s", "%s", 0}, {name, "send-ten/s", "%s", 0},
+			{name, "receive-delete/s", "%s", 0}, {name, "send-cpu-µs/msg", "%s µs", 0},
+			{name, "send-ten-cpu-µs/msg", "%s µs", 0}, {name, "receive-delete-cpu-µs/msg", "%s µs", 0},
+			{name, "MB", "%s MB", 0}}})
+	}
+	return t
+}
+
+func tenantsTable() table {
+	t := table{name: "tenants", columns: []string{"tenants", "median receive of ten at 10<sup>4</sup>", "at 10<sup>6</sup>",
+		"ratio", "resident memory"}}
+	for _, p := range []program{{"none", "none"}, {"one-large", "one with 90 % of the messages, ten others"}, {"10", "10"},
+		{"10000", "10<sup>4</sup>"}, {"1000000", "10<sup>6</sup>, one message each"}} {
+		name := "broker.ReceiveLatency/tenants=" + p.benchmark
+		t.rows = append(t.rows, row{[]string{p.label}, []cell{{name, "shallow-us", "%s µs", 0}, {name, "deep-us", "%s µs", 0},
+			{name, "ratio", "%s", 0}, {name, "rss-MB", "%s MB", 0}}})
+	}
+	return t
+}
+
+// plots are the files in docs/images.
+var plots = []plot{
+	daemonsPlot("daemons-share", "Share of the ceiling, a bare client that posts the same bodies (more is better)",
+		"%ceiling", "%s %%"),
+	daemonsPlot("daemons-cpu", "Processor time of a message (less is better)", "cpu-µs/msg", "%s µs"),
+	serversPlot(),
+}
+
+func daemonsPlot(name, title, unit, format string) plot {
+	p := plot{name: name, title: title}
+	for _, s := range settings {
+		g := group{label: s.label}
+		for _, d := range daemons {
+			g.bars = append(g.bars, bar{d.label, cell{"bench.Daemon/" + s.benchmark + "/" + d.benchmark, unit, format, 0}})
+		}
+		p.groups = append(p.groups, g)
+	}
+	return p
+}
+
+func serversPlot() plot {
+	p := plot{name: "servers-cpu", title: "Processor time of SQS servers for a message (less is better; moto not drawn)"}
+	for _, phase := range []program{{"send-cpu-µs/msg", "send"}, {"send-ten-cpu-µs/msg", "send, in tens"},
+		{"receive-delete-cpu-µs/msg", "receive and delete, in tens"}} {
+		g := group{label: phase.label}
+		for _, s := range servers[:len(servers)-1] {
+			g.bars = append(g.bars, bar{s.label, cell{"bench.Endpoint/" + s.benchmark, phase.benchmark, "%s µs", 0}})
+		}
+		p.groups = append(p.groups, g)
+	}
+	return p
+}
