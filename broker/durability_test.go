@@ -270,6 +270,34 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
+// A broker can be closed while its file cannot be opened again, and gives the directory free.
+func TestCloseWhileTheDiskFails(t *testing.T) {
+	t.Parallel()
+	fs := faultfs.New(t)
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
+		q, p := create(t, b, "work", nil), newProducer()
+		if err := p.send(q, "before"); err != nil {
+			t.Fatal(err)
+		}
+		fs.SetFail(func(string, string, int) int32 { return sqlite3.SQLITE_IOERR })
+		if err := p.send(q, "during"); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFailed}) {
+			t.Errorf("sending with a failing disk: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := b.Close(); err != nil {
+			t.Errorf("closing with a failing disk: %v", err)
+		}
+		fs.SetFail(nil)
+		b = openDir(t, dir, nil)
+		verify(t, b, p)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // sweepOnce runs a history in which the n-th change of a file, and those after
 // it, fail. It reports whether the history was long enough for that.
 func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
