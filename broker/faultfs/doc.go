@@ -9,7 +9,8 @@
 //	           |
 //	           +----> what is synced, what is pending --> PowerFailure, Kill --> another directory
 //
-// It is registered with SQLite under a name.
+// It is registered with SQLite under a name, or as the default, which the brokers of other packages
+// open their files with.
 //
 // # Invariants
 //

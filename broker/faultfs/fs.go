@@ -240,6 +240,13 @@ func New(t testing.TB) *FS {
 	return register(t, 0)
 }
 
+// NewDefault registers a file system for the time of a test, which SQLite uses wherever no other one is named.
+// There is one at a time, so the test must not run in parallel with others that use SQLite.
+func NewDefault(t testing.TB) *FS {
+	t.Helper()
+	return register(t, 1)
+}
+
 func register(t testing.TB, asDefault int32) *FS {
 	t.Helper()
 	tls := libc.NewTLS()
