@@ -15,6 +15,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"tendril/broker/faultfs"
 	"tendril/queue"
 )
 
@@ -450,12 +451,12 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 		{"failed sync", "sync", sqlite3.SQLITE_IOERR_FSYNC}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			fs := newFaultFS(t)
-			b := openTest(t, &Options{vfs: fs.name, NoWaits: true, Logger: quiet().Logger})
+			fs := faultfs.New(t)
+			b := openTest(t, &Options{vfs: fs.Name(), NoWaits: true, Logger: quiet().Logger})
 			q := withDeadLetters(t, b)
 			send(t, q, body("x")...)
 			m := one(t, q)
-			fs.setFail(func(op, file string, _ int) int32 {
+			fs.SetFail(func(op, file string, _ int) int32 {
 				if op == c.op {
 					return c.code
 				}
@@ -466,7 +467,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 				b.attempts.flush(b.core)
 				_, _ = q.Send(t.Context(), body("y")) // which is synced
 			}
-			fs.setFail(nil)
+			fs.SetFail(nil)
 			deadline := time.After(20 * time.Second)
 			for {
 				if _, err := q.Send(t.Context(), body("z")); err == nil {

@@ -16,6 +16,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"tendril/broker/faultfs"
 	"tendril/queue"
 )
 
@@ -25,18 +26,18 @@ const walName = databaseName + "-wal"
 // least once for each. Killing the process could not show that.
 func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
-	fs := newFaultFS(t)
-	b := openTest(t, &Options{vfs: fs.name})
+	fs := faultfs.New(t)
+	b := openTest(t, &Options{vfs: fs.Name()})
 	q := create(t, b, "work", nil)
 	f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
 	for i := range 50 {
-		before := fs.syncsOf(walName)
+		before := fs.Syncs(walName)
 		if i%2 == 0 {
 			send(t, q, body("x")...)
 		} else {
 			send(t, f, queue.Outgoing{Body: fmt.Sprint(i), GroupID: "g"})
 		}
-		if n := fs.syncsOf(walName) - before; n < 1 {
+		if n := fs.Syncs(walName) - before; n < 1 {
 			t.Fatalf("send %d: acknowledged after %d syncs of the log", i, n)
 		}
 		// A delete needs no sync, and switches the mode back and forth.
@@ -49,12 +50,12 @@ func TestASingleSendIsSynced(t *testing.T) {
 // So are moves to a dead-letter queue, and acts on queues.
 func TestMovesAndActsAreSynced(t *testing.T) {
 	t.Parallel()
-	fs := newFaultFS(t)
-	b := openTest(t, &Options{vfs: fs.name, NoWaits: true})
+	fs := faultfs.New(t)
+	b := openTest(t, &Options{vfs: fs.Name(), NoWaits: true})
 	synced := func(what string, act func()) {
 		t.Helper()
-		before := fs.syncsOf(walName)
-		if act(); fs.syncsOf(walName) == before {
+		before := fs.Syncs(walName)
+		if act(); fs.Syncs(walName) == before {
 			t.Errorf("%s: not synced", what)
 		}
 	}
@@ -149,8 +150,8 @@ func TestPowerFailure(t *testing.T) {
 	for _, keep := range []float64{0, 0.5, 1} {
 		t.Run(fmt.Sprint("keep=", keep), func(t *testing.T) {
 			t.Parallel()
-			fs := newFaultFS(t)
-			b := openTest(t, &Options{vfs: fs.name})
+			fs := faultfs.New(t)
+			b := openTest(t, &Options{vfs: fs.Name()})
 			q := create(t, b, "work", nil)
 			p := newProducer()
 			stop := make(chan struct{})
@@ -175,7 +176,7 @@ func TestPowerFailure(t *testing.T) {
 			}
 			r := rand.New(rand.NewPCG(1, uint64(keep*10)))
 			for range 12 {
-				failOnce(t, fs, p, keep, r)
+				failOnce(t, fs, b.dir, p, keep, r)
 			}
 			close(stop)
 			group.Wait()
@@ -184,7 +185,7 @@ func TestPowerFailure(t *testing.T) {
 }
 
 // failOnce lets the power fail while producers go on, and opens what is left.
-func failOnce(t *testing.T, fs *faultFS, p *producer, keep float64, r *rand.Rand) {
+func failOnce(t *testing.T, fs *faultfs.FS, from string, p *producer, keep float64, r *rand.Rand) {
 	t.Helper()
 	p.mu.Lock()
 	before := len(p.acked)
@@ -204,7 +205,7 @@ func failOnce(t *testing.T, fs *faultFS, p *producer, keep float64, r *rand.Rand
 		seen.acked[text] = true
 	}
 	p.mu.Unlock()
-	fs.powerFailure(t, dir, keep, r)
+	fs.PowerFailure(t, from, dir, keep, r)
 	p.mu.Lock()
 	for text := range p.tried {
 		seen.tried[text] = true
@@ -253,7 +254,7 @@ func TestEveryCallFails(t *testing.T) {
 		for _, times := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/times=%d", c.name, times), func(t *testing.T) {
 				t.Parallel()
-				fs := newFaultFS(t)
+				fs := faultfs.New(t)
 				n, coarse := 1, 20
 				if underRace {
 					coarse = 4
@@ -269,29 +270,54 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
-// sweepOnce runs a history in which the n-th change of a file, and those after
-// it, fail. It reports whether the history was long enough for that.
-func sweepOnce(t *testing.T, fs *faultFS, codes map[string]int32, n, times int) (reached bool) {
+// A broker can be closed while its file cannot be opened again, and gives the directory free.
+func TestCloseWhileTheDiskFails(t *testing.T) {
+	t.Parallel()
+	fs := faultfs.New(t)
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		fs.mu.Lock()
-		fs.calls = 0
-		fs.fail = func(op, _ string, at int) int32 {
+		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
+		q, p := create(t, b, "work", nil), newProducer()
+		if err := p.send(q, "before"); err != nil {
+			t.Fatal(err)
+		}
+		fs.SetFail(func(string, string, int) int32 { return sqlite3.SQLITE_IOERR })
+		if err := p.send(q, "during"); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFailed}) {
+			t.Errorf("sending with a failing disk: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if err := b.Close(); err != nil {
+			t.Errorf("closing with a failing disk: %v", err)
+		}
+		fs.SetFail(nil)
+		b = openDir(t, dir, nil)
+		verify(t, b, p)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sweepOnce runs a history in which the n-th change of a file, and those after
+// it, fail. It reports whether the history was long enough for that.
+func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times int) (reached bool) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		fs.SetFail(func(op, _ string, at int) int32 {
 			if at < n || at >= n+times {
 				return sqlite3.SQLITE_OK
 			}
 			reached = true
 			return codes[op]
-		}
-		fs.mu.Unlock()
+		})
 		var b *Broker
 		for b == nil {
 			// Opening may fail, but not for ever.
-			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.name})
+			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		}
 		p := newProducer()
 		history(b, p)
-		fs.setFail(nil)
+		fs.SetFail(nil)
 		time.Sleep(time.Minute) // recovery, visibility timeouts, cleaning up
 		synctest.Wait()
 		if err := p.send(b.Queue("work"), "after"); err != nil {
@@ -383,8 +409,8 @@ func verify(t *testing.T, b *Broker, p *producer) {
 // and deletes go on, and sends too once there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	fs := newFaultFS(t)
-	b := openTest(t, &Options{vfs: fs.name})
+	fs := faultfs.New(t)
+	b := openTest(t, &Options{vfs: fs.Name()})
 	q := create(t, b, "work", nil)
 	for i := range 30 {
 		send(t, q, body(fmt.Sprint(i))...)
@@ -396,11 +422,11 @@ func TestFullDisk(t *testing.T) {
 		}
 		return sqlite3.SQLITE_OK
 	}
-	fs.setFail(full)
+	fs.SetFail(full)
 	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFull}) {
 		t.Errorf("sending on a full disk: %v", err)
 	}
-	fs.setFail(nil)
+	fs.SetFail(nil)
 	b.disk.mu.Lock()
 	free := int64(0)
 	b.disk.free = func(string) (int64, int64, error) { return free, 1 << 40, nil }

@@ -13,6 +13,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"tendril/broker/faultfs"
 	"tendril/queue"
 )
 
@@ -273,8 +274,8 @@ func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 // Runs are on the disk before they are answered, leases and pauses too.
 func TestRegistryIsSynced(t *testing.T) {
 	t.Parallel()
-	fs := newFaultFS(t)
-	b := openTest(t, &Options{vfs: fs.name})
+	fs := faultfs.New(t)
+	b := openTest(t, &Options{vfs: fs.Name()})
 	q, r := create(t, b, "work", nil), b.Registry()
 	for i := range 5 {
 		for what, act := range map[string]func() error{
@@ -288,8 +289,8 @@ func TestRegistryIsSynced(t *testing.T) {
 			for _, m := range take(t, q, 10) { // an unsynced commit, in between
 				remove(t, q, m.ReceiptHandle)
 			}
-			before := fs.syncsOf(walName)
-			if err := act(); err != nil || fs.syncsOf(walName) == before {
+			before := fs.Syncs(walName)
+			if err := act(); err != nil || fs.Syncs(walName) == before {
 				t.Errorf("%s: %v, not synced", what, err)
 			}
 		}
@@ -306,7 +307,7 @@ func TestEnqueueIsAtomic(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(code["write"]), func(t *testing.T) {
 			t.Parallel()
-			fs := newFaultFS(t)
+			fs := faultfs.New(t)
 			failed, n := 0, 1
 			for more := true; more && !t.Failed(); n++ {
 				var refused bool
@@ -324,23 +325,20 @@ func TestEnqueueIsAtomic(t *testing.T) {
 
 // enqueueOnce lets the n-th change of a file after the opening fail. It reports
 // whether there were so many, and whether a run was answered with an error.
-func enqueueOnce(t *testing.T, fs *faultFS, code map[string]int32, n int) (reached, refused bool) {
+func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.name})
+		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		create(t, b, "work", nil)
 		r := b.Registry()
 		holdLease(t, r, "a", 1, false)
-		fs.mu.Lock()
-		start := fs.calls
-		fs.fail = func(op, _ string, at int) int32 {
-			if at != start+n {
+		fs.SetFail(func(op, _ string, at int) int32 {
+			if at != n {
 				return sqlite3.SQLITE_OK
 			}
 			reached = true
 			return code[op]
-		}
-		fs.mu.Unlock()
+		})
 		run := func(i int) error {
 			req := runOf("work", "report", i)
 			req.Lease, req.Term = "tasks", 1
@@ -350,7 +348,7 @@ func enqueueOnce(t *testing.T, fs *faultFS, code map[string]int32, n int) (reach
 		for i := range 3 {
 			refused = run(i) != nil || refused
 		}
-		fs.setFail(nil)
+		fs.SetFail(nil)
 		time.Sleep(time.Minute) // recovery
 		compareRuns(t, b)
 		for i := range 3 {
@@ -430,14 +428,14 @@ func TestOldRunsAreForgotten(t *testing.T) {
 // A call ends with its context, whatever the disk does; the run may be made.
 func TestEnqueueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	fs := newFaultFS(t)
-	b := openTest(t, &Options{vfs: fs.name})
+	fs := faultfs.New(t)
+	b := openTest(t, &Options{vfs: fs.Name()})
 	create(t, b, "work", nil)
 	stuck, release := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	fs.setFail(func(op, _ string, _ int) int32 {
+	fs.SetFail(func(op, _ string, _ int) int32 {
 		if op == "sync" {
-			once.Do(func() { close(stuck); fs.mu.Unlock(); <-release; fs.mu.Lock() })
+			once.Do(func() { close(stuck); <-release })
 		}
 		return sqlite3.SQLITE_OK
 	})

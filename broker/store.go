@@ -144,6 +144,8 @@ type store struct {
 	reads chan *conn // closed when the store is
 	open  int        // connections that reads hands out
 	full  bool       // the writer's PRAGMA synchronous is FULL
+	// closed is set by close, which the writer calls, and after its end whoever closes the broker.
+	closed bool
 }
 
 const (
@@ -274,8 +276,13 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 var errStoreClosed = errors.New("the queues' file is closed")
 
 // close waits for the readers and closes the connections; the writer's last,
-// so that it copies the log into the database.
+// so that it copies the log into the database. A store that failed may be closed already
+// when the broker is.
 func (s *store) close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
 	var errs []error
 	for ; s.open > 0; s.open-- {
 		errs = append(errs, (<-s.reads).close())

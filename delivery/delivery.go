@@ -22,7 +22,7 @@ func stages(opts *Options) stage {
 	if opts.SNS || opts.Payloads != nil { // not of scheduled runs
 		d = unwrap(d, opts)
 	}
-	d = recognizeRuns(d, opts.Known, opts.FIFO)
+	d = recognizeRuns(d, opts)
 	if opts.Tracker != nil { // includes the time in which payloads are fetched
 		d = opts.Tracker.track(d)
 	}

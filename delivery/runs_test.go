@@ -74,14 +74,15 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 	}
 }
 
-// While nobody knows whether there is a registry, a run is tried again soon; when the
-// registry does not answer, its delivery failed. Neither reaches the target.
+// While nobody knows whether there is a registry, and while it does not answer, a run is tried again
+// soon, which costs it no attempt; when the registry may not be read, its delivery failed. None reaches the target.
 func TestRunsWaitForTheRegistry(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		err  error
 		want queue.Outcome
-	}{{periodic.ErrUndecided, queue.Postponed}, {errors.New("no answer"), queue.Failed}} {
+	}{{periodic.ErrUndecided, queue.Postponed}, {errors.New("no answer"), queue.Postponed},
+		{queue.ErrUnreachable, queue.Postponed}, {queue.ErrDenied, queue.Failed}} {
 		d := &takesAll{}
 		opts := &Options{Target: d, FIFO: true, Known: func(context.Context, string, string) (bool, error) {
 			return false, tt.err

@@ -31,7 +31,7 @@ type Options struct {
 	Payloads *envelope.Opener // fetches what messages point to in S3; nil where no bucket is allowed
 	// Deadline returns the limit of a whole delivery, 0 for none; may be nil.
 	Deadline func() time.Duration
-	// Postponed reports that the payload of a message is not available; may be nil.
+	// Postponed reports that the payload of a message, or the registry that would judge it, is not available; may be nil.
 	Postponed func(id string, retryIn time.Duration, err error)
 	// Begun is called when a message is about to be handed over; path is that of a
 	// scheduled run, else "". May be nil.
@@ -160,11 +160,11 @@ func bookkeep(next stage, account func() RunAccount) stage {
 // [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// undecidedPause is how soon a message is tried again that only the registry can judge.
+// undecidedPause is how soon, at the earliest, a message is tried again that only the registry can judge.
 const undecidedPause = time.Second
 
 // recognizeRuns parses each message as a scheduled run.
-func recognizeRuns(next stage, known Registry, fifo bool) stage {
+func recognizeRuns(next stage, opts *Options) stage {
 	return func(ctx context.Context, batch []*message) {
 		for _, m := range batch {
 			if run := queue.ParseRun(m.Message); run != nil {
@@ -172,8 +172,8 @@ func recognizeRuns(next stage, known Registry, fifo bool) stage {
 				parsed.Run, m.Message = run, &parsed
 			}
 		}
-		if known != nil {
-			batch = prepare(batch, fifo, func(m *message) bool { return judge(ctx, m, known) })
+		if opts.Known != nil {
+			batch = prepare(batch, opts.FIFO, func(m *message) bool { return judge(ctx, m, opts) })
 		}
 		if len(batch) > 0 {
 			next(ctx, batch)
@@ -184,18 +184,27 @@ func recognizeRuns(next stage, known Registry, fifo bool) stage {
 // judge asks whether a message is the run that it claims to be. One that is not known
 // becomes an ordinary message, also a copy of a run that goes to another path. It
 // returns false when there is no answer.
-func judge(ctx context.Context, m *message, known Registry) bool {
+func judge(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
 	}
 	if id := periodic.IDOf(m.Run); id != "" {
-		ok, err := known(ctx, id, m.Run.Path)
+		begin := time.Now()
+		ok, err := opts.Known(ctx, id, m.Run.Path)
 		switch {
 		case errors.Is(err, periodic.ErrUndecided):
 			m.result = queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: undecidedPause}
 			return false
-		case err != nil:
-			m.result = queue.Result{Reason: "the registry of periodic tasks did not answer", Err: err, Unsent: true}
+		case errors.Is(err, queue.ErrDenied):
+			m.result = queue.Result{Reason: "the registry of periodic tasks cannot be read", Err: err, Unsent: true}
+			return false
+		case err != nil: // an outage of the registry must not use up the receives of the runs
+			retryIn := max(undecidedPause, 2*time.Since(begin))
+			if ctx.Err() == nil && opts.Postponed != nil {
+				opts.Postponed(m.ID, retryIn, err)
+			}
+			m.result = queue.Result{Outcome: queue.Postponed, Reason: "the registry of periodic tasks did not answer", Err: err,
+				RetryAfter: retryIn}
 			return false
 		case ok:
 			return true

@@ -100,11 +100,11 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	return l.opts.Format != jsonLines
 }
 
-// Postponed logs that a message was not delivered since its payload is not available, unless
-// there are too many such lines.
+// Postponed logs that a message was not delivered since its payload, or the registry of periodic
+// tasks, is not available, unless there are too many such lines.
 func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 	if l.admit(queue.Postponed, time.Now()) {
-		l.Warn("payload not available, delivery postponed", "component", "worker", "message_id", id,
+		l.Warn("delivery postponed", "component", "worker", "message_id", id,
 			"outcome", queue.Postponed.String(), millis("retry_in", retryIn), "err", err)
 	}
 }

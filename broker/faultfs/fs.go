@@ -1,10 +1,12 @@
-package broker
+package faultfs
 
 import (
 	"bytes"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,19 +16,17 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// faultFS is a file system for SQLite that passes everything on to the
-// ordinary one, counts the calls that change something, fails those it is told
-// to, and knows what a power failure would leave of each file: what was synced,
-// and of the rest whatever the disk had got to.
-type faultFS struct {
+// FS is a file system for SQLite. Its methods are safe for concurrent use.
+type FS struct {
 	name string
 
+	deciding sync.Mutex // is held while fail runs
+	calls    int        // changes of files since the last SetFail
+	fail     func(op, path string, n int) int32
+
 	mu    sync.Mutex
-	calls int            // changes of files: opens, writes, truncations, syncs
 	syncs map[string]int // by the last part of the file's name
-	// fail decides the result code of a call; 0 lets it pass. n counts calls.
-	fail func(op, file string, n int) int32
-	disk map[string]*shadow
+	disk  map[string]*shadow
 }
 
 // shadow is what is known of one file.
@@ -58,24 +58,26 @@ func (p pendingWrite) apply(content []byte) []byte {
 }
 
 // before counts a call and decides its fate.
-func (f *faultFS) before(op, path string) int32 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (f *FS) before(op, path string) int32 {
+	f.deciding.Lock()
+	defer f.deciding.Unlock()
 	f.calls++
 	if f.fail == nil {
 		return sqlite3.SQLITE_OK
 	}
-	return f.fail(op, filepath.Base(path), f.calls)
+	return f.fail(op, path, f.calls)
 }
 
-func (f *faultFS) note(path string, w pendingWrite) {
+// note enters a write that was made.
+func (f *FS) note(path string, w pendingWrite) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.shadow(path)
 	s.pending = append(s.pending, w)
 }
 
-func (f *faultFS) shadow(path string) *shadow {
+// shadow returns what is known of a file. Called with the lock held.
+func (f *FS) shadow(path string) *shadow {
 	s := f.disk[path]
 	if s == nil {
 		s = &shadow{}
@@ -84,7 +86,26 @@ func (f *faultFS) shadow(path string) *shadow {
 	return s
 }
 
-func (f *faultFS) synced(path string) {
+// opening looks at a file before it is opened: one that is not there begins empty, one that
+// is there and not known is on the disk as it is.
+func (f *FS) opening(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	content, err := []byte(nil), error(nil)
+	if f.disk[path] == nil {
+		content, err = os.ReadFile(path)
+	} else {
+		_, err = os.Stat(path)
+	}
+	if err != nil {
+		delete(f.disk, path)
+	} else if f.disk[path] == nil {
+		f.disk[path] = &shadow{durable: content}
+	}
+}
+
+// synced enters that all writes of a file are on the disk.
+func (f *FS) synced(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.syncs[filepath.Base(path)]++
@@ -95,26 +116,48 @@ func (f *faultFS) synced(path string) {
 	s.pending = nil
 }
 
-// powerFailure writes what would be on the disk after the power failed now
-// into a directory: of the writes that were not synced each with probability
-// keep, and of one in eight of those only a part.
-func (f *faultFS) powerFailure(t testing.TB, to string, keep float64, r *rand.Rand) {
+// PowerFailure writes what would be on the disk after the power failed now from one directory
+// into another: of the writes that were not synced each with probability keep, and of one in
+// eight of those only a part. Only files of SQLite that still exist are written.
+func (f *FS) PowerFailure(t testing.TB, from, to string, keep float64, r *rand.Rand) {
+	t.Helper()
+	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) {
+		if r.Float64() >= keep {
+			return w, false
+		}
+		if len(w.data) > 512 && r.IntN(8) == 0 {
+			w.data = w.data[:r.IntN(len(w.data)/512)*512]
+		}
+		return w, true
+	})
+}
+
+// Kill writes what would be in the files if the process was killed now, in the way of
+// [FS.PowerFailure]: all writes are there, synced or not.
+func (f *FS) Kill(t testing.TB, from, to string) {
+	t.Helper()
+	f.crash(t, from, to, func(w pendingWrite) (pendingWrite, bool) { return w, true })
+}
+
+// crash writes the files of one directory into another, with those pending writes that left returns. In the
+// order of the names, so that one seed gives one result.
+func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendingWrite, bool)) {
 	t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for path, s := range f.disk {
-		if strings.HasSuffix(path, "-shm") {
+	for _, path := range slices.Sorted(maps.Keys(f.disk)) {
+		if filepath.Dir(path) != filepath.Clean(from) || strings.HasSuffix(path, "-shm") {
 			continue
 		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		s := f.disk[path]
 		content := bytes.Clone(s.durable)
 		for _, w := range s.pending {
-			if r.Float64() >= keep {
-				continue
+			if w, kept := left(w); kept {
+				content = w.apply(content)
 			}
-			if len(w.data) > 512 && r.IntN(8) == 0 {
-				w.data = w.data[:r.IntN(len(w.data)/512)*512]
-			}
-			content = w.apply(content)
 		}
 		if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), content, 0o600); err != nil {
 			t.Fatal(err)
@@ -122,17 +165,30 @@ func (f *faultFS) powerFailure(t testing.TB, to string, keep float64, r *rand.Ra
 	}
 }
 
-func (f *faultFS) syncsOf(file string) int {
+// Forget drops what is known of the files in a directory that are not used any more.
+func (f *FS) Forget(dir string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.syncs[file]
+	maps.DeleteFunc(f.disk, func(path string, _ *shadow) bool { return filepath.Dir(path) == filepath.Clean(dir) })
 }
 
-// setFail replaces the decision.
-func (f *faultFS) setFail(fail func(op, file string, n int) int32) {
+// Syncs returns how often files of this name, without a directory, were synced.
+func (f *FS) Syncs(name string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fail = fail
+	return f.syncs[name]
+}
+
+// Name is what SQLite knows the file system by.
+func (f *FS) Name() string { return f.name }
+
+// SetFail has fail decide SQLite's result code of each call that changes a file from now on: 0 lets it pass. op is
+// "open", "write", "truncate" or "sync", and n counts these calls from 1. fail is called for one call at a time, and
+// may block. Nil lets all pass.
+func (f *FS) SetFail(fail func(op, path string, n int) int32) {
+	f.deciding.Lock()
+	defer f.deciding.Unlock()
+	f.fail, f.calls = fail, 0
 }
 
 // From here on it is about SQLite's C interface, as the driver's library
@@ -144,13 +200,20 @@ func (f *faultFS) setFail(fail func(op, file string, n int) int32) {
 // is all that a call brings along.
 var registered struct {
 	sync.Mutex
-	systems map[uintptr]*faultFS
+	systems map[uintptr]system
 	files   map[uintptr]*faultFile
 	methods map[uintptr]uintptr // replaced tables by the original ones
 }
 
+// system is a file system, and how the one below it opens a file.
+type system struct {
+	*FS
+	open uintptr
+}
+
+// faultFile is an open file.
 type faultFile struct {
-	fs       *faultFS
+	fs       *FS
 	path     string
 	original *sqlite3.Tsqlite3_io_methods
 }
@@ -171,16 +234,29 @@ func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintp
 
 func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
 
-// newFaultFS registers a file system for the time of a test.
-func newFaultFS(t testing.TB) *faultFS {
+// New registers a file system for the time of a test.
+func New(t testing.TB) *FS {
+	t.Helper()
+	return register(t, 0)
+}
+
+// NewDefault registers a file system for the time of a test, which SQLite uses wherever no other one is named.
+// There is one at a time, so the test must not run in parallel with others that use SQLite.
+func NewDefault(t testing.TB) *FS {
+	t.Helper()
+	return register(t, 1)
+}
+
+func register(t testing.TB, asDefault int32) *FS {
 	t.Helper()
 	tls := libc.NewTLS()
 	sqlite3.Xsqlite3_initialize(tls)
-	f := &faultFS{name: strings.ReplaceAll(t.Name(), "/", "-") + "-faults", syncs: map[string]int{},
+	f := &FS{name: strings.ReplaceAll(t.Name(), "/", "-") + "-faults", syncs: map[string]int{},
 		disk: map[string]*shadow{}}
 	size := unsafe.Sizeof(sqlite3.Tsqlite3_vfs{})
 	vfs := libc.Xcalloc(tls, 1, libc.Tsize_t(size))
-	*at[sqlite3.Tsqlite3_vfs](vfs) = *at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
+	ordinary := at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
+	*at[sqlite3.Tsqlite3_vfs](vfs) = *ordinary
 	name, err := libc.CString(f.name)
 	if err != nil {
 		t.Fatal(err)
@@ -189,12 +265,12 @@ func newFaultFS(t testing.TB) *faultFS {
 	table.FzName, table.FpNext, table.FxOpen = name, 0, pointer[openFunc](faultOpen)
 	registered.Lock()
 	if registered.systems == nil {
-		registered.systems, registered.files, registered.methods = map[uintptr]*faultFS{}, map[uintptr]*faultFile{},
+		registered.systems, registered.files, registered.methods = map[uintptr]system{}, map[uintptr]*faultFile{},
 			map[uintptr]uintptr{}
 	}
-	registered.systems[vfs] = f
+	registered.systems[vfs] = system{f, ordinary.FxOpen}
 	registered.Unlock()
-	if rc := sqlite3.Xsqlite3_vfs_register(tls, vfs, 0); rc != sqlite3.SQLITE_OK {
+	if rc := sqlite3.Xsqlite3_vfs_register(tls, vfs, asDefault); rc != sqlite3.SQLITE_OK {
 		t.Fatalf("registering the file system: %d", rc)
 	}
 	t.Cleanup(func() {
@@ -221,13 +297,13 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 		*at[uintptr](file) = 0
 		return rc
 	}
-	original := at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0)).FxOpen
-	rc := function[openFunc](original)(tls, vfs, name, file, flags, out)
+	fs.opening(path)
+	rc := function[openFunc](fs.open)(tls, vfs, name, file, flags, out)
 	if rc == sqlite3.SQLITE_OK {
 		methods := *at[uintptr](file)
 		registered.Lock()
 		defer registered.Unlock()
-		registered.files[file] = &faultFile{fs, path, at[sqlite3.Tsqlite3_io_methods](methods)}
+		registered.files[file] = &faultFile{fs.FS, path, at[sqlite3.Tsqlite3_io_methods](methods)}
 		*at[uintptr](file) = replaceMethods(tls, methods)
 	}
 	return rc
