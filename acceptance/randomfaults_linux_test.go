@@ -390,6 +390,7 @@ func (w *faultyWorld) work(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.done[id]++
+	fmt.Fprintln(rw, "done") // of which half can get lost
 }
 
 // fails reports whether the apps refuse a message always.

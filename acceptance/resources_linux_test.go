@@ -229,24 +229,11 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 // memoryGroup makes a control group with so much memory, and returns its folder; it ends with the test.
 func memoryGroup(t *testing.T, bytes int) (dir string) {
 	t.Helper()
-	name := fmt.Sprintf("tendril-acceptance-%d-%d", os.Getpid(), time.Now().UnixNano())
 	for _, kind := range []struct{ root, limit, swap string }{
 		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"},
 		{"/sys/fs/cgroup", "memory.max", "memory.swap.max"},
 	} {
-		dir = filepath.Join(kind.root, name)
-		if os.Mkdir(dir, 0o755) != nil {
-			continue
-		}
-		t.Cleanup(func() {
-			for range 100 {
-				if os.Remove(dir) == nil {
-					return
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-		})
-		if os.WriteFile(filepath.Join(dir, kind.limit), []byte(strconv.Itoa(bytes)), 0o644) == nil {
+		if dir = controlGroup(t, kind.root, kind.limit, strconv.Itoa(bytes)); dir != "" {
 			_ = os.WriteFile(filepath.Join(dir, kind.swap), []byte("0"), 0o644) // where there is swap
 			return dir
 		}
@@ -273,10 +260,10 @@ func TestLittleMemory(t *testing.T) {
 	group, appGroup := memoryGroup(t, limit), memoryGroup(t, limit)
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
 	port := testpeer.FreePort(t)
-	p, started := startInGroup(t, group, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off", "--port",
-		port, "--name", "jobs", "--http-connections", "50", "--max-retries", "3", "--error-visibility-timeout", "1",
-		"--visibility-timeout", "20", writeBundle(t, map[string]string{"Procfile": strings.Replace(appLine(journal, "1"), "web: ",
-			"web: echo $$ > "+appGroup+"/cgroup.procs && ", 1)}))
+	p, started := startInGroup(t, group, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off",
+		"--port", port, "--name", "jobs", "--http-connections", "50", "--max-retries", "3", "--error-visibility-timeout", "1",
+		"--visibility-timeout", "20", writeBundle(t, map[string]string{"Procfile": "web: echo $$ > " + appGroup +
+			"/cgroup.procs && " + strings.TrimPrefix(appLine(journal, "1"), "web: ")}))
 	c := client(started.Endpoint)
 	for i := range bodies {
 		body := fmt.Sprintf("1ms %d %s", i, strings.Repeat("x", 900_000))
@@ -308,4 +295,81 @@ func TestLittleMemory(t *testing.T) {
 	}
 	report(t, "%d messages of 0.9 MB in %d MB of memory, and one for which the app takes more: lost 0 of %d, "+
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
+}
+
+// TestLittleCPU gives tendril a fiftieth of a processor while the app works for longer than the visibility timeout:
+// messages stay hidden.
+func TestLittleCPU(t *testing.T) {
+	t.Parallel()
+	resume(t)
+	messages := testpeer.Size(20, 200)
+	group := cpuGroup(t, 2)
+	app := newRecorder(t, 7*time.Second)
+	dir := t.TempDir()
+	p, started := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs",
+		"--target", app.URL, "--http-connections", "20", "--visibility-timeout", "5")
+	procs := filepath.Join(group, "cgroup.procs")
+	if err := os.WriteFile(procs, []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	sendMany(t, client(started.Endpoint), started.QueueURL, messages)
+	app.waitDone(t, messages)
+	awaitQuiet(t, started)
+	stat, err := os.ReadFile(filepath.Join(group, "cpu.stat"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	throttled := 0
+	for line := range strings.Lines(string(stat)) {
+		if _, err := fmt.Sscanf(line, "nr_throttled %d", &throttled); err == nil {
+			break
+		}
+	}
+	if code := p.terminate(t); code != 0 {
+		t.Errorf("exit status %d\n%s", code, p.stderr)
+	}
+	checkLedger(t, dir, int64(messages))
+	if n := app.repeats(); n > 0 || throttled == 0 {
+		t.Errorf("%d messages were posted again; the processor was withheld %d times", n, throttled)
+	}
+	report(t, "%d messages of 7 s with a visibility timeout of 5 s and 2 %% of a processor, which was withheld %d times: "+
+		"lost 0, worked on again 0", messages, throttled)
+}
+
+// cpuGroup makes a control group with so many per cent of a processor, and returns its folder; it ends with the test.
+func cpuGroup(t *testing.T, percent int) (dir string) {
+	t.Helper()
+	const period = 100_000 // microseconds
+	quota := strconv.Itoa(percent * period / 100)
+	for _, kind := range []struct{ root, file, text string }{
+		{"/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", quota},
+		{"/sys/fs/cgroup", "cpu.max", quota + " " + strconv.Itoa(period)},
+	} {
+		if dir = controlGroup(t, kind.root, kind.file, kind.text); dir != "" {
+			return dir
+		}
+	}
+	t.Skip("NOT TESTED: no control group for processor time can be made")
+	return ""
+}
+
+// controlGroup makes a control group with a setting; "" when that cannot be.
+func controlGroup(t *testing.T, root, file, text string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(root, fmt.Sprintf("tendril-acceptance-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	if os.Mkdir(dir, 0o755) != nil {
+		return ""
+	}
+	t.Cleanup(func() { // its processes end meanwhile
+		for range 100 {
+			if os.Remove(dir) == nil {
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	if os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644) != nil {
+		return ""
+	}
+	return dir
 }
