@@ -72,7 +72,9 @@ func TestSimulation(t *testing.T) {
 		return
 	}
 	compareGolden(t, "testdata/simulation.txt", func(string) string { return lines(results) })
-	compareGolden(t, "../docs/scaling.md", func(old string) string { return insert(t, "docs/scaling.md", old, tables(results)) })
+	compareGolden(t, "../docs/scaling.md", func(old string) string {
+		return insert(t, "docs/scaling.md", old, tables(results))
+	})
 }
 
 func check(t *testing.T, one policyCase, o outcome, tracking bool) {
@@ -159,8 +161,8 @@ func TestFleetSimulation(t *testing.T) {
 // fleetTable is the table of the documentation: each row the worst of five services.
 func fleetTable(results []outcome) string {
 	var out strings.Builder
-	out.WriteString("| load | largest size | peak size | longest wait (allowed) | instance hours, of the least possible | " +
-		"changes an hour | turns (the load's own) | wrong way | without all readings, of these smaller |\n" +
+	out.WriteString("| load | largest size | peak size | longest wait (allowed) | instance hours, of the least possible " +
+		"| changes an hour | turns (the load's own) | wrong way | without all readings, of these smaller |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n")
 	for _, first := range results[:5] {
 		for _, size := range fleetSizes() {
