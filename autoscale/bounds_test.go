@@ -39,6 +39,8 @@ func TestGauge(t *testing.T) {
 			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20), ServiceTime: 2}},
 		{"no duration is known", []QueueState{but(one, func(q *QueueState) { q.ServiceTime = 0 })}, nil, false,
 			Inputs{Backlog: of(3), OldestAge: of(4), Busy: of(20)}},
+		{"one duration is not known", []QueueState{one, but(two, func(q *QueueState) { q.ServiceTime = 0 })}, nil, false,
+			Inputs{Backlog: of(8), OldestAge: of(9), Busy: of(50), ServiceTime: 2}},
 		{"two replicas", []QueueState{one, two}, counts(2), false,
 			Inputs{Backlog: of(8), OldestAge: of(9), Busy: of(25), ServiceTime: 3}},
 		{"no replica", []QueueState{one, two}, counts(0), false,
@@ -275,6 +277,7 @@ func TestLoopAtTheBoundsOfItsTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.decideOnce(t.Context())
 	g.fail(errors.New("away"), nil)
 	if l.decideOnce(t.Context()); l.Status().Failed == nil {
 		t.Error("a failed call is not shown")

@@ -33,6 +33,7 @@ var equivalents = []equivalent{
 		"0 has become the default"},
 	{"autoscale", "policy.go", place{"Policy.Complete", "boundary", "c.UpperBreachScaleIncrement <= 0"},
 		"0 has become the default"},
+	{"autoscale", "policy.go", place{"Policy.Complete", "boundary", "c.ScaleOutAfter < 0"}, "0 has become the default"},
 	{"autoscale", "trigger.go", place{"Policy.breach", "boundary", "by > 0"}, "an increment is never 0"},
 	{"autoscale", "trigger.go", place{"Policy.breach", "boundary", "next > d.From"}, "equal sizes were dealt with above"},
 }
