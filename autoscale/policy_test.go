@@ -19,7 +19,8 @@ func TestComplete(t *testing.T) {
 	if p.Period != 5*time.Minute || p.EvaluationPeriods != 1 || p.BreachDuration != 5*time.Minute ||
 		p.Cooldown != 360*time.Second ||
 		p.MinSize != 1 || p.MaxSize != 4 || p.LowerBreachScaleIncrement != -1 || p.UpperBreachScaleIncrement != 1 ||
-		p.Statistic != Average || p.Unit != "Percent" {
+		p.Statistic != Average || p.Unit != "Percent" || p.ScaleOutAfter != 20*time.Second ||
+		p.ScaleInAfter != 5*time.Minute || p.TargetBusy != 75 || p.DrainWithin != time.Minute {
 		t.Errorf("the defaults are %+v", p)
 	}
 	for _, c := range []struct {
@@ -32,6 +33,17 @@ func TestComplete(t *testing.T) {
 		{"a minimum above the maximum", Policy{MinSize: 3, MaxSize: 2}, "invalid MaxSize 2: use MinSize (3) to 10000"},
 		{"a negative minimum", Policy{MinSize: -1}, "invalid MinSize -1"},
 		{"too many", Policy{MaxSize: 10001}, "invalid MaxSize 10001"},
+		{"as many as allowed", Policy{MinSize: 10000, MaxSize: 10000}, ""},
+		{"more at least than allowed", Policy{MinSize: 10001, MaxSize: 10001}, "invalid MinSize 10001"},
+		{"the lowest target", Policy{TargetBusy: 1, DrainWithin: time.Second}, ""},
+		{"the highest target", Policy{TargetBusy: 100}, ""},
+		{"below the lowest target", Policy{TargetBusy: 0.5}, "use 1 to 100 percent"},
+		{"equal delays", Policy{ScaleOutAfter: time.Minute, ScaleInAfter: time.Minute}, ""},
+		{"a negative delay", Policy{ScaleOutAfter: -time.Second}, "use at least the scale-out delay"},
+		{"equal thresholds", Policy{Measure: BusyShare, LowerThreshold: 5, UpperThreshold: 5}, "the upper must be larger"},
+		{"a threshold of zero", Policy{Measure: BusyShare, UpperThreshold: 5}, ""},
+		{"the shortest period", Policy{Measure: BusyShare, Period: time.Second}, ""},
+		{"the longest period", Policy{Measure: BusyShare, Period: 600 * time.Minute}, ""},
 		{"a measure of the network", Policy{Measure: "NetworkOut"},
 			"use CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare"},
 		{"another unit", Policy{Measure: BusyShare, Unit: "Bytes"}, "use Percent"},

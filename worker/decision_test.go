@@ -123,7 +123,7 @@ func TestSettle(t *testing.T) {
 
 func TestExpired(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
+	now := time.Now().Truncate(time.Millisecond)
 	o := Options{Retention: time.Hour}
 	tests := []struct {
 		name     string
@@ -132,6 +132,7 @@ func TestExpired(t *testing.T) {
 		want     bool
 	}{
 		{"young", 2, 59 * time.Minute, false},
+		{"as old as it may be", 2, time.Hour, false},
 		{"old", 2, 61 * time.Minute, true},
 		{"old, but received for the first time", 1, 61 * time.Minute, false},
 	}

@@ -29,4 +29,11 @@ var equivalents = []equivalent{
 		"a capacity, which append corrects"},
 	{"deliver", "batch.go", place{"InParts", "boundary", "next < len(ms)"},
 		"without messages there is no part, which ends the loop too"},
+	{"autoscale", "policy.go", place{"Policy.Complete", "boundary", "c.LowerBreachScaleIncrement >= 0"},
+		"0 has become the default"},
+	{"autoscale", "policy.go", place{"Policy.Complete", "boundary", "c.UpperBreachScaleIncrement <= 0"},
+		"0 has become the default"},
+	{"autoscale", "policy.go", place{"Policy.Complete", "boundary", "c.ScaleOutAfter < 0"}, "0 has become the default"},
+	{"autoscale", "trigger.go", place{"Policy.breach", "boundary", "by > 0"}, "an increment is never 0"},
+	{"autoscale", "trigger.go", place{"Policy.breach", "boundary", "next > d.From"}, "equal sizes were dealt with above"},
 }
