@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,5 +49,36 @@ func TestLogStaysBounded(t *testing.T) {
 	}
 	if l, _ := b.Ledger("work"); l.Live != batches*queue.MaxBatch {
 		t.Errorf("%d messages", l.Live)
+	}
+}
+
+// Whoever opens the queues after a kill does not wait until the log that was left is in the database.
+func TestLongLogIsNotCopiedBeforeTheFileIsOpen(t *testing.T) {
+	t.Parallel()
+	b := openDir(t, fastDir(t), quiet())
+	t.Cleanup(func() { os.RemoveAll(b.dir) })
+	q := create(t, b, "work", nil)
+	batch := slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 40_000)}}, queue.MaxBatch)
+	for range checkpointEvery { // more than the 1,000 pages at which SQLite would copy it
+		send(t, q, batch...)
+	}
+	killed := filepath.Join(t.TempDir(), "killed")
+	copyDir(t, b.dir, killed)
+	before, err := os.ReadFile(filepath.Join(killed, databaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := openStore(killed, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	var log, copied int64
+	err = s.write.query(func(row row) { log, copied = row.int(1), row.int(2) }, `PRAGMA wal_checkpoint(NOOP)`)
+	if err != nil || log < 1_000 || copied != 0 {
+		t.Errorf("the log has %d pages, of which %d were copied: %v", log, copied, err)
+	}
+	if after, err := os.ReadFile(filepath.Join(killed, databaseName)); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the database was written to: %v", err)
 	}
 }

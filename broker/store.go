@@ -171,12 +171,13 @@ func openStore(dir, vfs string) (*store, error) {
 		return nil, err
 	}
 	s := &store{reads: make(chan *conn, readers)}
+	// The log that a killed process left is not copied before the file is open: whoever waits for that would wait for
+	// the disk. So that pragma comes first.
 	s.write, err = connect(path, vfs, `
-		PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
+		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-		PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32768;
-		PRAGMA wal_autocheckpoint = 0`)
+		PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32768`)
 	if err == nil {
 		err = s.createTables()
 	}
