@@ -145,10 +145,10 @@ func TestClaimIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 func TestRenewedClaimIsLostWithinItsTrust(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		claim := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(time.Hour)
-		store.fail(func(bool) fault { return fault{drop: true, err: errors.New("away")} })
+		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: errors.New("away")} })
 		at := time.Now()
 		<-claim.Context().Done()
 		if waited := time.Since(at); waited > 12*time.Second {
@@ -160,10 +160,10 @@ func TestRenewedClaimIsLostWithinItsTrust(t *testing.T) {
 func TestFinishEndsWithTheTrustWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		claim := begin(t.Context(), store, "a", false).mustHold(t)
 		away := errors.New("away")
-		store.fail(func(bool) fault { return fault{drop: true, err: away} })
+		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: away} })
 		at := time.Now()
 		if err := claim.Finish(t.Context(), true); !errors.Is(err, away) {
 			t.Errorf("finished with %v", err)
@@ -177,26 +177,34 @@ func TestFinishEndsWithTheTrustWhenTheStoreIsAway(t *testing.T) {
 func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		claim := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(4 * time.Second)
-		store.fail(func(bool) fault { return fault{err: errors.New("lost")} })
+		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Err: errors.New("lost")} })
 		time.Sleep(1500 * time.Millisecond) // one renewal
-		store.fail(nil)
+		store.SetFault(nil)
 		finish(t, claim, true)
-		if data := store.stored(work).Data; data != workDone {
+		if data := store.Stored(work).Data; data != workDone {
 			t.Errorf("stored %q", data)
 		}
 	})
+}
+
+// take replaces the lease of the work, as another instance does.
+func take(t *testing.T, store *leadertest.Memory, other queue.Lease) {
+	t.Helper()
+	if won, _, err := store.Swap(t.Context(), work, store.Stored(work), other); !won || err != nil {
+		t.Fatalf("taking the lease: %v, %v", won, err)
+	}
 }
 
 func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	t.Parallel()
 	for _, other := range []queue.Lease{{Owner: "b", Version: "x", Term: 1}, {Owner: "a", Version: "x", Term: 2}} {
 		synctest.Test(t, func(t *testing.T) {
-			store := newMemory()
+			store := leadertest.NewMemory()
 			claim := begin(t.Context(), store, "a", false).mustHold(t)
-			store.leases[work] = other
+			take(t, store, other)
 			if err := claim.Finish(t.Context(), true); !errors.Is(err, errClaimLost) {
 				t.Errorf("finished with %v while %+v holds it", err, other)
 			}
@@ -208,7 +216,7 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 func TestWaitingForAClaimIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := newMemory()
+		store := leadertest.NewMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		var followed []Following
 		waiting, stop := context.WithCancel(t.Context())
@@ -219,10 +227,8 @@ func TestWaitingForAClaimIsReportedOnce(t *testing.T) {
 				Events: &Events{Following: func(f Following) { followed = append(followed, f) }}}, false, time.Minute)
 		}()
 		time.Sleep(10 * time.Minute)
-		store.mu.Lock()
-		reads := store.reads
-		store.leases[work] = queue.Lease{Owner: "c", Version: "x", Term: 7, Duration: time.Hour}
-		store.mu.Unlock()
+		reads := store.Counts().Reads
+		take(t, store, queue.Lease{Owner: "c", Version: "x", Term: 7, Duration: time.Hour})
 		if reads > 125 {
 			t.Errorf("%d reads in ten minutes, want one each 5 s", reads)
 		}
