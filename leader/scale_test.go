@@ -36,6 +36,14 @@ func measure(store *leadertest.Memory, err error) *perSecond {
 	return p
 }
 
+// many is how many instances the tests have, fewer with the race detector.
+func many() int {
+	if testing.Short() {
+		return 200
+	}
+	return 1000
+}
+
 func highest(counts map[int]int) (n int) {
 	for _, c := range counts {
 		n = max(n, c)
@@ -61,7 +69,7 @@ func (r *harness) crowd(n int) {
 
 // TestLeaseTrafficOfManyInstances: each instance adds its looks at the lease, and no writes.
 func TestLeaseTrafficOfManyInstances(t *testing.T) {
-	for _, n := range []int{1, 10, 100, 1000} {
+	for _, n := range []int{1, 10, 100, many()} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			in(t, func(r *harness) {
 				r.crowd(n)
@@ -88,7 +96,7 @@ func TestLeaseTrafficOfManyInstances(t *testing.T) {
 // TestDeadLeadersOfManyInstancesAreReplaced: kill after kill, within lease and renewal, by few writes.
 func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 	in(t, func(r *harness) {
-		n, kills := 1000, testpeer.Size(5, 200)
+		n, kills := many(), testpeer.Size(5, 200)
 		r.crowd(n)
 		p := measure(r.store, nil)
 		began := time.Now()
@@ -126,7 +134,7 @@ func TestDeadLeadersOfManyInstancesAreReplaced(t *testing.T) {
 // TestManyInstancesAfterAnOutageOfTheStore: they come back spread, and one leads.
 func TestManyInstancesAfterAnOutageOfTheStore(t *testing.T) {
 	in(t, func(r *harness) {
-		const n = 1000
+		n := many()
 		r.crowd(n)
 		down, away := measure(r.store, errors.New("no connection")), testpeer.Size(2*time.Minute, 10*time.Minute)
 		r.sleep(away)

@@ -313,12 +313,15 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 func TestThousandDaemons(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const n = 1000
+		n := 1000
+		if testing.Short() { // with the race detector
+			n = 100
+		}
 		r := newRegion(n)
 		var daemons []*daemon
 		for i := range n {
 			daemons = append(daemons, r.start(t, i, 1))
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Second / time.Duration(n))
 		}
 		time.Sleep(30 * time.Second)
 		idle(t, r, n)
@@ -331,11 +334,11 @@ func TestThousandDaemons(t *testing.T) {
 				t.Errorf("single sends: %+v", got)
 			}
 		}
-		rate := testpeer.Size(2000, 10_000)
+		rate := testpeer.Size(2, 10) * n
 		if got := atWork(t, r, daemons, seconds*rate, rate, 10); got.calls > 0.45 {
 			t.Errorf("sends of ten: %+v", got)
 		}
-		burst := atWork(t, r, daemons, testpeer.Size(50_000, 500_000), 0, 10)
+		burst := atWork(t, r, daemons, testpeer.Size(50, 500)*n, 0, 10)
 		if burst.calls > 0.3 || burst.largest > 3 || burst.took > testpeer.Size(time.Second, 3*time.Second) {
 			t.Errorf("all at once: %+v", burst)
 		}
@@ -360,7 +363,7 @@ func idle(t *testing.T, r *region, n int) {
 		peak        int     // of all, in a second
 	}{
 		{receives, 2.9, 3.1, n / 5}, {reads, 12, 16, n / 2}, {looks, 1.9, 2.1, n / 5}, {sizes, 0, 0.25, n / 5},
-		{writes, 0, 0.015, 2}, {runs, 0, 0.01, 5}, {sends, 0, 0.001, 2},
+		{writes, 0, 15 / float64(n), 2}, {runs, 0, 10 / float64(n), 5}, {sends, 0, 1 / float64(n), 2},
 	} {
 		total, peak := r.total(want.action)
 		each := float64(total) / float64(minutes) / float64(n)
