@@ -4,5 +4,6 @@
 // endpoint. Real processes, real sockets, the real AWS SDK as the producer.
 //
 // With -short fewer kills are done; the figures in docs/performance.md are from
-// full runs.
+// full runs. With TENDRIL_NIGHTLY each fault has its long form, and what has
+// passed is kept: see docs/reliability.md.
 package acceptance

@@ -628,6 +628,10 @@ func (w *faultyWorld) deployment(k *faultKind, broken bool) func() {
 	return w.during(w.bundled, k, func(s *server) {
 		_, started := s.process()
 		status, answer, err := tryDeploy(w.t.Context(), s.args[4], started, dir)
+		for began := time.Now(); status == http.StatusConflict && time.Since(began) < 30*time.Second; {
+			time.Sleep(200 * time.Millisecond) // an app that was killed is still being replaced
+			status, answer, err = tryDeploy(w.t.Context(), s.args[4], started, dir)
+		}
 		if err != nil || status != want {
 			w.t.Errorf("%s: status %d, %s, %v", k.name, status, answer, err)
 		}
