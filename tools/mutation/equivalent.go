@@ -36,4 +36,9 @@ var equivalents = []equivalent{
 	{"autoscale", "policy.go", place{"Policy.Complete", "boundary", "c.ScaleOutAfter < 0"}, "0 has become the default"},
 	{"autoscale", "trigger.go", place{"Policy.breach", "boundary", "by > 0"}, "an increment is never 0"},
 	{"autoscale", "trigger.go", place{"Policy.breach", "boundary", "next > d.From"}, "equal sizes were dealt with above"},
+	{"sqsapi", "decode.go", place{"decodeJSON", "boundary", "len(body) >= at+6"},
+		"the decoder has read all of a code point that it refuses"},
+	{"sqsapi", "decode.go", place{"decodeJSON", "arithmetic", "at+6"},
+		"the decoder has read all of a code point that it refuses"},
+	{"sqsapi", "decode.go", place{"valueName", "boundary", "len(e.JSONValue) > 0"}, "a number is not empty"},
 }
