@@ -83,6 +83,8 @@ func TestDecodeJSONRefuses(t *testing.T) {
 		{"half and a letter", `{"MessageBody":"\ud83d\u0041"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
 		{"too deep", `{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, codeSerialization,
 			"more than 16 levels"},
+		{"too deep behind an empty string", `{"MessageBody":"","x":` + strings.Repeat("[", maxDepth) +
+			strings.Repeat("]", maxDepth) + `}`, codeSerialization, "more than 16 levels"},
 		{"too many values", `{"Entries":[` + strings.Repeat("{},", maxValues) + `{}]}`, codeSerialization,
 			"more than 10000 values"},
 	}
@@ -95,6 +97,18 @@ func TestDecodeJSONRefuses(t *testing.T) {
 				t.Errorf("decodeJSON = %#v, want code %s with %q", err, test.code, test.text)
 			}
 		})
+	}
+}
+
+// What strings contain does not count for the bounds, also behind a quotation mark that is escaped.
+func TestBoundsPassOverStrings(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("[", 2*maxDepth), `\"` + strings.Repeat("[", 2*maxDepth),
+		`\\\"` + strings.Repeat("{", 2*maxDepth), strings.Repeat(",", maxValues+1)} {
+		var request sendMessageRequest
+		if err := decodeJSON([]byte(`{"MessageBody":"`+text+`"}`), &request); err != nil {
+			t.Errorf("%.40s: %v", text, err)
+		}
 	}
 }
 
