@@ -112,6 +112,14 @@ func TestBoundsPassOverStrings(t *testing.T) {
 	}
 }
 
+func TestMostValues(t *testing.T) {
+	t.Parallel()
+	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}` // the object, the list, and what commas divide
+	if err := decodeJSON([]byte(body), new(sendMessageRequest)); err != nil {
+		t.Error(err)
+	}
+}
+
 // FuzzDecode feeds the wire decoder of every action. It must refuse or
 // accept, but accept only JSON, keep text intact and stay within its bounds.
 func FuzzDecode(f *testing.F) {

@@ -41,4 +41,12 @@ var equivalents = []equivalent{
 	{"sqsapi", "decode.go", place{"decodeJSON", "arithmetic", "at+6"},
 		"the decoder has read all of a code point that it refuses"},
 	{"sqsapi", "decode.go", place{"valueName", "boundary", "len(e.JSONValue) > 0"}, "a number is not empty"},
+	{"sqsapi", "decode.go", place{"checkBounds", "arithmetic", "i-len(bytes.TrimRight(body[:i], `\\`))"},
+		"a sum is odd where the difference is"},
+	{"sqsapi", "json.go", place{"encodeJSON", "boundary", "len(r.Successful) > 0"},
+		"both encoders write the same of an empty answer"},
+	{"sqsapi", "json.go", place{"encodeJSON", "negation", "len(r.Successful) > 0"},
+		"the standard encoder writes the same, only slower"},
+	{"worker", "settler.go", place{"settler.settle", "boundary", "len(batch) > 1"},
+		"a message without others is behind none"},
 }
