@@ -114,3 +114,61 @@ func TestFilesAreRegular(t *testing.T) {
 		t.Errorf("the content became %q, %v", data, err)
 	}
 }
+
+func TestDirectoryOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	for environment, want := range map[string]string{"": "/state/environments", "shop": "/state/environments/shop"} {
+		if got := Of("/state", environment); got != want {
+			t.Errorf("of %q it is %s, want %s", environment, got, want)
+		}
+	}
+}
+
+// A reader sees the old content or the new, and nothing else is left behind.
+func TestFilesAreReplacedAsAWhole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state")
+	for _, content := range []string{"old", "new and longer", ""} {
+		if err := Replace(path, []byte(content), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		info, missing := os.Stat(path)
+		if err != nil || missing != nil || string(got) != content || info.Mode() != 0o640 {
+			t.Errorf("it holds %q with mode %v, %v", got, info.Mode(), errors.Join(err, missing))
+		}
+	}
+	folder := filepath.Join(dir, "folder")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Replace(folder, nil, 0o600); err == nil {
+		t.Error("a folder was replaced")
+	}
+	if err := Replace(filepath.Join(dir, "none", "state"), nil, 0o600); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in a folder that is not there: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("the folder holds %v, %v", left, err)
+	}
+}
+
+// A group that is let through may pass, and sees nothing. A mode that a person chose stays.
+func TestGroupIsLetThrough(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[fs.FileMode]fs.FileMode{0o700: 0o710, 0o711: 0o710, 0o750: 0o751, 0o755: 0o755} {
+		dir := filepath.Join(t.TempDir(), "data")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, before), LetThrough(dir, os.Getegid())); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%v became %v, %v; want %v", before, info.Mode(), err, want)
+		}
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	if LetThrough(none, os.Getegid()) == nil || LetGroupPass(none, os.Getegid()) == nil {
+		t.Error("a folder that is not there was let through")
+	}
+}

@@ -70,6 +70,9 @@ func TestDecodeJSONRefuses(t *testing.T) {
 		{"number for text", `{"MessageBody":5}`, codeSerialization, "MessageBody must be of type string, not number"},
 		{"text for a number", `{"DelaySeconds":"5"}`, codeSerialization, "DelaySeconds must be of type integer, not string"},
 		{"fraction", `{"DelaySeconds":1.5}`, codeSerialization, "DelaySeconds must be of type integer, not number 1.5"},
+		{"the longest number that is shown", `{"DelaySeconds":1.` + strings.Repeat("5", 29) + `}`, codeSerialization,
+			"not number 1." + strings.Repeat("5", 29) + "."},
+		{"a longer number", `{"DelaySeconds":1.` + strings.Repeat("5", 30) + `}`, codeSerialization, "not number."},
 		{"list for a map", `{"MessageAttributes":[]}`, codeSerialization,
 			"MessageAttributes must be of type object, not array"},
 		{"no base64", `{"MessageAttributes":{"a":{"BinaryValue":"%%%"}}}`, codeSerialization, "does not have the form"},
@@ -80,6 +83,8 @@ func TestDecodeJSONRefuses(t *testing.T) {
 		{"half and a letter", `{"MessageBody":"\ud83d\u0041"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
 		{"too deep", `{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, codeSerialization,
 			"more than 16 levels"},
+		{"too deep behind an empty string", `{"MessageBody":"","x":` + strings.Repeat("[", maxDepth) +
+			strings.Repeat("]", maxDepth) + `}`, codeSerialization, "more than 16 levels"},
 		{"too many values", `{"Entries":[` + strings.Repeat("{},", maxValues) + `{}]}`, codeSerialization,
 			"more than 10000 values"},
 	}
@@ -92,6 +97,26 @@ func TestDecodeJSONRefuses(t *testing.T) {
 				t.Errorf("decodeJSON = %#v, want code %s with %q", err, test.code, test.text)
 			}
 		})
+	}
+}
+
+// What strings contain does not count for the bounds, also behind a quotation mark that is escaped.
+func TestBoundsPassOverStrings(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{strings.Repeat("[", 2*maxDepth), `\"` + strings.Repeat("[", 2*maxDepth),
+		`\\\"` + strings.Repeat("{", 2*maxDepth), strings.Repeat(",", maxValues+1)} {
+		var request sendMessageRequest
+		if err := decodeJSON([]byte(`{"MessageBody":"`+text+`"}`), &request); err != nil {
+			t.Errorf("%.40s: %v", text, err)
+		}
+	}
+}
+
+func TestMostValues(t *testing.T) {
+	t.Parallel()
+	body := `{"x":[0` + strings.Repeat(",0", maxValues-2) + `]}` // the object, the list, and what commas divide
+	if err := decodeJSON([]byte(body), new(sendMessageRequest)); err != nil {
+		t.Error(err)
 	}
 }
 

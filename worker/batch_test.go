@@ -459,41 +459,46 @@ func TestBatchesInAPool(t *testing.T) {
 // What comes behind a failed message of its group shares its delay.
 func TestBehindAFailureIsAsLate(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		app := &batchApp{}
-		app.judge = func(msgs []*queue.Message) []queue.Result {
-			l := all(len(msgs), queue.Result{Outcome: queue.Done})
-			if len(app.sizes()) == 1 {
-				l[1] = queue.Result{Outcome: queue.Failed, RetryAfter: 30 * time.Second}
-			}
-			return l
+	for fails := range 2 {
+		synctest.Test(t, func(t *testing.T) { behindAFailureIsAsLate(t, fails) })
+	}
+}
+
+func behindAFailureIsAsLate(t *testing.T, fails int) {
+	app := &batchApp{}
+	app.judge = func(msgs []*queue.Message) []queue.Result {
+		l := all(len(msgs), queue.Result{Outcome: queue.Done})
+		if len(app.sizes()) == 1 {
+			l[fails] = queue.Result{Outcome: queue.Failed, RetryAfter: 30 * time.Second}
 		}
-		var mu sync.Mutex
-		var retries []time.Duration
-		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
-		send(t, fake, 4, "g")
-		begin := time.Now()
-		r := startBatches(t, fake, app,
-			&Options{FIFO: true, RespectRetryAfter: true, ErrorVisibilityTimeout: ptr(time.Duration(0)), Batch: Batch{Size: 10},
-				Events: &Events{Settled: func(s Settled) {
-					mu.Lock()
-					defer mu.Unlock()
-					if !s.NextRetry.IsZero() {
-						retries = append(retries, s.NextRetry.Sub(begin))
-					}
-				}}})
-		after(time.Minute)
-		mu.Lock()
-		if want := []time.Duration{30 * time.Second, 30 * time.Second, 30 * time.Second}; !reflect.DeepEqual(retries, want) {
-			t.Errorf("retries after %v, want %v", retries, want)
-		}
-		mu.Unlock()
-		if got := app.sizes(); !reflect.DeepEqual(got, []int{4, 1, 1, 1}) {
-			t.Errorf("deliveries of %v messages, want 4 and then the 3 that were not done in order, each alone", got)
-		}
-		r.place(queuetest.FakeDeleted, 4)
-		r.stop()
-	})
+		return l
+	}
+	var mu sync.Mutex
+	var retries []time.Duration
+	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+	send(t, fake, 4, "g")
+	begin := time.Now()
+	r := startBatches(t, fake, app,
+		&Options{FIFO: true, RespectRetryAfter: true, ErrorVisibilityTimeout: ptr(time.Duration(0)), Batch: Batch{Size: 10},
+			Events: &Events{Settled: func(s Settled) {
+				mu.Lock()
+				defer mu.Unlock()
+				if !s.NextRetry.IsZero() {
+					retries = append(retries, s.NextRetry.Sub(begin))
+				}
+			}}})
+	after(time.Minute)
+	mu.Lock()
+	if want := slices.Repeat([]time.Duration{30 * time.Second}, 4-fails); !reflect.DeepEqual(retries, want) {
+		t.Errorf("message %d fails: retries after %v, want %v", fails, retries, want)
+	}
+	mu.Unlock()
+	if got, want := app.sizes(), append([]int{4}, slices.Repeat([]int{1}, 4-fails)...); !reflect.DeepEqual(got, want) {
+		t.Errorf("message %d fails: deliveries of %v messages, want all and then those that were not done in order, each "+
+			"alone: %v", fails, got, want)
+	}
+	r.place(queuetest.FakeDeleted, 4)
+	r.stop()
 }
 
 // A message that always fails takes none of its group along, and what was tried
