@@ -13,7 +13,8 @@ type consumer struct {
 	name string
 	// slower is how many times fewer messages it gets than tendril, so that a round takes seconds.
 	slower int
-	// command starts it, with Env besides ours, against the queue "bench" of an SQS endpoint, with a number of connections to the app.
+	// command starts it, with Env besides ours, against the queue "bench" of an SQS endpoint, with a number of connections
+	// to the app.
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 

@@ -8,6 +8,11 @@ type step struct {
 	pkg, bench, benchtime string
 	// rounds is in how many rounds the step runs at most; 0 means all. Steps of minutes run less often.
 	rounds int
+	// depth is how many messages the deep benchmarks of the store begin with; 0 means their default, 1,000,000. Figures of
+	// another depth are named after it: "broker.Depth@10000000".
+	depth int
+	// scale is set for the steps of docs/scale.md, which run with -scale only.
+	scale bool
 }
 
 // suite is one round.
@@ -34,4 +39,8 @@ var suite = []step{
 	{name: "observed", pkg: "bench", bench: "^BenchmarkObserved$", benchtime: "1x"},
 	{name: "failing", pkg: "environment", bench: "^BenchmarkFailing$", benchtime: "1x"},
 	{name: "dead-letters", pkg: "console/web", bench: "^BenchmarkDeadLettersPage$/^100000$", benchtime: "1x", rounds: 1},
+	{name: "scale-depth", pkg: "broker", bench: "^BenchmarkDepth$", benchtime: "1x", rounds: 1, depth: 10_000_000,
+		scale: true},
+	{name: "scale-queues", pkg: "broker", bench: "^BenchmarkQueues$", benchtime: "1x", scale: true},
+	{name: "scale-groups", pkg: "broker", bench: "^BenchmarkGroups$", benchtime: "1x", scale: true},
 }

@@ -162,8 +162,8 @@ func serversTable() table {
 }
 
 func tenantsTable() table {
-	t := table{name: "tenants", columns: []string{"tenants", "median receive of ten at 10<sup>4</sup>", "at 10<sup>6</sup>",
-		"ratio", "resident memory"}}
+	t := table{name: "tenants", columns: []string{"tenants", "median receive of ten at 10<sup>4</sup>",
+		"at 10<sup>6</sup>", "ratio", "resident memory"}}
 	for _, p := range []program{{"none", "none"}, {"one-large", "one with 90 % of the messages, ten others"}, {"10", "10"},
 		{"10000", "10<sup>4</sup>"}, {"1000000", "10<sup>6</sup>, one message each"}} {
 		name := "broker.ReceiveLatency/tenants=" + p.benchmark
