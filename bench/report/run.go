@@ -146,8 +146,8 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	}
 	own := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	others := readProcessors().othersSince(before, own)
-	fmt.Fprintf(os.Stderr, ", %.0f s, other programs used %.1f %% of the processors\n", time.Since(began).Seconds(),
-		others)
+	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
+		time.Since(began).Seconds(), own.Seconds(), others)
 	if err != nil {
 		return fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}

@@ -175,9 +175,9 @@ func tenantsTable() table {
 
 // plots are the files in docs/images.
 var plots = []plot{
-	daemonsPlot("daemons-share", "Share of the ceiling, a bare client that posts the same bodies (more is better)",
+	daemonsPlot("daemons-share", "Share of the ceiling (more is better), by connections, time of the API, time of the app",
 		"%ceiling", "%s %%"),
-	daemonsPlot("daemons-cpu", "Processor time of a message (less is better)", "cpu-µs/msg", "%s µs"),
+	daemonsPlot("daemons-cpu", "Processor time of a message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg", "%s µs"),
 	serversPlot(),
 }
 
