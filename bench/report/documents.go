@@ -78,7 +78,8 @@ func conditions(all *results) string {
 	text := fmt.Sprintf("Measured on %s at commit %s, on %s, with %s. ", date, all.facts["commit"], all.facts["machine"],
 		all.facts["go"])
 	if n := all.rounds(); n > 1 {
-		text += fmt.Sprintf("Figures are medians of %d rounds with the lowest and the highest in brackets, or of one round. ", n)
+		text += fmt.Sprintf("Figures are medians of %d rounds with the lowest and the highest in brackets, or of one "+
+			"round. ", n)
 	} else {
 		text += "Figures are of one round. "
 	}

@@ -177,7 +177,8 @@ func tenantsTable() table {
 var plots = []plot{
 	daemonsPlot("daemons-share", "Share of the ceiling (more is better), by connections, time of the API, time of the app",
 		"%ceiling", "%s %%"),
-	daemonsPlot("daemons-cpu", "Processor time of a message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg", "%s µs"),
+	daemonsPlot("daemons-cpu",
+		"Processor time of a message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg", "%s µs"),
 	serversPlot(),
 }
 
