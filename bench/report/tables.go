@@ -175,10 +175,11 @@ func tenantsTable() table {
 
 // plots are the files in docs/images.
 var plots = []plot{
-	daemonsPlot("daemons-share", "Share of the ceiling (more is better), by connections, time of the API, time of the app",
-		"%ceiling", "%s %%"),
+	daemonsPlot("daemons-share",
+		"Share of the ceiling (more is better), by connections, time of the API, time of the app", "%ceiling", "%s %%"),
 	daemonsPlot("daemons-cpu",
-		"Processor time of a message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg", "%s µs"),
+		"Processor time of a message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg",
+		"%s µs"),
 	serversPlot(),
 }
 
