@@ -75,6 +75,9 @@ func command(args []string) error {
 	if !o.draw {
 		failed = interruptible(func(stop <-chan os.Signal) error { return runAll(&o, stop) })
 	}
+	if errors.Is(failed, errStopped) {
+		return failed
+	}
 	return errors.Join(failed, show(&o))
 }
 
