@@ -11,19 +11,18 @@ import (
 // consumer is a program that takes messages from a queue and posts each to an app.
 type consumer struct {
 	name string
-	// slower is how many times fewer messages it gets than tendril, so that a round takes seconds.
-	slower int
-	// command starts it, with Env besides ours, against the queue "bench" of an SQS endpoint, with a number of connections to the app.
+	// command starts it, with Env besides ours, against the queue "bench" of an SQS endpoint, with a number of connections
+	// to the app.
 	command func(b *testing.B, bin, sqs, app string, connections int) (*exec.Cmd, error)
 }
 
 // consumers are tendril and the programs it is compared with, each with its own way to have a number of messages in
 // work at once.
 var consumers = []consumer{
-	{"tendril", 1, tendrilUp},
-	{"go-sdk-loop", 2, goLoop},
-	{"sqs-consumer", 8, sqsConsumer},
-	{"camel", 8, camelRoute},
+	{"tendril", tendrilUp},
+	{"go-sdk-loop", goLoop},
+	{"sqs-consumer", sqsConsumer},
+	{"camel", camelRoute},
 }
 
 // start runs the program. It fails when the program is not installed.

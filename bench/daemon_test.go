@@ -21,13 +21,14 @@ func BenchmarkDaemon(b *testing.B) {
 	bin := buildTendril(b)
 	for _, c := range []struct {
 		connections, messages int
+		others                int // the messages of the other programs, which are slower
 		api, think            time.Duration
 	}{
-		{10, 3000, 10 * time.Millisecond, 10 * time.Millisecond},
-		{50, 12000, 10 * time.Millisecond, 10 * time.Millisecond},
-		{10, 40000, 0, 0},
-		{10, 40000, 10 * time.Millisecond, 0},
-		{50, 40000, 0, 0},
+		{10, 3000, 1500, 10 * time.Millisecond, 10 * time.Millisecond},
+		{50, 12000, 6000, 10 * time.Millisecond, 10 * time.Millisecond},
+		{10, 40000, 10000, 0, 0},
+		{10, 40000, 3000, 10 * time.Millisecond, 0},
+		{50, 40000, 10000, 0, 0},
 	} {
 		b.Run(fmt.Sprintf("c=%d/api=%v/think=%v", c.connections, c.api, c.think), func(b *testing.B) {
 			app := role(b, "app", "BENCH_THINK="+c.think.String())
@@ -39,7 +40,11 @@ func BenchmarkDaemon(b *testing.B) {
 						if ceilings[round] == 0 {
 							ceilings[round] = runCeiling(b, app, c.messages, c.connections)
 						}
-						run := program.run(b, bin, app, max(c.messages/program.slower, 1000), c.connections, c.api)
+						messages := c.others
+						if program.name == "tendril" {
+							messages = c.messages
+						}
+						run := program.run(b, bin, app, messages, c.connections, c.api)
 						share = append(share, 100*run.perSecond/ceilings[round])
 						rate = append(rate, run.perSecond)
 						cpu = append(cpu, run.cpuPerMessage)

@@ -11,7 +11,7 @@ import (
 )
 
 // markers enclose what the report writes into a document.
-var markers = regexp.MustCompile(`(?s)<!-- report: ([a-z-]+) -->\n.*?<!-- end of report -->`)
+var markers = regexp.MustCompile(`(?s)<!-- report: ([\w./=@-]+) -->\n.*?<!-- end of report -->`)
 
 // writeDocuments writes the tables and the conditions between the markers of all documents of a folder, and the plots
 // into its images.
@@ -43,7 +43,8 @@ func writeDocuments(folder string, all *results) error {
 	return nil
 }
 
-// fill returns a document with what is between its markers written once more.
+// fill returns a document with what is between its markers written once more. Markers name a table of tables.go, or a
+// benchmark ("broker.Groups") for a table of all that it measured.
 func fill(page string, all *results) (string, error) {
 	parts := map[string]string{"conditions": conditions(all) + "\n"}
 	for _, t := range tables {
@@ -53,8 +54,11 @@ func fill(page string, all *results) (string, error) {
 	filled := markers.ReplaceAllStringFunc(page, func(old string) string {
 		name := markers.FindStringSubmatch(old)[1]
 		part, ok := parts[name]
+		if t, measured := everything(all, name); measured {
+			part, ok = t.markdown(all), true
+		}
 		if !ok {
-			unknown = cmp.Or(unknown, fmt.Errorf("unknown table %q between markers", name))
+			unknown = cmp.Or(unknown, fmt.Errorf("no table and no measured benchmark is named %q, as its markers are", name))
 			return old
 		}
 		return "<!-- report: " + name + " -->\n\n" + part + "\n<!-- end of report -->"
@@ -74,7 +78,8 @@ func conditions(all *results) string {
 	text := fmt.Sprintf("Measured on %s at commit %s, on %s, with %s. ", date, all.facts["commit"], all.facts["machine"],
 		all.facts["go"])
 	if n := all.rounds(); n > 1 {
-		text += fmt.Sprintf("Figures are medians of %d rounds, with the lowest and the highest round in brackets. ", n)
+		text += fmt.Sprintf("Figures are medians of %d rounds with the lowest and the highest in brackets, or of one "+
+			"round. ", n)
 	} else {
 		text += "Figures are of one round. "
 	}

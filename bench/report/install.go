@@ -27,7 +27,8 @@ var peers = []peer{
 		"org.apache.camel:camel-xml-io-dsl:4.14.1"}},
 	{folder: "goaws", name: "GoAws", version: "0.4.5", commands: []string{
 		"env GOBIN={} GOFLAGS= go install github.com/Admiral-Piett/goaws/app/cmd@v0.4.5"}},
-	{folder: "elasticmq", name: "ElasticMQ", version: "1.7.1", jars: []string{"org.elasticmq:elasticmq-server_2.13:1.7.1"}},
+	{folder: "elasticmq", name: "ElasticMQ", version: "1.7.1",
+		jars: []string{"org.elasticmq:elasticmq-server_2.13:1.7.1"}},
 	{folder: "python", name: "moto", version: "5.2.5", commands: []string{"python3 -m venv {}",
 		"{}/bin/pip install --quiet --disable-pip-version-check moto[server,sqs]==5.2.5"}},
 }

@@ -79,8 +79,8 @@ func readProcessors() (p processors) {
 // ticks is how many of them a second has on every port of Linux that Go has.
 const ticks = 100
 
-// othersSince returns the share of the processors, in percent, that programs other than ours used, which used own; -1 if
-// that is not known.
+// othersSince returns the share of the processors, in percent, that programs other than ours used, which used own; -1
+// if that is not known.
 func (p processors) othersSince(before processors, own time.Duration) float64 {
 	total := p.total - before.total
 	if !p.known || !before.known || total <= 0 {

@@ -16,10 +16,10 @@ import (
 
 // options are the flags.
 type options struct {
-	rounds              int
-	only                *regexp.Regexp // of steps; nil is all
-	results, peers      string
-	draw, write, resume bool
+	rounds                     int
+	only                       *regexp.Regexp // of steps; nil is all
+	results, peers             string
+	draw, write, resume, scale bool
 }
 
 func main() {
@@ -43,6 +43,8 @@ func command(args []string) error {
 	flags.BoolVar(&fresh, "new", false, "start a new file of results")
 	flags.BoolVar(&o.draw, "draw", false, "run nothing: use the results that are there")
 	flags.BoolVar(&o.write, "write", false, "write tables and plots into docs instead of printing the tables")
+	flags.BoolVar(&o.scale, "scale", false,
+		"run the steps of docs/scale.md instead: 10^7 messages, which take several GB of disk")
 	flags.BoolVar(&list, "list", false, "list the steps and exit")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -57,7 +59,9 @@ func command(args []string) error {
 	o.only, o.resume = pattern, !fresh
 	if list {
 		for _, s := range suite {
-			fmt.Printf("%-22s go test -run '^$' -bench '%s' -benchtime %s ./%s\n", s.name, s.bench, s.benchtime, s.pkg)
+			if s.scale == o.scale {
+				fmt.Printf("%-22s go test -run '^$' -bench '%s' -benchtime %s ./%s\n", s.name, s.bench, s.benchtime, s.pkg)
+			}
 		}
 		return nil
 	}
@@ -70,6 +74,9 @@ func command(args []string) error {
 	var failed error
 	if !o.draw {
 		failed = interruptible(func(stop <-chan os.Signal) error { return runAll(&o, stop) })
+	}
+	if errors.Is(failed, errStopped) {
+		return failed
 	}
 	return errors.Join(failed, show(&o))
 }

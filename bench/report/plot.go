@@ -27,9 +27,9 @@ type bar struct {
 
 // Measures of a chart in pixels.
 const (
-	plotWidth  = 820
-	plotLeft   = 210 // of the bars
-	plotRight  = 190 // of the bars: the room for the values
+	plotWidth  = 900
+	plotLeft   = 190 // of the bars
+	plotRight  = 290 // of the bars: the room for the values
 	barHeight  = 15
 	groupSpace = 14
 	plotTop    = 44

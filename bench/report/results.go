@@ -71,6 +71,9 @@ func (all *results) add(r *benchfmt.Result) {
 			name += string(part)
 		}
 	}
+	if depth := r.GetConfig("depth"); depth != "" && depth != "0" {
+		name += "@" + depth
+	}
 	for _, v := range r.Values {
 		f := figure{name, cmp.Or(v.OrigUnit, v.Unit)}
 		value := v.Value

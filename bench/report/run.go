@@ -14,7 +14,7 @@ import (
 )
 
 // limit ends a step that hangs.
-const limit = 10 * time.Minute
+const limit = 30 * time.Minute
 
 // runner has what all steps share.
 type runner struct {
@@ -46,7 +46,7 @@ func runAll(o *options, stop <-chan os.Signal) error {
 	var failed []error
 	for round := 1; round <= o.rounds; round++ {
 		for _, s := range suite {
-			if !o.only.MatchString(s.name) || s.rounds > 0 && round > s.rounds || slices.Contains(done, run{s.name, round}) {
+			if !r.wants(s) || s.rounds > 0 && round > s.rounds || slices.Contains(done, run{s.name, round}) {
 				continue
 			}
 			err := r.step(s, round, stop)
@@ -61,6 +61,9 @@ func runAll(o *options, stop <-chan os.Signal) error {
 	}
 	return errors.Join(failed...)
 }
+
+// wants reports whether the options select a step.
+func (r *runner) wants(s step) bool { return s.scale == r.o.scale && r.o.only.MatchString(s.name) }
 
 var errStopped = errors.New("stopped: run the same command to go on")
 
@@ -92,7 +95,7 @@ func started(o *options, commit string) ([]run, error) {
 func (r *runner) compile() error {
 	built := map[string]bool{}
 	for _, s := range suite {
-		if built[s.pkg] || !r.o.only.MatchString(s.name) {
+		if built[s.pkg] || !r.wants(s) {
 			continue
 		}
 		built[s.pkg] = true
@@ -123,6 +126,9 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.pkg, &out, &out
 	cmd.Env = append(os.Environ(), "TENDRIL_BENCH_PEERS="+r.o.peers,
 		"TENDRIL_BENCH_BINARY="+filepath.Join(r.bin, "tendril"))
+	if s.depth > 0 {
+		cmd.Env = append(cmd.Env, fmt.Sprint("TENDRIL_BENCH_DEPTH=", s.depth))
+	}
 	fmt.Fprintf(os.Stderr, "round %d of %d: %s", round, r.o.rounds, s.name)
 	before, began := readProcessors(), time.Now()
 	if err := cmd.Start(); err != nil {
@@ -140,7 +146,8 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	}
 	own := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	others := readProcessors().othersSince(before, own)
-	fmt.Fprintf(os.Stderr, ", %.0f s, other programs used %.1f %% of the processors\n", time.Since(began).Seconds(), others)
+	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
+		time.Since(began).Seconds(), own.Seconds(), others)
 	if err != nil {
 		return fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}
@@ -153,7 +160,7 @@ func (r *runner) record(s step, round int, others float64, output []byte) error 
 	for _, key := range factKeys {
 		fmt.Fprintf(&b, "%s: %s\n", key, r.facts[key])
 	}
-	fmt.Fprintf(&b, "step: %s\nround: %d\nothers: %.1f\n", s.name, round, others)
+	fmt.Fprintf(&b, "step: %s\nround: %d\nothers: %.1f\ndepth: %d\n", s.name, round, others, s.depth)
 	for line := range bytes.Lines(output) {
 		if bytes.HasPrefix(line, []byte("Benchmark")) || bytes.HasPrefix(line, []byte("pkg: ")) {
 			b.Write(line)

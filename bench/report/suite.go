@@ -8,6 +8,11 @@ type step struct {
 	pkg, bench, benchtime string
 	// rounds is in how many rounds the step runs at most; 0 means all. Steps of minutes run less often.
 	rounds int
+	// depth is how many messages the deep benchmarks of the store begin with; 0 means their default, 1,000,000. Figures of
+	// another depth are named after it: "broker.Depth@10000000".
+	depth int
+	// scale is set for the steps of docs/scale.md, which run with -scale only.
+	scale bool
 }
 
 // suite is one round.
@@ -19,19 +24,23 @@ var suite = []step{
 		benchtime: "1x"},
 	{name: "daemon-c50-api-think", pkg: "bench", bench: "^BenchmarkDaemon$/^c=50$/^api=10ms$", benchtime: "1x"},
 	{name: "embedded", pkg: "bench", bench: "^BenchmarkEmbedded$", benchtime: "1x"},
-	{name: "idle", pkg: "bench", bench: "^BenchmarkIdle$", benchtime: "1x"},
+	{name: "idle", pkg: "bench", bench: "^BenchmarkIdle$", benchtime: "1x", rounds: 1},
 	{name: "endpoints", pkg: "bench", bench: "^BenchmarkEndpoint$", benchtime: "1x"},
 	{name: "worker", pkg: "worker", bench: "^BenchmarkOverhead$", benchtime: "300ms"},
 	{name: "deliver", pkg: "deliver", bench: "^BenchmarkDeliver$", benchtime: "500ms"},
 	{name: "client", pkg: "aws", bench: "^BenchmarkReceiveDelete$", benchtime: "300ms"},
-	{name: "wire", pkg: "sqsapi", bench: "^Benchmark(Send|ReceiveDelete)$", benchtime: "5000x"},
+	{name: "wire", pkg: "sqsapi", bench: "^Benchmark(Send|ReceiveDelete)$", benchtime: "2000x"},
 	{name: "store-send", pkg: "broker", bench: "^BenchmarkSend$", benchtime: "10000x"},
 	{name: "store-path", pkg: "broker", bench: "^Benchmark(WholePath|MixedCPU)$", benchtime: "1x"},
 	{name: "store-drain", pkg: "broker", bench: "^BenchmarkDrain$", benchtime: "1x", rounds: 1},
 	{name: "store-depth", pkg: "broker", bench: "^BenchmarkDepth$", benchtime: "1x", rounds: 1},
-	{name: "store-tenants", pkg: "broker", bench: "^BenchmarkReceiveLatency$", benchtime: "1x", rounds: 1},
-	{name: "watched", pkg: "bench", bench: "^BenchmarkWatched$/^think=10ms$", benchtime: "1x"},
-	{name: "observed", pkg: "bench", bench: "^BenchmarkObserved$", benchtime: "1x"},
+	{name: "watched", pkg: "bench", bench: "^BenchmarkWatched$/^think=10ms$", benchtime: "1x", rounds: 1},
+	{name: "observed", pkg: "bench", bench: "^BenchmarkObserved$", benchtime: "1x", rounds: 1},
 	{name: "failing", pkg: "environment", bench: "^BenchmarkFailing$", benchtime: "1x"},
 	{name: "dead-letters", pkg: "console/web", bench: "^BenchmarkDeadLettersPage$/^100000$", benchtime: "1x", rounds: 1},
+	{name: "scale-depth", pkg: "broker", bench: "^BenchmarkDepth$", benchtime: "1x", rounds: 1, depth: 10_000_000,
+		scale: true},
+	{name: "scale-tenants", pkg: "broker", bench: "^BenchmarkReceiveLatency$", benchtime: "1x", rounds: 1, scale: true},
+	{name: "scale-queues", pkg: "broker", bench: "^BenchmarkQueues$", benchtime: "1x", scale: true},
+	{name: "scale-groups", pkg: "broker", bench: "^BenchmarkGroups$", benchtime: "1x", scale: true},
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,8 +23,8 @@ type row struct {
 	cells []cell
 }
 
-// cell is a figure and how it is written: "%s µs". scale multiplies it; 0 means 1. Without a benchmark it is the text of
-// the format.
+// cell is a figure and how it is written: "%s µs". scale multiplies it; 0 means 1. Without a benchmark it is the text
+// of the format.
 type cell struct {
 	benchmark, unit, format string
 	scale                   float64
@@ -42,6 +44,25 @@ func (t *table) markdown(all *results) string {
 		line(cells)
 	}
 	return b.String()
+}
+
+// everything is a table of all that one benchmark measured: a row for each part, a column for each unit.
+func everything(all *results, benchmark string) (t table, ok bool) {
+	parts, units := map[string]bool{}, map[string]bool{}
+	for f := range all.samples {
+		if (f.benchmark == benchmark || strings.HasPrefix(f.benchmark, benchmark+"/")) && f.unit != "ns/op" {
+			parts[f.benchmark], units[f.unit] = true, true
+		}
+	}
+	t.columns = append([]string{benchmark}, slices.Sorted(maps.Keys(units))...)
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		r := row{texts: []string{strings.TrimPrefix(part[len(benchmark):], "/")}}
+		for _, unit := range t.columns[1:] {
+			r.cells = append(r.cells, cell{part, unit, "%s", 0})
+		}
+		t.rows = append(t.rows, r)
+	}
+	return t, len(parts) > 0
 }
 
 func (c *cell) text(all *results) string {

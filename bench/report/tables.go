@@ -162,8 +162,8 @@ func serversTable() table {
 }
 
 func tenantsTable() table {
-	t := table{name: "tenants", columns: []string{"tenants", "median receive of ten at 10<sup>4</sup>", "at 10<sup>6</sup>",
-		"ratio", "resident memory"}}
+	t := table{name: "tenants", columns: []string{"tenants", "median receive of ten at 10<sup>4</sup>",
+		"at 10<sup>6</sup>", "ratio", "resident memory"}}
 	for _, p := range []program{{"none", "none"}, {"one-large", "one with 90 % of the messages, ten others"}, {"10", "10"},
 		{"10000", "10<sup>4</sup>"}, {"1000000", "10<sup>6</sup>, one message each"}} {
 		name := "broker.ReceiveLatency/tenants=" + p.benchmark
@@ -175,9 +175,11 @@ func tenantsTable() table {
 
 // plots are the files in docs/images.
 var plots = []plot{
-	daemonsPlot("daemons-share", "Share of the ceiling, a bare client that posts the same bodies (more is better)",
-		"%ceiling", "%s %%"),
-	daemonsPlot("daemons-cpu", "Processor time of a message (less is better)", "cpu-µs/msg", "%s µs"),
+	daemonsPlot("daemons-share",
+		"Share of the ceiling (more is better), by connections, time of the API, time of the app", "%ceiling", "%s %%"),
+	daemonsPlot("daemons-cpu",
+		"Processor time of a message (less is better), by connections, time of the API, time of the app", "cpu-µs/msg",
+		"%s µs"),
 	serversPlot(),
 }
 
