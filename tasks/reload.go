@@ -33,6 +33,7 @@ func (m *Manager) Start() {
 // schedule lets a scheduler run.
 func (m *Manager) schedule(s *schedule) {
 	m.work.Go(func() {
+		m.registry.await(m.run)
 		if m.opts.Registry.Broker == nil { // elsewhere it may take a while, which deliveries do not wait for
 			for _, name := range s.pauses.read(m.run, m.log) {
 				_ = s.scheduler.Pause(name) // one that this file does not have
