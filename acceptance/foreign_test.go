@@ -87,8 +87,8 @@ func runWorkers(t *testing.T, servers foreignServers) {
 	for range 2 {
 		env := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + servers.table, "AWS_ENDPOINT_URL_SQS=" + servers.queue}
 		p, _ := startWith(t, env, "up", "--queue-url", url, "--target", app.URL, "--cron", cron,
-			"--registry-table", amazonTable, "--terminal-codes", "422", "--error-visibility-timeout", "0", "--wait-time", "2", "--cloudwatch", "off",
-			"--console", "off")
+			"--registry-table", amazonTable, "--terminal-codes", "422", "--error-visibility-timeout", "0",
+			"--wait-time", "2", "--cloudwatch", "off", "--console", "off")
 		workers = append(workers, p)
 	}
 	dead := awaitDead(t, servers.queue, deadURL, failing+terminal)

@@ -169,7 +169,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.runWorkers,          // stop after what produces messages; everything that asks other services comes later
 		e.chooseTarget,        // may ask where this process runs, which may take a while
 		e.openFleet,           // before the tasks, whose leader leads it
-		e.runTasks,            // need a queue that is worked on
+		e.runTasks,            // need a queue that is worked on; wait a moment for their registry
 		e.runScaling,          // last to start and first to stop: nothing grows during a drain
 	}
 }
@@ -430,8 +430,8 @@ func (e *Environment) buildTasks(ctx context.Context) error {
 	return e.tasks.Open(ctx, e.s.PeriodicTrust == config.TrustRegistry)
 }
 
-func (e *Environment) runTasks(context.Context) error {
-	e.tasks.Start()
+func (e *Environment) runTasks(ctx context.Context) error {
+	e.tasks.Start(ctx)
 	e.steps.push("the periodic tasks", e.tasks.Stop)
 	return nil
 }

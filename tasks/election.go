@@ -49,7 +49,6 @@ func (e *Election) leadership(reg *registry) (periodic.Leadership, error) {
 func (e *Election) run(ctx context.Context) {
 	select {
 	case <-e.made:
-		e.registry.await(ctx)
 		e.elector.Load().Run(ctx)
 	case <-ctx.Done():
 	}

@@ -180,8 +180,8 @@ func (f *finder) table(ctx context.Context) (*registry, error) {
 		runs: f.claims(runs), checked: checked}, nil
 }
 
-// await waits until the registry was checked, which may create its table, or did not answer in time. Nothing that
-// delivers messages may wait for it.
+// await waits until the registry was checked, which may create its table, or did not answer in time. The workers run
+// by then: no message waits for it.
 func (f *finder) await(ctx context.Context) {
 	reg := f.found.Load()
 	if reg == nil || reg.checked == nil {
