@@ -79,16 +79,16 @@ func runWorkers(t *testing.T, servers foreignServers) {
 		}
 	})
 	cron := filepath.Join(t.TempDir(), "cron.yaml")
-	if err := os.WriteFile(cron, []byte("version: 1\ncron:\n  - name: report\n    url: /report\n    schedule: \"* * * * *\"\n"+
-		"    missed: all\n    grace: 30m\n"), 0o600); err != nil {
+	if err := os.WriteFile(cron, []byte("version: 1\ncron:\n  - name: report\n    url: /report\n"+
+		"    schedule: \"* * * * *\"\n    missed: all\n    grace: 30m\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var workers []*process
 	for range 2 {
-		p, _ := startWith(t, []string{"AWS_ENDPOINT_URL_DYNAMODB=" + servers.table, "AWS_ENDPOINT_URL_SQS=" + servers.queue},
-			"up", "--queue-url", url, "--target", app.URL, "--cron", cron, "--registry-table", amazonTable,
-			"--terminal-codes", "422", "--error-visibility-timeout", "0", "--wait-time", "2", "--cloudwatch", "off",
-			"--console", "off")
+		env := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + servers.table, "AWS_ENDPOINT_URL_SQS=" + servers.queue}
+		p, _ := startWith(t, env, "up", "--queue-url", url, "--target", app.URL, "--cron", cron,
+			"--registry-table", amazonTable, "--terminal-codes", "422", "--error-visibility-timeout", "0",
+			"--wait-time", "2", "--cloudwatch", "off", "--console", "off")
 		workers = append(workers, p)
 	}
 	dead := awaitDead(t, servers.queue, deadURL, failing+terminal)
@@ -130,8 +130,8 @@ func runWorkers(t *testing.T, servers foreignServers) {
 		}
 	}
 	saidWhy := func(e event) bool { return strings.Contains(e.raw, "dynamodb:TransactWriteItems") }
-	if told := workers[0].count(saidWhy)+workers[1].count(saidWhy) > 0; told != servers.taskless {
-		t.Errorf("a worker said that the registry cannot claim a run: %v", told)
+	if reported := workers[0].count(saidWhy)+workers[1].count(saidWhy) > 0; reported != servers.taskless {
+		t.Errorf("a worker said that the registry cannot claim a run: %v", reported)
 	}
 	t.Logf("%d POSTs, %d dead letters, %d runs", len(all), len(dead), len(runs))
 }

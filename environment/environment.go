@@ -154,7 +154,6 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.startConsole,        // shows the rest of the start, and the whole stop
 		e.instance.claimFiles, // removed again when everything below has stopped
 		e.serveBroker,         // its address is in the URLs of the queues
-		e.chooseTarget,        // what is built for a group of instances depends on it
 		e.openQueues,          // what the workers receive from
 		e.facts.open,          // names the queues; read by what is started below
 		e.openTargets,         // what their messages go to, and point to
@@ -162,13 +161,15 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.restorePauses,       // before anything is received
 		e.buildDepths,         // what health, scaling and metrics read
 		e.buildTasks,          // needs the queues
-		e.openFleet,           // leaves its group after everything below has stopped
+		e.closeFleet,          // leaves its group after everything below has stopped
 		e.protectTask,         // likewise
 		e.curves.start,        // shows the drain, and ends before what it reads
 		e.announce,            // now the other commands can follow the start of the app
 		e.startApp,            // stops after the workers, since deliveries need it
-		e.runWorkers,          // stop after what produces messages
-		e.runTasks,            // need a queue that is worked on
+		e.runWorkers,          // stop after what produces messages; everything that asks other services comes later
+		e.chooseTarget,        // may ask where this process runs, which may take a while
+		e.openFleet,           // before the tasks, whose leader leads it
+		e.runTasks,            // need a queue that is worked on; wait a moment for their registry
 		e.runScaling,          // last to start and first to stop: nothing grows during a drain
 	}
 }
@@ -372,7 +373,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 			return e.tasks.Known(ctx, id, path)
 		}
 	}
-	if e.isFleet() || e.inTask() {
+	if isFleet(e.s) || e.inTask() {
 		e.targets.tracker = &e.inFlight
 	}
 	return e.targets.openBuckets(ctx)
@@ -429,8 +430,8 @@ func (e *Environment) buildTasks(ctx context.Context) error {
 	return e.tasks.Open(ctx, e.s.PeriodicTrust == config.TrustRegistry)
 }
 
-func (e *Environment) runTasks(context.Context) error {
-	e.tasks.Start()
+func (e *Environment) runTasks(ctx context.Context) error {
+	e.tasks.Start(ctx)
 	e.steps.push("the periodic tasks", e.tasks.Stop)
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 	"tendril/fleet"
 )
 
-// chooseTarget finds out what is scaled where the settings leave that to the place that this process runs in. It
-// comes before what is built for a group of instances.
+// chooseTarget finds out what is scaled where the settings leave that to the place that this process runs in. No
+// message waits for that: the machine or the service that is asked may not answer.
 //
 // The sizes of a bundle are those of a group. Where this process runs alone, they are the app's processes. In a
 // group, tendril acts on it only if nothing else does: two that set one size undo each other's changes.

@@ -45,8 +45,20 @@ type sizing struct {
 // loadNamespace is where the load is published in CloudWatch.
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
-// openFleet opens the connections that a fleet needs. It ends late: the group may terminate this
-// instance when everything else has ended. The leader of the periodic tasks leads the fleet too, if
+// closeFleet has the fleet end late: the group may terminate this instance when everything else has ended.
+func (z *sizing) closeFleet(context.Context) error {
+	if isFleet(z.s) {
+		z.steps.push("the group of instances", func(ctx context.Context) error {
+			if z.fleet == nil {
+				return nil
+			}
+			return z.fleet.Close(ctx)
+		})
+	}
+	return nil
+}
+
+// openFleet opens the connections that a fleet needs. The leader of the periodic tasks leads the fleet too, if
 // there is a registry in which one is elected.
 func (z *sizing) openFleet(ctx context.Context) (err error) {
 	if !z.isFleet() {
@@ -75,7 +87,6 @@ func (z *sizing) openFleet(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.target, err)
 	}
-	z.steps.push("the group of instances", z.fleet.Close)
 	if !elected {
 		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
 			"hint", "give all instances the same --registry-table, so that one is elected")

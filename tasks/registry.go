@@ -28,6 +28,8 @@ type registry struct {
 	pauses PauseStore // nil where the registry keeps none
 	// pauseInterval is how often pauses by other instances are looked for.
 	pauseInterval time.Duration
+	// checked is closed when it is known whether the registry is there; nil where that is known at once.
+	checked <-chan struct{}
 }
 
 // PauseStore keeps the tasks that a person paused.
@@ -65,8 +67,8 @@ const (
 	tablePauseInterval = 30 * time.Second
 )
 
-// registryTimeout is how long the start waits for a registry: deliveries do not wait for it
-// any longer.
+// registryTimeout is how long the tasks, and where the server of the queue keeps the registry the start, wait for a
+// registry at first.
 const registryTimeout = time.Second
 
 // finder finds the registry of an environment, and keeps it.
@@ -170,16 +172,28 @@ func (f *finder) table(ctx context.Context) (*registry, error) {
 		table.Close()
 	}
 	f.cleanup.Store(&end)
-	select {
-	case <-checked:
-	case <-time.After(registryTimeout):
-	}
 	runs := table.Runs(f.leaseName())
 	if f.opts.Local {
 		runs = table.LocalRuns(f.leaseName())
 	}
 	return &registry{leases: table, known: runs.Known, pauses: runs, pauseInterval: tablePauseInterval,
-		runs: f.claims(runs)}, nil
+		runs: f.claims(runs), checked: checked}, nil
+}
+
+// await waits until the registry was checked, which may create its table, or did not answer in time. The workers run
+// by then: no message waits for it.
+func (f *finder) await(ctx context.Context) {
+	reg := f.found.Load()
+	if reg == nil || reg.checked == nil {
+		return
+	}
+	timeout := time.NewTimer(registryTimeout)
+	defer timeout.Stop()
+	select {
+	case <-reg.checked:
+	case <-timeout.C:
+	case <-ctx.Done():
+	}
 }
 
 // claims are the runs of a store, for a queue that knows nothing of runs.

@@ -18,8 +18,9 @@ var errStarting = errors.New("the environment is starting")
 var errStopped = errors.New("the environment stops")
 
 // Start lets the scheduler and the elector run, and goes on looking for a registry that Open
-// did not find out about.
-func (m *Manager) Start() {
+// did not find out about. It waits up to a second, or until ctx is done, for a registry table that is being checked.
+func (m *Manager) Start(ctx context.Context) {
+	m.registry.await(ctx)
 	m.started.Store(true)
 	m.work.Go(func() { m.election.run(m.run) })
 	if s := m.current.Load(); s != nil && s.scheduler != nil {
@@ -146,6 +147,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 		return err
 	}
 	s, err := m.newSchedule(ctx, nil) // first without: what was due before now is not made up for
+	m.registry.await(ctx)
 	switch {
 	case m.stopping(): // asked directly: ctx ends a moment after the stop began
 		return errStopped
