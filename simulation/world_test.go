@@ -386,6 +386,10 @@ func (w *world) drain() bool {
 		}
 		longest += time.Duration(bad) * longest
 	}
+	if b, _ := w.server.current(); b != nil { // what waits for a slot, twice over
+		l, _ := b.Ledger(w.queueName(workQueue))
+		longest += 2 * time.Duration(l.Live) * p.Inactivity / time.Duration(p.Connections*p.Daemons)
+	}
 	for began := time.Now(); ; time.Sleep(time.Second) {
 		b, _ := w.server.current()
 		l, err := b.Ledger(w.queueName(workQueue))
