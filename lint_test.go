@@ -108,6 +108,8 @@ var rooms = []room{
 			"periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "console/web", "envelope", "limit",
 			"runtimeapi", "telemetry", "autoscale", "fleet", "depth", "delivery", "health", "series", "app", "notify", "trust",
 			"logging", "tasks", "cloud", "getconfig", "eventlog", "doctor", "filter"}},
+	{"simulation", "Package simulation lives through the lives of whole environments, in virtual time and with faults " +
+		"that follow from a seed.", nil},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "access", "periodic", "bundle", "config", "environment", "console", "aws", "health",
 			"trust", "logging", "yamlfile", "tasks", "cloud", "getconfig", "alarms", "machine", "eventlog", "series", "broker",

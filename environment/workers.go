@@ -77,7 +77,7 @@ func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 		WaitTime: zeroMeant(q.s.WaitTime), FIFO: l.fifo, UncountedReturns: l.embedded,
 		DeleteLinger: zeroMeant(q.s.DeleteLinger), Events: events, ProbeIdle: l.probeIdle(),
 		Batch: worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},
-		Pool:  q.pool, Weight: l.settings().Weight, MaxWait: l.settings().MaxWait,
+		Pool:  q.pool, Share: worker.Share{Weight: l.settings().Weight, MaxWait: l.settings().MaxWait},
 	}
 	if l.embedded && !q.Config.IsSet("delete-linger") {
 		opts.DeleteLinger = -1 // only calls to Amazon cost money; there is less to be attempted again after a crash

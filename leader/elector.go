@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,7 +73,7 @@ func New(store Store, opts Options) (*Elector, error) {
 		poke:   make(chan struct{}, 1),
 		core: core{session: rand.Text(), rules: rules{
 			owner: opts.Owner, data: opts.Data, lease: opts.Lease, renew: opts.Renew, margin: opts.Margin,
-			chance: mathrand.Float64, firstBackoff: opts.Renew / 25, leaderBackoff: opts.Renew / 5,
+			chance: opts.Random, firstBackoff: opts.Renew / 25, leaderBackoff: opts.Renew / 5,
 		}},
 	}
 	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.reportElected, lost: e.reportLost,

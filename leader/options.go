@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"time"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	// Wall tells the time of day, for noticing that the machine was suspended;
 	// nil means time.Now.
 	Wall func() time.Time
+	// Random returns numbers in [0,1), which spread the retries; nil means that of package math/rand/v2.
+	Random func() float64
 	// Events are the listeners; nil for none.
 	Events *Events
 }
@@ -74,6 +77,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if o.Wall == nil {
 		o.Wall = time.Now
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
 	}
 	if o.Events == nil {
 		o.Events = &Events{}

@@ -24,10 +24,10 @@ type brokerRegistry interface {
 	EnqueuedTo(ctx context.Context, id, path string) (bool, error)
 }
 
-// embeddedRuns are the runs and pauses of one environment in the registry of an embedded
+// EmbeddedRuns are the runs and pauses of one environment in the registry of an embedded
 // queue, which several environments may share. It enqueues a run in one transaction with the
-// check of the leader's term.
-type embeddedRuns struct {
+// check of the leader's term. It is a [periodic.Registry].
+type EmbeddedRuns struct {
 	registry brokerRegistry
 	// prefix begins the names of runs and tasks.
 	prefix string
@@ -35,8 +35,18 @@ type embeddedRuns struct {
 	lease string
 }
 
+// NewEmbeddedRuns returns the runs of the environment whose first queue has that name. local declares this instance
+// the only one: then no term is checked.
+func NewEmbeddedRuns(registry brokerRegistry, queueName string, local bool) EmbeddedRuns {
+	runs := EmbeddedRuns{registry: registry, prefix: periodic.LeaseName(queueName) + "/"}
+	if !local {
+		runs.lease = periodic.LeaseName(queueName)
+	}
+	return runs
+}
+
 // Since implements [periodic.Registry].
-func (r embeddedRuns) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time,
+func (r EmbeddedRuns) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time,
 	error) {
 	from, schedules := make(map[string]time.Time, len(starts)), make(map[string]string, len(starts))
 	for task, start := range starts {
@@ -50,7 +60,7 @@ func (r embeddedRuns) Since(ctx context.Context, term int64, starts map[string]p
 }
 
 // Enqueue implements [periodic.Registry].
-func (r embeddedRuns) Enqueue(ctx context.Context, term int64, run periodic.ScheduledRun) (periodic.EnqueueResult,
+func (r EmbeddedRuns) Enqueue(ctx context.Context, term int64, run periodic.ScheduledRun) (periodic.EnqueueResult,
 	error) {
 	sent, already, err := r.registry.Enqueue(ctx, r.request(term, run), run.Message)
 	if errors.Is(err, &queue.Error{Code: queue.CodeQueueDoesNotExist}) {
@@ -61,7 +71,7 @@ func (r embeddedRuns) Enqueue(ctx context.Context, term int64, run periodic.Sche
 }
 
 // Skip implements [periodic.Registry].
-func (r embeddedRuns) Skip(ctx context.Context, term int64, runs []periodic.ScheduledRun) (map[string]periodic.Claim,
+func (r EmbeddedRuns) Skip(ctx context.Context, term int64, runs []periodic.ScheduledRun) (map[string]periodic.Claim,
 	error) {
 	ids := make([]string, len(runs))
 	for i := range runs {
@@ -75,7 +85,7 @@ func (r embeddedRuns) Skip(ctx context.Context, term int64, runs []periodic.Sche
 	return claims, err
 }
 
-func (r embeddedRuns) request(term int64, run periodic.ScheduledRun) broker.RunRequest {
+func (r EmbeddedRuns) request(term int64, run periodic.ScheduledRun) broker.RunRequest {
 	req := broker.RunRequest{Queue: run.Queue, ID: r.prefix + run.ID, Task: r.prefix + run.Task, At: run.ScheduledAt,
 		Lease: r.lease, Term: term}
 	if run.Manual {
@@ -88,17 +98,17 @@ func (r embeddedRuns) request(term int64, run periodic.ScheduledRun) broker.RunR
 }
 
 // Known reports whether a run was enqueued for this path.
-func (r embeddedRuns) Known(ctx context.Context, id, path string) (bool, error) {
+func (r EmbeddedRuns) Known(ctx context.Context, id, path string) (bool, error) {
 	return r.registry.EnqueuedTo(ctx, r.prefix+id, path)
 }
 
 // SetPaused records for all instances that a task is paused, or no longer is.
-func (r embeddedRuns) SetPaused(ctx context.Context, task, reason string, paused bool) error {
+func (r EmbeddedRuns) SetPaused(ctx context.Context, task, reason string, paused bool) error {
 	return r.registry.SetPaused(ctx, r.prefix+task, reason, paused)
 }
 
 // Paused returns the paused tasks and the reason of each.
-func (r embeddedRuns) Paused(ctx context.Context) (map[string]string, error) {
+func (r EmbeddedRuns) Paused(ctx context.Context) (map[string]string, error) {
 	all, err := r.registry.Paused(ctx)
 	return withoutPrefix(all, r.prefix), err
 }

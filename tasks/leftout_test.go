@@ -27,14 +27,14 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 	}
 	server := httptest.NewServer(sqsapi.New(b, nil))
 	t.Cleanup(server.Close)
-	served := embeddedRuns{registry: sqsapi.NewRegistryClient(server.URL, sqsapi.Identity{},
+	served := EmbeddedRuns{registry: sqsapi.NewRegistryClient(server.URL, sqsapi.Identity{},
 		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), prefix: "served/"}
 	memory, local := newMemoryRuns(), table.LocalRuns("periodic:jobs")
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
 		store periodic.Store // nil where sending and noting are one
 	}{
-		"embedded": {embeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}, nil},
+		"embedded": {EmbeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}, nil},
 		"served":   {served, nil},
 		"memory":   {periodic.NewClaims(memory, &flakySender{}, localLeader{}), memory},
 		"table":    {periodic.NewClaims(local, &flakySender{}, localLeader{}), local},
@@ -96,7 +96,7 @@ func TestSkipIsRefusedInAnotherTerm(t *testing.T) {
 		queue.Lease{Version: "v", Term: 2, Duration: time.Second}); !won || err != nil {
 		t.Fatal(won, err)
 	}
-	f := embeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/", lease: "l"}
+	f := EmbeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/", lease: "l"}
 	if found, err := f.Skip(ctx, 1, threeRuns()); err == nil || len(found) > 0 {
 		t.Errorf("in a term that is over: %v, %v", found, err)
 	}

@@ -115,10 +115,7 @@ func (f *finder) close() {
 
 // embedded is the registry of an embedded queue, here or on the server of the queue.
 func (f *finder) embedded(r brokerRegistry) *registry {
-	runs := embeddedRuns{registry: r, prefix: f.leaseName() + "/"}
-	if !f.opts.Local {
-		runs.lease = f.leaseName()
-	}
+	runs := NewEmbeddedRuns(r, f.opts.Queue, f.opts.Local)
 	return &registry{leases: r, known: runs.Known, pauses: runs, pauseInterval: pauseInterval,
 		runs: func(periodic.Leadership) periodic.Registry { return runs }}
 }

@@ -137,7 +137,7 @@ func TestARunIsKnownWithItsPathOnly(t *testing.T) {
 	f := periodic.ScheduledRun{ID: "audit@2026-03-22T23:10:00Z", Task: "audit",
 		ScheduledAt: time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC), Queue: "jobs"}
 	f.Path, f.Message = "/audit", runMessage("/audit")
-	embedded, memory, local := embeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}, newMemoryRuns(),
+	embedded, memory, local := EmbeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}, newMemoryRuns(),
 		table.LocalRuns("periodic:jobs")
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
@@ -171,7 +171,7 @@ func TestTheEmbeddedRegistryKnowsSchedules(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close() })
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	runs := embeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}
+	runs := EmbeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}
 	for _, step := range []struct {
 		what, schedule string
 		from, want     time.Duration

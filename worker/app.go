@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"tendril/queue"
@@ -71,7 +70,7 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 // was refused, and returns when the message may come again. closed reports whether the
 // gate is closed for that.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
-	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, rand.Float64())
+	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.opts.Random())
 	if a.phase != running {
 		return pause, false
 	}
@@ -122,7 +121,7 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 		a.outages++
 	}
 	a.gate.close(AppDown, "the app is not ready: "+reason, now, now)
-	a.probe(retryWait(a.outages, probeEvery, probeLimit, rand.Float64()))
+	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.opts.Random()))
 }
 
 // returnable reports whether a message that did not reach the app is returned at once. Where
@@ -239,5 +238,5 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 	since := later(first.Add(-a.opts.ProbeIdle), a.alive)
 	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since, now)
 	a.proceed(now)
-	return retryWait(failures, probeEvery, probeLimit, rand.Float64()), false
+	return retryWait(failures, probeEvery, probeLimit, a.opts.Random()), false
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -110,13 +109,13 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 			d.tryAgain(*p, err, class, now)
 		}
 	}
-	d.deletes.returned(batch, now, conclusive == 0, rand.Float64())
+	d.deletes.returned(batch, now, conclusive == 0, d.opts.Random())
 	switch {
 	case conclusive > 0:
 		d.pace.called(now.Sub(start), now)
 		d.gate.lift(DeleteRefused, now)
 	case refusal != nil:
-		d.deletes.hold = now.Add(retryWait(d.deletes.fails, refusedFirst, refusedLimit, rand.Float64()))
+		d.deletes.hold = now.Add(retryWait(d.deletes.fails, refusedFirst, refusedLimit, d.opts.Random()))
 		d.gate.close(DeleteRefused,
 			"the queue refuses deletes, so messages would run again and again: "+refusal.Error(), now, now)
 	}
@@ -154,7 +153,7 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 		return
 	}
 	d.failed(p, err, false, now)
-	d.deletes.put(p, p.nextTry(now))
+	d.deletes.put(p, p.nextTry(now, d.opts.Random()))
 }
 
 // lost gives a delete up. The message is remembered as done, so that

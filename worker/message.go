@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -214,7 +213,7 @@ type pending struct {
 // newest receipt, which has a delete of its own.
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
 
-// nextTry is when an entry that failed is sent again.
-func (p *pending) nextTry(now time.Time) time.Time {
-	return now.Add(retryWait(int(p.tries), 100*time.Millisecond, 5*time.Second, rand.Float64()))
+// nextTry is when an entry that failed is sent again, for a random number in [0,1).
+func (p *pending) nextTry(now time.Time, random float64) time.Time {
+	return now.Add(retryWait(int(p.tries), 100*time.Millisecond, 5*time.Second, random))
 }

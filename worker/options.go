@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"tendril/queue"
@@ -71,10 +72,18 @@ type Options struct {
 	Limiter Limiter
 	Batch   Batch   // several messages in one delivery
 	Events  *Events // listeners; nil for none
+	// Random returns numbers in [0,1), which spread the waits after failures. It is called by several goroutines; nil
+	// means that of package math/rand/v2.
+	Random func() float64
 
 	// Pool shares one limit of concurrency with other workers; nil for a worker of its own.
 	// Concurrency is then the most that this queue may have of it; 0 means all.
 	Pool *Pool
+	Share
+}
+
+// Share is what one queue of a [Pool] has of it. The zero value is for strict order.
+type Share struct {
 	// Weight is this queue's share of the pool's free slots; 0 counts as 1. Where no worker
 	// of the pool has one, the queues are in strict order, that of the calls of [New].
 	Weight int
@@ -158,6 +167,9 @@ func (o *Options) settled() Options {
 	}
 	if s.Events == nil {
 		s.Events = &Events{}
+	}
+	if s.Random == nil {
+		s.Random = rand.Float64
 	}
 	return s
 }

@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -259,7 +258,7 @@ func (p *poller) returned(o *openReceive, msgs []queue.Message, err error, now t
 		p.answered(o, msgs, now)
 	case !o.cancelled:
 		class := classify(err)
-		wait := p.fail(o, class, now, rand.Float64())
+		wait := p.fail(o, class, now, p.opts.Random())
 		p.stats.counts.FailedPolls++
 		p.stats.failed("receive", err, now)
 		notify(p.core, p.events.PollFailed,

@@ -302,7 +302,7 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := poolOf(t, &PoolOptions{Concurrency: 2}, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{},
-			&Options{MaxWait: time.Minute}, &Options{})
+			&Options{Share: Share{MaxWait: time.Minute}}, &Options{})
 		c.every(done(time.Second))
 		c.by["a"].send(2000, "")
 		c.by["b"].send(20, "")
@@ -540,7 +540,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 		p := NewPool(nil)
 		p.pace = pace{service: 10 * ms, finished: now}
 		for i, weight := range tt.weights {
-			w := New(nil, instant{}, &Options{Pool: p, Weight: weight})
+			w := New(nil, instant{}, &Options{Pool: p, Share: Share{Weight: weight}})
 			w.pace.roundTrip = 10 * ms
 			w.lane.empty, w.lane.emptyAt = i >= len(tt.weights)-tt.dry, now
 		}

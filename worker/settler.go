@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"container/heap"
-	"math/rand/v2"
 	"time"
 
 	"tendril/queue"
@@ -151,7 +150,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt,
 		due: h.arrivedAt.Add(s.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
 		returnable: res.Outcome == queue.Unreached && s.app.returnable(), deadLetter: s.letters.takes(h, res),
-		random: rand.Float64()}
+		random: s.opts.Random()}
 	if h.throttled && !aborted {
 		var closed bool
 		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {

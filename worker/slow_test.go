@@ -421,7 +421,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 		{"another one answered slowly, in strict order", 0, 1200 * ms, 3600 * ms},
 	} {
 		p := NewPool(nil)
-		w := New(nil, instant{}, &Options{Pool: p, Weight: tt.weight})
+		w := New(nil, instant{}, &Options{Pool: p, Share: Share{Weight: tt.weight}})
 		other := New(nil, instant{}, &Options{Pool: p})
 		if tt.other > 0 {
 			other.pace.travelled(tt.other, false, now)

@@ -3,7 +3,6 @@ package worker
 import (
 	"container/heap"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -146,7 +145,7 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 			}
 		}
 	}
-	v.changes.returned(batch, now, conclusive == 0, rand.Float64())
+	v.changes.returned(batch, now, conclusive == 0, v.opts.Random())
 	v.stats.counts.Extended += int64(extended)
 	v.stats.counts.Returned += int64(returned)
 	if extended > 0 {
@@ -189,7 +188,7 @@ func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, sta
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
 		p.until = end
 	}
-	due := p.nextTry(now)
+	due := p.nextTry(now, v.opts.Random())
 	final := class == refused || class == invalidReceipt || !due.Before(p.until) || v.callCtx.Err() != nil
 	v.failed(p, err, final, now)
 	if final {
