@@ -298,7 +298,7 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	var all sync.WaitGroup
 	all.Go(func() { _ = d.worker.Run(run, context.Background()) })
 	all.Go(func() { loop.Run(run) })
-	d.manager.Start()
+	d.manager.Start(run)
 	d.stop = func() {
 		stop()
 		if err := d.manager.Stop(context.Background()); err != nil {
