@@ -1,7 +1,7 @@
 // Command mutation measures the tests of the packages that decide: it changes one operator of their code at a time and
 // counts the changes that no test notices.
 //
-//	go run -C tools ./mutation                  every core, at night: about half an hour on two cores
+//	go run -C tools ./mutation                  every core, at night
 //	go run -C tools ./mutation health webhook   these packages
 //
 // It prints a row for each core and the mutants that survived or were never executed, and fails when fewer than 95 %
