@@ -162,7 +162,8 @@ func TestRunsGoOnWhereTheyEnded(t *testing.T) {
 		t.Fatal(done, err)
 	}
 	r := runner{o: o, facts: map[string]string{"commit": "0123abc", "date": "2026-11-26"}}
-	output := "goos: linux\npkg: tendril/worker\nBenchmarkOverhead/50_slots-2 10 5 ns/op\nPASS\n"
+	output := "goos: linux\npkg: tendril/worker\nBenchmarkOverhead/50_slots-2 10 5 ns/op\n" +
+		"--- FAIL: BenchmarkOverhead/other\nBenchmarkOverhead/other-2\nFAIL\n"
 	for round := 1; round <= 2; round++ {
 		if err := r.record(step{name: "worker"}, round, 1.5, []byte(output)); err != nil {
 			t.Fatal(err)

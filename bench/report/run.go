@@ -148,10 +148,10 @@ func (r *runner) step(s step, round int, stop <-chan os.Signal) error {
 	others := readProcessors().othersSince(before, own)
 	fmt.Fprintf(os.Stderr, ", %.0f s, %.0f s of processor time; other programs used %.1f %% of the processors\n",
 		time.Since(began).Seconds(), own.Seconds(), others)
-	if err != nil {
-		return fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
+	if err != nil { // what the other parts of the step measured is kept: one program that fails is not all
+		err = fmt.Errorf("step %s failed: %w\n%s", s.name, err, out.Bytes())
 	}
-	return r.record(s, round, others, out.Bytes())
+	return errors.Join(err, r.record(s, round, others, out.Bytes()))
 }
 
 // record appends the output of a step to the file of results, with what holds for it.
@@ -162,7 +162,8 @@ func (r *runner) record(s step, round int, others float64, output []byte) error 
 	}
 	fmt.Fprintf(&b, "step: %s\nround: %d\nothers: %.1f\ndepth: %d\n", s.name, round, others, s.depth)
 	for line := range bytes.Lines(output) {
-		if bytes.HasPrefix(line, []byte("Benchmark")) || bytes.HasPrefix(line, []byte("pkg: ")) {
+		measured := bytes.HasPrefix(line, []byte("Benchmark")) && len(bytes.Fields(line)) >= 4
+		if measured || bytes.HasPrefix(line, []byte("pkg: ")) {
 			b.Write(line)
 		}
 	}
