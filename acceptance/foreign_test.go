@@ -92,7 +92,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 		workers = append(workers, p)
 	}
 	dead := awaitDead(t, servers.queue, deadURL, failing+terminal)
-	all := app.await(t, "everything was posted", func(all []posted) bool {
+	app.await(t, "everything was posted", func(all []posted) bool {
 		return len(postsOf(all, "good")) == good && (servers.taskless || len(runsOf(all)) >= len(due)) &&
 			empty(t, c, url)(all)
 	})
@@ -101,7 +101,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 			t.Errorf("a worker ended with status %d\n%s", code, p.stderr)
 		}
 	}
-	all = app.all()
+	all := app.all()
 	for word, want := range map[string]struct{ bodies, posts int }{
 		"good": {good, 1}, "failing": {failing, receives}, "terminal": {terminal, 1},
 	} {

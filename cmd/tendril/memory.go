@@ -8,6 +8,8 @@ import (
 
 // ballast counts as memory in use, but is never touched, so the system gives no pages for it. Go collects garbage when
 // the heap has doubled: that of an environment is so small that it would be collected hundreds of times a second.
+//
+//lint:ignore U1000 it is held, and nobody reads it
 var ballast []byte
 
 // ballastSize adds as much to the garbage that may lie between two collections.
