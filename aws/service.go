@@ -1,10 +1,12 @@
 package aws
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -61,7 +63,7 @@ func connect(ctx context.Context, opts *Options, name, variable string, connecti
 	}
 	s := service{name: name, variable: variable,
 		transport: newTransport(cfg.HTTPClient, cmp.Or(max(opts.Connections, 0), connections))}
-	cfg.HTTPClient = &http.Client{Transport: s.transport, CheckRedirect: keepRedirect}
+	cfg.HTTPClient = &http.Client{Transport: wholeBodies{s.transport}, CheckRedirect: keepRedirect}
 	return cfg, s, nil
 }
 
@@ -158,6 +160,24 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t.Protocols = new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	return t
+}
+
+// wholeBodies sends copies of the bodies of requests, which are small. The SDK closes its own as soon as an answer
+// begins, and net/http, which may just be looking for its end, then closes the connection over the answer.
+type wholeBodies struct{ next http.RoundTripper }
+
+// RoundTrip makes one exchange.
+func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return w.next.RoundTrip(req)
+	}
+	body, err := io.ReadAll(req.Body)
+	if err := cmp.Or(err, req.Body.Close()); err != nil {
+		return nil, fmt.Errorf("reading the request's body: %w", err)
+	}
+	whole := *req
+	whole.Body = io.NopCloser(bytes.NewReader(body))
+	return w.next.RoundTrip(&whole)
 }
 
 // dialSocket has all connections go to a unix socket, and returns the endpoint by which the client calls its server.

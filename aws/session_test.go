@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -55,5 +56,48 @@ func TestSDKLogsToUs(t *testing.T) {
 	defer mu.Unlock()
 	if len(lines) != 1 || !strings.HasPrefix(lines[0], "WARN failed to close HTTP response body") {
 		t.Errorf("logged %q", lines)
+	}
+}
+
+// closingTransport closes the body of a request before it reads it, as the SDK does while net/http still writes.
+type closingTransport struct {
+	close func() error
+	sent  []byte
+}
+
+func (c *closingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := c.close(); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(req.Body)
+	c.sent = body
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
+}
+
+type closableBody struct {
+	io.Reader
+	closed bool
+}
+
+func (b *closableBody) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.Reader.Read(p)
+}
+
+func (b *closableBody) Close() error { b.closed = true; return nil }
+
+// The SDK closes the body of a request at the first byte of the answer. It has to be written whole nevertheless.
+func TestBodyThatIsClosedEarlyIsSentWhole(t *testing.T) {
+	t.Parallel()
+	body := &closableBody{Reader: strings.NewReader("all of it")}
+	next := &closingTransport{close: body.Close}
+	req, err := http.NewRequestWithContext(t.Context(), "POST", "http://127.0.0.1:9/", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (wholeBodies{next}).RoundTrip(req); err != nil || string(next.sent) != "all of it" || !body.closed {
+		t.Errorf("sent %q, closed %v: %v", next.sent, body.closed, err)
 	}
 }
