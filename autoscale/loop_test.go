@@ -174,9 +174,9 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		var j recorder
 		var isLeader synchronized[bool]
 		g := &target{size: 1}
-		elected := false // between the read of the size and its use
+		var elected synchronized[bool] // between the read of the size and its use
 		load := func() Inputs {
-			if elected {
+			if elected.get() {
 				isLeader.set(true)
 			}
 			return measured(100, 1e6)
@@ -203,7 +203,7 @@ func TestFollowersReadTheSizeSeldom(t *testing.T) {
 		g.mu.Lock()
 		g.size = 8 // set by the leader
 		g.mu.Unlock()
-		elected = true
+		elected.set(true)
 		j.take()
 		time.Sleep(20 * time.Second)
 		stop()
