@@ -47,7 +47,7 @@ func frameworkBundles() []frameworkBundle {
 		name: "node", body: `{"order":1}`, path: "/", task: "nightly", taskPath: "/scheduled",
 		programs: func(t *testing.T) string { testpeer.Program(t, "npm"); return "" },
 	}, {
-		name: "django", body: `{"order":1}`, path: "/work/", task: "cleanup", taskPath: "/work/cleanup/",
+		name: "django", body: `{"order":1}`, path: "/worker/", task: "cleanup", taskPath: "/worker/cleanup/",
 		programs: func(t *testing.T) string {
 			return filepath.Dir(testpeer.Python(t, "pip install Django gunicorn", "django", "gunicorn"))
 		},

@@ -19,9 +19,9 @@ import (
 type foreignServers struct {
 	queue, table string // endpoints
 	messages     int
-	// repeats tells that two receives at once may get the same message, or an error after their messages were counted.
+	// repeats: two receives at once may get the same message, or an error after their messages were counted.
 	repeats bool
-	// taskless tells that the registry knows no transactions, without which no task runs.
+	// taskless: the registry has no transactions, without which no task runs.
 	taskless bool
 }
 

@@ -41,7 +41,7 @@ type faultKind struct {
 	begin func(w *faultyWorld, k *faultKind, lasts time.Duration) func()
 }
 
-// faultKinds are the faults that befall running processes.
+// faultKinds are the faults of running processes.
 var faultKinds = []faultKind{
 	{"A1", "kill -9 of a worker", false, func(w *faultyWorld, k *faultKind, _ time.Duration) func() {
 		return w.during(w.worker(), k, func(s *server) { s.kill(w.t) })
@@ -235,7 +235,7 @@ type faultyWorld struct {
 	opened   map[*faultWindow]bool
 	windows  []*faultWindow
 	counts   map[string]int // faults by name
-	// networkFaults are those that befell requests, and requestsHit how many they befell.
+	// networkFaults are the faults of requests, and requestsHit how many requests they hit.
 	networkFaults, requestsHit int
 }
 
@@ -751,7 +751,7 @@ func (w *faultyWorld) check() {
 		t.Errorf("the ledger does not balance: done %d, dead %d, live %d; %+v", len(times), len(dead), len(live), l)
 	}
 	if len(w.windows) == 0 || len(times) == 0 || w.networkFaults > 0 && w.requestsHit == 0 {
-		t.Errorf("%d faults, %d of them of the network, which befell %d requests, %d messages done: nothing was shown",
+		t.Errorf("%d faults, %d of them of the network, which hit %d requests, %d messages done: nothing was shown",
 			len(w.windows), w.networkFaults, w.requestsHit, len(times))
 	}
 }

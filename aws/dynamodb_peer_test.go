@@ -59,7 +59,7 @@ func TestTableOnForeignServers(t *testing.T) {
 		start func(testing.TB) (endpoint string)
 		// inTurns makes one call at a time.
 		inTurns bool
-		// lacks tells that there are no transactions, which runs need, and no time to live.
+		// lacks: there are no transactions, which runs need, and no time to live.
 		lacks bool
 	}{
 		{name: "moto", start: func(t testing.TB) string { return testpeer.Moto(t, "dynamodb") }, inTurns: true},

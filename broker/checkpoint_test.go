@@ -52,7 +52,7 @@ func TestLogStaysBounded(t *testing.T) {
 	}
 }
 
-// Whoever opens the queues after a kill does not wait until the log that was left is in the database.
+// Opening the queues after a kill does not wait until the log is copied into the database.
 func TestLongLogIsNotCopiedBeforeTheFileIsOpen(t *testing.T) {
 	t.Parallel()
 	b := openDir(t, fastDir(t), quiet())

@@ -8,7 +8,7 @@ import (
 )
 
 // takePlainHead takes the head of an answer off the buffer if it is a success, says nothing about the message beyond
-// that, tells its length, and is all there. It returns nil for any other, which is left to the parser: nearly all
+// that, states its length, and is all there. It returns nil for any other, which is left to the parser: nearly all
 // answers of an app need none.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {

@@ -212,7 +212,7 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	}
 }
 
-// Whoever waits says so once for each instance that does the work, and reads the lease once for each renewal.
+// Waiting for a claim is reported once for each instance that holds it; the lease is read once for each renewal.
 func TestWaitingForAClaimIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

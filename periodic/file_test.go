@@ -139,7 +139,7 @@ func TestTasksAtTheirBounds(t *testing.T) {
 	}
 }
 
-// A task without a name is told by its number.
+// A task without a name is identified by its number.
 func TestLineThatIsNotYAMLNamesTheTaskByItsNumber(t *testing.T) {
 	t.Parallel()
 	const file = "version: 1\ncron:\n- name: a\n  url: /a\n  schedule: 0 0 * * *\n- url: /b\n  schedule: * 0 * * *\n"

@@ -100,7 +100,7 @@ func (l *link) draw(action string, ofRegistry bool) (t trouble) {
 	return t
 }
 
-// call makes one call. applied tells whether it reached the broker, whatever the error says.
+// call makes one call. applied reports whether it reached the broker, whatever the error says.
 func (l *link) call(ctx context.Context, action string, ofRegistry bool,
 	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
 	ctx, cancel := l.whileAlive(ctx)

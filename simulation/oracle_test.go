@@ -341,7 +341,7 @@ func (o *oracle) usedUp(m *message) bool {
 	return err == nil
 }
 
-// end notes the end of a POST; known tells that the daemon has read the answer.
+// end notes the end of a POST; known means that the daemon has read the answer.
 func (o *oracle) end(p *post, res *queue.Result, known bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

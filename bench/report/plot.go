@@ -35,7 +35,7 @@ const (
 	plotTop    = 44
 )
 
-// colours are told apart by people who do not see red and green as different.
+// colours differ also for people who do not distinguish red from green.
 var colours = []string{"#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"}
 
 // svg draws the chart. Figures that were not measured have no bar.

@@ -1,7 +1,7 @@
 // Package faultfs is a file system for SQLite that fails, and loses unsynced writes, when a test says so.
 //
 // An [FS] passes everything on to the ordinary file system. It counts the calls that change a
-// file, fails those that it is told to, and knows for each file what was synced and which
+// file, fails those that it is asked to, and knows for each file what was synced and which
 // writes were not. So it can write down what would be left by a power failure at this very
 // moment, or by a kill of the process:
 //

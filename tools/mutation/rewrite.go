@@ -143,7 +143,7 @@ func (s source) rewritten() []byte {
 	return out.Bytes()
 }
 
-// overlay writes the rewritten package into dir and returns the file that tells go build of it. The tree stays as it is.
+// overlay writes the rewritten package into dir and returns the overlay file for go build. The tree is not changed.
 func (p *program) overlay(dir string) (string, error) {
 	replace := map[string]string{}
 	write := func(path string, content []byte) error {

@@ -14,4 +14,4 @@ def work(request):
     return HttpResponse(status=200)
 
 
-urlpatterns = [path('work/', work), path('work/cleanup/', work)]
+urlpatterns = [path('worker/', work), path('worker/cleanup/', work)]
