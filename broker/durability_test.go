@@ -270,6 +270,47 @@ func TestEveryCallFails(t *testing.T) {
 	}
 }
 
+// A receive that the disk did not take is written down once it does: a restart knows until when the message is hidden,
+// and how often it was received.
+func TestReceivesAreWrittenOnceTheDiskTakesThem(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		code int32
+	}{{"full", sqlite3.SQLITE_FULL}, {"failed write", sqlite3.SQLITE_IOERR_WRITE}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			fs, dir := faultfs.New(t), t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
+				q := create(t, b, "work", map[string]string{"VisibilityTimeout": "60"})
+				send(t, q, body("a")...)
+				fs.SetFail(func(op, _ string, _ int) int32 {
+					if op == "write" {
+						return c.code
+					}
+					return sqlite3.SQLITE_OK
+				})
+				one(t, q)
+				time.Sleep(20 * time.Second)
+				fs.SetFail(nil)
+				time.Sleep(10 * time.Second)
+				if err := b.Close(); err != nil {
+					t.Fatal(err)
+				}
+				q = openDir(t, dir, nil).Queue("work")
+				if msgs := take(t, q, 1); len(msgs) > 0 {
+					t.Error("the message is visible at once after the restart")
+				}
+				time.Sleep(31 * time.Second)
+				if m := one(t, q); m.ReceiveCount != 2 {
+					t.Errorf("receive %d, want 2", m.ReceiveCount)
+				}
+			})
+		})
+	}
+}
+
 // A broker can be closed while its file cannot be opened again, and gives the directory free.
 func TestCloseWhileTheDiskFails(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,10 @@ import (
 // messages are visible at once after the restart.
 const storeAfter = 200 * time.Millisecond
 
+// storeAgainAfter is when receives are written down that the store could not take. Until then a restart forgets them,
+// however it comes.
+const storeAgainAfter = time.Second
+
 // unstoredReceives are messages whose receives are not in the store yet.
 type unstoredReceives struct {
 	messages []*message
@@ -51,16 +55,17 @@ func (q *liveQueue) storeReceives() {
 	}
 	u := &q.receives
 	u.alarm.at = 0
-	q.submitReceives(q.clock.now() - int64(storeAfter))
-	if len(u.messages) > 0 {
+	if err := q.submitReceives(q.clock.now() - int64(storeAfter)); err != nil {
+		u.alarm.set(1, storeAgainAfter)
+	} else if len(u.messages) > 0 {
 		u.alarm.set(1, storeAfter)
 	}
 }
 
 // submitReceives takes the receives off the list that came no later than a reading of
-// the clock, and hands them to the writer. The lock is held.
-func (q *liveQueue) submitReceives(last int64) {
-	var rows [][]any
+// the clock, and hands them to the writer. What the writer does not accept stays on the list. The lock is held.
+func (q *liveQueue) submitReceives(last int64) error {
+	s := &receiptStore{q: q}
 	var rest []*message
 	for _, m := range q.receives.messages {
 		switch {
@@ -70,14 +75,18 @@ func (q *liveQueue) submitReceives(last int64) {
 			rest = append(rest, m)
 		default:
 			m.dirty, m.stored = false, true
-			rows = append(rows, m.receiptRow(q.clock))
+			s.messages, s.rows = append(s.messages, m), append(s.rows, m.receiptRow(q.clock))
 		}
 	}
 	q.receives.messages = rest
-	if len(rows) > 0 {
-		// A failure is the store's; what it forgets is read back at recovery.
-		_ = q.writer.submit(&receiptStore{q: q, rows: rows}, needs{}, nil)
+	if len(s.rows) == 0 {
+		return nil
 	}
+	err := q.writer.submit(s, needs{}, nil)
+	if err != nil {
+		s.giveBack()
+	}
+	return err
 }
 
 // receiptRow is the message's row in receipts. The lock is held.
@@ -94,11 +103,31 @@ const insertReceipt = `INSERT OR REPLACE INTO receipts (id, count, first, receiv
 
 // receiptStore is the request that writes receives down.
 type receiptStore struct {
-	q    *liveQueue
-	rows [][]any
+	q        *liveQueue
+	messages []*message
+	rows     [][]any // of the messages, as they were
 }
 
-func (s *receiptStore) onCommit(err error) error { return err }
+// onCommit has what could not be written down written later.
+func (s *receiptStore) onCommit(err error) error {
+	if err != nil {
+		s.q.mu.Lock()
+		defer s.q.mu.Unlock()
+		s.giveBack()
+		s.q.receives.alarm.set(1, storeAgainAfter)
+	}
+	return err
+}
+
+// giveBack puts the messages on the list again that are still here. The lock is held.
+func (s *receiptStore) giveBack() {
+	for _, m := range s.messages {
+		if !m.dirty && s.q.held[m.key] == m {
+			m.dirty = true
+			s.q.receives.messages = append(s.q.receives.messages, m)
+		}
+	}
+}
 
 func (s *receiptStore) apply(t *tx) error {
 	if t.gone(s.q) {

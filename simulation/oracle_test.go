@@ -181,18 +181,29 @@ func (o *oracle) left(l *life, why string) {
 // forgetful is how long ago a receive may be that a killed broker forgets: a fifth of a second, and its commit.
 const forgetful = 500 * time.Millisecond
 
-// crashed notes what a crash of the broker may have undone: deletes that no sync of the log followed, and receives.
-func (o *oracle) crashed(isPower bool, syncs int) {
+// forgetReceives notes that the queue may have ended without receives since then in its file.
+func (o *oracle) forgetReceives(since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.messages {
+		if m.holder != nil && !m.deleted && m.heldAt.After(since) {
+			o.grant(m, "the queue may have forgotten its receive")
+		}
+	}
+}
+
+// powerFailed notes what a power failure may have undone: deletes that no sync of the log followed, and all receives.
+func (o *oracle) powerFailed(syncs int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range o.messages {
 		switch {
-		case m.deleted && isPower && m.syncs == syncs:
+		case m.deleted && m.syncs == syncs:
 			m.deleted = false
 			o.grant(m, "its delete was not synced before the power failure")
 		case m.deleted:
-		case m.holder != nil && (isPower || time.Since(m.heldAt) < forgetful):
-			o.grant(m, "the crash of the queue may have forgotten its receive")
+		case m.holder != nil:
+			o.grant(m, "the power failure may have undone its receive")
 		}
 	}
 }

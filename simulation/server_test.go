@@ -31,9 +31,10 @@ type server struct {
 
 	disk struct {
 		sync.Mutex
-		dead  string // the directory of a broker that crashed
-		fails kind   // failDisk, fillDisk, or ""
-		fault int
+		dead         string // the directory of a broker that crashed
+		fails        kind   // failDisk, fillDisk, or ""
+		fault        int
+		began, ended time.Time // of the last time that it failed
 	}
 }
 
@@ -190,6 +191,29 @@ func (s *server) setDisk(how kind, fault int) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	s.disk.fails, s.disk.fault = how, fault
+	if how == "" {
+		s.disk.ended = time.Now()
+	} else if s.diskFailingLocked().IsZero() {
+		s.disk.began = time.Now()
+	}
+}
+
+// catchUp is how long after a failure of the disk the broker has written what it could not write during it: up to
+// five seconds pass until it opens its file again, and one until it tries receives again.
+const catchUp = 7 * time.Second
+
+// diskFailing returns since when the broker may not have been able to write receives; the zero time when it is.
+func (s *server) diskFailing() time.Time {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	return s.diskFailingLocked()
+}
+
+func (s *server) diskFailingLocked() time.Time {
+	if s.disk.fails == "" && time.Since(s.disk.ended) > catchUp {
+		return time.Time{}
+	}
+	return s.disk.began
 }
 
 // stored are the messages of a queue.

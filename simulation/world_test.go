@@ -254,6 +254,9 @@ func (w *world) begin(i int, f *fault) {
 	case killServer:
 		happened = w.crash(false, 0)
 	case restartServer:
+		if since := w.server.diskFailing(); !since.IsZero() {
+			w.oracle.forgetReceives(since.Add(-forgetful))
+		}
 		if err := w.server.stop(); err != nil {
 			w.oracle.violated("closing the queue: %v", err)
 		}
@@ -298,7 +301,15 @@ func (w *world) crash(isPower bool, keep float64) bool {
 	if !w.server.crash(isPower, keep) {
 		return false
 	}
-	w.oracle.crashed(isPower, syncs)
+	since := time.Now()
+	if failing := w.server.diskFailing(); !failing.IsZero() {
+		since = failing
+	}
+	if isPower {
+		w.oracle.powerFailed(syncs)
+	} else {
+		w.oracle.forgetReceives(since.Add(-forgetful))
+	}
 	return true
 }
 
