@@ -2,10 +2,15 @@ package sqsapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"golang.org/x/sys/unix"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -419,6 +424,84 @@ func BenchmarkDecode(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// journal is the least that a durable server does beside answering: one goroutine appends what has come to a file, in
+// one write, waits for the disk, and tells all callers.
+type journal struct {
+	canned
+	pending chan journaled
+}
+
+type journaled struct {
+	body []byte
+	done chan struct{}
+}
+
+func newJournal(b *testing.B) *journal {
+	file, err := os.Create(filepath.Join(b.TempDir(), "journal"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// Overwriting what is there costs no change of the file's metadata.
+	if _, err := file.Write(make([]byte, 16<<20)); err != nil {
+		b.Fatal(err)
+	}
+	j := &journal{canned: canned{replies: map[string][]byte{}}, pending: make(chan journaled, 64)}
+	ended := make(chan struct{})
+	b.Cleanup(func() { close(j.pending); <-ended; _ = file.Close() })
+	go func() {
+		defer close(ended)
+		var at int64
+		for first := range j.pending {
+			runtime.Gosched()
+			data, group := append([]byte(nil), first.body...), []journaled{first}
+			for len(j.pending) > 0 {
+				next := <-j.pending
+				data, group = append(data, next.body...), append(group, next)
+			}
+			if at+int64(len(data)) > 16<<20 {
+				at = 0
+			}
+			_, err := file.WriteAt(data, at)
+			if err = errors.Join(err, unix.Fdatasync(int(file.Fd()))); err != nil {
+				b.Error(err)
+			}
+			at += int64(len(data))
+			for _, e := range group {
+				close(e.done)
+			}
+		}
+	}()
+	return j
+}
+
+func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	e := journaled{body, make(chan struct{})}
+	j.pending <- e
+	<-e.done
+	r.Body = http.NoBody
+	j.canned.ServeHTTP(w, r)
+}
+
+// BenchmarkLeast compares that server with the one that only answers: no durable server behind net/http has more of it
+// on this machine.
+func BenchmarkLeast(b *testing.B) {
+	for _, test := range []struct{ name, action, body string }{
+		{"single/16", "SendMessage", sendBody()},
+		{"ten/16", "SendMessageBatch", sendTenBody()},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			s, j := newBench(b), newJournal(b)
+			s.call(b, test.action, test.body)
+			j.replies[test.action] = s.canned.replies[test.action]
+			least := newWire(b, j)
+			s.compare(b, nil,
+				func(n int) { each(16, n, func() { least.call(b, test.action, test.body) }) },
+				func(n int) { each(16, n, func() { s.fake.call(b, test.action, test.body) }) })
 		})
 	}
 }
