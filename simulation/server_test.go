@@ -198,9 +198,9 @@ func (s *server) setDisk(how kind, fault int) {
 	}
 }
 
-// catchUp is how long after a failure of the disk the broker has written what it could not write during it: up to
+// recovers is how long after a failure of the disk the broker has written what it could not write during it: up to
 // five seconds pass until it opens its file again, and one until it tries receives again.
-const catchUp = 7 * time.Second
+const recovers = 7 * time.Second
 
 // diskFailing returns since when the broker may not have been able to write receives; the zero time when it is.
 func (s *server) diskFailing() time.Time {
@@ -210,7 +210,7 @@ func (s *server) diskFailing() time.Time {
 }
 
 func (s *server) diskFailingLocked() time.Time {
-	if s.disk.fails == "" && time.Since(s.disk.ended) > catchUp {
+	if s.disk.fails == "" && time.Since(s.disk.ended) > recovers {
 		return time.Time{}
 	}
 	return s.disk.began
