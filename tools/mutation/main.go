@@ -68,6 +68,9 @@ func measure(ctx context.Context, root string, c core) (result, error) {
 		if outcomes[i], err = s.judge(ctx, m); err != nil {
 			return result{}, err
 		}
+		if outcomes[i] == survived || outcomes[i] == unexecuted {
+			fmt.Fprintf(os.Stderr, "\r%s  %s/%s\n", outcomes[i], c.pkg, m)
+		}
 		fmt.Fprintf(os.Stderr, "\r%s: mutant %d of %d ", c.pkg, i+1, len(p.mutants))
 	}
 	fmt.Fprintln(os.Stderr)
