@@ -67,20 +67,30 @@ func (r *diskGuard) grown(bytes int64) {
 	}
 }
 
-// logEmptied gives back what the file reserves for a log that has no length any more.
-func (r *diskGuard) logEmptied() {
+// logShrunk gives back what the file reserves for a log that was longer.
+func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.isLow || r.reserved <= minReserved {
+	want := r.wanted()
+	if r.isLow || r.reserved <= want {
 		return
 	}
 	f, err := datadir.OpenFile(r.path())
 	if err != nil {
 		return // it stays as large as it is
 	}
-	if errors.Join(f.Truncate(minReserved), f.Close()) == nil {
-		r.reserved = minReserved
+	if errors.Join(f.Truncate(want), f.Close()) == nil {
+		r.reserved = want
 	}
+}
+
+// wanted is what the log holds, in whole megabytes, and one more.
+func (r *diskGuard) wanted() int64 {
+	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
+	if err != nil {
+		return minReserved
+	}
+	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
 }
 
 // tight reports what low said last.
@@ -100,11 +110,7 @@ func (r *diskGuard) measure() {
 	}
 	reserve := min(maxReserve, total/16)
 	r.isLow = free < reserve
-	want := int64(minReserved) // what the log holds, in whole megabytes, and one more
-	if info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal")); err == nil {
-		want += (info.Size() + minReserved - 1) / minReserved * minReserved
-	}
-	want = min(want, total/8)
+	want := min(r.wanted(), total/8)
 	if more := want - r.reserved; !r.isLow && more > 0 && free >= reserve+more && r.reserve(want) == nil {
 		r.reserved = want
 	}
@@ -139,6 +145,9 @@ const (
 	// copied into the database; checkpointLeast is that on a tiny disk.
 	checkpointPages = 4_000
 	checkpointLeast = 64
+	// logLimit is the length in bytes to which a log that became longer is cut when it starts over. The usual length,
+	// and what is written while it is copied, stays: to overwrite a file is faster than to make it longer.
+	logLimit = checkpointPages * pageSize * 5 / 4
 )
 
 // logPages returns how long the log may become before it is copied into the

@@ -2,14 +2,14 @@ package broker
 
 import "time"
 
-// Cleaning up happens in the writer's idle time, in small bites; what is purged
-// goes in larger pauses also while the writer is busy, and when the disk is
-// nearly full free pages too.
+// Cleaning up happens in the writer's idle time, in small bites. A writer that
+// never rests takes smaller ones in larger pauses, of what would grow without end.
 const (
-	tidySoon = time.Second            // after a commit
-	tidyNext = 5 * time.Millisecond   // between bites
-	tidyBusy = 100 * time.Millisecond // between bites while commits go on
-	tidyRows = 2_000
+	tidySoon     = time.Second            // after a commit
+	tidyNext     = 5 * time.Millisecond   // between bites
+	tidyBusy     = 100 * time.Millisecond // between bites while commits go on
+	tidyRows     = 2_000
+	tidyRowsBusy = 500 // five thousand a second: no queue takes as many deduplication ids for long
 	// slackPages is how many free pages the file may keep; what is more goes
 	// back to the file system when nothing else is to be done.
 	slackPages = 512
@@ -64,20 +64,24 @@ func (m *maintenance) bite() (next time.Duration, err error) {
 		return 0, err
 	}
 	busy := time.Since(m.lastCommit) < tidySoon
-	pause := tidyNext
+	pause, rows := tidyNext, int64(tidyRows)
 	if busy {
-		pause = tidyBusy
+		pause, rows = tidyBusy, tidyRowsBusy
 	}
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	if busy && !m.b.disk.tight() {
-		return tidySoon, nil
-	}
-	if more, err := m.vacuum(s); more || err != nil {
+	more, next, err := m.forgetDedups(s.write, rows)
+	if more || err != nil {
 		return pause, err
 	}
-	return m.forgetDedups(s.write)
+	if more, err := m.vacuum(s, busy && !m.b.disk.tight()); more || err != nil {
+		return pause, err
+	}
+	if busy {
+		return tidySoon, nil
+	}
+	return next, nil
 }
 
 // removeGarbage deletes some messages of a purged range.
@@ -102,12 +106,20 @@ func removeGarbage(c *conn) (more bool, err error) {
 	return true, err
 }
 
-// vacuum gives free pages back to the file system. They leave the disk with a
-// checkpoint, which comes at the end.
-func (m *maintenance) vacuum(s *store) (more bool, err error) {
+// vacuum gives free pages back to the file system; while the writer is busy, only as long as most of the file is free:
+// the next backlog takes the others. They leave the disk with a checkpoint, which comes at the end.
+func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
 		return false, err
+	}
+	if busy {
+		all, err := s.write.integer(`PRAGMA page_count`)
+		if free <= slackPages || 2*free <= all || err != nil {
+			return false, err
+		}
+		m.vacuumed = true
+		return true, s.write.script(`PRAGMA incremental_vacuum(128)`)
 	}
 	if free > slackPages {
 		m.vacuumed = true
@@ -117,31 +129,31 @@ func (m *maintenance) vacuum(s *store) (more bool, err error) {
 		m.vacuumed = false
 		err := s.restartLog("TRUNCATE")
 		if err == nil {
-			m.b.disk.logEmptied()
+			m.b.disk.logShrunk()
 		}
 		return false, err
 	}
 	return false, nil
 }
 
-// forgetDedups deletes expired deduplication ids and the names of queues that
-// were deleted long enough ago.
-func (m *maintenance) forgetDedups(c *conn) (next time.Duration, err error) {
+// forgetDedups deletes expired deduplication ids, as many as a bite takes, and the names of queues that were deleted
+// long enough ago. next is when the next id expires; 0 where there is none.
+func (m *maintenance) forgetDedups(c *conn, rows int64) (more bool, next time.Duration, err error) {
 	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
-		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, int64(tidyRows))
-	if err != nil || n == tidyRows {
-		return tidyNext, err
+		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, rows)
+	if err != nil || n == rows {
+		return true, 0, err
 	}
 	c.run(&err, `DELETE FROM departed WHERE at < ?`, stamp()-deletedWait.Milliseconds())
 	if err != nil {
-		return 0, err
+		return false, 0, err
 	}
 	first, err := c.integer(`SELECT min(expires) FROM dedup`)
 	if err != nil || first == 0 {
-		return 0, err
+		return false, 0, err
 	}
-	return max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
+	return false, max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
 }
 
 // checkpointEvery is how many commits may pass between looks at the log.
@@ -164,6 +176,7 @@ func (m *maintenance) afterCommit() error {
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
 	if pages < m.lastPages {
 		m.nextCheckpoint = m.logPages // it has started over
+		m.b.disk.logShrunk()
 	}
 	m.lastPages = pages
 	m.b.disk.grown(pages * pageSize)

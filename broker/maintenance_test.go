@@ -1,8 +1,10 @@
 package broker
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -75,4 +77,94 @@ func TestTidy(t *testing.T) {
 			t.Error("cleaning up goes on with nothing to do")
 		}
 	})
+}
+
+// A writer that never rests forgets deduplication ids all the same, and gives the room of a backlog back.
+func TestTidyWhileBusy(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer b.Close()
+		q := create(t, b, "work", nil)
+		f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
+		integer := func(query string) (n int64) {
+			err := b.read(func(c *conn) (err error) {
+				n, err = c.integer(query)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			return n
+		}
+		n := 0
+		busy := func(length time.Duration) {
+			for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(tidySoon / 2) {
+				n++
+				send(t, f, queue.Outgoing{Body: "x", GroupID: fmt.Sprint(n), DedupID: fmt.Sprint(n)})
+				remove(t, f, one(t, f).ReceiptHandle)
+			}
+		}
+		for range 250 {
+			send(t, q, slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 3000)}}, queue.MaxBatch)...)
+		}
+		backlog := integer(`PRAGMA page_count`)
+		for range 250 {
+			var receipts []string
+			for _, m := range take(t, q, queue.MaxBatch) {
+				receipts = append(receipts, m.ReceiptHandle)
+			}
+			remove(t, q, receipts...)
+			busy(time.Millisecond)
+		}
+		busy(11 * time.Minute)
+		if pages := integer(`PRAGMA page_count`); pages > backlog/3 {
+			t.Errorf("the file has %d pages, and had %d with the backlog", pages, backlog)
+		}
+		// Two a second, for five minutes and until the next look.
+		if ids := integer(`SELECT count(*) FROM dedup`); ids < 600 || ids > 610 {
+			t.Errorf("%d deduplication ids are remembered, of %d", ids, n)
+		}
+	})
+}
+
+// A log that became longer than usual is cut when it starts over, and what is reserved beside it with it.
+func TestLongLogIsCut(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	q := create(t, b, "work", nil)
+	length := func(name string) int64 {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	wal := databaseName + "-wal"
+	fill := func() { send(t, q, slices.Repeat(body(strings.Repeat("x", 100_000)), queue.MaxBatch)...) }
+	reader := <-b.store.Load().reads // the log cannot start over while somebody reads from it
+	if err := reader.script(`BEGIN; SELECT count(*) FROM queues`); err != nil {
+		t.Fatal(err)
+	}
+	for length(wal) <= logLimit {
+		fill()
+	}
+	if err := reader.script(`ROLLBACK`); err != nil {
+		t.Fatal(err)
+	}
+	b.store.Load().reads <- reader
+	for n := 0; length(wal) > logLimit && n < 200; n++ {
+		fill()
+	}
+	if got := length(wal); got > logLimit {
+		t.Errorf("the log has %d bytes after it started over, at most %d are wanted", got, logLimit)
+	}
+	for range 2 * checkpointEvery {
+		send(t, q, body("x")...)
+	}
+	if got := length("reserve"); got > logLimit+2*minReserved {
+		t.Errorf("%d bytes are reserved beside a log of %d", got, length(wal))
+	}
 }

@@ -409,12 +409,14 @@ func TestReserveShrinksWithTheLog(t *testing.T) {
 		if got := reserved(); got != 6<<20 {
 			t.Errorf("%d bytes are reserved beside a log of 5 MB", got)
 		}
-		if err := os.Truncate(log, 0); err != nil {
-			t.Fatal(err)
-		}
-		r.logEmptied()
-		if got := reserved(); got != minReserved {
-			t.Errorf("%d bytes are reserved beside an empty log", got)
+		for _, length := range []int64{2 << 20, 0} {
+			if err := os.Truncate(log, length); err != nil {
+				t.Fatal(err)
+			}
+			r.logShrunk()
+			if got := reserved(); got != length+minReserved {
+				t.Errorf("%d bytes are reserved beside a log of %d", got, length)
+			}
 		}
 	}
 }
