@@ -29,6 +29,7 @@ type Site struct {
 	pages   *http.ServeMux // the same screens, for the live stream to find one by its path
 	streams atomic.Int64
 	buffers sync.Pool
+	curves  recentCurves
 }
 
 // screen is one page.

@@ -22,6 +22,7 @@ import (
 	"tendril/eventlog"
 	"tendril/health"
 	"tendril/queue"
+	"tendril/series"
 )
 
 // site is a running site over an API with an embedded queue, for the owner of the environment.
@@ -45,6 +46,8 @@ type site struct {
 	instances console.Instances
 	deployed  []string
 	deploy    func(ctx context.Context) (console.DeployResult, error)
+	// series are the curves; nil while there are none.
+	series func(name string) (series.Curves, bool)
 }
 
 const ownersToken = "a-token-for-tests"
@@ -93,6 +96,12 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			},
 			ScaleDecisions: func() console.ScaleDecisions { return s.decisions },
 			Instances:      func() console.Instances { return s.instances },
+			Series: func(name string) (series.Curves, bool) {
+				if s.series == nil {
+					return series.Curves{}, false
+				}
+				return s.series(name)
+			},
 		},
 		Deploy: func(ctx context.Context, path string) (console.DeployResult, error) {
 			s.deployed = append(s.deployed, path)
