@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -498,6 +499,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Attributes: console.Attributes{{Name: reason, Type: "String", Value: body}}, GroupID: body,
 				DeadLetterSource: reason}, Text: body, Dead: true, Targets: []string{reason},
 				Timeline: []attempt{{console.Attempt{Reason: reason, Answer: body, Instance: reason, Outcome: reason}}}}},
+			{"message", hostileTreePage(t, body, reason)},
 			{"dead", hostileDeadPage(body, reason)},
 			{"deletion", &deletionPage{chosen: chosen{Queue: reason, IDs: []string{reason, body},
 				Filter: deadFilter{Match: body, Attribute: reason, Since: reason, Until: body, Reason: reason, ByReason: true}},
@@ -518,6 +520,23 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 			checkMarkup(t, data.view, page.String())
 		}
 	})
+}
+
+// hostileTreePage is a message whose body has the texts of others in each place of a JSON document, or is one of them.
+func hostileTreePage(t *testing.T, body, reason string) *messagePage {
+	page := &messagePage{Message: console.Message{ID: "1", Queue: "jobs", Body: body}}
+	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {
+		return page
+	}
+	text, err := json.Marshal(map[string]any{body: reason, reason: []any{body, map[string]string{reason: body}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Body = string(text)
+	if page.Tree, page.Whole = treeOf(page.Body); page.Tree == nil {
+		t.Fatalf("no tree of %s", text)
+	}
+	return page
 }
 
 // hostileDeadPage is a page of dead letters with the texts of others at every place.

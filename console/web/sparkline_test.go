@@ -53,7 +53,8 @@ func TestRatesOfQueues(t *testing.T) {
 func TestOverviewShowsWhatComesInAQueue(t *testing.T) {
 	s := newSite(t)
 	s.queue("jobs", nil)
-	if page := s.get("/"); !strings.Contains(page, `data-label="In/s">–</td>`) || strings.Contains(page, "<svg class=\"spark") {
+	page := s.get("/")
+	if !strings.Contains(page, `data-label="In/s">–</td>`) || strings.Contains(page, `<svg class="spark`) {
 		t.Errorf("without curves the table has %s", page)
 	}
 	asked := 0
@@ -62,7 +63,7 @@ func TestOverviewShowsWhatComesInAQueue(t *testing.T) {
 		return series.Curves{Queues: map[string]series.Traffic{"jobs": {In: series.Values{0, 3.5, 9},
 			Out: series.Values{0, 1, 9}}}}, true
 	}
-	page := s.get("/")
+	page = s.get("/")
 	for _, part := range []string{`data-label="In/s">3.5</td>`, `data-label="Out/s">1.0</td>`, `role="img"`,
 		"at most 3.5 in and 1.0 out per second", ` d="M0.0 19.0h.1L100.0 1.0"`} {
 		if !strings.Contains(page, part) {
