@@ -57,7 +57,7 @@ type messagePage struct {
 	Text     string    // the body in the form that was chosen
 	Tree     *jsonNode // instead of Text
 	Whole    bool      // Tree has all of the body
-	MaxTries int // receives before it is dead-lettered; 0 without a dead-letter queue
+	MaxTries int       // receives before it is dead-lettered; 0 without a dead-letter queue
 	Dead     bool
 	Targets  []string  // queues that it can be moved to
 	Timeline []attempt // the newest first
@@ -140,9 +140,9 @@ func (p *messagePage) Raw() string {
 // attempt is one failed delivery for people.
 type attempt struct{ console.Attempt }
 
-// Sign is the status, or the outcome where there is none.
+// Sign is the status, or the outcome where there is none or it does not tell: a function that failed answers with 200.
 func (a attempt) Sign() string {
-	if a.Status != 0 {
+	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)
 	}
 	return a.Outcome
