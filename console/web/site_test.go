@@ -114,6 +114,11 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 				s.deployed = append(s.deployed, fmt.Sprint("version ", number))
 				return s.deploy(ctx)
 			},
+			RestartProcess: func(ctx context.Context, name string) (string, error) {
+				s.deployed = append(s.deployed, "process "+name)
+				_, err := s.deploy(ctx)
+				return name + "-2", err
+			},
 			AbortDeploy: func(context.Context) (console.Deployment, error) {
 				s.deployed = append(s.deployed, "abort")
 				return *s.status.Deployment, nil
