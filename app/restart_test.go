@@ -82,7 +82,8 @@ func TestOneHelperIsRestarted(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		helpers, ok := m.now.Load().helpers.(*fakeProcesses)
-		if now, err := m.restart(t.Context(), "mailer"); err != nil || now != "mailer" || !ok || helpers.restarts.Load() != 1 {
+		now, err := m.restart(t.Context(), "mailer")
+		if err != nil || now != "mailer" || !ok || helpers.restarts.Load() != 1 {
 			t.Errorf("the helper was restarted as %q: %v", now, err)
 		}
 		if _, err := m.restart(t.Context(), "web-2"); !errors.Is(err, errNoProcess) {

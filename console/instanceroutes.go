@@ -27,8 +27,8 @@ type VersionOptions struct {
 	RestartProcess func(ctx context.Context, name string) (now string, err error)
 }
 
-// RestartedProcess is the answer of a restart: the process that runs in the place of the one that was named.
-type RestartedProcess struct {
+// restartedProcess is the answer of a restart: the process that runs in the place of the one that was named.
+type restartedProcess struct {
 	Process string `json:"process"`
 }
 
@@ -126,7 +126,7 @@ func (e *environmentRoutes) restartProcess(r *http.Request) (any, error) {
 	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
 	defer cancel()
 	now, err := e.opts.RestartProcess(ctx, r.PathValue("name"))
-	return RestartedProcess{now}, deployRefusal(err)
+	return restartedProcess{now}, deployRefusal(err)
 }
 
 // rollback answers as deploy does.
@@ -222,10 +222,12 @@ func (c versionClient) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return ask[Deployment](ctx, c.slow, "POST /api/v1/deploy/abort", nothing)
 }
 
-// RestartProcess starts one process of the app anew: a replica without a gap, a helper once it has ended. Errors are as
-// for Deploy; one of status 404 means that there is no such process.
-func (c versionClient) RestartProcess(ctx context.Context, name string) (RestartedProcess, error) {
-	return ask[RestartedProcess](ctx, c.slow, "POST /api/v1/processes/"+url.PathEscape(name)+"/restart", nothing)
+// RestartProcess starts one process of the app anew, a replica without a gap, a helper once it has ended, and returns the
+// name of the one in its place. Errors are as for Deploy; one of status 404 means that there is no such process.
+func (c versionClient) RestartProcess(ctx context.Context, name string) (now string, err error) {
+	path := "POST /api/v1/processes/" + url.PathEscape(name) + "/restart"
+	done, err := ask[restartedProcess](ctx, c.slow, path, nothing)
+	return done.Process, err
 }
 
 // ScaleDecisions returns the last decisions about the size.

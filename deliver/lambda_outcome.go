@@ -176,7 +176,7 @@ func functionError(a *queue.Invocation) string {
 }
 
 // functionAnswer returns what the answer of a function that failed says, on one line of printable text: the message of
-// its error, or the begin of what is none. The excerpt is that line before the begin as it was sent; "" where that is
+// its error, or else its begin. The excerpt is that line before the begin as it was sent; "" where that is
 // no more.
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {

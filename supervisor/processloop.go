@@ -81,7 +81,8 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer tells who asked for a restart how the start went. The process begins anew then: earlier failures are forgotten.
+// answer tells who asked for a restart how the start went. The process begins anew then: earlier failures are
+// forgotten.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err

@@ -50,7 +50,8 @@ func New(procs []Process, opts *Options) (*Supervisor, error) {
 	s.kill, s.endNow = context.WithCancel(context.Background())
 	for _, p := range procs {
 		s.loops = append(s.loops, &processLoop{proc: &p, opts: &s.opts, stop: s.stop, kill: s.kill, gate: s.updateGate,
-			first: make(chan error, 1), asked: make(chan chan<- error), status: Status{Name: p.Name, Port: p.Port, State: Stopped}})
+			first: make(chan error, 1), asked: make(chan chan<- error),
+			status: Status{Name: p.Name, Port: p.Port, State: Stopped}})
 	}
 	return s, nil
 }

@@ -11,6 +11,11 @@ import (
 	"tendril/console"
 )
 
+// restarted is what 'tendril restart' prints for programs.
+type restarted struct {
+	Process string `json:"process"`
+}
+
 func (c controlCommands) newRestart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart PROCESS",
@@ -35,10 +40,11 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 			}
 			return []string{"restart " + plain(name)}, err
 		}, func(ctx context.Context) error {
-			done, err := client.RestartProcess(ctx, name)
+			now, err := client.RestartProcess(ctx, name)
 			if err != nil {
 				return c.refusal(err)
 			}
+			done := restarted{now}
 			return f.print(c.cli, done, []string{done.Process}, func() error {
 				text := plain(name) + " was restarted"
 				if done.Process != name {

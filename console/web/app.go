@@ -12,11 +12,11 @@ var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visi
 
 var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
 	return v.patiently("The restart is under way.", func(ctx context.Context) (string, error) {
-		done, err := v.api.RestartProcess(ctx, v.name("name"))
-		if done.Process == v.name("name") {
-			return done.Process + " was restarted.", err
+		now, err := v.api.RestartProcess(ctx, v.name("name"))
+		if now == v.name("name") {
+			return now + " was restarted.", err
 		}
-		return v.name("name") + " was restarted as " + done.Process + ".", err
+		return v.name("name") + " was restarted as " + now + ".", err
 	})
 }}}
 

@@ -16,7 +16,7 @@ const (
 // jsonNode is one value of a JSON document, for a page that folds it.
 type jsonNode struct {
 	Name string // as JSON has it, with quotes; "" for an item of a list and for the document
-	// Kind is "object", "array", "string", "number" or "word", and Text a value that is none of the first two, numbers
+	// Kind is "object", "array", "string", "number" or "word", and Text a value of the last three, numbers
 	// as they were written.
 	Kind, Text string
 	Nodes      []*jsonNode
