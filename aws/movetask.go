@@ -34,7 +34,8 @@ type MoveProgress struct {
 	FailureReason string
 }
 
-// StartMove starts to move all messages of this dead-letter queue to the queues that they came from. perSecond is the most messages per second, 1 to 500; 0 leaves it to SQS. The error is [ErrNoMoveTasks]
+// StartMove starts to move all messages of this dead-letter queue to the queues that they came from. perSecond is the
+// most messages per second, 1 to 500; 0 leaves it to SQS. The error is [ErrNoMoveTasks]
 // where the server does not know the action; a queue has one running task at most (UnsupportedOperation).
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)

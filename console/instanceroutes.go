@@ -222,8 +222,8 @@ func (c versionClient) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return ask[Deployment](ctx, c.slow, "POST /api/v1/deploy/abort", nothing)
 }
 
-// RestartProcess starts one process of the app anew, a replica without a gap, a helper once it has ended, and returns the
-// name of the one in its place. Errors are as for Deploy; one of status 404 means that there is no such process.
+// RestartProcess starts one process of the app anew, a replica without a gap, a helper once it has ended, and returns
+// the name of the one in its place. Errors are as for Deploy; one of status 404 means that there is no such process.
 func (c versionClient) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	path := "POST /api/v1/processes/" + url.PathEscape(name) + "/restart"
 	done, err := ask[restartedProcess](ctx, c.slow, path, nothing)
