@@ -97,7 +97,7 @@ var rooms = []room{
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale",
 			"series", "eventlog", "doctor"}},
 	{"console/web", "Package web serves the console's pages: what runs, what waits, what failed and why, what comes next.",
-		[]string{"queue", "console", "health", "eventlog"}},
+		[]string{"queue", "console", "health", "series", "eventlog"}},
 	{"app", "Package app runs the app: its replicas, their deliveries and its deployments.",
 		[]string{"queue", "datadir", "deliver", "supervisor", "bundle", "config", "notify", "console", "machine"}},
 	{"tasks", "Package tasks runs the periodic tasks of one environment.",

@@ -42,6 +42,7 @@ type consoleEnvironment struct {
 	data    string // the data directory
 	bundle  string
 	dead    string // the id of a message in the dead-letter queue
+	order   string // the id of a message with a JSON body
 }
 
 const consoleTasks = "version: 1\ncron:\n  - {name: cleanup, url: /tasks/cleanup, schedule: \"0 3 * * *\"}\n" +
@@ -63,8 +64,9 @@ func startConsole(t *testing.T) *consoleEnvironment {
 	e.run(t, "send", "--queue", "jobs", "refuse 13")
 	e.run(t, "send", "--queue", "mail", "refuse 14")
 	for i := range 6 {
-		e.run(t, "send", "--queue", "jobs", "--delay", "15m", "--attr", "tenant=a", fmt.Sprintf(
-			`{"order": %d, "total": 12345678901234567890, "customer": {"name": "Ada <b>Lovelace</b>"}}`, i))
+		e.order = e.run(t, "send", "--queue", "jobs", "--delay", "15m", "--attr", "tenant=a", fmt.Sprintf(
+			`{"order": %d, "total": 12345678901234567890, "customer": {"name": "Ada <b>Lovelace</b>", "mail": null},
+			"lines": [{"sku": "A-1", "gift": true}, {"sku": "B-2", "options": {"size": {"eu": 42}}}]}`, i))
 	}
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["jobs-dead"] == 2 && live["mail-dead"] == 1 })
 	e.run(t, "tasks", "run", "cleanup")
@@ -147,6 +149,7 @@ func TestScreensLoadWithoutAnError(t *testing.T) {
 	type page = struct{ name, path, text string }
 	screens := append(consoleScreens[:len(consoleScreens):len(consoleScreens)],
 		page{"message", "/messages/" + e.dead + "?queue=jobs-dead", e.dead},
+		page{"body", "/messages/" + e.order + "?queue=jobs", "12345678901234567890"},
 		page{"edit", "/messages/" + e.dead + "/edit?queue=jobs-dead", "Edit and redrive"},
 		page{"deletion", "/dead/jobs-dead/delete?queue=jobs-dead&which=all", "Type the number"})
 	for _, sc := range screens {
@@ -221,6 +224,13 @@ func TestRowsChangeWhileMessagesFlow(t *testing.T) {
 	}
 	b.click("#hold")
 	b.awaitText(later)
+
+	b.open("/")
+	b.await("the curve of a queue", "document.querySelector('#queue-jobs svg.spark path')?.getAttribute('d').length > 0")
+	b.await("its rate", `/^[0-9]/.test(document.querySelector('#queue-jobs td[data-label="In/s"]').textContent)`)
+	for _, fault := range b.faults() {
+		t.Error(fault)
+	}
 }
 
 // TestActsOfPagesReachTheEnvironment clicks what a person would click.
@@ -263,4 +273,10 @@ func TestPagesWorkWithoutScripts(t *testing.T) {
 	if out := e.run(t, "peek", "jobs", "-o", "json"); !strings.Contains(out, "sent without scripts") {
 		t.Errorf("the queue does not have the message:\n%s", out)
 	}
+
+	b.open("/messages/" + e.order + "?queue=jobs")
+	b.do(chromedp.WaitVisible(".tree .number"))
+	b.click(".tree summary")
+	b.do(chromedp.WaitReady(".tree > li > details:not([open])"))
+	b.do(chromedp.Click("a[href*='as=raw']"), chromedp.WaitVisible("pre.body"))
 }

@@ -77,6 +77,13 @@ func TestRollbackOverThePage(t *testing.T) {
 	}
 	b.await("memory of the app", "/[0-9] MiB/.test(document.querySelector('#main tbody tr').innerText)")
 
+	b.click("#process-web-2 .acts button")
+	b.await("the process in its place",
+		"document.querySelector('#process-web') && !document.querySelector('#process-web-2')")
+	if out := e.run(t, "events", "--kind", "act"); !strings.Contains(out, "/restart") {
+		t.Errorf("the restart left no event:\n%s", out)
+	}
+
 	b.scripts(false)
 	b.open("/deployments")
 	b.click("#version-3 summary")

@@ -88,6 +88,7 @@ type App struct {
 	*gate
 	opts     *Options
 	balancer *balancer
+	pid      *pidFile
 
 	endRun     context.CancelFunc // ends deployer.run
 	background sync.WaitGroup
@@ -98,7 +99,7 @@ type App struct {
 // New returns an app that is not started.
 func New(opts *Options) *App {
 	s, pid := opts.Settings, newPIDFile(opts.Settings.PIDFile, opts.Log)
-	a := &App{opts: opts, startHooks: make(chan struct{}), detector: newDetector(opts.Log),
+	a := &App{opts: opts, pid: pid, startHooks: make(chan struct{}), detector: newDetector(opts.Log),
 		balancer: newBalancer(s.Port, supervisor.FreePort)}
 	a.gate = &gate{isOpen: a.balancer.isOpen, ready: opts.Ready, pass: func(open bool, reason string) {
 		if !opts.stopping() {

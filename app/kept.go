@@ -82,8 +82,15 @@ func (k *keptVersions) add(v console.AppVersion) {
 // that serves takes the place of the one that was in its folder; and so does a command, which has none.
 func withVersion(all []console.AppVersion, v console.AppVersion) []console.AppVersion {
 	all = slices.DeleteFunc(slices.Clone(all), func(old console.AppVersion) bool {
+		if old.Number == v.Number {
+			return true
+		}
 		isSame := old.Folder == v.Folder && old.State != console.VersionFailed && v.State != console.VersionFailed
-		return old.Number == v.Number || isSame && (v.Folder != "" || old.Source == v.Source)
+		if isSame && v.Folder != "" {
+			v.Replaced = append(slices.Clone(old.Replaced), old.Number)
+			v.Replaced = v.Replaced[max(len(v.Replaced)-maxVersions, 0):]
+		}
+		return isSame && (v.Folder != "" || old.Source == v.Source)
 	})
 	all = append(all, v)
 	return all[max(len(all)-maxVersions, 0):]

@@ -98,6 +98,55 @@ func TestVersionToRollBackTo(t *testing.T) {
 	}
 }
 
+// TestARollbackSaysWhyAVersionIsNotKept: a folder runs in place, so that each deployment of it replaces the last one.
+func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
+	t.Parallel()
+	var all []console.AppVersion // the oldest first
+	for number := range 3 {
+		v := kept(number+1, "/srv/shop")
+		v.InPlace = true
+		all = withVersion(all, v)
+	}
+	copied := kept(4, "/data/versions/one")
+	again := kept(5, "/data/versions/one")
+	again.Of = 4
+	all = withVersion(withVersion(all, copied), again)
+	if diff := cmp.Diff([]int{1, 2}, all[0].Replaced); diff != "" {
+		t.Fatal(diff)
+	}
+	all[0].State = console.VersionLive
+	const typed = "'tendril deploy /srv/shop'; of archives the last five are kept: 'tendril deploy app.zip'"
+	for wanted, want := range map[int]console.Error{
+		2: {Status: 404, Hint: "restore the files there and type " + typed,
+			Message: "the files of version 2 are not kept: version 3 runs in place in /srv/shop, of which no copy is made"},
+		4: {Status: 404, Message: "version 4 is now version 5: it was rolled back to",
+			Hint: "use one of 5; 'tendril versions' lists them"},
+		6: {Status: 404, Message: "there is no version 6, or it was removed",
+			Hint: "use one of 5; 'tendril versions' lists them"},
+	} {
+		newestFirst := []console.AppVersion{all[1], all[0]}
+		_, err := console.ChooseVersion(newestFirst, wanted)
+		refused := (*console.Error)(nil)
+		if !errors.As(err, &refused) || refused.Status != want.Status || refused.Message != want.Message ||
+			refused.Hint != want.Hint {
+			t.Errorf("version %d: %+v, want %+v", wanted, refused, want)
+		}
+	}
+	_, err := console.ChooseVersion(all[:1], 0)
+	refused := (*console.Error)(nil)
+	if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Message !=
+		"there is no version to roll back to: version 3 runs in place in /srv/shop, of which no copy is made" {
+		t.Errorf("without a number: %+v", refused)
+	}
+	for number := range 3 * maxVersions {
+		v := kept(number+10, "/srv/shop")
+		all = withVersion(all, v)
+	}
+	if got := len(all[len(all)-1].Replaced); got != maxVersions {
+		t.Errorf("%d numbers of versions that are gone are kept", got)
+	}
+}
+
 // TestVersionsOutlastARestart: those whose folder is gone are not listed, and a damaged file is replaced.
 func TestVersionsOutlastARestart(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 				}
 			}
 			level := slog.LevelWarn
-			if s.opts.stopping() || r != nil && r.stopping.Load() {
+			if s.opts.stopping() || r != nil && r.stopping.Load() || e.Restart {
 				level = slog.LevelDebug
 			}
 			s.opts.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,

@@ -18,6 +18,8 @@ import (
 type processes interface {
 	// Status describes each process.
 	Status() []supervisor.Status
+	// Restart ends one of them and starts it again.
+	Restart(ctx context.Context, name string) error
 	// Stop ends them; ctx bounds how long they may take.
 	Stop(ctx context.Context) error
 }

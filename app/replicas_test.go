@@ -64,6 +64,8 @@ type fakeProcesses struct {
 	version version
 	inWork  atomic.Int64
 	gone    bool
+	// restarts is how often the helper was restarted.
+	restarts atomic.Int64
 }
 
 var errBroken = errors.New("broken")
@@ -202,7 +204,21 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 	return &fakeProcesses{stage: s, version: v}, nil
 }
 
-func (p *fakeProcesses) Status() []supervisor.Status { return nil }
+// Status is that of one helper, "mailer"; nothing asks for that of a replica.
+func (p *fakeProcesses) Status() []supervisor.Status {
+	if p.replica != nil {
+		return nil
+	}
+	return []supervisor.Status{{Name: "mailer"}}
+}
+
+func (p *fakeProcesses) Restart(_ context.Context, name string) error {
+	if p.replica != nil || name != "mailer" {
+		p.stage.t.Errorf("the process %s is restarted in its place", name)
+	}
+	p.restarts.Add(1)
+	return nil
+}
 
 func (p *fakeProcesses) Stop(ctx context.Context) error {
 	s := p.stage

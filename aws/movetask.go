@@ -34,10 +34,10 @@ type MoveProgress struct {
 	FailureReason string
 }
 
-// StartMove starts to move all messages of this dead-letter queue to another queue, or with nil to the queues that they
-// came from. perSecond is the most messages per second, 1 to 500; 0 leaves it to SQS. The error is [ErrNoMoveTasks]
+// StartMove starts to move all messages of this dead-letter queue to the queues that they came from. perSecond is the
+// most messages per second, 1 to 500; 0 leaves it to SQS. The error is [ErrNoMoveTasks]
 // where the server does not know the action; a queue has one running task at most (UnsupportedOperation).
-func (q *Queue) StartMove(ctx context.Context, to *Queue, perSecond int) (*MoveTask, error) {
+func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {
 		return nil, err
@@ -45,13 +45,6 @@ func (q *Queue) StartMove(ctx context.Context, to *Queue, perSecond int) (*MoveT
 	in := &sqs.StartMessageMoveTaskInput{SourceArn: &source}
 	if perSecond > 0 {
 		in.MaxNumberOfMessagesPerSecond = sdk.Int32(int32(perSecond))
-	}
-	if to != nil {
-		arn, err := to.arn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		in.DestinationArn = &arn
 	}
 	out, err := operate(ctx, q, q.sqs.api.StartMessageMoveTask, in)
 	if hasNoMoveTasks(err) {

@@ -42,11 +42,11 @@ func TestMoveTask(t *testing.T) {
 		"CancelMessageMoveTask": `{"ApproximateNumberOfMessagesMoved":4}`,
 	}
 	q, asked := openMoves(t, answers)
-	task, err := q.StartMove(t.Context(), q, 50)
+	task, err := q.StartMove(t.Context(), 50)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"SourceArn": movesDead, "DestinationArn": movesDead,
+	if diff := cmp.Diff(map[string]any{"SourceArn": movesDead,
 		"MaxNumberOfMessagesPerSecond": float64(50)}, asked["StartMessageMoveTask"]); diff != "" {
 		t.Error(diff)
 	}
@@ -65,7 +65,7 @@ func TestMoveTask(t *testing.T) {
 		t.Errorf("cancelled after %d, %v", n, err)
 	}
 	answers["StartMessageMoveTask"] = movesRefused
-	if _, err := q.StartMove(t.Context(), nil, 0); !errors.Is(err, &queue.Error{Code: queue.CodeUnsupportedOperation}) {
+	if _, err := q.StartMove(t.Context(), 0); !errors.Is(err, &queue.Error{Code: queue.CodeUnsupportedOperation}) {
 		t.Errorf("beside a task that runs: %v", err)
 	}
 	if diff := cmp.Diff(map[string]any{"SourceArn": movesDead}, asked["StartMessageMoveTask"]); diff != "" {
@@ -80,7 +80,7 @@ func TestServerWithoutMoveTasks(t *testing.T) {
 		`{"__type":"com.amazon.coral.service#UnknownOperationException"}`,
 	} {
 		q, _ := openMoves(t, map[string]string{"StartMessageMoveTask": answer})
-		if _, err := q.StartMove(t.Context(), nil, 0); !errors.Is(err, ErrNoMoveTasks) {
+		if _, err := q.StartMove(t.Context(), 0); !errors.Is(err, ErrNoMoveTasks) {
 			t.Errorf("%s: %v", answer, err)
 		}
 	}
@@ -101,7 +101,7 @@ func TestForeignServerWithoutMoveTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := q.StartMove(t.Context(), nil, 0); !errors.Is(err, ErrNoMoveTasks) {
+	if _, err := q.StartMove(t.Context(), 0); !errors.Is(err, ErrNoMoveTasks) {
 		var refused *refusal
 		t.Errorf("%v %v, %+v", err, errors.As(err, &refused), refused)
 	}

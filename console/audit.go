@@ -147,9 +147,10 @@ func (a *Act) attributes() []any {
 	attrs = append(attrs, "act", a.Text)
 	if a.Subject != "" {
 		key := "queue"
-		if noun, _, _ := strings.Cut(a.Text, " "); noun == "task" {
-			key = "task"
-		} else if noun == "message" {
+		switch noun, _, _ := strings.Cut(a.Text, " "); noun {
+		case "task", "process":
+			key = noun
+		case "message":
 			key = "message_id"
 		}
 		attrs = append(attrs, key, a.Subject)
@@ -158,7 +159,7 @@ func (a *Act) attributes() []any {
 }
 
 // actTexts say what the routes do, by their patterns. The first word is what the id or the name in the path is of:
-// "message" of an id, "task" of a task; all others are of a queue.
+// "message" of an id, "task" of a task, "process" of a process; all others are of a queue.
 var actTexts = map[string]string{
 	"GET /-/drain":   "drain asked for",
 	"POST /-/drain":  "drain asked for",
@@ -190,6 +191,7 @@ var actTexts = map[string]string{
 	"POST /api/v1/tasks/{name}/run":                  "task run enqueued",
 	"POST /api/v1/tasks/{name}/pause":                "task paused",
 	"POST /api/v1/tasks/{name}/resume":               "task resumed",
+	"POST /api/v1/processes/{name}/restart":          "process restarted",
 	"POST /api/v1/deploy":                            "app deployed",
 	"POST /api/v1/deploy/abort":                      "deployment aborted",
 	"POST /api/v1/rollback":                          "app rolled back",

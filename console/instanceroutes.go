@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +22,14 @@ type VersionOptions struct {
 	Rollback func(ctx context.Context, number int) (DeployResult, error)
 	// AbortDeploy ends the deployment under way before the new version serves, and returns it when it is over.
 	AbortDeploy func(ctx context.Context) (Deployment, error)
+	// RestartProcess starts one process of the app anew and returns the name of the one in its place. ctx bounds it; the
+	// errors are as for [Options].Deploy, and one of status 404 means that there is no such process.
+	RestartProcess func(ctx context.Context, name string) (now string, err error)
+}
+
+// restartedProcess is the answer of a restart: the process that runs in the place of the one that was named.
+type restartedProcess struct {
+	Process string `json:"process"`
 }
 
 // versionList is the answer of the versions.
@@ -112,6 +121,14 @@ func (e *environmentRoutes) abortDeploy(r *http.Request) (any, error) {
 	return e.opts.AbortDeploy(ctx)
 }
 
+// restartProcess answers as deploy does.
+func (e *environmentRoutes) restartProcess(r *http.Request) (any, error) {
+	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
+	defer cancel()
+	now, err := e.opts.RestartProcess(ctx, r.PathValue("name"))
+	return restartedProcess{now}, deployRefusal(err)
+}
+
 // rollback answers as deploy does.
 func (e *environmentRoutes) rollback(r *http.Request, body rollbackRequest) (any, error) {
 	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
@@ -138,9 +155,19 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 		refusal.Hint = "'tendril deploy' deploys a folder or an archive; the last versions from archives are kept"
 	}
 	i := slices.IndexFunc(all, func(v AppVersion) bool { return v.Number == wanted })
+	again := slices.IndexFunc(all, func(v AppVersion) bool { return slices.Contains(v.Replaced, wanted) })
+	live := slices.IndexFunc(all, func(v AppVersion) bool { return v.State == VersionLive })
 	switch {
+	case wanted == 0 && live >= 0 && all[live].InPlace:
+		refusal.Message = "there is no version to roll back to: " + all[live].inPlaceText()
+		refusal.Status, refusal.Hint = http.StatusConflict, inPlaceHint(all[live].Folder)
 	case wanted == 0:
 		refusal.Message, refusal.Status = "there is no version to roll back to", http.StatusConflict
+	case i < 0 && again >= 0 && all[again].InPlace:
+		refusal.Message = fmt.Sprintf("the files of version %d are not kept: %s", wanted, all[again].inPlaceText())
+		refusal.Hint = inPlaceHint(all[again].Folder)
+	case i < 0 && again >= 0:
+		refusal.Message = fmt.Sprintf("version %d is now version %d: it was rolled back to", wanted, all[again].Number)
 	case i < 0:
 		refusal.Message = fmt.Sprintf("there is no version %d, or it was removed", wanted)
 	case all[i].State == VersionLive:
@@ -151,6 +178,17 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 		refusal.Message = fmt.Sprintf("version %d has no folder: it is the same command", wanted)
 	}
 	return AppVersion{}, refusal
+}
+
+// inPlaceText says of a version that runs in place why no earlier one is left.
+func (v *AppVersion) inPlaceText() string {
+	return fmt.Sprintf("version %d runs in place in %s, of which no copy is made", v.Number, v.Folder)
+}
+
+// inPlaceHint says how to get earlier files of a folder to run.
+func inPlaceHint(folder string) string {
+	return "restore the files there and type 'tendril deploy " + folder + "'; of archives the last five are kept: " +
+		"'tendril deploy app.zip'"
 }
 
 func (e *environmentRoutes) scaleDecisions(*http.Request) (any, error) {
@@ -182,6 +220,14 @@ func (c versionClient) Rollback(ctx context.Context, number int) (DeployResult, 
 // serving. The error has status 409 when there is none, or when the new version is serving already.
 func (c versionClient) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return ask[Deployment](ctx, c.slow, "POST /api/v1/deploy/abort", nothing)
+}
+
+// RestartProcess starts one process of the app anew, a replica without a gap, a helper once it has ended, and returns
+// the name of the one in its place. Errors are as for Deploy; one of status 404 means that there is no such process.
+func (c versionClient) RestartProcess(ctx context.Context, name string) (now string, err error) {
+	path := "POST /api/v1/processes/" + url.PathEscape(name) + "/restart"
+	done, err := ask[restartedProcess](ctx, c.slow, path, nothing)
+	return done.Process, err
 }
 
 // ScaleDecisions returns the last decisions about the size.

@@ -85,12 +85,13 @@ var operations = map[string]operation{
 	"POST /api/v1/tasks/{name}/pause":  {"Leave out the runs of a task.", "", reason{}, taskPaused{}},
 	"POST /api/v1/tasks/{name}/resume": {"Undo the pause of a task.", "", noBody{}, taskPaused{}},
 
-	"POST /api/v1/deploy":   {"Replace the version of the app.", "", deployRequest{}, DeployResult{}},
-	"POST /api/v1/rollback": {"Go back to a version of the app.", "", rollbackRequest{}, DeployResult{}},
-	"POST /api/v1/reload":   {"Put in force what changed in files.", "", noBody{}, ReloadResult{}},
-	"POST /api/v1/quiet":    {"Stop receiving from every queue.", "", reason{}, paused{}},
-	"POST /api/v1/resume":   {"Receive from every queue again.", "", noBody{}, paused{}},
-	"POST /api/v1/drain":    {"Drain and stop the environment.", "", drainRequest{}, drained{}},
+	"POST /api/v1/deploy":                   {"Replace the version of the app.", "", deployRequest{}, DeployResult{}},
+	"POST /api/v1/processes/{name}/restart": {"Start one process of the app anew.", "", noBody{}, restartedProcess{}},
+	"POST /api/v1/rollback":                 {"Go back to a version of the app.", "", rollbackRequest{}, DeployResult{}},
+	"POST /api/v1/reload":                   {"Put in force what changed in files.", "", noBody{}, ReloadResult{}},
+	"POST /api/v1/quiet":                    {"Stop receiving from every queue.", "", reason{}, paused{}},
+	"POST /api/v1/resume":                   {"Receive from every queue again.", "", noBody{}, paused{}},
+	"POST /api/v1/drain":                    {"Drain and stop the environment.", "", drainRequest{}, drained{}},
 }
 
 // selectionWords are the parameters that selectionOf reads.

@@ -188,7 +188,7 @@ type Process struct {
 	// as soon as it runs.
 	Ready    bool      `json:"ready"`
 	Since    time.Time `json:"since,omitzero"` // when the present state began
-	Restarts int       `json:"restarts"`       // starts after the first
+	Restarts int       `json:"restarts"`       // starts after the first that nobody asked for
 	LastExit string    `json:"last_exit,omitempty"`
 	// NotReady is why it does not take requests; "" where it does, and where that is not known.
 	NotReady string `json:"not_ready,omitempty"`
@@ -319,7 +319,9 @@ type AppVersion struct {
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`
 	// Of is the number of the version that it is once more, after a rollback; 0 for a deployment.
-	Of         int       `json:"of,omitempty"`
+	Of int `json:"of,omitempty"`
+	// Replaced are the numbers of the versions that were in Folder before, the newest last.
+	Replaced   []int     `json:"replaced,omitempty"`
 	DeployedAt time.Time `json:"deployed_at"`
 	By         string    `json:"by"` // the caller as in [Caller], "start" or "signal"
 	// Size is that of the files in its folder when it began to serve, in bytes.

@@ -32,10 +32,12 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 		all = refused(a)
 	case a.FunctionError != "":
 		all = queue.Result{Status: a.Status, Reason: functionError(a), Fault: true}
+		all.Answer, all.Excerpt = functionAnswer(a.Payload)
 	default:
 		var problem string
 		if failed, problem = readReply(a.Payload, ids); problem != "" {
 			all = queue.Result{Status: a.Status, Reason: problem}
+			all.Answer, all.Excerpt = functionAnswer(a.Payload)
 		}
 	}
 	results := slices.Repeat([]queue.Result{all}, len(ids))
@@ -153,7 +155,7 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 }
 
 // functionError says how the function failed, by the kind of its error alone: the
-// text of an error can hold anything.
+// text of an error can hold anything, and is for [functionAnswer].
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`
@@ -171,4 +173,29 @@ func functionError(a *queue.Invocation) string {
 		words += " (" + strings.ToLower(a.FunctionError) + ")"
 	}
 	return words
+}
+
+// functionAnswer returns what the answer of a function that failed says, on one line of printable text: the message of
+// its error, or else its begin. The excerpt is that line before the begin as it was sent; "" where that is
+// no more.
+func functionAnswer(payload []byte) (line, excerpt string) {
+	var body struct {
+		Message string `json:"errorMessage"`
+	}
+	_ = json.Unmarshal(payload, &body) // what it cannot read stays empty
+	begin := strings.TrimSpace(firstBytes(string(payload)))
+	if line = printable(firstBytes(body.Message)); line == "" {
+		line = printable(begin)
+	} else {
+		begin = firstBytes(line + "\n" + begin)
+	}
+	if begin != line {
+		excerpt = begin
+	}
+	return line, excerpt
+}
+
+// firstBytes is the part of a text that fits in an excerpt.
+func firstBytes(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), answerExcerpt)], "")
 }

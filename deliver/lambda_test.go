@@ -227,8 +227,8 @@ func TestLambdaOutcomes(t *testing.T) {
 			if unsent := r.Outcome == queue.Failed && r.Status >= 400 && r.Status <= 499; r.Unsent != unsent {
 				t.Errorf("unsent: %v; the service refused it without running the function: %v", r.Unsent, unsent)
 			}
-			if strings.Contains(fmt.Sprint(r), "secret") {
-				t.Errorf("the result holds the error's text: %v", r)
+			if text := fmt.Sprint(r.Reason, r.Err); strings.Contains(text, "secret") {
+				t.Errorf("the reason holds the error's text: %s", text)
 			}
 			if test.err != nil && !errors.Is(r.Err, test.err) || test.answer.Message != "" &&
 				(r.Err == nil || r.Err.Error() != test.answer.Message) {
@@ -238,6 +238,35 @@ func TestLambdaOutcomes(t *testing.T) {
 				t.Errorf("%d calls", len(f.calls))
 			}
 		})
+	}
+}
+
+func TestAnswerOfAFailedFunctionIsKept(t *testing.T) {
+	t.Parallel()
+	trace := strings.Repeat(`"  at order.js:1",`, 100)
+	for _, test := range []struct {
+		name, payload, errorKind, line, excerpt string
+	}{
+		{"an error", `{"errorType":"ValueError","errorMessage":"missing customer_id"}`, "Unhandled", "missing customer_id",
+			"missing customer_id\n" + `{"errorType":"ValueError","errorMessage":"missing customer_id"}`},
+		{"a long error", `{"stackTrace":[` + trace + `""],"errorMessage":"no\nsuch order"}`, "Handled", "no such order",
+			("no such order\n" + `{"stackTrace":[` + trace)[:answerExcerpt]},
+		{"a long message", `{"errorMessage":"` + strings.Repeat("é", 5000) + `"}`, "Handled",
+			strings.Repeat("é", answerShown) + "...", strings.ToValidUTF8((strings.Repeat("é", answerShown) + "...\n" +
+				`{"errorMessage":"` + strings.Repeat("é", 5000))[:answerExcerpt], "")},
+		{"no JSON", "panic: nil map", "Unhandled", "panic: nil map", ""},
+		{"not text", "a\xff\x00b", "Unhandled", `a\x00b`, "a\x00b"},
+		{"a report that is not understood", `{"BatchItemFailures":[{"itemIdentifier":"m"}]}`, "",
+			`{"BatchItemFailures":[{"itemIdentifier":"m"}]}`, ""},
+		{"a success", `{"secret":1}`, "", "", ""},
+	} {
+		f := &function{answer: func(int, events.SQSEvent, int) (Invocation, error) {
+			return Invocation{Status: 200, FunctionError: test.errorKind, Payload: []byte(test.payload)}, nil
+		}}
+		r := newLambda(t, f).Deliver(t.Context(), messages("m")[0])
+		if r.Answer != test.line || r.Excerpt != test.excerpt {
+			t.Errorf("%s: answer %q and excerpt %q, want %q and %q", test.name, r.Answer, r.Excerpt, test.line, test.excerpt)
+		}
 	}
 }
 

@@ -37,6 +37,14 @@ func (c *changes) rollBack(ctx context.Context, number int) (console.DeployResul
 	return c.deploy(ctx, func() (console.DeployResult, error) { return c.app.RollBack(ctx, number) })
 }
 
+// restart starts one process of the app anew, as [console.VersionOptions].RestartProcess has it.
+func (c *changes) restart(ctx context.Context, process string) (now string, err error) {
+	if err := c.awaitStart(ctx); err != nil {
+		return "", err
+	}
+	return c.app.Restart(ctx, process)
+}
+
 func (c *changes) deploy(ctx context.Context, begin func() (console.DeployResult, error),
 ) (console.DeployResult, error) {
 	if err := c.awaitStart(ctx); err != nil {

@@ -65,7 +65,7 @@ func (e *Environment) startConsole(context.Context) error {
 			}
 			return done, err
 		}
-		opts.Versions, opts.AbortDeploy = e.app.Versions, e.app.Abort
+		opts.Versions, opts.AbortDeploy, opts.RestartProcess = e.app.Versions, e.app.Abort, e.restart
 		opts.Rollback = func(ctx context.Context, number int) (console.DeployResult, error) {
 			done, err := e.rollBack(ctx, number)
 			if why := refusal(err); why != "" {

@@ -63,9 +63,9 @@ type Result struct {
 	// answer within 3m0s", "connection refused"); "" when done. It never contains a part
 	// of the message or of the answer's body.
 	Reason string
-	// Answer is the start of an HTTP answer that is not a success: one line of printable
-	// text, bounded; "" for none. It can contain anything that the app says, so only
-	// its operators see it.
+	// Answer is the start of an answer that is not a success, or the message of a function's
+	// error: one line of printable text, bounded; "" for none. It can contain anything that the
+	// app says, so only its operators see it.
 	Answer string
 	// Excerpt is up to 1 KiB of that answer as it was sent, where it is text that says more than Answer.
 	Excerpt string

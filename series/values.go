@@ -46,6 +46,15 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// Newest returns the newest point of a period that is over; false where nothing is known.
+func (v Values) Newest() (value float32, known bool) {
+	if len(v) < 2 {
+		return 0, false
+	}
+	value = v[len(v)-2]
+	return value, !isNone(value)
+}
+
 // isNone reports whether a value is [none].
 func isNone(value float32) bool { return value != value }
 

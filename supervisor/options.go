@@ -191,6 +191,8 @@ type Exited struct {
 	// PID is 0 when the process could not be started.
 	PID  int
 	Exit Exit
+	// Restart: it ended because [Supervisor.Restart] starts it anew.
+	Restart bool
 }
 
 // Restarting says that a failed process will be started again.

@@ -19,12 +19,17 @@ type processLoop struct {
 	// The process ends by TERM when stop is done, and by KILL when kill is.
 	stop, kill context.Context
 	first      chan error // takes the result of the first start
-	gate       func()     // has the supervisor look again at who is ready
+	// asked takes requests to start the process anew, see [Supervisor.Restart].
+	asked chan chan<- error
+	gate  func() // has the supervisor look again at who is ready
 
 	// failures are those that count. onTrial: the process was given up and is tried
-	// again. Both are the loop's own.
+	// again. restart takes the result of the next start, nil where nobody asked for one.
+	// These are the loop's own.
 	failures []time.Time
 	onTrial  bool
+	restart  chan<- error
+	asks     int // starts that were asked for
 
 	mu     sync.Mutex
 	status Status
@@ -56,9 +61,11 @@ func (l *processLoop) run() {
 				return
 			}
 		}
+		l.answer(err)
 		event := Exited{Process: l.proc.Name, Exit: Exit{Code: -1, Err: err, At: time.Now()}}
 		if err == nil {
 			event.PID, event.Exit = c.pid, l.watch(c)
+			event.Restart = l.restart != nil
 		}
 		if err == nil || !l.stopping() {
 			l.mu.Lock()
@@ -67,16 +74,48 @@ func (l *processLoop) run() {
 			l.mu.Unlock()
 			call(l.opts.Events.Exited, event)
 		}
-		if l.stopping() || !l.follow(event.Exit, life) {
+		if l.stopping() || l.restart == nil && !l.follow(event.Exit, life) {
 			l.enter(Stopped, nil)
 			return
 		}
 	}
 }
 
+// answer tells who asked for a restart how the start went. The process begins anew then: earlier failures are
+// forgotten.
+func (l *processLoop) answer(err error) {
+	if l.restart != nil {
+		l.restart <- err
+		l.restart, l.failures, l.onTrial = nil, nil, false
+	}
+}
+
+// startAnew has the process started anew, and returns the result of that. over is closed when the loop has ended.
+func (l *processLoop) startAnew(ctx context.Context, over <-chan struct{}) error {
+	started := make(chan error, 1)
+	select {
+	case l.asked <- started:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-over:
+		return errStopped
+	}
+	select {
+	case err := <-started:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-over:
+		return errStopped
+	}
+}
+
 // start starts the process once its port is free.
 func (l *processLoop) start(life int) (*child, error) {
-	l.enter(Starting, func(s *Status) { s.Restarts = life - 1 })
+	if l.restart != nil {
+		l.asks++
+	}
+	l.enter(Starting, func(s *Status) { s.Restarts = life - 1 - l.asks })
 	if err := awaitPort(l.stop, l.proc, l.sys.taken); err != nil {
 		return nil, err
 	}
@@ -98,6 +137,8 @@ func (l *processLoop) watch(c *child) Exit {
 	case <-c.exited:
 	case <-l.stop.Done():
 		why, asked = " is being stopped", true
+	case l.restart = <-l.asked:
+		why, asked = " is being restarted", true
 	}
 	stopProbing()
 	l.setReady(false, l.proc.Name+why, 0)
@@ -212,12 +253,11 @@ func (l *processLoop) follow(exit Exit, life int) (again bool) {
 	}
 	l.onTrial = true
 	if l.opts.RetryAfter == 0 {
-		<-l.stop.Done()
-		return false
+		return l.await(nil)
 	}
 	event.Delay, event.OnTrial = l.opts.RetryAfter, true
 	call(l.opts.Events.Restarting, event)
-	return l.await(event.Delay)
+	return l.await(time.After(event.Delay))
 }
 
 // afterFailure decides what follows a failure at now. It takes the earlier failures,
@@ -248,12 +288,15 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 func (l *processLoop) pause(event Restarting) bool {
 	l.enter(Waiting, nil)
 	call(l.opts.Events.Restarting, event)
-	return l.await(event.Delay)
+	return l.await(time.After(event.Delay))
 }
 
-func (l *processLoop) await(delay time.Duration) bool {
+// await waits until it is time for a start, or until somebody asks for one; false means that stop came first.
+func (l *processLoop) await(start <-chan time.Time) bool {
 	select {
-	case <-time.After(delay):
+	case <-start:
+		return true
+	case l.restart = <-l.asked:
 		return true
 	case <-l.stop.Done():
 		return false

@@ -39,7 +39,7 @@ type Status struct {
 	PID int
 	// Since is when State began; the zero time before the first start.
 	Since time.Time
-	// Restarts counts the starts after the first.
+	// Restarts counts the starts after the first, but for those that were asked for.
 	Restarts int
 	// Ready says whether the process passed its check; Reason is why not, ""
 	// where that is not known.

@@ -50,7 +50,8 @@ func New(procs []Process, opts *Options) (*Supervisor, error) {
 	s.kill, s.endNow = context.WithCancel(context.Background())
 	for _, p := range procs {
 		s.loops = append(s.loops, &processLoop{proc: &p, opts: &s.opts, stop: s.stop, kill: s.kill, gate: s.updateGate,
-			first: make(chan error, 1), status: Status{Name: p.Name, Port: p.Port, State: Stopped}})
+			first: make(chan error, 1), asked: make(chan chan<- error),
+			status: Status{Name: p.Name, Port: p.Port, State: Stopped}})
 	}
 	return s, nil
 }
@@ -150,6 +151,21 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("still there %s after KILL: %s", killWait, strings.Join(alive, ", "))
+}
+
+// errStopped: the processes are stopped, so that none is started.
+var errStopped = errors.New("the processes are being stopped")
+
+// Restart ends a process with all that it started, as Stop does, and starts it again at once, also one that waits for a
+// restart or was given up. It returns when the process was started again, or could not be; then it is tried again as
+// after a failure. An end that was asked for is no failure.
+func (s *Supervisor) Restart(ctx context.Context, process string) error {
+	for _, l := range s.loops {
+		if l.proc.Name == process {
+			return l.startAnew(ctx, s.done)
+		}
+	}
+	return fmt.Errorf("there is no process %q", process)
 }
 
 // Status returns a snapshot of each process, in the order given to New.

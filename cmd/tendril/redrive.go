@@ -27,10 +27,10 @@ func (c messageCommands) newDeadRedrive() *cobra.Command {
 		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
 a message keeps its id, and its receives are counted anew; --all and the filters leave messages
 in flight alone, and interrupting the command cancels the move. On Amazon SQS --all is a message
-move task of SQS, cancelled in the same way; for others a copy with the same body, attributes and
-group is sent under a new id, and the dead letter is deleted once the copy is accepted. SQS does not
-know where a dead letter came from that says why it failed (--dead-letter-reasons): these are
-copied, without the reason.`,
+move task of SQS, cancelled in the same way; for others, and with --to, a copy with the same body,
+attributes and group is sent under a new id, and the dead letter is deleted once the copy is
+accepted. SQS does not know where a dead letter came from that says why it failed
+(--dead-letter-reasons): these are copied. A copy does not have the reason.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --attribute tenant=7 --since 2h
@@ -48,10 +48,10 @@ copied, without the reason.`,
 		switch {
 		case whole && which.isTask() && g.queue.remote == nil:
 			return c.redriveTask(ctx, g, which, to, n)
-		case whole && which.isEverything() && g.queue.remote != nil:
+		case whole && which.isEverything() && g.queue.remote != nil && to == "":
 			var over bool
 			var err error
-			if moved, over, err = c.redriveOnSQS(ctx, g, to, n); over || err != nil {
+			if moved, over, err = c.redriveOnSQS(ctx, g, n); over || err != nil {
 				return moved, err
 			}
 		}

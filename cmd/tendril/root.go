@@ -69,7 +69,8 @@ signal.`,
 		}
 	}
 	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
-	add("run", app.newUp(), initCommand{c}.newInit(), control.newDeploy(), control.newRollback(), app.newServe())
+	add("run", app.newUp(), initCommand{c}.newInit(), control.newDeploy(), control.newRollback(), control.newRestart(),
+		app.newServe())
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), messages.newReceive(),
 		oneMessageCommands{messages}.newMessage(), replayCommand{oneMessageCommands{messages}}.newReplay(),
 		queueCommands{c}.newQueues(), messages.newDead(), migrateCommand{c}.newMigrate(),

@@ -20,7 +20,7 @@ func TestSuggestions(t *testing.T) {
 		"env":                        "did you mean 'tendril ps'?",
 		"dlq":                        "did you mean 'tendril dead'?",
 		"CRON":                       "did you mean 'tendril tasks'?",
-		"restart":                    "did you mean 'tendril deploy' or 'tendril reload'?",
+		"retry":                      "did you mean 'tendril dead redrive' or 'tendril message retry'?",
 		"xyzzy":                      "see 'tendril --help'",
 		"testdata":                   "did you mean 'tendril up testdata'?",
 		"queues rm":                  "did you mean 'tendril queues delete'?",

@@ -191,27 +191,18 @@ func (f *topFrame) totals(width int) cells {
 		flight += f.status.Workers[i].InWork
 		limit = max(limit, f.status.Workers[i].Concurrency)
 	}
-	l := cells{{"in ", faint}, {rateText(newest(c.In)) + spark(c.In), plainText},
-		{"   out ", faint}, {rateText(newest(c.Out)) + spark(c.Out), plainText}}
+	l := cells{{"in ", faint}, {rateText(c.In.Newest()) + spark(c.In), plainText},
+		{"   out ", faint}, {rateText(c.Out.Newest()) + spark(c.Out), plainText}}
 	if len(f.status.Workers) > 0 {
 		l = append(l, cell{"   in work ", faint}, cell{fmt.Sprintf("%d of %d", flight, limit), plainText})
 	}
-	if p95, known := newest(c.P95MS); known {
+	if p95, known := c.P95MS.Newest(); known {
 		l = append(l, cell{"   p95 ", faint}, cell{shortDuration(p95), plainText})
 	}
-	if oldest, known := newest(c.OldestSeconds); known {
+	if oldest, known := c.OldestSeconds.Newest(); known {
 		l = append(l, cell{"   oldest ", faint}, cell{seconds(float64(oldest)), plainText})
 	}
 	return l
-}
-
-// newest is the newest point of a period that is over; false where nothing is known.
-func newest(values series.Values) (float32, bool) {
-	if len(values) < 2 {
-		return 0, false
-	}
-	v := values[len(values)-2]
-	return v, v == v // NaN stands for not known
 }
 
 func rateText(v float32, known bool) string {
@@ -323,7 +314,7 @@ func (f *topFrame) queues() topTable {
 		traffic := f.curves.Queues[q.Name]
 		rows = append(rows, cells{{q.Name, plainText}, {state, tone}, {fmt.Sprint(q.Ledger.Visible), plainText},
 			{fmt.Sprint(q.Ledger.InFlight), plainText}, {seconds(q.OldestSeconds), plainText},
-			{perSecond(newest(traffic.In)), plainText}, {perSecond(newest(traffic.Out)), plainText}, {failing, plainText},
+			{perSecond(traffic.In.Newest()), plainText}, {perSecond(traffic.Out.Newest()), plainText}, {failing, plainText},
 			{why, faint}})
 	}
 	return rows

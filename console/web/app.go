@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"slices"
 
 	"tendril/console"
@@ -8,6 +9,16 @@ import (
 )
 
 var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visit).app}}
+
+var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
+	return v.patiently("The restart is under way.", func(ctx context.Context) (string, error) {
+		now, err := v.api.RestartProcess(ctx, v.name("name"))
+		if now == v.name("name") {
+			return now + " was restarted.", err
+		}
+		return v.name("name") + " was restarted as " + now + ".", err
+	})
+}}}
 
 const (
 	shownLines     = 20 // of the app's output

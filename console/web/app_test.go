@@ -42,6 +42,35 @@ func TestAppShowsProcessesAndTheirLines(t *testing.T) {
 	}
 }
 
+func TestOneProcessIsRestarted(t *testing.T) {
+	s := newSite(t)
+	s.status.App = []console.Process{{Name: "web", State: "running"}, {Name: "mailer", State: "running"}}
+	wantText(t, s.get("/app"), `action="/app/web/restart"`, `action="/app/mailer/restart"`)
+	s.deploy = func(context.Context) (console.DeployResult, error) { return console.DeployResult{}, nil }
+	back := url.Values{"back": {"/app"}}
+	wantText(t, s.post("/app/web/restart", back), "web was restarted as web-2.")
+	s.deploy = func(context.Context) (console.DeployResult, error) {
+		return console.DeployResult{}, &console.Error{Status: http.StatusUnprocessableEntity, Message: "web is not ready",
+			Hint: "the process that ran before is still serving"}
+	}
+	wantText(t, s.post("/app/web/restart", back), "web is not ready", "still serving")
+	if got := strings.Join(s.deployed, ", "); got != "process web, process web" {
+		t.Errorf("the environment was asked for %s", got)
+	}
+	release := make(chan struct{})
+	ended := make(chan error, 1)
+	s.deploy = func(ctx context.Context) (console.DeployResult, error) {
+		<-release
+		ended <- ctx.Err()
+		return console.DeployResult{}, nil
+	}
+	wantText(t, s.post("/app/mailer/restart", back), "The restart is under way.")
+	close(release)
+	if err := <-ended; err != nil {
+		t.Errorf("the restart ended with the form: %v", err)
+	}
+}
+
 func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 	s := newSite(t)
 	wantText(t, s.get("/deployments"), "No version has served yet.", "tendril deploy app.zip",

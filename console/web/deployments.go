@@ -39,13 +39,22 @@ const deployPatience = 400 * time.Millisecond
 
 // deployment begins a deployment, which goes on when it takes longer than the form waits.
 func (v *visit) deployment(begin func(context.Context) (console.DeployResult, error)) (string, error) {
+	return v.patiently("The deployment is under way.", func(ctx context.Context) (string, error) {
+		done, err := begin(ctx)
+		return "The environment runs " + done.To + " now.", err
+	})
+}
+
+// patiently begins what goes on when it takes longer than the form waits, and returns what it did, or that it is under
+// way.
+func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
 	ctx, cancel := context.WithTimeout(v.ctx, deployPatience)
 	defer cancel()
 	done, err := begin(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "The deployment is under way.", nil
+		return underWay, nil
 	}
-	return "The environment runs " + done.To + " now.", err
+	return done, err
 }
 
 // shownDeployments is how many events of deployments are shown.

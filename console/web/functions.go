@@ -18,7 +18,7 @@ var functions = template.FuncMap{
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
-	"lastattempt": lastAttempt, "shortid": shortID,
+	"lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
 }
 
 // number is a number for people: exact up to 9,999, then 12.3 k.

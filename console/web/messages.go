@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
@@ -54,9 +53,11 @@ var errGone = &console.Error{Status: http.StatusNotFound, Message: "the message 
 type messagePage struct {
 	console.Message
 	Forms    []choice
-	Text     string // the body in the form that was chosen
 	Form     string
-	MaxTries int // receives before it is dead-lettered; 0 without a dead-letter queue
+	Text     string    // the body in the form that was chosen
+	Tree     *jsonNode // instead of Text
+	Whole    bool      // Tree has all of the body
+	MaxTries int       // receives before it is dead-lettered; 0 without a dead-letter queue
 	Dead     bool
 	Targets  []string  // queues that it can be moved to
 	Timeline []attempt // the newest first
@@ -75,28 +76,7 @@ func (v *visit) message() (any, error) {
 	for _, a := range slices.Backward(m.Attempts) {
 		page.Timeline = append(page.Timeline, attempt{a})
 	}
-	indented := new(bytes.Buffer)
-	isJSON := json.Indent(indented, []byte(m.Body), "", "  ") == nil
-	if page.Form == "" && isJSON {
-		page.Form = "json"
-	}
-	switch page.Form {
-	case "json":
-		page.Text = indented.String() // numbers as they were written
-	case "hex":
-		page.Text = hex.Dump([]byte(m.Body))
-	default:
-		page.Form, page.Text = "raw", m.Body
-	}
-	for _, form := range []struct {
-		name, label string
-		offered     bool
-	}{{"json", "JSON", isJSON}, {"raw", "Text", true}, {"hex", "Hex", true}} {
-		if form.offered {
-			page.Forms = append(page.Forms, choice{Label: form.label, Path: v.with("as", form.name),
-				Chosen: page.Form == form.name})
-		}
-	}
+	page.chooseForm(v)
 	if page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]; page.Dead {
 		v.entry = "Dead letters"
 	}
@@ -123,12 +103,46 @@ func (v *visit) message() (any, error) {
 	return page, nil
 }
 
+// chooseForm shows the body in the form that the address names, JSON as a tree unless it names one.
+func (p *messagePage) chooseForm(v *visit) {
+	p.Form = v.query("as")
+	isJSON := json.Valid([]byte(p.Body))
+	switch {
+	case p.Form == "hex":
+		p.Text = hex.Dump([]byte(p.Body))
+	case isJSON && p.Form != "raw":
+		p.Form = "json"
+		p.Tree, p.Whole = treeOf(p.Body)
+	default:
+		p.Form, p.Text = "raw", p.Body
+	}
+	for _, form := range []struct {
+		name, label string
+		offered     bool
+	}{{"json", "JSON", isJSON}, {"raw", "Text", true}, {"hex", "Hex", true}} {
+		if form.offered {
+			p.Forms = append(p.Forms, choice{Label: form.label, Path: v.with("as", form.name),
+				Chosen: p.Form == form.name})
+		}
+	}
+}
+
+// Raw is the address of the body as text.
+func (p *messagePage) Raw() string {
+	for _, form := range p.Forms {
+		if form.Label == "Text" {
+			return form.Path
+		}
+	}
+	return ""
+}
+
 // attempt is one failed delivery for people.
 type attempt struct{ console.Attempt }
 
-// Sign is the status, or the outcome where there is none.
+// Sign is the status, or the outcome where there is none or it does not tell: a function that failed answers with 200.
 func (a attempt) Sign() string {
-	if a.Status != 0 {
+	if a.Status != 0 && a.Status != http.StatusOK {
 		return "HTTP " + strconv.Itoa(a.Status)
 	}
 	return a.Outcome

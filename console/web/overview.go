@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tendril/console"
+	"tendril/series"
 )
 
 var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).overview}}
@@ -50,7 +51,9 @@ type queueRow struct {
 	FailingShare float64 // of its deliveries since the start, 0 to 1
 	DeadLetters  int64   // in its dead-letter queue
 	State        string
-	Reason       string // why it is in that state
+	Reason       string         // why it is in that state
+	Traffic      series.Traffic // of the last 15 minutes; no values where it is not known
+	Spark        *sparkline     // of Traffic; nil for none
 }
 
 const (
@@ -99,7 +102,7 @@ func (v *visit) queueRows() []queueRow {
 	for _, q := range v.status.Queues {
 		live[q.Name] = q.Ledger.Live
 	}
-	dead := deadLetterQueues(v.status.Queues)
+	dead, curves := deadLetterQueues(v.status.Queues), v.site.curves.of(v)
 	rows := make([]queueRow, len(v.status.Queues))
 	for i, q := range v.status.Queues {
 		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not worked on"}
@@ -111,6 +114,8 @@ func (v *visit) queueRows() []queueRow {
 		if rows[i].Dead {
 			rows[i].State = "Dead letters"
 		}
+		rows[i].Traffic = curves[q.Name]
+		rows[i].Spark = sparklineOf(rows[i].Traffic)
 	}
 	slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(a.rank(), b.rank()) })
 	return rows

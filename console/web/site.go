@@ -29,6 +29,7 @@ type Site struct {
 	pages   *http.ServeMux // the same screens, for the live stream to find one by its path
 	streams atomic.Int64
 	buffers sync.Pool
+	curves  recentCurves
 }
 
 // screen is one page.
@@ -55,7 +56,8 @@ type act struct {
 var (
 	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, deadScreens, taskScreens, appScreens,
 		deploymentScreens, scalingScreens, instanceScreens, configurationScreens, eventScreens, logScreens)
-	acts = slices.Concat(environmentActs, queueActs, messageActs, deadActs, taskActs, deploymentActs, configurationActs)
+	acts = slices.Concat(environmentActs, queueActs, messageActs, deadActs, taskActs, appActs, deploymentActs,
+		configurationActs)
 )
 
 // entries are the navigation, in its order. A number beside an entry comes from [frame.Counts].

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"tendril/eventlog"
 	"tendril/health"
 	"tendril/queue"
+	"tendril/series"
 )
 
 // site is a running site over an API with an embedded queue, for the owner of the environment.
@@ -45,6 +47,8 @@ type site struct {
 	instances console.Instances
 	deployed  []string
 	deploy    func(ctx context.Context) (console.DeployResult, error)
+	// series are the curves; nil while there are none.
+	series func(name string) (series.Curves, bool)
 }
 
 const ownersToken = "a-token-for-tests"
@@ -93,6 +97,12 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			},
 			ScaleDecisions: func() console.ScaleDecisions { return s.decisions },
 			Instances:      func() console.Instances { return s.instances },
+			Series: func(name string) (series.Curves, bool) {
+				if s.series == nil {
+					return series.Curves{}, false
+				}
+				return s.series(name)
+			},
 		},
 		Deploy: func(ctx context.Context, path string) (console.DeployResult, error) {
 			s.deployed = append(s.deployed, path)
@@ -103,6 +113,11 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			Rollback: func(ctx context.Context, number int) (console.DeployResult, error) {
 				s.deployed = append(s.deployed, fmt.Sprint("version ", number))
 				return s.deploy(ctx)
+			},
+			RestartProcess: func(ctx context.Context, name string) (string, error) {
+				s.deployed = append(s.deployed, "process "+name)
+				_, err := s.deploy(ctx)
+				return name + "-2", err
 			},
 			AbortDeploy: func(context.Context) (console.Deployment, error) {
 				s.deployed = append(s.deployed, "abort")
@@ -489,6 +504,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Attributes: console.Attributes{{Name: reason, Type: "String", Value: body}}, GroupID: body,
 				DeadLetterSource: reason}, Text: body, Dead: true, Targets: []string{reason},
 				Timeline: []attempt{{console.Attempt{Reason: reason, Answer: body, Instance: reason, Outcome: reason}}}}},
+			{"message", hostileTreePage(t, body, reason)},
 			{"dead", hostileDeadPage(body, reason)},
 			{"deletion", &deletionPage{chosen: chosen{Queue: reason, IDs: []string{reason, body},
 				Filter: deadFilter{Match: body, Attribute: reason, Since: reason, Until: body, Reason: reason, ByReason: true}},
@@ -509,6 +525,23 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 			checkMarkup(t, data.view, page.String())
 		}
 	})
+}
+
+// hostileTreePage is a message whose body has the texts of others in each place of a JSON document, or is one of them.
+func hostileTreePage(t *testing.T, body, reason string) *messagePage {
+	page := &messagePage{Message: console.Message{ID: "1", Queue: "jobs", Body: body}}
+	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {
+		return page
+	}
+	text, err := json.Marshal(map[string]any{body: reason, reason: []any{body, map[string]string{reason: body}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page.Body = string(text)
+	if page.Tree, page.Whole = treeOf(page.Body); page.Tree == nil {
+		t.Fatalf("no tree of %s", text)
+	}
+	return page
 }
 
 // hostileDeadPage is a page of dead letters with the texts of others at every place.

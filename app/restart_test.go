@@ -1,0 +1,128 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func namesOf(s *replicaSet) (names []string) {
+	for _, r := range s.now.Load().replicas {
+		names = append(names, r.name())
+	}
+	return names
+}
+
+// TestAReplicaIsRestartedWithoutAGap: each delivery goes to a replica that runs, the others are left alone, and the old
+// one finishes its work.
+func TestAReplicaIsRestartedWithoutAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 2); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		other := m.now.Load().replicas[1]
+		ctx, cancel := context.WithCancel(t.Context())
+		delivered, refused, wait := s.load(ctx)
+		time.Sleep(time.Second)
+		for _, restart := range []struct{ name, now string }{{"web", "web-3"}, {"web-3", "web"}} {
+			now, err := m.restart(t.Context(), restart.name)
+			if err != nil || now != restart.now {
+				t.Errorf("%s was restarted as %q, %v, want %s", restart.name, now, err, restart.now)
+			}
+			time.Sleep(time.Second)
+		}
+		cancel()
+		wait()
+		if refused.Load() > 0 || delivered.Load() == 0 || len(s.forced()) > 0 {
+			t.Errorf("%d deliveries, %d refused, forced: %v", delivered.Load(), refused.Load(), s.forced())
+		}
+		if names := namesOf(m); s.replicas() != 2 || !slices.Equal(names, []string{"web", "web-2"}) ||
+			m.now.Load().replicas[1] != other {
+			t.Errorf("%d replicas run: %v", s.replicas(), names)
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		before := m.now.Load().replicas[0]
+		for _, k := range []kind{unstarted, crashing, never} {
+			m.setVersion(versionOf(1, k))
+			if _, err := m.restart(t.Context(), "web"); err == nil {
+				t.Errorf("a replica that %s was put in the place of one that works", k)
+			}
+			if ready, _ := before.isReady(); s.replicas() != 1 || m.now.Load().replicas[0] != before || !ready {
+				t.Errorf("%s: %d replicas run, of which %v serve", k, s.replicas(), namesOf(m))
+			}
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestOneHelperIsRestarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		helpers, ok := m.now.Load().helpers.(*fakeProcesses)
+		now, err := m.restart(t.Context(), "mailer")
+		if err != nil || now != "mailer" || !ok || helpers.restarts.Load() != 1 {
+			t.Errorf("the helper was restarted as %q: %v", now, err)
+		}
+		if _, err := m.restart(t.Context(), "web-2"); !errors.Is(err, errNoProcess) {
+			t.Errorf("a process that is not there: %v", err)
+		}
+		if s.replicas() != 1 {
+			t.Errorf("%d replicas run", s.replicas())
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestADeploymentTakesThePlaceOfARestart: the new version runs alone then.
+func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		m.setVersion(versionOf(1, never))
+		restarted := make(chan error)
+		go func() { _, err := m.restart(t.Context(), "web"); restarted <- err }()
+		time.Sleep(time.Second)
+		if _, err := m.restart(t.Context(), "web"); !errors.Is(err, ErrBusy) {
+			t.Errorf("a second restart at a time: %v", err)
+		}
+		deployed := make(chan error)
+		go func() { deployed <- m.deploy(t.Context(), versionOf(2, good)) }()
+		if err := <-restarted; !errors.Is(err, ErrBusy) {
+			t.Errorf("the restart: %v", err)
+		}
+		if err := <-deployed; err != nil || s.replicas() != 1 || m.current().number != 2 {
+			t.Errorf("%v; %d replicas run, version %d serves", err, s.replicas(), m.current().number)
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

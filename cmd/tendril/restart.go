@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+)
+
+// restarted is what 'tendril restart' prints for programs.
+type restarted struct {
+	Process string `json:"process"`
+}
+
+func (c controlCommands) newRestart() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restart PROCESS",
+		Short: "Restart one process of the app",
+		Long: `Starts one process of the app anew; 'tendril status' lists them. A replica that takes messages is
+restarted without a gap: a new one starts beside it and gets the messages once it is ready, and the
+old one finishes its work and stops. It has another name, since both run for a while. If the new one
+does not become ready, nothing changes and the exit status is 1. A process that takes no messages
+stops first. The other processes are left alone; 'tendril deploy' restarts all of them.`,
+		Example: "  tendril restart web\n  tendril restart mailer",
+		Args:    cobra.ExactArgs(1),
+	}
+	addDataDir(cmd)
+	f := addOutput(cmd)
+	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		client, err := c.dial(cmd)
+		name := args[0]
+		return plan{func(ctx context.Context) ([]string, error) {
+			st, err := client.Status(ctx)
+			if err == nil && !slices.ContainsFunc(st.App, func(p console.Process) bool { return p.Name == name }) {
+				err = fail(exitNotFound, fmt.Errorf("there is no process %s", strconv.Quote(name)), "'tendril status' lists them")
+			}
+			return []string{"restart " + plain(name)}, err
+		}, func(ctx context.Context) error {
+			now, err := client.RestartProcess(ctx, name)
+			if err != nil {
+				return c.refusal(err)
+			}
+			done := restarted{now}
+			return f.print(c.cli, done, []string{done.Process}, func() error {
+				text := plain(name) + " was restarted"
+				if done.Process != name {
+					text += " as " + plain(done.Process)
+				}
+				_, err := fmt.Fprintln(c.err, text)
+				return err
+			})
+		}}, err
+	})
+}
