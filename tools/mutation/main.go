@@ -68,7 +68,7 @@ func measure(ctx context.Context, root string, c core) (result, error) {
 		if outcomes[i], err = s.judge(ctx, m); err != nil {
 			return result{}, err
 		}
-		if outcomes[i] == survived || outcomes[i] == unexecuted {
+		if outcomes[i] != killed {
 			fmt.Fprintf(os.Stderr, "%s: mutant %d of %d %s: %s\n", c.pkg, i+1, len(p.mutants), outcomes[i], m)
 		}
 	}
