@@ -42,7 +42,8 @@ func TestFunctionThatDoesNotStartIsNotKept(t *testing.T) {
 	t.Parallel()
 	var functions Functions
 	failure := errors.New("no such file")
-	if _, err := functions.Open("./fn", func() (*runtimeapi.Pool, error) { return nil, failure }); !errors.Is(err, failure) {
+	_, err := functions.Open("./fn", func() (*runtimeapi.Pool, error) { return nil, failure })
+	if !errors.Is(err, failure) {
 		t.Errorf("got %v", err)
 	}
 	function, err := functions.Open("./fn", func() (*runtimeapi.Pool, error) { return nil, nil })

@@ -89,11 +89,11 @@ func TestRemoteAppGetsNewConnections(t *testing.T) {
 	}
 }
 
-// app counts what it gets; its health check fails while it is ill.
+// app counts what it gets; its health check fails while it is failing.
 type app struct {
 	*httptest.Server
-	posts atomic.Int32
-	ill   atomic.Bool
+	posts   atomic.Int32
+	failing atomic.Bool
 }
 
 func newApp(t *testing.T) *app {
@@ -102,7 +102,7 @@ func newApp(t *testing.T) *app {
 		switch {
 		case r.Method == http.MethodPost:
 			a.posts.Add(1)
-		case a.ill.Load():
+		case a.failing.Load():
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))
@@ -135,7 +135,7 @@ func TestRemoteAppIsReadyWhenItsCheckPasses(t *testing.T) {
 	if err := errors.Join(probe(checked), probe(supervisor.Check{})); err != nil {
 		t.Errorf("healthy: %v", err)
 	}
-	a.ill.Store(true)
+	a.failing.Store(true)
 	if probe(checked) == nil || probe(supervisor.Check{}) != nil {
 		t.Error("an app that fails its check is ready, or one without a check is not")
 	}

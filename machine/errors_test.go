@@ -61,8 +61,8 @@ func TestFailingProgramEndsItsStep(t *testing.T) {
 	svc := func(s bundle.Service) bundle.MachineConfig {
 		return bundle.MachineConfig{Services: []bundle.Service{s}}
 	}
-	enabled, started := bundle.Service{Name: "s", IsSystemd: true, Enabled: &yes}, bundle.Service{Name: "s", IsSystemd: true,
-		Running: &yes}
+	enabled := bundle.Service{Name: "s", IsSystemd: true, Enabled: &yes}
+	started := bundle.Service{Name: "s", IsSystemd: true, Running: &yes}
 	for fails, c := range map[string]struct {
 		config bundle.MachineConfig
 		err    string
