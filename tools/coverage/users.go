@@ -2,12 +2,17 @@ package main
 
 import "slices"
 
-// users are the packages whose tests count for a package as well, because it is tested there, as it is used.
+// users are the packages whose tests count for a package as well, because it is tested there, as it is used: environments
+// start apps, tasks and fleets as the settings say, and the scripts of cmd/tendril start environments.
 var users = map[string][]string{
-	"app":               {"environment"},
+	"app":               {"environment", "cmd/tendril"},
+	"broker/faultfs":    {"broker"},
 	"depth":             {"environment"},
+	"environment":       {"cmd/tendril"},
 	"fleet":             {"environment"},
 	"leader/leadertest": {"leader"},
+	"tasks":             {"environment", "cmd/tendril"},
+	"testpeer":          {"aws", "sqsapi"},
 }
 
 // withUsers returns the packages and those whose tests count for them.
