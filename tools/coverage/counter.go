@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path"
@@ -104,15 +105,14 @@ func (c counter) test(ctx context.Context, pkg string) (failure string, err erro
 		return "", err
 	}
 	defer os.RemoveAll(dir)
+	profile := filepath.Join(dir, "profile.txt")
 	var counted []string
 	for _, p := range countedBy(pkg) {
 		counted = append(counted, "./"+p)
 	}
-	// The last of two -test.gocoverdir counts; go test has written its own before.
-	test := command(ctx, "test", "-count=1", "-timeout", "30m", "-coverpkg", strings.Join(counted, ","), "./"+pkg,
-		"-args", "-test.gocoverdir="+dir)
-	test.Env = append(os.Environ(), "GOCOVERDIR="+dir)
-	out, err := test.CombinedOutput()
+	// go test sets GOCOVERDIR, so that processes which are this test binary too add to the profile.
+	out, err := command(ctx, "test", "-count=1", "-timeout", "30m", "-coverpkg", strings.Join(counted, ","),
+		"-coverprofile", profile, "./"+pkg).CombinedOutput()
 	var failed *exec.ExitError
 	switch {
 	case errors.As(err, &failed) && ctx.Err() == nil:
@@ -120,18 +120,14 @@ func (c counter) test(ctx context.Context, pkg string) (failure string, err erro
 	case err != nil:
 		return "", err
 	}
-	return failure, c.read(ctx, pkg, dir)
+	return failure, c.read(profile)
 }
 
-// read adds what the processes of a test wrote. A package without tests has written nothing.
-func (c counter) read(ctx context.Context, pkg, dir string) error {
-	profile := filepath.Join(dir, "profile.txt")
-	if out, err := command(ctx, "tool", "covdata", "textfmt", "-i="+dir, "-o="+profile).CombinedOutput(); err != nil {
-		return fmt.Errorf("reading the coverage of %s: %w\n%s", pkg, err, out)
-	}
+// read adds a profile. A package without tests, or that does not compile, has none.
+func (c counter) read(profile string) error {
 	profiles, err := cover.ParseProfiles(profile)
-	if err != nil {
-		return fmt.Errorf("reading the coverage of %s: %w", pkg, err)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the profile: %w", err)
 	}
 	for _, p := range profiles {
 		c.add(p)
