@@ -149,6 +149,26 @@ func TestRescheduleHidesAMessageThatCameBack(t *testing.T) {
 	})
 }
 
+func TestRescheduledMessageIsNotReceived(t *testing.T) {
+	onEachType(t, func(t *testing.T, dir, name string, attributes map[string]string) {
+		q := create(t, openDir(t, dir, nil), name, attributes)
+		send(t, q, outgoing("a")...)
+		id := one(t, q).ID
+		time.Sleep(time.Minute) // its visibility timeout ends
+		if err := q.Reschedule(t.Context(), id, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour - time.Second)
+		if got := take(t, q, 1); len(got) != 0 {
+			t.Errorf("received %s too early", texts(got))
+		}
+		time.Sleep(2 * time.Second)
+		if got := one(t, q); got.ID != id || got.ReceiveCount != 2 {
+			t.Errorf("received %+v", got)
+		}
+	})
+}
+
 func TestRescheduleRefusesWhatIsNotThere(t *testing.T) {
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)

@@ -102,6 +102,18 @@ func TestAttributeSchedulesAMessage(t *testing.T) {
 	})
 }
 
+func TestMessageNotBeforeNowIsSentNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := create(t, openDir(t, t.TempDir(), nil), "work", nil)
+		time.Sleep(303 * time.Millisecond) // between the times at which delays end
+		now := time.Now()
+		send(t, q, queue.Outgoing{Body: "a", NotBefore: now})
+		if got := one(t, q); !got.SentAt.Equal(now) {
+			t.Errorf("sent %s, want %s", got.SentAt, now)
+		}
+	})
+}
+
 func TestRescheduleOfAScheduledMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, t.TempDir(), nil)

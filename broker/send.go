@@ -168,12 +168,13 @@ func (s *sending) onCommit(err error) error {
 			q.arrive(it.record)
 		}
 	}
-	if n > 0 {
-		q.counters.sent += int64(n)
-		q.waiters.wake(n)
-		q.arm()
-		q.watchRetention(s.at)
+	if n == 0 {
+		return nil
 	}
+	q.counters.sent += int64(n)
+	q.waiters.wake(n)
+	q.arm()
+	q.watchRetention(s.at)
 	return nil
 }
 

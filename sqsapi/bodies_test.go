@@ -1,6 +1,7 @@
 package sqsapi
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -60,5 +61,20 @@ func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
 	// The race detector allocates too; a buffer of the announced length would be 6 MB.
 	if each := (after.TotalAlloc - before.TotalAlloc) / many; each > 2<<20 {
 		t.Errorf("%d kB were allocated for each body that is not there", each>>10)
+	}
+}
+
+// TestBuffersAreAsLargeAsAnnounced reads a body of which more arrives than is read before its announced length counts.
+func TestBuffersAreAsLargeAsAnnounced(t *testing.T) {
+	t.Parallel()
+	const length = 3 << 20
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", length)))
+	x := &exchange{w: httptest.NewRecorder(), r: r}
+	var in bytes.Buffer
+	if err := x.readBody(&in); err != nil || in.Len() != length {
+		t.Fatalf("read %d bytes, %v", in.Len(), err)
+	}
+	if in.Cap() > length+trusted {
+		t.Errorf("a buffer of %d bytes for a body of %d", in.Cap(), length)
 	}
 }

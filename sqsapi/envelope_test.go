@@ -151,6 +151,8 @@ func TestA1A5A8Envelope(t *testing.T) {
 		{"no action", "GET", "/", "", "", "", 404, "text/xml", "<UnknownOperationException"},
 		{"no action to a queue", "POST", "/000000000000/jobs", "", "text/plain", "hello", 404, "text/xml",
 			"<UnknownOperationException"},
+		{"as large as allowed, announced", "POST", "/", "AmazonSQS.ListQueues", jsonType, strings.Repeat(" ", MaxBody), 200,
+			jsonType, "{}"},
 		{"too large, announced", "POST", "/", "AmazonSQS.SendMessage", jsonType, strings.Repeat(" ", MaxBody+1), 413,
 			jsonType, "larger than 6553600 bytes"},
 	}

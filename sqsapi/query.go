@@ -113,14 +113,8 @@ type formValue struct {
 
 // head returns the next part of the name, "" at its end.
 func (v *formValue) head() string {
-	if v.at >= len(v.name) {
-		return ""
-	}
-	rest := v.name[v.at:]
-	if dot := strings.IndexByte(rest, '.'); dot >= 0 {
-		return rest[:dot]
-	}
-	return rest
+	head, _, _ := strings.Cut(v.name[min(v.at, len(v.name)):], ".")
+	return head
 }
 
 // parseForm appends the parameters of an encoded form to values. A name without a value has an empty

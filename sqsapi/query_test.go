@@ -3,13 +3,16 @@ package sqsapi
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"tendril/queue"
 )
@@ -65,6 +68,8 @@ func TestA8DecodeQuery(t *testing.T) {
 		{"a message", "SendMessage", "QueueUrl=q&MessageBody=a+%3Cb%3E%0a&DelaySeconds=5&" + attribute,
 			&sendMessageRequest{queueRequest{"q"},
 				outgoing{MessageBody: "a <b>\n", DelaySeconds: new(5), MessageAttributes: want}}},
+		{"spaces without other escapes", "SendMessage", "QueueUrl=a+b&MessageBody=+c",
+			&sendMessageRequest{queueRequest{"a b"}, outgoing{MessageBody: " c"}}},
 		{"an empty number", "SendMessage", "DelaySeconds=", &sendMessageRequest{}},
 		{"the last counts", "SendMessage", "MessageBody=a&MessageBody=b",
 			&sendMessageRequest{outgoing: outgoing{MessageBody: "b"}}},
@@ -72,11 +77,18 @@ func TestA8DecodeQuery(t *testing.T) {
 			"MessageAttribute.1.Value.StringListValue.1=x&MessageAttribute.1.Value.BinaryListValue.1=AA%3D%3D",
 			&sendMessageRequest{outgoing: outgoing{MessageAttributes: map[string]*attributeValue{"b": {
 				BinaryValue: []byte{0, 255}, StringListValues: []string{"x"}, BinaryListValues: [][]byte{{0}}}}}}},
+		{"an attribute without a value", "SendMessage", "MessageAttribute.1.Name=n",
+			&sendMessageRequest{outgoing: outgoing{MessageAttributes: map[string]*attributeValue{"n": {}}}}},
+		{"an unknown part behind a value", "SendMessage", attribute + "&MessageAttribute.1.Zone=z",
+			&sendMessageRequest{outgoing: outgoing{MessageAttributes: want}}},
 		{"an empty batch", "DeleteMessageBatch", "DeleteMessageBatchRequestEntry=", &deleteMessageBatchRequest{}},
 		{"a batch", "SendMessageBatch", "SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1." +
 			strings.ReplaceAll(attribute, "&", "&SendMessageBatchRequestEntry.1.") + "&SendMessageBatchRequestEntry.2.Id=b",
 			&sendMessageBatchRequest{Entries: []sendEntry{
 				{ID: "a", outgoing: outgoing{MessageAttributes: want}}, {ID: "b"}}}},
+		{"an entry without a number", "DeleteMessageBatch", "DeleteMessageBatchRequestEntry.Id=a&" +
+			"DeleteMessageBatchRequestEntry.ReceiptHandle=h&DeleteMessageBatchRequestEntry.Future=x",
+			&deleteMessageBatchRequest{Entries: []deleteEntry{{"a", "h"}}}},
 		{"numbers with gaps", "DeleteMessageBatch",
 			"DeleteMessageBatchRequestEntry.3.Id=a&DeleteMessageBatchRequestEntry.999999999.Id=b",
 			&deleteMessageBatchRequest{Entries: []deleteEntry{{ID: "a"}, {ID: "b"}}}},
@@ -106,6 +118,74 @@ func TestA8DecodeQuery(t *testing.T) {
 				t.Errorf("decoded %+v, %v; want %+v", got, err, test.want)
 			}
 		})
+	}
+}
+
+// Parameters are sorted by the parts of their names: numbers by their value and before other text, and what ends first
+// is first.
+func TestSortedParameters(t *testing.T) {
+	t.Parallel()
+	sorted := []string{"A", "A.", "A.1", "A.1.Id", "A.2", "A.10", "A.10.1", "A.10.Id", "A.Id", "A.b", "B", "B.1", "a"}
+	for i, first := range sorted {
+		for _, second := range sorted[i+1:] {
+			want := []formValue{{name: first, value: "1"}, {name: first, value: "2"}, {name: second}}
+			for _, values := range [][]formValue{slices.Clone(want), {want[0], want[2], want[1]}, {want[2], want[0], want[1]}} {
+				if sortValues(values); !slices.Equal(values, want) {
+					t.Errorf("sorted %+v, want %+v", values, want)
+				}
+			}
+		}
+	}
+}
+
+// A value that is kept, such as the body of a message, must not keep the whole form in memory.
+func TestValuesOfAFormAreCopies(t *testing.T) {
+	t.Parallel()
+	form := "MessageBody=abc&QueueUrl=%61bc"
+	values, err := parseForm(nil, form)
+	if err != nil || len(values) != 2 {
+		t.Fatalf("parsed %+v, %v", values, err)
+	}
+	start := uintptr(unsafe.Pointer(unsafe.StringData(form)))
+	for _, v := range values {
+		at := uintptr(unsafe.Pointer(unsafe.StringData(v.value)))
+		if v.value != "abc" || start <= at && at < start+uintptr(len(form)) {
+			t.Errorf("%s is %q, at %x; the form is at %x", v.name, v.value, at, start)
+		}
+	}
+}
+
+func TestABatchIsReadIntoOneArray(t *testing.T) {
+	t.Parallel()
+	form := ""
+	for i := range queue.MaxBatch {
+		form += fmt.Sprintf("&DeleteMessageBatchRequestEntry.%d.Id=a", i+1)
+	}
+	request, err := decodeForm(t, "DeleteMessageBatch", form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := request.(*deleteMessageBatchRequest).Entries
+	if len(entries) != queue.MaxBatch || cap(entries) >= 2*queue.MaxBatch {
+		t.Errorf("%d entries in an array of %d", len(entries), cap(entries))
+	}
+}
+
+// Errors show the first 80 bytes of what a client wrote.
+func TestUntrustedTextIsShortened(t *testing.T) {
+	t.Parallel()
+	most := strings.Repeat("x", 80)
+	for text, want := range map[string]string{"": "", "x": "x", most: most, most + "x": most + "…",
+		most[:79] + "é": most[:79] + "…"} {
+		if got := shorten(text); got != want {
+			t.Errorf("shorten(%q) = %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{"": `""`, most: `"` + most + `"`, most + "x": `"` + most + `\u2026"`,
+		"\n\xff": `"\n\xff"`} {
+		if got := quote(text); got != want {
+			t.Errorf("quote(%q) = %s, want %s", text, got, want)
+		}
 	}
 }
 

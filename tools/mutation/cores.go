@@ -24,7 +24,8 @@ var cores = []core{
 	{pkg: "app", files: []string{"detector"}},
 	{pkg: "periodic"},
 	{pkg: "worker", files: []string{"decision", "settler", "options"}}, // what becomes of a message, order, back-off
-	{pkg: "broker", files: []string{"visibility", "fifo", "send"}},     // send has deduplication
+	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send has deduplication
+		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow, of the disk
 	{pkg: "deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",
 		"batch", "syntax", "refusal"}},
 	// Not plain.go: what it declines decode.go reads, so a mutant that declines more cannot be noticed.

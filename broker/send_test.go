@@ -1,0 +1,63 @@
+package broker
+
+import (
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+func TestSizeIsThatOfBodyAndAttributes(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	q := create(t, b, "work", nil)
+	attributes := []queue.Attribute{{Name: "a", Type: "String", Value: "some text"}}
+	send(t, q, queue.Outgoing{Body: "four", Attributes: attributes})
+	var size int64
+	err := b.read(func(c *conn) (err error) {
+		size, err = c.integer(`SELECT size FROM messages`)
+		return err
+	})
+	if want := int64(len("four") + len(encodeAttributes(attributes))); err != nil || size != want {
+		t.Errorf("the size is %d, %v; want %d", size, err, want)
+	}
+}
+
+func TestDuplicatesWithinTheWindow(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
+	q, err := b.queues.get("work.fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sentAt = 1_000_000
+	r := &record{key: makeKey(q.number, 7), dedup: "d", group: "g"}
+	for _, c := range []struct {
+		after time.Duration
+		floor int64 // all up to this one was purged
+		want  int64
+	}{
+		{0, 0, r.key},
+		{dedupWindow - time.Millisecond, 0, r.key},
+		{dedupWindow, 0, 0},
+		{time.Hour, 0, 0},
+		{0, 6, r.key},
+		{0, 7, 0},
+		{0, 8, 0},
+	} {
+		var first int64
+		err := b.writer.change(func(t *tx) error {
+			defer func(floor int64) { q.disk.floor = floor }(q.disk.floor)
+			q.disk.floor = c.floor
+			if err := t.remember(q, r, &q.set, sentAt); err != nil {
+				return err
+			}
+			first, err = t.duplicate(q, r, &q.set, sentAt+c.after.Milliseconds())
+			return err
+		}, func() {})
+		if err != nil || first != c.want {
+			t.Errorf("%s later, with all up to %d purged: a duplicate of %d, %v; want %d", c.after, c.floor, first, err, c.want)
+		}
+	}
+}
