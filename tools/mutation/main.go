@@ -72,7 +72,6 @@ func measure(ctx context.Context, root string, c core) (result, error) {
 			fmt.Fprintf(os.Stderr, "%s: mutant %d of %d %s: %s\n", c.pkg, i+1, len(p.mutants), outcomes[i], m)
 		}
 	}
-	}
 	r := c.result(p.mutants, outcomes)
 	r.failing, r.took = s.failing, time.Since(start)
 	fmt.Fprintf(os.Stderr, "%s: %d mutants, %.1f %% noticed, %.1f %% not executed, %s\n", c.pkg, len(p.mutants),
