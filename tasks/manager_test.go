@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,9 +175,14 @@ func TestTaskIsRunPausedAndResumed(t *testing.T) {
 
 func TestReloadPutsTheFileInForce(t *testing.T) {
 	t.Parallel()
-	var reloads []error
-	e := manager(t, Options{Observers: Observers{Reloaded: func(err error) { reloads = append(reloads, err) }}},
-		"tidy", "audit")
+	var good, bad atomic.Int32 // the file is also watched
+	e := manager(t, Options{Observers: Observers{Reloaded: func(err error) {
+		if err == nil {
+			good.Add(1)
+		} else {
+			bad.Add(1)
+		}
+	}}}, "tidy", "audit")
 	e.begin(t)
 	want := func(what string, names ...string) {
 		t.Helper()
@@ -214,8 +220,8 @@ func TestReloadPutsTheFileInForce(t *testing.T) {
 		t.Error(err)
 	}
 	want("a version without tasks")
-	if len(reloads) != 5 || reloads[1] == nil || errors.Join(reloads[0], reloads[2], reloads[3], reloads[4]) != nil {
-		t.Errorf("observed %v", reloads)
+	if good.Load() < 4 || bad.Load() < 1 {
+		t.Errorf("observed %d changes and %d errors", good.Load(), bad.Load())
 	}
 }
 
