@@ -4,8 +4,9 @@
 //	go run -C tools ./coverage ./health ./limit  these packages
 //	go run -C tools ./coverage -profile /tmp/health.txt ./health && go tool cover -html /tmp/health.txt
 //
-// It prints a line for each package when its tests have run, then a table of all, sorted by the share. It fails when a
-// test fails, or when a package is below 85 %. Some packages need the foreign servers that .ci/run installs.
+// It prints a line for each package when its tests have run, with what has been counted by then, and at the end a table
+// of all, sorted by the share. It fails when a test fails, or when a package is below 85 %. Some packages need the
+// foreign servers that .ci/run installs.
 //
 // What the test binary of a package executes counts for that package, also in processes that it starts of itself:
 // commands of scripts, apps, and what is to be killed. A process that is killed writes nothing. Packages that connect

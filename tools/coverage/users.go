@@ -12,7 +12,7 @@ var users = map[string][]string{
 	"fleet":             {"environment"},
 	"leader/leadertest": {"leader"},
 	"tasks":             {"environment", "cmd/tendril"},
-	"testpeer":          {"aws", "sqsapi"},
+	"testpeer":          {"aws", "queuetest", "sqsapi"},
 }
 
 // withUsers returns the packages and those whose tests count for them.
