@@ -1,8 +1,10 @@
 package delivery
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -115,6 +117,46 @@ func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.wants, reasons) + cmp.Diff(tt.bodies, d.bodies); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestNotificationsAreTakenOutOfTheirEnvelopes: a request to confirm a subscription is delivered as it is, and logged;
+// a scheduled run is not opened.
+func TestNotificationsAreTakenOutOfTheirEnvelopes(t *testing.T) {
+	t.Parallel()
+	const arn = "arn:aws:sns:eu-west-1:123456789012:orders"
+	notification := `{"Type":"Notification","MessageId":"n-1","TopicArn":"` + arn + `","Message":"new order",` +
+		`"Timestamp":"2026-11-26T15:04:05.000Z","SignatureVersion":"1","Signature":"x","SigningCertURL":"https://example"}`
+	confirmation := `{"Type":"SubscriptionConfirmation","MessageId":"n-2","TopicArn":"` + arn + `","Token":"t",` +
+		`"Message":"You have chosen to subscribe","SubscribeURL":"https://example","Timestamp":"2026-11-26T15:04:05.000Z",` +
+		`"SignatureVersion":"1","Signature":"x","SigningCertURL":"https://example"}`
+	run := []queue.Attribute{{Name: queue.AttributePath, Type: "String", Value: "/report"},
+		{Name: queue.AttributeTask, Type: "String", Value: "report"},
+		{Name: queue.AttributeTime, Type: "String", Value: "2026-11-26 15:04:05 UTC"}}
+	for _, tt := range []struct {
+		name, body string
+		attributes []queue.Attribute
+		want, log  string
+	}{
+		{"notification", notification, nil, "new order", ""},
+		{"ordinary message", "plain", nil, "plain", ""},
+		{"confirmation", confirmation, nil, confirmation, "SNS subscription not confirmed"},
+		{"scheduled run", notification, run, notification, ""},
+	} {
+		var log bytes.Buffer
+		var tracker Tracker
+		d := &takesAll{}
+		opts := &Options{Target: d, SNS: true, Tracker: &tracker, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		r := ForWorker(opts).Deliver(t.Context(), &queue.Message{ID: "m-1", Body: tt.body, Attributes: tt.attributes})
+		if r.Outcome != queue.Done || len(d.bodies) != 1 || d.bodies[0] != tt.want {
+			t.Errorf("%s: %+v, delivered %q", tt.name, r, d.bodies)
+		}
+		if got := log.String(); (got != "") != (tt.log != "") || !strings.Contains(got, tt.log) {
+			t.Errorf("%s: logged %q, want %q", tt.name, got, tt.log)
+		}
+		if w := tracker.Work(); w.InWork != 0 {
+			t.Errorf("%s: %d deliveries are still counted", tt.name, w.InWork)
 		}
 	}
 }

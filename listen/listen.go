@@ -1,7 +1,6 @@
 package listen
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,6 +61,10 @@ func Unix(path string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
+	// The socket is made under a shorter name, which would hide that nobody can connect to this one.
+	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
+		return fail(fmt.Errorf("the path has %d bytes, and a socket's at most %d; name a shorter one", len(path), most))
+	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
 			return fail(errors.New("something else than a socket is there; remove it, or name another path"))
@@ -83,7 +86,10 @@ func Unix(path string) (net.Listener, error) {
 		return fail(err)
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := cmp.Or(os.Chmod(hidden, 0o660), os.Rename(hidden, path)); err != nil {
+	if err = os.Chmod(hidden, 0o660); err == nil {
+		err = os.Rename(hidden, path)
+	}
+	if err != nil {
 		l.Close()
 		return fail(err)
 	}

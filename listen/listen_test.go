@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -125,5 +127,62 @@ func TestTakenPort(t *testing.T) {
 	}
 	if _, err := TCP("0.0.0.0:0", true); !errors.Is(err, ErrReachable) {
 		t.Errorf("an address of every network: %v", err)
+	}
+}
+
+func TestAddressAtWhichThisMachineReachesAListener(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ bound, want string }{
+		{"127.0.0.1:9324", "127.0.0.1:9324"},
+		{"[::1]:9324", "[::1]:9324"},
+		{"[::ffff:127.0.0.1]:9324", "127.0.0.1:9324"},
+		{"0.0.0.0:9324", "127.0.0.1:9324"},
+		{"[::]:9324", "127.0.0.1:9324"},
+		{"192.0.2.7:9324", "192.0.2.7:9324"},
+	} {
+		l := boundListener{addr: net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.bound))}
+		if got := Local(l); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.bound, got, tt.want)
+		}
+	}
+}
+
+// boundListener says where it is bound.
+type boundListener struct {
+	net.Listener
+	addr net.Addr
+}
+
+func (l boundListener) Addr() net.Addr { return l.addr }
+
+func TestErrorsNameTheAddress(t *testing.T) {
+	t.Parallel()
+	if _, err := TCP("127.0.0.1:port", true); err == nil || !strings.HasPrefix(err.Error(), "127.0.0.1:port: ") ||
+		errors.Is(err, ErrInUse) || errors.Is(err, ErrReachable) {
+		t.Errorf("no such port: %v", err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing", "s")
+	if _, err := Unix(missing); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "unix:"+missing+": ") {
+		t.Errorf("no such folder: %v", err)
+	}
+	dir := t.TempDir()
+	long := filepath.Join(dir, strings.Repeat("s", 200))
+	if _, err := Unix(long); err == nil || !strings.HasPrefix(err.Error(), "unix:"+long+": ") {
+		t.Errorf("a path that a socket cannot have: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestMergedListenerOfOneIsThatOne(t *testing.T) {
+	t.Parallel()
+	l, err := TCP("127.0.0.1:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if m := Merge([]net.Listener{l}); m != l {
+		t.Errorf("got %v", m)
 	}
 }

@@ -26,6 +26,9 @@ type fakeQueue struct {
 	onSend   func(messages []queue.Outgoing) (before, after error)
 	onDelete func(items []Item) error
 	refuses  string // bodies
+	// fails is asked for each message of a call; may be nil. countErr is the error of Count.
+	fails    func(body string) error
+	countErr error
 	calls    int
 }
 
@@ -56,7 +59,7 @@ func (f *fakeQueue) Delete(_ context.Context, items []Item) []error {
 }
 
 func (f *fakeQueue) Count(context.Context) (Count, error) {
-	return Count{Visible: len(f.items) + len(f.received)}, nil
+	return Count{Visible: len(f.items) + len(f.received)}, f.countErr
 }
 
 func (f *fakeQueue) Send(_ context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
@@ -73,6 +76,11 @@ func (f *fakeQueue) Send(_ context.Context, messages []queue.Outgoing) ([]queue.
 		if f.refuses != "" && m.Body == f.refuses {
 			sent[i].Err = queue.Errorf(queue.CodeInvalidParameterValue, "too large")
 			continue
+		}
+		if f.fails != nil {
+			if sent[i].Err = f.fails(m.Body); sent[i].Err != nil {
+				continue
+			}
 		}
 		if at, known := f.dedup[m.DedupID]; m.DedupID != "" {
 			if known && time.Since(at) < 5*time.Minute {
@@ -428,5 +436,12 @@ func TestAttributesOfACopy(t *testing.T) {
 	wanted, has := map[string]string{"A": "1", "B": "true", "C": "2"}, map[string]string{"A": "1", "B": "True", "C": "3"}
 	if got := Differing(wanted, has); !slices.Equal(got, []string{"C"}) {
 		t.Errorf("differing %v", got)
+	}
+}
+
+func TestRedrivePolicyOfACopyIsReadAsItWasWritten(t *testing.T) {
+	arn := "arn:aws:sqs:eu-west-1:123456789012:jobs-dead"
+	if name, n := queue.ParseRedrivePolicy(RedrivePolicy(arn, 7)); name != "jobs-dead" || n != 7 {
+		t.Errorf("%q, %d", name, n)
 	}
 }

@@ -94,3 +94,12 @@ func TestServerThatEndsIsNotWaitedFor(t *testing.T) {
 		t.Errorf("the test %q: %s", w.ended, w.said)
 	}
 }
+
+func TestNightlyRunsAreLarger(t *testing.T) {
+	for value, want := range map[string]int{"": 3, "1": 300} {
+		t.Setenv("TENDRIL_NIGHTLY", value)
+		if got := Size(3, 300); got != want || Nightly() != (value != "") {
+			t.Errorf("TENDRIL_NIGHTLY=%q: %d, want %d", value, got, want)
+		}
+	}
+}

@@ -121,6 +121,33 @@ func TestSettle(t *testing.T) {
 	}
 }
 
+func TestDecisiveResultSaysMostAboutTheApp(t *testing.T) {
+	t.Parallel()
+	done, failure := queue.Result{Outcome: queue.Done}, queue.Result{Outcome: queue.Failed}
+	unreached, throttled := queue.Result{Outcome: queue.Unreached}, queue.Result{Outcome: queue.Throttled}
+	postponed, unsent := queue.Result{Outcome: queue.Postponed}, queue.Result{Outcome: queue.Failed, Unsent: true}
+	for _, tt := range []struct {
+		name    string
+		results []queue.Result
+		want    int
+	}{
+		{"a single one", []queue.Result{unreached}, 0},
+		{"a single one that was not sent", []queue.Result{unsent}, 0},
+		{"the first answer", []queue.Result{postponed, unreached, throttled, done, failure}, 3},
+		{"a failure is an answer", []queue.Result{throttled, failure, done}, 1},
+		{"what was not sent is no answer", []queue.Result{unsent, failure}, 1},
+		{"refused by the target rather than not reached", []queue.Result{unreached, throttled, unreached}, 1},
+		{"not reached rather than postponed", []queue.Result{postponed, unreached, postponed}, 1},
+		{"not reached rather than not sent", []queue.Result{unsent, unreached, unsent}, 1},
+		{"the first that was not reached", []queue.Result{unreached, unreached, postponed}, 0},
+		{"only postponed", []queue.Result{postponed, postponed}, 0},
+	} {
+		if got := decisive(tt.results); got != &tt.results[tt.want] {
+			t.Errorf("%s: got %+v", tt.name, *got)
+		}
+	}
+}
+
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Truncate(time.Millisecond)

@@ -190,6 +190,9 @@ func TestLapsedReceiptIsLeftAlone(t *testing.T) {
 		if len(late) != 1 || !late[0].Late {
 			t.Errorf("settled: %+v", late)
 		}
+		if got := r.w.Status().Counts.Late; got != 1 {
+			t.Errorf("%d deliveries are counted as late, want 1", got)
+		}
 		r.stop()
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -297,6 +298,37 @@ func TestSurplusOfPostponedBytes(t *testing.T) {
 		r.place(queuetest.FakeDeleted, 20)
 		r.stop()
 	})
+}
+
+func TestPostponedBytesMayReachTheirBound(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name           string
+		bodies         []int // bytes
+		kept, returned int
+	}{
+		{"a single message may be larger than the bound", []int{200}, 1, 0},
+		{"exactly the bound is allowed", []int{40, 40}, 2, 0},
+		{"one byte more is not", []int{40, 41}, 1, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r, p := porterHarness(t, nil, &Options{PrefetchBytes: 10}, 30*time.Second)
+			for _, n := range tt.bodies {
+				sent, err := r.fake.Send(t.Context(), []queue.Outgoing{{Body: strings.Repeat("x", n)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.put(time.Minute, sent[0].ID)
+			}
+			r.run()
+			after(20 * time.Second)
+			if s := r.w.Status(); s.Postponed != tt.kept || int(s.Counts.Returned) != tt.returned {
+				t.Errorf("%s: %d kept and %d returned, want %d and %d", tt.name, s.Postponed, s.Counts.Returned,
+					tt.kept, tt.returned)
+			}
+			r.stop()
+		})
+	}
 }
 
 // One that was postponed and then finds no slot is not given back: it is hidden

@@ -113,11 +113,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	if putOff {
 		s.putOff(batch, results, actions, now)
 	}
-	most := &results[0]
-	if len(batch) > 1 {
-		most = decisive(results)
-	}
-	return settled, !anyAborted && s.app.learn(batch[0].startedAt, most, now)
+	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
 }
 
 // decisive returns the result of a delivery that says most about the app: it answered if

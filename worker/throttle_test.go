@@ -155,6 +155,49 @@ func TestThrottledIsNoAttempt(t *testing.T) {
 	})
 }
 
+func TestEndsOfDeliveriesAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		result queue.Result
+		paused bool // before the delivery ends, so that nothing is kept
+		want   Counts
+	}{
+		{"done", queue.Result{Outcome: queue.Done}, false, Counts{Done: 1}},
+		{"failed", queue.Result{Outcome: queue.Failed}, false, Counts{Failed: 1}},
+		{"unreached", queue.Result{Outcome: queue.Unreached}, false, Counts{Unreached: 1}},
+		{"throttled and kept", queue.Result{Outcome: queue.Throttled}, false, Counts{Throttled: 1, Postponed: 1}},
+		{"throttled and not kept", queue.Result{Outcome: queue.Throttled}, true, Counts{Throttled: 1}},
+		{"postponed", queue.Result{Outcome: queue.Postponed}, true, Counts{Postponed: 1}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			app := &testApp{handle: func(ctx context.Context, _ *queue.Message) queue.Result {
+				if calls++; calls > 1 { // of what came again
+					sleep(ctx, time.Minute)
+					return queue.Result{Outcome: queue.Done}
+				}
+				sleep(ctx, time.Second)
+				return tt.result
+			}}
+			r := start(t, queuetest.NewFake(nil), app, nil)
+			r.send(1, "")
+			after(500 * ms)
+			if tt.paused {
+				r.w.Pause("for a test")
+			}
+			after(time.Second)
+			c := r.w.Status().Counts
+			got := Counts{Done: c.Done, Failed: c.Failed, Unreached: c.Unreached, Throttled: c.Throttled,
+				Postponed: c.Postponed, Aborted: c.Aborted, Late: c.Late}
+			if got != tt.want {
+				t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+			}
+			r.stop()
+		})
+	}
+}
+
 // What is in hand outlives a pause, however long: it is set aside and kept
 // hidden.
 func TestThrottledPrefetch(t *testing.T) {

@@ -341,6 +341,7 @@ func newReader(t *testing.T) *reader {
 }
 
 // goEnvironment are the variables that the commands get: those of Go and of the shell, no settings of tendril or AWS.
+// Where the coverage is measured, the commands count.
 func goEnvironment(t *testing.T) []string {
 	out, err := exec.Command("go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOPROXY", "GOFLAGS", "GOROOT").Output()
 	values := map[string]string{}
@@ -350,6 +351,9 @@ func goEnvironment(t *testing.T) []string {
 	env := []string{"LANG=C.UTF-8", "TZ=UTC", "GOPATH=" + filepath.Dir(filepath.Dir(values["GOMODCACHE"]))}
 	for name, value := range values {
 		env = append(env, name+"="+value)
+	}
+	if dir, measured := os.LookupEnv("GOCOVERDIR"); measured {
+		env = append(env, "GOCOVERDIR="+dir)
 	}
 	return env
 }

@@ -68,6 +68,27 @@ func TestStopFinishesTheJobInFlight(t *testing.T) {
 	}
 }
 
+// An app that cannot listen, or has no place for its pictures, ends with an error.
+func TestStartThatCannotWorkIsAnError(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, taken, _ := net.SplitHostPort(l.Addr().String())
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{"taken port": run(t.Context(), t.TempDir(), taken, ""),
+		"a file in the place of the folder": run(t.Context(), file, "0", "")} {
+		if err == nil {
+			t.Errorf("%s: it started", what)
+		}
+	}
+}
+
 // dial connects once somebody listens.
 func dial(t *testing.T, port string, ended <-chan error) net.Conn {
 	t.Helper()

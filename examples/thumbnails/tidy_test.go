@@ -38,3 +38,26 @@ func TestTidyRemovesTheOldest(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be removed is an error of the server, so that the task comes again.
+func TestTidyThatFailsIsAnErrorOfTheServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range kept {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%03d-noon.png", i)), []byte("picture"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder, old := filepath.Join(dir, "999-folder.png"), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	if err := os.MkdirAll(filepath.Join(folder, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(folder, old, old); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	newApp(dir).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://localhost/tidy", nil))
+	if w.Code != http.StatusInternalServerError {
+		t.Errorf("status %d: %s", w.Code, w.Body)
+	}
+}

@@ -1,28 +1,32 @@
 // Command coverage runs the tests of every package and prints which share of its statements they execute:
 //
-//	go run -C tools ./coverage                   every package, sorted by the share
+//	go run -C tools ./coverage                   every package
 //	go run -C tools ./coverage ./health ./limit  these packages
+//	go run -C tools ./coverage -profile /tmp/health.txt ./health && go tool cover -html /tmp/health.txt
 //
-// It fails when a test fails, or when a package is below 85 %. Some packages need the foreign servers that .ci/run
-// installs. What a built command or an example executes as a process of its own does not count; packages to which that
-// happens are listed with their reason in exceptions.go.
+// It prints a line for each package when its tests have run, with what has been counted by then, and at the end a table
+// of all, sorted by the share. It fails when a test fails, or when a package is below 85 %. Some packages need the
+// foreign servers that .ci/run installs.
+//
+// What the test binary of a package executes counts for that package, also in processes that it starts of itself:
+// commands of scripts, apps, and what is to be killed. A process that is killed writes nothing. Packages that connect
+// others are tested as they are used: users.go says which packages have those tests, and these count as well. Packages
+// that may be below the bound are in exceptions.go.
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // least is the share of each package in percent.
@@ -37,73 +41,57 @@ type share struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+	profile := flag.String("profile", "", "also write a profile to this `file`, for go tool cover")
+	flag.Parse()
+	if err := run(ctx, flag.Args(), *profile, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "coverage:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, packages []string, w io.Writer) error {
-	if len(packages) == 0 {
-		packages = []string{"./..."}
-	}
-	test := exec.CommandContext(ctx, "go", append([]string{"test", "-cover", "-timeout", "30m"}, packages...)...)
-	test.Dir = ".." // go run -C tools starts it in tools
-	out, err := test.CombinedOutput()
-	if err != nil {
-		_, _ = w.Write(failing(out))
-		return fmt.Errorf("go test: %w", err)
-	}
-	shares, err := parse(out)
+func run(ctx context.Context, patterns []string, profile string, w io.Writer) error {
+	packages, err := list(ctx, patterns)
 	if err != nil {
 		return err
 	}
-	if low := write(w, shares); len(low) > 0 {
+	counts := counter{}
+	var failed []string
+	for _, pkg := range withUsers(packages) {
+		start := time.Now()
+		failure, err := counts.test(ctx, pkg)
+		if err != nil {
+			return err
+		}
+		if err := counts.writeProfile(profile); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\t%.1f %%\t%s\n", pkg, counts.percent(pkg), time.Since(start).Round(time.Second))
+		if failure != "" {
+			fmt.Fprint(w, failure)
+			failed = append(failed, pkg)
+		}
+	}
+	var shares []share
+	for _, pkg := range packages {
+		shares = append(shares, share{pkg, counts.percent(pkg)})
+	}
+	low := write(w, shares)
+	if len(failed) > 0 {
+		return fmt.Errorf("tests fail: %s", strings.Join(failed, ", "))
+	}
+	if len(low) > 0 {
 		return fmt.Errorf("below %d %%: %s; test what they do, or give the reason in tools/coverage/exceptions.go",
 			least, strings.Join(low, ", "))
 	}
 	return nil
 }
 
-// failing leaves the lines of packages that passed out of what go test printed.
-func failing(out []byte) []byte {
-	var kept [][]byte
-	for line := range bytes.Lines(out) {
-		if !bytes.Contains(line, []byte("coverage: ")) {
-			kept = append(kept, line)
-		}
-	}
-	return bytes.Join(kept, nil)
-}
-
-// line is what go test prints of a package with statements, with or without test files.
-var line = regexp.MustCompile(`^(?:ok)?\s+tendril/(\S+)\s.*coverage: ([0-9.]+)% of statements`)
-
-func parse(out []byte) ([]share, error) {
-	var shares []share
-	for text := range strings.Lines(string(out)) {
-		found := line.FindStringSubmatch(text)
-		if found == nil {
-			continue
-		}
-		percent, err := strconv.ParseFloat(found[2], 64)
-		if err != nil {
-			return nil, fmt.Errorf("reading %q: %w", text, err)
-		}
-		shares = append(shares, share{found[1], percent})
-	}
-	if len(shares) == 0 {
-		return nil, errors.New("go test printed no coverage")
-	}
+// write prints the table and returns the packages that are below the bound.
+func write(w io.Writer, shares []share) (low []string) {
 	slices.SortFunc(shares, func(a, b share) int {
 		return cmp.Or(cmp.Compare(a.percent, b.percent), cmp.Compare(a.pkg, b.pkg))
 	})
-	return shares, nil
-}
-
-// write prints the table and returns the packages that are below the bound.
-func write(w io.Writer, shares []share) (low []string) {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "package\tstatements\t")
 	for _, s := range shares {
@@ -115,3 +103,5 @@ func write(w io.Writer, shares []share) (low []string) {
 	_ = table.Flush()
 	return low
 }
+
+var errNoPackages = errors.New("no package with statements: name folders, as in ./health")

@@ -4,10 +4,11 @@
 //	go run -C tools ./mutation                  every core, at night
 //	go run -C tools ./mutation health webhook   these packages
 //
-// It prints the mutants that survived or were never executed, also at once when they are found, and a row for each
-// core. It fails when fewer than 95 % of the executed mutants were noticed, or more than 5 % of all were not executed.
-// Equivalent mutants, which no test can notice, are listed with their reason in equivalent.go and left out of the
-// figures; an entry that matches no surviving mutant is a failure too.
+// It prints the mutants that survived, timed out or were never executed when they are found, a line for each core when
+// it is done, and a table at the end. It fails when fewer than 95 % of the executed mutants were noticed, or more than
+// 5 % of all were not executed. Tests that time out with a mutant run once more, six times as long. Equivalent mutants,
+// which no test can notice, are listed with their reason in equivalent.go and left out of the figures; an entry that
+// matches no surviving mutant is a failure too.
 //
 // # Steps
 //

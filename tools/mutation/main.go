@@ -68,13 +68,13 @@ func measure(ctx context.Context, root string, c core) (result, error) {
 		if outcomes[i], err = s.judge(ctx, m); err != nil {
 			return result{}, err
 		}
-		if outcomes[i] == survived || outcomes[i] == unexecuted {
-			fmt.Fprintf(os.Stderr, "\r%s  %s/%s\n", outcomes[i], c.pkg, m)
+		if outcomes[i] != killed {
+			fmt.Fprintf(os.Stderr, "%s: mutant %d of %d %s: %s\n", c.pkg, i+1, len(p.mutants), outcomes[i], m)
 		}
-		fmt.Fprintf(os.Stderr, "\r%s: mutant %d of %d ", c.pkg, i+1, len(p.mutants))
 	}
-	fmt.Fprintln(os.Stderr)
 	r := c.result(p.mutants, outcomes)
 	r.failing, r.took = s.failing, time.Since(start)
+	fmt.Fprintf(os.Stderr, "%s: %d mutants, %.1f %% noticed, %.1f %% not executed, %s\n", c.pkg, len(p.mutants),
+		r.efficacy(), r.unexecuted(), r.took.Round(time.Second))
 	return r, nil
 }

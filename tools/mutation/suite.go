@@ -134,7 +134,11 @@ func (s *suite) judge(ctx context.Context, m mutant) (outcome, error) {
 			names, total = append(names, t.name), total+t.time
 		}
 		var err error
-		if result, err = s.run(ctx, m.id, "", allowed(total), names...); result != survived || err != nil {
+		result, err = s.run(ctx, m.id, "", allowed(total), names...)
+		if result == timedOut { // for good, or because the machine has other work?
+			result, err = s.run(ctx, m.id, "", patience*allowed(total), names...)
+		}
+		if result != survived || err != nil {
 			return result, err
 		}
 	}
@@ -157,6 +161,9 @@ func groups(tests []test, id int) [][]test {
 	}
 	return append(slices.DeleteFunc(quick, func(g []test) bool { return len(g) == 0 }), slow...)
 }
+
+// patience is how much longer the tests of a mutant may take that timed out once.
+const patience = 6
 
 // allowed is the time after which tests that once took t count as stuck.
 func allowed(t time.Duration) time.Duration { return 5*time.Second + 4*t }
