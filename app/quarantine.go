@@ -2,9 +2,12 @@ package app
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
+	"tendril/console"
 	"tendril/queue"
 )
 
@@ -95,6 +98,21 @@ func (q *quarantine) stopUnused() {
 		q.stop()
 		q.using.Unlock()
 	}
+}
+
+// restart ends the replica if it has that name; the next message starts another one. It refuses to while the replica
+// works on a message, whose crash that would look like.
+func (q *quarantine) restart(name string) (found bool, err error) {
+	if r := q.running(); r == nil || r.name() != name {
+		return false, nil
+	}
+	if !q.using.TryLock() {
+		return true, &console.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
+			" works on a message in quarantine", Hint: "try again: no other message is given to it at the same time"}
+	}
+	defer q.using.Unlock()
+	q.stop()
+	return true, nil
 }
 
 // stopIdle ends the replica when no message has come for a while, until ctx ends.

@@ -241,7 +241,7 @@ func (s *Scheduler) answered(term int64, starts map[string]Start, since map[stri
 			if !ok {
 				at = e.from
 			}
-			e.learn(at, s.opts.Wall().Round(0))
+			e.learn(at, s.opts.Wall().Round(0), at.Equal(e.from))
 		}
 	}
 	s.mu.Unlock()
@@ -259,11 +259,15 @@ func (e *entry) start() Start {
 // learn takes from the registry up to when the task is accounted for. A time to
 // come was noted by a clock that ran ahead, and hides what was due while nobody
 // led: as much is looked at as may be made up for, and the registry tells by the
-// run's id what was enqueued.
-func (e *entry) learn(since, now time.Time) {
+// run's id what was enqueued. Before a task that is new nothing was due, whichever way the clock was set since.
+func (e *entry) learn(since, now time.Time, isNew bool) {
 	e.known, e.since, e.next = true, since, Slot{}
 	if since.Sub(now) > time.Second {
-		e.since = now.Add(-e.task.grace() - e.task.Jitter)
+		back := e.task.grace() + e.task.Jitter
+		if isNew {
+			back = punctual
+		}
+		e.since = now.Add(-back)
 	}
 	if e.since.Before(e.changed) {
 		e.since = e.changed

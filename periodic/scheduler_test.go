@@ -602,6 +602,19 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	})
 }
 
+// TestNewTaskAfterTheClockIsSetBack: before a task that is new nothing was missed, whatever the clock says by then.
+func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.until(t, time.Second, "0s led 1")
+		s.elect(nil)
+		s.setClock(-2 * time.Minute)
+		s.until(t, 15*time.Second, "1s clock -2m0s")
+		s.elect(s.node)
+		s.until(t, 70*time.Second, "15s led 2\n1m0s enqueued a -1m0s late 0s")
+	})
+}
+
 // TestStopFinishesWhatBegan: the outcome of a call under way is waited for.
 func TestStopFinishesWhatBegan(t *testing.T) {
 	t.Parallel()

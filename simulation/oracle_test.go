@@ -80,6 +80,9 @@ type post struct {
 	got        time.Time // its receive
 	start, end time.Time
 	excuses    int // of the message at its receive
+	// overlaps is set when another daemon was at it too, for a cause: either may then bring back the time at which the
+	// other wants it to be visible.
+	overlaps bool
 }
 
 // violated notes a broken promise.
@@ -298,6 +301,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 		} else if m.excuses == 0 {
 			o.violate("%s is posted twice at once", key)
 		}
+		p.overlaps, other.overlaps = true, true
 	}
 	o.checkRetry(p)
 	if o.w.plan.FIFO {
@@ -310,7 +314,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 // checkRetry wants an attempt no earlier than was promised after the failure before it.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
-	if before == nil || before.excuses != p.message.excuses+p.redriven {
+	if before == nil || before.overlaps || before.excuses != p.message.excuses+p.redriven {
 		return
 	}
 	earliest := before.got.Add(o.w.plan.Visibility)

@@ -134,9 +134,11 @@ func completeTasks(ctx context.Context, _ *cobra.Command, client *console.Client
 	return names, err
 }
 
-func completeProcesses(ctx context.Context, _ *cobra.Command, client *console.Client) ([]string, error) {
+func completeProcesses(ctx context.Context, cmd *cobra.Command, client *console.Client) (names []string, err error) {
 	st, err := client.Status(ctx)
-	names := []string{described("tendril", "what tendril itself writes")}
+	if cmd.Name() == "logs" {
+		names = append(names, described("tendril", "what tendril itself writes"))
+	}
 	for i := range st.App {
 		names = append(names, described(st.App[i].Name, st.App[i].State))
 	}
