@@ -14,7 +14,7 @@ import (
 
 // Restart starts a process of the version that serves anew, and returns the name of the one that runs in its place. A
 // replica is replaced without a gap: the new one gets the deliveries once it is ready, and the old one finishes its
-// work and ends, while other changes go on. A helper ends first, since it may not run twice; and so does the replica for
+// work and ends, while other changes go on. A helper ends first, since it may not run twice. So does the replica for
 // quarantined messages, which starts again with the next of them.
 func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
 	if a.opts.stopping() {

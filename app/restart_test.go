@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tendril/queue"
 )
 
 func namesOf(s *replicaSet) (names []string) {
@@ -67,6 +69,43 @@ func TestARestartThatFailsLeavesTheReplica(t *testing.T) {
 			if ready, _ := before.isReady(); s.replicas() != 1 || m.now.Load().replicas[0] != before || !ready {
 				t.Errorf("%s: %d replicas run, of which %v serve", k, s.replicas(), namesOf(m))
 			}
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTheReplicaForQuarantinedMessagesIsRestarted: between two messages it ends, and the next one starts it again.
+func TestTheReplicaForQuarantinedMessagesIsRestarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, m := newStage(t, nil)
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		q := &quarantine{replicas: m}
+		if found, err := q.restart("web-2"); found || err != nil {
+			t.Errorf("without a replica: %v, %v", found, err)
+		}
+		name := ""
+		for range 2 {
+			q.deliver(t.Context(), func(r *replica) queue.Result {
+				name = r.name()
+				if found, err := q.restart(name); !found || err == nil {
+					t.Errorf("during a delivery: %v, %v, want a refusal", found, err)
+				}
+				return queue.Result{}
+			})
+			if found, err := q.restart("web"); found || err != nil {
+				t.Errorf("a replica that serves: %v, %v", found, err)
+			}
+			if found, err := q.restart(name); !found || err != nil || q.running() != nil {
+				t.Errorf("between deliveries: %v, %v", found, err)
+			}
+		}
+		if name == "" {
+			t.Error("no message was delivered")
 		}
 		if err := m.stop(t.Context()); err != nil {
 			t.Error(err)
