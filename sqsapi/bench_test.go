@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"golang.org/x/sys/unix"
 	"io"
 	"net"
 	"net/http"
@@ -466,7 +465,7 @@ func newJournal(b *testing.B) *journal {
 				at = 0
 			}
 			_, err := file.WriteAt(data, at)
-			if err = errors.Join(err, unix.Fdatasync(int(file.Fd()))); err != nil {
+			if err = errors.Join(err, file.Sync()); err != nil {
 				b.Error(err)
 			}
 			at += int64(len(data))
