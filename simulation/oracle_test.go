@@ -80,8 +80,8 @@ type post struct {
 	got        time.Time // its receive
 	start, end time.Time
 	excuses    int // of the message at its receive
-	// overlaps is set when another daemon was at it too, for a cause: either may then bring back the time at which the
-	// other wants it to be visible.
+	// overlaps is set when another daemon is at it too, or was a moment ago, for a cause: either may then bring back the
+	// time at which the other wants it to be visible.
 	overlaps bool
 }
 
@@ -314,7 +314,7 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 // checkRetry wants an attempt no earlier than was promised after the failure before it.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
-	if before == nil || before.overlaps || before.excuses != p.message.excuses+p.redriven {
+	if before == nil || before.overlaps || p.receives <= before.receives || before.excuses != p.message.excuses+p.redriven {
 		return
 	}
 	earliest := before.got.Add(o.w.plan.Visibility)
@@ -374,6 +374,9 @@ func (o *oracle) end(p *post, res *queue.Result, known bool) {
 			o.grant(m, "its delete may have to wait for the disk")
 		}
 	default:
+		before := m.failed
+		p.overlaps = p.overlaps || p.excuses > 0 && before != nil && before.life != p.life &&
+			before.end.After(p.got.Add(-o.w.plan.Visibility))
 		m.failed = p
 		m.failures++
 	}
