@@ -314,7 +314,8 @@ func (o *oracle) begin(l *life, key string, got *queue.Message) *post {
 // checkRetry wants an attempt no earlier than was promised after the failure before it.
 func (o *oracle) checkRetry(p *post) {
 	before := p.failed
-	if before == nil || before.overlaps || p.receives <= before.receives || before.excuses != p.message.excuses+p.redriven {
+	if before == nil || before.overlaps || p.receives <= before.receives ||
+		before.excuses != p.message.excuses+p.redriven {
 		return
 	}
 	earliest := before.got.Add(o.w.plan.Visibility)
