@@ -52,8 +52,10 @@ var tables = []table{
 		canned("receive + delete in tens, 16 callers", "ReceiveDelete/ten/16"),
 		canned("send, 1 caller", "Send/single/1"),
 		canned("send, 16 callers", "Send/single/16"),
+		canned("the same, only appended to a file and synced", "Least/single/16"),
 		canned("send of ten, 1 caller", "Send/ten/1"),
 		canned("send of ten, 16 callers", "Send/ten/16"),
+		canned("the same, only appended to a file and synced", "Least/ten/16"),
 	}},
 	{name: "store", columns: []string{"what", "aim", "here"}, rows: []row{
 		aimed("durable send of 200 B, 1 caller", "0.7 F", "broker.Send/callers=1/size=200", "xF", "%s F"),
