@@ -54,7 +54,7 @@ func fill(page string, all *results) (string, error) {
 	filled := markers.ReplaceAllStringFunc(page, func(old string) string {
 		name := markers.FindStringSubmatch(old)[1]
 		part, ok := parts[name]
-		if t, measured := everything(all, name); measured {
+		if t, measured := everything(all, name); measured && !ok {
 			part, ok = t.markdown(all), true
 		}
 		if !ok {

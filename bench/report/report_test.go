@@ -151,6 +151,11 @@ func TestMarkersAreFilled(t *testing.T) {
 	if filled, err := fill(page, all); err != nil || !strings.Contains(filled, want) {
 		t.Errorf("all of a benchmark: %v\n%s", err, filled)
 	}
+	page = "<!-- report: console -->\n<!-- end of report -->" // which is the name of a folder of packages too
+	if filled, err := fill(page, readFile(t, "../results.txt")); err != nil ||
+		!strings.Contains(filled, "| what | aim | here |") {
+		t.Errorf("a table that is called like a folder: %v\n%s", err, filled)
+	}
 	if _, err := fill("<!-- report: nothing -->\n<!-- end of report -->", all); err == nil {
 		t.Error("an unknown table is not refused")
 	}
