@@ -13,6 +13,9 @@ const (
 	// slackPages is how many free pages the file may keep; what is more goes
 	// back to the file system when nothing else is to be done.
 	slackPages = 512
+	// slackPagesBusy is how many it may keep while the writer is busy, when they are most of it: large bodies that come
+	// and go take them again at once.
+	slackPagesBusy = 4_096
 )
 
 // maintenance cleans up, and copies the log into the database. The writer's
@@ -115,7 +118,7 @@ func (m *maintenance) vacuum(s *store, busy bool) (more bool, err error) {
 	}
 	if busy {
 		all, err := s.write.integer(`PRAGMA page_count`)
-		if free <= slackPages || 2*free <= all || err != nil {
+		if free <= slackPagesBusy || 2*free <= all || err != nil {
 			return false, err
 		}
 		m.vacuumed = true
