@@ -12,7 +12,7 @@ import (
 	"tendril/supervisor"
 )
 
-// Restart starts a process of the version that serves anew, and returns the name of the one that runs in its place. A
+// Restart restarts a process of the version that serves, and returns the name of the one that runs in its place. A
 // replica is replaced without a gap: the new one gets the deliveries once it is ready, and the old one finishes its
 // work and ends, while other changes go on. A helper ends first, since it may not run twice. So does the replica for
 // quarantined messages, which starts again with the next of them.

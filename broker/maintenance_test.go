@@ -79,7 +79,7 @@ func TestTidy(t *testing.T) {
 	})
 }
 
-// A writer that never rests forgets deduplication ids all the same, and gives the room of a backlog back.
+// A writer that never rests still forgets deduplication ids, and returns the disk space of a backlog.
 func TestTidyWhileBusy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -22,7 +22,7 @@ type VersionOptions struct {
 	Rollback func(ctx context.Context, number int) (DeployResult, error)
 	// AbortDeploy ends the deployment under way before the new version serves, and returns it when it is over.
 	AbortDeploy func(ctx context.Context) (Deployment, error)
-	// RestartProcess starts one process of the app anew and returns the name of the one in its place. ctx bounds it; the
+	// RestartProcess restarts one process of the app and returns the name of the one in its place. ctx bounds it; the
 	// errors are as for [Options].Deploy, and one of status 404 means that there is no such process.
 	RestartProcess func(ctx context.Context, name string) (now string, err error)
 }
@@ -222,7 +222,7 @@ func (c versionClient) AbortDeploy(ctx context.Context) (Deployment, error) {
 	return ask[Deployment](ctx, c.slow, "POST /api/v1/deploy/abort", nothing)
 }
 
-// RestartProcess starts one process of the app anew, a replica without a gap, a helper once it has ended, and returns
+// RestartProcess restarts one process of the app, a replica without a gap, a helper once it has ended, and returns
 // the name of the one in its place. Errors are as for Deploy; one of status 404 means that there is no such process.
 func (c versionClient) RestartProcess(ctx context.Context, name string) (now string, err error) {
 	path := "POST /api/v1/processes/" + url.PathEscape(name) + "/restart"

@@ -86,7 +86,7 @@ var operations = map[string]operation{
 	"POST /api/v1/tasks/{name}/resume": {"Undo the pause of a task.", "", noBody{}, taskPaused{}},
 
 	"POST /api/v1/deploy":                   {"Replace the version of the app.", "", deployRequest{}, DeployResult{}},
-	"POST /api/v1/processes/{name}/restart": {"Start one process of the app anew.", "", noBody{}, restartedProcess{}},
+	"POST /api/v1/processes/{name}/restart": {"Restart one process of the app.", "", noBody{}, restartedProcess{}},
 	"POST /api/v1/rollback":                 {"Go back to a version of the app.", "", rollbackRequest{}, DeployResult{}},
 	"POST /api/v1/reload":                   {"Put in force what changed in files.", "", noBody{}, ReloadResult{}},
 	"POST /api/v1/quiet":                    {"Stop receiving from every queue.", "", reason{}, paused{}},

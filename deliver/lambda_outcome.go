@@ -176,8 +176,8 @@ func functionError(a *queue.Invocation) string {
 }
 
 // functionAnswer returns what the answer of a function that failed says, on one line of printable text: the message of
-// its error, or else its begin. The excerpt is that line before the begin as it was sent; "" where that is
-// no more.
+// its error, or else its first bytes. The excerpt is that line and, below it, the first bytes as they were sent; ""
+// where they say no more than the line.
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`

@@ -37,7 +37,7 @@ func (c *changes) rollBack(ctx context.Context, number int) (console.DeployResul
 	return c.deploy(ctx, func() (console.DeployResult, error) { return c.app.RollBack(ctx, number) })
 }
 
-// restart starts one process of the app anew, as [console.VersionOptions].RestartProcess has it.
+// restart restarts one process of the app, as [console.VersionOptions].RestartProcess has it.
 func (c *changes) restart(ctx context.Context, process string) (now string, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return "", err

@@ -19,7 +19,7 @@ type processLoop struct {
 	// The process ends by TERM when stop is done, and by KILL when kill is.
 	stop, kill context.Context
 	first      chan error // takes the result of the first start
-	// asked takes requests to start the process anew, see [Supervisor.Restart].
+	// asked takes requests to restart the process, see [Supervisor.Restart].
 	asked chan chan<- error
 	gate  func() // has the supervisor look again at who is ready
 
@@ -81,7 +81,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer tells who asked for a restart how the start went. The process begins anew then: earlier failures are
+// answer tells who asked for a restart how the start went. It is a new beginning: earlier failures are
 // forgotten.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
@@ -90,7 +90,7 @@ func (l *processLoop) answer(err error) {
 	}
 }
 
-// startAnew has the process started anew, and returns the result of that. over is closed when the loop has ended.
+// startAnew has the process restarted, and returns how the start went. over is closed when the loop has ended.
 func (l *processLoop) startAnew(ctx context.Context, over <-chan struct{}) error {
 	started := make(chan error, 1)
 	select {

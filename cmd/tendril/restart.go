@@ -20,7 +20,7 @@ func (c controlCommands) newRestart() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart PROCESS",
 		Short: "Restart one process of the app",
-		Long: `Starts one process of the app anew; 'tendril status' lists them. A replica that takes messages is
+		Long: `Restarts one process of the app; 'tendril status' lists them. A replica that takes messages is
 restarted without a gap: a new one starts beside it and gets the messages once it is ready, and the
 old one finishes its work and stops. It has another name, since both run for a while. If the new one
 does not become ready, nothing changes and the exit status is 1. A process that takes no messages
