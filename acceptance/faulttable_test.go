@@ -21,12 +21,12 @@ import (
 // among the subtests. TENDRIL_FAULT_TABLE sets for how long, for each package; without it only a run of the night has
 // it. The named tests of this package count in their ordinary form.
 func TestFaultTable(t *testing.T) {
-	length := testpeer.Size(0, 2*time.Minute)
+	length := testpeer.Size(0, time.Minute)
 	if d, err := time.ParseDuration(os.Getenv("TENDRIL_FAULT_TABLE")); err == nil {
 		length = d
 	}
 	if length == 0 {
-		t.Skip("takes an hour: set TENDRIL_NIGHTLY, or TENDRIL_FAULT_TABLE to the time for each package")
+		t.Skip("takes half an hour: set TENDRIL_NIGHTLY, or TENDRIL_FAULT_TABLE to the time for each package")
 	}
 	rows, err := readFaultTable("../docs/reliability.md")
 	if err != nil {

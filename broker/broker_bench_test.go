@@ -353,6 +353,9 @@ func median(times []time.Duration) time.Duration {
 	return times[len(times)/2]
 }
 
+// wholePathBacklog is more than can be done in the time that is measured.
+const wholePathBacklog = 300_000
+
 // BenchmarkWholePath receives in tens, POSTs from 50 workers, and deletes in
 // tens: alone from a backlog, and beside producers of durable sends.
 func BenchmarkWholePath(b *testing.B) {
@@ -360,13 +363,17 @@ func BenchmarkWholePath(b *testing.B) {
 		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
-				br, q := loaded(b, 100_000)
+				br, q := loaded(b, wholePathBacklog)
 				p := newPoster(b)
 				posts := postsPerSecond(b, p)
 				b.StartTimer()
-				rate := wholePath(b, q, p, producers, 2*time.Second)
+				rate, sent := wholePath(b, q, p, producers, 2*time.Second)
 				b.ReportMetric(rate, "msg/s")
 				b.ReportMetric(rate/posts, "xP")
+				b.ReportMetric(sent, "sent/s")
+				if l, err := br.Ledger(q.name); err != nil || l.Visible == 0 {
+					b.Errorf("the queue ran empty (%v), so the rate is not that of working", err)
+				}
 				p.stop()
 				br.Close()
 			}
@@ -377,17 +384,20 @@ func BenchmarkWholePath(b *testing.B) {
 // deleters is how many deletes may be under way at once.
 const deleters = 4
 
-// wholePath runs for a while and returns the messages done per second.
-func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) float64 {
+// wholePath runs for a while and returns the messages done and sent per second.
+func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) (rate, sentRate float64) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(context.Background(), limit)
 	defer stop()
 	work, done := make(chan queue.Message, postConnections), make(chan string, postConnections)
 	var senders, pollers, workers, deleting sync.WaitGroup
+	var n, sent atomic.Int64
 	for range producers {
 		senders.Go(func() {
 			for ctx.Err() == nil {
-				_, _ = q.Send(context.Background(), []queue.Outgoing{{Body: payload}})
+				if _, err := q.Send(context.Background(), []queue.Outgoing{{Body: payload}}); err == nil {
+					sent.Add(1)
+				}
 			}
 		})
 	}
@@ -413,7 +423,6 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 			}
 		})
 	}
-	var n atomic.Int64
 	start := time.Now()
 	for range deleters {
 		deleting.Go(func() {
@@ -433,7 +442,8 @@ func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Dura
 	workers.Wait()
 	close(done)
 	deleting.Wait()
-	return float64(n.Load()) / time.Since(start).Seconds()
+	seconds := time.Since(start).Seconds()
+	return float64(n.Load()) / seconds, float64(sent.Load()) / seconds
 }
 
 // BenchmarkMixedCPU sends, receives and deletes in tens at the same time on a

@@ -486,6 +486,31 @@ func (j *journal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	j.canned.ServeHTTP(w, r)
 }
 
+// BenchmarkSender compares the sends of one caller with one call of the server that only answers and one sync in a row,
+// which is the least that a durable send over the wire takes. O_DSYNC makes a write wait for the disk.
+func BenchmarkSender(b *testing.B) {
+	s := newBench(b)
+	s.call(b, "SendMessage", sendBody())
+	file, err := os.OpenFile(filepath.Join(b.TempDir(), "appends"), os.O_CREATE|os.O_WRONLY|syscall.O_DSYNC, 0o600)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = file.Close() })
+	page := make([]byte, 4096)
+	share, cpuShare := inTurns(b, nil,
+		func(n int) { each(1, n, func() { s.ours.call(b, "SendMessage", sendBody()) }) },
+		func(n int) {
+			each(1, n, func() {
+				s.fake.call(b, "SendMessage", sendBody())
+				if _, err := file.Write(page); err != nil {
+					b.Error(err)
+				}
+			})
+		})
+	b.ReportMetric(100*share, "%row")
+	b.ReportMetric(100*cpuShare, "%row-cpu")
+}
+
 // BenchmarkLeast compares that server with the one that only answers: no durable server behind net/http has more of it
 // on this machine.
 func BenchmarkLeast(b *testing.B) {

@@ -29,7 +29,7 @@ var suite = []step{
 	{name: "worker", pkg: "worker", bench: "^BenchmarkOverhead$", benchtime: "300ms"},
 	{name: "deliver", pkg: "deliver", bench: "^BenchmarkDeliver$", benchtime: "500ms"},
 	{name: "client", pkg: "aws", bench: "^BenchmarkReceiveDelete$", benchtime: "300ms"},
-	{name: "wire", pkg: "sqsapi", bench: "^Benchmark(Send|Least|ReceiveDelete)$", benchtime: "2000x"},
+	{name: "wire", pkg: "sqsapi", bench: "^Benchmark(Send|Sender|Least|ReceiveDelete)$", benchtime: "2000x"},
 	{name: "store-send", pkg: "broker", bench: "^BenchmarkSend$", benchtime: "10000x"},
 	{name: "store-path", pkg: "broker", bench: "^Benchmark(WholePath|MixedCPU)$", benchtime: "1x"},
 	{name: "store-drain", pkg: "broker", bench: "^BenchmarkDrain$", benchtime: "1x", rounds: 1},
