@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -390,6 +391,56 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 	if n := connections.Load(); n != 1 {
 		t.Errorf("%d connections for 10 calls, want 1", n)
+	}
+}
+
+// TestConnectionsAreKeptForAllCalls: as many calls as a worker makes at once find their connections again, with the
+// options that an environment gives.
+func TestConnectionsAreKeptForAllCalls(t *testing.T) {
+	t.Parallel()
+	const calls = 128 // 64 receives, and as many deletes beside them
+	var connections atomic.Int64
+	arrived, answer := make(chan struct{}), make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		<-answer
+		_, _ = io.WriteString(w, `{}`)
+	}))
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	s, err := OpenSQS(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	q, err := s.Queue(t.Context(), server.URL+"/123456789012/jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		var all sync.WaitGroup
+		for range calls {
+			all.Go(func() {
+				if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		for range calls {
+			<-arrived
+		}
+		for range calls {
+			answer <- struct{}{}
+		}
+		all.Wait()
+	}
+	if n := connections.Load(); n != calls {
+		t.Errorf("%d connections for 3 times %d calls", n, calls)
 	}
 }
 

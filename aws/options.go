@@ -26,7 +26,7 @@ type Options struct {
 	Endpoint string
 	// Connections is how many idle connections are kept for the next call; it should be at
 	// least the number of calls made at the same time. 0 means a number that fits the
-	// service: 64 for SQS and S3, 1000 for Lambda.
+	// service: 128 for SQS, 64 for S3, 1000 for Lambda.
 	Connections int
 	// Events are the listeners of the calls to SQS; nil for none.
 	Events *Events

@@ -44,7 +44,7 @@ type SQS struct {
 // error names the file or the variable at fault. The endpoint can be a unix socket, unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", 64)
+	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", 128)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (q *queues) openSQS(ctx context.Context) error {
 		return nil
 	}
 	opts := q.aws()
-	opts.Endpoint, opts.Connections, opts.Events = q.s.EndpointURL, q.s.HTTPConnections+16, q.Logger.AWS()
+	opts.Endpoint, opts.Events = q.s.EndpointURL, q.Logger.AWS()
 	client, err := aws.OpenSQS(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
