@@ -11,6 +11,7 @@ import (
 // Both are moving averages; 0 means not known yet.
 type pace struct {
 	service   time.Duration // of one delivery
+	completed int           // deliveries that the app answered
 	roundTrip time.Duration // of one receive that did not have to wait
 	call      time.Duration // of one delete
 	body      float64       // bytes of one message
@@ -23,9 +24,14 @@ type pace struct {
 // slowApp is the time for one message from which on nothing is prefetched.
 const slowApp = time.Second
 
-// served takes the duration of one delivery that ended now.
+// averaged is how many samples a moving average is about.
+const averaged = 16
+
+// served takes the duration of one delivery that ended now. The average of the first ones is
+// their mean: the fastest of several that began together end first.
 func (p *pace) served(d time.Duration, now time.Time) {
-	p.service = average(p.service, d)
+	p.completed++
+	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
@@ -58,7 +64,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	if old == 0 {
 		return max(sample, 1)
 	}
-	return old + (sample-old)/16
+	return old + (sample-old)/averaged
 }
 
 // travel is the longest time that the answer of a receive is taken to have
@@ -92,10 +98,12 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for an app that takes rate messages a second.
+// ahead is prefetch for an app that takes rate messages a second. It is at most twice what
+// has been completed: a few fast answers do not show that the next ones are as fast.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)
+	n = math.Min(n, 2*float64(p.completed)*max(p.batch, 1))
 	if p.body > 0 {
 		n = math.Min(n, float64(o.PrefetchBytes)/p.body)
 	}

@@ -233,7 +233,7 @@ func TestRoom(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	// 25 to prefetch with 10 slots
-	fast := pace{service: 10 * time.Millisecond, roundTrip: 10 * time.Millisecond, finished: now}
+	fast := pace{service: 10 * time.Millisecond, completed: 100, roundTrip: 10 * time.Millisecond, finished: now}
 	slow := pace{service: 5 * time.Second, finished: now}
 	tests := []struct {
 		name                                        string

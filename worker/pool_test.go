@@ -541,11 +541,41 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 		p.pace = pace{service: 10 * ms, finished: now}
 		for i, weight := range tt.weights {
 			w := New(nil, instant{}, &Options{Pool: p, Share: Share{Weight: weight}})
-			w.pace.roundTrip = 10 * ms
+			w.pace.roundTrip, w.pace.completed = 10*ms, 100
 			w.lane.empty, w.lane.emptyAt = i >= len(tt.weights)-tt.dry, now
 		}
 		if got := p.lanes[0].prefetch(now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
+}
+
+// The speed of one queue's messages says nothing about those of another.
+func TestNothingIsPrefetchedFromAQueueOfUnknownSpeed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := poolOf(t, nil, &queuetest.FakeOptions{Latency: 5 * ms}, weights(1, 1)...)
+		fast, slow := c.by["a"], c.by["b"]
+		fast.app.handle, slow.app.handle = done(ms), done(5*time.Second)
+		fast.send(5000, "")
+		c.run()
+		after(200 * ms)
+		ids := slow.send(200, "")
+		most := 0
+		for range 450 {
+			after(10 * ms)
+			most = max(most, slow.w.Status().Prefetched)
+		}
+		if most > 0 {
+			t.Errorf("%d messages were prefetched before the first of them ended", most)
+		}
+		after(10 * time.Minute)
+		slow.place(queuetest.FakeDeleted, 200)
+		for _, id := range ids {
+			if m, _ := slow.fake.Message(id); m.Receives != 1 {
+				t.Errorf("%s was received %d times, want once", id, m.Receives)
+			}
+		}
+		c.stop()
+	})
 }

@@ -1,10 +1,15 @@
 package worker
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tendril/queue"
+	"tendril/queuetest"
 )
 
 func TestPrefetch(t *testing.T) {
@@ -37,7 +42,8 @@ func TestPrefetch(t *testing.T) {
 		{name: "bounded", limit: 1000, service: ms, roundTrip: time.Second, want: maxPrefetch},
 	}
 	for _, tt := range tests {
-		p := pace{service: tt.service, roundTrip: tt.roundTrip, body: tt.body, finished: now.Add(-tt.idle)}
+		p := pace{service: tt.service, completed: maxPrefetch, roundTrip: tt.roundTrip, body: tt.body,
+			finished: now.Add(-tt.idle)}
 		o := (&Options{VisibilityTimeout: tt.visibility}).settled()
 		if got := p.prefetch(tt.limit, &o, now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
@@ -54,8 +60,18 @@ func TestPaceAverages(t *testing.T) {
 		t.Errorf("the first sample counts whole, got %v", p.service)
 	}
 	p.served(0, now)
-	if p.service != 150*time.Millisecond {
-		t.Errorf("a sample counts a sixteenth, got %v", p.service)
+	if p.service != 80*time.Millisecond {
+		t.Errorf("the second sample counts half, got %v", p.service)
+	}
+	for range 14 {
+		p.served(0, now)
+	}
+	if p.service.Round(time.Microsecond) != 10*time.Millisecond {
+		t.Errorf("the first 16 samples count alike, got %v", p.service)
+	}
+	p.served(170*time.Millisecond, now)
+	if p.service.Round(time.Microsecond) != 20*time.Millisecond {
+		t.Errorf("a later sample counts a sixteenth, got %v", p.service)
 	}
 	p.travelled(time.Hour, true, now)
 	if p.roundTrip != 10*time.Second {
@@ -66,6 +82,82 @@ func TestPaceAverages(t *testing.T) {
 	if p.body != 1000 {
 		t.Errorf("equal bodies have their own size on average, got %v", p.body)
 	}
+}
+
+// The first deliveries to end are the fastest of those that began together.
+func TestPrefetchFollowsTheFirstDeliveries(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, tt := range []struct {
+		name  string
+		ended []time.Duration
+		batch float64
+		want  int
+	}{
+		{name: "none", want: 0},
+		{name: "one, at once", ended: make([]time.Duration, 1), want: 2},
+		{name: "one in 1 ms", ended: []time.Duration{ms}, want: 2},
+		{name: "one batch of five", ended: []time.Duration{ms}, batch: 5, want: 10},
+		{name: "one in 1 ms, one in 5 s", ended: []time.Duration{ms, 5 * time.Second}, want: 0},
+		{name: "three in 1 ms, one in 5 s", ended: []time.Duration{ms, ms, ms, 5 * time.Second}, want: 0},
+		{name: "ten at once", ended: make([]time.Duration, 10), want: 20},
+		{name: "twenty at once", ended: make([]time.Duration, 20), want: 40},
+		{name: "twelve in 10 ms: twice as many", want: 24,
+			ended: slices.Repeat([]time.Duration{10 * ms}, 12)},
+		{name: "thirteen in 10 ms: what the speed allows", want: 25,
+			ended: slices.Repeat([]time.Duration{10 * ms}, 13)},
+	} {
+		p := pace{roundTrip: 10 * ms, batch: tt.batch}
+		for _, d := range tt.ended {
+			p.served(d, now)
+		}
+		o := (&Options{}).settled()
+		if got := p.prefetch(10, &o, now); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+// An app that answers its first message at once and then takes seconds is not believed to
+// be fast: on Amazon SQS a message that is fetched ahead in vain loses one of its receives.
+func TestFastFirstAnswerOfASlowApp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{Latency: 5 * ms})
+		ids := send(t, fake, 100, "")
+		var mu sync.Mutex
+		n := 0
+		app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
+			mu.Lock()
+			n++
+			d := time.Duration(2+n%5) * time.Second
+			if n == 1 {
+				d = ms
+			}
+			mu.Unlock()
+			return done(d)(ctx, m)
+		}}
+		most := 0
+		r := start(t, fake, app, &Options{Concurrency: 12, VisibilityTimeout: 40 * time.Second})
+		for range 500 {
+			after(10 * ms)
+			most = max(most, r.w.Status().Prefetched)
+		}
+		if most > 2 {
+			t.Errorf("%d messages were prefetched after one fast answer, want at most 2", most)
+		}
+		after(2 * time.Minute)
+		r.place(queuetest.FakeDeleted, 100)
+		for _, id := range ids {
+			if m, _ := fake.Message(id); m.Receives != 1 {
+				t.Errorf("%s was received %d times, want once", id, m.Receives)
+			}
+		}
+		if c := r.w.Status().Counts; c.Returned+c.VisibilityExpired > 0 {
+			t.Errorf("%d were returned and %d expired, want none", c.Returned, c.VisibilityExpired)
+		}
+		r.stop()
+	})
 }
 
 func TestTravel(t *testing.T) {
