@@ -242,6 +242,7 @@ func (e *Environment) openTelemetry(ctx context.Context) (err error) {
 func (e *Environment) metricSources() telemetry.Sources {
 	sources := telemetry.Sources{
 		Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
+		Certificates: e.certificateReadings,
 		Processes: func() []supervisor.Status {
 			if !e.running() || e.app == nil {
 				return nil
