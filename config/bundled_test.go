@@ -177,7 +177,8 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 		"no number": {setting(bundle.NamespaceGroup, "MaxSize", "many", 7),
 			at + "MaxSize many is not a whole number; allowed: 1 to 10000\n  write MaxSize: 4"},
 		"a property": {setting(bundle.NamespaceEnvironment, "PORT", "http", 7),
-			at + "PORT http is not a whole number; allowed: 1 to 65535\n  write PORT: 5000"},
+			at + "PORT http is not a whole number; allowed: 1 to 65535\n" +
+				"  write PORT: 5000, or leave it out to get the first free port from 5000"},
 		"a mistyped name": {setting(bundle.NamespaceWorker, "HttpPaht", "/", 7),
 			at + "HttpPaht is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd\n  did you mean HttpPath?"},
 		"a name of another namespace": {setting(bundle.NamespaceGroup, "HttpPath", "/", 7),

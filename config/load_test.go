@@ -238,7 +238,8 @@ func TestRefusals(t *testing.T) {
 		"a variable": {Sources{Environ: []string{"TENDRIL_MAX_RETRIES=lots"}},
 			"TENDRIL_MAX_RETRIES: lots is not a whole number; allowed: 1 to 1000\n  write TENDRIL_MAX_RETRIES=10"},
 		"a variable of another program": {Sources{Environ: []string{"PORT=http"}},
-			"PORT: port http is not a whole number; allowed: 1 to 65535\n  write PORT=5000"},
+			"PORT: port http is not a whole number; allowed: 1 to 65535\n" +
+				"  write PORT=5000, or leave it out to get the first free port from 5000"},
 		"a Beanstalk variable": {Sources{Environ: []string{"TENDRIL_SQSD_RetentionPeriod=1"}},
 			"TENDRIL_SQSD_RetentionPeriod: retention-period 1 is out of range; allowed: 1m to 14d\n" +
 				"  write TENDRIL_SQSD_RetentionPeriod=1m"},
@@ -247,7 +248,8 @@ func TestRefusals(t *testing.T) {
 				"of which the end may be .fifo\n  write --queue=jobs"},
 		"a value that another layer overrides": {Sources{Environ: []string{"TENDRIL_PORT=0"},
 			Flags: map[string]string{"port": "80"}},
-			"TENDRIL_PORT: 0 is out of range; allowed: 1 to 65535\n  write TENDRIL_PORT=1"},
+			"TENDRIL_PORT: 0 is out of range; allowed: 1 to 65535\n" +
+				"  write TENDRIL_PORT=5000, or leave it out to get the first free port from 5000"},
 		"an alias that says otherwise": {Sources{Flags: map[string]string{"http-connections": "5", "concurrency": "6"}},
 			"--concurrency: this is the same option as --http-connections, but the value differs\n  give only one of them"},
 		"a password that is not part of a URL": {Sources{Flags: map[string]string{"target": "http://u:hunter2@a b"}},
@@ -262,7 +264,8 @@ func TestRefusals(t *testing.T) {
 				"  write --region=us-east-1"},
 		"several at once": {Sources{Environ: []string{"TENDRIL_PORT=x"},
 			Flags: map[string]string{"log-format": "jsn", "max-retries": "0"}},
-			"TENDRIL_PORT: x is not a whole number; allowed: 1 to 65535\n  write TENDRIL_PORT=5000\n" +
+			"TENDRIL_PORT: x is not a whole number; allowed: 1 to 65535\n" +
+				"  write TENDRIL_PORT=5000, or leave it out to get the first free port from 5000\n" +
 				"--max-retries: 0 is out of range; allowed: 1 to 1000\n  write --max-retries=1\n" +
 				"--log-format: jsn is unknown; allowed: auto, text, json or sqsd\n  write --log-format=json"},
 	} {

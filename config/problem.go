@@ -40,7 +40,7 @@ func refusal(a assignment, err error) Problem {
 		Where:  a.origin.Where,
 		Option: a.option.Name,
 		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.allowed()),
-		Hint:   "write " + a.line(advice),
+		Hint:   "write " + a.line(advice) + a.option.value.instead,
 	}
 }
 

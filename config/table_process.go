@@ -10,7 +10,7 @@ func appOptions() []Option {
 	return []Option{{
 		Name: "port", Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
 		Help:   "Port that the app gets as PORT and must listen on.",
-		Detail: "Where nobody set it and it is taken, the next free port is.", value: integer(1, 65535),
+		Detail: "Where nobody set it and it is taken, the next free port is.", value: appPort(5000),
 	}, {
 		Name: "healthcheck", Example: "HTTP:5000/health", DaemonKey: "healthcheck",
 		DefaultNote: "TCP on the app's port",

@@ -34,6 +34,8 @@ type value struct {
 	// nearest is the allowed value to suggest in place of a refused one; nil, or "",
 	// lets the option's default stand in.
 	nearest func(text string) string
+	// instead goes on from the suggested value with what else to do; "" for nothing.
+	instead string
 	// field returns a pointer to what the option sets.
 	field func(*Settings) any
 	// set parses text, checks it and stores it at field, a pointer. Its error says
@@ -86,6 +88,14 @@ func duration(low, high time.Duration) value {
 }
 
 func integer(low, high int) value { return bounded(kindInteger, low, high, parseInteger, strconv.Itoa) }
+
+// appPort is the port of the app. Neither bound of the range is a likely one, and 0 asks for any free port.
+func appPort(usual int) value {
+	v := integer(1, 65535)
+	v.nearest = func(string) string { return strconv.Itoa(usual) }
+	v.instead = ", or leave it out to get the first free port from " + strconv.Itoa(usual)
+	return v
+}
 
 func size(low, high int64) value { return bounded(kindSize, low, high, parseSize, formatSize) }
 

@@ -10,7 +10,7 @@
 //
 // [Examine] is pure: a function of the [Facts] alone, so that each rule is a row of a table in its test. What is not
 // known is left out of the facts and judged by no rule. The other functions look at the machine: [LookAtDisk],
-// [LookAtServer], [LookForProxy]. None of them changes anything that stays.
+// [LookAtCertificate], [LookAtServer], [LookForProxy]. None of them changes anything that stays.
 //
 // # Findings
 //

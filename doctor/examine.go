@@ -27,6 +27,9 @@ func Examine(f *Facts) []Finding {
 	for i := range f.Ports {
 		found.port(&f.Ports[i], f.Running)
 	}
+	for i := range f.Certificates {
+		found.certificate(&f.Certificates[i])
+	}
 	found.disk(&f.Disk)
 	found.openFiles(&f.OpenFiles)
 	found.zones(&f.Zones)

@@ -178,6 +178,13 @@ func TestRules(t *testing.T) {
 			"on NFS"},
 		"a folder that cannot be written": {with(func(d *Disk) { d.Problem = "permission denied" }), "error data-directory",
 			"permission denied"},
+		"a valid certificate": {Facts{Certificates: []Certificate{{"tls-cert", "a.crt", time.Unix(0, 0), 14 * 24 * time.Hour}}},
+			"ok certificate", "tls-cert: the certificate in a.crt expires on 1970-01-01 at 00:00 UTC"},
+		"a certificate near its end": {
+			Facts{Certificates: []Certificate{{"tls-cert", "a.crt", time.Unix(0, 0), 14*24*time.Hour - 1}}},
+			"warning certificate", "a.crt expires on 1970-01-01 at 00:00 UTC"},
+		"an expired certificate": {Facts{Certificates: []Certificate{{"tls-cert", "a.crt", time.Unix(0, 0), 0}}},
+			"warning certificate", "a.crt expired on 1970-01-01 at 00:00 UTC"},
 		"many open files": {Facts{OpenFiles: OpenFiles{1024, 106}}, "ok open-files", "1024"},
 		"few open files":  {Facts{OpenFiles: OpenFiles{256, 200}}, "warning open-files", "ulimit -n 65536"},
 		"zones":           {Facts{Zones: Zones{true, "/zones", true}}, "ok time-zones", "/zones"},

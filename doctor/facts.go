@@ -18,9 +18,11 @@ type Facts struct {
 	Clocks      []Clock
 	Proxies     []Proxy
 	Ports       []Port
-	Disk        Disk
-	OpenFiles   OpenFiles
-	Zones       Zones
+	// Certificates are the files that are in use, or would be.
+	Certificates []Certificate
+	Disk         Disk
+	OpenFiles    OpenFiles
+	Zones        Zones
 }
 
 // Queue is a queue with the settings for it.

@@ -87,9 +87,10 @@ type Answer struct {
 }
 
 // LookAtServer asks a server for the head of a page, which changes nothing there. Any answer is one, whatever its
-// status. The target is an http or https URL, or unix: and the path of a socket; proxy is nil for none.
-func LookAtServer(ctx context.Context, target string, proxy func(*http.Request) (*url.URL, error)) (Answer, error) {
-	transport := &http.Transport{DisableKeepAlives: true, Proxy: proxy}
+// status. The target is an http or https URL, or unix: and the path of a socket. The transport, which is changed, says
+// through which proxy and with which certificates.
+func LookAtServer(ctx context.Context, target string, transport *http.Transport) (Answer, error) {
+	transport.DisableKeepAlives = true
 	if path, found := strings.CutPrefix(target, "unix:"); found {
 		target = "http://localhost/"
 		transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -53,13 +53,13 @@ func TestLookAtServer(t *testing.T) {
 	go local.Serve(l)
 	defer local.Close()
 	for _, target := range []string{server.URL, "unix:" + socket} {
-		a, err := LookAtServer(t.Context(), target, nil)
+		a, err := LookAtServer(t.Context(), target, &http.Transport{})
 		if err != nil || !a.Dated || (a.Ahead+time.Hour).Abs() > 5*time.Second || a.Server != "nginx/1.22.1" {
 			t.Errorf("%s: %+v, %v", target, a, err)
 		}
 	}
 	server.Close()
-	if _, err := LookAtServer(t.Context(), server.URL, nil); err == nil || strings.Contains(err.Error(), "http://") {
+	if _, err := LookAtServer(t.Context(), server.URL, &http.Transport{}); err == nil || strings.Contains(err.Error(), "http://") {
 		t.Errorf("a server that is gone: %v", err)
 	}
 }

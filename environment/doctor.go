@@ -3,6 +3,7 @@ package environment
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"tendril/cloud"
 	"tendril/config"
 	"tendril/console"
+	"tendril/deliver"
 	"tendril/doctor"
 	"tendril/queue"
 	"tendril/supervisor"
@@ -97,9 +99,38 @@ func (x *examiner) examine(ctx context.Context) doctor.Examination {
 	f.Disk = doctor.LookAtDisk(x.settings.DataDir)
 	f.Disk.Embedded = x.settings.AnyEmbedded() || x.QueuesOnly
 	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(x.settings)}
+	f.Certificates = x.certificates(x.settings)
 	f.Zones = doctor.LookForZones()
 	f.Zones.App = x.hasApp()
 	return doctor.Examination{Environment: x.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
+}
+
+// certificates are the files for TLS that are in use with these settings, or would be.
+func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
+	seen := map[[3]string]bool{}
+	add := func(option, file, key string) {
+		files := [3]string{option, file, key}
+		if file == "" || seen[files] {
+			return
+		}
+		seen[files] = true
+		if c, known := doctor.LookAtCertificate(option, file, key); known {
+			all = append(all, c)
+		}
+	}
+	if s.AnyEmbedded() || o.QueuesOnly {
+		add("tls-cert", s.TLSCert, s.TLSKey)
+	}
+	if s.Console != config.Off {
+		add("console-tls-cert", s.ConsoleTLSCert, s.ConsoleTLSKey)
+	}
+	for i := range s.Queues {
+		if set := &s.Queues[i]; strings.HasPrefix(set.Target, "https:") && !o.QueuesOnly {
+			add("target-cert", set.TargetCert, set.TargetKey)
+			add("target-ca", set.TargetCA, "")
+		}
+	}
+	return all
 }
 
 // addQueue adds a queue with what is known of an embedded one.
@@ -219,7 +250,7 @@ func (x *examiner) lookAtTargets(ctx context.Context) {
 		seen[set.Target] = true
 		app := doctor.App{Target: withoutSecret(set.Target)}
 		limited, cancel := context.WithTimeout(ctx, targetPatience)
-		answer, err := doctor.LookAtServer(limited, set.Target, nil)
+		answer, err := doctor.LookAtServer(limited, set.Target, &http.Transport{TLSClientConfig: x.targetTLS(set)})
 		cancel()
 		if err != nil {
 			app.Problem = err.Error()
@@ -234,6 +265,17 @@ func (x *examiner) lookAtTargets(ctx context.Context) {
 			x.facts.Proxies = append(x.facts.Proxies, p)
 		}
 	}
+}
+
+// targetTLS is how deliveries would reach the target of a queue; nil without TLS, and where the files cannot be used.
+func (x *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
+	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: x.Version,
+		Credentials: deliver.Credentials{TLS: targetFiles(set)}})
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	return client.TLSConfig()
 }
 
 // proxyFiles are patterns of the files in which nginx has its time limits: those of this machine when it runs here, and
@@ -335,7 +377,8 @@ func (x *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
 	if endpoint, err = sqs.Endpoint(ctx, cmp.Or(q.URL, q.Name)); err != nil {
 		return ""
 	}
-	if answer, err := doctor.LookAtServer(ctx, endpoint, http.ProxyFromEnvironment); err == nil && answer.Dated {
+	if answer, err := doctor.LookAtServer(ctx, endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment}); err == nil &&
+		answer.Dated {
 		x.facts.Clocks = append(x.facts.Clocks,
 			doctor.Clock{Server: "Amazon SQS, " + endpoint, Ahead: answer.Ahead, Signed: true})
 	}

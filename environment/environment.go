@@ -234,24 +234,32 @@ func (e *Environment) openTelemetry(ctx context.Context) (err error) {
 	}
 	cloud, err := e.openCloudWatch(ctx, e.publicHealth)
 	e.telemetry = telemetry.New(&telemetry.Options{
-		Version: e.Version, CloudWatch: cloud, OTLP: e.otlp, Logger: e.Logger.Logger, Sources: telemetry.Sources{
-			Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
-			Desired: func() int { return e.scale().Desired },
-			Processes: func() []supervisor.Status {
-				if !e.running() || e.app == nil {
-					return nil
-				}
-				return e.app.Processes()
-			},
-			Tasks: func() []periodic.TaskStatus {
-				if !e.running() || e.tasks == nil {
-					return nil
-				}
-				return e.tasks.Readings()
-			},
-		},
+		Version: e.Version, CloudWatch: cloud, OTLP: e.otlp, Logger: e.Logger.Logger, Sources: e.metricSources(),
 	})
 	return err
+}
+
+func (e *Environment) metricSources() telemetry.Sources {
+	sources := telemetry.Sources{
+		Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
+		Certificates: e.certificateReadings,
+		Processes: func() []supervisor.Status {
+			if !e.running() || e.app == nil {
+				return nil
+			}
+			return e.app.Processes()
+		},
+		Tasks: func() []periodic.TaskStatus {
+			if !e.running() || e.tasks == nil {
+				return nil
+			}
+			return e.tasks.Readings()
+		},
+	}
+	if !e.QueuesOnly { // else nothing is scaled
+		sources.Desired = func() int { return e.scale().Desired }
+	}
+	return sources
 }
 
 func (e *Environment) publicHealth() telemetry.Health {

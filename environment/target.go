@@ -170,6 +170,11 @@ func exchangeOf(x *deliver.Exchange, queueName, address, id string) console.Exch
 	return shown
 }
 
+// targetFiles are the PEM files for the target of a queue.
+func targetFiles(set *config.QueueSettings) deliver.TLSFiles {
+	return deliver.TLSFiles{CA: set.TargetCA, Cert: set.TargetCert, Key: set.TargetKey}
+}
+
 // logCertificate says what became of the certificates for a target.
 func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
 	log := t.Logger.With("component", "worker", "queue", queue)
@@ -201,8 +206,7 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue, Connections: set.Concurrency,
 		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
 		SuccessCodes: codes, TerminalCodes: terminal, HeaderBudget: int(s.HeaderBudget),
-		Credentials: deliver.Credentials{SigningKeys: set.SigningSecret,
-			TLS: deliver.TLSFiles{CA: set.TargetCA, Cert: set.TargetCert, Key: set.TargetKey}},
+		Credentials: deliver.Credentials{SigningKeys: set.SigningSecret, TLS: targetFiles(set)},
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1

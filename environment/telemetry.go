@@ -70,6 +70,14 @@ func (q *pipelines) queueReadings() (all []telemetry.Queue) {
 	return all
 }
 
+// certificateReadings tells when the files for TLS expire.
+func (q *pipelines) certificateReadings() (all []telemetry.Certificate) {
+	for _, c := range q.certificates(q.inForce()) {
+		all = append(all, telemetry.Certificate{Option: c.Option, File: c.File, Expires: c.Expires})
+	}
+	return all
+}
+
 func (q *pipelines) limitReadings() (all []telemetry.Limit) {
 	if !q.running() {
 		return nil

@@ -23,7 +23,9 @@
 // The answers contain environment properties, which may be secret: each file has mode 0600,
 // and belongs to the user that runs tendril or to the app's user, and to nobody else. What
 // root reads no other user can write. A reader sees old or new answers, never a part. The
-// folder is removed with the end of the environment.
+// folder is removed with the end of the environment. Without a data directory it is a
+// temporary one, which its process locks; the next start removes those whose process was
+// killed.
 //
 // The commands, options and forms of output are those that Amazon documents as "Platform
 // script tools for your Elastic Beanstalk environments". meta and its key sqsdconfig are not

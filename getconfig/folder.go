@@ -30,15 +30,17 @@ const (
 // Folder is where an environment writes the answers, and the link to the command. Its zero value has no answers.
 // Publish, Serve and Remove are called one at a time.
 type Folder struct {
-	path string
-	uid  int // the app's user where that is another one, else -1
+	path  string
+	uid   int      // the app's user where that is another one, else -1
+	claim *os.File // of a temporary folder, else nil
 }
 
 // Create makes the folder in the data directory anew, or a temporary folder for "". program is the file that get-config
 // links to. uid and gid are those of the app's user; -1 if it is the user that runs tendril.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
-		f.path, err = os.MkdirTemp("", "tendril-"+folderName+"-")
+		removeLeftovers()
+		f.path, f.claim, err = makeTemp()
 	} else if f.path, err = filepath.Abs(filepath.Join(dataDir, folderName)); err == nil {
 		if err = os.RemoveAll(f.path); err == nil { // of an environment that was killed
 			err = os.Mkdir(f.path, 0o700)
@@ -109,7 +111,13 @@ func (f *Folder) Serve(number int) error {
 func (f *Folder) Remove(number int) error { return os.RemoveAll(f.version(number)) }
 
 // Close removes the folder.
-func (f *Folder) Close() error { return os.RemoveAll(f.path) }
+func (f *Folder) Close() error {
+	err := os.RemoveAll(f.path)
+	if f.claim != nil {
+		err = errors.Join(err, f.claim.Close())
+	}
+	return err
+}
 
 // Environ adds what a process of a version needs to find get-config and its answers to an environment of NAME=value;
 // the slice is not changed. asApp is true for a process that runs as the app's user.

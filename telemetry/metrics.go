@@ -96,6 +96,8 @@ func readMetrics() []metricInfo {
 			"When a periodic task is due next, in seconds since 1970; absent while it is paused."},
 		{"tendril_desired_capacity", "gauge", nil,
 			"Number of processes, instances or pods that the load needs, as in /api/v1/scale."},
+		{"tendril_certificate_expiry_timestamp_seconds", "gauge", labels{"option", "file"},
+			"When the certificate in a file for TLS expires, in seconds since 1970; absent while the file cannot be used."},
 		{"tendril_leader", "gauge", nil, "Whether this instance is the leader and sends the scheduled runs, 1 or 0."},
 		{"tendril_breaker_state", "gauge", labels{"target", "state"},
 			"State of a target's breaker: 1 for the current state of closed, open and half_open, 0 for the others."},

@@ -29,6 +29,8 @@ type Sources struct {
 	Limits func() []Limit
 	// Desired returns the number of processes, instances or pods that the load needs.
 	Desired func() int
+	// Certificates returns when the certificates in files expire.
+	Certificates func() []Certificate
 }
 
 // WorkerStatus is the status of one worker.
@@ -62,6 +64,13 @@ type Limit struct {
 	RateRefused, ConcurrencyRefused, BreakerRefused int64
 }
 
+// Certificate is a file for TLS.
+type Certificate struct {
+	// Option is the name of the option that names the file.
+	Option, File string
+	Expires      time.Time
+}
+
 // collect has the metrics of all sources read.
 func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Workers, sendWorkers)
@@ -82,6 +91,11 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Leader, func(out samples, leads bool) { out.send("tendril_leader", boolValue(leads)) })
 	collect(c, s.Limits, sendLimits)
 	collect(c, s.Desired, func(out samples, n int) { out.send("tendril_desired_capacity", float64(n)) })
+	collect(c, s.Certificates, func(out samples, all []Certificate) {
+		for _, one := range all {
+			out.send("tendril_certificate_expiry_timestamp_seconds", timestamp(one.Expires), one.Option, one.File)
+		}
+	})
 	collect(c, sinks, func(out samples, all []sinkStats) {
 		for _, s := range all {
 			out.send("tendril_sink_errors_total", float64(s.errors), s.sink)

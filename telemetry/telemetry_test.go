@@ -58,6 +58,9 @@ func newFullTelemetry() *Telemetry {
 		},
 		Leader:  func() bool { return true },
 		Desired: func() int { return 3 },
+		Certificates: func() []Certificate {
+			return []Certificate{{Option: "tls-cert", File: "/etc/tendril/queue.crt", Expires: time.Unix(2000, 0)}}
+		},
 		Limits: func() []Limit {
 			return []Limit{{Target: "http://app/", Breaker: "half-open", RateRefused: 5,
 				ConcurrencyRefused: 6, BreakerRefused: 7}}

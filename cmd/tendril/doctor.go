@@ -30,8 +30,8 @@ the worst first. Below what is not in order it says what follows from it, and wh
 is started or changed.
 
 It looks at queues and dead-letter queues (visibility timeout, retention, number of attempts),
-permissions on AWS, clocks, the app, proxies in front of it, ports, disk, open files, time zones, and
-the version that runs.
+permissions on AWS, clocks, the app, proxies in front of it, ports, certificates, disk, open files,
+time zones, and the version that runs.
 
 It asks the environment that runs on the data directory. Where none runs, or with a folder, a command
 or flags of 'tendril up', it looks at what 'tendril up' would run with them. 'tendril check' validates

@@ -1,0 +1,65 @@
+package doctor
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Certificate is a PEM file for TLS.
+type Certificate struct {
+	// Option is the name of the option that names the file.
+	Option, File string
+	// Expires is when it is no longer valid, and Left the time until then.
+	Expires time.Time
+	Left    time.Duration
+}
+
+// LookAtCertificate reads when the certificate in a file expires that has its private key in another one; without
+// a key, when the first of the certificates of authorities in the file does. The result is false where they cannot be
+// used: then those that were read before stay in use.
+func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
+	c = Certificate{Option: option, File: file}
+	if key != "" {
+		pair, err := tls.LoadX509KeyPair(file, key)
+		if err != nil {
+			return c, false
+		}
+		c.Expires = pair.Leaf.NotAfter
+	} else {
+		text, _ := os.ReadFile(file) // without one there is no certificate
+		for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+			authority, err := x509.ParseCertificate(block.Bytes)
+			if err != nil {
+				return c, false
+			}
+			if c.Expires.IsZero() || authority.NotAfter.Before(c.Expires) {
+				c.Expires = authority.NotAfter
+			}
+		}
+	}
+	c.Left = time.Until(c.Expires)
+	return c, !c.Expires.IsZero()
+}
+
+// certificateEnds is how long before its end a certificate is reported; the log does so at the same time.
+const certificateEnds = 14 * 24 * time.Hour
+
+func (f *findings) certificate(c *Certificate) {
+	const id = "certificate"
+	verb := "expires"
+	if c.Left <= 0 {
+		verb = "expired"
+	}
+	what := fmt.Sprintf("%s: the certificate in %s %s on %s", c.Option, c.File, verb,
+		c.Expires.UTC().Format("2006-01-02 at 15:04 UTC"))
+	if c.Left >= certificateEnds {
+		f.ok(id, "%s", what)
+		return
+	}
+	f.add(Warning, id, what, "connections that need it fail once it has expired",
+		"put a renewed certificate into the file: it is read again when it changes")
+}

@@ -1,0 +1,94 @@
+package getconfig
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const tempPrefix = "tendril-" + folderName + "-"
+
+// makeTemp makes a temporary folder and claims it. The claim is nil where the file system has no locks.
+func makeTemp() (path string, claim *os.File, err error) {
+	for {
+		if path, err = os.MkdirTemp("", tempPrefix+"*"); err != nil {
+			return "", nil, err
+		}
+		claim, err = claimFolder(path)
+		if err == nil || errors.Is(err, errNoLocks) {
+			return path, claim, nil
+		}
+		removeErr := os.RemoveAll(path)
+		// Another tendril that starts may have taken the new folder for a leftover.
+		taken := errors.Is(err, errNotOurs) || errors.Is(err, fs.ErrNotExist)
+		if removeErr != nil || !taken {
+			return "", nil, errors.Join(err, removeErr)
+		}
+	}
+}
+
+// removeLeftovers removes the temporary folders of processes of this user that were killed. One that cannot be removed
+// is left: the environment does not need its name.
+func removeLeftovers() {
+	dir := os.TempDir()
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), tempPrefix) {
+			continue
+		}
+		path := filepath.Join(dir, entry.Name())
+		if claim, err := claimFolder(path); err == nil {
+			os.RemoveAll(path)
+			claim.Close()
+		}
+	}
+}
+
+var (
+	// errNotOurs means that another process has a folder, or that it is another user's.
+	errNotOurs = errors.New("the folder belongs to another process or user")
+	// errNoLocks means that the file system cannot lock a folder.
+	errNoLocks = errors.New("the folder cannot be locked")
+)
+
+// claimFolder locks a folder of this user until the file is closed or the process ends, however it ends. A symbolic
+// link is not followed.
+func claimFolder(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
+	case err == nil:
+		err = checkOwn(f, path)
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = errNotOurs
+	default:
+		err = errNoLocks
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// checkOwn returns nil where an open folder is this user's, and still the one at path: it may have been removed between
+// its opening and its lock.
+func checkOwn(f *os.File, path string) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if stat := opened.Sys().(*syscall.Stat_t); int(stat.Uid) != os.Geteuid() || !os.SameFile(opened, there) {
+		return errNotOurs
+	}
+	return nil
+}
