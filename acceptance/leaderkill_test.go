@@ -74,7 +74,7 @@ type place struct {
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
 	// since asks up to when runs are accounted for, as [periodic.Store] has it.
-	since func(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time, error)
+	since func(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]queue.TaskTimes, error)
 	// runs ends the place and returns what lies in the queue.
 	runs func(t *testing.T) []run
 	// twice tells that a run may lie in the queue twice.
@@ -325,7 +325,7 @@ func (f *fleet) awaitOutstanding() {
 		_, lease := f.leader("", nil)
 		now := time.Now()
 		upTo, err := f.since(f.t.Context(), lease.Term, map[string]periodic.Start{tickTask: {At: now}})
-		if behind := now.Sub(upTo[tickTask]); err == nil && behind < 2*time.Second {
+		if behind := now.Sub(upTo[tickTask].UpTo); err == nil && behind < 2*time.Second {
 			return
 		} else if now.Sub(began) > patience {
 			f.t.Fatalf("after %s without a fault runs are still %s behind, %v", patience, behind, err)

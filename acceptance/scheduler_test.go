@@ -91,7 +91,8 @@ func (i instance) skipped(s periodic.Skipped) {
 // shared is the registry of a `tendril serve`.
 type shared struct{ *sqsapi.RegistryClient }
 
-func (s shared) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time, error) {
+func (s shared) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (
+	map[string]queue.TaskTimes, error) {
 	return s.RegistryClient.SinceUnder(ctx, leaseName, term, times(starts), nil)
 }
 

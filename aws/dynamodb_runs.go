@@ -190,7 +190,8 @@ func (f *Runs) Mark(ctx context.Context, term int64, run periodic.ScheduledRun, 
 	}
 	// After the run's own record: a crash between the two costs the next
 	// leader one claim that finds the run settled.
-	_, err = f.enter(ctx, run.Task, "", run.ScheduledAt, "SET #last = :at", "attribute_not_exists(#last) OR #last < :at")
+	accounted := periodic.Start{At: run.ScheduledAt}
+	_, err = f.enter(ctx, run.Task, accounted, "SET #last = :at", "attribute_not_exists(#last) OR #last < :at")
 	var later *types.ConditionalCheckFailedException
 	if err != nil && !errors.As(err, &later) {
 		return f.table.explain(ctx, "accounting for the run "+run.ID, err)
@@ -198,9 +199,9 @@ func (f *Runs) Mark(ctx context.Context, term int64, run periodic.ScheduledRun, 
 	return nil
 }
 
-// Since implements [periodic.Store]. term is not looked at: the times only move on. Of a task that
-// has no schedule here, or was entered without one, no schedule is compared.
-func (f *Runs) Since(ctx context.Context, _ int64, starts map[string]periodic.Start) (map[string]time.Time, error) {
+// Since implements [periodic.Store]. term is not looked at: any instance may enter when it had a task.
+func (f *Runs) Since(ctx context.Context, _ int64, starts map[string]periodic.Start) (map[string]queue.TaskTimes,
+	error) {
 	var keys []string
 	for task := range maps.Keys(starts) {
 		keys = append(keys, f.taskKey(task))
@@ -209,57 +210,79 @@ func (f *Runs) Since(ctx context.Context, _ int64, starts map[string]periodic.St
 	if err != nil {
 		return nil, err
 	}
-	const first = "SET #last = if_not_exists(#last, :at)"
-	since := make(map[string]time.Time, len(starts))
+	known := make(map[string]queue.TaskTimes, len(starts))
 	for task, start := range starts {
-		row := rows[f.taskKey(task)]
-		ms, known := intOf(row["last_ms"])
-		at, schedule := time.UnixMilli(ms).UTC(), stringOf(row["schedule"])
-		switch {
-		case known && (start.Schedule == "" || start.Schedule == schedule):
-		case known && schedule != "" && at.Before(start.At):
-			at, err = f.enter(ctx, task, start.Schedule, start.At, "SET #last = :at", "#last < :at")
-			var later *types.ConditionalCheckFailedException
-			if errors.As(err, &later) { // it moved on meanwhile
-				at, err = f.enter(ctx, task, start.Schedule, start.At, first, "")
-			}
-		default:
-			at, err = f.enter(ctx, task, start.Schedule, start.At, first, "")
-		}
-		if err != nil {
+		if known[task], err = f.since(ctx, task, start, rows[f.taskKey(task)]); err != nil {
 			return nil, f.table.explain(ctx, "entering the task "+task, err)
 		}
-		since[task] = at
 	}
-	return since, nil
+	return known, nil
 }
 
-// enter changes the row of a task, and returns up to when it is accounted for
-// then. A schedule of "" is left as it is.
-func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, update, condition string) (time.Time,
-	error) {
+// since makes the row of a task right for its start. Of a task that has no schedule here, or was entered without
+// one, no schedule is compared.
+func (f *Runs) since(ctx context.Context, task string, start periodic.Start, row attributeValues) (
+	queue.TaskTimes, error) {
+	const first, begin = "SET #last = if_not_exists(#last, :at)", ", #from = :at"
+	times, schedule := timesOf(row), stringOf(row["schedule"])
+	switch {
+	case times.UpTo.IsZero():
+		return f.enter(ctx, task, start, first+begin, "")
+	case start.Schedule != "" && schedule == "":
+		return f.enter(ctx, task, start, first, "")
+	case start.Schedule != "" && start.Schedule != schedule:
+		if times.UpTo.Before(start.At) {
+			moved, err := f.enter(ctx, task, start, "SET #last = :at"+begin, "#last < :at")
+			var later *types.ConditionalCheckFailedException
+			if !errors.As(err, &later) {
+				return moved, err
+			} // it moved on meanwhile
+		}
+		return f.enter(ctx, task, start, first+begin, "")
+	case start.At.UnixMilli() < times.From.UnixMilli():
+		return f.enter(ctx, task, start, first+begin, "")
+	}
+	return times, nil
+}
+
+// timesOf reads the row of a task. UpTo is zero when there is none.
+func timesOf(row attributeValues) (times queue.TaskTimes) {
+	if ms, ok := intOf(row["last_ms"]); ok {
+		times.UpTo = time.UnixMilli(ms).UTC()
+	}
+	if ms, ok := intOf(row["from_ms"]); ok {
+		times.From = time.UnixMilli(ms).UTC()
+	}
+	return times
+}
+
+// enter changes the row of a task, and returns its times then. A schedule of "" is left as it is.
+func (f *Runs) enter(ctx context.Context, task string, start periodic.Start, update, condition string) (
+	queue.TaskTimes, error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName:                 &f.table.name,
 		Key:                       keyOf(f.taskKey(task)),
 		ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
-		ExpressionAttributeValues: attributeValues{":at": numberValue(at.UnixMilli())},
+		ExpressionAttributeValues: attributeValues{":at": numberValue(start.At.UnixMilli())},
 		ReturnValues:              types.ReturnValueAllNew,
 	}
 	if condition != "" {
 		in.ConditionExpression = &condition
 	}
-	if schedule != "" {
+	if strings.Contains(update, "#from") {
+		in.ExpressionAttributeNames["#from"] = "from_ms"
+	}
+	if start.Schedule != "" {
 		update += ", #schedule = :schedule"
 		in.ExpressionAttributeNames["#schedule"] = "schedule"
-		in.ExpressionAttributeValues[":schedule"] = stringValue(schedule)
+		in.ExpressionAttributeValues[":schedule"] = stringValue(start.Schedule)
 	}
 	in.UpdateExpression = &update
 	out, err := f.table.api.get().UpdateItem(ctx, in)
 	if err != nil {
-		return time.Time{}, err
+		return queue.TaskTimes{}, err
 	}
-	ms, _ := intOf(out.Attributes["last_ms"])
-	return time.UnixMilli(ms).UTC(), nil
+	return timesOf(out.Attributes), nil
 }
 
 // Known reports whether the run called id was claimed with a message to path,

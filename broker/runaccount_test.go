@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -25,19 +26,19 @@ func TestTasksAreAccountedFor(t *testing.T) {
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	since, err := r.SinceUnder(ctx, "lead", 3, map[string]time.Time{"audit": at}, nil)
-	if err != nil || !since["audit"].Equal(at) {
+	if err != nil || !since["audit"].UpTo.Equal(at) {
 		t.Fatalf("a new task is entered with %v, %v", since, err)
 	}
 	if since, _ = r.SinceUnder(ctx, "lead", 3, map[string]time.Time{"audit": at.Add(time.Hour)},
-		nil); !since["audit"].Equal(at) {
-		t.Errorf("a known task is since %v, want the first entry %v", since["audit"], at)
+		nil); !since["audit"].UpTo.Equal(at) {
+		t.Errorf("a known task is since %v, want the first entry %v", since["audit"].UpTo, at)
 	}
 	later := RunRequest{ID: "audit@2", Task: "audit", At: at.Add(2 * time.Hour), Lease: "lead", Term: 3}
 	if _, err := r.Skip(ctx, later, nil); err != nil {
 		t.Fatal(err)
 	}
-	if since, _ = r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); !since["audit"].Equal(later.At) {
-		t.Errorf("after the skip: %v, want %v", since["audit"], later.At)
+	if since, _ = r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); !since["audit"].UpTo.Equal(later.At) {
+		t.Errorf("after the skip: %v, want %v", since["audit"].UpTo, later.At)
 	}
 	if enqueued, err := r.Enqueued(ctx, "audit@2"); enqueued || err != nil {
 		t.Errorf("a skipped run was enqueued: %v, %v", enqueued, err)
@@ -105,22 +106,25 @@ func TestSinceUnderAnotherSchedule(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	hours := func(n int) time.Time { return at.Add(time.Duration(n) * time.Hour) }
 	for i, step := range []struct {
-		schedule   string
-		from, want int
+		schedule       string
+		at, upTo, from int
 	}{
-		{"", 0, 0},              // as an older version enters it
-		{"0 5 * * *", 1, 0},     // which says nothing of a change
-		{"0 5 * * *", 2, 0},     // the same
-		{"", 3, 0},              // as an older version asks
-		{"* * * * * UTC", 4, 4}, // changed
-		{"* * * * * UTC", 5, 4},
-		{"0 5 * * *", 3, 4}, // changed back, by who knows it for longer: times only move on
-		{"0 5 * * *", 6, 4},
+		{"", 0, 0, 0},              // as an older version enters it
+		{"0 5 * * *", 1, 0, 0},     // which says nothing of a change
+		{"0 5 * * *", 2, 0, 0},     // the same
+		{"", 3, 0, 0},              // as an older version asks
+		{"* * * * * UTC", 4, 4, 4}, // changed
+		{"* * * * * UTC", 5, 4, 4},
+		{"* * * * * UTC", 2, 4, 2}, // by a clock that was set back
+		{"", 1, 4, 1},
+		{"0 5 * * *", 3, 4, 3}, // changed back, by who knows it for longer: runs stay accounted for
+		{"0 5 * * *", 6, 4, 3},
 	} {
-		since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(step.from)},
+		since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(step.at)},
 			map[string]string{"audit": step.schedule})
-		if err != nil || !since["audit"].Equal(hours(step.want)) {
-			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
+		want := queue.TaskTimes{UpTo: hours(step.upTo), From: hours(step.from)}
+		if err != nil || since["audit"] != want {
+			t.Errorf("step %d: %v, %v; want %v", i, since["audit"], err, want)
 		}
 	}
 	if _, err := r.Skip(ctx, RunRequest{ID: "audit@7", Task: "audit", At: hours(7)}, nil); err != nil {
@@ -128,7 +132,43 @@ func TestSinceUnderAnotherSchedule(t *testing.T) {
 	}
 	since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(9)},
 		map[string]string{"audit": "0 5 * * *"})
-	if err != nil || !since["audit"].Equal(hours(7)) {
+	if err != nil || !since["audit"].UpTo.Equal(hours(7)) {
 		t.Errorf("after a skip the schedule is forgotten: %v, %v", since, err)
+	}
+}
+
+// A file of an earlier version says nothing of from when its tasks exist, until one gets another schedule.
+func TestTasksOfAnEarlierVersionHaveNoStart(t *testing.T) {
+	t.Parallel()
+	dir, at := t.TempDir(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	ask := func(b *Broker, hours int, schedule string) queue.TaskTimes {
+		t.Helper()
+		known, err := b.Registry().SinceUnder(t.Context(), "", 0,
+			map[string]time.Time{"audit": at.Add(time.Duration(hours) * time.Hour)}, map[string]string{"audit": schedule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known["audit"]
+	}
+	b := openDir(t, dir, nil)
+	ask(b, 0, "0 5 * * *")
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openConn(filepath.Join(dir, databaseName), "")
+	if err == nil {
+		err = errors.Join(c.script(`DROP TABLE task_starts`), c.close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = openDir(t, dir, nil)
+	defer b.Close()
+	if got, want := ask(b, -1, "0 5 * * *"), (queue.TaskTimes{UpTo: at}); got != want {
+		t.Errorf("a task of an earlier version: %v, want %v", got, want)
+	}
+	later := at.Add(time.Hour)
+	if got, want := ask(b, 1, "* * * * *"), (queue.TaskTimes{UpTo: later, From: later}); got != want {
+		t.Errorf("with another schedule: %v, want %v", got, want)
 	}
 }

@@ -183,47 +183,60 @@ func (r *Registry) Paused(ctx context.Context) (map[string]string, error) {
 	})
 }
 
-// SinceUnder returns, for each task of from, the scheduled time up to which its runs
-// are accounted for: enqueued, or skipped. A task that is not known is entered
-// with its time in from, so that a later leader looks back to it. lease and
-// term are the fence, as in [RunRequest].
+// SinceUnder returns the times of each task of from. A task that is not known is
+// entered with its time in from, so that a later leader looks back to it. One that
+// is known exists from that time, if that is earlier. lease and term are the fence,
+// as in [RunRequest].
 //
 // schedules holds any text that differs when the schedule does. A task that is
-// known with another schedule is accounted for up to its time in from at least:
-// earlier times of the new schedule were never due. A task without a schedule here,
-// or entered without one, is not compared.
+// known with another schedule is accounted for up to its time in from at least, and
+// exists from then: earlier times of the new schedule were never due. A task without
+// a schedule here, or entered without one, is not compared.
 func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
-	schedules map[string]string) (map[string]time.Time, error) {
+	schedules map[string]string) (map[string]queue.TaskTimes, error) {
 	for task := range from {
 		if err := checkRegistryName("task", task); err != nil {
 			return nil, err
 		}
 	}
-	return alter(ctx, r.b, fence{lease, term}, func(c *conn) (map[string]time.Time, error) {
-		since := make(map[string]time.Time, len(from))
+	return alter(ctx, r.b, fence{lease, term}, func(c *conn) (map[string]queue.TaskTimes, error) {
+		known := make(map[string]queue.TaskTimes, len(from))
 		for task, at := range from {
 			if err := enterTask(c, task, at, schedules[task]); err != nil {
 				return nil, err
 			}
-			milli, err := c.integer(`SELECT last FROM tasks WHERE task = ?`, task)
+			var times queue.TaskTimes
+			err := c.query(func(row row) {
+				times.UpTo = time.UnixMilli(row.int(0)).UTC()
+				if row[1] != nil {
+					times.From = time.UnixMilli(row.int(1)).UTC()
+				}
+			}, `SELECT last, at FROM tasks LEFT JOIN task_starts USING (task) WHERE task = ?`, task)
 			if err != nil {
 				return nil, err
 			}
-			since[task] = time.UnixMilli(milli).UTC()
+			known[task] = times
 		}
-		return since, nil
+		return known, nil
 	})
 }
 
 // enterTask makes the row of a task right for its schedule, "" for any.
 func enterTask(c *conn, task string, at time.Time, schedule string) error {
-	_, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last, schedule) VALUES (?, ?, nullif(?, ''))`, task,
+	started, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last, schedule) VALUES (?, ?, nullif(?, ''))`, task,
 		at.UnixMilli(), schedule)
-	if err == nil && schedule != "" {
-		// A row without a schedule is a skip's.
-		_, err = c.exec(`UPDATE tasks SET last = CASE WHEN schedule IS NULL THEN last ELSE max(last, ?) END, schedule = ?
-			WHERE task = ? AND schedule IS NOT ?`, at.UnixMilli(), schedule, task, schedule)
+	if err == nil && started == 0 && schedule != "" {
+		started, err = c.exec(`UPDATE tasks SET last = max(last, ?), schedule = ? WHERE task = ? AND schedule <> ?`,
+			at.UnixMilli(), schedule, task, schedule)
 	}
+	if started > 0 {
+		c.run(&err, `INSERT OR REPLACE INTO task_starts (task, at) VALUES (?, ?)`, task, at.UnixMilli())
+		return err
+	}
+	if schedule != "" { // a row without a schedule is a skip's
+		c.run(&err, `UPDATE tasks SET schedule = ? WHERE task = ? AND schedule IS NULL`, schedule, task)
+	}
+	c.run(&err, `UPDATE task_starts SET at = ? WHERE task = ? AND at > ?`, at.UnixMilli(), task, at.UnixMilli())
 	return err
 }
 

@@ -46,6 +46,8 @@ import (
 //	           on the app the message goes.
 //	tasks      the scheduled time of each periodic task's last run, and the
 //	           schedule that it was accounted for by (NULL: not known)
+//	task_starts the time of day from which a task exists with its schedule. Tasks that
+//	           a version without this table entered have no row.
 //	paused     the paused periodic tasks
 const schema = `
 CREATE TABLE meta (
@@ -107,7 +109,15 @@ CREATE TABLE tasks (
 CREATE TABLE paused (
 	task TEXT PRIMARY KEY, reason TEXT NOT NULL
 ) WITHOUT ROWID;
+` + taskStartsSchema + `
 `
+
+// taskStartsSchema is missing in files of format 5, and in those of format 6 that earlier versions made. Those
+// can do without it, so the format is the same.
+const taskStartsSchema = `
+CREATE TABLE IF NOT EXISTS task_starts (
+	task TEXT PRIMARY KEY, at INTEGER NOT NULL
+) WITHOUT ROWID;`
 
 // attemptsSchema are the tables that format 5 did not have.
 const attemptsSchema = `
@@ -122,7 +132,7 @@ CREATE TABLE reasons (
 `
 
 // fromFormat5 adds what format 5 did not have. Its dead letters count as failed without an attempt.
-const fromFormat5 = attemptsSchema + `
+const fromFormat5 = attemptsSchema + taskStartsSchema + `
 ALTER TABLE moves ADD COLUMN deletes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE moves ADD COLUMN filter TEXT NOT NULL DEFAULT '{}';
 INSERT INTO attempts (id, at, reason, history)
@@ -208,14 +218,15 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-// createTables creates the tables of a new file, brings a file of format 5 up to date, and refuses a file of another
-// format.
+// createTables creates the tables of a new file, brings an older one up to date, and refuses a file of another format.
 func (s *store) createTables() error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
 	switch {
-	case err != nil || version == schemaVersion:
+	case err != nil:
 		return err
+	case version == schemaVersion:
+		return s.write.script(taskStartsSchema)
 	case version == oldestReadable:
 		tables = fromFormat5
 	case version != 0:

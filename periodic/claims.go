@@ -67,7 +67,7 @@ func NewClaims(store Store, sender Sender, lead Leadership) *Claims {
 }
 
 // Since is [Store.Since].
-func (c *Claims) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]time.Time, error) {
+func (c *Claims) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
 	return c.store.Since(ctx, term, starts)
 }
 

@@ -39,11 +39,12 @@ type Leadership interface {
 // runs that a person asked for, and is always current. Methods are called from
 // several goroutines, one at a time for each task.
 type Registry interface {
-	// Since returns, for each task, the scheduled time up to which its runs are
-	// accounted for. A task that is not known is entered with its start, whose
-	// time is then returned. One that is known with another schedule is accounted
-	// for up to its start at least: earlier times of the new schedule were never due.
-	Since(ctx context.Context, term int64, starts map[string]Start) (map[string]time.Time, error)
+	// Since returns the times of each task. A task that is not known is entered
+	// with its start, whose time both are then. One that is known with another
+	// schedule is accounted for up to its start at least, and exists from then:
+	// earlier times of the new schedule were never due. One that is known with the
+	// same schedule exists from its start, if that is earlier: its clock was set back.
+	Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error)
 	// Enqueue sends the run, unless it was sent before, and accounts for the
 	// task's times up to f.ScheduledAt, unless f is manual. It is called again
 	// with the same run after an error, except after [ErrUncertain].
@@ -98,7 +99,7 @@ type Sender interface {
 // may have been applied all the same.
 type Store interface {
 	// Since is as in [Registry].
-	Since(ctx context.Context, term int64, starts map[string]Start) (map[string]time.Time, error)
+	Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error)
 	// Claim enters that try number try, from 1, of run f is about to be made in
 	// term, provided that the record has try-1 tries (0 when there is none) and
 	// is not settled; else it changes nothing. It returns the record as it is

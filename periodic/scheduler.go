@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tendril/queue"
 )
 
 const (
@@ -84,7 +86,7 @@ type entry struct {
 	task Task
 	// from is when this instance first knew the task with its schedule; changed
 	// is when a reload brought it or its schedule, zero for never. Nothing before
-	// that is due.
+	// that is due. Both are the earliest by a clock that was set back since.
 	from, changed time.Time
 	// since is up to when its times are accounted for; valid when known.
 	since time.Time
@@ -146,7 +148,7 @@ func (s *Scheduler) wake() {
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
 	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
-		s.replan()
+		s.replan(now.Add(s.mono.Sub(mono))) // the earliest that the clock can have shown since
 		call(s.opts.Events.ClockStepped, ClockStepped{By: by})
 	}
 	s.wall, s.mono = now, mono
@@ -191,12 +193,20 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan forgets what was planned by a clock that has been set since.
-func (s *Scheduler) replan() {
+// replan forgets what was planned by a clock that has been set since. A task exists
+// from the earliest time that the clock showed, also for the registry, so that what
+// is missed after a clock that ran ahead was set back is made up for.
+func (s *Scheduler) replan(earliest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
 		e.next = Slot{}
+		if e.from.After(earliest) {
+			e.from, e.known = earliest, false
+		}
+		if e.changed.After(earliest) {
+			e.changed = earliest
+		}
 	}
 }
 
@@ -215,13 +225,13 @@ func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 	s.asking = true
 	term := s.term
 	s.call(ctx, func(ctx context.Context) {
-		since, err := s.registry.Since(ctx, term, starts)
-		s.answered(term, starts, since, err)
+		known, err := s.registry.Since(ctx, term, starts)
+		s.answered(term, starts, known, err)
 	})
 }
 
 // answered takes the registry's answer to ask.
-func (s *Scheduler) answered(term int64, starts map[string]Start, since map[string]time.Time, err error) {
+func (s *Scheduler) answered(term int64, starts map[string]Start, known map[string]queue.TaskTimes, err error) {
 	var failed *Failed
 	s.mu.Lock()
 	s.asking = false
@@ -237,11 +247,11 @@ func (s *Scheduler) answered(term int64, starts map[string]Start, since map[stri
 			if e.known || starts[e.task.Name] != e.start() {
 				continue // not asked for, or the schedule changed meanwhile
 			}
-			at, ok := since[e.task.Name]
+			times, ok := known[e.task.Name]
 			if !ok {
-				at = e.from
+				times = queue.TaskTimes{UpTo: e.from, From: e.from}
 			}
-			e.learn(at, s.opts.Wall().Round(0), at.Equal(e.from))
+			e.learn(times, s.opts.Wall().Round(0))
 		}
 	}
 	s.mu.Unlock()
@@ -258,16 +268,15 @@ func (e *entry) start() Start {
 
 // learn takes from the registry up to when the task is accounted for. A time to
 // come was noted by a clock that ran ahead, and hides what was due while nobody
-// led: as much is looked at as may be made up for, and the registry tells by the
-// run's id what was enqueued. Before a task that is new nothing was due, whichever way the clock was set since.
-func (e *entry) learn(since, now time.Time, isNew bool) {
-	e.known, e.since, e.next = true, since, Slot{}
-	if since.Sub(now) > time.Second {
-		back := e.task.grace() + e.task.Jitter
-		if isNew {
-			back = punctual
+// led: as much is looked at as may be made up for, but not from before the task
+// existed, and the registry tells by the run's id what was enqueued.
+func (e *entry) learn(times queue.TaskTimes, now time.Time) {
+	e.known, e.since, e.next = true, times.UpTo, Slot{}
+	if e.since.Sub(now) > time.Second {
+		e.since = now.Add(-e.task.grace() - e.task.Jitter)
+		if e.since.Before(times.From) {
+			e.since = times.From
 		}
-		e.since = now.Add(-back)
 	}
 	if e.since.Before(e.changed) {
 		e.since = e.changed

@@ -366,7 +366,7 @@ func (l *fixedTerm) Changed() <-chan struct{} { return nil }
 // countingRegistry counts what it is asked.
 type countingRegistry struct{ asked int }
 
-func (r *countingRegistry) Since(context.Context, int64, map[string]Start) (map[string]time.Time, error) {
+func (r *countingRegistry) Since(context.Context, int64, map[string]Start) (map[string]queue.TaskTimes, error) {
 	r.asked++
 	return nil, nil
 }
@@ -590,13 +590,13 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 		s.until(t, 200*time.Second, "")
 		s.elect(s.node)
 		s.until(t, 235*time.Second, `3m20s led 2
-			3m20s skipped a -1m0s to 1m0s: 3 missed
+			3m20s skipped a 1m0s to 1m0s: 1 missed
 			3m20s skipped a 2m0s to 2m0s: 1 enqueued before
 			3m20s enqueued a 3m0s late 20s`)
 		s.until(t, 245*time.Second, "4m0s enqueued a 4m0s late 0s")
 		s.elect(s.node) // nothing is doubled
 		s.until(t, 250*time.Second, `4m5s led 3
-			4m5s skipped a 0s to 1m0s: 2 missed
+			4m5s skipped a 1m0s to 1m0s: 1 missed
 			4m5s skipped a 2m0s to 3m0s: 2 enqueued before
 			4m5s skipped a 4m0s to 4m0s: 1 enqueued before`)
 	})
@@ -612,6 +612,63 @@ func TestNewTaskAfterTheClockIsSetBack(t *testing.T) {
 		s.until(t, 15*time.Second, "1s clock -2m0s")
 		s.elect(s.node)
 		s.until(t, 70*time.Second, "15s led 2\n1m0s enqueued a -1m0s late 0s")
+	})
+}
+
+// TestNextLeaderAfterTheClockIsSetBack: it makes up for nothing from before the task, however long its grace is.
+func TestNextLeaderAfterTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	a := every("a", 60)
+	a.Missed, a.Grace = MissedAll, 2*time.Hour
+	play(t, []Task{a}, Options{}, func(s *stage) {
+		s.until(t, 130*time.Second+500*time.Millisecond, `0s led 1
+			1m0s enqueued a 1m0s late 0s
+			2m0s enqueued a 2m0s late 0s`)
+		s.elect(nil)
+		synctest.Wait()
+		s.setClock(-50 * time.Second)
+		s.until(t, 135*time.Second, "2m11s clock -50s")
+		s.elect(s.node)
+		s.until(t, 235*time.Second, `2m15s led 2
+			2m15s skipped a 1m0s to 1m0s: 1 enqueued before
+			2m50s skipped a 2m0s to 2m0s: 1 enqueued before
+			3m50s enqueued a 3m0s late 0s`)
+	})
+}
+
+// TestClockIsSetBackBehindTheStart: a task exists from when the clock was set to, for later leaders and processes
+// too. What is due from then on while nobody leads is made up for, also by a process that begins after that.
+func TestClockIsSetBackBehindTheStart(t *testing.T) {
+	t.Parallel()
+	a := every("a", 60)
+	a.Missed = MissedAll
+	play(t, []Task{a}, Options{}, func(s *stage) {
+		s.until(t, 90*time.Second+500*time.Millisecond, "0s led 1\n1m0s enqueued a 1m0s late 0s")
+		s.setClock(-10 * time.Minute) // shows -8m30s
+		s.until(t, 100*time.Second, "1m31s clock -10m0s")
+		s.elect(nil)
+		s.until(t, 260*time.Second, "")
+		s.elect(s.node)
+		s.until(t, 265*time.Second, `4m20s led 2
+			4m20s enqueued a -8m0s late 2m20s
+			4m20s enqueued a -7m0s late 1m20s
+			4m20s enqueued a -6m0s late 20s`)
+		s.elect(nil)
+		s.until(t, 315*time.Second, "")
+		n := &node{world: s.world}
+		s.elect(n)
+		next := New(&File{Tasks: []Task{a}}, n, embedded{n},
+			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- next.Run(ctx) }()
+		s.until(t, 316*time.Second, `5m15s led 3
+			5m15s skipped a -8m0s to -8m0s: 1 enqueued before
+			5m15s skipped a -7m0s to -7m0s: 1 enqueued before
+			5m15s skipped a -6m0s to -6m0s: 1 enqueued before
+			5m15s enqueued a -5m0s late 15s`)
+		cancel()
+		<-done
 	})
 }
 

@@ -22,7 +22,7 @@ type world struct {
 	step    time.Duration // of the time of day
 	high    time.Time     // the latest that it showed before it was set back
 
-	since map[string]time.Time
+	since map[string]queue.TaskTimes
 	// schedules are those by which the tasks were last accounted for.
 	schedules map[string]string
 	records   map[string]Claim
@@ -51,7 +51,7 @@ type arrival struct {
 
 func newWorld() *world {
 	return &world{
-		changed: make(chan struct{}), since: map[string]time.Time{}, schedules: map[string]string{},
+		changed: make(chan struct{}), since: map[string]queue.TaskTimes{}, schedules: map[string]string{},
 		records: map[string]Claim{},
 		rows:    map[string]queue.Sent{},
 		queues:  map[string][]arrival{}, dedup: map[string]arrival{}, rng: rand.New(rand.NewPCG(1, 2)),
@@ -161,21 +161,25 @@ func (n *node) fence(term int64) error {
 	return nil
 }
 
-func (n *node) Since(ctx context.Context, term int64, starts map[string]Start) (since map[string]time.Time,
+func (n *node) Since(ctx context.Context, term int64, starts map[string]Start) (since map[string]queue.TaskTimes,
 	err error) {
 	err = n.do(ctx, func() error {
 		if err := n.fence(term); err != nil {
 			return err
 		}
-		since = map[string]time.Time{}
+		since = map[string]queue.TaskTimes{}
 		for task, start := range starts {
-			at, known := n.since[task]
+			times, known := n.since[task]
 			before := n.schedules[task]
-			if !known || before != "" && before != start.Schedule && at.Before(start.At) {
-				n.since[task] = start.At
+			another := before != "" && before != start.Schedule
+			if !known || another && times.UpTo.Before(start.At) {
+				times.UpTo = start.At
+			}
+			if !known || another || start.At.Before(times.From) {
+				times.From = start.At
 			}
 			n.schedules[task] = start.Schedule
-			since[task] = n.since[task]
+			n.since[task], since[task] = times, times
 		}
 		return nil
 	})
@@ -183,8 +187,9 @@ func (n *node) Since(ctx context.Context, term int64, starts map[string]Start) (
 }
 
 func (n *node) account(f ScheduledRun) {
-	if !f.Manual && n.since[f.Task].Before(f.ScheduledAt) {
-		n.since[f.Task] = f.ScheduledAt
+	if times := n.since[f.Task]; !f.Manual && times.UpTo.Before(f.ScheduledAt) {
+		times.UpTo = f.ScheduledAt
+		n.since[f.Task] = times
 	}
 }
 

@@ -207,6 +207,15 @@ func (a *Attribute) IsText() bool {
 	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
 }
 
+// TaskTimes are what a registry knows of the times of a periodic task.
+type TaskTimes struct {
+	// UpTo is the scheduled time up to which its runs are accounted for: enqueued, or left out.
+	UpTo time.Time
+	// From is the earliest time of day at which an instance had the task with its schedule. It is zero where that
+	// was not recorded.
+	From time.Time
+}
+
 // Lease is the single row by which several instances agree on the leader. The zero
 // value stands for a lease that was never written.
 //

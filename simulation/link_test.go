@@ -348,17 +348,17 @@ func (l *link) Skip(ctx context.Context, req broker.RunRequest, ids []string) (m
 
 // SinceUnder asks up to when tasks are accounted for.
 func (l *link) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
-	schedules map[string]string) (since map[string]time.Time, err error) {
+	schedules map[string]string) (known map[string]queue.TaskTimes, err error) {
 	if l.w.bug == bugLeadTwice {
 		lease, term = "", 0
 	}
 	_, _, err = l.call(ctx, "since", true, func(ctx context.Context, b *broker.Broker) (err error) {
-		if since, err = b.Registry().SinceUnder(ctx, lease, term, from, schedules); err == nil {
-			l.w.oracle.counting(since)
+		if known, err = b.Registry().SinceUnder(ctx, lease, term, from, schedules); err == nil {
+			l.w.oracle.counting(known)
 		}
 		return err
 	})
-	return since, err
+	return known, err
 }
 
 // EnqueuedTo asks for a run by its id.

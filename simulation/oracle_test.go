@@ -419,13 +419,13 @@ func (o *oracle) accepted(l *life, term int64) {
 }
 
 // counting learns from when on the runs of a task count.
-func (o *oracle) counting(since map[string]time.Time) {
+func (o *oracle) counting(tasks map[string]queue.TaskTimes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for name, at := range since {
+	for name, times := range tasks {
 		task := name[strings.LastIndexByte(name, '/')+1:]
 		if _, known := o.since[task]; !known {
-			o.since[task] = at
+			o.since[task] = times.UpTo
 		}
 	}
 }

@@ -114,7 +114,32 @@ type sinceRunsRequest struct {
 	Schedules map[string]string `json:",omitempty"`
 }
 
-type sinceRunsResponse struct{ Since map[string]int64 } // Unix milliseconds by task
+// sinceRunsResponse holds Unix milliseconds by task.
+type sinceRunsResponse struct {
+	Since map[string]int64
+	// From lacks the tasks of which that is not known, and is absent from servers of an older version.
+	From map[string]int64 `json:",omitempty"`
+}
+
+func newSinceRunsResponse(known map[string]queue.TaskTimes) *sinceRunsResponse {
+	r := &sinceRunsResponse{make(map[string]int64, len(known)), make(map[string]int64, len(known))}
+	for task, times := range known {
+		r.Since[task] = times.UpTo.UnixMilli()
+		if !times.From.IsZero() {
+			r.From[task] = times.From.UnixMilli()
+		}
+	}
+	return r
+}
+
+func (r *sinceRunsResponse) known() map[string]queue.TaskTimes {
+	since, from := fromMilli(r.Since), fromMilli(r.From)
+	known := make(map[string]queue.TaskTimes, len(since))
+	for task, at := range since {
+		known[task] = queue.TaskTimes{UpTo: at, From: from[task]}
+	}
+	return known
+}
 
 func toMilli(times map[string]time.Time) map[string]int64 {
 	milli := make(map[string]int64, len(times))
@@ -205,8 +230,8 @@ func registryActions() map[string]action {
 			return &lastRunsResponse{toMilli(last)}, err
 		}),
 		"SinceRuns": typed(func(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) {
-			since, err := x.broker.Registry().SinceUnder(x.ctx, in.Lease, in.Term, fromMilli(in.From), in.Schedules)
-			return &sinceRunsResponse{toMilli(since)}, err
+			known, err := x.broker.Registry().SinceUnder(x.ctx, in.Lease, in.Term, fromMilli(in.From), in.Schedules)
+			return newSinceRunsResponse(known), err
 		}),
 		"SkipFire": typed(func(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
 			run, err := in.run("")

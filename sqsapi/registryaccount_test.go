@@ -23,14 +23,14 @@ func TestAccountOverTheWire(t *testing.T) {
 	c := NewRegistryClient(server.URL, Identity{}, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	ctx, at := t.Context(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	if since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); err != nil ||
-		!since["audit"].Equal(at) {
+		!since["audit"].UpTo.Equal(at) {
 		t.Fatalf("Since = %v, %v", since, err)
 	}
 	if _, err := c.Skip(ctx, broker.RunRequest{ID: "audit@1", Task: "audit", At: at.Add(time.Hour)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); err != nil ||
-		!since["audit"].Equal(at.Add(time.Hour)) {
+		!since["audit"].UpTo.Equal(at.Add(time.Hour)) {
 		t.Errorf("after Skip: %v, %v", since, err)
 	}
 	if enqueued, err := c.EnqueuedTo(ctx, "audit@1", "/"); enqueued || err != nil {
@@ -61,8 +61,8 @@ func TestAccountOverTheWire(t *testing.T) {
 		}
 		since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at.Add(time.Minute)},
 			map[string]string{"sweep": schedule})
-		if err != nil || schedule == "0 5 * * *" && since["sweep"].Before(want) || schedule == "* * * * *" &&
-			!since["sweep"].Equal(want) {
+		if err != nil || schedule == "0 5 * * *" && since["sweep"].UpTo.Before(want) || schedule == "* * * * *" &&
+			!since["sweep"].UpTo.Equal(want) {
 			t.Errorf("SinceUnder %s: %v, %v, want %v", schedule, since, err, want)
 		}
 	}

@@ -124,14 +124,14 @@ func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]t
 	return fromMilli(out.Last), nil
 }
 
-// SinceUnder is [broker.Registry.SinceUnder].
+// SinceUnder is [broker.Registry.SinceUnder]. A server of an older version does not tell from when tasks exist.
 func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
-	schedules map[string]string) (map[string]time.Time, error) {
+	schedules map[string]string) (map[string]queue.TaskTimes, error) {
 	out, err := ask[sinceRunsResponse](ctx, c, "SinceRuns", sinceRunsRequest{lease, term, toMilli(from), schedules})
 	if err != nil {
 		return nil, err
 	}
-	return fromMilli(out.Since), nil
+	return out.known(), nil
 }
 
 // Skip is [broker.Registry.Skip]. A server of an older version looks for no runs.

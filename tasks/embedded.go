@@ -20,7 +20,7 @@ type brokerRegistry interface {
 	Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error)
 	Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string, err error)
 	SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
-		schedules map[string]string) (map[string]time.Time, error)
+		schedules map[string]string) (map[string]queue.TaskTimes, error)
 	EnqueuedTo(ctx context.Context, id, path string) (bool, error)
 }
 
@@ -46,8 +46,8 @@ func NewEmbeddedRuns(registry brokerRegistry, queueName string, local bool) Embe
 }
 
 // Since implements [periodic.Registry].
-func (r EmbeddedRuns) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time,
-	error) {
+func (r EmbeddedRuns) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (
+	map[string]queue.TaskTimes, error) {
 	from, schedules := make(map[string]time.Time, len(starts)), make(map[string]string, len(starts))
 	for task, start := range starts {
 		from[r.prefix+task], schedules[r.prefix+task] = start.At, start.Schedule
@@ -55,8 +55,8 @@ func (r EmbeddedRuns) Since(ctx context.Context, term int64, starts map[string]p
 	if r.lease == "" {
 		term = 0
 	}
-	since, err := r.registry.SinceUnder(ctx, r.lease, term, from, schedules)
-	return withoutPrefix(since, r.prefix), err
+	known, err := r.registry.SinceUnder(ctx, r.lease, term, from, schedules)
+	return withoutPrefix(known, r.prefix), err
 }
 
 // Enqueue implements [periodic.Registry].

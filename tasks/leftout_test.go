@@ -61,8 +61,8 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 			t.Errorf("%s: a run that nobody knows was found as %+v", name, third)
 		}
 		since, err := r.runs.Since(ctx, 1, map[string]periodic.Start{"audit": {At: runs[0].ScheduledAt}})
-		if err != nil || !since["audit"].Equal(runs[2].ScheduledAt) {
-			t.Errorf("%s: accounted for up to %v, %v", name, since["audit"], err)
+		if err != nil || !since["audit"].UpTo.Equal(runs[2].ScheduledAt) {
+			t.Errorf("%s: accounted for up to %v, %v", name, since["audit"].UpTo, err)
 		}
 		again, err := r.runs.Skip(ctx, 1, runs) // as after a lost answer
 		if err != nil || again[runs[0].ID].MessageID != sent.Sent.ID {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tendril/periodic"
+	"tendril/queue"
 )
 
 // memoryRetention is how long records of runs are kept in memory.
@@ -15,7 +16,7 @@ const memoryRetention = 48 * time.Hour
 // that were due meanwhile are not made up for.
 type memoryRuns struct {
 	mu      sync.Mutex
-	since   map[string]time.Time
+	tasks   map[string]queue.TaskTimes
 	records map[string]memoryRecord
 }
 
@@ -26,23 +27,27 @@ type memoryRecord struct {
 }
 
 func newMemoryRuns() *memoryRuns {
-	return &memoryRuns{since: map[string]time.Time{}, records: map[string]memoryRecord{}}
+	return &memoryRuns{tasks: map[string]queue.TaskTimes{}, records: map[string]memoryRecord{}}
 }
 
 // Since implements [periodic.Store]. Schedules need not be compared: a task of another
 // schedule is one of another process, or was asked for from its start on.
-func (s *memoryRuns) Since(_ context.Context, _ int64, starts map[string]periodic.Start) (map[string]time.Time, error) {
+func (s *memoryRuns) Since(_ context.Context, _ int64, starts map[string]periodic.Start) (
+	map[string]queue.TaskTimes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since := make(map[string]time.Time, len(starts))
+	known := make(map[string]queue.TaskTimes, len(starts))
 	for task, start := range starts {
-		at, known := s.since[task]
-		if !known {
-			at = start.At
+		times, old := s.tasks[task]
+		if !old {
+			times.UpTo = start.At
 		}
-		s.since[task], since[task] = at, at
+		if !old || start.At.Before(times.From) {
+			times.From = start.At
+		}
+		s.tasks[task], known[task] = times, times
 	}
-	return since, nil
+	return known, nil
 }
 
 // Claim implements [periodic.Store].
@@ -71,8 +76,9 @@ func (s *memoryRuns) Mark(_ context.Context, _ int64, run periodic.ScheduledRun,
 		r.Settled, r.MessageID, r.at = true, messageID, run.ScheduledAt
 		s.records[run.ID] = r
 	}
-	if !run.Manual && s.since[run.Task].Before(run.ScheduledAt) {
-		s.since[run.Task] = run.ScheduledAt
+	if times := s.tasks[run.Task]; !run.Manual && times.UpTo.Before(run.ScheduledAt) {
+		times.UpTo = run.ScheduledAt
+		s.tasks[run.Task] = times
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tendril/periodic"
+	"tendril/queue"
 )
 
 func TestTheMemoryKeepsRecordsOfRuns(t *testing.T) {
@@ -16,7 +17,7 @@ func TestTheMemoryKeepsRecordsOfRuns(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f := periodic.ScheduledRun{ID: "audit@1", Task: "audit", ScheduledAt: at, Path: "/audit"}
 	since, _ := s.Since(ctx, 1, map[string]periodic.Start{"audit": {At: at.Add(-time.Hour)}})
-	if !since["audit"].Equal(at.Add(-time.Hour)) {
+	if want := (queue.TaskTimes{UpTo: at.Add(-time.Hour), From: at.Add(-time.Hour)}); since["audit"] != want {
 		t.Errorf("a new task is accounted for since %v", since)
 	}
 	if c, _ := s.Claim(ctx, 1, f, 2); c.Tries != 0 {
@@ -30,9 +31,11 @@ func TestTheMemoryKeepsRecordsOfRuns(t *testing.T) {
 	if c, _ := s.Claim(ctx, 2, f, 2); c.Tries != 1 || !c.Settled || c.MessageID != "m-1" {
 		t.Errorf("after the mark: %+v", c)
 	}
-	since, _ = s.Since(ctx, 1, map[string]periodic.Start{"audit": {At: at.Add(-time.Hour)}})
-	if !since["audit"].Equal(at) {
-		t.Errorf("accounted for since %v, want %v", since["audit"], at)
+	for _, step := range []struct{ at, from time.Duration }{{-1, -1}, {-2, -2}, {1, -2}} { // the second: a clock set back
+		since, _ = s.Since(ctx, 1, map[string]periodic.Start{"audit": {At: at.Add(step.at * time.Hour)}})
+		if want := (queue.TaskTimes{UpTo: at, From: at.Add(step.from * time.Hour)}); since["audit"] != want {
+			t.Errorf("accounted for %v, want %v", since["audit"], want)
+		}
 	}
 	s.Mark(ctx, 1, periodic.ScheduledRun{ID: "audit@0", Task: "audit", ScheduledAt: at}, "") // left out
 	for run, want := range map[[2]string]bool{{"audit@1", "/audit"}: true, {"audit@1", "/admin"}: false,

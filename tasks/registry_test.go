@@ -174,17 +174,19 @@ func TestTheEmbeddedRegistryKnowsSchedules(t *testing.T) {
 	runs := EmbeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}
 	for _, step := range []struct {
 		what, schedule string
-		from, want     time.Duration
+		at, upTo, from time.Duration
 	}{
-		{"a new task", "0 5 * * * UTC", 0, 0},
-		{"a restart", "0 5 * * * UTC", time.Hour, 0},
-		{"another schedule", "* * * * * UTC", 2 * time.Hour, 2 * time.Hour},
-		{"a restart after that", "* * * * * UTC", 3 * time.Hour, 2 * time.Hour},
+		{"a new task", "0 5 * * * UTC", 0, 0, 0},
+		{"a restart", "0 5 * * * UTC", time.Hour, 0, 0},
+		{"another schedule", "* * * * * UTC", 2 * time.Hour, 2 * time.Hour, 2 * time.Hour},
+		{"a restart after that", "* * * * * UTC", 3 * time.Hour, 2 * time.Hour, 2 * time.Hour},
+		{"a clock set back", "* * * * * UTC", time.Hour, 2 * time.Hour, time.Hour},
 	} {
-		since, err := runs.Since(t.Context(), 1, map[string]periodic.Start{"audit": {At: at.Add(step.from),
+		since, err := runs.Since(t.Context(), 1, map[string]periodic.Start{"audit": {At: at.Add(step.at),
 			Schedule: step.schedule}})
-		if want := at.Add(step.want); err != nil || !since["audit"].Equal(want) {
-			t.Errorf("%s: since %v, %v; want %v", step.what, since["audit"], err, want)
+		want := queue.TaskTimes{UpTo: at.Add(step.upTo), From: at.Add(step.from)}
+		if err != nil || since["audit"] != want {
+			t.Errorf("%s: %v, %v; want %v", step.what, since["audit"], err, want)
 		}
 	}
 }

@@ -176,8 +176,8 @@ func (r *region) report(daemons int, minutes float64) string {
 
 // region as the store of runs, of pauses, the sender of runs, and the group.
 
-func (r *region) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time,
-	error) {
+func (r *region) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (
+	map[string]queue.TaskTimes, error) {
 	if err := r.call(ctx, runs); err != nil {
 		return nil, err
 	}
