@@ -42,14 +42,17 @@ func role(b *testing.B, name string, settings ...string) string {
 	return "http://" + strings.TrimSpace(line)
 }
 
-// buildTendril compiles the command once per benchmark run, or returns what TENDRIL_BENCH_BINARY names.
+// buildTendril compiles the command as a release does, once per benchmark run, or returns what TENDRIL_BENCH_BINARY
+// names.
 func buildTendril(b *testing.B) string {
 	b.Helper()
 	if bin := os.Getenv("TENDRIL_BENCH_BINARY"); bin != "" {
 		return bin
 	}
 	bin := filepath.Join(b.TempDir(), "tendril")
-	out, err := exec.Command("go", "build", "-o", bin, "tendril/cmd/tendril").CombinedOutput()
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bin, "tendril/cmd/tendril")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
 	if err != nil {
 		b.Fatalf("building tendril: %v\n%s", err, out)
 	}

@@ -188,7 +188,7 @@ func openStore(dir, vfs string) (*store, error) {
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+`; PRAGMA cache_size = -32768`)
+		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+`; PRAGMA cache_size = -8192`)
 	if err == nil {
 		err = s.createTables()
 	}

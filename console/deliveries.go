@@ -74,7 +74,7 @@ type Problem struct {
 type Deliveries struct {
 	mu      sync.Mutex
 	size    int
-	ring    []Delivery
+	ring    []remembered
 	next    int           // where the ring is written next once it is full
 	total   int           // deliveries that were ever recorded
 	arrived chan struct{} // closes at the next delivery; nil while nobody waits
@@ -82,6 +82,40 @@ type Deliveries struct {
 	problems  []Problem
 	stale     bool
 	exchanges exchanges
+}
+
+// remembered is a delivery in memory. There are thousands, and most succeed: what only the others have is kept apart.
+type remembered struct {
+	messageID, queue, outcome     string
+	at                            time.Time
+	durationMS, waitMS            int64
+	status, attempt, receiveCount int32
+	failure                       *failure // nil if nothing is known of one
+}
+
+// failure is why a delivery did not succeed, and what becomes of its message.
+type failure struct {
+	reason, answer  string
+	retryAt         time.Time
+	deadLetterQueue string
+}
+
+func remember(d *Delivery) remembered {
+	r := remembered{d.MessageID, d.Queue, d.Outcome, d.At, d.DurationMS, d.WaitMS,
+		int32(d.Status), int32(d.Attempt), int32(d.ReceiveCount), nil}
+	if f := (failure{d.Reason, d.Answer, d.RetryAt, d.DeadLetterQueue}); f != (failure{}) {
+		r.failure = &f
+	}
+	return r
+}
+
+func (r *remembered) delivery() Delivery {
+	d := Delivery{MessageID: r.messageID, Queue: r.queue, Outcome: r.outcome, At: r.at, DurationMS: r.durationMS,
+		WaitMS: r.waitMS, Status: int(r.status), Attempt: int(r.attempt), ReceiveCount: int(r.receiveCount)}
+	if f := r.failure; f != nil {
+		d.Reason, d.Answer, d.RetryAt, d.DeadLetterQueue = f.reason, f.answer, f.retryAt, f.deadLetterQueue
+	}
+	return d
 }
 
 // NewDeliveries returns a memory of the size most recent deliveries;
@@ -99,11 +133,11 @@ func (ds *Deliveries) Record(d Delivery) {
 	at := ds.next
 	ds.stale = ds.stale || !d.Done()
 	if len(ds.ring) < ds.size {
-		ds.ring = append(ds.ring, d)
+		ds.ring = append(ds.ring, remember(&d))
 	} else {
 		old := &ds.ring[at]
-		ds.stale = ds.stale || !old.Done()
-		*old = d
+		ds.stale = ds.stale || old.outcome != queue.Done.String()
+		*old = remember(&d)
 	}
 	ds.next = (at + 1) % ds.size
 	ds.total++
@@ -123,8 +157,8 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 		ds.mu.Lock()
 		// Only those that came since the last look: each delivery of any message wakes us.
 		for i := range min(ds.total-looked, len(ds.ring)) {
-			if newest := ds.before(i); newest.MessageID == id {
-				d, ok = *newest, true
+			if newest := ds.before(i); newest.messageID == id {
+				d, ok = newest.delivery(), true
 				break
 			}
 		}
@@ -149,7 +183,7 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 }
 
 // before returns the most recent delivery but i.
-func (ds *Deliveries) before(i int) *Delivery {
+func (ds *Deliveries) before(i int) *remembered {
 	return &ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)]
 }
 
@@ -164,7 +198,7 @@ func (ds *Deliveries) Recent(limit int) []Delivery {
 	}
 	out := make([]Delivery, 0, n)
 	for i := range n {
-		out = append(out, *ds.before(i))
+		out = append(out, ds.before(i).delivery())
 	}
 	return out
 }
@@ -185,7 +219,7 @@ func (ds *Deliveries) group() []Problem {
 	type key struct{ queue, reason string }
 	groups := map[key]*Problem{}
 	for i := range ds.ring {
-		d := ds.before(i)
+		d := ds.before(i).delivery()
 		if d.Done() {
 			continue
 		}
