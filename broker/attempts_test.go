@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -185,6 +187,84 @@ func TestLastAttemptsAreKept(t *testing.T) {
 		t.Errorf("kept %q", got)
 	}
 	checkAttempts(t, b)
+}
+
+// However an attempt comes into the file, it is the last one, and the reasons are counted: after ones like it, after
+// others, in another hour, after more than are kept, and after a restart, when memory does not know of those before.
+func TestAttemptsAreAppended(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer func() { b.Close() }()
+		q := create(t, b, "work", map[string]string{"VisibilityTimeout": "43200"})
+		send(t, q, body("x")...)
+		id := one(t, q).ID
+		time.Sleep(time.Until(time.Now().Truncate(time.Hour).Add(time.Hour)))
+		var want []string
+		fail := func(status, times int) {
+			t.Helper()
+			for range times {
+				want = append(want, fmt.Sprint("answer ", len(want)))
+				b.RecordAttempt("work", id, failing(status, want[len(want)-1]))
+				b.attempts.settle(t.Context(), b.core)
+			}
+			checkAttempts(t, b)
+			if got := answersOf(storedMessage(t, b, "work", id)); !slices.Equal(got, want[max(0, len(want)-keptAttempts):]) {
+				t.Errorf("attempts %q after %q", got, want)
+			}
+			groups, err := b.DeadLetterReasons(t.Context(), "work")
+			if err != nil || len(groups) != 1 || groups[0].Reason != fmt.Sprintf("HTTP %d answer #", status) ||
+				groups[0].Hours[23] != 1 || !groups[0].Last.Equal(time.Now().UTC().Truncate(time.Millisecond)) {
+				t.Errorf("groups %+v, %v", groups, err)
+			}
+		}
+		time.Sleep(2 * storeAfter) // the receive is stored before there is an attempt
+		fail(500, 3)
+		fail(422, 2)
+		time.Sleep(time.Hour)
+		fail(422, 2)
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b = openDir(t, dir, quiet())
+		fail(422, 1)
+		fail(422, 200)
+		if n := historyBytes(t, b); n > maxAppended+keptAnswer {
+			t.Errorf("%d bytes of attempts stay in the file", n)
+		}
+	})
+}
+
+// historyBytes is how long the only history is.
+func historyBytes(t *testing.T, b *Broker) (n int64) {
+	t.Helper()
+	err := b.read(func(c *conn) (err error) {
+		n, err = c.integer(`SELECT octet_length(history) FROM attempts`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Lines are written without encoding/json, and read with it.
+func TestAttemptIsALineOfJSON(t *testing.T) {
+	t.Parallel()
+	full := failing(422, "{\"error\":\"a < b\"}\n\\ \x00 ä")
+	full.RetryAt = full.At.Add(time.Minute)
+	for _, a := range []Attempt{{}, full.bounded()} {
+		var want bytes.Buffer
+		encoder := json.NewEncoder(&want)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(a); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.line(); got != want.String() {
+			t.Errorf("the line is %s, want %s", got, &want)
+		}
+	}
 }
 
 // What is never to be found again takes no space: attempts at messages that were deleted before, that nobody received,
@@ -575,7 +655,7 @@ func FuzzFailureReason(f *testing.F) {
 		}) {
 			t.Errorf("the reason is %q", got)
 		}
-		if history := readHistory(addAttempt("", &a)); len(history) != 1 || history[0] != a {
+		if history := readHistory(a.line()); len(history) != 1 || history[0] != a {
 			t.Errorf("%+v comes back as %+v", a, history)
 		}
 	})

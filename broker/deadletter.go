@@ -56,7 +56,7 @@ func (t *transfer) apply(x *tx) error {
 		if err := x.moveAttempts(it.m.key, it.record.key, dead); err != nil {
 			return err
 		}
-		x.remove(it.m.key, true)
+		x.removeMoved(it.m.key)
 		it.moved = true
 		*t.left(x.counters(t.from))++
 		x.counters(it.to).movedIn++

@@ -21,6 +21,7 @@ type message struct {
 	queued   bool // waits in the delivery order to be given out again
 	holds    bool // keeps its group from giving out others
 	stored   bool // has a row in receipts, and perhaps in attempts
+	failed   bool // an attempt was recorded
 	dirty    bool // is on the list of receives to store
 	damaged  bool // cannot be delivered
 	claimed  bool // stands for a message that memory does not hold, to keep it from being given out

@@ -89,23 +89,27 @@ func (q *liveQueue) submitReceives(last int64) error {
 	return err
 }
 
-// receiptRow is the message's row in receipts. The lock is held.
-func (m *message) receiptRow(c clock) []any {
+// receiptRow is a row in receipts, by receiptColumns.
+type receiptRow [7]int64
+
+const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`
+
+// receiptRow is the message's row. The lock is held.
+func (m *message) receiptRow(c clock) receiptRow {
 	until := int64(0)
 	if m.inFlight {
 		until = c.milli(m.until)
 	}
-	return []any{m.key, int64(m.count), m.first, c.milli(m.receivedAt), until, int64(m.epoch), int64(m.unread)}
+	return receiptRow{m.key, int64(m.count), m.first, c.milli(m.receivedAt), until, int64(m.epoch), int64(m.unread)}
 }
 
-const insertReceipt = `INSERT OR REPLACE INTO receipts (id, count, first, received_at, until, epoch, unread)
-	VALUES (?,?,?,?,?,?,?)`
+func (r *receiptRow) args() []any { return []any{r[0], r[1], r[2], r[3], r[4], r[5], r[6]} }
 
 // receiptStore is the request that writes receives down.
 type receiptStore struct {
 	q        *liveQueue
 	messages []*message
-	rows     [][]any // of the messages, as they were
+	rows     []receiptRow // of the messages, as they were
 }
 
 // onCommit has what could not be written down written later.
@@ -133,8 +137,8 @@ func (s *receiptStore) apply(t *tx) error {
 	if t.gone(s.q) {
 		return nil
 	}
-	for _, r := range s.rows {
-		if _, err := t.c.exec(insertReceipt, r...); err != nil {
+	for i := range s.rows {
+		if _, err := t.c.exec(`INSERT OR REPLACE INTO receipts`+receiptColumns, s.rows[i].args()...); err != nil {
 			return err
 		}
 	}

@@ -14,7 +14,8 @@ type tx struct {
 	inserts  []*record
 	args     []any   // reused
 	removed  []int64 // keys of messages to delete
-	received []int64 // those of them that may have rows in receipts and attempts
+	received []int64 // those of them that may have rows in receipts
+	failed   []int64 // those of them that may have rows in attempts
 	reasons  map[reasonCount]int64
 	touched  map[*liveQueue]counters
 	dropped  map[*liveQueue]bool // deleted in this transaction
@@ -37,8 +38,13 @@ func (t *tx) counters(q *liveQueue) *counters {
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
-		t.received = append(t.received, key)
+		t.received, t.failed = append(t.received, key), append(t.failed, key)
 	}
+}
+
+// removeMoved deletes a message under its old key, once its attempts have the new one.
+func (t *tx) removeMoved(key int64) {
+	t.removed, t.received = append(t.removed, key), append(t.received, key)
 }
 
 // flush writes what was gathered: rows, and the counters of the touched queues.
@@ -62,7 +68,7 @@ func (t *tx) flushRows() error {
 		err = t.flushDeletes("receipts", t.received)
 	}
 	if err == nil {
-		err = t.flushDeletes("attempts", t.received)
+		err = t.flushDeletes("attempts", t.failed)
 	}
 	if err == nil {
 		err = t.flushReasons()
@@ -73,7 +79,7 @@ func (t *tx) flushRows() error {
 
 // forgetRows empties what was gathered.
 func (t *tx) forgetRows() {
-	t.inserts, t.removed, t.received = t.inserts[:0], t.removed[:0], t.received[:0]
+	t.inserts, t.removed, t.received, t.failed = t.inserts[:0], t.removed[:0], t.received[:0], t.failed[:0]
 	clear(t.reasons)
 }
 
