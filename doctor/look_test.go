@@ -59,7 +59,8 @@ func TestLookAtServer(t *testing.T) {
 		}
 	}
 	server.Close()
-	if _, err := LookAtServer(t.Context(), server.URL, &http.Transport{}); err == nil || strings.Contains(err.Error(), "http://") {
+	_, err = LookAtServer(t.Context(), server.URL, &http.Transport{})
+	if err == nil || strings.Contains(err.Error(), "http://") {
 		t.Errorf("a server that is gone: %v", err)
 	}
 }
