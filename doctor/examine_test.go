@@ -178,8 +178,8 @@ func TestRules(t *testing.T) {
 			"on NFS"},
 		"a folder that cannot be written": {with(func(d *Disk) { d.Problem = "permission denied" }), "error data-directory",
 			"permission denied"},
-		"a valid certificate": {Facts{Certificates: []Certificate{{"tls-cert", "a.crt", time.Unix(0, 0),
-			14 * 24 * time.Hour}}},
+		"a valid certificate": {
+			Facts{Certificates: []Certificate{{"tls-cert", "a.crt", time.Unix(0, 0), 14 * 24 * time.Hour}}},
 			"ok certificate", "tls-cert: the certificate in a.crt expires on 1970-01-01 at 00:00 UTC"},
 		"a certificate near its end": {
 			Facts{Certificates: []Certificate{{"tls-cert", "a.crt", time.Unix(0, 0), 14*24*time.Hour - 1}}},

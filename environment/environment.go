@@ -234,15 +234,15 @@ func (e *Environment) openTelemetry(ctx context.Context) (err error) {
 	}
 	cloud, err := e.openCloudWatch(ctx, e.publicHealth)
 	e.telemetry = telemetry.New(&telemetry.Options{
-		Version: e.Version, CloudWatch: cloud, OTLP: e.otlp, Logger: e.Logger.Logger, Sources: e.metricSources(),
+		Version: e.Version, CloudWatch: cloud, OTLP: e.otlp, Logger: e.Logger.Logger, Sources: metricSources(e),
 	})
 	return err
 }
 
-func (e *Environment) metricSources() telemetry.Sources {
+func metricSources(e *Environment) telemetry.Sources {
 	sources := telemetry.Sources{
 		Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
-		Certificates: e.certificateReadings,
+		Certificates: func() []telemetry.Certificate { return certificateReadings(e.certificates(e.inForce())) },
 		Processes: func() []supervisor.Status {
 			if !e.running() || e.app == nil {
 				return nil

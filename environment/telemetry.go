@@ -8,6 +8,7 @@ import (
 	"tendril/aws"
 	"tendril/config"
 	"tendril/depth"
+	"tendril/doctor"
 	"tendril/limit"
 	"tendril/telemetry"
 )
@@ -71,8 +72,8 @@ func (q *pipelines) queueReadings() (all []telemetry.Queue) {
 }
 
 // certificateReadings tells when the files for TLS expire.
-func (q *pipelines) certificateReadings() (all []telemetry.Certificate) {
-	for _, c := range q.certificates(q.inForce()) {
+func certificateReadings(files []doctor.Certificate) (all []telemetry.Certificate) {
+	for _, c := range files {
 		all = append(all, telemetry.Certificate{Option: c.Option, File: c.File, Expires: c.Expires})
 	}
 	return all
