@@ -91,7 +91,7 @@ func started(o *options, commit string) ([]run, error) {
 	return done, nil
 }
 
-// compile builds tendril and the tests of the packages once.
+// compile builds the tests of the packages once, and where one of them runs tendril, that as a release is built.
 func (r *runner) compile() error {
 	built := map[string]bool{}
 	for _, s := range suite {
@@ -104,8 +104,13 @@ func (r *runner) compile() error {
 			return fmt.Errorf("compiling the tests of %s: %w\n%s", s.pkg, err, out)
 		}
 	}
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(r.bin, "tendril"), "./cmd/tendril").
-		CombinedOutput(); err != nil {
+	if !built["bench"] {
+		return nil
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(r.bin, "tendril"),
+		"./cmd/tendril")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building tendril: %w\n%s", err, out)
 	}
 	return nil
