@@ -356,17 +356,11 @@ func TestDeletesTravelInTens(t *testing.T) {
 	}
 }
 
-// Connections are kept and used again, on a real socket, and a long answer is
-// read in full whether or not it tells its length.
-func TestConnectionsAreReused(t *testing.T) {
-	t.Parallel()
-	var connections atomic.Int64
-	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/" {
-			_, _ = io.WriteString(w, long) // chunked: longer than the server's buffer
-		}
-	}))
+// queueOnServer is a queue on a real socket, whose client has default options. connections counts those that it opens.
+func queueOnServer(t *testing.T, handle http.HandlerFunc) (q *Queue, connections *atomic.Int64) {
+	t.Helper()
+	connections = new(atomic.Int64)
+	server := httptest.NewUnstartedServer(handle)
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
 			connections.Add(1)
@@ -379,10 +373,22 @@ func TestConnectionsAreReused(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	q, err := s.Queue(t.Context(), server.URL+"/123456789012/jobs")
-	if err != nil {
+	if q, err = s.Queue(t.Context(), server.URL+"/123456789012/jobs"); err != nil {
 		t.Fatal(err)
 	}
+	return q, connections
+}
+
+// Connections are kept and used again, on a real socket, and a long answer is
+// read in full whether or not it tells its length.
+func TestConnectionsAreReused(t *testing.T) {
+	t.Parallel()
+	long := `{"Messages":[` + wireMessage("m", strings.Repeat("long ", 100_000)) + `]}`
+	q, connections := queueOnServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			_, _ = io.WriteString(w, long) // chunked: longer than the server's buffer
+		}
+	})
 	for range 10 {
 		messages, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Wait: noWait})
 		if err != nil || len(messages) != 1 || len(messages[0].Body) != 500_000 {
@@ -394,34 +400,16 @@ func TestConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreKeptForAllCalls: as many calls as a worker makes at once find their connections again, with the
-// options that an environment gives.
+// TestConnectionsAreKeptForAllCalls: as many calls as a worker makes at once find their connections again.
 func TestConnectionsAreKeptForAllCalls(t *testing.T) {
 	t.Parallel()
 	const calls = 128 // 64 receives, and as many deletes beside them
-	var connections atomic.Int64
 	arrived, answer := make(chan struct{}), make(chan struct{})
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	q, connections := queueOnServer(t, func(w http.ResponseWriter, _ *http.Request) {
 		arrived <- struct{}{}
 		<-answer
 		_, _ = io.WriteString(w, `{}`)
-	}))
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
-			connections.Add(1)
-		}
-	}
-	server.Start()
-	t.Cleanup(server.Close)
-	s, err := OpenSQS(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	q, err := s.Queue(t.Context(), server.URL+"/123456789012/jobs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	for range 3 {
 		var all sync.WaitGroup
 		for range calls {

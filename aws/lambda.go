@@ -37,6 +37,9 @@ type Lambda struct {
 // LambdaOptions configure [OpenLambda]. Only Function must be set.
 type LambdaOptions struct {
 	Options
+	// Connections is how many idle connections are kept for the next call; it should be at
+	// least the number of calls made at the same time. 0 means 1000.
+	Connections int
 	// Function is a name, a partial ARN or an ARN, with an alias or a version behind it or without.
 	Function string
 	// Timeout bounds one call; 0 means 905 s, a little more than a function may
@@ -53,7 +56,8 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	if err != nil {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "%w", err)
 	}
-	cfg, service, err := connect(ctx, &opts.Options, "Lambda", "AWS_ENDPOINT_URL_LAMBDA", 1000)
+	cfg, service, err := connect(ctx, &opts.Options, "Lambda", "AWS_ENDPOINT_URL_LAMBDA",
+		cmp.Or(max(opts.Connections, 0), 1000))
 	if err != nil {
 		return nil, err
 	}

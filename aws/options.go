@@ -24,10 +24,6 @@ type Options struct {
 	// service's variable, such as AWS_ENDPOINT_URL_SQS, then AWS_ENDPOINT_URL, else
 	// Amazon's own. For SQS it can be unix:PATH. Where one is set, S3 names the bucket in the path, not in the host name.
 	Endpoint string
-	// Connections is how many idle connections are kept for the next call; it should be at
-	// least the number of calls made at the same time. 0 means a number that fits the
-	// service: 128 for SQS, 64 for S3, 1000 for Lambda.
-	Connections int
 	// Events are the listeners of the calls to SQS; nil for none.
 	Events *Events
 	// Log takes what the SDK logs; nil drops it.

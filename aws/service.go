@@ -47,7 +47,7 @@ type service struct {
 func (s *service) Close() { s.transport.CloseIdleConnections() }
 
 // connect reads the AWS configuration for a service. connections is how many idle
-// ones are kept where the options do not say.
+// ones are kept for the next call.
 //
 // It reads as every AWS tool does; a region and a profile that are not "" count more than what
 // the files and variables say. The error names the file or the variable at fault.
@@ -62,7 +62,7 @@ func connect(ctx context.Context, opts *Options, name, variable string, connecti
 		return cfg, service{}, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
 	}
 	s := service{name: name, variable: variable,
-		transport: newTransport(cfg.HTTPClient, cmp.Or(max(opts.Connections, 0), connections))}
+		transport: newTransport(cfg.HTTPClient, connections)}
 	cfg.HTTPClient = &http.Client{Transport: wholeBodies{s.transport}, CheckRedirect: keepRedirect}
 	return cfg, s, nil
 }

@@ -39,12 +39,15 @@ type SQS struct {
 	events       *Events
 }
 
+// sqsConnections are kept for the next call: a worker has at most 64 receives under way, and about as many deletes.
+const sqsConnections = 128
+
 // OpenSQS reads the AWS configuration: variables, profiles and files as every
 // AWS tool reads them. It calls nobody: [SQS.Check] and [SQS.Queue] do. The
 // error names the file or the variable at fault. The endpoint can be a unix socket, unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
-	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", 128)
+	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", sqsConnections)
 	if err != nil {
 		return nil, err
 	}

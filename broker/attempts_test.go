@@ -1,9 +1,7 @@
 package broker
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -249,24 +247,6 @@ func historyBytes(t *testing.T, b *Broker) (n int64) {
 	return n
 }
 
-// Lines are written without encoding/json, and read with it.
-func TestAttemptIsALineOfJSON(t *testing.T) {
-	t.Parallel()
-	full := failing(422, "{\"error\":\"a < b\"}\n\\ \x00 ä")
-	full.RetryAt = full.At.Add(time.Minute)
-	for _, a := range []Attempt{{}, full.bounded()} {
-		var want bytes.Buffer
-		encoder := json.NewEncoder(&want)
-		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(a); err != nil {
-			t.Fatal(err)
-		}
-		if got := a.line(); got != want.String() {
-			t.Errorf("the line is %s, want %s", got, &want)
-		}
-	}
-}
-
 // What is never to be found again takes no space: attempts at messages that were deleted before, that nobody received,
 // or that another store gave an id.
 func TestAttemptsWithoutAMessageAreNotKept(t *testing.T) {
@@ -305,6 +285,26 @@ func TestAttemptFollowsAMessageThatWasMoved(t *testing.T) {
 		t.Errorf("groups %+v, %v; dead at %v", groups, err, s.DeadAt)
 	}
 	checkAttempts(t, b)
+}
+
+// An attempt that waits to be written while its queue is purged is not kept, and counts for no reason.
+func TestAttemptBeforeAPurgeIsNotKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, quiet())
+		defer b.Close()
+		q := create(t, b, "work", map[string]string{"VisibilityTimeout": "30"})
+		send(t, q, body("x")...)
+		b.RecordAttempt("work", one(t, q).ID, failing(500, "x"))
+		if n, err := b.PurgeQueue(t.Context(), "work"); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		checkAttempts(t, b)
+		if n := rows(t, b, "attempts"); n != 0 {
+			t.Errorf("%d attempts are in the file", n)
+		}
+	})
 }
 
 func TestPurgeAndExpiryTakeAttemptsAlong(t *testing.T) {

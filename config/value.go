@@ -89,7 +89,7 @@ func duration(low, high time.Duration) value {
 
 func integer(low, high int) value { return bounded(kindInteger, low, high, parseInteger, strconv.Itoa) }
 
-// appPort is the port of the app. Neither bound of the range is a likely one, and 0 asks for any free port.
+// appPort is the port of the app. Nobody means a bound of the range: whoever writes 0 wants any free port.
 func appPort(usual int) value {
 	v := integer(1, 65535)
 	v.nearest = func(string) string { return strconv.Itoa(usual) }

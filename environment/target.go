@@ -227,9 +227,8 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 }
 
 func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {
-	client := aws.LambdaOptions{Options: *t.aws(), Function: l.settings().Function,
+	client := aws.LambdaOptions{Options: *t.aws(), Function: l.settings().Function, Connections: l.settings().Concurrency,
 		Timeout: t.s.FunctionTimeout + 5*time.Second} // beyond the function's own limit
-	client.Connections = l.settings().Concurrency
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)

@@ -81,8 +81,7 @@ func (l *processLoop) run() {
 	}
 }
 
-// answer tells who asked for a restart how the start went. It is a new beginning: earlier failures are
-// forgotten.
+// answer tells who asked for a restart how the start went. Earlier failures no longer count.
 func (l *processLoop) answer(err error) {
 	if l.restart != nil {
 		l.restart <- err

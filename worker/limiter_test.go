@@ -232,7 +232,7 @@ func TestRateLimiter(t *testing.T) {
 				after(5 * time.Millisecond)
 				most = max(most, r.w.Status().Prefetched)
 			}
-			// A quarter of a second's worth, and what comes due while a receive is under way.
+			// What begins in a quarter of a second, and while a receive takes 5 ms.
 			if most > max(queue.MaxBatch, int(rate/4))+int(math.Ceil(rate*0.005)) {
 				t.Errorf("rate %v: %d in hand", rate, most)
 			}

@@ -91,7 +91,7 @@ func started(o *options, commit string) ([]run, error) {
 	return done, nil
 }
 
-// compile builds the tests of the packages once, and where one of them runs tendril, that as a release is built.
+// compile builds the tests of the packages once, and tendril as a release is built, where a test runs it.
 func (r *runner) compile() error {
 	built := map[string]bool{}
 	for _, s := range suite {

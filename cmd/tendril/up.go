@@ -263,7 +263,7 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 		if announced != nil {
 			announced()
 		}
-		go releaseProgram() // messages come now, and their memory is not to add to what the start has read
+		go releaseProgram() // before the memory of messages adds to the pages that the start has read
 		time.AfterFunc(startEnds, releaseStart)
 	}
 	env := environment.New(opts)
