@@ -308,24 +308,6 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	return ok && id.IsExported()
 }
 
-func TestFunctionsAndFilesStaySmall(t *testing.T) {
-	for _, s := range sources(t) {
-		if s.test {
-			continue
-		}
-		if n := s.fset.Position(s.file.End()).Line; n > 600 {
-			t.Errorf("%s has %d lines, more than 600: probably two concepts; give each its file", s.path, n)
-		}
-		for _, decl := range s.file.Decls {
-			if f, ok := decl.(*ast.FuncDecl); ok {
-				if n := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line; n > 100 {
-					t.Errorf("%s: %s has %d lines, more than 100: name its steps", s.fset.Position(f.Pos()), f.Name.Name, n)
-				}
-			}
-		}
-	}
-}
-
 func TestNoHiddenWiring(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || !s.inHouse() {
