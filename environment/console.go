@@ -92,7 +92,7 @@ func (e *Environment) startConsole(context.Context) error {
 // hookQuiet pauses every queue until this process ends: who sends the webhook is about to end it.
 func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
-	err := e.each("", func(l *pipeline) { l.worker.Pause(reason) })
+	err := e.pauseAll(reason)
 	if err == nil {
 		e.Logger.Info("all queues paused", "component", "worker", "reason", reason,
 			"hint", "type 'tendril queues resume', or restart the environment")

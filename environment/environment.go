@@ -202,9 +202,19 @@ func (e *Environment) Hangup() error {
 
 // openPauses lets pauses be kept where the data directory is this environment's.
 func (e *Environment) openPauses(context.Context) error {
-	if e.ownsDataDir() {
-		e.pauses = &pauseFile{path: filepath.Join(e.s.DataDir, pausedFile)}
+	if !e.ownsDataDir() {
+		return nil
 	}
+	var queues, named []string
+	for _, set := range e.s.Queues {
+		queues = append(queues, set.Name)
+	}
+	if e.cronFile.Tasks != nil {
+		for _, t := range e.cronFile.Tasks.Tasks {
+			named = append(named, t.Name)
+		}
+	}
+	e.pauses = openPauses(filepath.Join(e.s.DataDir, pausedFile), queues, named, e.Logger.Logger)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -158,30 +159,75 @@ func TestLossesAreGrouped(t *testing.T) {
 
 func TestPausesAreKeptInAFile(t *testing.T) {
 	t.Parallel()
-	f := &pauseFile{path: filepath.Join(t.TempDir(), pausedFile)}
+	path := filepath.Join(t.TempDir(), pausedFile)
 	log := logging.New(logging.Options{Out: &safeBuffer{}}).Logger
-	f.keep("jobs", "lunch", true, log)
-	f.keep("mails", "", true, log)
-	f.keep("mails", "", false, log)
-	if err := f.SetPaused(t.Context(), "tidy", "audit", true); err != nil {
+	jobs, mails := &pipeline{queueRef: queueRef{name: "jobs"}}, &pipeline{queueRef: queueRef{name: "mails"}}
+	f := openPauses(path, []string{"jobs", "mails"}, []string{"tidy", "sweep"}, log)
+	holds := func(step string, want storedPauses) {
+		t.Helper()
+		for place, got := range map[string]storedPauses{"memory": f.stored, "file": openPauses(path, nil, nil, log).stored} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: the %s (-want +got):\n%s", step, place, diff)
+			}
+		}
+	}
+	if err := errors.Join(f.setQueues([]*pipeline{jobs}, "lunch", true), f.setQueues([]*pipeline{mails}, "", true),
+		f.setQueues([]*pipeline{mails}, "", false), f.SetPaused(t.Context(), "tidy", "audit", true)); err != nil {
 		t.Fatal(err)
 	}
-	stored, err := f.read()
 	want := storedPauses{Queues: map[string]string{"jobs": "lunch"}, Tasks: map[string]string{"tidy": "audit"}}
-	if diff := cmp.Diff(want, stored); diff != "" || err != nil {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
-	}
-	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o600 {
+	holds("changes", want)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if err := os.WriteFile(f.path, []byte("{"), 0o600); err != nil {
+
+	text, err := os.ReadFile(path)
+	if err := errors.Join(err, os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // nothing can be written there
 		t.Fatal(err)
 	}
-	if _, err := f.Paused(t.Context()); err == nil {
-		t.Error("a broken file is read")
+	var refused *console.Error
+	for step, err := range map[string]error{
+		"pause a queue":  f.setQueues([]*pipeline{mails}, "", true),
+		"resume a queue": f.setQueues([]*pipeline{jobs}, "", false),
+		"pause a task":   f.SetPaused(t.Context(), "sweep", "", true),
+		"resume a task":  f.SetPaused(t.Context(), "tidy", "", false),
+	} {
+		if !errors.As(err, &refused) || !strings.Contains(refused.Message, path) || refused.Hint == "" {
+			t.Errorf("%s: %v", step, err)
+		}
 	}
-	f.keep("jobs", "again", true, log)
-	if stored, err := f.read(); err != nil || stored.Queues["jobs"] != "again" {
-		t.Errorf("a broken file is not replaced: %+v, %v", stored, err)
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	holds("changes that were refused", want)
+}
+
+// TestUnreadablePausesPauseEverything: it is not known what was paused, and what is resumed is written anew.
+func TestUnreadablePausesPauseEverything(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"", "{", "\x00\x00", "[]"} {
+		t.Run(strconv.Quote(content), func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), pausedFile)
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			lines := &safeBuffer{}
+			log := logging.New(logging.Options{Out: lines}).Logger
+			f := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log)
+			if tasks, err := f.Paused(t.Context()); err != nil || tasks["tidy"] == "" {
+				t.Errorf("tasks paused: %v, %v", tasks, err)
+			}
+			if err := f.setQueues([]*pipeline{{queueRef: queueRef{name: "jobs"}}}, "", false); err != nil {
+				t.Fatal(err)
+			}
+			again := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log).stored
+			if _, jobs := again.Queues["jobs"]; jobs || again.Queues["mails"] == "" || again.Tasks["tidy"] == "" {
+				t.Errorf("after jobs was resumed, %+v is paused", again)
+			}
+			if text := lines.String(); strings.Count(text, "pauses not read") != 1 || !strings.Contains(text, path) {
+				t.Errorf("it says %s", text)
+			}
+		})
 	}
 }

@@ -182,21 +182,37 @@ func (q *pipelines) gate(open bool, reason string) {
 
 // pause stops receiving from a queue, also after a restart; "" means from every queue.
 func (q *pipelines) pause(name, reason string) error {
-	return q.each(name, func(l *pipeline) {
+	lines, err := q.chosen(name)
+	if err == nil {
+		err = q.pauses.setQueues(lines, reason, true)
+	}
+	if err != nil {
+		return err
+	}
+
+	for _, l := range lines {
 		l.worker.Pause(cmp.Or(reason, pausedText))
 		q.Logger.Info("queue paused", "component", "worker", "queue", l.name, "reason", cmp.Or(reason, pausedText))
-		q.pauses.keep(l.name, reason, true, q.Logger.Logger)
-	})
+	}
+	return nil
 }
 
 func (q *pipelines) resume(name string) error {
-	return q.each(name, func(l *pipeline) {
+	lines, err := q.chosen(name)
+	if err == nil {
+		err = q.pauses.setQueues(lines, "", false)
+	}
+	if err != nil {
+		return err
+	}
+
+	for _, l := range lines {
 		if isPaused(l.worker.Status()) {
 			q.Logger.Info("queue resumed", "component", "worker", "queue", l.name)
 		}
 		l.worker.Resume()
-		q.pauses.keep(l.name, "", false, q.Logger.Logger)
-	})
+	}
+	return nil
 }
 
 // Quiet pauses every queue for a reason until the end of this process, or, where all are paused already, lets all go
@@ -204,30 +220,36 @@ func (q *pipelines) resume(name string) error {
 func (q *pipelines) Quiet(reason string) (paused bool, err error) {
 	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
 	if q.running() && slices.ContainsFunc(q.lines, receives) {
-		return true, q.each("", func(l *pipeline) { l.worker.Pause(reason) })
+		return true, q.pauseAll(reason)
 	}
 	return false, q.resume("")
 }
 
-// each does something with the pipeline of one queue, or with every one for "".
-func (q *pipelines) each(name string, do func(*pipeline)) error {
-	if !isClosed(q.announced) {
-		return errStarting
+// pauseAll pauses every queue for a reason until the end of this process.
+func (q *pipelines) pauseAll(reason string) error {
+	lines, err := q.chosen("")
+	for _, l := range lines {
+		l.worker.Pause(reason)
 	}
-	lines, found := q.lines, q.lineOf(name)
+	return err
+}
+
+// chosen returns the pipeline of one queue, or every one for "".
+func (q *pipelines) chosen(name string) ([]*pipeline, error) {
+	if !isClosed(q.announced) {
+		return nil, errStarting
+	}
+	found := q.lineOf(name)
 	switch {
-	case len(lines) == 0:
-		return errors.New("no worker runs here: this process only serves queues")
+	case len(q.lines) == 0:
+		return nil, errors.New("no worker runs here: this process only serves queues")
 	case found != nil:
-		lines = []*pipeline{found}
+		return []*pipeline{found}, nil
 	case name != "":
-		return &console.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
+		return nil, &console.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
 			Hint: "it receives from " + strings.Join(q.names(), ", ")}
 	}
-	for _, l := range lines {
-		do(l)
-	}
-	return nil
+	return q.lines, nil
 }
 
 func (q *pipelines) buildDepths(context.Context) error {
