@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -56,9 +57,54 @@ func (k *keptVersions) open() {
 		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "versions deployed before cannot be "+
 			"rolled back to; deploy their archives again")
 	}
+	for i := range stored.Versions {
+		v := &stored.Versions[i]
+		v.Folder = k.located(v.Folder)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all = stored.Versions
+}
+
+// located is the path of a folder that the file names. One of the data directory is relative to that, so that the
+// versions move with it. Files of before have absolute paths, which name where the directory was then.
+func (k *keptVersions) located(folder string) string {
+	dir := k.dir()
+	if folder != "" && !filepath.IsAbs(folder) {
+		return filepath.Join(dir, folder)
+	}
+	const copies = "/versions/"
+	if at := strings.LastIndex(folder, copies); at >= 0 && !isFolder(folder) {
+		if moved := filepath.Join(dir, folder[at:]); isFolder(moved) {
+			return moved
+		}
+	}
+	return folder
+}
+
+// stored is the list as the file has it.
+func (k *keptVersions) stored() storedVersions {
+	all := slices.Clone(k.all)
+	for i := range all {
+		if relative, err := filepath.Rel(k.dir(), all[i].Folder); err == nil && filepath.IsLocal(relative) {
+			all[i].Folder = relative
+		}
+	}
+	return storedVersions{all}
+}
+
+// dir is the data directory.
+func (k *keptVersions) dir() string {
+	dir, err := filepath.Abs(filepath.Dir(k.path))
+	if err != nil { // the working folder is gone
+		return filepath.Dir(k.path)
+	}
+	return dir
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // add remembers a version that serves, or one whose deployment failed.
@@ -69,7 +115,7 @@ func (k *keptVersions) add(v console.AppVersion) {
 	if k.path == "" {
 		return
 	}
-	text, err := json.MarshalIndent(storedVersions{k.all}, "", "  ")
+	text, err := json.MarshalIndent(k.stored(), "", "  ")
 	if err == nil {
 		err = datadir.Replace(k.path, append(text, '\n'), 0o600)
 	}
@@ -102,13 +148,7 @@ func (k *keptVersions) list(live int) []console.AppVersion {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
 	k.mu.Unlock()
-	all = slices.DeleteFunc(all, func(v console.AppVersion) bool {
-		if v.Folder == "" {
-			return false
-		}
-		info, err := os.Stat(v.Folder)
-		return err != nil || !info.IsDir()
-	})
+	all = slices.DeleteFunc(all, func(v console.AppVersion) bool { return v.Folder != "" && !isFolder(v.Folder) })
 	for i := range all {
 		if all[i].Number == live {
 			all[i].State = console.VersionLive

@@ -191,3 +191,44 @@ func TestVersionsOutlastARestart(t *testing.T) {
 		t.Errorf("after a damaged file: %v", got)
 	}
 }
+
+// TestVersionsMoveWithTheDataDirectory: whatever wrote the list, a folder of the data directory is found at its new
+// place, and any other folder where it was.
+func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]string{
+		"relative paths": `{"versions":[{"number":1,"folder":"versions/a/app"},{"number":2,"folder":"OTHER"},{"number":3,"folder":""}]}`,
+		"absolute paths": `{"versions":[{"number":1,"folder":"/gone/data/versions/a/app"},{"number":2,"folder":"OTHER"},{"number":3,"folder":""}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, moved, other := filepath.Join(t.TempDir(), "old"), filepath.Join(t.TempDir(), "moved"), t.TempDir()
+			if err := errors.Join(os.MkdirAll(filepath.Join(old, "versions", "a", "app"), 0o700), os.WriteFile(
+				filepath.Join(old, VersionsFile), []byte(strings.ReplaceAll(before, "OTHER", other)), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			open := func(dir string) *keptVersions {
+				k := &keptVersions{path: filepath.Join(dir, VersionsFile), log: slog.New(slog.DiscardHandler)}
+				k.open()
+				return k
+			}
+			folders := func(dir string) (all []string) {
+				for _, v := range open(dir).list(0) {
+					all = append(all, v.Folder)
+				}
+				return all
+			}
+			if diff := cmp.Diff([]string{"", other, filepath.Join(old, "versions", "a", "app")}, folders(old)); diff != "" {
+				t.Errorf("before the move (-want +got):\n%s", diff)
+			}
+			open(old).add(failed(4)) // writes the list
+			if err := os.Rename(old, moved); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"", "", other, filepath.Join(moved, "versions", "a", "app")}
+			if diff := cmp.Diff(want, folders(moved)); diff != "" {
+				t.Errorf("after it (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -62,12 +62,27 @@ func moveData(from, to string) error {
 		switch name := entry.Name(); {
 		case name == databaseFile || name == claimFile || name == console.InstanceFile || !isOwn(entry):
 		default:
-			if err := os.Rename(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+			if err := move(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 				return err
 			}
 		}
 	}
 	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
+}
+
+// move moves a file or a folder. What is in a folder goes into the one of that name, such as versions, where the archive
+// of this start lies already.
+func move(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil || !exists(to) {
+		return os.Rename(from, to)
+	}
+	for _, entry := range entries {
+		if err := move(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return os.Remove(from)
 }
 
 func exists(path string) bool {
