@@ -118,7 +118,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	all := effectiveAttributes(q.set.fifo, q.attributes)
 	l := q.ledger()

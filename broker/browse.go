@@ -116,7 +116,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 		q.log.Error("A stored message is damaged", "queue", q.name, "id", message.ID, "err", err)
 	}
 	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead), Attempts: readHistory(r.history)}
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	if q.deleted || !q.published(r.key) {
 		return s, false

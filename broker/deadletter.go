@@ -175,7 +175,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	}
 	errs, t := make([]error, len(letters)), &transfer{from: live, dead: true}
 	entries := map[*transferItem]int{}
-	live.mu.Lock()
+	live.lock()
 	err = live.ready()
 	for i := 0; i < len(letters) && err == nil; i++ {
 		handle := letters[i].Message.ReceiptHandle

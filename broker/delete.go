@@ -28,7 +28,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 	r := &removal{q: live, account: account, messages: make([]*message, 0, len(receipts))}
 	errs, older := make([]error, len(receipts)), []olderReceipt(nil)
 	work := new(block)
-	live.mu.Lock()
+	live.lock()
 	err = live.ready()
 	for i := 0; i < len(receipts) && err == nil; i++ {
 		var of receipt

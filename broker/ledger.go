@@ -92,7 +92,7 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 	if err != nil {
 		return Ledger{}, err
 	}
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	return q.ledger(), nil
 }
@@ -104,7 +104,7 @@ func (b *Broker) TotalLedger() Ledger {
 	defer b.queues.moving.Unlock()
 	total, inFlight, delayed := b.queues.deleted.counters, 0, 0
 	for _, q := range b.queues.all() {
-		q.mu.Lock()
+		q.lock()
 		total.add(&q.counters)
 		inFlight, delayed = inFlight+q.inFlight.Len(), delayed+q.delays.delayed
 		q.mu.Unlock()

@@ -125,7 +125,7 @@ func (m *mover) step() (n int, err error) {
 // that stays.
 func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	now := q.clock.floor(q.clock.now())
 	for _, r := range rows {

@@ -116,7 +116,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 			return err
 		}
 		t := &moveTask{source: q, id: newTaskID(), ended: make(chan struct{})}
-		q.mu.Lock()
+		q.lock()
 		t.high = makeKey(q.number, q.counters.next-1)
 		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.ledger().Visible, StartedAt: date(stamp())}
 		q.mu.Unlock()

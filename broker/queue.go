@@ -127,12 +127,21 @@ func errNoQueue() error {
 	return queue.Errorf(queue.CodeQueueDoesNotExist, "The specified queue does not exist.")
 }
 
-// onAlarm makes visible what has come due.
+// onAlarm wakes the receives that wait for messages that are visible from now on.
 func (q *liveQueue) onAlarm() {
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	q.alarm.at = 0
-	if q.deleted || q.background.closing.Load() {
+	if !q.deleted && !q.background.closing.Load() {
+		q.arm()
+	}
+}
+
+// lock locks the queue, and ends the flights and delays that are due. The alarm may go off a little later than they
+// end: an operation that depends on which messages are hidden uses lock, so that the deadline alone decides.
+func (q *liveQueue) lock() {
+	q.mu.Lock()
+	if q.inFlight.Len() == 0 && len(q.delays.order) == 0 {
 		return
 	}
 	now := q.clock.now()
@@ -147,7 +156,6 @@ func (q *liveQueue) onAlarm() {
 		}
 		q.waiters.wake(n)
 	}
-	q.arm()
 }
 
 // arm sets the alarm for the next end of a flight or a delay. The lock is held.

@@ -155,7 +155,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 // look takes messages, or says what to wait for.
 func (r *receive) look() error {
 	q := r.q
-	q.mu.Lock()
+	q.lock()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
 		return err

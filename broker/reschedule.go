@@ -29,7 +29,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 	if err != nil {
 		return err
 	}
-	live.mu.Lock()
+	live.lock()
 	m := live.held[key]
 	if live.deleted || key <= live.low() || m != nil && m.leaving {
 		live.mu.Unlock()

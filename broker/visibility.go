@@ -20,7 +20,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 		return sameError(err, len(changes))
 	}
 	errs, older := make([]error, len(changes)), []olderReceipt(nil)
-	live.mu.Lock()
+	live.lock()
 	if err = live.ready(); err == nil {
 		now := live.clock.now()
 		for i, c := range changes {
