@@ -51,7 +51,8 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 		}
 	}
 	env = slices.DeleteFunc(env, func(entry string) bool {
-		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_")
+		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
+			strings.HasPrefix(entry, "PORT=") // only what is to listen there has one
 	})
 	if port != 0 {
 		set("PORT", strconv.Itoa(port))

@@ -37,6 +37,8 @@ func TestEnviron(t *testing.T) {
 		base: []string{"TENDRIL_DATA_DIR=/x", "WORKERLESS_CONCURRENCY=3", "NOTIFY_SOCKET=/run/n", "PORT=80"}, port: 5001,
 		want: []string{"PORT=5001"},
 	}, {
+		name: "no port where nothing is to listen", base: []string{"PORT=80", "PORTS=81"}, want: []string{"PORTS=81"},
+	}, {
 		name: "Amazon SQS: region and credentials are left alone",
 		base: []string{"AWS_PROFILE=prod"}, port: 5000,
 		q: Queue{URL: "https://sqs.eu-west-1.amazonaws.com/1/jobs", Name: "jobs", Region: "eu-west-1"},

@@ -66,7 +66,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	for _, p := range v.bundle.Processes {
 		if p.Name != bundle.MainProcess {
 			list = append(list, Guard(s.opts.Settings, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
-				Env: s.opts.environ(v, 0, true)}))
+				MayFinish: true, Env: s.opts.environ(v, 0, true)}))
 		}
 	}
 	if len(list) == 0 {
@@ -169,8 +169,11 @@ func (s *supervised) events(r *replica) supervisor.Events {
 				}
 			}
 			level := slog.LevelWarn
-			if s.opts.stopping() || r != nil && r.stopping.Load() || e.Restart {
+			switch {
+			case s.opts.stopping(), r != nil && r.stopping.Load(), e.Restart:
 				level = slog.LevelDebug
+			case r == nil && e.Exit.Code == 0:
+				level = slog.LevelInfo
 			}
 			s.opts.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,
 				"reason", e.Exit.String())

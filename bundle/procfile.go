@@ -86,6 +86,9 @@ func (p *lines) line(number int, line string) {
 	case command == "":
 		p.refuse(number, fmt.Sprintf("%s has no command", name),
 			fmt.Sprintf("write %q, or delete the line", name+": COMMAND"))
+	case p.kind == procfileName && isReplica(name):
+		p.refuse(number, name+" is the name of a replica of "+MainProcess, fmt.Sprintf("write %q", MainProcess+
+			strings.TrimPrefix(name, MainProcess+"-")+": "+yamlfile.Short(command)))
 	case p.lineOf[name] != 0:
 		p.refuse(number, fmt.Sprintf("%s is already in line %d", name, p.lineOf[name]),
 			"give each "+p.what+" a name of its own")
@@ -96,6 +99,12 @@ func (p *lines) line(number int, line string) {
 		p.lineOf[name] = number
 		p.processes = append(p.processes, Process{Name: name, Command: command, Line: number})
 	}
+}
+
+// isReplica reports whether a further replica of the main process may have a name: web-2, web-3 and so on.
+func isReplica(name string) bool {
+	number, found := strings.CutPrefix(name, MainProcess+"-")
+	return found && strings.Trim(number, "0123456789") == ""
 }
 
 func (p *lines) refuse(line int, text, hint string) {

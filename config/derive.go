@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"time"
 
 	"tendril/datadir"
@@ -127,17 +128,28 @@ func (l deriver) deriveFree() {
 	}
 }
 
-// stopMargin is what a stop takes beyond the app's grace.
-const stopMargin = 5 * time.Second
+const (
+	// stopMargin is what a stop takes beyond the app's grace.
+	stopMargin = 5 * time.Second
+	// leastDelay is the default of app-grace, and the least that WORKER_SHUTDOWN_DELAY can ask for, as in the article
+	// that the property is from. Only app-grace itself can be shorter.
+	leastDelay = 10 * time.Second
+)
 
-// deriveStop lets the one setting that says how long the app may take for its
-// end, WORKER_SHUTDOWN_DELAY in a bundle, hold for the jobs in work as well: who
-// gives the app a minute means that a job may take a minute to finish.
+// deriveStop lets the one setting that says how long the app may take for its end, WORKER_SHUTDOWN_DELAY in a bundle,
+// hold for the jobs in work as well: an app that has a minute to end may finish jobs of a minute.
 func (l deriver) deriveStop() {
 	s := &l.cfg.Settings
-	switch {
-	case !l.isSet("app-grace") || s.AppGrace+stopMargin <= s.ShutdownTimeout:
-	case !l.isSet("shutdown-timeout"):
+	from := l.origin("app-grace")
+
+	if s.AppGrace < leastDelay && (from.Layer == FromBundle || from.Where == shutdownDelay) {
+		l.warning(from.Where, "app-grace", fmt.Sprintf("%s %s is less than the minimum of %s, which is used",
+			shutdownDelay, l.option("app-grace").get(s), leastDelay), "set app-grace for less")
+		s.AppGrace = leastDelay
+		l.settle("app-grace", "")
+	}
+
+	if l.isSet("app-grace") && !l.isSet("shutdown-timeout") {
 		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
 		l.settle("shutdown-timeout", "that of app-grace and 5 seconds")
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tendril/bundle"
 )
 
 // TestLayersDecide: where two options contradict each other, the one of the
@@ -131,5 +133,39 @@ func TestFreePortsReplaceDefaults(t *testing.T) {
 	}
 	if cfg.IsSet("listen") || cfg.Origin("listen").String() != "default: 127.0.0.1:9324 is taken" {
 		t.Errorf("listen comes from %q", cfg.Origin("listen"))
+	}
+}
+
+// TestShutdownDelayHasAMinimum: WORKER_SHUTDOWN_DELAY counts from 10 seconds on, and the drain follows what is set.
+func TestShutdownDelayHasAMinimum(t *testing.T) {
+	t.Parallel()
+	const delay = "WORKER_SHUTDOWN_DELAY"
+	property := func(text string) Sources {
+		return Sources{Environ: home(), Bundle: withSettings(setting(bundle.NamespaceEnvironment, delay, text, 3))}
+	}
+	for name, c := range map[string]struct {
+		src          Sources
+		grace, drain time.Duration
+		warnings     int
+	}{
+		"unset":                    {Sources{Environ: home()}, 10 * time.Second, 30 * time.Second, 0},
+		"a property of 0":          {property("0"), 10 * time.Second, 15 * time.Second, 1},
+		"a property of 2":          {property("2"), 10 * time.Second, 15 * time.Second, 1},
+		"a property of 10":         {property("10"), 10 * time.Second, 15 * time.Second, 0},
+		"a property of 20":         {property("20"), 20 * time.Second, 25 * time.Second, 0},
+		"a property of 60":         {property("60"), time.Minute, 65 * time.Second, 0},
+		"a variable of 0":          {Sources{Environ: home(delay + "=0")}, 10 * time.Second, 15 * time.Second, 1},
+		"an option of 2":           {Sources{Environ: home(), Flags: map[string]string{"app-grace": "2s"}}, 2 * time.Second, 7 * time.Second, 0},
+		"an option over a smaller": {Sources{Environ: home(delay + "=1"), Flags: map[string]string{"app-grace": "2s"}}, 2 * time.Second, 7 * time.Second, 0},
+		"both": {Sources{Environ: home(delay + "=20"), Flags: map[string]string{"shutdown-timeout": "1s"}},
+			20 * time.Second, time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := mustLoad(t, c.src)
+			if cfg.AppGrace != c.grace || cfg.ShutdownTimeout != c.drain || len(cfg.Warnings) != c.warnings {
+				t.Errorf("grace %s, drain %s, warnings %v", cfg.AppGrace, cfg.ShutdownTimeout, cfg.Warnings)
+			}
+		})
 	}
 }

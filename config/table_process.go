@@ -22,10 +22,10 @@ func appOptions() []Option {
 		Help:   "Maximum time for the app to become ready at the start; 0 is no limit.",
 		Detail: "After this time tendril exits.", value: duration(0, twelveHours),
 	}, {
-		Name: "app-grace", Default: "10s", OtherVariables: []string{"WORKER_SHUTDOWN_DELAY"},
-		properties: []string{"WORKER_SHUTDOWN_DELAY"},
+		Name: "app-grace", Default: "10s", OtherVariables: []string{shutdownDelay},
+		properties: []string{shutdownDelay},
 		Help:       "Time between TERM and KILL when the app is stopped.",
-		Detail:     "KILL goes to its whole process group.", value: duration(0, twelveHours),
+		Detail:     "Both go to all that it started. WORKER_SHUTDOWN_DELAY counts from 10 seconds on.", value: duration(0, twelveHours),
 	}, {
 		Name: "restart-limit", Default: "10",
 		Help:   "Maximum restarts of a process within restart-window; 0 means none.",
@@ -45,6 +45,9 @@ func appOptions() []Option {
 		Help: "Maximum number of app processes.", value: integer(1, maxProcesses),
 	}}
 }
+
+// shutdownDelay is the property, and the variable, that sets app-grace.
+const shutdownDelay = "WORKER_SHUTDOWN_DELAY"
 
 // ownAppOptions say as whom and how the app is run.
 func ownAppOptions() []Option {

@@ -134,3 +134,26 @@ func TestARestartSaysWhyAProcessCannotBeStarted(t *testing.T) {
 		}
 	})
 }
+
+// TestAProcessThatMayFinishIsRestartedAfterAFailureOnly: with status 0 it has finished, and starts again when asked.
+func TestAProcessThatMayFinishIsRestartedAfterAFailureOnly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 3}}, life{lasts: time.Second}, life{lasts: never})
+		s := m.supervisor(Options{RestartLimit: 1, RetryAfter: time.Minute},
+			Process{Name: "worker", Shell: "app", MayFinish: true})
+		startIn(t, s)
+		time.Sleep(time.Hour)
+		if st := s.Status()[0]; st.State != Finished || st.Restarts != 1 || st.LastExit.String() != "exit status 0" {
+			t.Errorf("status %+v, want it finished after one restart", st)
+		}
+		if err := s.Restart(t.Context(), "worker"); err != nil {
+			t.Error(err)
+		}
+		if st := s.Status()[0]; st.State != Running {
+			t.Errorf("status %+v after the restart, want running", st)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -35,7 +35,8 @@
 //   - No foreign process is ever signalled. A process group is signalled only while
 //     its leader is not reaped; any other process is held by a handle while we
 //     look whether it is ours.
-//   - A process that ends by itself has failed, even with status 0: it should keep running.
+//   - A process that ends by itself has failed, even with status 0: it should keep running. One with
+//     [Process.MayFinish] has finished with status 0, and is started again only when that is asked for.
 //   - A process is started only when its port is free, and is ready only while
 //     what listens there is its own. A foreign listener on the port is named in a
 //     [PortError] and gets nothing.

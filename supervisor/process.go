@@ -25,6 +25,8 @@ type Process struct {
 	// Env is the complete environment as NAME=value: nothing is inherited.
 	// Empty means an empty environment.
 	Env []string
+	// MayFinish: an end with status 0 is no failure, and no restart follows it.
+	MayFinish bool
 	// Port is the TCP port on which the process will listen, 1 to 65535; it is
 	// checked to be free before every start. 0 means not a server.
 	Port int

@@ -237,6 +237,11 @@ func (l *processLoop) follow(exit Exit, life int) (again bool) {
 		event.Excused = true
 		return l.pause(event)
 	}
+	if l.proc.MayFinish && exit.succeeded() {
+		l.enter(Finished, nil)
+		return l.await(nil)
+	}
+
 	var giveUp bool
 	l.failures, event.Delay, giveUp = l.opts.afterFailure(l.failures, exit.At, l.sys.random())
 	event.Failures = len(l.failures)

@@ -24,6 +24,8 @@ const (
 	Ending State = "stopping"
 	// Stopped: not running because the supervisor was stopped, or not started.
 	Stopped State = "stopped"
+	// Finished: ended by itself with status 0, which is no failure: see [Process.MayFinish].
+	Finished State = "finished"
 	// Failed: given up, until the next try where there is one.
 	Failed State = "failed"
 )
@@ -86,6 +88,9 @@ func (e Exit) String() string {
 		return fmt.Sprintf("exit status %d", e.Code)
 	}
 }
+
+// succeeded reports whether the process ran and ended by itself with status 0.
+func (e Exit) succeeded() bool { return e.Code == 0 && e.Signal == "" && e.Err == nil }
 
 // notRunnable reports whether the end shows that there is nothing to run: 126
 // and 127 are a shell's answers for what it cannot execute and cannot find.

@@ -78,6 +78,9 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Queues, func(out samples, queues []Queue) { sendQueues(out, queues, &names) })
 	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
 		for _, p := range processes {
+			if p.State == supervisor.Finished {
+				continue // it is not meant to run
+			}
 			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
 		}
 	})
