@@ -349,3 +349,30 @@ func TestNoSleepInTests(t *testing.T) {
 func importsSynctest(f *ast.File) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
 }
+
+// TestTestsThatStartProcessesAreContained: what a test starts has no other home than the tests'.
+func TestTestsThatStartProcessesAreContained(t *testing.T) {
+	starts, contained := map[string]string{}, map[string]bool{}
+	for _, s := range sources(t) {
+		if !s.test {
+			continue
+		}
+		for _, i := range s.file.Imports {
+			if i.Path.Value == `"os/exec"` || i.Path.Value == `"tendril/testpeer"` {
+				starts[s.room] = s.path
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && id.Name == "Contained" {
+				contained[s.room] = true
+			}
+			return true
+		})
+	}
+
+	for room, path := range starts {
+		if !contained[room] {
+			t.Errorf("%s can start processes: have TestMain of %s run testpeer.Contained(m)", path, room)
+		}
+	}
+}

@@ -149,7 +149,7 @@ func TestAppPageHangup(t *testing.T) {
 	s.cmd.Process.Signal(syscall.SIGHUP)
 	awaitHooks(t, trace, "hook after settings settings-after hook after")
 	if code := s.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, s.stderr)
+		t.Errorf("exit status %d", code)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestAppPageReloadWaits(t *testing.T) {
 	s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("3") })
 	s.await(t, "the old one is gone", func(e event) bool { return e.Msg == "old version stopped" })
 	if code := s.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, s.stderr)
+		t.Errorf("exit status %d", code)
 	}
 }
 

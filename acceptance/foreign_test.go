@@ -98,7 +98,7 @@ func runWorkers(t *testing.T, servers foreignServers) {
 	})
 	for _, p := range workers {
 		if code := p.terminate(t); code != 0 {
-			t.Errorf("a worker ended with status %d\n%s", code, p.stderr)
+			t.Errorf("a worker ended with status %d", code)
 		}
 	}
 	all := app.all()

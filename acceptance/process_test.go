@@ -20,6 +20,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"tendril/testpeer"
 )
 
 // binary is the program under test, built once by TestMain.
@@ -44,7 +46,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintf(os.Stderr, "building tendril: %v\n%s", err, out)
 			return 1
 		}
-		code := m.Run()
+		code := testpeer.Contained(m).Run()
 		if dir := nightlyFolder(); dir != "" {
 			if err := writeNightlyTable(dir); err != nil {
 				fmt.Fprintln(os.Stderr, "writing the night's results:", err)
@@ -109,7 +111,8 @@ func (e *event) attribute(key string) string {
 // process is one running tendril.
 type process struct {
 	cmd    *exec.Cmd
-	stderr *strings.Builder
+	output *testpeer.Output // all that it printed
+	stderr *testpeer.Output // what of that is no log line
 	exited chan struct{}
 
 	mu     sync.Mutex
@@ -153,12 +156,13 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 // tendril here gets.
 func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, stderr: new(strings.Builder), exited: make(chan struct{}), news: make(chan struct{})}
+	p := &process{cmd: cmd, output: new(testpeer.Output), stderr: new(testpeer.Output), exited: make(chan struct{}),
+		news: make(chan struct{})}
 	env := cmd.Env
 	p.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 		"AWS_EC2_METADATA_DISABLED=true", "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
 	p.cmd.Env = append(p.cmd.Env, env...)
-	p.cmd.Stderr = p.stderr
+	p.cmd.Stderr = io.MultiWriter(p.output, p.stderr)
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -178,24 +182,14 @@ func launchCommand(t *testing.T, cmd *exec.Cmd) *process {
 		p.cmd.Process.Kill()
 		<-p.exited
 		if t.Failed() {
-			p.logEnd(t)
+			t.Logf("tendril %v: %v\n%s", p.cmd.Args[1:], p.cmd.ProcessState, p.output)
 		}
 	})
 	return p
 }
 
-// logEnd logs how tendril ended and what it said last.
-func (p *process) logEnd(t *testing.T) {
-	const most = 20
-	last := p.events[max(0, len(p.events)-most):]
-	t.Logf("tendril %v: %v\n%s", p.cmd.Args[1:], p.cmd.ProcessState, p.stderr)
-	for _, e := range last {
-		t.Logf("%+v", e)
-	}
-}
-
 func (p *process) read(out io.Reader) {
-	lines := bufio.NewScanner(out)
+	lines := bufio.NewScanner(io.TeeReader(out, p.output))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var e event
@@ -229,9 +223,9 @@ func (p *process) await(t *testing.T, what string, wanted func(event) bool) even
 		select {
 		case <-news:
 		case <-p.exited:
-			t.Fatalf("tendril ended before %s: %v\n%s", what, p.cmd.ProcessState, p.stderr)
+			t.Fatalf("tendril ended before %s: %v", what, p.cmd.ProcessState)
 		case <-deadline:
-			t.Fatalf("within a minute it was not seen that %s; events: %+v\n%s", what, seen, p.stderr)
+			t.Fatalf("within a minute it was not seen that %s", what)
 		}
 	}
 }
@@ -263,7 +257,7 @@ func (p *process) terminate(t *testing.T) int {
 	case <-p.exited:
 		return p.cmd.ProcessState.ExitCode()
 	case <-time.After(60 * time.Second):
-		t.Fatalf("tendril did not end within a minute of TERM\n%s", p.stderr)
+		t.Fatalf("tendril did not end within a minute of TERM")
 		return -1
 	}
 }

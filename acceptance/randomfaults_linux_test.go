@@ -271,7 +271,7 @@ func (s *server) start(t *testing.T) {
 			return
 		}
 		if code := p.cmd.ProcessState.ExitCode(); code != queueUnreachable {
-			t.Errorf("%s: exit status %d before it started\n%s", s.name, code, p.stderr)
+			t.Errorf("%s: exit status %d before it started", s.name, code)
 			return
 		}
 		time.Sleep(200 * time.Millisecond)
@@ -574,7 +574,7 @@ func (w *faultyWorld) during(s *server, k *faultKind, fault func(*server)) func(
 		p, _ := s.process()
 		select {
 		case <-p.exited:
-			w.t.Errorf("%s had ended by itself: %v\n%s", s.name, p.cmd.ProcessState, p.stderr)
+			w.t.Errorf("%s had ended by itself: %v", s.name, p.cmd.ProcessState)
 			s.start(w.t)
 		default:
 			fault(s)
@@ -655,7 +655,7 @@ func (s *server) kill(t *testing.T) {
 func (s *server) restart(t *testing.T) {
 	p, _ := s.process()
 	if code := p.terminate(t); code != 0 && code != 3 { // 3: work that hung was given up
-		t.Errorf("%s: exit status %d after TERM\n%s", s.name, code, p.stderr)
+		t.Errorf("%s: exit status %d after TERM", s.name, code)
 	}
 	s.start(t)
 }
@@ -683,7 +683,7 @@ func (w *faultyWorld) check() {
 	for _, s := range []*server{w.external, w.bundled, w.queue} {
 		p, _ := s.process()
 		if code := p.terminate(t); code != 0 {
-			t.Errorf("%s: exit status %d after TERM\n%s", s.name, code, p.stderr)
+			t.Errorf("%s: exit status %d after TERM", s.name, code)
 		}
 	}
 	dir := w.queue.args[2]

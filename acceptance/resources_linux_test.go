@@ -99,7 +99,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	app.waitDone(t, accepted)
 	awaitQuiet(t, started)
 	if code := p.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, p.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	checkLedger(t, dir, int64(accepted))
 	report(t, "%d sends accepted, %d refused for want of space: lost 0 of %d; sends accepted again after %s", accepted,
@@ -114,8 +114,8 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("tendril did not end on a read-only disk")
 	}
-	if code := p.cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(p.stderr.String(), "read-only") {
-		t.Errorf("exit status %d on a read-only disk\n%s", code, p.stderr)
+	if code := p.cmd.ProcessState.ExitCode(); code == 0 || !strings.Contains(p.stderr.All(), "read-only") {
+		t.Errorf("exit status %d on a read-only disk", code)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestNameOfTheQueueFailsAndMoves(t *testing.T) {
 		t.Errorf("%d messages were posted twice", n)
 	}
 	if code := p.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, p.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	report(t, "the queue's name failed and moved once: 40 messages, lost 0, worked on again 0; work was resumed after %s",
 		resumed.Round(100*time.Millisecond))
@@ -219,7 +219,7 @@ func TestFewPortsAreNotTheAppsFailure(t *testing.T) {
 		t.Errorf("%d POSTs at once over %d ports: nothing was shown", app.most, ports)
 	}
 	if code := p.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, p.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	checkLedger(t, dir, messages)
 	report(t, "%d messages with %d connections over %d ports: lost 0, dead-lettered 0, worked on again %d", messages,
@@ -277,7 +277,7 @@ func TestLittleMemory(t *testing.T) {
 	}
 	awaitQuiet(t, started)
 	if code := p.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, p.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	times, _ := readJournal(t, journal)
 	dead := stored(t, data, "jobs-dead")
@@ -326,7 +326,7 @@ func TestLittleCPU(t *testing.T) {
 		}
 	}
 	if code := p.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, p.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	checkLedger(t, dir, int64(messages))
 	if n := app.repeats(); n > 0 || throttled == 0 {

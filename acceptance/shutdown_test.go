@@ -83,7 +83,7 @@ func TestStopDuringWork(t *testing.T) {
 	id := sendBody(t, started, "700ms of work")
 	inFlight(t, started)
 	if code := p.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, p.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	if times, _ := readJournal(t, journal); times[id] != 1 {
 		t.Errorf("the job was done %d times", times[id])
@@ -113,7 +113,7 @@ func TestStuckJob(t *testing.T) {
 	code := p.terminate(t)
 	t.Logf("the stop took %v, exit status %d", time.Since(began).Round(10*time.Millisecond), code)
 	if code != 3 {
-		t.Errorf("exit status %d, want 3: drained late\n%s", code, p.stderr)
+		t.Errorf("exit status %d, want 3: drained late", code)
 	}
 	if left := survivors(mark); len(left) > 0 {
 		t.Errorf("survivors: %v", left)
@@ -179,7 +179,7 @@ func TestStopDuringTheStart(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)
 	if code := p.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, p.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	if left := survivors(mark); len(left) > 0 {
 		t.Errorf("survivors: %v", left)
@@ -205,7 +205,7 @@ func TestStopDuringADeployment(t *testing.T) {
 	id := sendBody(t, s.started, "500ms")
 	inFlight(t, s.started)
 	if code := s.terminate(t); code != 0 {
-		t.Errorf("exit status %d\n%s", code, s.stderr)
+		t.Errorf("exit status %d", code)
 	}
 	if out := <-deployed; !strings.HasPrefix(out, "1") {
 		t.Errorf("tendril deploy: %s", out)

@@ -87,7 +87,7 @@ func TestCloudFormationHasEveryAlarm(t *testing.T) {
 // TestCloudFormationIsAcceptedByItsLinter runs cfn-lint, which knows the schema of every resource.
 func TestCloudFormationIsAcceptedByItsLinter(t *testing.T) {
 	t.Parallel()
-	lint := filepath.Join(filepath.Dir(testpeer.Python(t, "cfn-lint", "cfnlint")), "cfn-lint")
+	lint := testpeer.PythonProgram(t, "cfn-lint", "cfn-lint")
 	text, err := awkward().CloudFormation()
 	if err != nil {
 		t.Fatal(err)

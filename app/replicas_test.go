@@ -17,9 +17,10 @@ import (
 	"go.uber.org/goleak"
 
 	"tendril/supervisor"
+	"tendril/testpeer"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 // kind is how a version of the test's app behaves.
 type kind string

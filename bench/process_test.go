@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tendril/testpeer"
 )
 
 // role starts this test binary in another role and returns its address.
@@ -91,7 +93,7 @@ func (d *daemon) stopped(b *testing.B) {
 	select {
 	case err := <-d.done:
 		printed, _ := os.ReadFile(d.log)
-		b.Fatalf("%s ended: %v\n%s", d.cmd.Path, err, printed[max(0, len(printed)-2000):])
+		b.Fatalf("%s ended: %v\n%s", d.cmd.Path, err, testpeer.LastLines(string(printed)))
 	default:
 	}
 }

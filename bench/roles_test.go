@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tendril/testpeer"
 )
 
 // TestMain lets the test binary play the other processes of a measurement:
@@ -23,7 +25,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("BENCH_ROLE") {
 	case "":
-		os.Exit(m.Run())
+		os.Exit(testpeer.Contained(m).Run())
 	case "sqs":
 		serve(newStandIn(envInt("BENCH_MESSAGES"), envDuration("BENCH_API")))
 	case "app":

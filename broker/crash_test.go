@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tendril/queue"
+	"tendril/testpeer"
 )
 
 const crashDir = "TENDRIL_TEST_CRASH_DIR"
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", checks); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testpeer.Contained(m))
 }
 
 const crashSenders = 8

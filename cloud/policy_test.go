@@ -84,7 +84,7 @@ func TestPolicyHasWhatTheSettingsNeed(t *testing.T) {
 				"ManageAlarms":      "arn:aws:cloudwatch:eu-west-1:*:alarm:tendril/shop/*",
 				"ManageDashboards":  "arn:aws:cloudwatch::*:dashboard/tendril-shop"}},
 	} {
-		cfg, err := config.Load(config.Sources{Flags: c.flags, Environ: []string{"HOME=/home/someone"}})
+		cfg, err := config.Load(config.Sources{Flags: c.flags, Environ: []string{"HOME=/absent"}})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

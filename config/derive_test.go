@@ -98,7 +98,7 @@ func TestDataDir(t *testing.T) {
 		"XDG": {[]string{"XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/x/tendril/environments/tendril"},
 		"a relative XDG folder": {[]string{"XDG_STATE_HOME=x", "HOME=/h"}, false, nil,
 			"/h/.local/state/tendril/environments/tendril"},
-		"root":     {[]string{"HOME=/root"}, true, nil, "/var/lib/tendril/environments/tendril"},
+		"root":     {[]string{"HOME=/h"}, true, nil, "/var/lib/tendril/environments/tendril"},
 		"somebody": {[]string{"HOME=/h"}, false, nil, "/h/.local/state/tendril/environments/tendril"},
 		"a name": {[]string{"HOME=/h"}, false, map[string]string{"name": "shop"},
 			"/h/.local/state/tendril/environments/shop"},

@@ -6,7 +6,7 @@ import "testing"
 // the first queue counts.
 func TestSettingsInTheFormOfElasticBeanstalk(t *testing.T) {
 	t.Parallel()
-	cfg, err := Load(Sources{Environ: []string{"HOME=/home/someone"}, Flags: map[string]string{
+	cfg, err := Load(Sources{Environ: []string{"HOME=/absent"}, Flags: map[string]string{
 		"http-path": "/jobs", "visibility-timeout": "2m", "scale-period": "10m", "http-connections": "7"}})
 	if err != nil {
 		t.Fatal(err)

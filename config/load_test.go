@@ -14,7 +14,7 @@ import (
 )
 
 // home is an environment in which only the home folder is known.
-func home(more ...string) []string { return append([]string{"HOME=/home/someone"}, more...) }
+func home(more ...string) []string { return append([]string{"HOME=/absent"}, more...) }
 
 func mustLoad(t *testing.T, src Sources) *Config {
 	t.Helper()
@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 		DeadLettering:  DeadLettering{MaxRetries: 10}, BackoffMax: time.Hour, BackoffDoublings: 16,
 		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10,
 		RestartWindow: 300 * time.Second,
-		DataDir:       "/home/someone/.local/state/tendril/environments/tendril",
+		DataDir:       "/absent/.local/state/tendril/environments/tendril",
 		Endpoint:      Endpoint{Listen: "127.0.0.1:9324", AccountID: "000000000000"},
 		ConsoleSettings: ConsoleSettings{Console: "127.0.0.1:9325", ConsoleAuth: consoleAuthToken,
 			ConsoleBodies: consoleBodiesShown},

@@ -15,9 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"tendril/queue"
+	"tendril/testpeer"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 // app is a scripted app: script runs once per connection, and may misbehave in
 // any way that bytes can.

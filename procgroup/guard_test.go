@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"tendril/testpeer"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 // child is a group with one process, under guard.
 type child struct {

@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"tendril/testpeer"
 )
 
 // roleVariable makes this test binary play another program.
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
 		os.Exit(play(role))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testpeer.Contained(m))
 }
 
 // play runs a role and returns the exit status.

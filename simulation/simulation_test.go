@@ -25,7 +25,7 @@ var (
 // TestMain has one goroutine run at a time: which of those that wake together is first then hardly ever differs.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
-	os.Exit(m.Run())
+	os.Exit(testpeer.Contained(m).Run())
 }
 
 // TestSeeds lives through one plan for each seed. A plan that breaks a promise is made as short as it gets, and kept.

@@ -11,11 +11,12 @@ import (
 	"go.uber.org/goleak"
 
 	"tendril/broker"
+	"tendril/testpeer"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files with what the handler answers now")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 // newHandler serves an empty broker, which is closed at the test's end.
 func newHandler(t testing.TB, opts *Options) *Handler {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"tendril/testpeer"
 )
 
 // roleVariable makes this test binary play a child process instead of testing.
@@ -27,7 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(status)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testpeer.Contained(m))
 }
 
 // play runs a role and returns the exit status.

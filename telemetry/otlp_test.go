@@ -23,10 +23,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"tendril/queue"
+	"tendril/testpeer"
 	"tendril/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 // collector is a receiver of OTLP over HTTP.
 type collector struct {

@@ -39,6 +39,27 @@ func Python(t testing.TB, install string, modules ...string) (path string) {
 	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
 }
 
+// PythonProgram returns the path of a program that a package of Python brings: beside the interpreter, or in PATH. A
+// package can be installed without its program.
+func PythonProgram(t testing.TB, install, name string) (path string) {
+	t.Helper()
+	path = filepath.Join(filepath.Dir(Python(t, install)), name)
+	if _, err := exec.LookPath(path); err == nil {
+		return path
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		Missing(t, name, pythonHelp("TENDRIL_PYTHON", install))
+	}
+	return path
+}
+
+// pythonHelp says how to get packages of Python.
+func pythonHelp(variable, install string) string {
+	return "python3 -m venv venv && venv/bin/pip install '" + install + "', and set " + variable +
+		"=$PWD/venv/bin/python"
+}
+
 // QueryPython is [Python] with packages of before November 2023, whose SDK speaks the Query protocol.
 func QueryPython(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
@@ -48,8 +69,7 @@ func QueryPython(t testing.TB, install string, modules ...string) (path string) 
 // python returns the interpreter that a variable names.
 func python(t testing.TB, variable, fallback, install string, modules []string) (path string) {
 	t.Helper()
-	help := "python3 -m venv venv && venv/bin/pip install '" + install + "', and set " + variable +
-		"=$PWD/venv/bin/python"
+	help := pythonHelp(variable, install)
 	name := cmp.Or(os.Getenv(variable), fallback)
 	if name == "" {
 		Missing(t, install, help)

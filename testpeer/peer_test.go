@@ -2,7 +2,9 @@ package testpeer
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -45,6 +47,9 @@ func TestMissingPeersAreNamed(t *testing.T) {
 		{"a module", func(t testing.TB) {
 			Python(t, "some[thing]", "no_such_module")
 		}, []string{"pip install 'some[thing]'", "TENDRIL_PYTHON=", "no_such_module"}},
+		{"a program of a Python package", func(t testing.TB) {
+			PythonProgram(t, "some[thing]", "no-such-program")
+		}, []string{"pip install 'some[thing]'", "TENDRIL_PYTHON=", "no-such-program"}},
 		{"a package", func(t testing.TB) {
 			NodeModules(t, "@no/such-package")
 		}, []string{"npm install @no/such-package", "TENDRIL_NODE_MODULES"}},
@@ -56,7 +61,7 @@ func TestMissingPeersAreNamed(t *testing.T) {
 			switch c.name {
 			case "a server":
 				t.Setenv("TENDRIL_PYTHON_MINISTACK", "")
-			case "a module":
+			case "a module", "a program of a Python package":
 				Program(t, "python3")
 				t.Setenv("TENDRIL_PYTHON", "")
 			case "a package":
@@ -101,5 +106,45 @@ func TestNightlyRunsAreLarger(t *testing.T) {
 		if got := Size(3, 300); got != want || Nightly() != (value != "") {
 			t.Errorf("TENDRIL_NIGHTLY=%q: %d, want %d", value, got, want)
 		}
+	}
+}
+
+// environmentOf is tests that note an environment variable.
+type environmentOf struct{ home, key, temp *string }
+
+func (e environmentOf) Run() int {
+	*e.home, *e.key, *e.temp = os.Getenv("HOME"), os.Getenv("AWS_PROFILE")+os.Getenv("AWS_REGION"), os.TempDir()
+	return 3
+}
+
+func TestContainedTestsHaveFoldersOfTheirOwn(t *testing.T) {
+	for name, value := range map[string]string{"HOME": "/home/user", "XDG_STATE_HOME": "/home/user/state",
+		"TMPDIR": t.TempDir(), "AWS_PROFILE": "user", "AWS_REGION": "there"} {
+		t.Setenv(name, value)
+	}
+	var home, key, temp string
+
+	code := Contained(environmentOf{&home, &key, &temp}, "AWS_REGION=here").Run()
+
+	if code != 3 || key != "here" || filepath.Dir(home) != temp || os.Getenv("XDG_STATE_HOME") != "" {
+		t.Errorf("status %d, home %s, temporary files in %s, AWS %q, XDG %q", code, home, temp, key,
+			os.Getenv("XDG_STATE_HOME"))
+	}
+	if _, err := os.Stat(temp); err == nil {
+		t.Errorf("%s is left", temp)
+	}
+}
+
+func TestFailingTestsShowTheLastLines(t *testing.T) {
+	t.Parallel()
+	var out Output
+	for i := range 100 {
+		fmt.Fprintln(&out, "line", i)
+	}
+	if got := out.String(); !strings.HasPrefix(got, "line 60\n") || !strings.HasSuffix(got, "\nline 99") {
+		t.Errorf("it shows\n%s", got)
+	}
+	if all := out.All(); !strings.HasPrefix(all, "line 0\n") {
+		t.Errorf("all of it is\n%.100s", all)
 	}
 }

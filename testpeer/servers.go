@@ -1,7 +1,6 @@
 package testpeer
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net"
@@ -9,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -100,7 +98,7 @@ func wantVersion(t testing.TB, name, got, want string) {
 // serve runs a server until the test ends, and returns its endpoint once it listens on the port.
 func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 	t.Helper()
-	said := new(lockedBuffer)
+	said := new(Output)
 	server.Stdout, server.Stderr = said, said
 	if err := server.Start(); err != nil {
 		t.Fatal(err)
@@ -130,25 +128,4 @@ func serve(t testing.TB, server *exec.Cmd, port string) (endpoint string) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-}
-
-// lockedBuffer keeps what a server says, up to a size: it is looked at when the server does not start.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.text.Len() < 64<<10 {
-		b.text.Write(p)
-	}
-	return len(p), nil
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

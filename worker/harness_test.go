@@ -13,9 +13,10 @@ import (
 
 	"tendril/queue"
 	"tendril/queuetest"
+	"tendril/testpeer"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 
 var errRefusedConnection = errors.New("connection refused")
 

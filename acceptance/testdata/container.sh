@@ -20,5 +20,8 @@ daemon() {
   runuser -u "$user" -- "$@"
 }
 FUNCTIONS
+# A machine's services have the programs of root in their PATH; who runs the tests may not.
+PATH=$PATH:/usr/sbin:/sbin
+export PATH
 cd /mnt
 exec "$@"

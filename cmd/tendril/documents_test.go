@@ -363,8 +363,7 @@ func (r *reader) fatalf(s *pageStep, format string, args ...any) {
 	var log strings.Builder
 	for _, p := range r.running {
 		text, _ := os.ReadFile(p.output)
-		lines := strings.Split(string(text), "\n")
-		fmt.Fprintf(&log, "\n--- %s printed at last\n%s", p.typed, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+		fmt.Fprintf(&log, "\n--- %s printed at last\n%s", p.typed, testpeer.LastLines(string(text)))
 	}
 	r.t.Fatalf("line %d: %s\n%s%s", s.line, cmp.Or(s.command, s.directive), fmt.Sprintf(format, args...), log.String())
 }
@@ -714,7 +713,7 @@ func (r *reader) end(p *environmentProcess, signal syscall.Signal, status int) {
 		r.t.Errorf("%s: %v", p.typed, err)
 	} else if got := p.cmd.ProcessState.ExitCode(); got != status {
 		text, _ := os.ReadFile(p.output)
-		r.t.Errorf("%s: exit status %d, want %d\n%s", p.typed, got, status, text)
+		r.t.Errorf("%s: exit status %d, want %d\n%s", p.typed, got, status, testpeer.LastLines(string(text)))
 	}
 }
 

@@ -1,0 +1,8 @@
+package testpeer
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) { os.Exit(Contained(m).Run()) }

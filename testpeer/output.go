@@ -1,0 +1,38 @@
+package testpeer
+
+import (
+	"strings"
+	"sync"
+)
+
+// mostLines is how much of a process's output a failing test shows.
+const mostLines = 40
+
+// Output keeps what a process prints. As text for a failing test it is the last forty lines.
+type Output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write appends to the output.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// All returns the whole output, for a test that examines it.
+func (o *Output) All() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// String returns the last lines.
+func (o *Output) String() string { return LastLines(o.All()) }
+
+// LastLines returns the last forty lines of a text.
+func LastLines(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-mostLines):], "\n")
+}
