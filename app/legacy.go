@@ -12,7 +12,8 @@ import (
 )
 
 // legacyPlatform is this machine as the platforms before Amazon Linux 2 have it, for bundles whose configuration files
-// put hooks and services there. It does nothing unless the sections of the machine are applied.
+// put hooks and services there. It does nothing unless the sections of the machine are applied, and the version has
+// some or an earlier one left hooks.
 type legacyPlatform struct {
 	settings *config.Settings
 	hooks    string // the folder of the hooks
@@ -23,13 +24,17 @@ func newLegacyPlatform(s *config.Settings) *legacyPlatform {
 	return &legacyPlatform{settings: s, hooks: "/opt/elasticbeanstalk/hooks", apps: "/var/app"}
 }
 
-func (l *legacyPlatform) isOn() bool {
-	return l != nil && l.settings.MachineSections == config.MachineApply
+func (l *legacyPlatform) isOn(v version) bool {
+	if l == nil || l.settings.MachineSections != config.MachineApply || v.bundle == nil || len(v.command) > 0 {
+		return false
+	}
+	_, err := os.Stat(l.hooks)
+	return err == nil || v.bundle.Machine.Content != ""
 }
 
 // steps returns the hooks of a version before or after its start, and makes /var/app/staging its folder before.
 func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
-	if !l.isOn() {
+	if !l.isOn(v) {
 		return nil, nil
 	}
 	event := bundle.AppDeploy
@@ -50,7 +55,7 @@ func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
 func (l *legacyPlatform) serve(v version) error { return l.link("current", v) }
 
 func (l *legacyPlatform) link(name string, v version) error {
-	if !l.isOn() || v.bundle == nil || len(v.command) > 0 {
+	if !l.isOn(v) {
 		return nil
 	}
 	path := filepath.Join(l.apps, name)

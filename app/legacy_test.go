@@ -1,6 +1,7 @@
 package app
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -91,8 +92,47 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings := &config.Settings{AsRoot: config.AsRoot{MachineSections: config.MachineApply}}
-	l := &legacyPlatform{settings: settings, apps: apps}
+	l := &legacyPlatform{settings: settings, hooks: t.TempDir(), apps: apps}
 	if err := l.serve(version{bundle: &bundle.Bundle{Dir: "/app"}}); err == nil {
 		t.Error("a folder that somebody else made was replaced")
+	}
+}
+
+// TestMachineIsLeftAloneForABundleThatAsksForNothing: the links of older platforms are for bundles that have sections
+// of the machine, or follow one whose hooks are there.
+func TestMachineIsLeftAloneForABundleThatAsksForNothing(t *testing.T) {
+	t.Parallel()
+	settings := &config.Settings{AsRoot: config.AsRoot{MachineSections: config.MachineApply}}
+	for name, tt := range map[string]struct {
+		machine bundle.Machine
+		hooks   bool
+		want    bool
+	}{
+		"neither":                       {},
+		"sections":                      {machine: bundle.Machine{Content: "some"}, want: true},
+		"hooks from an earlier version": {hooks: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			l := &legacyPlatform{settings: settings, hooks: filepath.Join(dir, "hooks"), apps: filepath.Join(dir, "app")}
+			if tt.hooks {
+				if err := os.Mkdir(l.hooks, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			v := version{bundle: &bundle.Bundle{Dir: "/app", Machine: tt.machine}}
+
+			_, err := l.steps(v, false)
+			if err := errors.Join(err, l.serve(v)); err != nil {
+				t.Fatal(err)
+			}
+
+			for _, link := range []string{"staging", "current"} {
+				if _, err := os.Lstat(filepath.Join(l.apps, link)); (err == nil) != tt.want {
+					t.Errorf("%s: %v, want a link: %t", link, err, tt.want)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,10 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"tendril/testpeer"
+)
+
+func TestMain(m *testing.M) { os.Exit(testpeer.Contained(m).Run()) }
