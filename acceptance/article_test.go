@@ -25,10 +25,7 @@ type articleMachine struct {
 func startArticle(t *testing.T) *articleMachine {
 	t.Helper()
 	testpeer.Program(t, "node")
-	testpeer.Program(t, "unshare")
-	if out, err := exec.Command("unshare", "--mount", "mount", "--make-rprivate", "/").CombinedOutput(); err != nil {
-		testpeer.Missing(t, fmt.Sprintf("a mount namespace (%v: %s)", err, out), "run the tests as root")
-	}
+	testpeer.MountNamespace(t)
 	work := t.TempDir()
 	for name, from := range map[string]string{"tendril": binary, "container.sh": "testdata/container.sh"} {
 		data, err := os.ReadFile(from)

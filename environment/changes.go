@@ -233,10 +233,10 @@ func (c *changes) sharesConnections() bool {
 // checkVersion refuses the bundle of a new version that must not be run, or whose periodic
 // tasks cannot be put in force.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
-	if err := refuseForeignBundle(b, isMachineRoot()); err != nil {
+	if err := refuseRoot(c.s, b, "the app", isMachineRoot()); err != nil {
 		return err
 	}
-	warnOfForeignBundle(c.Logger.Logger, b, isMachineRoot())
+	warnOfRoot(c.Logger.Logger, c.s, b, isMachineRoot())
 	if c.s.MachineSections == config.MachineApply && len(c.Command) == 0 {
 		if err := refuseMachine(b); err != nil {
 			return err

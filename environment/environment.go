@@ -327,7 +327,7 @@ func (e *Environment) startApp(ctx context.Context) error {
 	if err := e.programs.openLogs(); err != nil {
 		return err
 	}
-	warnOfForeignBundle(e.Logger.Logger, e.Bundle, isMachineRoot())
+	warnOfRoot(e.Logger.Logger, e.s, e.Bundle, isMachineRoot())
 	e.steps.push("the app", e.app.Stop)
 	err := e.app.Start(ctx, e.startReplicas())
 	if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"bytes"
+	"cmp"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"tendril/bundle"
+	"tendril/config"
 )
 
 // TestRootAndFoldersOfOthers: root runs nothing that every user may write, and says who
@@ -64,19 +66,88 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 			}
 			var out bytes.Buffer
 			log := slog.New(slog.NewTextHandler(&out, nil))
-			warnOfForeignBundle(log, b, true)
+			named := &config.Settings{AppUser: "nobody"}
+			warnOfRoot(log, named, b, true)
 			if said := out.String(); (said != "") != (c.warned != "") || !strings.Contains(said, c.warned) {
 				t.Errorf("said %q, want %q", said, c.warned)
 			}
-			err = refuseForeignBundle(b, true)
+			err = refuseRoot(named, b, "the app", true)
 			want := strings.ReplaceAll(c.refused, "DIR", dir)
 			if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("refused: %v, want %q", err, want)
 			}
 			out.Reset()
-			warnOfForeignBundle(log, b, false)
-			if err := refuseForeignBundle(b, false); err != nil || out.Len() > 0 {
+			warnOfRoot(log, named, b, false)
+			if err := refuseRoot(named, b, "the app", false); err != nil || out.Len() > 0 {
 				t.Errorf("not as root: %v, %s", err, &out)
+			}
+		})
+	}
+}
+
+// TestRootRunsTheAppIfNobodyElseCanChangeIt: without a word about the app's user, root on a machine runs, with a warning,
+// what nobody else can change, and refuses everything else.
+func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		path    string // what is changed, below the folder "app" or ".." for its parent
+		mode    os.FileMode
+		owner   int
+		refused string
+	}{
+		"nobody else":          {path: "Procfile", mode: 0o644},
+		"a sticky parent":      {path: "..", mode: 0o777 | os.ModeSticky},
+		"an open parent":       {path: "..", mode: 0o777, refused: "PARENT: every user may write to it (mode 0777): type 'chmod go-w PARENT', set its"},
+		"the app's code":       {path: "app.py", mode: 0o666, refused: "DIR/app.py: every user may write to it (mode 0666): type 'chmod"},
+		"code of another user": {path: "lib/code.py", owner: 4_000_001, refused: "DIR/lib/code.py: it belongs to the user 4000001: type 'chown"},
+		"a folder of a user":   {path: "", owner: 4_000_001, refused: "DIR: it belongs to the user 4000001: type 'chown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parent := t.TempDir()
+			dir := filepath.Join(parent, "app")
+			for _, file := range []string{"Procfile", "app.py", "lib/code.py"} {
+				path := filepath.Join(dir, file)
+				err := cmp.Or(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644))
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			path := filepath.Join(dir, c.path)
+			if c.owner != 0 && os.Geteuid() != 0 {
+				t.Skip("NOT TESTED with another user's file: it takes root")
+			}
+			if c.owner != 0 {
+				if err := os.Chown(path, c.owner, c.owner); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := os.Chmod(path, c.mode); err != nil {
+				t.Fatal(err)
+			}
+			b, err := bundle.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for what, b := range map[string]*bundle.Bundle{"the app": b, "the function": nil} {
+				if b == nil {
+					t.Chdir(dir) // what is run without a bundle is run there
+				}
+				err := refuseRoot(&config.Settings{}, b, what, true)
+				want := strings.NewReplacer("DIR", dir, "PARENT", parent).Replace(c.refused)
+				if (err != nil) != (want != "") || err != nil &&
+					!strings.Contains(err.Error(), "so would "+what+", which others can change: "+want) {
+					t.Errorf("%s: refused: %v, want %q", what, err, want)
+				}
+				for _, s := range []*config.Settings{{AppUser: "nobody"}, {AsRoot: config.AsRoot{AllowRoot: true}}} {
+					if err := refuseRoot(s, b, what, true); err != nil && c.path != "" {
+						t.Errorf("%s: refused although the settings say as whom it runs: %v", what, err)
+					}
+				}
+			}
+
+			var out bytes.Buffer
+			warnOfRoot(slog.New(slog.NewTextHandler(&out, nil)), &config.Settings{}, b, true)
+			if !strings.Contains(out.String(), "app runs as root") || !strings.Contains(out.String(), "--app-user") {
+				t.Errorf("the warning is %s", &out)
 			}
 		})
 	}

@@ -109,9 +109,10 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 // startFunction starts a function as the app's processes are: as whom, within which
 // limits and with which variables the settings and the bundle say.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
-	if err := refuseRoot(p.s, "the function"); err != nil {
+	if err := refuseRoot(p.s, p.Bundle, "the function", isMachineRoot()); err != nil {
 		return nil, err
 	}
+	warnOfRoot(p.Logger.Logger, p.s, p.Bundle, isMachineRoot())
 	if err := p.openLogs(); err != nil {
 		return nil, err
 	}

@@ -24,39 +24,67 @@ func isMachineRoot() bool {
 	return os.Geteuid() == 0 && containerMark(read, os.Getenv) == ""
 }
 
-// refuseRoot does not let what runs the user's code ("the app") run as root on a
-// machine of its own, unless somebody said so.
-func refuseRoot(s *config.Settings, what string) error {
-	if s.AppUser != "" || s.AllowRoot || !isMachineRoot() {
+// refuseRoot does not let root run the user's code ("the app") outside a container when others can change that code,
+// unless the settings name its user or allow it. A bundle whose commands every user can change is refused in any case.
+func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) error {
+	if !root {
 		return nil
 	}
-	return fmt.Errorf("%w: tendril runs as root, and so would %s: set its user with --app-user, or allow this with "+
-		"--allow-root", ErrSettings, what)
+	if wrong := othersDecide(b); wrong != nil && wrong.Everybody {
+		return fmt.Errorf("%w: %w, and its commands would run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
+	}
+	if isRootIntended(s) {
+		return nil
+	}
+
+	err := othersChange(b)
+	if err == nil {
+		return nil
+	}
+	fix := ""
+	if wrong := (*trust.Error)(nil); errors.As(err, &wrong) {
+		fix = "type '" + wrong.Fix + "', "
+	}
+	return fmt.Errorf("%w: tendril runs as root, and so would %s, which others can change: %w: %sset its user with "+
+		"--app-user, or allow this with --allow-root", ErrSettings, what, err, fix)
 }
 
-// othersDecide says who else decides what root runs from a bundle's folder; nil for nobody.
-func othersDecide(b *bundle.Bundle, root bool) *trust.Error {
+// warnOfRoot warns of code that root runs although the settings do not say so, and of another user who decides what
+// root runs.
+func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root bool) {
+	if !root {
+		return
+	}
+	if wrong := othersDecide(b); wrong != nil {
+		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
+			"hint", "type '"+wrong.Fix+"'")
+	}
+	if !isRootIntended(s) {
+		log.Warn("app runs as root", "component", "app", "hint",
+			"set its user with --app-user, or confirm this with --allow-root")
+	}
+}
+
+// isRootIntended reports whether the settings say as whom the user's code runs.
+func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
+
+// othersDecide says who else decides what is run from a bundle's folder; nil for nobody.
+func othersDecide(b *bundle.Bundle) *trust.Error {
 	var wrong *trust.Error
-	if root && b != nil && errors.As(b.Trusted(), &wrong) {
+	if b != nil && errors.As(b.Trusted(), &wrong) {
 		return wrong
 	}
 	return nil
 }
 
-// refuseForeignBundle does not let root run what every user may write.
-func refuseForeignBundle(b *bundle.Bundle, root bool) error {
-	if wrong := othersDecide(b, root); wrong != nil && wrong.Everybody {
-		return fmt.Errorf("%w: %w, and its commands would run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
+// othersChange returns an error when others can change the code that is run: a bundle's folder, or the working folder
+// of a command, with the files in it.
+func othersChange(b *bundle.Bundle) error {
+	if b == nil {
+		dir, err := os.Getwd()
+		return cmp.Or(err, trust.File(dir), trust.Folder(dir, "."))
 	}
-	return nil
-}
-
-// warnOfForeignBundle warns of another user who decides what root runs.
-func warnOfForeignBundle(log *slog.Logger, b *bundle.Bundle, root bool) {
-	if wrong := othersDecide(b, root); wrong != nil {
-		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
-			"hint", "type '"+wrong.Fix+"'")
-	}
+	return cmp.Or(b.Trusted(), trust.File(b.Dir), trust.Folder(b.Dir, "."))
 }
 
 var (

@@ -75,7 +75,7 @@ func (o *Options) validateApp() (problems []error) {
 	if slices.ContainsFunc(s.Queues, runsHere) {
 		function := app.Guard(s, supervisor.Process{Name: "function", Shell: "true"})
 		_, err := supervisor.New([]supervisor.Process{function}, nil)
-		problems = append(problems, err, refuseRoot(s, "the function"), refuseForeignBundle(o.Bundle, isMachineRoot()))
+		problems = append(problems, err, refuseRoot(s, o.Bundle, "the function", isMachineRoot()))
 	}
 	if !o.hasApp() {
 		return problems
@@ -95,7 +95,7 @@ func (o *Options) validateApp() (problems []error) {
 	if o.AppliesMachine() {
 		problems = append(problems, refuseMachine(o.Bundle))
 	}
-	return append(problems, err, refuseRoot(s, "the app"), refuseForeignBundle(o.Bundle, isMachineRoot()))
+	return append(problems, err, refuseRoot(s, o.Bundle, "the app", isMachineRoot()))
 }
 
 func (o *Options) validateTargets() (problems []error) {

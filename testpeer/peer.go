@@ -2,6 +2,7 @@ package testpeer
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -31,6 +32,15 @@ func Program(t testing.TB, name string) (path string) {
 		Missing(t, name, "install it so that it is found in PATH")
 	}
 	return path
+}
+
+// MountNamespace ends a test, as [Missing] does, where unshare cannot make a mount namespace.
+func MountNamespace(t testing.TB) {
+	t.Helper()
+	unshare := Program(t, "unshare")
+	if out, err := exec.Command(unshare, "--mount", "mount", "--make-rprivate", "/").CombinedOutput(); err != nil {
+		Missing(t, fmt.Sprintf("a mount namespace (%v: %s)", err, out), "run the tests as root")
+	}
 }
 
 // Python returns an interpreter that can import the modules; install names what brings them.
