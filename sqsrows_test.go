@@ -12,7 +12,7 @@ import (
 )
 
 // sqsRules is how many rules each part of docs/sqs.md has.
-var sqsRules = map[string]int{"A": 8, "B": 12, "C": 10, "D": 7, "E": 11, "F": 6, "G": 9}
+var sqsRules = map[string]int{"A": 8, "B": 12, "C": 10, "D": 7, "E": 11, "F": 6, "G": 14}
 
 // TestSQSPageNamesTestsThatExist holds docs/sqs.md to the code: every rule is there and names tests, each test exists,
 // and the name of each test has the rule's number.

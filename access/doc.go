@@ -4,12 +4,12 @@
 // --credentials names, authenticates each request by its AWS Signature Version 4, the signature that every AWS
 // SDK makes, and tells what the key pair may do:
 //
-//	request ── Keyring.Verify ──▶ Caller ── Caller.Allows(action, ARN, Policy) ──▶ served, or AccessDenied
+//	request ── Keyring.Verify ──▶ Caller ── Caller.Authorize(action, ARN, Policy) ──▶ served, or AccessDenied
 //	             |
 //	             header or query form, session token, date within 15 minutes, SHA-256 of the body
 //
 // A key pair has everything, may only send, or is confined to a list of queues. A queue's own [Policy] can allow a
-// caller more and deny it anything, as on Amazon SQS.
+// caller more and deny it anything, as on Amazon SQS. Callers with every right can always repair a policy.
 //
 // # Invariants
 //

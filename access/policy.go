@@ -138,13 +138,19 @@ func (s *statement) holds(r request) (all, evaluable bool) {
 	return all, true
 }
 
+// The condition keys that can be decided here, in lower case.
+const (
+	secureTransport = "aws:securetransport"
+	sourceIP        = "aws:sourceip"
+)
+
 // conditionHolds decides one condition: whether the request came over TLS, or from which address. A request over a unix
 // socket has no address: IpAddress does not hold for it, and NotIpAddress does, as for any key that is missing.
 func conditionHolds(operator, key string, values texts, r request) (holds, evaluable bool) {
 	switch {
-	case operator == "bool" && key == "aws:securetransport" && len(values) == 1:
+	case operator == "bool" && key == secureTransport && len(values) == 1:
 		return (values[0] == "true") == r.tls, true
-	case (operator == "ipaddress" || operator == "notipaddress") && key == "aws:sourceip" && len(values) > 0:
+	case (operator == "ipaddress" || operator == "notipaddress") && key == sourceIP && len(values) > 0:
 		within := false
 		for _, value := range values {
 			prefix, err := parseRange(value)
@@ -181,22 +187,21 @@ type request struct {
 	address                         netip.Addr // zero when there is none
 }
 
-// decide tells what the policy says of a request. A denial wins over whatever allows.
-func (p *Policy) decide(r request) decision {
+// decide returns the policy's decision about a request, and the statement of a denial. A denial wins over every Allow.
+func (p *Policy) decide(r request) (said decision, by *statement) {
 	if p == nil {
-		return silent
+		return silent, nil
 	}
-	said := silent
 	for i := range p.statements {
 		switch s := &p.statements[i]; {
 		case !s.applies(r):
 		case s.Effect == "Deny":
-			return denied
+			return denied, s
 		default:
 			said = allowed
 		}
 	}
-	return said
+	return said, nil
 }
 
 // applies reports whether a statement is about a request.

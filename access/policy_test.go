@@ -65,6 +65,13 @@ func TestAllows(t *testing.T) {
 			`"Action":"*","Condition":{"NotIpAddress":{"aws:SourceIp":["192.0.2.0/24","10.0.0.0/8"]}}`), true},
 		"denied to other networks, from a socket": {sender, "SendMessage", jobs, statement(`"Effect":"Deny",` +
 			`"Principal":"*","Action":"*","Condition":{"NotIpAddress":{"aws:SourceIp":"0.0.0.0/0"}}`), false},
+		"the owner repairs a policy": {owner, "SetQueueAttributes", jobs,
+			statement(`"Effect":"Deny","Principal":"*","Action":"*"`), true},
+		"a pair with every right repairs a policy": {all, "RemovePermission", jobs,
+			statement(`"Effect":"Deny","Principal":"*","Action":"*"`), true},
+		"a confined pair does not": {confined, "SetQueueAttributes", jobs,
+			statement(`"Effect":"Deny","Principal":"*","Action":"*"`), false},
+		"a sender does not": {sender, "SetQueueAttributes", jobs, "", false},
 		"a policy denies the owner": {owner, "PurgeQueue", jobs,
 			statement(`"Effect":"Deny","Principal":"*","Action":"sqs:purge*"`), false},
 		"and nothing else": {owner, "SendMessage", jobs,
@@ -93,8 +100,8 @@ func TestAllows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := c.caller.Allows(c.action, c.arn, p); got != c.want {
-				t.Errorf("got %t", got)
+			if err := c.caller.Authorize(c.action, c.arn, p); (err == nil) != c.want {
+				t.Errorf("allowed %t, want %t: %v", err == nil, c.want, err)
 			}
 		})
 	}
@@ -151,11 +158,11 @@ func FuzzParsePolicy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, statement string) {
 		const arn = "arn:aws:sqs:us-east-1:000000000000:jobs"
 		if p, err := ParsePolicy(`{"Statement":[` + statement + `]}`); err == nil {
-			(&Caller{Name: "web"}).Allows("SendMessage", arn, p)
+			_ = (&Caller{Name: "web"}).Authorize("SendMessage", arn, p)
 		}
 		const deny = `{"Effect":"Deny","Principal":"*","Action":"*"}`
 		if p, err := ParsePolicy(`{"Statement":[` + statement + `,` + deny + `]}`); err == nil &&
-			len(p.statements) > 0 && (&Caller{}).Allows("SendMessage", arn, p) {
+			len(p.statements) > 0 && (&Caller{}).Authorize("SendMessage", arn, p) == nil {
 			t.Errorf("%s hides the denial behind it", statement)
 		}
 	})

@@ -56,8 +56,8 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// hasNoMoveTasks reports whether an error says that the server does not know the action. SQS itself answers with
-// UnsupportedOperation while another task of the queue runs.
+// hasNoMoveTasks reports whether an error says that the server does not know the action. SQS itself answers so while another task of
+// the queue runs, according to its documentation.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {

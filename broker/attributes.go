@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"tendril/access"
@@ -15,7 +17,7 @@ import (
 // retention period applies to the messages that are there, a change of the
 // delay of a FIFO queue too; of a standard queue only to later sends.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
-	attrs = normalAttributes(attrs)
+	attrs = canonicalAttributes(attrs)
 	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
 }
 
@@ -156,7 +158,8 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 }
 
 // SetTags adds or replaces tags, and removes those named in remove. A queue has at most 50; a key has 1 to 128
-// characters, a value at most 256: InvalidParameterValue for more.
+// characters, which are letters, digits, spaces and _.:/=+-@, and does not begin with "aws:"; a value has at most 256
+// characters. InvalidParameterValue for anything else.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		tags, err := b.Tags(name)
@@ -187,12 +190,21 @@ const (
 	maxTagValue = 256 // characters
 )
 
+// notInTagKey reports whether c may not be part of a tag's key ("Tag naming limits and requirements" of Amazon).
+func notInTagKey(c rune) bool {
+	return c != ' ' && !unicode.IsLetter(c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
+}
+
 // checkTags refuses the tags that a queue would have if one of those added, or their number, is out of bounds.
 func checkTags(name string, all, added map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(added)) {
 		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {
 			return queue.Errorf(queue.CodeInvalidParameterValue,
 				"Tag keys must be between 1 and %d characters in length: %s", maxTagKey, clip(key))
+		}
+		if strings.HasPrefix(strings.ToLower(key), "aws:") || strings.ContainsFunc(key, notInTagKey) {
+			return queue.Errorf(queue.CodeInvalidParameterValue,
+				"Tag keys can only include letters, digits, spaces and _.:/=+-@, and must not begin with aws: %s", clip(key))
 		}
 		if utf8.RuneCountInString(added[key]) > maxTagValue {
 			return queue.Errorf(queue.CodeInvalidParameterValue,

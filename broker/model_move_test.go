@@ -50,7 +50,7 @@ func (m *model) startMove(t *rapid.T) {
 	handle, err := m.b.StartMoveTask(context.Background(),
 		MoveRequest{Source: m.b.ARN(modelDead + m.suffix), Destination: to, Rate: k.rate})
 	if m.task.running() {
-		if !errors.Is(err, &queue.Error{Code: queue.CodeUnsupportedOperation}) {
+		if !errors.Is(err, ErrMoveRunning) {
 			t.Fatalf("a second task beside one that runs: %v", err)
 		}
 		return

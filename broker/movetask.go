@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -88,13 +89,20 @@ type moveHandle struct {
 	SourceARN string `json:"sourceArn"`
 }
 
+// ErrMoveRunning is wrapped by the error of a move task whose source already has one.
+var ErrMoveRunning = errors.New("another task of the source queue is running")
+
+// errMoveRunning has the code and text that SQS was recorded with; its documentation names UnsupportedOperation.
+var errMoveRunning = &queue.Error{Code: queue.CodeInvalidParameterValue, Err: ErrMoveRunning,
+	Message: "There is already a task running. Only one active task is allowed for a source queue arn at a given time."}
+
 // StartMoveTask begins to move the messages of a dead-letter queue, or to delete them, and returns the handle of the
 // task.
 //
 // Visible messages that are there now are moved, as [Broker.Move] does: they keep id and receive count, and the
 // destination's redrive policy counts anew. The task goes on after a restart. Errors: ResourceNotFound without such
 // queues, InvalidParameterValue for a bad rate, for a source that is no dead-letter queue, and for a destination of
-// another type; UnsupportedOperation while another task of the source runs.
+// another type, and, wrapping [ErrMoveRunning], while another task of the source runs.
 func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle string, err error) {
 	if req.Rate < 0 || req.Rate > maxMoveRate {
 		return "", queue.Errorf(queue.CodeInvalidParameterValue,
@@ -151,8 +159,7 @@ func (b *core) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 		}
 	}
 	if b.moves.running(q.number) != nil {
-		return queue.Errorf(queue.CodeUnsupportedOperation,
-			"There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+		return errMoveRunning
 	}
 	return nil
 }

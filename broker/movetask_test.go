@@ -131,9 +131,6 @@ func TestG7MoveTaskIsPacedAndCancelled(t *testing.T) {
 		if task.Moved < 38 || task.Moved > 44 || task.ToMove != 100 {
 			t.Errorf("%d of %d messages moved in 2 s at 20 a second", task.Moved, task.ToMove)
 		}
-		_, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead")})
-		wantError(t, err, queue.CodeUnsupportedOperation,
-			"There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
 		moved, err := b.CancelMoveTask(t.Context(), handle)
 		if err != nil || moved != task.Moved {
 			t.Errorf("cancelled after %d messages, %v", moved, err)
@@ -261,6 +258,21 @@ func TestG7MoveTaskKeepsTheOrderOfAGroup(t *testing.T) {
 		synctest.Wait()
 		if got := texts(take(t, target, 10)); got != "b1 b2" {
 			t.Errorf("moved %s; a2 and a3 are behind a1, which is in flight", got)
+		}
+	})
+}
+
+func TestG11SecondMoveTaskOfASourceIsInvalidParameterValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, nil)
+		deadLetters(t, b, 100)
+		create(t, b, "target", nil)
+		startMove(t, b, b.ARN("dead"), b.ARN("target"), 1)
+		_, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN("dead")})
+		wantError(t, err, queue.CodeInvalidParameterValue,
+			"There is already a task running. Only one active task is allowed for a source queue arn at a given time.")
+		if !errors.Is(err, ErrMoveRunning) {
+			t.Errorf("%v does not wrap ErrMoveRunning", err)
 		}
 	})
 }

@@ -175,6 +175,7 @@ func (b *core) readQueue(row row) (*liveQueue, error) {
 	if err := json.Unmarshal([]byte(row.text(3)), &d.tags); err != nil {
 		return nil, fmt.Errorf("reading its tags: %w", err)
 	}
+	d.attributes = canonicalAttributes(d.attributes) // an earlier version stored them as they were given
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {
 		return nil, err

@@ -134,7 +134,7 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 // every given attribute equals the current one; otherwise QueueNameExists.
 // A broker holds at most 10,000 queues: OverLimit for more.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
-	attrs = normalAttributes(attrs)
+	attrs = canonicalAttributes(attrs)
 	fifo, err := checkName(name, attrs)
 	if err != nil {
 		return err

@@ -32,6 +32,9 @@ type attribute struct {
 	removable bool   // an empty value takes it away
 	// read checks a value and puts it into the settings.
 	read func(s *settings, name, value string) error
+	// canonical returns the form in which a value is stored, compared and returned; nil for the value as it is. It
+	// leaves an invalid value alone.
+	canonical func(value string) string
 }
 
 // settable holds the attributes by name. It is never written to.
@@ -59,8 +62,9 @@ var settable = map[string]attribute{
 		}
 		return nil
 	}},
-	"SqsManagedSseEnabled": {fallback: "true", read: choice("false", "true", func(*settings, bool) {})},
-	"RedrivePolicy": {removable: true, read: func(s *settings, name, value string) (err error) {
+	"SqsManagedSseEnabled": {fallback: "true", read: choice("false", "true", func(*settings, bool) {}),
+		canonical: strings.ToLower},
+	"RedrivePolicy": {removable: true, canonical: canonicalRedrive, read: func(s *settings, name, value string) (err error) {
 		s.redrive, err = parseRedrivePolicy(name, value)
 		return err
 	}},
@@ -68,8 +72,9 @@ var settable = map[string]attribute{
 		s.allow, err = parseAllowPolicy(name, value)
 		return err
 	}},
-	"FifoQueue": {fifo: true, fallback: "true", read: choice("true", "true", func(*settings, bool) {})},
-	"ContentBasedDeduplication": {fifo: true, fallback: "false",
+	"FifoQueue": {fifo: true, fallback: "true", read: choice("true", "true", func(*settings, bool) {}),
+		canonical: strings.ToLower},
+	"ContentBasedDeduplication": {fifo: true, fallback: "false", canonical: strings.ToLower,
 		read: choice("false", "true", func(s *settings, on bool) { s.contentDedup = on })},
 	"DeduplicationScope": {fifo: true, fallback: "queue",
 		read: choice("queue", "messageGroup", func(s *settings, on bool) { s.dedupPerGroup = on })},
@@ -84,31 +89,36 @@ const maxKeyID = 2048
 // never written to.
 var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
 
-// booleans are the attributes whose value SQS takes in any case, and returns in lower case. The list is never
-// written to.
-var booleans = []string{"ContentBasedDeduplication", "FifoQueue", "SqsManagedSseEnabled"}
-
-// normalAttributes returns the attributes with booleans in lower case.
-func normalAttributes(given map[string]string) map[string]string {
-	normal := maps.Clone(given)
-	for _, name := range booleans {
-		if value, ok := given[name]; ok {
-			normal[name] = strings.ToLower(value)
+// canonicalAttributes returns the attributes in the form in which SQS stores and returns them: booleans in lower case,
+// numbers without signs and leading zeros.
+func canonicalAttributes(given map[string]string) map[string]string {
+	canonical := maps.Clone(given)
+	for name, value := range given {
+		if a := settable[name]; a.canonical != nil {
+			canonical[name] = a.canonical(value)
 		}
 	}
-	return normal
+	return canonical
 }
 
 // integer is an attribute with a number between least and most.
 func integer(fallback, least, most int, set func(*settings, int)) attribute {
-	return attribute{fallback: strconv.Itoa(fallback), read: func(s *settings, name, value string) error {
+	read := func(s *settings, name, value string) error {
 		n, err := strconv.Atoi(value)
 		if err != nil || n < least || n > most {
 			return errValue(name)
 		}
 		set(s, n)
 		return nil
-	}}
+	}
+	canonical := func(value string) string {
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return value
+		}
+		return strconv.Itoa(n)
+	}
+	return attribute{fallback: strconv.Itoa(fallback), read: read, canonical: canonical}
 }
 
 func inSeconds(fallback, least, most int, field func(*settings) *time.Duration) attribute {
@@ -274,6 +284,18 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 		}
 	}
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
+}
+
+// canonicalRedrive writes the count of a valid redrive policy as a number: SQS returns it so however it was sent.
+func canonicalRedrive(value string) string {
+	policy, err := parseRedrivePolicy("", value)
+	if err != nil || policy == nil {
+		return value
+	}
+	return string(rawJSON(struct {
+		Target string `json:"deadLetterTargetArn"`
+		Max    int32  `json:"maxReceiveCount"`
+	}{policy.target, policy.max}))
 }
 
 // parseAllowPolicy reads the attribute RedriveAllowPolicy; "" means no policy.

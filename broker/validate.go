@@ -2,8 +2,8 @@ package broker
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -222,10 +222,34 @@ func checkAttributeValue(a queue.Attribute) error {
 	return nil
 }
 
-// validNumber reports whether s is a decimal number, with a sign, a fraction
-// and an exponent at will.
+// numberForm is a decimal number: a sign, digits with a fraction, an exponent.
+var numberForm = regexp.MustCompile(`^[+-]?([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,4}))?$`)
+
+// Bounds of a Number attribute ("Amazon SQS message metadata" of the developer guide): significant digits, and the
+// powers of ten between which its size lies.
+const (
+	maxDigits     = 38
+	smallestPower = -128
+	largestPower  = 126
+)
+
+// validNumber reports whether s is a decimal number within the bounds of SQS. Zeros at either end do not count as
+// digits.
 func validNumber(s string) bool {
-	s = strings.TrimSpace(s)
-	_, err := strconv.ParseFloat(s, 64)
-	return (err == nil || errors.Is(err, strconv.ErrRange)) && strings.Trim(s, "0123456789+-.eE") == ""
+	m := numberForm.FindStringSubmatch(s)
+	if m == nil || m[1]+m[2] == "" {
+		return false
+	}
+	digits := strings.TrimLeft(m[1]+m[2], "0")
+	if digits == "" {
+		return true
+	}
+
+	exponent, _ := strconv.Atoi(m[3]) // 0 if absent
+	power := exponent + len(digits) - len(m[2]) - 1
+	digits = strings.TrimRight(digits, "0")
+	if power == largestPower {
+		return digits == "1"
+	}
+	return len(digits) <= maxDigits && power >= smallestPower && power < largestPower
 }

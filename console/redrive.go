@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -60,7 +61,11 @@ func (q *queueRoutes) redrive(r *http.Request, body redriveRequest) (any, error)
 // start starts a task on the queue that a request names.
 func (q *queueRoutes) start(r *http.Request, task broker.MoveRequest) (MoveTask, error) {
 	task.Source = q.broker.ARN(r.PathValue("name"))
-	if _, err := q.broker.StartMoveTask(r.Context(), task); err != nil {
+	_, err := q.broker.StartMoveTask(r.Context(), task)
+	if errors.Is(err, broker.ErrMoveRunning) {
+		return MoveTask{}, refuse(http.StatusConflict, err.Error(), "wait for the task to finish, or cancel it")
+	}
+	if err != nil {
 		return MoveTask{}, err
 	}
 	return q.moveTask(r)

@@ -26,10 +26,16 @@ func (x *actionCall) authorize(name string) error {
 	if name != "" {
 		arn = x.broker.ARN(name)
 	}
-	if x.caller.Allows(x.action, arn, x.broker.Policy(name)) {
+	return x.caller.Authorize(x.action, arn, x.broker.Policy(name))
+}
+
+// authorizeTarget refuses attributes whose RedrivePolicy sends messages to a queue to which the caller has no right.
+func (x *actionCall) authorizeTarget(attributes map[string]string) error {
+	target, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	if target == "" {
 		return nil
 	}
-	return queue.Errorf(queue.CodeAccessDenied, "The caller is not allowed to do %s here.", x.action)
+	return x.authorize(target)
 }
 
 // registryToken is the header with the token of the registry.

@@ -144,6 +144,73 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
+// TestConfinedKeyPairCannotMoveMessagesToOtherQueues: a redrive policy needs a right to its target too.
+func TestConfinedKeyPairCannotMoveMessagesToOtherQueues(t *testing.T) {
+	t.Parallel()
+	ctx, path := context.Background(), filepath.Join(t.TempDir(), "credentials.json")
+	pairs := map[string]access.KeyPair{}
+	for _, p := range []access.KeyPair{{Name: "ops", Allow: access.AllowAll},
+		{Name: "job", Allow: access.AllowAll, Queues: []string{"jobs", "new", "dead"}}} {
+		pair, err := access.Create(path, p, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pairs[p.Name] = pair
+	}
+	keys, err := access.Open(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(t, newHandler(t, &Options{Keys: keys}))
+	admin, job := signedClient(t, server, pairs["ops"]), signedClient(t, server, pairs["job"])
+	url := newQueue(t, admin, "jobs", nil)
+	newQueue(t, admin, "secret", nil)
+	newQueue(t, admin, "dead", nil)
+
+	redrive := func(to string) map[string]string {
+		return map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:` + to +
+			`","maxReceiveCount":1}`}
+	}
+	for _, c := range []struct{ name, target, want string }{
+		{"a queue of its own", "dead", ""},
+		{"another queue", "secret", "AccessDenied"},
+		{"an absent queue", "absent", "AccessDenied"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := job.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: url, Attributes: redrive(c.target)})
+			if code(err) != c.want {
+				t.Errorf("SetQueueAttributes: %v, want %q", err, c.want)
+			}
+			_, err = job.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("new"), Attributes: redrive(c.target)})
+			if code(err) != c.want {
+				t.Errorf("CreateQueue: %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestTLSOnlyPolicyIsExplainedAndCanBeRepaired over http, by the owner and by a key pair with every right.
+func TestTLSOnlyPolicyIsExplainedAndCanBeRepaired(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
+	policy := `{\"Statement\":[{\"Effect\":\"Deny\",\"Principal\":\"*\",\"Action\":\"SQS:*\",` +
+		`\"Condition\":{\"Bool\":{\"aws:SecureTransport\":\"false\"}}}]}`
+	mustCall(t, h, "SetQueueAttributes", `{"QueueUrl":"jobs","Attributes":{"Policy":"`+policy+`"}}`)
+
+	w := call(h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
+	for _, want := range []string{"AccessDenied", "policy of the queue jobs denies SendMessage", "not encrypted", "https",
+		"SetQueueAttributes"} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%d %s: want %q", w.Code, w.Body, want)
+		}
+	}
+
+	mustCall(t, h, "GetQueueAttributes", `{"QueueUrl":"jobs","AttributeNames":["Policy"]}`)
+	mustCall(t, h, "SetQueueAttributes", `{"QueueUrl":"jobs","Attributes":{"Policy":""}}`)
+	mustCall(t, h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
+}
+
 // TestSocketsAnswerToAnyHost: no web page reaches a unix socket, so that clients may write any host.
 func TestSocketsAnswerToAnyHost(t *testing.T) {
 	t.Parallel()

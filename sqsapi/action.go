@@ -3,6 +3,7 @@ package sqsapi
 import (
 	"cmp"
 	"context"
+	"net/url"
 	"reflect"
 	"strings"
 
@@ -128,26 +129,31 @@ type namedQueue struct{ QueueName string }
 
 func (r *namedQueue) about() string { return r.QueueName }
 
-// queueName returns the queue that a QueueUrl names. Any scheme, host and
-// account are accepted, since the name alone identifies a queue of one
-// broker and programs keep URLs of other endpoints; so is a bare name.
+// queueName returns the queue that a QueueUrl names by its last two segments. Any scheme, host, prefix and account are
+// accepted, since the name alone identifies a queue of one broker and programs keep URLs of other endpoints; so is a
+// bare name. A query is ignored.
 func (r *queueRequest) queueName() (string, error) {
-	url := r.QueueURL
-	if url == "" {
+	if r.QueueURL == "" {
 		return "", missing("QueueUrl")
 	}
-	path := url
-	if _, rest, ok := strings.Cut(url, "://"); ok {
+	path, _, _ := strings.Cut(r.QueueURL, "?")
+	if _, rest, ok := strings.Cut(path, "://"); ok {
 		if _, path, _ = strings.Cut(rest, "/"); path == "" {
 			return "", queue.ErrNoQueue
 		}
-	} else if path, ok = strings.CutPrefix(url, "/"); !ok && !strings.Contains(url, "/") {
-		return url, nil
+	} else if !strings.Contains(path, "/") {
+		return path, nil
 	}
-	account, name, ok := strings.Cut(path, "/")
-	name = strings.TrimSuffix(name, "/")
-	if !ok || account == "" || name == "" || strings.Contains(name, "/") {
-		return "", notAnAddress(url)
+
+	path = strings.TrimSuffix(path, "/")
+	end := strings.LastIndexByte(path, '/')
+	if end < 0 {
+		return "", notAnAddress(r.QueueURL)
+	}
+	account := path[strings.LastIndexByte(path[:end], '/')+1 : end]
+	name, err := url.PathUnescape(path[end+1:])
+	if account == "" || name == "" || err != nil {
+		return "", notAnAddress(r.QueueURL)
 	}
 	return name, nil
 }

@@ -32,6 +32,9 @@ func sqsActions() map[string]action {
 			if in.QueueName == "" {
 				return nil, missing("QueueName")
 			}
+			if err := x.authorizeTarget(in.Attributes); err != nil {
+				return nil, err
+			}
 			return &queueURLResponse{x.queueURL(in.QueueName)}, x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
 		})),
 		// Queues are those of one account; "" stands for it.
@@ -79,6 +82,9 @@ func sqsActions() map[string]action {
 		}) (*nothing, error) {
 			if len(in.Attributes) == 0 {
 				return nil, missing("Attributes")
+			}
+			if err := x.authorizeTarget(in.Attributes); err != nil {
+				return nil, err
 			}
 			return nil, x.broker.SetAttributes(x.ctx, x.queue, in.Attributes)
 		}),

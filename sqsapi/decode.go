@@ -63,18 +63,24 @@ func decodeJSON(body []byte, request any) error {
 		return malformed("it is not valid JSON from byte " + strconv.Itoa(at+1) + " on")
 	}
 	var kind *json.SemanticError
-	if !errors.As(err, &kind) || kind.GoType == nil || typeNames[kind.GoType.Kind()] == "" ||
-		errors.As(err, new(base64.CorruptInputError)) {
+	if !errors.As(err, &kind) || kind.GoType == nil || typeNames[kind.GoType.Kind()] == "" {
 		return malformed("a value does not have the form that its parameter needs")
+	}
+	if errors.As(err, new(base64.CorruptInputError)) {
+		return malformed(parameterName(kind.JSONPointer) + notBase64)
 	}
 	return malformed(parameterName(kind.JSONPointer) + " must be of type " + typeNames[kind.GoType.Kind()] +
 		", not " + valueName(kind))
 }
 
 // decodeOptions read JSON as SDKs of every age write it: a parameter that is there twice counts
-// as it stands last, and its name may be in any case, but without other underscores and hyphens.
+// as it stands last, and its name may be in any case, but without other underscores and hyphens. Base64 may be broken
+// into lines, as in the Query protocol.
 var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true),
-	jsonv1.MatchCaseSensitiveDelimiter(true))
+	jsonv1.MatchCaseSensitiveDelimiter(true), jsonv1.ParseBytesWithLooseRFC4648(true))
+
+// notBase64 follows the name of a parameter whose value is not base64, in both protocols.
+const notBase64 = " must be base64"
 
 // typeNames are the types of parameters in JSON's words.
 var typeNames = map[reflect.Kind]string{

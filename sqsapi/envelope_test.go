@@ -66,7 +66,7 @@ func TestA1A2A3ErrorTable(t *testing.T) {
 	}
 	left := maps.Clone(faults)
 	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed,
-		codeInternal} {
+		codeEncoding, codeInternal} {
 		delete(left, code) // these reach no action: TestA1A5A8Envelope has them
 	}
 	for _, test := range tests {
@@ -221,10 +221,42 @@ func TestLargestMessageInItsLongestForm(t *testing.T) {
 	}
 }
 
+// TestEncodedBodiesAreRefused: a compressed body is not parsed as if it were text.
+func TestEncodedBodiesAreRefused(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	for _, c := range []struct {
+		name, target, body, encoding string
+		status                       int
+	}{
+		{"JSON, gzip", "AmazonSQS.ListQueues", "{}", "gzip", http.StatusUnsupportedMediaType},
+		{"JSON, identity", "AmazonSQS.ListQueues", "{}", "identity", http.StatusOK},
+		{"Query, gzip", "", "Action=ListQueues", "gzip", http.StatusUnsupportedMediaType},
+		{"Query, none", "", "Action=ListQueues", "", http.StatusOK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest("POST", "/", strings.NewReader(c.body))
+			r.Host = "localhost"
+			if c.target != "" {
+				r.Header.Set("X-Amz-Target", c.target)
+			}
+			if c.encoding != "" {
+				r.Header.Set("Content-Encoding", c.encoding)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != c.status {
+				t.Errorf("status %d, want %d: %s", w.Code, c.status, w.Body)
+			}
+		})
+	}
+}
+
 func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	t.Parallel()
-	h := New(newBroker(t, &broker.Options{AccountID: "123456789012"}), &Options{Hosts: []string{"queue.example"}})
-	for _, host := range []string{"localhost:9324", "127.0.0.1:1234", "[::1]:9324", "queue.example"} {
+	h := New(newBroker(t, &broker.Options{AccountID: "123456789012"}), nil)
+	for _, host := range []string{"localhost:9324", "127.0.0.1:1234", "[::1]:9324", "localhost"} {
 		r := newRequest(t.Context(), "CreateQueue", `{"QueueName":"jobs"}`)
 		r.Host = host
 		w := httptest.NewRecorder()

@@ -11,6 +11,7 @@ const (
 	codeUnknownOperation = "UnknownOperationException"
 	codeSerialization    = "SerializationException"
 	codeTooLarge         = "RequestEntityTooLargeException"
+	codeEncoding         = "UnsupportedMediaTypeException"
 	codeMethodNotAllowed = "MethodNotAllowedException"
 	codeInternal         = "InternalFailure"
 )
@@ -97,6 +98,7 @@ var faults = map[string]fault{
 	codeUnknownOperation: {"InvalidAction", 400, ""},
 	codeSerialization:    {"MalformedInput", 400, ""},
 	codeTooLarge:         {"RequestEntityTooLarge", 413, ""},
+	codeEncoding:         {"UnsupportedMediaType", 415, ""},
 	codeMethodNotAllowed: {"MethodNotAllowed", 405, ""},
 	codeInternal:         {codeInternal, 500, ""},
 }

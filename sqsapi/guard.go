@@ -15,25 +15,16 @@ import (
 // its own name at 127.0.0.1 it can even read the answers. The first shows in
 // headers that only browsers send, the second in the Host header.
 type guard struct {
-	hosts  map[string]bool
 	signed bool // every request is signed, and its host with it: no page can make one
-}
-
-// newGuard allows localhost, loopback addresses and hosts.
-func newGuard(hosts []string, signed bool) guard {
-	g := guard{hosts: map[string]bool{"localhost": true}, signed: signed}
-	for _, host := range hosts {
-		g.hosts[normalHost(host)] = true
-	}
-	return g
 }
 
 // check refuses a request that a web page may have caused.
 func (g guard) check(r *http.Request) error {
-	if !g.signed && !overSocket(r) && !g.allows(r.Host) {
+	if !g.signed && !overSocket(r) && !isLoopback(r.Host) {
 		return queue.Errorf(queue.CodeAccessDenied,
-			"This endpoint does not answer to the host %s. Call it as localhost, by a loopback address such as 127.0.0.1, or "+
-				"by a host name that it is configured to answer to.", quote(r.Host))
+			"This endpoint does not answer to the host %s. Call it as localhost or by a loopback address such as 127.0.0.1. "+
+				"To serve other host names, start it with --credentials, so that requests are signed, or use a unix socket.",
+			quote(r.Host))
 	}
 	if ofNodeFetch(r.Header) {
 		return nil
@@ -52,10 +43,10 @@ func (g guard) check(r *http.Request) error {
 	return nil
 }
 
-// allows reports whether a Host header names this endpoint. The port may be
+// isLoopback reports whether a Host header is localhost or a loopback address. The port may be
 // any: a forwarded port differs from ours, and the name alone tells a page
 // that has pointed its own name here.
-func (g guard) allows(hostport string) bool {
+func isLoopback(hostport string) bool {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host, port = hostport, ""
@@ -69,12 +60,7 @@ func (g guard) allows(hostport string) bool {
 	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback() {
 		return true
 	}
-	return g.hosts[normalHost(host)]
-}
-
-// normalHost folds the spellings of one host name.
-func normalHost(host string) string {
-	return strings.ToLower(strings.TrimSuffix(host, "."))
+	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
 // ofNodeFetch reports whether a request is one of Node's fetch, which sends Sec-Fetch-Mode: cors and no other header of

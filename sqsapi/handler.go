@@ -20,10 +20,6 @@ import (
 
 // Options configure a [Handler]. A nil *Options is valid.
 type Options struct {
-	// Hosts are the host names, without port, under which clients may call
-	// the endpoint beside localhost and the loopback addresses, which are
-	// always allowed. Letter case does not matter.
-	Hosts []string
 	// Keys authenticate every request. nil means that whoever can connect is trusted.
 	Keys *access.Keyring
 	// RegistryToken is what a caller of the registry shows where there are no keys; "" lets everybody in.
@@ -83,7 +79,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	h := &Handler{
 		broker:  b,
 		account: strings.Split(b.ARN(""), ":")[4], // arn:aws:sqs:REGION:ACCOUNT:NAME
-		guard:   newGuard(opts.Hosts, opts.Keys != nil),
+		guard:   guard{signed: opts.Keys != nil},
 		keys:    opts.Keys,
 		token:   opts.RegistryToken,
 		events:  *cmp.Or(opts.Events, &Events{}),

@@ -128,6 +128,15 @@ const trusted = 64<<10 + bytes.MinRead
 // readBody reads the request's body up to [MaxBody].
 func (x *exchange) readBody(in *bytes.Buffer) error {
 	in.Reset()
+	if encoding := x.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return queue.Errorf(codeEncoding, "The request's body is encoded as %s. Send it without a Content-Encoding.",
+			quote(encoding))
+	}
+	if len(x.r.TransferEncoding) > 0 {
+		// net/http drops a Content-Length beside it. Such a request may have been smuggled through a proxy, so nothing
+		// else is read from its connection (RFC 9112, section 6.1).
+		x.w.Header().Set("Connection", "close")
+	}
 	if x.r.ContentLength > MaxBody {
 		x.w.Header().Set("Connection", "close")
 		return tooLarge()

@@ -46,8 +46,10 @@ func parametersOf(t reflect.Type, action string) parameters {
 			f.of = parametersOf(field.typ.Elem().Elem(), action)
 		}
 		p[field.query] = f
-		if p[field.json] == nil {
-			p[field.json] = f // the SDK for Java writes Tags.1.Key
+		for _, name := range field.aliases() {
+			if p[name] == nil {
+				p[name] = f
+			}
 		}
 	}
 	return p
@@ -57,8 +59,17 @@ func parametersOf(t reflect.Type, action string) parameters {
 type wireField struct {
 	index            []int
 	typ              reflect.Type
+	name             string // in Go
 	json, query, key string
 	omitted          bool // when empty
+}
+
+// aliases are other names of a parameter: the SDK for Java writes Tags.1.Key, also where JSON has "tags".
+func (f *wireField) aliases() []string {
+	if f.key == "" {
+		return []string{f.json}
+	}
+	return []string{f.json, f.name}
 }
 
 // wireFields lists the fields of a struct type, those of embedded structs included.
@@ -67,7 +78,7 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 		if f.Anonymous || !f.IsExported() {
 			continue
 		}
-		field := wireField{index: f.Index, typ: f.Type}
+		field := wireField{index: f.Index, typ: f.Type, name: f.Name}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if field.json = name; name == "" {
 			field.json = f.Name
@@ -112,7 +123,7 @@ func setterOf(t reflect.Type) setter {
 		return func(field reflect.Value, text string) error {
 			data, err := base64.StdEncoding.DecodeString(text)
 			if err != nil {
-				return errors.New("must be base64")
+				return errors.New(strings.TrimSpace(notBase64))
 			}
 			field.SetBytes(data)
 			return nil
@@ -253,7 +264,7 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		data, err := base64.StdEncoding.DecodeString(values[len(values)-1].value)
 		*list = append(*list, data)
 		if err != nil {
-			return malformed(shorten(values[0].name) + " must be base64")
+			return malformed(shorten(values[0].name) + notBase64)
 		}
 		return nil
 	case *map[string]string:

@@ -19,7 +19,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-func TestQueueName(t *testing.T) {
+func TestG14QueueURLNamesTheQueueByItsLastTwoSegments(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ url, want, code string }{
 		{"http://localhost:9324/000000000000/jobs", "jobs", ""},
@@ -34,7 +34,11 @@ func TestQueueName(t *testing.T) {
 		{"http://localhost:9324/", "", queue.CodeQueueDoesNotExist},
 		{"http://localhost:9324/jobs", "", queue.CodeInvalidAddress},
 		{"http://localhost:9324//jobs", "", queue.CodeInvalidAddress},
-		{"http://localhost:9324/1/jobs/more", "", queue.CodeInvalidAddress},
+		{"http://localhost:9324/queue/us-east-1/000000000000/jobs", "jobs", ""},
+		{"http://localhost:9324/1/jobs/more", "more", ""},
+		{"http://localhost:9324/000000000000/jobs%2Efifo", "jobs.fifo", ""},
+		{"http://localhost:9324/000000000000/jobs?x=/1/2", "jobs", ""},
+		{"http://localhost:9324/000000000000/jobs%", "", queue.CodeInvalidAddress},
 		{"http://localhost:9324/1/", "", queue.CodeInvalidAddress},
 		{"/jobs", "", queue.CodeInvalidAddress},
 		{"/", "", queue.CodeInvalidAddress},

@@ -221,9 +221,8 @@ func (v *attributeValue) plain(r *plainReader, name string) {
 		r.of = r.string()
 		v.StringValue = &r.of
 	case "BinaryValue":
-		text := r.string()
-		data, err := base64.StdEncoding.Strict().DecodeString(text)
-		if err != nil || v.BinaryValue != nil || strings.ContainsAny(text, "\r\n") { // which Go's decoder skips
+		data, err := base64.StdEncoding.DecodeString(r.string())
+		if err != nil || v.BinaryValue != nil {
 			r.decline()
 		}
 		v.BinaryValue = data

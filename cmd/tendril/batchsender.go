@@ -128,13 +128,13 @@ func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]que
 	return results, nil
 }
 
-// sendHint names the flag that a FIFO queue asks for; "" when it asks for none.
+// sendHint names the flag that a FIFO queue requires; "" for any other error, such as an invalid group.
 func sendHint(err error) string {
-	for parameter, hint := range map[string]string{
-		"MessageGroupId":         "a FIFO queue needs a message group: add --group NAME",
-		"MessageDeduplicationId": "add --dedup ID, or create the queue with --attribute ContentBasedDeduplication=true",
+	for text, hint := range map[string]string{
+		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
+		"MessageDeduplicationId provided explicitly": "add --dedup ID, or create the queue with --attribute ContentBasedDeduplication=true",
 	} {
-		if strings.Contains(err.Error(), parameter) {
+		if strings.Contains(err.Error(), text) {
 			return hint
 		}
 	}
