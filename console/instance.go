@@ -28,9 +28,11 @@ var ErrNotRunning = errors.New("no environment runs")
 // Instance says which environment runs on a data directory. The environment
 // writes it once it is up and removes it when it ends; it holds no secret.
 type Instance struct {
-	PID         int    `json:"pid"`
-	Version     string `json:"version"`
-	Environment string `json:"environment"`
+	PID     int    `json:"pid"`
+	Version string `json:"version"`
+	// Program is the file of the program; the zero value for versions that did not write it.
+	Program     Program `json:"program,omitzero"`
+	Environment string  `json:"environment"`
 	// Console is the host:port at which this machine reaches the console, "" when it is off;
 	// ConsoleCertificate the fingerprint of its certificate, "" where it speaks plain HTTP.
 	Console            string `json:"console"`
@@ -50,6 +52,30 @@ type Instance struct {
 	Folder string `json:"folder,omitempty"`
 	// AppliesMachine is true where a deployment applies the sections of .ebextensions that change the machine.
 	AppliesMachine bool `json:"applies_machine,omitempty"`
+}
+
+// Program identifies the file of a running program, which other processes do not see in /proc.
+type Program struct {
+	Path string `json:"path"`
+	// ID changes when the file is replaced.
+	ID string `json:"id"`
+}
+
+// ThisProgram identifies the file of this program; the zero value if it cannot be determined.
+func ThisProgram() Program {
+	path, err := os.Executable()
+	if err != nil {
+		return Program{}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return Program{}
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Program{}
+	}
+	return Program{path, fmt.Sprintf("%d:%d:%d", stat.Dev, stat.Ino, info.ModTime().UnixNano())}
 }
 
 // InstanceQueue is one queue that an environment works on.

@@ -24,8 +24,9 @@ import (
 type instance struct {
 	*pipelines
 	began   time.Time
-	address string // at which this machine reaches the console; "" when off
-	token   string // the console's; "" when off
+	program console.Program // as it was at the start
+	address string          // at which this machine reaches the console; "" when off
+	token   string          // the console's; "" when off
 	// login makes the path of a link for a browser; nil when the console is off.
 	login func(scopes ...string) string
 
@@ -37,6 +38,7 @@ type instance struct {
 // claim makes this process the one that the other commands find in the data directory. The embedded queues have
 // a lock of their own there; an environment without any may not take the files of another one either.
 func (i *instance) claim(context.Context) error {
+	i.program = console.ThisProgram()
 	if !i.ownsDataDir() {
 		return nil
 	}
@@ -137,7 +139,7 @@ func (i *instance) certificateChanged(fingerprint string) {
 // describe is what the instance file says; the caller holds its lock.
 func (i *instance) describe() *console.Instance {
 	file := &console.Instance{
-		PID: os.Getpid(), Version: i.Version, Environment: i.s.Name, Console: i.address, ConsoleCertificate: i.certificate,
+		PID: os.Getpid(), Version: i.Version, Program: i.program, Environment: i.s.Name, Console: i.address, ConsoleCertificate: i.certificate,
 		Endpoint: i.endpoint, Region: i.s.Region, AccountID: i.s.AccountID, StartedAt: i.began,
 		AppliesMachine: i.AppliesMachine(), Folder: i.Folder,
 	}

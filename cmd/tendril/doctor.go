@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +75,7 @@ func (c appCommands) examine(ctx context.Context, cmd *cobra.Command, args []str
 			return nil, err
 		}
 		i := &client.Instance
-		e.Add(doctor.Versions(version, i.Version, otherProgram(i.PID)))
+		e.Add(doctor.Versions(version, i.Version, otherProgram(i.Program)))
 		return &e, nil
 	}
 	done := func() {}
@@ -102,21 +99,14 @@ func (c appCommands) examine(ctx context.Context, cmd *cobra.Command, args []str
 	return &e, nil
 }
 
-// otherProgram is the path of the program that a process runs where it is another file than ours; "" where it is the
-// same, and where that is not known.
-func otherProgram(pid int) string {
-	link := filepath.Join("/proc", strconv.Itoa(pid), "exe")
-	theirs, err := os.Stat(link)
-	own, wrong := os.Executable()
-	if err != nil || wrong != nil {
+// otherProgram is the path of the program that an environment runs where it is another file than ours; "" where it is
+// the same, and where that is not known.
+func otherProgram(theirs console.Program) string {
+	ours := console.ThisProgram()
+	if ours.ID == "" || ours.ID == theirs.ID {
 		return ""
 	}
-	ours, err := os.Stat(own)
-	if err != nil || os.SameFile(ours, theirs) {
-		return ""
-	}
-	path, _ := os.Readlink(link)
-	return path
+	return theirs.Path
 }
 
 func count(all []doctor.Finding, level doctor.Level) (n int) {

@@ -16,6 +16,7 @@ func main() {
 	// After a panic, or the signal of systemd's watchdog, Go would exit with status 2:
 	// that of wrong settings, for which nobody starts us again. So it is a signal.
 	debug.SetTraceback("crash")
+	hideMemory()
 	os.Exit(newCLI().run(os.Args[1:]))
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -59,7 +61,9 @@ func (c openCommand) browse(link string) error {
 		}
 	}
 	browser := exec.Command(program, link)
-	browser.Env = c.environ
+	browser.Env = slices.DeleteFunc(slices.Clone(c.environ), func(entry string) bool {
+		return strings.HasPrefix(entry, "TENDRIL_") // our settings, some of which are secret
+	})
 	if err := browser.Start(); err != nil {
 		return err
 	}
