@@ -1,16 +1,38 @@
 package tendril_test
 
 import (
+	"fmt"
 	"go/ast"
+	"go/build"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/goccy/go-yaml"
 )
 
-// namedTest matches `package.TestName` and `script.txtar` in backquotes.
-var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test\\w+)`|`(\\w+\\.txtar)`")
+// namedTest matches `package.TestName`, perhaps with /subtest, and `script.txtar` in backquotes.
+var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test\\w+)(?:/[\\w/-]+)?`|`(\\w+\\.txtar)`")
+
+// specificationRow matches a row: its id, the sentence, the tests, and the change of the code that a test notices.
+var specificationRow = regexp.MustCompile(`^\| ([A-E]\d+) \| (.+) \| (.+) \| (.+) \|$`)
+
+// changedSentence is an entry of docs/specification.yaml, which tools/mutation reads too.
+type changedSentence struct{ Row, Change, In, Find, Put, Test string }
+
+func changedSentences(t *testing.T) (all []changedSentence) {
+	t.Helper()
+	text, err := os.ReadFile("docs/specification.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(text, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 
 // TestSpecificationNamesTestsThatExist holds docs/specification.md to the
 // code: each row names a test, and each test that is named exists.
@@ -21,23 +43,120 @@ func TestSpecificationNamesTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`^\| ([A-E]\d+) \| (.+) \| (.+) \|$`)
+	changes := map[string][]changedSentence{}
+	for _, c := range changedSentences(t) {
+		changes[c.Row] = append(changes[c.Row], c)
+	}
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(page)) {
-		m := row.FindStringSubmatch(strings.TrimSpace(line))
+		m := specificationRow.FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}
-		id, shown := m[1], m[3]
+		id, shown, caught := m[1], m[3], m[4]
 		if seen[id] {
 			t.Errorf("%s: the row is there twice", id)
 		}
 		seen[id] = true
 		checkNamedTests(t, tests, id, shown)
+		checkCaught(t, id, shown, caught, changes[id])
+		delete(changes, id)
 	}
-	if len(seen) < 150 {
-		t.Errorf("%d rows, want the 150 or more testable sentences", len(seen))
+	for id := range changes {
+		t.Errorf("docs/specification.yaml has a change for %s, which is no row", id)
 	}
+	if len(seen) < sentences {
+		t.Errorf("%d rows, want the %d testable sentences", len(seen), sentences)
+	}
+}
+
+// sentences is how many of the documents can be tested.
+const sentences = 165
+
+// checkCaught holds the last cell of a row to docs/specification.yaml: it says which change the row's test notices.
+func checkCaught(t *testing.T, row, shown, caught string, changes []changedSentence) {
+	t.Helper()
+	if len(changes) == 0 {
+		return
+	}
+	var list []string
+	for _, c := range changes {
+		list = append(list, c.Change)
+		if !strings.Contains(shown, "`"+c.Test+"`") {
+			t.Errorf("%s: the row does not name %s, which notices that %s", row, c.Test, c.Change)
+		}
+	}
+	if want := strings.Join(list, "; "); caught != want {
+		t.Errorf("%s: the last cell is %q, want %q as docs/specification.yaml has it", row, caught, want)
+	}
+}
+
+// TestSpecificationChangesAreOfCodeThatExists: each function that docs/specification.yaml names is there, wherever its
+// file is, and has the text that is to be changed, once.
+func TestSpecificationChangesAreOfCodeThatExists(t *testing.T) {
+	t.Parallel()
+	bodies := functionBodies(t)
+	for _, c := range changedSentences(t) {
+		var words []string
+		for _, word := range strings.Fields(c.Find) {
+			words = append(words, regexp.QuoteMeta(word))
+		}
+		found, find := 0, regexp.MustCompile(strings.Join(words, `\s+`))
+		for _, body := range bodies[c.In] {
+			found += len(find.FindAllStringIndex(body, -1))
+		}
+		switch {
+		case len(bodies[c.In]) == 0:
+			t.Errorf("%s: there is no function %s: name in docs/specification.yaml the one that has its code now", c.Row, c.In)
+		case found != 1:
+			t.Errorf("%s: %s has %d times %q, want once: describe the change in docs/specification.yaml anew", c.Row, c.In,
+				found, c.Find)
+		}
+	}
+}
+
+// functionBodies returns the bodies of the functions that are built on this system, as package.Type.Method.
+func functionBodies(t *testing.T) map[string][]string {
+	t.Helper()
+	bodies := map[string][]string{}
+	for _, s := range sources(t) {
+		matches, err := build.Default.MatchFile(filepath.Dir(s.path), filepath.Base(s.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.test || !matches {
+			continue
+		}
+		text, err := os.ReadFile(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pkg := s.file.Name.Name
+		if pkg == "main" {
+			pkg = s.room
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Body != nil {
+				name := pkg + "." + receiverPrefix(f) + f.Name.Name
+				bodies[name] = append(bodies[name], string(text[s.fset.Position(f.Body.Lbrace).Offset+1:s.fset.Position(f.Body.Rbrace).Offset]))
+			}
+		}
+	}
+	return bodies
+}
+
+func receiverPrefix(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	typ := f.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if generic, ok := typ.(*ast.IndexExpr); ok {
+		typ = generic.X
+	}
+	return fmt.Sprint(typ) + "."
 }
 
 // checkNamedTests holds the last cell of a table's row to the code: it names tests, and each of them exists.

@@ -28,6 +28,8 @@ type posted struct {
 	count    int // X-Aws-Sqsd-Receive-Count
 	at       time.Time
 	location string // request URI
+	method   string
+	from     string // the address of the client
 }
 
 // script is an app whose behaviour is chosen by the message's body and how
@@ -44,7 +46,9 @@ func newScript(t *testing.T, act func(w http.ResponseWriter, r *http.Request, p 
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		count, _ := strconv.Atoi(r.Header.Get("X-Aws-Sqsd-Receive-Count"))
-		p := posted{body: string(body), header: r.Header.Clone(), count: count, at: time.Now(), location: r.URL.RequestURI()}
+		p := posted{body: string(body), header: r.Header.Clone(), count: count, at: time.Now(), location: r.URL.RequestURI(),
+			method: r.Method}
+		p.from, _, _ = net.SplitHostPort(r.RemoteAddr)
 		p.header.Set("Host", r.Host)
 		p.header.Set("Content-Length", fmt.Sprint(r.ContentLength))
 		s.mu.Lock()
@@ -69,7 +73,7 @@ func (s *script) all() []posted {
 // await returns once the POSTs so far satisfy done.
 func (s *script) await(t *testing.T, what string, done func([]posted) bool) []posted {
 	t.Helper()
-	deadline := time.After(time.Minute)
+	deadline := time.After(waitsFor())
 	for {
 		if all := s.all(); done(all) {
 			return all
@@ -77,7 +81,7 @@ func (s *script) await(t *testing.T, what string, done func([]posted) bool) []po
 		select {
 		case <-s.news:
 		case <-deadline:
-			t.Fatalf("within a minute it was not seen that %s; POSTs: %v", what, s.all())
+			t.Fatalf("it was not seen in time that %s; POSTs: %v", what, s.all())
 		}
 	}
 }

@@ -4,6 +4,11 @@
 //	go run -C tools ./mutation                  every core, at night
 //	go run -C tools ./mutation health webhook   these packages
 //
+// With -specification it makes the sentences of docs/specification.md false instead, one at a time:
+//
+//	go run -C tools ./mutation -specification           every row, at night
+//	go run -C tools ./mutation -specification A10 D16   these rows
+//
 // It prints the mutants that survived, timed out or were never executed when they are found, a line for each core when
 // it is done, and a table at the end. It fails when fewer than 95 % of the executed mutants were noticed, or more than
 // 5 % of all were not executed. Tests that time out with a mutant run once more, six times as long. Equivalent mutants,
@@ -18,6 +23,8 @@
 //	suite     which tests execute which mutants       suite.go
 //	run       the tests of each mutant                suite.go
 //	report    the table, and what failed              report.go
+//
+// For the specification: sentences.go finds the functions and writes the program, specification.go runs the tests.
 //
 // # Mutants
 //

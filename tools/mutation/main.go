@@ -26,6 +26,9 @@ func run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	if len(names) > 0 && names[0] == "-specification" {
+		return trySpecification(ctx, root, names[1:], os.Stdout)
+	}
 	chosen := cores
 	if len(names) > 0 {
 		chosen = slices.DeleteFunc(slices.Clone(cores), func(c core) bool { return !slices.Contains(names, c.pkg) })

@@ -154,3 +154,52 @@ func TestCoresAndEquivalentsNameWhatExists(t *testing.T) {
 		}
 	}
 }
+
+// TestSentencesAreBrokenOneAtATime: the function that an entry names is found by name, and behaves as the entry has it
+// only while its change is on, also with named results, labels and without results.
+func TestSentencesAreBrokenOneAtATime(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, content := range map[string]string{
+		"go.mod": "module example\n\ngo 1.26\n",
+		"cmd/tendril/main.go": "package main\n\nimport (\n\t\"os\"\n\t\"example/shop\"\n)\n\nfunc main() {\n" +
+			"\tvar c shop.Cart\n\tc.Add(2)\n\tif c.Sum() != 2 || c.First() != 2 {\n\t\tos.Exit(1)\n\t}\n}\n",
+		"shop/cart.go": "package shop\n\ntype Cart struct{ items []int }\n\nfunc (c *Cart) Add(n int) {\n" +
+			"\tc.items = append(c.items, n)\n}\n\nfunc (c *Cart) Sum() (sum int) {\nall:\n\tfor _, n := range c.items {\n" +
+			"\t\tif n < 0 {\n\t\t\tbreak all\n\t\t}\n\t\tsum += n\n\t}\n\treturn sum\n}\n\n" +
+			"func (c *Cart) First() int { return c.items[0] }\n",
+		"acceptance/cart_test.go": "package acceptance\n\nimport (\n\t\"os\"\n\t\"os/exec\"\n\t\"testing\"\n)\n\n" +
+			"func TestCart(t *testing.T) {\n\tt.Run(\"A1\", func(t *testing.T) {\n" +
+			"\t\tif err := exec.Command(os.Getenv(\"TENDRIL_BUILT\")).Run(); err != nil {\n\t\t\tt.Error(err)\n\t\t}\n\t})\n}\n",
+		"docs/specification.yaml": "- {row: A1, change: nothing is added, in: shop.Cart.Add, find: 'c.items = append(c.items, n)', put: 'n++', " +
+			"test: acceptance.TestCart/A1}\n" +
+			"- {row: A2, change: the sum is off, in: shop.Cart.Sum, find: 'sum += n', put: 'sum += n + 1', test: acceptance.TestCart/A1}\n" +
+			"- {row: A3, change: nothing, in: shop.Cart.First, find: 'c.items[0]', put: 'c.items[len(c.items)-1]', test: acceptance.TestCart/A1}\n",
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if err := trySpecification(t.Context(), root, []string{"A1", "A2"}, &out); err != nil {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	out.Reset()
+	if err := trySpecification(t.Context(), root, nil, &out); err == nil || !strings.Contains(out.String(), "2 of 3 changes noticed") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	if err := os.WriteFile(filepath.Join(root, "shop/cart.go"),
+		[]byte("package shop\n\ntype Cart struct{}\n\nfunc (c *Cart) Add(n int) {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := trySpecification(t.Context(), root, nil, &out)
+	for _, want := range []string{`A1: shop.Cart.Add has no "c.items = append(c.items, n)"`, "A2: there is no function shop.Cart.Sum"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %s", err, want)
+		}
+	}
+}

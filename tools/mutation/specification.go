@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// trial runs the tests of sentences.
+type trial struct {
+	root, dir, overlay string
+	binaries           map[string]string // of the tests, by folder
+}
+
+// judgement is what became of one sentence.
+type judgement struct {
+	outcome outcome
+	said    string // by the test
+	took    time.Duration
+}
+
+// trySpecification breaks the sentences of the rows that are named, or all, and reports what their tests noticed.
+func trySpecification(ctx context.Context, root string, rows []string, w io.Writer) error {
+	began := time.Now()
+	sentences, files, err := prepare(root, rows)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "mutation-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	t := &trial{root: root, dir: dir, binaries: map[string]string{}}
+	if t.overlay, err = overlaySentences(files, len(sentences)+sentences[len(sentences)-1].id, dir); err != nil {
+		return err
+	}
+	if err := t.build(ctx, sentences); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "specification: built with %d changes, %s\n", len(sentences), time.Since(began).Round(time.Second))
+	judged := t.judgeAll(ctx, sentences)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return report(w, sentences, judged, time.Since(began))
+}
+
+// build compiles the command with all changes, and the tests.
+func (t *trial) build(ctx context.Context, sentences []*sentence) error {
+	commands := [][]string{{"build", "-overlay", t.overlay, "-o", filepath.Join(t.dir, "tendril"), "./cmd/tendril"}}
+	for _, s := range sentences {
+		folder := s.testName().folder
+		if t.binaries[folder] == "" {
+			t.binaries[folder] = filepath.Join(t.dir, strings.ReplaceAll(folder, "/", "-")+".test")
+			commands = append(commands, []string{"test", "-c", "-overlay", t.overlay, "-o", t.binaries[folder], "./" + folder})
+		}
+	}
+	for _, args := range commands {
+		command := exec.CommandContext(ctx, "go", args...)
+		command.Dir = t.root
+		if out, err := command.CombinedOutput(); err != nil {
+			return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// judgeAll tries the sentences, as many at once as there are processors: their tests mostly wait.
+func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement {
+	judged := make([]judgement, len(sentences))
+	unchanged := t.unchanged(ctx, sentences)
+	each(len(sentences), func(i int) {
+		s := sentences[i]
+		start := time.Now()
+		switch before := unchanged[s.testName()]; {
+		case before.outcome != survived:
+			judged[i] = judgement{outcome: before.outcome, said: "the test fails without a change: " + before.said}
+		default:
+			judged[i] = t.run(ctx, s.id, s.testName(), allowed(before.took))
+		}
+		judged[i].took = time.Since(start)
+		fmt.Fprintf(os.Stderr, "%-4s %-10s %5.1fs %s: %s\n", s.Row, judged[i].outcome, judged[i].took.Seconds(), s.Test,
+			judged[i].said)
+	})
+	return judged
+}
+
+// unchanged runs each test without a change: those that fail then, or are skipped, cannot judge one.
+func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testName]judgement {
+	results := map[testName]judgement{}
+	var names []testName
+	for _, s := range sentences {
+		if _, known := results[s.testName()]; !known {
+			results[s.testName()] = judgement{}
+			names = append(names, s.testName())
+		}
+	}
+	var mu sync.Mutex
+	each(len(names), func(i int) {
+		start := time.Now()
+		result := t.run(ctx, 0, names[i], 5*time.Minute)
+		result.took = time.Since(start)
+		mu.Lock()
+		defer mu.Unlock()
+		results[names[i]] = result
+	})
+	return results
+}
+
+func each(n int, do func(i int)) {
+	slots := make(chan struct{}, runtime.NumCPU())
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			do(i)
+			<-slots
+		})
+	}
+	all.Wait()
+}
+
+// run executes a test with one change in effect, 0 for none. Its processes are gone when it returns.
+func (t *trial) run(ctx context.Context, id int, name testName, limit time.Duration) judgement {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	command := exec.CommandContext(ctx, t.binaries[name.folder], "-test.run", name.pattern(), "-test.v", "-test.timeout", "0")
+	command.Dir = filepath.Join(t.root, filepath.FromSlash(name.folder))
+	command.Env = append(os.Environ(), "TENDRIL_BUILT="+filepath.Join(t.dir, "tendril"))
+	if id > 0 {
+		command.Env = append(command.Env, "TENDRIL_MUTANT="+strconv.Itoa(id))
+	}
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.WaitDelay = 5 * time.Second
+	out, err := command.CombinedOutput()
+	var failed *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return judgement{outcome: timedOut, said: "not over within " + limit.String()}
+	case errors.As(err, &failed):
+		return judgement{outcome: killed, said: complaint(out)}
+	case err != nil:
+		return judgement{outcome: unexecuted, said: err.Error()}
+	case !strings.Contains(string(out), "--- PASS: "+name.name):
+		return judgement{outcome: unexecuted, said: "the test did not run: " + complaint(out)}
+	}
+	return judgement{outcome: survived}
+}
+
+// report prints a line for each sentence that no test noticed, and the sums.
+func report(w io.Writer, sentences []*sentence, judged []judgement, took time.Duration) error {
+	counts := map[outcome]int{}
+	table := tabwriter.NewWriter(w, 0, 0, tableCellSpace, ' ', 0)
+	for i, s := range sentences {
+		counts[judged[i].outcome]++
+		fmt.Fprintf(table, "%s\t%s\t%.1fs\t%s\t%s: %s\n", s.Row, judged[i].outcome, judged[i].took.Seconds(), s.Test, s.In,
+			s.Change)
+	}
+	table.Flush()
+	noticed := counts[killed] + counts[timedOut]
+	fmt.Fprintf(w, "%d of %d changes noticed, %d by a time limit, in %s\n", noticed, len(sentences), counts[timedOut],
+		took.Round(time.Second))
+	if noticed < len(sentences) {
+		return errors.New("tests do not notice that sentences of docs/specification.md are false")
+	}
+	return nil
+}
