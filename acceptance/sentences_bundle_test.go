@@ -1,0 +1,328 @@
+package acceptance
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"tendril/testpeer"
+)
+
+// seenByWitness is what the app of these tests writes down, one line of JSON each.
+type seenByWitness struct {
+	Event     string // start, post, done or term
+	Version   string
+	PID       int
+	Parent    int
+	UID       int
+	Env       []string
+	URI, Body string
+	From      string
+	Header    http.Header
+}
+
+// witness is an app that writes down what it sees. It refuses "refuse", dies of "crash", and works on a body that is a
+// time for as long. TERM has it finish its requests.
+func witness() error {
+	journal, err := os.OpenFile(os.Getenv("WITNESS_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	write := func(s seenByWitness) {
+		s.Version, s.PID, s.Parent, s.UID = os.Getenv("WITNESS_VERSION"), os.Getpid(), os.Getppid(), os.Getuid()
+		line, _ := json.Marshal(s)
+		journal.Write(append(line, '\n')) // one write each
+	}
+	write(seenByWitness{Event: "start", Env: os.Environ()})
+	fmt.Println("the witness begins")
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		from, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if r.Method != http.MethodPost {
+			write(seenByWitness{Event: "get", URI: r.URL.RequestURI(), From: from, Header: r.Header})
+			return
+		}
+		write(seenByWitness{Event: "post", URI: r.URL.RequestURI(), Body: string(body), From: from, Header: r.Header})
+		switch string(body) {
+		case "refuse":
+			http.Error(w, "no such customer", http.StatusUnprocessableEntity)
+			return
+		case "crash":
+			if r.Header.Get("X-Aws-Sqsd-Receive-Count") == "1" {
+				os.Exit(7)
+			}
+		}
+		if work, err := time.ParseDuration(string(body)); err == nil {
+			time.Sleep(work)
+		}
+		write(seenByWitness{Event: "done", Body: string(body)})
+	})
+	server := &http.Server{Addr: ":" + os.Getenv("PORT"), Handler: mux}
+	term, ended := make(chan os.Signal, 1), make(chan error, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	go func() { ended <- server.ListenAndServe() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-term:
+		write(seenByWitness{Event: "term"})
+		return nil
+	}
+}
+
+// witnessLine is the line of a Procfile that runs the witness.
+func witnessLine(journal, version string) string {
+	return fmt.Sprintf("web: ACCEPTANCE_ROLE=witness WITNESS_JOURNAL=%s WITNESS_VERSION=%s exec %s\n", journal, version,
+		os.Args[0])
+}
+
+func readWitness(t *testing.T, journal string) (all []seenByWitness) {
+	t.Helper()
+	f, err := os.Open(journal)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var s seenByWitness
+		if json.Unmarshal(lines.Bytes(), &s) == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// awaitWitness waits until the app has written down what is wanted, n times.
+func awaitWitness(t *testing.T, journal, what string, n int, wanted func(seenByWitness) bool) (found []seenByWitness) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		found = slices.DeleteFunc(readWitness(t, journal), func(s seenByWitness) bool { return !wanted(s) })
+		return len(found) >= n
+	})
+	return found
+}
+
+func posts(body string) func(seenByWitness) bool {
+	return func(s seenByWitness) bool { return s.Event == "post" && s.Body == body }
+}
+
+func matches(t *testing.T, text, pattern string) {
+	t.Helper()
+	if !regexp.MustCompile("(?m)" + pattern).MatchString(text) {
+		t.Errorf("no line matches %s:\n%s", pattern, text)
+	}
+}
+
+// exampleCron is the file of the document.
+const exampleCron = `version: 1
+cron:
+ - name: "backup-job"
+   url: "/backup"
+   schedule: "0 */12 * * *"
+ - name: "audit"
+   url: "/audit"
+   schedule: "0 23 * * *"
+`
+
+// TestSentencesBundle: an environment that is made from a source bundle, with a queue of its own.
+func TestSentencesBundle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	journal, hooks := filepath.Join(dir, "journal"), filepath.Join(dir, "hooks")
+	hook := func(name string) string {
+		return fmt.Sprintf("#!/bin/sh\necho %s $GREETING $(wc -l < %s 2>/dev/null || echo 0) >> %s\n", name, journal, hooks)
+	}
+	files := map[string]string{
+		"Procfile":  witnessLine(journal, "1"),
+		"cron.yaml": exampleCron,
+		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:sqsd:\n    HttpPath: /work\n" +
+			"    MimeType: text/x-mine; v=1\n    HttpConnections: 7\n    MaxRetries: 2\n    ConnectTimeout: 3\n" +
+			"    ErrorVisibilityTimeout: 0\n    VisibilityTimeout: 44\n" +
+			"  aws:elasticbeanstalk:application:environment:\n    GREETING: hello\n",
+		"env.yaml":                               "OptionSettings:\n  aws:elasticbeanstalk:sqsd:\n    InactivityTimeout: 17\n",
+		".platform/hooks/prebuild/02_second.sh":  hook("prebuild-2"),
+		".platform/hooks/prebuild/01_first.sh":   hook("prebuild-1"),
+		".platform/hooks/predeploy/10_pre.sh":    hook("predeploy"),
+		".platform/hooks/postdeploy/10_post.sh":  hook("postdeploy"),
+		".platform/confighooks/predeploy/10.sh":  hook("confighook"),
+		".platform/confighooks/postdeploy/10.sh": hook("confighook-post"),
+	}
+	bundle, port, pidFile, logs := writeBundle(t, files), testpeer.FreePort(t), filepath.Join(dir, "pid"), filepath.Join(dir, "logs")
+	s := open(t, t.TempDir(), []string{"TENDRIL_APP_LOG_DIR=" + logs}, "--name", "shop", "--port", port, "--pid-file", pidFile,
+		bundle)
+	awaitWeb(t, s.process)
+	c := client(s.started.Endpoint)
+	id := sendBody(t, s.started, "hello there")
+	sendBody(t, s.started, "refuse")
+	first := awaitWitness(t, journal, "the message came", 1, posts("hello there"))[0]
+	tasks := s.must("tasks", "list")
+	run := strings.TrimSpace(s.must("tasks", "run", "backup-job"))
+	audit := strings.TrimSpace(s.must("tasks", "run", "audit"))
+	ran := func(id string) func(seenByWitness) bool {
+		return func(s seenByWitness) bool { return s.Header.Get("X-Aws-Sqsd-Msgid") == id }
+	}
+	backup := awaitWitness(t, journal, "the task came", 1, ran(run))[0]
+	audited := awaitWitness(t, journal, "the other task came", 1, ran(audit))[0]
+	begun := readWitness(t, journal)[0]
+	own := attributes(t.Context(), t, c, s.started.QueueURL)
+	dead, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: new("shop-dead")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := s.must("config", "show", "--all")
+	described := s.must("describe")
+
+	row(t, "A7", func(t *testing.T) {
+		for name, value := range map[string]string{"http-connections": "7", "max-retries": "2", "connect-timeout": "3s",
+			"inactivity-timeout": "17s", "error-visibility-timeout": "0s", "visibility-timeout": "44s"} {
+			matches(t, settings, `^`+name+` +`+value+` `)
+		}
+	})
+	row(t, "A75", func(t *testing.T) {
+		matches(t, settings, `^inactivity-timeout +17s .*env.yaml`)
+		matches(t, settings, `^http-path +/work .*worker.config`)
+	})
+	expect(t, "A60", first.URI, "/work")
+	expect(t, "A61", first.Header.Get("Content-Type"), "text/x-mine; v=1")
+	row(t, "A25", func(t *testing.T) {
+		eventually(t, "the message is in the dead-letter queue", func() bool {
+			return attributes(t.Context(), t, c, *dead.QueueUrl)["ApproximateNumberOfMessages"] == "1"
+		})
+	})
+	row(t, "A26", func(t *testing.T) {
+		eventually(t, "the letter and its reason are listed", func() bool {
+			out, _ := s.do("dead", "list", "--queue", "shop-dead")
+			return regexp.MustCompile(`422.* refuse`).MatchString(out)
+		})
+		matches(t, s.must("dead", "list", "--queue", "shop-dead", "-o", "json"), "no such customer")
+	})
+	row(t, "A27", func(t *testing.T) { matches(t, own["RedrivePolicy"], `:shop-dead"`) })
+	row(t, "A31", func(t *testing.T) {
+		matches(t, own["RedrivePolicy"], `"maxReceiveCount":"?2`)
+		if n := len(awaitWitness(t, journal, "both attempts", 2, posts("refuse"))); n != 2 {
+			t.Errorf("%d attempts", n)
+		}
+	})
+	row(t, "A57", func(t *testing.T) { matches(t, s.started.QueueURL, "/shop$") })
+	row(t, "B20", func(t *testing.T) { matches(t, own["QueueArn"], ":shop$") })
+	row(t, "A58", func(t *testing.T) {
+		if own["FifoQueue"] != "" || strings.HasSuffix(s.started.QueueURL, ".fifo") {
+			t.Errorf("the queue is %v", own)
+		}
+	})
+	row(t, "A32", func(t *testing.T) { matches(t, tasks, `^backup-job `) })
+	row(t, "B11", func(t *testing.T) { matches(t, described, `cron\.yaml`) })
+	row(t, "A33", func(t *testing.T) {
+		matches(t, tasks, `^backup-job +every 12 hours UTC `)
+		matches(t, tasks, `^audit +every day at 23:00 UTC `)
+	})
+	row(t, "A36", func(t *testing.T) {
+		next := time.Now().UTC().Truncate(12 * time.Hour).Add(12 * time.Hour)
+		matches(t, tasks, `^backup-job .* `+next.Format("2006-01-02 15:04")+" UTC")
+	})
+	row(t, "A37", func(t *testing.T) {
+		today := time.Now().UTC()
+		next := time.Date(today.Year(), today.Month(), today.Day(), 23, 0, 0, 0, time.UTC)
+		if next.Before(today) {
+			next = next.Add(24 * time.Hour)
+		}
+		matches(t, tasks, `^audit .* `+next.Format("2006-01-02 15:04")+" UTC")
+	})
+	expect(t, "A35", backup.URI, "/backup")
+	expect(t, "B14", audited.URI, "/audit")
+	expect(t, "A78", backup.URI+audited.URI, "/backup/audit")
+	expect(t, "A45", backup.Header.Get("X-Aws-Sqsd-Taskname"), "backup-job")
+	row(t, "A47", func(t *testing.T) {
+		if got := backup.Header.Get("X-Aws-Sqsd-Sender-Id") + first.Header.Get("X-Aws-Sqsd-Sender-Id"); got != "000000000000000000000000" {
+			t.Errorf("the senders are %s", got)
+		}
+	})
+	expect(t, "B3", begun.Parent, s.cmd.Process.Pid)
+	expect(t, "B6", first.From, "127.0.0.1")
+	row(t, "B5", func(t *testing.T) { matches(t, first.Header.Get("User-Agent"), `^aws-sqsd/`) })
+	row(t, "B1", func(t *testing.T) {
+		out, _ := s.do("health")
+		matches(t, out, `(Ok|Info|Warning|Degraded|Severe)`)
+		matches(t, out, `4xx|failed|dead|422`)
+	})
+	row(t, "B18", func(t *testing.T) { matches(t, described, `URL +http://[^ ]+/shop$`) })
+	row(t, "C10", func(t *testing.T) {
+		text, err := os.ReadFile(pidFile)
+		if err != nil || strings.TrimSpace(string(text)) != fmt.Sprint(begun.PID) {
+			t.Errorf("the PID file has %q, %v; the app is %d", text, err, begun.PID)
+		}
+	})
+	row(t, "C12", func(t *testing.T) {
+		names, _ := filepath.Glob(filepath.Join(logs, "*"))
+		all := ""
+		for _, name := range names {
+			text, _ := os.ReadFile(name)
+			all += string(text)
+		}
+		matches(t, all, "the witness begins")
+	})
+	row(t, "C18", func(t *testing.T) {
+		if !slices.Contains(begun.Env, "GREETING=hello") {
+			t.Errorf("the app's variables are %v", begun.Env)
+		}
+	})
+	row(t, "C29", func(t *testing.T) {
+		text, _ := os.ReadFile(hooks)
+		matches(t, string(text), `^prebuild-1 hello `)
+	})
+	row(t, "C21", func(t *testing.T) {
+		var text []byte
+		eventually(t, "all hooks ran", func() bool {
+			text, _ = os.ReadFile(hooks)
+			return strings.Count(string(text), "\n") >= 4
+		})
+		matches(t, string(text), `^prebuild-1 hello 0\nprebuild-2 hello 0\npredeploy hello 0\npostdeploy hello [1-9]`)
+	})
+	row(t, "A18", func(t *testing.T) {
+		if first.Header.Get("X-Aws-Sqsd-Msgid") != id {
+			t.Errorf("the message id is %v", first.Header)
+		}
+	})
+	t.Run("changes", func(t *testing.T) { // of the running environment
+		sendBody(t, s.started, "1500ms")
+		awaitWitness(t, journal, "the job began", 1, posts("1500ms"))
+		files["Procfile"] = witnessLine(journal, "2")
+		s.must("deploy", writeBundle(t, files))
+		second := awaitWitness(t, journal, "the new version began", 1, func(s seenByWitness) bool {
+			return s.Event == "start" && s.Version == "2"
+		})[0]
+		done := awaitWitness(t, journal, "the job ended", 1, func(s seenByWitness) bool { return s.Event == "done" && s.Body == "1500ms" })
+		sendBody(t, s.started, "after")
+		after := awaitWitness(t, journal, "a message after it", 1, posts("after"))[0]
+		expect(t, "C22", done[0].Version, "1")
+		row(t, "C19", func(t *testing.T) {
+			if after.Version != "2" || second.PID == begun.PID {
+				t.Errorf("after the deployment version %s works, pid %d", after.Version, second.PID)
+			}
+		})
+		row(t, "C13", func(t *testing.T) {
+			sendBody(t, s.started, "crash")
+			awaitWitness(t, journal, "the app was started again", 2, func(s seenByWitness) bool {
+				return s.Event == "start" && s.Version == "2"
+			})
+			awaitWitness(t, journal, "the message came again", 2, posts("crash"))
+		})
+	})
+}
