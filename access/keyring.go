@@ -286,8 +286,7 @@ func (k *Keyring) use(pairs []KeyPair) {
 	}
 }
 
-// find returns a key pair. One that does not exist has a secret that nobody knows, so that looking for it costs what
-// looking for another does.
+// find returns a key pair.
 func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -296,13 +295,8 @@ func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
 		k.refresh()
 	}
 	pair, ok = k.pairs[id]
-	if !ok {
-		pair.SecretAccessKey = Secret(unknownSecret)
-	}
 	return pair, ok
 }
-
-var unknownSecret = randomKey(30)
 
 // refresh reads the file again if it is another than before.
 func (k *Keyring) refresh() {
@@ -327,17 +321,32 @@ func (k *Keyring) refresh() {
 var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
 	"valid here. Check the access key, the secret key and the clock of the caller.")
 
-// Verify returns who signed a request, whose body was read already. Every failure is the same [*queue.Error].
-func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
+// Claims reports whether the header of a request has a valid form, names a key pair that is valid now, and has a date
+// of now. Only the signature, which covers the body too, can still be wrong.
+func (k *Keyring) Claims(r *http.Request) bool {
+	_, _, ok := k.claim(r)
+	return ok
+}
+
+// claim returns the signature of a request and the key pair that it names.
+func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
 	s, formed := readSignature(r)
 	pair, known := k.find(s.keyID)
-	digest := bodySum(body)
-	expected := s.expected(r, digest, string(pair.SecretAccessKey))
 	now := k.now()
+	ok = formed && known && same(string(pair.SessionToken), s.token) && s.service == service && s.timely(now) &&
+		s.covers(r.Header) && (pair.Expires.IsZero() || !now.After(pair.Expires))
+	return s, pair, ok
+}
+
+// Verify returns who signed a request, whose body was read already. Every failure is the same [*queue.Error].
+func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
+	s, pair, ok := k.claim(r)
+	if !ok {
+		return nil, errRefused
+	}
+	digest := bodySum(body)
 	claimed := r.Header.Get("X-Amz-Content-Sha256")
-	valid := same(expected, s.sum) && same(string(pair.SessionToken), s.token)
-	if !formed || !known || !valid || s.service != service || !s.timely(now) || !s.covers(r.Header) ||
-		claimed != "" && claimed != digest || !pair.Expires.IsZero() && now.After(pair.Expires) {
+	if !same(s.expected(r, digest, string(pair.SecretAccessKey)), s.sum) || claimed != "" && claimed != digest {
 		return nil, errRefused
 	}
 	c := OwnerOf(r)

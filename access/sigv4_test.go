@@ -113,6 +113,9 @@ func TestVerify(t *testing.T) {
 	}
 	const target = "x-amz-target"
 	good := func() *http.Request { return request(pair, now, target) }
+	// bodyDecides are the requests of which only the signature is wrong: it needs the body.
+	bodyDecides := map[string]bool{"another secret": true, "another host": true, "another path": true,
+		"another query": true, "another method": true, "another target": true, "an unsigned payload": true}
 	for name, c := range map[string]struct {
 		r  *http.Request
 		ok bool
@@ -164,6 +167,9 @@ func TestVerify(t *testing.T) {
 			}
 			if c.ok != (caller != nil && caller.Name != "") {
 				t.Errorf("caller %+v", caller)
+			}
+			if claims := c.ok || bodyDecides[name]; ring.Claims(c.r) != claims {
+				t.Errorf("the header alone is acceptable: %t, want %t", !claims, claims)
 			}
 		})
 	}

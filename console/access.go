@@ -115,6 +115,15 @@ func (s *Server) identify(r *http.Request) caller {
 	return caller{}
 }
 
+// Anonymous reports whether a request has no valid credentials.
+func (s *Server) Anonymous(r *http.Request) bool { return s.identify(r).who == "" }
+
+// IsProbe reports whether a request is one that must be answered however many others wait: a probe, or the link that
+// gives a browser its credentials. The answers are short.
+func IsProbe(r *http.Request) bool {
+	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
+}
+
 // permit refuses a request whose caller may not use the route.
 func (s routeHandler) permit(r *http.Request) *Error {
 	c, scope := callerOf(r), s.kind.scope()

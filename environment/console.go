@@ -84,8 +84,9 @@ func (e *Environment) startConsole(context.Context) error {
 			"hint", "leave out --console-auth none")
 	}
 	_, most := connectionShares(openFiles(), deliveryDescriptors(e.s))
-	limited := httplimit.NewBodies(consoleBodies, console.MaxBody).Handler(server)
-	e.serve("the console", console.HTTPServer(limited), l, most, server.Close)
+	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(consoleBodies, console.MaxBody),
+		Anonymous: server.Anonymous, Probe: console.IsProbe}
+	e.serve("the console", console.HTTPServer(server), l, limits, server.Close)
 	return nil
 }
 

@@ -41,9 +41,9 @@ func (q *queues) serveBroker(context.Context) error {
 	}
 	handler := sqsapi.New(q.broker, &sqsapi.Options{Keys: keys, RegistryToken: token})
 	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.s))
-	server := sqsapi.Server(handler)
-	server.Handler = httplimit.NewBodies(endpointBodies, sqsapi.MaxBody).Handler(handler)
-	q.serve("the queue endpoint", server, l, most, handler.Stop)
+	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(endpointBodies, sqsapi.MaxBody),
+		Anonymous: handler.Anonymous}
+	q.serve("the queue endpoint", sqsapi.Server(handler), l, limits, handler.Stop)
 	return nil
 }
 

@@ -21,7 +21,7 @@ import (
 
 // Bounds of what the listeners take.
 const (
-	// endpointBodies and consoleBodies are how many bytes of large request bodies are held at once.
+	// endpointBodies and consoleBodies are how many bytes of request bodies are held at once.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
 	// ownDescriptors are open without any work: files of the queues, locks, listeners, the kernel's events.
 	ownDescriptors = 48
@@ -57,17 +57,17 @@ func deliveryDescriptors(s *config.Settings) int {
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-// serve runs an HTTP server until the stop reaches it, with at most so many
-// connections; before is called first.
-func (c *core) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
+// serve runs an HTTP server within limits until the stop reaches it; before is called first.
+func (c *core) serve(name string, server *http.Server, l net.Listener, limits httplimit.Limits, before func()) {
 	server.ErrorLog = log.New(errorLog{c.Logger.With("component", name)}, "", 0)
 	full := logging.Interval{Every: fullEvery}
-	l = httplimit.Listen(server, l, most, func() {
+	limits.Full = func() {
 		if full.Allow() {
 			c.Logger.Warn("connection limit reached, idle connections are closed for new ones",
-				"component", name, "connections", most, "open_files", openFiles())
+				"component", name, "connections", limits.Connections, "open_files", openFiles())
 		}
-	})
+	}
+	l = httplimit.Listen(server, l, limits)
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			c.fail(fmt.Errorf("serving %s: %w", name, err))

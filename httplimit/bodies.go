@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	small    = 64 << 10         // of a body is read without asking for room
-	patience = 10 * time.Second // is how long a large body waits for room
+	small    = 4 << 10          // of a body is read without asking for room, as the server's own buffer does
+	patience = 10 * time.Second // is how long a body waits for room
 )
 
 // Bodies bounds the bytes of request bodies that are held at once.
@@ -75,9 +75,7 @@ func (b *body) Read(p []byte) (int, error) {
 		if length := b.request.ContentLength; length >= 0 {
 			claim = min(claim, length)
 		}
-		ctx, cancel := context.WithTimeout(b.request.Context(), patience)
-		defer cancel()
-		if b.bodies.room.Acquire(ctx, claim) != nil {
+		if !b.bodies.acquire(b.request.Context(), claim) {
 			return 0, queue.Errorf(queue.CodeRequestThrottled,
 				"Too many large requests are being read at once. Send fewer of them at once, or try again.")
 		}
@@ -86,4 +84,14 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.read += int64(n)
 	return n, err
+}
+
+// acquire reports whether there is room, now or before the patience ends.
+func (b *Bodies) acquire(ctx context.Context, bytes int64) bool {
+	if b.room.TryAcquire(bytes) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return b.room.Acquire(ctx, bytes) == nil
 }

@@ -1,11 +1,15 @@
-// Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.
+// Package httplimit bounds what the clients of an HTTP server can occupy: connections, requests and memory.
 //
-// Whoever reaches a listener can open connections and send bodies that never end. [Listen]
-// bounds the connections of a server: the one that was idle for longest is closed for a new
-// one, so that idle clients never keep out a probe or a producer. [Bodies] bounds the bytes
-// of large bodies: what does not fit waits, and is refused with queue.CodeRequestThrottled
-// when that takes too long. Small bodies pass unasked.
+// Every client that reaches a listener can open connections and send bodies that never end. [Listen] bounds both, for
+// every server of this program:
 //
-// What it does not do: a request that is being read or answered is never cut off for a new
-// one. The time limits of the server end it.
+//	Connections  the one that was idle for longest is closed for a new one
+//	Bodies       a body that does not fit waits, and is refused with queue.CodeRequestThrottled if that takes too long
+//	Anonymous    requests without valid credentials have no body, and occupy an eighth of the connections
+//
+// A request is either carried out and answered, or not carried out: its connection is never closed for a new one while
+// it is being answered, and a connection that was closed does not begin another request. Idle clients never keep out a
+// probe or a producer.
+//
+// What it does not do: end a request that takes long. The time limits of the server do that.
 package httplimit

@@ -8,31 +8,81 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+	"time"
 )
+
+// grace is how long a connection may be idle before it is closed for a new one. A client that has just connected, or
+// has just been answered, is about to send its next request.
+const grace = 100 * time.Millisecond
+
+// Limits bound what the clients of one server can occupy.
+type Limits struct {
+	// Connections is the most connections at once, one more while it is decided about. One other machine may have half.
+	Connections int
+	// Bodies bounds the bytes of request bodies; nil if the server bounds them itself.
+	Bodies *Bodies
+	// Anonymous reports whether the header of a request lacks valid credentials; nil if callers need none.
+	Anonymous func(*http.Request) bool
+	// Probe reports whether a request is answered however many anonymous ones wait. Its answer must be short.
+	Probe func(*http.Request) bool
+	// Full is called when there is no room for a new connection; it may be nil.
+	Full func()
+}
 
 // listener bounds the connections of one server.
 type listener struct {
 	net.Listener
-	most int
-	full func()
+	Limits
+	requests http.Handler
+
+	anonymous atomic.Int64 // anonymous requests being answered
+	waiting   atomic.Bool  // a new connection waits for room
 
 	closed  context.Context
 	end     context.CancelFunc
 	changed chan struct{} // holds a token when a connection has become idle or ended
 
 	mu    sync.Mutex
-	conns map[net.Conn]*list.Element // in idle; nil for one with a request
-	idle  list.List                  // of net.Conn, the longest idle first
-	peers map[netip.Addr]int         // connections of each other machine
+	conns map[net.Conn]*connection
+	idle  list.List          // of *connection, the longest idle first
+	peers map[netip.Addr]int // connections of each other machine
 }
 
-// Listen returns l with at most so many connections, one more while it is decided about, and at
-// most half of them of one other machine; server, whose ConnState it takes, must serve it and
-// nothing else. full is called when there is no room for a new connection.
-func Listen(server *http.Server, l net.Listener, most int, full func()) net.Listener {
-	limited := &listener{Listener: l, most: most, full: full, changed: make(chan struct{}, 1),
-		conns: map[net.Conn]*list.Element{}, peers: map[netip.Addr]int{}}
+// connection is one of the server's.
+type connection struct {
+	net.Conn
+	element *list.Element // in idle; nil while a request is being answered
+	since   time.Time     // when it became idle
+	givenUp atomic.Bool   // it was closed for another one: its requests are not answered any more
+}
+
+// connectionKey is the key of the connection in the context of its requests.
+type connectionKey struct{}
+
+// Listen returns l within limits. It takes the server's Handler, ConnState and ConnContext; the server must serve the
+// listener and nothing else.
+func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
+	limited := &listener{Listener: l, Limits: limits, changed: make(chan struct{}, 1),
+		conns: map[net.Conn]*connection{}, peers: map[netip.Addr]int{}}
 	limited.closed, limited.end = context.WithCancel(context.Background())
+	if limited.Full == nil {
+		limited.Full = func() {}
+	}
+
+	limited.requests = server.Handler
+	if limits.Bodies != nil {
+		limited.requests = limits.Bodies.Handler(server.Handler)
+	}
+	server.Handler = limited
+
+	inner := server.ConnContext
+	server.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if inner != nil {
+			ctx = inner(ctx, conn)
+		}
+		return context.WithValue(ctx, connectionKey{}, limited.add(conn))
+	}
 	server.ConnState = limited.track
 	return limited
 }
@@ -42,40 +92,62 @@ func Listen(server *http.Server, l net.Listener, most int, full func()) net.List
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	for ; err == nil && !l.makeRoomOf(conn); conn, err = l.Listener.Accept() {
-		l.full()
+		l.Full()
 		conn.Close()
 	}
 	if err != nil {
 		return nil, err
 	}
-	for first := true; !l.makeRoom(); first = false {
-		if first {
-			l.full()
-		}
-		select {
-		case <-l.changed:
-		case <-l.closed.Done():
-			conn.Close()
-			return nil, net.ErrClosed
-		}
+	if ok, wait := l.makeRoom(); !ok && !l.awaitRoom(wait) {
+		conn.Close()
+		return nil, net.ErrClosed
 	}
 	return conn, nil
 }
 
-// makeRoom reports whether one more connection may be served, and closes the
-// longest idle one for it where need be.
-func (l *listener) makeRoom() bool {
-	l.mu.Lock()
-	oldest := l.idle.Front()
-	if room := len(l.conns) < l.most; room || oldest == nil {
-		l.mu.Unlock()
-		return room
+// awaitRoom waits for room, first for the given time; false if the listener is closed before. Meanwhile answers ask
+// clients to close their connections, so that none is closed while its next request is on the way.
+func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
+	l.Full()
+	l.waiting.Store(true)
+	defer l.waiting.Store(false)
+	for !ok {
+		timer := time.NewTimer(wait)
+		select {
+		case <-l.changed:
+		case <-timer.C:
+		case <-l.closed.Done():
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+		ok, wait = l.makeRoom()
 	}
-	victim := l.forget(oldest)
-	l.mu.Unlock()
-	l.full()
-	end(victim)
 	return true
+}
+
+// makeRoom reports whether one more connection may be served, and closes the longest idle one for it where need be.
+// If not, it returns how long at least one stays in its grace, or an hour if none is idle.
+func (l *listener) makeRoom() (ok bool, wait time.Duration) {
+	l.mu.Lock()
+	if len(l.conns) < l.Connections {
+		l.mu.Unlock()
+		return true, 0
+	}
+	oldest := l.idle.Front()
+	if oldest == nil {
+		l.mu.Unlock()
+		return false, time.Hour
+	}
+	if wait = grace - time.Since(oldest.Value.(*connection).since); wait > 0 {
+		l.mu.Unlock()
+		return false, wait
+	}
+	victim := l.giveUp(oldest)
+	l.mu.Unlock()
+	l.Full()
+	end(victim)
+	return true, 0
 }
 
 // makeRoomOf reports whether the machine that a connection comes from may have one more, and closes its longest idle
@@ -86,13 +158,13 @@ func (l *listener) makeRoomOf(conn net.Conn) bool {
 		return true
 	}
 	l.mu.Lock()
-	if l.peers[peer] < max(l.most/2, 1) {
+	if l.peers[peer] < max(l.Connections/2, 1) {
 		l.mu.Unlock()
 		return true
 	}
 	oldest := l.idle.Front()
 	for ; oldest != nil; oldest = oldest.Next() {
-		if of, _ := peerOf(oldest.Value.(net.Conn)); of == peer {
+		if of, _ := peerOf(oldest.Value.(*connection)); of == peer {
 			break
 		}
 	}
@@ -100,18 +172,23 @@ func (l *listener) makeRoomOf(conn net.Conn) bool {
 		l.mu.Unlock()
 		return false
 	}
-	victim := l.forget(oldest)
+	victim := l.giveUp(oldest)
 	l.mu.Unlock()
 	end(victim)
 	return true
 }
 
-// forget takes an idle connection away, which is then to be ended; the caller holds the lock.
-func (l *listener) forget(idle *list.Element) net.Conn {
-	conn := l.idle.Remove(idle).(net.Conn)
-	delete(l.conns, conn)
-	l.count(conn, -1)
-	return conn
+// giveUp takes an idle connection away, which is then to be ended; the caller holds the lock.
+func (l *listener) giveUp(idle *list.Element) net.Conn {
+	c := l.idle.Remove(idle).(*connection)
+	c.givenUp.Store(true)
+	l.forget(c)
+	return c.Conn
+}
+
+func (l *listener) forget(c *connection) {
+	delete(l.conns, c.Conn)
+	l.count(c.Conn, -1)
 }
 
 func end(conn net.Conn) {
@@ -142,30 +219,38 @@ func peerOf(conn net.Conn) (peer netip.Addr, other bool) {
 	return peer, !peer.IsLoopback()
 }
 
-// track follows what becomes of the connections. One that was closed for
-// another is not known any more.
+// add makes a connection known, which is idle until its first request.
+func (l *listener) add(conn net.Conn) *connection {
+	c := &connection{Conn: conn, since: time.Now()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conns[conn] = c
+	l.count(conn, 1)
+	c.element = l.idle.PushBack(c)
+	return c
+}
+
+// track follows what becomes of the connections. The server calls it before it calls the handler: a connection is in
+// use from then on, or was given up already.
 func (l *listener) track(conn net.Conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	element, known := l.conns[conn]
-	if !known && state != http.StateNew {
+	c := l.conns[conn]
+	if c == nil || state == http.StateNew {
 		return
 	}
-	if element != nil {
-		l.idle.Remove(element)
-	}
-	if !known {
-		l.count(conn, 1)
+	if c.element != nil {
+		l.idle.Remove(c.element)
+		c.element = nil
 	}
 	switch state {
-	case http.StateNew, http.StateIdle:
-		l.conns[conn] = l.idle.PushBack(conn)
 	case http.StateActive:
-		l.conns[conn] = nil
 		return
+	case http.StateIdle:
+		c.since = time.Now()
+		c.element = l.idle.PushBack(c)
 	default:
-		delete(l.conns, conn)
-		l.count(conn, -1)
+		l.forget(c)
 	}
 	select {
 	case l.changed <- struct{}{}:

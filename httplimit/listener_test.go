@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -42,7 +43,7 @@ func newLimited(t *testing.T, most int, encrypted bool) *limited {
 	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	// The test server has a ConnState of its own, which calls the one that is set.
-	s.Listener = Listen(s.Config, s.Listener, most, func() { s.full.Add(1) })
+	s.Listener = Listen(s.Config, s.Listener, Limits{Connections: most, Full: func() { s.full.Add(1) }})
 	s.listener = s.Listener.(*listener)
 	s.Start()
 	t.Cleanup(s.Close)
@@ -162,5 +163,89 @@ func TestCloseEndsAWaitForRoom(t *testing.T) {
 	close(s.leave)
 	if got := s.answer(busy); got != http.StatusOK {
 		t.Errorf("the request in work got %d", got)
+	}
+}
+
+// TestRequestOfAClosedConnectionIsNotCarriedOut: a connection is closed for a new one just when its request arrives, so
+// its client sends the request again.
+func TestRequestOfAClosedConnectionIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Bool
+	server := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		sent.CompareAndSwap(false, r.URL.Path == "/send")
+	})}
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &limited{Server: &httptest.Server{Listener: Listen(server, tcp, Limits{Connections: 1})}, t: t}
+	track, arrived, ended := server.ConnState, make(chan struct{}), make(chan struct{})
+	goOn := make(chan struct{})
+	var late atomic.Value // of net.Conn: the victim
+	server.ConnState = func(conn net.Conn, state http.ConnState) {
+		if state == http.StateActive && late.CompareAndSwap(nil, conn) {
+			close(arrived)
+			<-goOn // the request was read, and the listener does not know it yet
+		}
+		track(conn, state)
+		if state == http.StateClosed && conn == late.Load() {
+			close(ended)
+		}
+	}
+	go server.Serve(s.Listener)
+	t.Cleanup(func() { server.Close() })
+
+	victim := s.dial(false)
+	s.send(victim, "/send")
+	<-arrived
+	other := s.dial(false)
+	s.send(other, "/")
+	if got := s.answer(other); got != http.StatusOK {
+		t.Errorf("the new connection got %d", got)
+	}
+	close(goOn)
+	<-ended
+	if got := s.answer(victim); got != 0 {
+		t.Errorf("the connection that was closed got %d", got)
+	}
+	if sent.Load() {
+		t.Error("its request was carried out, and will be sent again")
+	}
+}
+
+// TestClientsAreAskedToCloseForNewOnes, so that none of their next requests meets a closed connection; and a new
+// connection has a moment to send its first request.
+func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
+	t.Parallel()
+	s := newLimited(t, 1, false)
+	busy := s.dial(false)
+	s.send(busy, "/wait")
+	s.send(busy, "/") // which begins while another one waits
+	<-s.entered
+	late := s.dial(false)
+	for s.full.Load() == 0 { // Accept has it and waits
+		runtime.Gosched()
+	}
+	close(s.leave)
+	answers := bufio.NewReader(busy)
+	for i := range 2 {
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+		if i == 1 && !resp.Close {
+			t.Error("the client was not asked to close its connection")
+		}
+	}
+
+	third := s.dial(false)
+	s.send(third, "/")
+	s.send(late, "/")
+	for _, conn := range []net.Conn{late, third} {
+		if got := s.answer(conn); got != http.StatusOK {
+			t.Errorf("a new connection got %d", got)
+		}
 	}
 }

@@ -47,7 +47,7 @@ func TestOneMachineLeavesRoomForOthers(t *testing.T) {
 	}))
 	from := make(chan net.IP, 1)
 	var full atomic.Int64
-	s.Listener = Listen(s.Config, foreignListener{s.Listener, from}, 4, func() { full.Add(1) })
+	s.Listener = Listen(s.Config, foreignListener{s.Listener, from}, Limits{Connections: 4, Full: func() { full.Add(1) }})
 	s.Start()
 	defer s.Close()
 	defer close(leave)

@@ -85,7 +85,7 @@ func TestIdleConnectionsGiveWay(t *testing.T) {
 				t.Errorf("connection %d: read %d, %v", i, n, err)
 			}
 		}
-		if after := time.Since(began); after > 0 {
+		if after := time.Since(began); after > time.Second { // they had a moment each to begin a request
 			t.Errorf("they were closed after %s", after)
 		}
 		if a := invoke(t, p, "still here"); string(a.Payload) != "still here" {

@@ -43,7 +43,8 @@ func (inst *instance) live() supervisor.Exit {
 		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience,
 		ConnContext: withCaller,
 	}
-	limited := httplimit.Listen(server, listener, maxConnections, func() {})
+	limited := httplimit.Listen(server, listener, httplimit.Limits{Connections: maxConnections,
+		Anonymous: func(r *http.Request) bool { return !inst.started(r) }})
 	serving := make(chan struct{})
 	go func() {
 		defer close(serving)

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
+	"strings"
 
 	"tendril/access"
 	"tendril/queue"
@@ -51,12 +52,25 @@ var errNoToken = queue.Errorf(queue.CodeAccessDenied, "The registry of this queu
 func (h *Handler) admitted(a action) action {
 	run := a.run
 	a.run = func(x *actionCall, request any) (any, error) {
-		if h.keys == nil && h.token != "" && subtle.ConstantTimeCompare([]byte(x.token), []byte(h.token)) != 1 {
+		if h.keys == nil && !h.isToken(x.token) {
 			return nil, errNoToken
 		}
 		return run(x, request)
 	}
 	return a
+}
+
+func (h *Handler) isToken(given string) bool {
+	return h.token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(h.token)) == 1
+}
+
+// Anonymous reports whether the header of a request lacks the credentials that it needs: it is refused whatever its
+// body says.
+func (h *Handler) Anonymous(r *http.Request) bool {
+	if h.keys != nil {
+		return !h.keys.Claims(r)
+	}
+	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), registryPrefix) && !h.isToken(r.Header.Get(registryToken))
 }
 
 // overSocket reports whether a request came over a unix socket, which no web page can reach.

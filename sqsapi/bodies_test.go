@@ -52,7 +52,7 @@ func TestBodiesThatWaitForRoomCostLittle(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range many {
-		post(strings.Repeat("x", 64<<10)) // and one byte more would ask for room
+		post(strings.Repeat("x", 4<<10)) // and one byte more would ask for room
 	}
 	for range many {
 		<-waits

@@ -24,7 +24,8 @@ func TestLongPollsCostLittleMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := Server(h)
-	server.Handler = httplimit.NewBodies(MaxBody, MaxBody).Handler(h)
+	listener = httplimit.Listen(server, listener, httplimit.Limits{Connections: 2 * polls,
+		Bodies: httplimit.NewBodies(MaxBody, MaxBody), Anonymous: h.Anonymous})
 	served := make(chan struct{})
 	go func() { defer close(served); _ = server.Serve(listener) }()
 	const body = `{"QueueUrl":"http://127.0.0.1/000000000000/jobs"}`
