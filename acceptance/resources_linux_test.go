@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -295,6 +297,76 @@ func TestLittleMemory(t *testing.T) {
 	}
 	report(t, "%d messages of 0.9 MB in %d MB of memory, and one for which the app takes more: lost 0 of %d, "+
 		"dead-lettered without cause 0; the app was killed for want of memory %d times", bodies, limit>>20, bodies, deaths)
+}
+
+// TestBacklogOfLargeMessagesDrainsInLittleMemory: 300 messages of 1 MiB wait, and producers send more, while tendril has
+// the memory that the shipped sidecar requests and 50 connections. No process is killed, and no message is posted twice.
+func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
+	t.Parallel()
+	resume(t)
+	const messages, producers, more = 300, 5, 10
+	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := regexp.MustCompile(`requests: \{cpu: 50m, memory: (\d+)Mi\}`).FindSubmatch(shipped)
+	if request == nil {
+		t.Fatal("the shipped sidecar requests no memory")
+	}
+	mebibytes, _ := strconv.Atoi(string(request[1])) // digits
+	group := memoryGroup(t, mebibytes<<20)
+	app, data := newRecorder(t, 50*time.Millisecond), t.TempDir()
+	args := []string{"up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs", "--target",
+		app.URL, "--http-connections", "50"}
+	send := func(started event, name string) error {
+		body := name + strings.Repeat("x", 1<<20-len(name))
+		_, err := client(started.Endpoint).SendMessage(t.Context(),
+			&sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: &body})
+		return err
+	}
+	filling, started := start(t, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off")
+	started.QueueURL = createQueue(t, client(started.Endpoint), "jobs", nil)
+	for i := range messages {
+		if err := send(started, strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	filling.terminate(t)
+
+	p, started := startInGroup(t, group, args...)
+	var sending sync.WaitGroup
+	for producer := range producers {
+		sending.Go(func() {
+			for i := range more {
+				if err := send(started, fmt.Sprint("more ", producer, " ", i)); err != nil {
+					t.Errorf("sending to a busy queue: %v", err)
+				}
+			}
+		})
+	}
+	sending.Wait()
+	app.waitDone(t, messages+producers*more)
+	awaitQuiet(t, started)
+	if n := app.repeats(); n > 0 {
+		t.Errorf("%d messages were posted again", n)
+	}
+	if code := p.terminate(t); code != 0 {
+		t.Errorf("exit status %d\n%s", code, p.stderr)
+	}
+	report(t, "%d waiting messages of 1 MiB and %d new ones with 50 connections in %d MiB of memory: lost 0, posted again 0, "+
+		"processes killed 0", messages, producers*more, mebibytes)
+}
+
+// TestTooLittleMemoryIsRefused with the number that is needed.
+func TestTooLittleMemoryIsRefused(t *testing.T) {
+	t.Parallel()
+	group := memoryGroup(t, 32<<20)
+	cmd := exec.Command("sh", "-c", `echo $$ > "$0"/cgroup.procs && exec "$@"`, group, program(t).Path, "serve",
+		"--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "32 MiB") || !strings.Contains(string(out), "at least 48 MiB") {
+		t.Errorf("%v\n%s", err, out)
+	}
 }
 
 // TestLittleCPU gives tendril a fiftieth of a processor while the app works for longer than the visibility timeout:

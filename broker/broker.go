@@ -12,6 +12,8 @@ type Options struct {
 	// NoWaits drops the 60 s waits after DeleteQueue and between PurgeQueue
 	// calls; false is what SQS does.
 	NoWaits bool
+	// Memory is how many bytes the whole process may use; 0 means plenty. The caches are smaller where it is little.
+	Memory int64
 	// Logger receives storage trouble; slog.Default when nil.
 	Logger *slog.Logger
 	// Events are the listeners; nil for none.

@@ -68,7 +68,7 @@ func TestLongLogIsNotCopiedBeforeTheFileIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := openStore(killed, "")
+	s, err := openStore(killed, "", defaultLimits().pages)
 	if err != nil {
 		t.Fatal(err)
 	}

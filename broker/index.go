@@ -177,8 +177,9 @@ type memoryLimits struct {
 	standard, fifo int
 	// fill is the most that one fill reads.
 	fill int
-	// cache is the most bytes of message contents over all queues.
-	cache int64
+	// cache is the most bytes of message contents over all queues. pages is what SQLite's connection for writing keeps
+	// of the file, in bytes; those for reading keep a quarter of that each.
+	cache, pages int64
 	// inFlight is how many messages of a queue may be in flight.
 	inFlight int
 	// queues is how many queues the broker may hold.
@@ -187,7 +188,17 @@ type memoryLimits struct {
 
 func defaultLimits() *memoryLimits {
 	return &memoryLimits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20,
-		inFlight: 120_000, queues: 10_000}
+		pages: 8 << 20, inFlight: 120_000, queues: 10_000}
+}
+
+// limitsOf are the limits in a process that may use so many bytes of memory; 0 means plenty.
+func limitsOf(memory int64) *memoryLimits {
+	limits := defaultLimits()
+	if memory > 0 {
+		limits.cache = min(limits.cache, memory/16)
+		limits.pages = min(limits.pages, memory/32)
+	}
+	return limits
 }
 
 // window says which part of a queue memory covers: all messages up to cursor

@@ -50,13 +50,13 @@ func newBroker(dir string, opts *Options) *Broker {
 		queues: newCatalog(), dir: dir, disk: newDiskGuard(dir), moves: moveTasks{bySource: map[int64][]*moveTask{}}}
 	b.background.stopped = make(chan struct{})
 	b.attempts.alarm.ring = func() { b.attempts.flush(b) }
-	b.memory.limits = *cmp.Or(o.limits, defaultLimits())
+	b.memory.limits = *cmp.Or(o.limits, limitsOf(o.Memory))
 	return &Broker{core: b}
 }
 
 // open opens the store, reads it and starts the writer.
 func (b *Broker) open() error {
-	s, err := openStore(b.dir, b.opts.vfs)
+	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 // restore opens the store, checks that nothing that was acknowledged is missing,
 // writes to it, and brings memory in line with it.
 func (b *core) restore() error {
-	s, err := openStore(b.dir, b.opts.vfs)
+	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
 		return err
 	}

@@ -164,8 +164,8 @@ const (
 	readers      = 3
 )
 
-// openStore opens or creates the database in dir.
-func openStore(dir, vfs string) (*store, error) {
+// openStore opens or creates the database in dir, with a cache of so many bytes.
+func openStore(dir, vfs string, cache int64) (*store, error) {
 	path := filepath.Join(dir, databaseName)
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		if err := datadir.CheckFile(path + suffix); err != nil {
@@ -188,13 +188,13 @@ func openStore(dir, vfs string) (*store, error) {
 		PRAGMA wal_autocheckpoint = 0; PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+`; PRAGMA cache_size = -8192`)
+		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+cacheOf(cache))
 	if err == nil {
 		err = s.createTables()
 	}
 	for s.open < readers && err == nil {
 		var r *conn
-		if r, err = connect(path, vfs, `PRAGMA query_only = ON; PRAGMA cache_size = -2048`); err == nil {
+		if r, err = connect(path, vfs, `PRAGMA query_only = ON`+cacheOf(cache/4)); err == nil {
 			s.reads <- r
 			s.open++
 		}
@@ -204,6 +204,9 @@ func openStore(dir, vfs string) (*store, error) {
 	}
 	return s, nil
 }
+
+// cacheOf sets how many bytes of the file a connection keeps.
+func cacheOf(bytes int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", bytes>>10) }
 
 func connect(path, vfs, pragmas string) (*conn, error) {
 	c, err := openConn(path, vfs)

@@ -57,7 +57,7 @@ func (e *Environment) startConsole(context.Context) error {
 			return done, err
 		}
 	}
-	if e.hasApp() {
+	if e.HasApp() {
 		opts.Deploy = func(ctx context.Context, path string) (console.DeployResult, error) {
 			done, err := e.DeployPath(ctx, path)
 			if why := refusal(err); why != "" {
@@ -84,7 +84,7 @@ func (e *Environment) startConsole(context.Context) error {
 			"hint", "leave out --console-auth none")
 	}
 	_, most := connectionShares(openFiles(), deliveryDescriptors(e.s))
-	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(consoleBodies, console.MaxBody),
+	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(sharesOf(e.Memory).console, console.MaxBody),
 		Anonymous: server.Anonymous, Probe: console.IsProbe}
 	e.serve("the console", console.HTTPServer(server), l, limits, server.Close)
 	return nil

@@ -51,7 +51,7 @@ func (o *Options) describeOffline() console.Description {
 		}
 	}
 	describeQueueSettings(d.Queues, o.Config.ExplainAll())
-	if o.hasApp() && o.Bundle != nil {
+	if o.HasApp() && o.Bundle != nil {
 		d.AppVersion = o.Bundle.Dir
 	}
 	if file, err := tasks.Read(o.CronFile()); o.CronFile() != "" {
@@ -166,7 +166,7 @@ func (o *Options) describedFiles(b *bundle.Bundle) (all []console.Place) {
 }
 
 func (o *Options) appPort() []console.Place {
-	if !o.hasApp() {
+	if !o.HasApp() {
 		return nil
 	}
 	return []console.Place{{Use: "app", At: strings.TrimPrefix(ownAddress(&o.Config.Settings), "http://")}}

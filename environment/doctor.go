@@ -46,7 +46,7 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 	for _, p := range o.MissingPrograms() {
 		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
 	}
-	if o.hasApp() && len(x.facts.Apps) == 0 {
+	if o.HasApp() && len(x.facts.Apps) == 0 {
 		x.facts.Apps = []doctor.App{{Own: true, Target: o.describedProcesses(o.Bundle)[0].Command}}
 	}
 	x.plannedPorts()
@@ -101,7 +101,7 @@ func (x *examiner) examine(ctx context.Context) doctor.Examination {
 	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(x.settings)}
 	f.Certificates = x.certificates(x.settings)
 	f.Zones = doctor.LookForZones()
-	f.Zones.App = x.hasApp()
+	f.Zones.App = x.HasApp()
 	return doctor.Examination{Environment: x.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
 }
 
@@ -197,7 +197,7 @@ func (x *examiner) plannedPorts() {
 	if s.Console != config.Off {
 		add("console", "console", s.Console)
 	}
-	if x.hasApp() {
+	if x.HasApp() {
 		add("port", "app", ":"+strconv.Itoa(s.Port))
 	}
 }

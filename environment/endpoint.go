@@ -41,8 +41,9 @@ func (q *queues) serveBroker(context.Context) error {
 	}
 	handler := sqsapi.New(q.broker, &sqsapi.Options{Keys: keys, RegistryToken: token})
 	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.s))
-	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(endpointBodies, sqsapi.MaxBody),
-		Anonymous: handler.Anonymous}
+	shares := sharesOf(q.Memory)
+	limits := httplimit.Limits{Connections: min(most, shares.connections),
+		Bodies: httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody), Anonymous: handler.Anonymous}
 	q.serve("the queue endpoint", sqsapi.Server(handler), l, limits, handler.Stop)
 	return nil
 }
@@ -121,7 +122,7 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // any host will do on a socket
 	}
 	q.appEndpoint = q.endpoint
-	if own && (q.hasApp() || slices.ContainsFunc(q.s.Queues, runsHere)) {
+	if own && (q.HasApp() || slices.ContainsFunc(q.s.Queues, runsHere)) {
 		l, err := opened("listen")(listen.TCP(anyLoopback, true))
 		if err != nil {
 			return nil, err

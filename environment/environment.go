@@ -303,7 +303,7 @@ func (e *Environment) startHealth(context.Context) error {
 
 func (e *Environment) buildApp(context.Context) error {
 	e.programs.counters = e.telemetry.Supervisor()
-	if !e.hasApp() {
+	if !e.HasApp() {
 		return nil
 	}
 	counters := *e.programs.counters

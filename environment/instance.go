@@ -143,7 +143,7 @@ func (i *instance) describe() *console.Instance {
 		Endpoint: i.endpoint, Region: i.s.Region, AccountID: i.s.AccountID, StartedAt: i.began,
 		AppliesMachine: i.AppliesMachine(), Folder: i.Folder,
 	}
-	if i.hasApp() {
+	if i.HasApp() {
 		file.AppPort = i.s.Port
 	}
 	for _, l := range i.lines {

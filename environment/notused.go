@@ -46,7 +46,7 @@ func NotUsed(opts *Options) []bundle.Finding {
 
 // AppliesMachine reports whether the sections of the bundle that change the machine are applied.
 func (o *Options) AppliesMachine() bool {
-	return o.Bundle != nil && len(o.Command) == 0 && o.hasApp() && o.Config.MachineSections == config.MachineApply
+	return o.Bundle != nil && len(o.Command) == 0 && o.HasApp() && o.Config.MachineSections == config.MachineApply
 }
 
 // refuseMachine says why the sections of a bundle that change the machine cannot be applied; nil when they can.
@@ -61,7 +61,7 @@ func refuseMachine(b *bundle.Bundle) error {
 // MissingPrograms names the programs that the bundle runs and that are not on this
 // machine; nothing where it runs none.
 func (o *Options) MissingPrograms() []bundle.Problem {
-	if o.Bundle == nil || len(o.Command) > 0 || !o.hasApp() {
+	if o.Bundle == nil || len(o.Command) > 0 || !o.HasApp() {
 		return nil
 	}
 	path := ""
@@ -83,7 +83,7 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	switch {
 	case len(o.Command) > 0:
 		why = ": a command was given instead of the bundle; name the folder without a command to run the bundle"
-	case o.hasApp():
+	case o.HasApp():
 		return nil
 	}
 	b := o.Bundle

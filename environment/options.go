@@ -31,14 +31,16 @@ type Options struct {
 	AppEnv []string
 	// Logger prints events, one line for each settled message, and the app's output.
 	Logger *logging.Logger
+	// Memory is how many bytes this process may use; 0 for any number.
+	Memory int64
 	// Terminal is whether a person reads the log on a terminal: the start then prints a link to the console.
 	Terminal bool
 	// Version is shown and sent in User-Agent.
 	Version string
 }
 
-// hasApp reports whether tendril runs the app, rather than standing beside it.
-func (o *Options) hasApp() bool {
+// HasApp reports whether tendril runs the app, rather than standing beside it.
+func (o *Options) HasApp() bool {
 	return len(o.Command) > 0 || o.Bundle != nil && len(o.Bundle.Processes) > 0
 }
 
@@ -50,7 +52,7 @@ func (o *Options) commandText() string {
 	switch {
 	case len(o.Command) > 0:
 		return "  (" + strings.Join(o.Command, " ") + ")"
-	case o.hasApp():
+	case o.HasApp():
 		return "  (" + o.Bundle.Processes[0].Command + ")"
 	}
 	return ""

@@ -49,7 +49,7 @@ func (o *Options) choosePorts(state string) (free map[string]string) {
 	if o.Config.Console != config.Off {
 		p.choose("console", o.Config.Console)
 	}
-	if o.hasApp() {
+	if o.HasApp() {
 		p.choose("port", ":"+strconv.Itoa(o.Config.Port))
 	}
 	return p.free

@@ -49,6 +49,7 @@ type queues struct {
 func (q *queues) openBroker(events *broker.Events) error {
 	b, err := broker.Open(q.s.DataDir, &broker.Options{
 		Region: q.s.Region, AccountID: q.s.AccountID, Logger: q.Logger.Logger, Events: events,
+		Memory: q.Memory,
 	})
 	switch {
 	case errors.Is(err, broker.ErrInUse):

@@ -26,7 +26,7 @@ func (z *sizing) chooseTarget(ctx context.Context) error {
 	switch {
 	case err != nil:
 		z.leaveSize("not known whether something else scales the instances: " + err.Error())
-	case place.Alone() && !z.hasApp():
+	case place.Alone() && !z.HasApp():
 		z.leaveSize("no app runs here")
 	case place.ScaledBy != "":
 		z.leaveSize(place.String() + " is scaled by " + place.ScaledBy)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -14,15 +15,19 @@ import (
 	"time"
 
 	"tendril/config"
+	"tendril/console"
 	"tendril/httplimit"
 	"tendril/listen"
 	"tendril/logging"
+	"tendril/sqsapi"
 )
 
 // Bounds of what the listeners take.
 const (
-	// endpointBodies and consoleBodies are how many bytes of request bodies are held at once.
+	// endpointBodies and consoleBodies are how many bytes of request bodies are held at once where memory is plenty.
 	endpointBodies, consoleBodies = 32 << 20, 16 << 20
+	// connectionBytes is what an idle connection takes.
+	connectionBytes = 16 << 10
 	// ownDescriptors are open without any work: files of the queues, locks, listeners, the kernel's events.
 	ownDescriptors = 48
 	// processDescriptors are those of one process: its output, what is watched of it, and a connection to it.
@@ -38,6 +43,27 @@ const (
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
+}
+
+// memoryShares are what the parts of this process may hold of the message bodies, and how many connections they may
+// have, within a budget in bytes; 0 stands for no budget, and as held for no bound. The rest is for the program, the
+// caches, the kernel's buffers, and garbage.
+type memoryShares struct {
+	endpoint, console int64 // request bodies
+	held              int   // messages that the workers hold
+	connections       int
+}
+
+func sharesOf(budget int64) memoryShares {
+	if budget == 0 {
+		return memoryShares{endpointBodies, consoleBodies, 0, math.MaxInt}
+	}
+	return memoryShares{
+		endpoint:    min(max(budget/8, sqsapi.MaxBody), endpointBodies),
+		console:     min(max(budget/16, console.MaxBody), consoleBodies),
+		held:        int(budget / 5),
+		connections: int(budget / 4 / connectionBytes),
+	}
 }
 
 func openFiles() int {

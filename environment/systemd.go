@@ -66,7 +66,7 @@ func (m *serviceManager) await(running context.Context, what <-chan struct{}, in
 // each may take longer than the unit's TimeoutStartSec. What comes before them, as finding the queues, has that
 // time alone: an endpoint that never answers must not hold up the start for ever.
 func (m *serviceManager) extendStart(running context.Context) {
-	if !m.hasApp() || !m.await(running, m.announced, 0) {
+	if !m.HasApp() || !m.await(running, m.announced, 0) {
 		return
 	}
 	m.Status("preparing the app")
@@ -79,7 +79,7 @@ func (m *serviceManager) extendStart(running context.Context) {
 // run tells systemd that the service is up, what it does, and, as long as it responds, that it is alive.
 // A service whose app does not come up is not up either: systemd is asked for as much time as the app has.
 func (m *serviceManager) run(running context.Context) {
-	if m.hasApp() {
+	if m.HasApp() {
 		m.Status("starting the app")
 		m.extendForApp()
 		interval := time.Duration(0)
@@ -99,7 +99,7 @@ func (m *serviceManager) run(running context.Context) {
 
 // reloading tells systemd that a reload has begun; over, that it has ended.
 func (m *serviceManager) reloading() (over func()) {
-	if m.stopping() || m.hasApp() && !isClosed(m.ready) {
+	if m.stopping() || m.HasApp() && !isClosed(m.ready) {
 		return func() {} // the service is not up, and says so itself when it is
 	}
 	m.Reloading()

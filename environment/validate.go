@@ -59,7 +59,7 @@ func (o *Options) ProbePorts() error {
 			hold(opened("listen")(listen.TCP(address, s.Credentials == "")))
 		}
 	}
-	if o.hasApp() {
+	if o.HasApp() {
 		if err := supervisor.CheckPort(bundle.MainProcess, s.Port); err != nil {
 			problems = append(problems, portConflict(err))
 		}
@@ -77,7 +77,7 @@ func (o *Options) validateApp() (problems []error) {
 		_, err := supervisor.New([]supervisor.Process{function}, nil)
 		problems = append(problems, err, refuseRoot(s, o.Bundle, "the function", isMachineRoot()))
 	}
-	if !o.hasApp() {
+	if !o.HasApp() {
 		return problems
 	}
 	web := supervisor.Process{Name: bundle.MainProcess, Argv: o.Command, Port: s.Port}

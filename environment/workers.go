@@ -82,6 +82,9 @@ func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 	if l.embedded && !q.Config.IsSet("delete-linger") {
 		opts.DeleteLinger = -1 // only calls to Amazon cost money; there is less to be attempted again after a crash
 	}
+	if held := sharesOf(q.Memory).held; held > 0 {
+		opts.HeldBytes = max(held/len(q.lines), 1)
+	}
 	if l.limiter != nil {
 		opts.Limiter = l.limiter
 	}

@@ -14,6 +14,7 @@ type inventory struct {
 	ready    readyList
 	deferred deferredHeap
 
+	bytes       int // of all held messages
 	turning     int // FIFO groups between two messages
 	unconfirmed int // messages in stage deleting
 
@@ -36,8 +37,17 @@ func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.opts.Batch.Window), h.hiddenFrom.Add(m.opts.VisibilityTimeout*7/16))
 }
 
+// hold adds a message to what is held.
+func (m *inventory) hold(h *held) {
+	m.held[h.msg.ID] = h
+	m.bytes += h.size()
+}
+
 // forget drops a message from what is held.
 func (m *inventory) forget(h *held) {
+	if h.stage != gone {
+		m.bytes -= h.size()
+	}
 	h.stage = gone
 	if m.held[h.msg.ID] == h {
 		delete(m.held, h.msg.ID)

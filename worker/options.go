@@ -50,6 +50,9 @@ type Options struct {
 	// FIFO keeps the messages of one group strictly one after the other, and
 	// deletes without lingering. Set it exactly when the queue is FIFO.
 	FIFO bool
+	// HeldBytes bounds the bodies and attributes of all messages that are held, those in work too; 0 means no bound. One
+	// message is held whatever its size.
+	HeldBytes int
 	// UncountedReturns tells that the queue does not count the receive of what is given
 	// back unread ([queue.VisibilityChange]). Set it exactly when that is so.
 	UncountedReturns bool

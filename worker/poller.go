@@ -169,6 +169,9 @@ func (p *poller) next(now time.Time) *openReceive {
 			p.wakeAt(p.limiter.lookAt)
 		}
 	}
+	if p.opts.HeldBytes > 0 {
+		n = min(n, p.fitting())
+	}
 	if n <= 0 {
 		return nil
 	}
@@ -219,6 +222,26 @@ func (p *poller) room(now time.Time) int {
 		return 0
 	}
 	return clamp(room, 0, queue.MaxBatch)
+}
+
+// Bounds of the memory that is reserved for each message of a receive: until it comes, its size is not known.
+const (
+	leastReserved = 64 << 10
+	mostReserved  = 1 << 20 // the largest message
+)
+
+// fitting returns how many messages the next receive may bring as far as their bytes are concerned: at least one if
+// nothing is held or on its way. The receives of a remote queue take long, so many are open at once. They reserve what
+// is usual there.
+func (p *poller) fitting() int {
+	each := mostReserved
+	if remote := !p.opts.UncountedReturns; remote && p.pace.body > 0 {
+		each = clamp(4*int(p.pace.body), leastReserved, mostReserved)
+	}
+	if p.messages.bytes == 0 && p.asked == 0 {
+		return max(p.opts.HeldBytes/each, 1)
+	}
+	return (p.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
 // permitted returns how many messages the next receive may ask for as far as

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -230,5 +231,49 @@ func TestReadyList(t *testing.T) {
 	}
 	if l.len() != 0 || l.bytes != 0 {
 		t.Errorf("emptied, it holds %d messages of %d bytes", l.len(), l.bytes)
+	}
+}
+
+// TestHeldBytesAreBounded: messages in work count, and those that a receive may bring. All messages are delivered.
+func TestHeldBytesAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name             string
+		held, size, most int // most messages in flight at once
+		embedded, pooled bool
+	}{
+		{"of one message", 1, 1 << 20, 1, true, false},
+		{"of eight large ones", 8 << 20, 1 << 20, 8, true, false},
+		{"of eight large ones in a pool", 8 << 20, 1 << 20, 8, true, true},
+		{"of eight large ones in a remote queue", 8 << 20, 1 << 20, 8, false, false},
+		{"of small ones", 8 << 20, 1, 20, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				fake := queuetest.NewFake(nil)
+				for range 40 {
+					body := strings.Repeat("x", c.size)
+					if _, err := fake.Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				opts := &Options{Concurrency: 20, HeldBytes: c.held, UncountedReturns: c.embedded}
+				if c.pooled {
+					opts.Pool = NewPool(&PoolOptions{Concurrency: 20})
+				}
+				h := start(t, fake, &testApp{handle: done(time.Second)}, opts)
+				most := 0
+				for range 500 {
+					after(100 * time.Millisecond)
+					most = max(most, fake.Count(queuetest.FakeInFlight))
+				}
+				if most != c.most {
+					t.Errorf("%d messages were held at once, want %d", most, c.most)
+				}
+				h.place(queuetest.FakeDeleted, 40)
+				h.stop()
+			})
+		})
 	}
 }

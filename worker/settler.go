@@ -38,7 +38,7 @@ func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.
 func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Time) {
 	h := &held{msg: *m}
 	h.received(m, began, now, s.opts.VisibilityTimeout)
-	s.messages.held[m.ID] = h
+	s.messages.hold(h)
 	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
 	h.attempt = max(cmp.Or(h.receivesHere, m.ReceiveCount)-skipped, 1)
 	h.msg.Attempt = h.attempt

@@ -5,7 +5,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
+	"path"
+	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -53,3 +58,45 @@ func programMappings(smaps io.Reader) []mapping {
 	}
 	return found
 }
+
+// groupMemory is the memory limit of this process's control group or the nearest group above it, in bytes;
+// math.MaxInt64 if none has one.
+func groupMemory() int64 {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return math.MaxInt64
+	}
+	return leastLimit(os.DirFS("/sys/fs/cgroup"), string(groups))
+}
+
+// leastLimit returns the smallest memory limit that applies to the groups of /proc/self/cgroup, whose lines are
+// ID:CONTROLLERS:PATH. In a container the path may be the host's, of which only the end is mounted, at the root.
+func leastLimit(root fs.FS, groups string) int64 {
+	least := int64(math.MaxInt64)
+	for line := range strings.Lines(groups) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		folder, file := ".", "memory.max" // version 2
+		if fields[1] != "" {
+			folder, file = "memory", "memory.limit_in_bytes"
+		}
+		if fields[1] != "" && !slices.Contains(strings.Split(fields[1], ","), "memory") {
+			continue
+		}
+		for group := path.Join("/", fields[2]); ; group = path.Dir(group) {
+			text, _ := fs.ReadFile(root, path.Join(folder, "."+group, file)) // missing where the group is not mounted
+			if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit < unlimited {
+				least = min(least, limit)
+			}
+			if group == "/" {
+				break
+			}
+		}
+	}
+	return least
+}
+
+// unlimited is what version 1 reports without a limit: the largest number of whole pages. Version 2 reports "max".
+const unlimited = 1 << 62

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"math"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 func TestMappingsOfTheProgramThatWereNeverWrittenAreFound(t *testing.T) {
@@ -50,5 +52,65 @@ func TestPagesOfTheProgramAreReleased(t *testing.T) {
 	releaseProgram()
 	if after := resident(); after > before*3/4 {
 		t.Errorf("%d kB of files are resident after the release, %d before", after, before)
+	}
+}
+
+// TestNearestMemoryLimitIsFound in both versions of control groups, in containers and outside.
+func TestNearestMemoryLimitIsFound(t *testing.T) {
+	t.Parallel()
+	files := fstest.MapFS{}
+	for name, limit := range map[string]string{
+		"memory/memory.limit_in_bytes":       "9223372036854771712",
+		"memory/pod/memory.limit_in_bytes":   "268435456",
+		"memory/pod/a/memory.limit_in_bytes": "9223372036854771712",
+		"memory/pod/b/memory.limit_in_bytes": "67108864\n",
+		"pod.slice/memory.max":               "268435456\n",
+		"pod.slice/a/memory.max":             "max\n",
+		"pod.slice/b/memory.max":             "67108864\n",
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(limit)}
+	}
+	for groups, want := range map[string]int64{
+		"":                                      math.MaxInt64,
+		"0::/":                                  math.MaxInt64,
+		"0::/pod.slice/a\n":                     256 << 20,
+		"0::/pod.slice/b\n":                     64 << 20,
+		"0::/pod.slice/b/c/d\n":                 64 << 20,
+		"4:memory:/pod/a\n1:cpu:/pod/b\n0::/\n": 256 << 20,
+		"4:cpu,memory:/pod/b\n0::/\n":           64 << 20,
+		"4:memory:/docker/0123/pod\n":           math.MaxInt64,
+		"4:memory:/../../pod/b\n0::/pod.slice/a\n": 64 << 20,
+	} {
+		if got := leastLimit(files, groups); got != want {
+			t.Errorf("%q: %d, want %d", groups, got, want)
+		}
+	}
+}
+
+func TestMemoryBudget(t *testing.T) {
+	t.Parallel()
+	const none = math.MaxInt64
+	for name, c := range map[string]struct {
+		goLimit, group int64
+		hasApp         bool
+		want           int64 // -1 if the start is refused
+	}{
+		"no limit":                       {none, none, true, 0},
+		"queues only":                    {none, 1000 << 20, false, 900 << 20},
+		"with an app":                    {none, 1000 << 20, true, 250 << 20},
+		"with an app, little memory":     {none, 64 << 20, true, leastMemory * 9 / 10},
+		"GOMEMLIMIT decides":             {100 << 20, 1000 << 20, true, 100 << 20},
+		"GOMEMLIMIT below what it needs": {1 << 20, none, true, leastMemory},
+		"the least":                      {none, leastMemory, false, leastMemory / 10 * 9},
+		"too little":                     {none, leastMemory - 1, false, -1},
+		"too little, with GOMEMLIMIT":    {100 << 20, leastMemory - 1, false, -1},
+	} {
+		got, err := memoryBudget(c.goLimit, c.group, c.hasApp)
+		if err != nil {
+			got = -1
+		}
+		if got != c.want {
+			t.Errorf("%s: %d, %v, want %d", name, got, err, c.want)
+		}
 	}
 }

@@ -2,6 +2,10 @@
 
 package main
 
+import "math"
+
 func releaseProgram() {}
 
 func hideMemory() {}
+
+func groupMemory() int64 { return math.MaxInt64 }

@@ -236,6 +236,11 @@ func (c appCommands) withDefault(b *bundle.Bundle) *bundle.Bundle {
 // runEnvironment fills what all environments need, and runs one until it ends
 // or signals end it: TERM or INT drain, a second one stops at once.
 func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options) error {
+	var err error
+	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
+		func(q config.QueueSettings) bool { return q.Lambda != "" })); err != nil {
+		return fail(exitUsage, err, "raise the limit, for example to the 64 MiB that the shipped sidecar requests")
+	}
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.tty
 	c.buffer(text)
 	log := c.logger(cfg, text)
@@ -257,7 +262,6 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	now, cancelNow := context.WithCancel(context.Background())
 	defer stopNow()
 	defer cancelNow()
-	limitCollections()
 	announced := opts.Announced
 	opts.Announced = func() {
 		if announced != nil {
@@ -268,7 +272,7 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	}
 	env := environment.New(opts)
 	killed := watchSignals(env, stopNow, cancelNow, log)
-	err := env.Run(stop, now)
+	err = env.Run(stop, now)
 	select {
 	case sig := <-killed:
 		return fail(exitSignal+int(sig), errors.Join(fmt.Errorf("stopped at once by a second signal (%s)", sig), err))
