@@ -232,10 +232,10 @@ func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
 func (d *describer) add(a aws.Alarm, c change) {
 	c.apply(&a)
 	if a.Actions == nil {
-		a.Actions = slices.Concat(d.file.Actions)
-		if len(a.Actions) == 0 {
-			a.Actions = slices.Clone(d.Settings.Actions)
-		}
+		a.Actions = d.file.Actions
+	}
+	if a.Actions == nil {
+		a.Actions = d.Settings.Actions
 	}
 	if a.OKActions == nil {
 		a.OKActions = d.file.OKActions

@@ -110,8 +110,8 @@ type Step struct {
 }
 
 // Compare returns the steps that make what was found the set, in the order of their names, the
-// dashboard last. What is there and not in the set is deleted only with prune. The error says
-// which names something foreign has.
+// dashboard last. What is there and not in the set is deleted only with prune. An alarm whose actions the set does not
+// name (nil) keeps those that it has. The error says which names something foreign has.
 func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	var steps []Step
 	if foreign := want.foreign(found); len(foreign) > 0 {
@@ -123,8 +123,12 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 		have[found.Alarms[i].Name] = &found.Alarms[i]
 	}
 	for _, a := range want.Alarms {
+		is := have[a.Name]
+		if is != nil && a.Actions == nil {
+			a.Actions = is.Actions // they were given to an earlier 'alarms apply'
+		}
 		step := Step{Action: Create, Kind: "alarm", Name: a.Name, Changes: []string{Condition(&a)}, alarm: a}
-		if is := have[a.Name]; is != nil {
+		if is != nil {
 			step.Action, step.Changes = Update, differences(&is.Alarm, &a)
 			if len(step.Changes) == 0 {
 				step.Action = Keep

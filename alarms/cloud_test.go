@@ -141,6 +141,34 @@ func TestApplyingChangesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
+// The actions that 'alarms apply --action' gave to an alarm stay when nothing names actions, and go when none are named.
+func TestActionsThatAreNotNamedAreKept(t *testing.T) {
+	t.Parallel()
+	cloud := newFakeCloud()
+	with := func(actions []string) *Set {
+		s := shop()
+		s.Queues, s.Publishes, s.Actions = s.Queues[:1], false, nil
+		set := Describe(s, &File{Actions: actions})
+		return &set
+	}
+	board := "keep tendril-shop"
+	for _, step := range []struct {
+		actions []string
+		want    []string
+	}{
+		{[]string{"arn:on-call"}, []string{"create dead-letters/orders", "create queue-age/orders", "create tendril-shop"}},
+		{nil, []string{"keep dead-letters/orders", "keep queue-age/orders", board}},
+		{[]string{"arn:other"}, []string{"change dead-letters/orders [actions [arn:on-call] -> [arn:other]]",
+			"change queue-age/orders [actions [arn:on-call] -> [arn:other]]", board}},
+		{[]string{}, []string{"change dead-letters/orders [actions [arn:other] -> []]",
+			"change queue-age/orders [actions [arn:other] -> []]", board}},
+	} {
+		if diff := cmp.Diff(step.want, apply(t, cloud, with(step.actions), false)); diff != "" {
+			t.Errorf("actions %q (-want +got):\n%s", step.actions, diff)
+		}
+	}
+}
+
 // What another program created under such a name is neither changed nor deleted.
 func TestForeignAlarmsAreLeftAlone(t *testing.T) {
 	t.Parallel()

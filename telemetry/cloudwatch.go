@@ -145,13 +145,13 @@ func (c *CloudWatch) Run(ctx context.Context) {
 			wake = retry
 		}
 		if !sleepUntil(ctx, wake) {
-			c.endInterval(time.Now())
+			c.endInterval(time.Now(), false)
 			c.flush(calls)
 			return
 		}
 		now := time.Now()
 		if !now.Before(intervalEnd) {
-			c.endInterval(now)
+			c.endInterval(now, true)
 			intervalEnd = nextInterval(intervalEnd, now, c.opts.Interval)
 			c.sendHealth(calls, now)
 		}
@@ -179,7 +179,7 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 }
 
 // endInterval adds the statistic sets of the interval to those that are pending.
-func (c *CloudWatch) endInterval(now time.Time) {
+func (c *CloudWatch) endInterval(now time.Time, whole bool) {
 	if c.opts.Name == "" {
 		return
 	}
@@ -187,7 +187,7 @@ func (c *CloudWatch) endInterval(now time.Time) {
 	tallies := slices.Clone(c.tallies)
 	c.mu.Unlock()
 	for _, t := range tallies {
-		c.pending = t.endInterval(c.pending, now)
+		c.pending = t.endInterval(c.pending, now, whole)
 	}
 	c.pending = mergeOldest(c.pending, maxIntervals)
 }

@@ -46,20 +46,25 @@ func (t *tally) settled(s worker.Settled) {
 }
 
 // endInterval appends the statistic sets of the interval to data and starts the next
-// interval. A queue without deliveries has none.
-func (t *tally) endInterval(data []aws.Datum, at time.Time) []aws.Datum {
+// interval. A whole interval without deliveries has one: no message was processed. A zero failure
+// would lower the share of failures, and a zero duration the average.
+func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
 	t.mu.Lock()
 	duration, failed := t.duration, t.failed
 	t.duration, t.failed = aws.Datum{}, 0
 	t.mu.Unlock()
 	n := duration.Samples
-	if n == 0 {
+	if n == 0 && !whole {
 		return data
 	}
 	duration.Name, duration.Unit, duration.At = "Duration", "Milliseconds", at
 	duration.Dimension, duration.DimensionValue = "Queue", t.queue
 	processed, failures := duration, duration
 	processed.Name, processed.Unit = "MessagesProcessed", "Count"
+	if n == 0 {
+		processed.Samples = 1
+		return append(data, processed)
+	}
 	processed.Sum, processed.Minimum, processed.Maximum = n, 1, 1
 	// 1 for each failure and 0 for each success, so the average is the failure ratio.
 	failures.Name, failures.Unit = "MessagesFailed", "Count"

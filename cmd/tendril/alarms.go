@@ -82,7 +82,9 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 		if err != nil {
 			return plan{}, fail(exitConflict, err)
 		}
-		if !slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) && len(want.Alarms) > 0 {
+		notifies := slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) ||
+			slices.ContainsFunc(found.Alarms, func(a aws.AlarmState) bool { return len(a.Actions) > 0 })
+		if !notifies && len(want.Alarms) > 0 {
 			c.warn(yamlfile.Problem{Text: "these alarms notify nobody",
 				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
 		}

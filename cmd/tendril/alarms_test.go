@@ -77,7 +77,8 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(shown.Alarms) != 5 || shown.Region != "eu-west-1" || shown.DashboardStatus != "in force" ||
-		shown.Alarms[0].State == "" || shown.Alarms[0].Status != "differs" || len(shown.Alarms[0].Changes) != 1 {
+		shown.Alarms[0].State == "" || shown.Alarms[0].Status != "in force" || len(shown.Alarms[0].Actions) != 1 ||
+		shown.Alarms[4].Status != "differs" || len(shown.Alarms[4].Changes) != 1 { // its threshold alone
 		t.Errorf("%+v", shown)
 	}
 
