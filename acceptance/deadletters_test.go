@@ -103,3 +103,38 @@ func TestMessageActsInTheBrowser(t *testing.T) {
 		t.Errorf("the page had errors: %q", faults)
 	}
 }
+
+// TestLiveUpdatesKeepFiltersInTheBrowser looks at pages whose addresses have two parameters for as long as two updates
+// take, and then redrives all messages of one reason: no others go with them.
+func TestLiveUpdatesKeepFiltersInTheBrowser(t *testing.T) {
+	e := startConsole(t)
+	b := e.signIn(t)
+	e.run(t, "queues", "pause", "mail")
+	e.run(t, "queues", "pause", "jobs")
+	e.sendLines(t, "mail", "{\"body\": \"apple\"}\n{\"body\": \"banana\"}\n{\"body\": \"apple pie\", \"delay_seconds\": 600}\n")
+	e.sendLines(t, "jobs-dead", strings.Repeat("{\"body\": \"sent here\"}\n", 20))
+	const oneRow = "document.querySelectorAll('#main tr[id^=m-]').length === 1"
+	for path, shows := range map[string]string{
+		"/dead?queue=jobs-dead&match=refuse+13":  oneRow,
+		"/queues/mail?state=visible&match=apple": oneRow,
+		"/logs?process=web&level=error":          "document.body.innerText.includes('No line matches.')",
+	} {
+		b.open(path)
+		b.await("the rows of "+path, shows)
+		b.stays("the rows of "+path, shows)
+	}
+
+	b.open("/dead?queue=jobs-dead")
+	b.click("#main tbody tr:nth-of-type(2) td.reason a") // the smaller group
+	b.await("the open group", "document.querySelector('#main tr.chosen')")
+	const twoRows = "document.querySelectorAll('#main tr[id^=m-]').length === 2"
+	b.stays("the rows of the group", twoRows)
+	b.click("#main .acts details > summary")
+	b.do(chromedp.SetValue("#main select[name=which]", "all"))
+	b.click("#main .acts details button.primary")
+	b.awaitText("Redriving 2 messages.")
+	awaitLedger(t, e, func(live map[string]int64) bool { return live["jobs-dead"] == 20 })
+	if faults := b.faults(); len(faults) > 0 {
+		t.Errorf("the pages had errors: %q", faults)
+	}
+}

@@ -69,7 +69,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		return nil, "", errParameter("Limit", strconv.Itoa(req.Limit), "Must be between 1 and 1000, if provided.")
 	}
 	q.mu.Lock()
-	at, high := q.low(), q.high()
+	at, high := q.low(), req.reach(q.number, q.high())
 	q.mu.Unlock()
 	if req.After != "" {
 		seq, err := strconv.ParseInt(req.After, 10, 64)

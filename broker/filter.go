@@ -23,12 +23,22 @@ type Filter struct {
 	DeadUntil time.Time `json:"dead_until,omitzero"`
 	// Reason is that of the [ReasonGroup] to which the message belongs; nil for any.
 	Reason *string `json:"reason,omitempty"`
+	// Through is the place of the newest message that may match, as [Broker.Newest] returned it; 0 for any.
+	Through int64 `json:"through,omitempty"`
 }
 
 // IsZero reports whether the filter means all messages.
 func (f *Filter) IsZero() bool {
 	return f.IDs == nil && f.Match == "" && f.Attribute == "" && f.DeadSince.IsZero() && f.DeadUntil.IsZero() &&
-		f.Reason == nil
+		f.Reason == nil && f.Through == 0
+}
+
+// reach is the last key of a queue that the filter admits, at most high.
+func (f *Filter) reach(queue, high int64) int64 {
+	if f.Through <= 0 || f.Through > maxSeq {
+		return high
+	}
+	return min(high, makeKey(queue, f.Through))
 }
 
 // condition is a filter as SQL. Of attributes the SQL only says which rows may match: admits decides.
@@ -155,9 +165,10 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 		return 0, false, err
 	}
 	live.mu.Lock()
-	at, high, all := live.low(), live.last(), live.counters.live()
+	at, last, all := live.low(), live.last(), live.counters.live()
 	live.mu.Unlock()
-	if f.IsZero() {
+	high := f.reach(live.number, last)
+	if f.Through = 0; high == last && f.IsZero() {
 		return all, true, nil
 	}
 	q.b.attempts.settle(ctx, q.b)

@@ -82,6 +82,9 @@ func TestFilterSelectsMessages(t *testing.T) {
 			{"until", Filter{DeadUntil: start.Add(90 * time.Minute)}, []int{0, 1}},
 			{"until is exclusive", Filter{DeadSince: all[1].DeadAt, DeadUntil: all[2].DeadAt}, []int{1}},
 			{"ids", Filter{IDs: []string{all[2].ID, all[0].ID, "nonsense"}}, []int{0, 2}},
+			{"up to a place", Filter{Through: 2}, []int{0, 1}},
+			{"up to a place, with text", Filter{Through: 3, Match: "apple"}, []int{0, 2}},
+			{"up to a place to come", Filter{Through: 1000}, []int{0, 1, 2, 3}},
 			{"no such ids", Filter{IDs: []string{"nonsense"}}, nil},
 			{"everything at once", Filter{IDs: []string{all[0].ID}, Match: "app", Attribute: "tenant", Value: "a",
 				DeadUntil: start.Add(time.Hour)}, []int{0}},
@@ -242,4 +245,43 @@ func BenchmarkFilteredDeadLetters(b *testing.B) {
 			}
 		})
 	}
+}
+
+// TestActsUpToAPlaceLeaveLaterMessages moves and purges the messages that were there when their number was read.
+func TestActsUpToAPlaceLeaveLaterMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := openTest(t, nil)
+		work, dead := deadLetters(t, b, 3)
+		through, err := b.Newest("dead")
+		if err != nil || through != 3 {
+			t.Fatal(through, err)
+		}
+		send(t, dead, body("later")...)
+		req := MoveRequest{Source: b.ARN("dead"), Destination: b.ARN("work"), Filter: Filter{Through: through}}
+		if _, err := b.StartMoveTask(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if task := lastMove(t, b, "dead"); task.Moved != 3 || task.ToMove != 3 {
+			t.Errorf("task %+v", task)
+		}
+
+		if through, err = b.Newest("work"); err != nil {
+			t.Fatal(err)
+		}
+		send(t, work, body("later work")...)
+		one(t, work) // a message in flight is purged too
+		if n, err := b.PurgeThrough(t.Context(), "work", through); n != 3 || err != nil {
+			t.Errorf("purged %d, %v", n, err)
+		}
+		if got := bodiesOf(t, b, "work", BrowseRequest{}); !slices.Equal(got, []string{"later work"}) {
+			t.Errorf("the queue holds %q", got)
+		}
+		if l, err := b.Ledger("work"); err != nil || l.Live != 1 || l.InFlight != 0 || l.Purged != 3 {
+			t.Errorf("ledger %+v, %v", l, err)
+		}
+		if n, err := b.PurgeThrough(t.Context(), "work", 0); n != 1 || err != nil {
+			t.Errorf("purged %d, %v without a place", n, err)
+		}
+	})
 }

@@ -125,7 +125,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 		}
 		t := &moveTask{source: q, id: newTaskID(), ended: make(chan struct{})}
 		q.lock()
-		t.high = makeKey(q.number, q.counters.next-1)
+		t.high = req.Filter.reach(q.number, makeKey(q.number, q.counters.next-1))
 		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.ledger().Visible, StartedAt: date(stamp())}
 		q.mu.Unlock()
 		if exact {

@@ -304,6 +304,53 @@ func (t *tx) purge(q *liveQueue, now int64) error {
 	return err
 }
 
+// Newest returns the place of the newest message that a queue took, or was given by another one: each gets the next
+// number. It is 0 for a queue that never had a message.
+func (b *Broker) Newest(name string) (int64, error) {
+	q, err := b.queues.get(name)
+	if err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return keySeq(q.last()), nil
+}
+
+// PurgeThrough is PurgeQueue for the messages up to a place that [Broker.Newest] returned: later ones stay. 0 is no
+// bound.
+func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (n int, err error) {
+	q, err := b.queues.get(name)
+	if err != nil {
+		return 0, err
+	}
+	q.mu.Lock()
+	at, last := q.low(), q.last()
+	q.mu.Unlock()
+	high := (&Filter{Through: through}).reach(q.number, last)
+	if high == last {
+		return b.PurgeQueue(ctx, name)
+	}
+	for ctx.Err() == nil {
+		var keys []int64
+		err := q.read(func(c *conn) error {
+			return c.query(func(r row) { keys = append(keys, r.int(0)) },
+				`SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, at, high, int64(moveRows))
+		})
+		if err != nil || len(keys) == 0 {
+			return n, err
+		}
+		at = keys[len(keys)-1]
+		q.mu.Lock()
+		r := &removal{q: q, messages: q.reserveKeys(keys), account: func(k *counters) *int64 { return &k.purged }}
+		q.mu.Unlock()
+		if err := b.writer.do(context.Background(), r, needs{}); err != nil {
+			return n, err
+		}
+		n += r.counted
+	}
+	return n, ctx.Err()
+}
+
 // ListQueues returns the names that begin with prefix, sorted.
 func (b *Broker) ListQueues(prefix string) []string {
 	names := []string{}

@@ -209,8 +209,8 @@ func (c *Client) ResumeAll(ctx context.Context) error {
 
 // Purge removes all messages of a queue and returns how many there were. What a person typed to confirm it must be
 // the name of the queue.
-func (c *Client) Purge(ctx context.Context, name, confirm string) (int, error) {
-	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/purge", confirmation{confirm}, name)
+func (c *Client) Purge(ctx context.Context, name, confirm string, through int64) (int, error) {
+	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/purge", confirmation{confirm, through}, name)
 	return n["purged"], err
 }
 

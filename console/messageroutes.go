@@ -18,7 +18,7 @@ import (
 type Selection = broker.Filter
 
 // selectionOf reads a selection from the query of a request: match, attribute (NAME or NAME=VALUE), reason,
-// dead_since and dead_until.
+// dead_since, dead_until and through.
 func selectionOf(r *http.Request) (sel Selection, err error) {
 	query := r.URL.Query()
 	sel.Match = query.Get("match")
@@ -26,6 +26,12 @@ func selectionOf(r *http.Request) (sel Selection, err error) {
 	if query.Has("reason") {
 		reason := query.Get("reason")
 		sel.Reason = &reason
+	}
+	if text := query.Get("through"); text != "" {
+		if sel.Through, err = strconv.ParseInt(text, 10, 64); err != nil || sel.Through < 1 {
+			return sel, refuse(http.StatusBadRequest, "through "+strconv.Quote(text)+" is not the place of a message",
+				"use what a queue has as newest")
+		}
 	}
 	for name, at := range map[string]*time.Time{"dead_since": &sel.DeadSince, "dead_until": &sel.DeadUntil} {
 		text := query.Get(name)
@@ -54,6 +60,9 @@ func selectionQuery(sel *Selection) url.Values {
 	}
 	if sel.Reason != nil {
 		query.Set("reason", *sel.Reason)
+	}
+	if sel.Through > 0 {
+		query.Set("through", strconv.FormatInt(sel.Through, 10))
 	}
 	if !sel.DeadSince.IsZero() {
 		query.Set("dead_since", sel.DeadSince.Format(time.RFC3339Nano))

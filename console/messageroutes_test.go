@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func TestDeadLettersAreChosenByFilter(t *testing.T) {
 			t.Errorf("%+v: counted %+v, %v", f.sel, total, err)
 		}
 	}
-	if _, err := c.Redrive(ctx, "jobs-dead", "", 0, Selection{Match: "banana"}); err != nil {
+	if _, err := c.Redrive(ctx, "jobs-dead", "", 0, Selection{Match: "banana"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if task := ended(t, c, "jobs-dead"); task.Moved != 1 || !task.Filtered || task.Deletes {
@@ -197,5 +198,49 @@ func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 		if code, answer := exchange(t, s, r); code != c.want {
 			t.Errorf("%s %s: %d %v, want %d", c.path, c.body, code, answer, c.want)
 		}
+	}
+}
+
+// TestActsOnManyMessagesAreBounded: the newest message and the number that a caller saw bound what an act does.
+func TestActsOnManyMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t)
+	ctx, c := t.Context(), dial(t, &Options{Broker: b})
+	sendBodies(t, b, "jobs-dead", "apple", "banana")
+	q, err := c.Queue(ctx, "jobs-dead")
+	if err != nil || q.Newest != 2 {
+		t.Fatalf("%+v, %v", q, err)
+	}
+	sendBodies(t, b, "jobs-dead", "apple pie")
+	seen := Selection{Match: "apple", Through: q.Newest}
+	if total, err := c.Count(ctx, "jobs-dead", seen, 0); err != nil || total != (Total{1, true}) {
+		t.Errorf("counted %+v, %v", total, err)
+	}
+	var refusal *Error
+	if _, err := c.Redrive(ctx, "jobs-dead", "jobs", 0, Selection{Match: "apple"}, 1); !errors.As(err, &refusal) ||
+		refusal.Status != http.StatusConflict || !strings.Contains(refusal.Message, "2 messages match, more than the 1") {
+		t.Errorf("more than were seen: %v", err)
+	}
+	if _, err := c.Redrive(ctx, "jobs-dead", "jobs", 0, seen, 1); err != nil {
+		t.Fatal(err)
+	}
+	if task := ended(t, c, "jobs-dead"); task.Moved != 1 {
+		t.Errorf("redriven: %+v", task)
+	}
+	if _, err := c.DeleteMatching(ctx, "jobs-dead", Selection{Through: q.Newest}, 0, 1); err != nil {
+		t.Fatal(err)
+	}
+	if task := ended(t, c, "jobs-dead"); task.Moved != 1 {
+		t.Errorf("deleted: %+v", task)
+	}
+	if n, err := c.Purge(ctx, "jobs-dead", "jobs-dead", q.Newest); n != 0 || err != nil {
+		t.Errorf("purged %d, %v", n, err)
+	}
+	if l, err := b.Ledger("jobs-dead"); err != nil || l.Live != 1 {
+		t.Errorf("ledger %+v, %v", l, err)
+	}
+	_, err = ask[Total](ctx, c.conn, "GET /api/v1/queues/{name}/count?through=x", nil, "jobs-dead")
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
+		t.Errorf("a place that is no number: %v", err)
 	}
 }

@@ -95,7 +95,7 @@ var operations = map[string]operation{
 }
 
 // selectionWords are the parameters that selectionOf reads.
-const selectionWords = "match attribute reason dead_since dead_until"
+const selectionWords = "match attribute reason dead_since dead_until through"
 
 // object is one of JSON.
 type object = map[string]any

@@ -55,11 +55,12 @@ func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, error) {
 	attributes, err := b.Attributes(name)
 	ledger, err2 := b.Ledger(name)
 	oldest, err3 := b.OldestAge(name)
-	if err := cmp.Or(err, err2, err3); err != nil {
+	newest, err4 := b.Newest(name)
+	if err := cmp.Or(err, err2, err3, err4); err != nil {
 		return Queue{}, err
 	}
 	q := Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: ledger,
-		OldestSeconds: oldest.Seconds(), Attributes: attributes}
+		OldestSeconds: oldest.Seconds(), Newest: newest, Attributes: attributes}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	for _, w := range workers {
 		if w.Queue == name {
@@ -207,7 +208,7 @@ func (q *queueRoutes) purge(r *http.Request, sure confirmation) (any, error) {
 	if err := sure.of(r.PathValue("name")); err != nil {
 		return nil, err
 	}
-	n, err := q.broker.PurgeQueue(r.Context(), r.PathValue("name"))
+	n, err := q.broker.PurgeThrough(r.Context(), r.PathValue("name"), sure.Through)
 	return count{"purged": n}, err
 }
 
@@ -222,8 +223,18 @@ func (q *queueRoutes) move(r *http.Request, sel selection) (any, error) {
 	return count{"moved": n}, err
 }
 
-// confirmWait is how long the messages of a filter are counted before they are deleted.
+// confirmWait is how long the messages of a filter are counted before an act on them that says how many it expects.
 const confirmWait = 20 * time.Second
+
+// matching counts the messages that a filter selects.
+func (q *queueRoutes) matching(r *http.Request, filter *Selection) (int64, error) {
+	n, exact, err := q.broker.Queue(r.PathValue("name")).Count(r.Context(), *filter, confirmWait)
+	if err == nil && !exact {
+		err = refuse(http.StatusUnprocessableEntity, "the queue holds too many messages to count those that match",
+			"choose fewer by the time of their death, or purge the queue")
+	}
+	return n, err
+}
 
 func (q *queueRoutes) delete(r *http.Request, body deletion) (any, error) {
 	name := r.PathValue("name")
@@ -237,11 +248,7 @@ func (q *queueRoutes) delete(r *http.Request, body deletion) (any, error) {
 	if err := mayAsk(r, body.Filter); err != nil {
 		return nil, err
 	}
-	n, exact, err := q.broker.Queue(name).Count(r.Context(), *body.Filter, confirmWait)
-	if err == nil && !exact {
-		err = refuse(http.StatusUnprocessableEntity, "the queue holds too many messages to count those that match",
-			"choose fewer by the time of their death, or purge the queue")
-	}
+	n, err := q.matching(r, body.Filter)
 	if err == nil {
 		err = body.confirmed(n)
 	}

@@ -223,10 +223,10 @@ func TestActsOnMessages(t *testing.T) {
 	if err := deleteOne(ids[3]); !errors.As(err, &refusal) || refusal.Status != 404 {
 		t.Errorf("deleting what is gone: %v", err)
 	}
-	if n, err := c.Purge(ctx, "jobs", "jobs"); n != 2 || err != nil {
+	if n, err := c.Purge(ctx, "jobs", "jobs", 0); n != 2 || err != nil {
 		t.Errorf("Purge = %d, %v", n, err)
 	}
-	if _, err := c.Purge(ctx, "jobs", "jobs"); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict ||
+	if _, err := c.Purge(ctx, "jobs", "jobs", 0); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict ||
 		refusal.Hint == "" {
 		t.Errorf("a second purge: %v", err)
 	}

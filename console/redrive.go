@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"tendril/broker"
@@ -36,6 +37,8 @@ type redriveRequest struct {
 	Rate int `json:"rate,omitempty"`
 	// Filter says which messages; all without it.
 	Filter Selection `json:"filter,omitzero"`
+	// Most is how many messages the caller saw to match: with more the request is refused. 0 for any number.
+	Most int64 `json:"most,omitempty"`
 }
 
 func (r *redriveRequest) check() error { return checkSelection(&r.Filter) }
@@ -50,6 +53,16 @@ func (t MoveTask) touched() int {
 func (q *queueRoutes) redrive(r *http.Request, body redriveRequest) (any, error) {
 	if err := mayAsk(r, &body.Filter); err != nil {
 		return nil, err
+	}
+	if body.Most > 0 {
+		n, err := q.matching(r, &body.Filter)
+		if err == nil && n > body.Most {
+			err = refuse(http.StatusConflict, strconv.FormatInt(n, 10)+" messages match, more than the "+
+				strconv.FormatInt(body.Most, 10)+" that were expected: none was moved", "look at them again, and repeat the act")
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	to := ""
 	if body.To != "" {
@@ -104,9 +117,11 @@ func (q *queueRoutes) latestMove(name string) (broker.MoveTask, error) {
 }
 
 // Redrive starts to move the messages of a dead-letter queue that a selection means to the queue to, or back to where
-// each came from when to is "", at most rate a second (1 to 500; 0 for no limit). The task goes on without the client.
-func (c messageClient) Redrive(ctx context.Context, name, to string, rate int, sel Selection) (MoveTask, error) {
-	return ask[MoveTask](ctx, c.conn, "POST /api/v1/queues/{name}/redrive", redriveRequest{to, rate, sel}, name)
+// each came from when to is "", at most rate a second (1 to 500; 0 for no limit). If most is not 0, it is refused where
+// more messages than that match. The task goes on without the client.
+func (c messageClient) Redrive(ctx context.Context, name, to string, rate int, sel Selection, most int64) (MoveTask,
+	error) {
+	return ask[MoveTask](ctx, c.conn, "POST /api/v1/queues/{name}/redrive", redriveRequest{to, rate, sel, most}, name)
 }
 
 // RedriveTask returns the latest task of a dead-letter queue.

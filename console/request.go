@@ -126,6 +126,8 @@ func countValues(text []byte) (n int) {
 type confirmation struct {
 	// Confirm is the name of the queue, as a person typed it.
 	Confirm string `json:"confirm,omitempty"`
+	// Through is the place of the newest message to remove, see [Queue].Newest; 0 for all.
+	Through int64 `json:"through,omitempty"`
 }
 
 // of refuses an act on a queue that nobody has confirmed.

@@ -114,6 +114,9 @@ type Queue struct {
 	// OldestSeconds is the age of the oldest live message; 0 when empty or
 	// unknown.
 	OldestSeconds float64 `json:"oldest_seconds"`
+	// Newest is the place of the newest message of an embedded queue, counted from 1 over all that it ever took. An act
+	// on many messages that is given it as through leaves those alone that arrive later.
+	Newest int64 `json:"newest,omitempty"`
 	// DeadLetterQueue is the name of the queue that its redrive policy points
 	// at; "" without one. MaxReceives is the policy's maxReceiveCount.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`

@@ -20,6 +20,8 @@ type deadLetterQueue struct {
 	source string
 	// count is how many messages it holds, about so on Amazon SQS.
 	count int
+	// newest is the place of its newest message, 0 on Amazon SQS.
+	newest int64
 	// worker is the console of the environment that works on the queue; nil where none runs here.
 	worker *console.Client
 }
@@ -75,7 +77,7 @@ func embeddedDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error)
 		}
 	}
 	return &deadLetterQueue{queue: &targetQueue{name: q.Name, client: p.client}, source: source,
-		count: int(q.Ledger.Live)}, nil
+		count: int(q.Ledger.Live), newest: q.Newest}, nil
 }
 
 func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {

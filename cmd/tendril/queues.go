@@ -208,7 +208,7 @@ func (c queueCommands) purge(ctx context.Context, p *targetQueue, yes bool) erro
 		fmt.Fprintf(c.err, "%s is being purged; Amazon SQS takes up to a minute\n", p.name)
 		return nil
 	}
-	n, err := p.client.Purge(ctx, p.name, p.name)
+	n, err := p.client.Purge(ctx, p.name, p.name, 0)
 	return c.summary("purged", n, err)
 }
 

@@ -99,7 +99,7 @@ func (c messageCommands) redriveTask(ctx context.Context, g *deadLetterQueue, wh
 	if err != nil {
 		return 0, err
 	}
-	task, err := g.queue.client.Redrive(ctx, g.queue.name, to, perSecond, sel)
+	task, err := g.queue.client.Redrive(ctx, g.queue.name, to, perSecond, sel, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -113,6 +113,7 @@ func (c messageCommands) deleteTask(ctx context.Context, g *deadLetterQueue, whi
 	if err != nil {
 		return 0, err
 	}
+	sel.Through = g.newest // what arrives while the number is typed stays
 	total, err := g.queue.client.Count(ctx, g.queue.name, sel, countTime)
 	if err != nil {
 		return 0, err

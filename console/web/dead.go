@@ -14,7 +14,8 @@ import (
 
 var deadScreens = []screen{
 	{path: "/dead", entry: "Dead letters", view: "dead", load: loadDeadLetters},
-	{path: "/dead/{name}/delete", entry: "Dead letters", view: "deletion", load: loadDeletion, still: true},
+	{path: "/dead/{name}/redrive", entry: "Dead letters", view: "bulk", load: loadBulk(false), still: true},
+	{path: "/dead/{name}/delete", entry: "Dead letters", view: "bulk", load: loadBulk(true), still: true},
 	{path: "/messages/{id}/edit", entry: "Dead letters", view: "edit", load: loadEdit, still: true},
 }
 
@@ -38,6 +39,7 @@ type deadPage struct {
 	Filter   deadFilter
 	Messages []console.Message
 	Total    console.Total
+	Through  int64  // the newest message of the queue, which an act on all that match names
 	Hidden   bool   // bodies are not shown
 	Show     string // the address of the page that shows them
 	First    string
@@ -105,8 +107,8 @@ func utcTime(text string) (at time.Time, err error) {
 		Hint: "write it as 2006-01-02T15:04, in UTC"}
 }
 
-// address is that of the page of a queue with the filter.
-func (f deadFilter) address(queue string) string {
+// query is that of a page about the messages of a queue that the filter means.
+func (f deadFilter) query(queue string) string {
 	query := url.Values{"queue": {queue}}
 	for name, value := range map[string]string{"match": f.Match, "attribute": f.Attribute, "since": f.Since,
 		"until": f.Until} {
@@ -120,7 +122,7 @@ func (f deadFilter) address(queue string) string {
 	if f.Bodies {
 		query.Set("body", "1")
 	}
-	return "/dead?" + query.Encode()
+	return query.Encode()
 }
 
 func loadDeadLetters(v *visit) (any, error) {
@@ -146,7 +148,9 @@ func loadDeadLetters(v *visit) (any, error) {
 	}
 	page.group(groups)
 	if page.Total.N, page.Total.Exact = page.countGroup(); !page.Total.Exact {
-		if page.Total, err = v.api.Count(v.ctx, page.Queue, sel, 0); err != nil {
+		counted := sel
+		counted.Through = page.Through
+		if page.Total, err = v.api.Count(v.ctx, page.Queue, counted, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -174,7 +178,7 @@ func (p *deadPage) chooseQueue(queues []console.Queue) {
 			p.Targets = append(p.Targets, q.Name)
 			continue
 		}
-		p.Queues = append(p.Queues, choice{Label: q.Name, Path: deadFilter{}.address(q.Name), N: q.Ledger.Live})
+		p.Queues = append(p.Queues, choice{Label: q.Name, Path: "/dead?" + deadFilter{}.query(q.Name), N: q.Ledger.Live})
 		if !named && q.Ledger.Live > most {
 			p.Queue, most = q.Name, q.Ledger.Live
 		}
@@ -182,6 +186,17 @@ func (p *deadPage) chooseQueue(queues []console.Queue) {
 	for i := range p.Queues {
 		p.Queues[i].Chosen = p.Queues[i].Label == p.Queue
 	}
+	p.Through = newest(queues, p.Queue)
+}
+
+// newest is the place of the newest message of a queue; 0 for none.
+func newest(queues []console.Queue, name string) int64 {
+	for _, q := range queues {
+		if q.Name == name {
+			return q.Newest
+		}
+	}
+	return 0
 }
 
 // group fills in the groups. Each opens with its address, and closes when it is the chosen one.
@@ -194,7 +209,7 @@ func (p *deadPage) group(groups []console.ReasonGroup) {
 		filter := p.Filter
 		row := reasonGroup{ReasonGroup: g, Chosen: filter.ByReason && filter.Reason == g.Reason}
 		filter.ByReason, filter.Reason = !row.Chosen, g.Reason
-		row.Path = filter.address(p.Queue)
+		row.Path = "/dead?" + filter.query(p.Queue)
 		for hour, n := range g.Hours {
 			if n > 0 {
 				height := max(2, 20*n/most)
@@ -233,7 +248,7 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	case "page":
 		c.IDs = values["shown"]
 	default:
-		c.IDs = values["id"]
+		c.IDs = values["message"]
 	}
 	if len(c.IDs) == 0 {
 		return c, &console.Error{Status: http.StatusBadRequest, Message: "no dead letters are chosen",
@@ -243,13 +258,43 @@ func chosenOf(values url.Values) (c chosen, err error) {
 	return c, nil
 }
 
+// confirmed reads a form that acts. One about all messages that match names the newest message and the number that its
+// page showed, and has the filter of the address at which it was shown.
+func confirmed(v *visit) (c chosen, most, rate int, err error) {
+	if c, err = chosenOf(v.r.PostForm); err != nil {
+		return c, 0, 0, err
+	}
+	if most, err = v.number("most"); err != nil {
+		return c, 0, 0, err
+	}
+	through, err := v.number("through")
+	if err != nil {
+		return c, 0, 0, err
+	}
+	if c.sel.Through = int64(through); c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
+		return c, 0, 0, &console.Error{Status: http.StatusConflict,
+			Message: "nothing was done: the form is not about the messages that its page showed",
+			Hint:    "load the page again, and repeat the act"}
+	}
+	rate, err = v.number("rate")
+	return c, most, rate, err
+}
+
+// isOf reports whether the form can be of a page with an address: one about dead letters has the same filter. Browsers
+// may leave the address out.
+func (c chosen) isOf(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
+		return true
+	}
+	shown, queue := readDeadFilter(u.Query()), u.Query().Get("queue")
+	shown.Bodies = c.Filter.Bodies
+	return shown == c.Filter && (queue == "" || queue == c.Queue)
+}
+
 // redrive moves the chosen dead letters: a few at once, or else by a task.
 func redrive(v *visit) (string, error) {
-	c, err := chosenOf(v.r.PostForm)
-	if err != nil {
-		return "", err
-	}
-	rate, err := v.number("rate")
+	c, most, rate, err := confirmed(v)
 	if err != nil {
 		return "", err
 	}
@@ -263,48 +308,61 @@ func redrive(v *visit) (string, error) {
 		}
 		return plural(n, "message") + " moved.", err
 	}
-	task, err := v.api.Redrive(v.ctx, c.Queue, to, rate, c.sel)
+	task, err := v.api.Redrive(v.ctx, c.Queue, to, rate, c.sel, int64(most))
 	return "Redriving " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
 }
 
-// deletionPage asks whether dead letters are to be deleted.
-type deletionPage struct {
+// bulkPage asks whether dead letters are to be redriven or deleted.
+type bulkPage struct {
 	chosen
-	N    int64
-	Back string
+	Deletes bool
+	Total   console.Total
+	Through int64
+	Reasons []reasonGroup // of all messages, where no filter is given: each with the page about its messages alone
+	Targets []string
+	Back    string
 }
 
-// longCount is how long the messages of a filter are counted before they are deleted.
+// longCount is how long the messages of a filter are counted before an act on them.
 const longCount = 20 * time.Second
 
-func loadDeletion(v *visit) (any, error) {
-	c, err := chosenOf(v.r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	v.title = "Delete dead letters"
-	page := &deletionPage{chosen: c, N: int64(len(c.IDs)), Back: c.Filter.address(c.Queue)}
-	if c.IDs == nil {
-		v.api.Bodies = true // for the count alone
-		total, err := v.api.Count(v.ctx, c.Queue, c.sel, longCount)
+func loadBulk(deletes bool) func(*visit) (any, error) {
+	return func(v *visit) (any, error) {
+		c, err := chosenOf(v.r.URL.Query())
 		if err != nil {
 			return nil, err
 		}
-		page.N = total.N
+		c.Queue, v.title = v.name("name"), "Redrive dead letters"
+		if deletes {
+			v.title = "Delete dead letters"
+		}
+		list := &deadPage{Queue: c.Queue}
+		list.chooseQueue(v.status.Queues)
+		page := &bulkPage{chosen: c, Deletes: deletes, Total: console.Total{N: int64(len(c.IDs)), Exact: true},
+			Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
+		if c.IDs != nil {
+			return page, nil
+		}
+		c.sel.Through = page.Through
+		v.api.Bodies = true // for the count alone
+		if page.Total, err = v.api.Count(v.ctx, c.Queue, c.sel, longCount); err != nil || c.Filter.Any() {
+			return page, err
+		}
+		groups, err := v.api.Reasons(v.ctx, c.Queue)
+		for _, g := range groups[:min(len(groups), pageSize)] {
+			one := deadFilter{ByReason: true, Reason: g.Reason}
+			page.Reasons = append(page.Reasons, reasonGroup{ReasonGroup: g, Path: "?which=all&" + one.query(c.Queue)})
+		}
+		return page, err
 	}
-	return page, nil
 }
 
 func deleteDead(v *visit) (string, error) {
-	c, err := chosenOf(v.r.PostForm)
+	c, _, rate, err := confirmed(v)
 	if err != nil {
 		return "", err
 	}
 	confirm, err := v.number("confirm")
-	if err != nil {
-		return "", err
-	}
-	rate, err := v.number("rate")
 	if err != nil {
 		return "", err
 	}

@@ -119,7 +119,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 		return form
 	}
 	wantText(t, s.post("/dead/redrive", back), "no dead letters are chosen")
-	wantText(t, s.post("/dead/redrive", with("id", ids[0])), "1 message moved.")
+	wantText(t, s.post("/dead/redrive", with("message", ids[0])), "1 message moved.")
 	form := with("shown", ids[1], ids[2])
 	form.Set("which", "page")
 	form.Set("rate", "100")
@@ -130,6 +130,7 @@ func TestDeadLettersAreRedriven(t *testing.T) {
 	wantText(t, s.get("/dead"), "Last task: 2 of 2 redriven")
 	form = with("match", "four")
 	form.Set("which", "all")
+	form.Set("through", "4")
 	wantText(t, s.post("/dead/redrive", form), "Redriving 1 message.")
 	s.settled()
 	s.wantLive("jobs", 4)
@@ -140,7 +141,7 @@ func TestRunningTaskIsShownAndCancelled(t *testing.T) {
 	s := newSite(t)
 	s.dead("a", "", "one", "two", "three", "four")
 	wantText(t, s.post("/dead/redrive", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "which": {"all"},
-		"rate": {"1"}}), "Redriving 4 messages", "<progress max=\"4\"", "at most 1/s")
+		"through": {"4"}, "rate": {"1"}}), "Redriving 4 messages", "<progress max=\"4\"", "at most 1/s")
 	wantText(t, s.get("/dead"), "<progress")
 	wantText(t, s.post("/dead/cancel", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}}), "Cancelled after ",
 		"cancelled")
@@ -151,7 +152,8 @@ func TestDeletingDeadLettersAsksForTheirNumber(t *testing.T) {
 	ids := s.dead("a", "", "one", "two", "three", "four")
 	page := s.get("/dead/jobs-dead/delete?queue=jobs-dead&which=all&attribute=tenant=a")
 	wantText(t, page, "<b>4</b> dead letters", `name="confirm"`, `name="attribute" value="tenant=a"`)
-	form := url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "which": {"all"}, "match": {"o"}}
+	form := url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "which": {"all"}, "match": {"o"},
+		"through": {"4"}}
 	wantText(t, s.post("/dead/jobs-dead/delete", form), "this deletes 3 messages and cannot be undone")
 	form.Set("confirm", "2")
 	wantText(t, s.post("/dead/jobs-dead/delete", form), "but 3 messages would be deleted")
@@ -160,11 +162,11 @@ func TestDeletingDeadLettersAsksForTheirNumber(t *testing.T) {
 	wantText(t, s.post("/dead/jobs-dead/delete", form), "Deleting 3 messages")
 	s.settled()
 	s.wantLive("jobs-dead", 1)
-	page = s.get("/dead/jobs-dead/delete?queue=jobs-dead&id=" + ids[2])
+	page = s.get("/dead/jobs-dead/delete?queue=jobs-dead&message=" + ids[2])
 	if strings.Contains(page, `name="confirm"`) {
 		t.Error("one message asks for its number")
 	}
-	wantText(t, s.post("/dead/jobs-dead/delete", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "id": {ids[2]}}),
+	wantText(t, s.post("/dead/jobs-dead/delete", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "message": {ids[2]}}),
 		"1 message deleted.")
 	s.wantLive("jobs-dead", 0)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"embed"
 	"html/template"
+	"net/url"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ func view(name string) *template.Template {
 type frame struct {
 	Title   string
 	Path    string // of this page, with its query: forms come back to it
-	Live    bool   // whether the page follows changes
+	Live    string // the address of the stream of its changes; "" for a page that does not follow them
 	Entry   string // the entry of the navigation that is marked
 	Entries []entry
 	Counts  map[string]count // beside entries of the navigation
@@ -57,7 +58,9 @@ func (v *visit) frame() *frame {
 		Result: v.result, Now: v.now, Data: v.Data}
 	f.Title = "Problem"
 	if v.screen != nil {
-		f.Live = !v.screen.form && !v.screen.still
+		if !v.screen.form && !v.screen.still {
+			f.Live = "/live?" + url.Values{"at": {v.path()}}.Encode()
+		}
 		f.Entry, f.Title = cmp.Or(v.entry, v.screen.entry), cmp.Or(v.title, v.screen.entry)
 	}
 	if v.status.Health != nil {

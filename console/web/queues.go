@@ -134,6 +134,10 @@ func (v *visit) purge() (string, error) {
 		return "", &console.Error{Status: 400, Message: "nothing was removed: the name typed is not that of the queue",
 			Hint: "type " + name}
 	}
-	n, err := v.api.Purge(v.ctx, name, v.field("confirm"))
+	through, err := v.number("through")
+	if err != nil {
+		return "", err
+	}
+	n, err := v.api.Purge(v.ctx, name, v.field("confirm"), int64(through))
 	return strconv.Itoa(n) + " messages were removed from " + name + ".", err
 }

@@ -49,6 +49,8 @@ type site struct {
 	deploy    func(ctx context.Context) (console.DeployResult, error)
 	// series are the curves; nil while there are none.
 	series func(name string) (series.Curves, bool)
+	// referer is the address that forms are sent from, as browsers say it; "" for none.
+	referer string
 }
 
 const ownersToken = "a-token-for-tests"
@@ -170,6 +172,9 @@ func (s *site) do(method, path string, form url.Values) (int, string, *http.Resp
 	r.Header.Set("Authorization", "Bearer "+ownersToken)
 	if form != nil {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if s.referer != "" {
+		r.Header.Set("Referer", s.server.URL+s.referer)
 	}
 	resp, err := s.client.Do(r)
 	if err != nil {
@@ -506,9 +511,11 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Timeline: []attempt{{console.Attempt{Reason: reason, Answer: body, Instance: reason, Outcome: reason}}}}},
 			{"message", hostileTreePage(t, body, reason)},
 			{"dead", hostileDeadPage(body, reason)},
-			{"deletion", &deletionPage{chosen: chosen{Queue: reason, IDs: []string{reason, body},
+			{"bulk", &bulkPage{chosen: chosen{Queue: reason, IDs: []string{reason, body},
 				Filter: deadFilter{Match: body, Attribute: reason, Since: reason, Until: body, Reason: reason, ByReason: true}},
-				N: 2, Back: deadFilter{Match: body, Reason: reason, ByReason: true}.address(reason)}},
+				Total: console.Total{N: 2}, Reasons: []reasonGroup{{ReasonGroup: console.ReasonGroup{Reason: reason}, Path: "?x"},
+					{ReasonGroup: console.ReasonGroup{Reason: body}, Path: "?y"}},
+				Back: "/dead?" + deadFilter{Match: body, Reason: reason, ByReason: true}.query(reason)}},
 			{"edit", &editPage{Message: console.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
 				AttributesText: body, Targets: []string{reason, body}, Target: reason, FIFO: true}},
 			{"overview", &overview{Causes: []string{reason}, Problems: []console.Problem{{Reason: body, Queue: reason,
@@ -546,12 +553,12 @@ func hostileTreePage(t *testing.T, body, reason string) *messagePage {
 
 // hostileDeadPage is a page of dead letters with the texts of others at every place.
 func hostileDeadPage(body, reason string) *deadPage {
-	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: deadFilter{Match: body}.address(reason)},
+	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: "/dead?" + deadFilter{Match: body}.query(reason)},
 		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
 		Since: body, Until: reason, Reason: reason, ByReason: true, Bodies: true},
 		Task: &console.MoveTask{Status: "FAILED", FailureReason: reason}, Messages: []console.Message{{ID: reason,
 			Queue: reason, Body: body, DeadLetterSource: reason, Attempts: []console.Attempt{{Reason: reason, Answer: body,
-				Status: 422}}}}, Show: "/dead?body=1", Next: deadFilter{Attribute: reason}.address(body)}
+				Status: 422}}}}, Show: "/dead?body=1", Next: "/dead?" + deadFilter{Attribute: reason}.query(body)}
 	page.group([]console.ReasonGroup{{Reason: reason, Count: 1, Hours: [24]int{1}}, {Reason: body}})
 	return page
 }

@@ -1,0 +1,93 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var liveAddress = regexp.MustCompile(`hx-sse:connect="([^"]*)"`)
+
+// stream returns the lines of the data of a live page's first event, joined.
+func (s *site) stream(address string) string {
+	s.Helper()
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", s.server.URL+address, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+ownersToken)
+	resp, err := s.client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var part []string
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() && lines.Text() != "" {
+		if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+			part = append(part, data)
+		}
+	}
+	return strings.Join(part, "\n")
+}
+
+// TestLiveUpdatesAskForTheWholeAddressOfEveryPage opens each page that follows changes with two parameters, and one with
+// an ampersand in it. A screen of the table of screens cannot be left out.
+func TestLiveUpdatesAskForTheWholeAddressOfEveryPage(t *testing.T) {
+	s := newSite(t)
+	id := s.dead("a", "no", "one")[0]
+	for _, sc := range screens {
+		if sc.form || sc.still {
+			continue
+		}
+		t.Run(sc.view, func(t *testing.T) {
+			name := "jobs"
+			if sc.view == "task" {
+				name = "cleanup"
+			}
+			path := strings.NewReplacer("{$}", "", "{name}", name, "{id}", id).Replace(sc.path)
+			address := path + "?first=a%26b+c&second=%23d&queue=jobs-dead"
+			match := liveAddress.FindStringSubmatch(s.get(address))
+			if match == nil {
+				t.Fatal("the page has no stream")
+			}
+			stream, err := url.Parse(html.UnescapeString(match[1]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := stream.Query()["at"]; len(got) != 1 || got[0] != address {
+				t.Errorf("the stream is about %q, want %q", got, address)
+			}
+			wantText(t, html.UnescapeString(s.stream(stream.String())), `value="`+address+`"`) // the field back of its forms
+		})
+	}
+}
+
+func TestLiveUpdatesKeepFilters(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", `{"error":"missing customer_id"}`, "one", "two")
+	s.dead("b", "no such tenant", "three", "four", "five")
+	for address, rows := range map[string]int{
+		"/dead?queue=jobs-dead&reason=HTTP+422+missing+customer_id":                  2,
+		"/dead?queue=jobs-dead&match=e&attribute=tenant%3Db":                         2,
+		"/queues/jobs-dead?state=visible&match=two":                                  1,
+		"/dead?queue=jobs-dead&reason=HTTP+422+no+such+tenant&match=f":               2,
+		"/dead?queue=jobs-dead&since=2000-01-01T00%3A00&until=2000-01-02T00%3A00":    0,
+		"/queues/jobs-dead?state=delayed&match=e":                                    0,
+		"/dead?queue=jobs-dead&attribute=tenant%3Da&since=2000-01-01T00%3A00&body=1": 2,
+	} {
+		match := liveAddress.FindStringSubmatch(s.get(address))
+		part := s.stream(html.UnescapeString(match[1]))
+		if got := strings.Count(part, `<tr id="m-`); got != rows {
+			t.Errorf("the update of %s has %d rows, want %d", address, got, rows)
+		}
+	}
+}
