@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,23 +177,14 @@ func functionError(a *queue.Invocation) string {
 }
 
 // functionAnswer returns what the answer of a function that failed says, on one line of printable text: the message of
-// its error, or else its first bytes. The excerpt is that line and, below it, the first bytes as they were sent; ""
-// where they say no more than the line.
+// its error, or else its first bytes. The excerpt is as of [excerptBelow].
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`
 	}
 	_ = json.Unmarshal(payload, &body) // what it cannot read stays empty
-	begin := strings.TrimSpace(firstBytes(string(payload)))
-	if line = printable(firstBytes(body.Message)); line == "" {
-		line = printable(begin)
-	} else {
-		begin = firstBytes(line + "\n" + begin)
-	}
-	if begin != line {
-		excerpt = begin
-	}
-	return line, excerpt
+	line = cmp.Or(printable(firstBytes(body.Message)), printable(strings.TrimSpace(firstBytes(string(payload)))))
+	return line, excerptBelow(line, string(payload))
 }
 
 // firstBytes is the part of a text that fits in an excerpt.

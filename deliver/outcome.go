@@ -1,8 +1,9 @@
 package deliver
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"mime"
 	"net/http"
@@ -191,10 +192,9 @@ const (
 	answerExcerpt = 1 << 10
 )
 
-// answerHead returns what an answer that is not a success says first, on one line
-// of printable text: the title of a page, the begin of JSON, the first line of any
-// other text; "" for what is not text. The excerpt is the begin as it was sent, "" where that is
-// no more, and of pages.
+// answerHead returns what an answer that is not a success says first, on one line of printable text: what a page says,
+// the begin of JSON, the first line of any other text; "" for what is not text. The excerpt is that line and the begin
+// as it was sent, "" where that is no more.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -203,40 +203,44 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if kind == "" {
 		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body))
 	}
+	text := string(body)
 	switch {
-	case kind == "text/html":
-		return printable(title(body)), ""
 	case strings.HasSuffix(kind, "json"):
-		line = printable(string(body))
-	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "xml"):
-		line = firstLine(string(body))
+		line = printable(text)
+	case kind == "text/html", strings.HasSuffix(kind, "xml"):
+		line = pageText(body)
+	case strings.HasPrefix(kind, "text/"):
+		line = firstLine(text)
+	default:
+		return "", ""
 	}
-	if begin := strings.TrimSpace(string(body[:min(len(body), answerExcerpt)])); line != "" && begin != line {
-		excerpt = begin
-	}
-	return line, excerpt
+	return line, excerptBelow(line, text)
 }
 
-// title returns the title of a page, as it is written.
-func title(page []byte) string {
-	lower := bytes.ToLower(page)
-	_, after, found := bytes.Cut(lower, []byte("<title"))
-	start := bytes.IndexByte(after, '>') + 1
-	if !found || start == 0 || len(lower) != len(page) {
+// excerptBelow is the begin of an answer as it was sent, below the line that it is shown by unless it opens with that
+// line or is an object; "" where it says no more than the line.
+func excerptBelow(line, text string) string {
+	text = strings.TrimSpace(text)
+	begin := strings.TrimSpace(firstBytes(text))
+	switch {
+	case begin == line || line == "":
 		return ""
+	case firstLine(begin) == line || strings.HasPrefix(line, "{") && begin == text && json.Valid([]byte(text)):
+		return begin
 	}
-	text, _, found := bytes.Cut(after[start:], []byte("</title"))
-	if !found {
-		return ""
-	}
-	start += len(page) - len(after)
-	return string(page[start : start+len(text)])
+	return firstBytes(line + "\n" + begin)
 }
 
-// firstLine returns the first line of a text that is not blank.
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return printable(line)
+// firstLine returns the first line of a text that says more than a status does; else the first that is not blank.
+func firstLine(text string) (first string) {
+	for line := range strings.Lines(text) {
+		line = printable(line)
+		if line != "" && !namesStatus(line) {
+			return line
+		}
+		first = cmp.Or(first, line)
+	}
+	return first
 }
 
 // printable returns the begin of a text with white space as single blanks and

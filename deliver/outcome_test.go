@@ -40,16 +40,6 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestTitleOfAPage(t *testing.T) {
-	t.Parallel()
-	for page, want := range map[string]string{"<title></title>": "", "<TITLE lang=en>Oh no</TITLE>": "Oh no",
-		"<title>open": "", "<title": "", "<p>": "", "<title>İ</title>": ""} {
-		if got := title([]byte(page)); got != want {
-			t.Errorf("%s: got %q, want %q", page, got, want)
-		}
-	}
-}
-
 func TestStatusReasons(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t, func(o *Options) { o.Path = "/worker?key=secret" })

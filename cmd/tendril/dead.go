@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,39 +27,139 @@ type deadLetterQueue struct {
 	worker *console.Client
 }
 
-// findDead finds the dead-letter queue of the queue that is named, or that
-// queue itself when others send their dead letters there.
-func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *queueFlags) (*deadLetterQueue, error) {
-	p, err := c.find(ctx, cmd, w)
+// deadLetterQueues are the dead-letter queues that a verb reads or changes.
+type deadLetterQueues []*deadLetterQueue
+
+// findDead finds the dead-letter queue of the queue that is named, or that queue itself when others send their dead
+// letters there. Without a name it finds every dead-letter queue of the environment. It refuses a selector that one of
+// them cannot answer.
+func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *queueFlags, which *selector) (
+	deadLetterQueues, error) {
+	queues, err := c.findDeadSources(ctx, cmd, w)
 	if err != nil {
 		return nil, err
 	}
-	if p.remote != nil {
-		g, err := remoteDead(ctx, p)
+	var dead deadLetterQueues
+	known := map[string]bool{}
+	for _, p := range queues {
+		g, err := deadOf(ctx, p)
+		if exitCode(err) == exitNotFound && len(queues) > 1 {
+			continue // this one has no dead-letter queue, or it was deleted
+		}
+		if err == nil {
+			err = which.knownBy(g.queue)
+		}
 		if err != nil {
 			return nil, err
+		}
+		if known[g.queue.address()] {
+			continue // several queues send their dead letters there
+		}
+
+		known[g.queue.address()] = true
+		dead = append(dead, g)
+		if g.queue.remote == nil {
+			g.worker = p.client
+			continue
 		}
 		c.warnOfReceives(g.queue.name)
 		if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
 			g.worker = client
 		}
-		return g, nil
 	}
-	g, err := embeddedDead(ctx, p)
-	if err == nil {
-		g.worker = p.client
+	if len(dead) == 0 {
+		return nil, noDeadLetterQueue(queueList(queues))
 	}
-	return g, err
+	return dead, nil
 }
 
-// findDeadFor is findDead for a selector: it refuses one that the queue cannot answer.
-func (c messageCommands) findDeadFor(ctx context.Context, cmd *cobra.Command, w *queueFlags, which *selector) (
-	*deadLetterQueue, error) {
-	g, err := c.findDead(ctx, cmd, w)
-	if err == nil {
-		err = which.knownBy(g.queue)
+// findDeadSources finds the queue that is named. Without a name it finds the environment's queues, and every dead-letter
+// queue of its data directory.
+func (c messageCommands) findDeadSources(ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
+	if w.isNamed() {
+		return c.findAll(ctx, cmd, w)
 	}
-	return g, err
+	client, err := c.dial(cmd)
+	if err != nil || !client.Instance.Embedded() {
+		return c.findAll(ctx, cmd, w)
+	}
+	var queues []*targetQueue
+	if len(client.Instance.Queues) > 0 {
+		if queues, err = c.findAll(ctx, cmd, w); err != nil {
+			return nil, err
+		}
+	}
+	all, err := client.Queues(ctx)
+	for _, q := range all {
+		if len(q.DeadLetterSources) > 0 {
+			queues = append(queues, &targetQueue{name: q.Name, client: client})
+		}
+	}
+	if err == nil && len(queues) == 0 {
+		err = fail(exitNotFound, errors.New("there is no dead-letter queue"),
+			"create a queue with one: tendril queues create NAME")
+	}
+	return queues, err
+}
+
+// deadOf finds the dead-letter queue of a queue, or that queue itself when others send their dead letters there.
+func deadOf(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
+	if p.remote != nil {
+		return remoteDead(ctx, p)
+	}
+	return embeddedDead(ctx, p)
+}
+
+// names are the names of the queues, with commas between.
+func (d deadLetterQueues) names() string {
+	queues := make([]*targetQueue, len(d))
+	for i := range d {
+		queues[i] = d[i].queue
+	}
+	return queueList(queues)
+}
+
+// count is how many messages the queues hold, about so on Amazon SQS.
+func (d deadLetterQueues) count() (n int) {
+	for _, g := range d {
+		n += g.count
+	}
+	return n
+}
+
+// collect reads the selected messages of all queues, the oldest first, and gives them back.
+func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]console.Message, error) {
+	sources := make([]messageSource, len(d))
+	for i := range d {
+		sources[i] = d[i].contents(which)
+	}
+	return collectAll(ctx, sources, which)
+}
+
+// forEach does something to each queue until everything selected was met, and returns to how many messages it was done.
+func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
+	selection := which.begin()
+	for _, g := range d {
+		done, err := do(g, selection)
+		n += done
+		if err != nil {
+			return n, err
+		}
+		if selection.full() {
+			break
+		}
+	}
+	return n, selection.lost(d.names())
+}
+
+// refuseLimit refuses to act on a bounded number of messages of several queues: which of them are the oldest is not
+// known without reading all.
+func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
+	if which.limit == 0 || len(d) == 1 {
+		return nil
+	}
+	return fail(exitUsage, fmt.Errorf("--limit works on one queue, and there are %d dead-letter queues: %s", len(d),
+		d.names()), fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.name))
 }
 
 func embeddedDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
@@ -138,32 +239,32 @@ func (c messageCommands) newDeadList() *cobra.Command {
 		Short:   "List dead letters, the oldest first",
 		Args:    cobra.NoArgs,
 	}
-	w := addQueue(cmd)
+	w := addQueue(cmd, allDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
-	var g *deadLetterQueue
+	var dead deadLetterQueues
 	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []console.Message, err error) {
 		if err := cmp.Or(checkLimit(which.limit), which.check(nil)); err != nil {
 			return nil, err
 		}
-		if g, err = c.findDeadFor(ctx, cmd, w, which); err != nil {
+		if dead, err = c.findDead(ctx, cmd, w, which); err != nil {
 			return nil, err
 		}
-		return collect(ctx, g.contents(which), which)
+		return dead.collect(ctx, which)
 	}, view[[]console.Message]{func(messages []console.Message) error {
-		return c.printDead(cmd.Context(), g, messages)
+		return c.printDead(cmd.Context(), dead, messages)
 	}, messageIDs})
 	return cmd
 }
 
-func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, messages []console.Message) error {
+func (c messageCommands) printDead(ctx context.Context, dead deadLetterQueues, messages []console.Message) error {
 	if len(messages) == 0 {
-		fmt.Fprintf(c.err, "no dead letters in %s\n", g.queue.name)
+		fmt.Fprintf(c.err, "no dead letters in %s\n", dead.names())
 		return nil
 	}
-	reasons := g.reasons(ctx)
+	reasons := dead.reasons(ctx)
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
 		reason := cmp.Or(lastFailure(&m), reasons[m.ID])
@@ -178,25 +279,26 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 	if err := c.printTable(rows); err != nil {
 		return err
 	}
-	if g.count > len(messages) {
-		fmt.Fprintf(c.err, "%d of %s; --limit shows more\n", len(messages), plural(g.count, "dead letter"))
+	if n := dead.count(); n > len(messages) {
+		fmt.Fprintf(c.err, "%d of %s; --limit shows more\n", len(messages), plural(n, "dead letter"))
 	}
 	return nil
 }
 
 // reasons are why messages failed last, as far as the running environment remembers.
-func (g *deadLetterQueue) reasons(ctx context.Context) map[string]string {
+func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	reasons := map[string]string{}
-	if g.worker == nil {
+	i := slices.IndexFunc(d, func(g *deadLetterQueue) bool { return g.worker != nil })
+	if i < 0 {
 		return reasons
 	}
-	recent, err := g.worker.Deliveries(ctx, console.DefaultDeliveries)
+	recent, err := d[i].worker.Deliveries(ctx, console.DefaultDeliveries)
 	if err != nil {
 		return reasons // it delivers nothing, or not any more: the list is as good without
 	}
-	for _, d := range recent {
-		if _, newer := reasons[d.MessageID]; !newer && !d.Done() {
-			reasons[d.MessageID] = d.Reason
+	for _, delivery := range recent {
+		if _, newer := reasons[delivery.MessageID]; !newer && !delivery.Done() {
+			reasons[delivery.MessageID] = delivery.Reason
 		}
 	}
 	return reasons
@@ -215,67 +317,77 @@ func lastFailure(m *console.Message) string {
 	return last.Reason + ": " + line
 }
 
+// queueReason is a group of the dead letters of one queue.
+type queueReason struct {
+	Queue string `json:"queue"`
+	console.ReasonGroup
+}
+
 func (c messageCommands) newDeadReasons() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reasons",
 		Short: "Group dead letters by why they failed last",
-		Long: `Groups the dead letters of an embedded queue by the status and the first line of the last
+		Long: `Groups the dead letters of each embedded queue by the status and the first line of the last
 answer, the largest group first. # stands for a number, * for an id. Messages of which no
 attempt was recorded are counted under -.`,
 		Example: `  tendril dead reasons
   tendril dead redrive --reason 'HTTP 503 database is locked'`,
 		Args: cobra.NoArgs,
 	}
-	w := addQueue(cmd)
-	var name string
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.ReasonGroup, error) {
-		p, err := c.find(ctx, cmd, w)
-		if err != nil {
+	w := addQueue(cmd, allDeadLetters)
+	var dead deadLetterQueues
+	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
+		if dead, err = c.findDead(ctx, cmd, w, &selector{reason: new(string)}); err != nil {
 			return nil, err
 		}
-		if p.remote != nil {
-			return nil, fail(exitUsage, errors.New("reasons are kept on the embedded queue only"),
-				"Amazon SQS does not know why a message failed; look at the log")
+		groups = []queueReason{}
+		for _, g := range dead {
+			ofQueue, err := g.queue.client.Reasons(ctx, g.queue.name)
+			if err != nil {
+				return nil, err
+			}
+			for _, group := range ofQueue {
+				groups = append(groups, queueReason{g.queue.name, group})
+			}
 		}
-		g, err := embeddedDead(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		name = g.queue.name
-		return p.client.Reasons(ctx, name)
-	}, view[[]console.ReasonGroup]{func(groups []console.ReasonGroup) error { return c.printReasons(name, groups) },
-		named(func(g *console.ReasonGroup) string { return g.Reason })})
+		slices.SortStableFunc(groups, func(a, b queueReason) int { return cmp.Compare(b.Count, a.Count) })
+		return groups, nil
+	}, view[[]queueReason]{func(groups []queueReason) error { return c.printReasons(dead, groups) },
+		named(func(g *queueReason) string { return g.Reason })})
 	return cmd
 }
 
-func (c messageCommands) printReasons(name string, groups []console.ReasonGroup) error {
+func (c messageCommands) printReasons(dead deadLetterQueues, groups []queueReason) error {
 	if len(groups) == 0 {
-		fmt.Fprintf(c.err, "no dead letters in %s\n", name)
+		fmt.Fprintf(c.err, "no dead letters in %s\n", dead.names())
 		return nil
 	}
-	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "REASON"}}
+	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "QUEUE", "REASON"}}
 	for _, g := range groups {
 		day := 0
 		for _, n := range g.Hours {
 			day += n
 		}
 		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), since(g.First), since(g.Last),
-			cmp.Or(g.Reason, "-")})
+			g.Queue, cmp.Or(g.Reason, "-")})
+	}
+	if len(dead) == 1 {
+		rows = withoutColumn(rows, 4)
 	}
 	return c.printTable(rows)
 }
 
 func (c messageCommands) newDeadShow() *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters whole", Args: cobra.MinimumNArgs(1)}
-	w := addQueue(cmd)
+	w := addQueue(cmd, allDeadLetters)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		g, err := c.findDead(ctx, cmd, w)
+		which := &selector{ids: args}
+		dead, err := c.findDead(ctx, cmd, w, which)
 		if err != nil {
 			return err
 		}
-		which := &selector{ids: args}
-		messages, err := collect(ctx, g.contents(which), which)
+		messages, err := dead.collect(ctx, which)
 		if err != nil {
 			return err
 		}
@@ -284,7 +396,7 @@ func (c messageCommands) newDeadShow() *cobra.Command {
 		}, messageIDs}); err != nil {
 			return err
 		}
-		return absent(args, messages, g.queue.name)
+		return absent(args, messages, dead.names())
 	})
 	return cmd
 }

@@ -26,7 +26,7 @@ searched for it. Amazon SQS shows messages only to who receives them, and has no
 // how, with id and queue; check refuses some messages, and may be nil.
 func (c oneMessageCommands) onMessage(cmd *cobra.Command, would string, check func(*console.Message) error,
 	do func(context.Context, *console.Client, *console.Message) error) *cobra.Command {
-	w := addQueue(cmd)
+	w := addQueue(cmd, allQueues)
 	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		client, m, err := c.findMessage(ctx, cmd, w, args[0])
 		if err == nil && check != nil {
@@ -71,7 +71,7 @@ func (c oneMessageCommands) findMessage(ctx context.Context, cmd *cobra.Command,
 func (c oneMessageCommands) newMessageShow() *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a message whole", Args: cobra.ExactArgs(1),
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
-	w := addQueue(cmd)
+	w := addQueue(cmd, allQueues)
 	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Message, error) {
 		_, m, err := c.findMessage(ctx, cmd, w, args[0])
 		return &m, err

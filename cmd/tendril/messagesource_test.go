@@ -81,8 +81,10 @@ func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do fu
 	error) {
 	t.Helper()
 	c := &cli{err: &strings.Builder{}}
-	return messageCommands{c}.act(t.Context(), &deadLetterQueue{queue: &targetQueue{name: "dead"}, count: 10}, p, which,
-		limit, "done", do)
+	dead := deadLetterQueues{{queue: &targetQueue{name: "dead"}, count: 10}}
+	return dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
+		return messageCommands{c}.act(t.Context(), g, p, selection, limit, "done", do)
+	})
 }
 
 func redriven(p messageSource, to string) func(context.Context, []held) (int, error) {

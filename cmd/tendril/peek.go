@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,8 @@ func (c messageCommands) newPeek() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "peek [QUEUE]",
 		Short: "Show the messages of a queue",
-		Long: `Shows the oldest messages of a queue. On the embedded queue this changes nothing.
+		Long: `Shows the oldest messages of a queue, or of all that the environment works on. On the embedded
+queue this changes nothing.
 
 On Amazon SQS each look is a receive: it counts towards maxReceiveCount, and hides the
 message from others until the command ends, for at most 5 minutes.`,
@@ -45,23 +47,48 @@ message from others until the command ends, for at most 5 minutes.`,
 		if err := checkLimit(which.limit); err != nil {
 			return nil, err
 		}
-		p, err := c.find(ctx, cmd, w)
+		queues, err := c.findAll(ctx, cmd, w)
 		if err != nil {
 			return nil, err
 		}
-		source := p.source(which)
-		if embedded, ok := source.(*embeddedSource); ok {
-			embedded.filter.State = state
-		} else if state != "" {
-			return nil, fail(exitUsage, errors.New("--state works on the embedded queue only"),
-				"Amazon SQS shows visible messages only")
-		} else {
-			c.warnOfReceives(p.name)
+		var sources []messageSource
+		for _, p := range queues {
+			source := p.source(which)
+			if embedded, ok := source.(*embeddedSource); ok {
+				embedded.filter.State = state
+			} else if state != "" {
+				return nil, fail(exitUsage, errors.New("--state works on the embedded queue only"),
+					"Amazon SQS shows visible messages only")
+			} else {
+				c.warnOfReceives(p.name)
+			}
+			sources = append(sources, source)
 		}
-		return collect(ctx, source, which)
+		return collectAll(ctx, sources, which)
 	}, view[[]console.Message]{func(messages []console.Message) error { return c.printMessages(messages, full) },
 		messageIDs})
 	return cmd
+}
+
+// collectAll reads the selected messages of several sources, the oldest first, and gives them back.
+func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []console.Message, err error) {
+	all = []console.Message{}
+	for _, source := range sources {
+		messages, err := collect(ctx, source, which)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, messages...)
+	}
+	if len(sources) > 1 {
+		slices.SortStableFunc(all, func(a, b console.Message) int {
+			return cmp.Or(a.DeadAt.Compare(b.DeadAt), a.SentAt.Compare(b.SentAt))
+		})
+		if which.limit > 0 {
+			all = all[:min(len(all), which.limit)]
+		}
+	}
+	return all, nil
 }
 
 // warnOfReceives says what looking at a queue on Amazon SQS does.
@@ -110,12 +137,25 @@ func (c messageCommands) printMessages(messages []console.Message, full bool) er
 		fmt.Fprintln(c.err, "no messages")
 		return nil
 	}
-	rows := [][]string{{"ID", "STATE", "AGE", "RECEIVES", "BODY"}}
+	rows := [][]string{{"ID", "QUEUE", "STATE", "AGE", "RECEIVES", "BODY"}}
+	several := false
 	for _, m := range messages {
-		rows = append(rows, []string{m.ID, cmp.Or(m.State, "-"), since(m.SentAt), fmt.Sprint(m.ReceiveCount),
+		several = several || m.Queue != messages[0].Queue
+		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(m.State, "-"), since(m.SentAt), fmt.Sprint(m.ReceiveCount),
 			preview(m.Body, previewWidth)})
 	}
+	if !several {
+		rows = withoutColumn(rows, 1)
+	}
 	return c.printTable(rows)
+}
+
+// withoutColumn leaves a column out of a table.
+func withoutColumn(rows [][]string, column int) [][]string {
+	for i := range rows {
+		rows[i] = slices.Delete(rows[i], column, column+1)
+	}
+	return rows
 }
 
 // failureRows are the rows about a failure, which tendril put into an attribute; none for nil.

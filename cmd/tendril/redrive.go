@@ -42,7 +42,7 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 	pace := addRate(cmd, "moved")
 	return c.changesDead(cmd, which, "moved", func(g *deadLetterQueue) string {
 		return "move " + which.text() + " of " + g.queue.name + " to " + cmp.Or(to, "the queues that they came from")
-	}, func(ctx context.Context, g *deadLetterQueue) (int, error) {
+	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		moved := 0
 		n, whole := taskRate(pace.limit)
 		switch {
@@ -56,7 +56,7 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 			}
 		}
 		from := g.contents(which)
-		n, err := c.act(ctx, g, from, which, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+		n, err := c.act(ctx, g, from, selection, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
 		return moved + n, err
@@ -179,21 +179,54 @@ func (c messageCommands) followTask(ctx context.Context, g *deadLetterQueue, tas
 // changesDead makes a command do something to the dead letters that are selected, and say to how many. would says
 // what it does, without their number.
 func (c messageCommands) changesDead(cmd *cobra.Command, which *selector, done string,
-	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue) (int, error)) *cobra.Command {
-	w := addQueue(cmd)
+	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
+		error)) *cobra.Command {
+	w := addQueue(cmd, allDeadLetters)
 	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		if err := which.check(args); err != nil {
 			return plan{}, err
 		}
-		g, err := c.findDeadFor(ctx, cmd, w, which)
+		dead, err := c.findDead(ctx, cmd, w, which)
+		if err == nil {
+			err = dead.refuseLimit(cmd, which)
+		}
 		return plan{func(ctx context.Context) ([]string, error) {
-			count, err := g.countSelected(ctx, which)
-			return []string{would(g) + ": " + count}, err
+			return dead.steps(ctx, which, would)
 		}, func(ctx context.Context) error {
-			n, err := do(ctx, g)
+			n, err := dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
+				return do(ctx, g, selection)
+			})
 			return c.summary(done, n, err)
 		}}, err
 	})
+}
+
+// steps says for each queue what would be done there, and to how many messages.
+func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
+	steps []string, err error) {
+	var found []console.Message
+	for _, g := range d {
+		if g.queue.remote == nil && len(which.ids) > 0 {
+			here, err := collect(ctx, g.contents(which), which)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, here...)
+			if len(here) > 0 {
+				steps = append(steps, would(g)+": "+plural(len(here), "message"))
+			}
+			continue
+		}
+		count, err := g.countSelected(ctx, which)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, would(g)+": "+count)
+	}
+	if d[0].queue.remote == nil && len(which.ids) > 0 {
+		err = absent(which.ids, found, d.names())
+	}
+	return steps, err
 }
 
 // countSelected says how many dead letters are selected. On Amazon SQS it does not look at them, since each look is a
@@ -204,13 +237,6 @@ func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (s
 			return "about " + plural(n, "message"), nil
 		}
 		return "some of about " + plural(g.count, "message"), nil
-	}
-	if len(which.ids) > 0 {
-		found, err := collect(ctx, g.contents(which), which)
-		if err == nil {
-			err = absent(which.ids, found, g.queue.name)
-		}
-		return plural(len(found), "message"), err
 	}
 	sel, err := which.selection()
 	if err != nil {
@@ -243,7 +269,7 @@ SQS for the name of the queue), unless they are named by id.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return c.changesDead(cmd, which, "deleted", func(g *deadLetterQueue) string {
 		return "delete " + which.text() + " of " + g.queue.name
-	}, func(ctx context.Context, g *deadLetterQueue) (int, error) {
+	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.remote == nil {
 			return c.deleteTask(ctx, g, which, n, yes)
 		}
@@ -253,7 +279,7 @@ SQS for the name of the queue), unless they are named by id.`,
 			}
 		}
 		from := g.contents(which)
-		return c.act(ctx, g, from, which, pace.limit, "deleted", from.remove)
+		return c.act(ctx, g, from, selection, pace.limit, "deleted", from.remove)
 	})
 }
 
@@ -273,22 +299,25 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
 		"File to write, readable by its owner only (default: standard output).")
-	w := addQueue(cmd)
+	w := addQueue(cmd, allDeadLetters)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := which.check(args); err != nil {
 			return err
 		}
-		g, err := c.findDeadFor(ctx, cmd, w, which)
+		dead, err := c.findDead(ctx, cmd, w, which)
+		if err == nil {
+			err = dead.refuseLimit(cmd, which)
+		}
 		if err != nil {
 			return err
 		}
-		n, err := c.export(ctx, g, which, path)
+		n, err := c.export(ctx, dead, which, path)
 		return c.summary("exported", n, err)
 	})
 	return cmd
 }
 
-func (c messageCommands) export(ctx context.Context, g *deadLetterQueue, which *selector, path string) (n int,
+func (c messageCommands) export(ctx context.Context, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
 	outliveReader() // what is held has to be given back
 	to := c.programs()
@@ -301,15 +330,17 @@ func (c messageCommands) export(ctx context.Context, g *deadLetterQueue, which *
 		to = file
 	}
 	buffered := bufio.NewWriter(to)
-	n, err = c.act(ctx, g, g.contents(which), which, rate.Inf, "exported",
-		func(_ context.Context, messages []held) (int, error) {
-			for i := range messages {
-				if err := printLineJSON(buffered, &messages[i].Message); err != nil {
-					return i, written(err)
-				}
+	write := func(_ context.Context, messages []held) (int, error) {
+		for i := range messages {
+			if err := printLineJSON(buffered, &messages[i].Message); err != nil {
+				return i, written(err)
 			}
-			return len(messages), nil
-		})
+		}
+		return len(messages), nil
+	}
+	n, err = dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
+		return c.act(ctx, g, g.contents(which), selection, rate.Inf, "exported", write)
+	})
 	return n, errors.Join(err, written(buffered.Flush()))
 }
 
@@ -323,13 +354,12 @@ func written(err error) error {
 
 // act goes through a message source, does something to the picked messages at most as fast as the limit allows, and
 // returns to how many it was done. What is not touched is given back.
-func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messageSource, which *selector,
+func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	selection := which.begin()
-	bar := c.progress(which.expect(g.count), what, true)
+	bar := c.progress(selection.expect(g.count), what, true)
 	defer func() { _ = bar.Finish() }()
-	burst := which.portion()
+	burst := selection.portion()
 	if limit != rate.Inf {
 		burst = max(1, min(smallPortion, int(math.Ceil(float64(limit)))))
 	}
@@ -353,7 +383,7 @@ func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messa
 			break
 		}
 	}
-	return n, selection.lost(g.queue.name)
+	return n, nil
 }
 
 // parseRate reads "50" or "50/s"; "" is no limit.
@@ -371,7 +401,8 @@ func parseRate(text string) (rate.Limit, error) {
 func (c messageCommands) newDead() *cobra.Command {
 	return family("dead", "List, show, redrive, delete and export dead letters",
 		`A message that was received too often is moved to the dead-letter queue. --queue names
-the queue that it came from, or the dead-letter queue itself. An embedded queue keeps the
+the queue that it came from, or the dead-letter queue itself; without it, all dead-letter
+queues of the environment are meant. An embedded queue keeps the
 last failed attempts with each message.
 
 On Amazon SQS these commands receive from the dead-letter queue: each look counts as a

@@ -44,11 +44,11 @@ that may be secrets are not shown.`,
   tendril dead export | tendril replay - --to http://127.0.0.1:8080/jobs`,
 		Args: cobra.ExactArgs(1),
 	}
-	w := addQueue(cmd)
+	w := addQueue(cmd, allQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: where the messages of the queue go).")
 	f := addOutput(cmd)
 	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		p := &replay{c: c.cli, to: to, format: *f}
+		p := &replay{c: c.cli, to: to, queue: w.queue, format: *f}
 		messages, err := c.toReplay(ctx, cmd, w, args[0], p)
 		return plan{func(ctx context.Context) (steps []string, err error) {
 			defer p.close()
@@ -118,6 +118,8 @@ type replay struct {
 	c      *cli
 	client *console.Client // nil where no environment runs
 	to     string          // "" for where the messages of a queue go
+	// queue is where messages come from that do not say so, or whose queue the environment does not work on.
+	queue  string
 	format format
 	status *console.Status
 	// posters post the messages of a queue, by its name.
@@ -211,13 +213,23 @@ func (p *replay) home(m *console.Message) string {
 			return q.Name
 		}
 	}
-	return i.Queue("").Name
+	if ref, err := parseQueue(p.queue); err == nil && ref.Name != "" {
+		return ref.Name
+	}
+	if len(i.Queues) == 1 {
+		return i.Queues[0].Name
+	}
+	return ""
 }
 
 // poster opens what posts the messages of a queue, once.
 func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, error) {
 	if poster := p.posters[name]; poster != nil {
 		return poster, nil
+	}
+	if name == "" && p.client != nil && len(p.client.Instance.Queues) > 1 {
+		return nil, fail(exitUsage, errors.New("the message does not say which queue it is from"),
+			"name the queue with --queue: one of "+queueNames(&p.client.Instance, ""))
 	}
 	set, err := p.settings(ctx, name)
 	if err != nil {

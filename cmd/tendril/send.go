@@ -63,7 +63,7 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
       --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	f.where = addQueue(cmd)
+	f.where = addQueue(cmd, onlyQueue)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "File with the body, or the lines; - is standard input.")
 	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message per line of JSON.")

@@ -43,15 +43,61 @@ func addWhere(cmd *cobra.Command) *queueFlags {
 	return w
 }
 
-func addQueue(cmd *cobra.Command) *queueFlags {
+// The queues that a verb means where none is named.
+const (
+	onlyQueue      = "the only one of the environment"
+	allQueues      = "all are searched"
+	allDeadLetters = "all dead-letter queues"
+)
+
+// addQueue gives a verb the flag that names its queue; unnamed is what it means without.
+func addQueue(cmd *cobra.Command, unnamed string) *queueFlags {
 	w := addWhere(cmd)
 	cmd.Flags().StringVarP(&w.queue, "queue", "q", "",
-		"Queue: a name, URL or ARN (default: that of the running environment).")
+		"Queue: a name, URL or ARN (default: "+unnamed+").")
 	return w
 }
 
+// isNamed reports whether a queue is named, or has to be.
+func (w *queueFlags) isNamed() bool { return w.queue != "" || w.backend == backendSQS }
+
+// findAll finds the queue that is named, or all that the running environment works on.
+func (c *cli) findAll(ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
+	names := []string{w.queue}
+	if !w.isNamed() {
+		client, err := c.dial(cmd)
+		if err != nil {
+			return nil, err
+		}
+		if all := client.Instance.Queues; len(all) > 0 {
+			names = nil
+			for _, q := range all {
+				names = append(names, q.Name)
+			}
+		}
+	}
+	var queues []*targetQueue
+	for _, name := range names {
+		p, err := c.find(ctx, cmd, &queueFlags{queue: name, backend: w.backend})
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, p)
+	}
+	return queues, nil
+}
+
+// queueList is the names of queues, with commas between.
+func queueList(queues []*targetQueue) string {
+	names := make([]string, len(queues))
+	for i, p := range queues {
+		names[i] = p.name
+	}
+	return strings.Join(names, ", ")
+}
+
 // find finds a queue by its name in the running environment, or by its URL or
-// ARN on Amazon SQS; "" is the one that the running environment works on.
+// ARN on Amazon SQS; "" is the only one that the running environment works on.
 func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *queueFlags) (*targetQueue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -75,7 +121,20 @@ func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *queueFlags) (*tar
 	if err != nil {
 		return nil, err
 	}
+	if w.queue == "" && len(client.Instance.Queues) > 1 {
+		return nil, severalQueues(cmd, &client.Instance)
+	}
 	return ownQueue(ctx, client, ref.Name)
+}
+
+// severalQueues refuses a verb that works on one queue, where the environment has several and none is named.
+func severalQueues(cmd *cobra.Command, i *console.Instance) error {
+	command := cmd.CommandPath() + " "
+	if cmd.Flags().Lookup("queue") != nil {
+		command += "--queue "
+	}
+	return fail(exitUsage, fmt.Errorf("environment %q works on several queues: %s", i.Environment, queueNames(i, "")),
+		"name one: "+command+i.Queues[0].Name)
 }
 
 func (w *queueFlags) check() error {
@@ -149,6 +208,14 @@ func (p *targetQueue) source(which *selector) messageSource {
 		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
 		open: func(ctx context.Context, reference string) (sender, error) { return p.openRemote(ctx, reference) },
 	}
+}
+
+// address tells queues apart: of the environment by name, on Amazon SQS by URL.
+func (p *targetQueue) address() string {
+	if p.remote != nil {
+		return p.remote.URL()
+	}
+	return p.name
 }
 
 // workedOnBy reports whether an environment receives from the queue.
