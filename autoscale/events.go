@@ -36,6 +36,8 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 				log.Info("size changed")
 			case d.Changes():
 				log.Debug("size not changed", "err", d.NotApplied)
+			case d.HeldByOneInstance():
+				log.Warn("scale-in held", "hint", "lower the desired size yourself, or scale by BacklogPerProcess")
 			default:
 				log.Debug("size kept")
 			}

@@ -19,6 +19,10 @@ type Policy struct {
 	// it delays scale-in only. 0 means 360 s; negative means none.
 	Cooldown time.Duration
 
+	// OneInstance tells that the size counts instances, while all measures but the backlog are those of this instance
+	// alone. They say nothing about the load of the others, so the size then shrinks by the backlog only.
+	OneInstance bool
+
 	// Measure, unless empty, switches from tracking to a trigger.
 	Measure Measure
 	// Statistic combines the readings of a period; "" means Average.
@@ -164,17 +168,18 @@ type Rule string
 
 // The rules, in the order in which they are checked.
 const (
-	ruleBounds   Rule = "bounds"    // the size was outside of MinSize and MaxSize
-	ruleHeld     Rule = "held"      // [Inputs].Hold is set
-	ruleNotReady Rule = "not ready" // none is ready, so more would not help
-	ruleMissing  Rule = "missing"   // a measure is missing
-	ruleOut      Rule = "out"       // the size grows
-	ruleIn       Rule = "in"        // the size shrinks
-	ruleLimit    Rule = "limit"     // the size would change, but is at MinSize or MaxSize already
-	ruleCooldown Rule = "cooldown"  // the size would change, but has changed recently
-	ruleNeeded   Rule = "needed"    // a scale-in would leave too few for the work in progress
-	ruleIdle     Rule = "idle"      // messages wait, but most slots are free, so more would not help
-	ruleSteady   Rule = "steady"    // no other size was needed for long enough
+	ruleBounds      Rule = "bounds"       // the size was outside of MinSize and MaxSize
+	ruleHeld        Rule = "held"         // [Inputs].Hold is set
+	ruleNotReady    Rule = "not ready"    // none is ready, so more would not help
+	ruleMissing     Rule = "missing"      // a measure is missing
+	ruleOut         Rule = "out"          // the size grows
+	ruleIn          Rule = "in"           // the size shrinks
+	ruleLimit       Rule = "limit"        // the size would change, but is at MinSize or MaxSize already
+	ruleCooldown    Rule = "cooldown"     // the size would change, but has changed recently
+	ruleOneInstance Rule = "one instance" // a scale-in would go by what one of several instances measures
+	ruleNeeded      Rule = "needed"       // a scale-in would leave too few for the work in progress
+	ruleIdle        Rule = "idle"         // messages wait, but most slots are free, so more would not help
+	ruleSteady      Rule = "steady"       // no other size was needed for long enough
 )
 
 // Decision is a decision of a policy.
@@ -212,11 +217,20 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 		return s.forget(), d
 	}
 	in.Ready = min(in.Ready, in.Desired)
+	decide := p.trigger
 	if p.Measure == "" {
-		return p.track(s, in, d)
+		decide = p.track
 	}
-	return p.trigger(s, in, d)
+	s, d = decide(s, in, d)
+	if d.Rule == ruleIn && p.OneInstance && p.Measure != BacklogPerProcess {
+		d.Desired, d.Rule = d.From, ruleOneInstance
+		d.Why = fmt.Sprintf("scale-in is held: %s, but only this one of %d instances was measured", d.Why, d.From)
+	}
+	return s, d
 }
+
+// HeldByOneInstance reports whether the size would have shrunk if the other instances had been measured too.
+func (d Decision) HeldByOneInstance() bool { return d.Rule == ruleOneInstance }
 
 // observe records the size and the time of its changes.
 func (s policyState) observe(desired int, now time.Time) policyState {

@@ -274,6 +274,48 @@ func TestTracking(t *testing.T) {
 	})
 }
 
+// TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures: one idle leader must not shrink a group of which the other
+// instances are saturated.
+func TestSizeOfSeveralInstancesDoesNotShrinkByWhatOneMeasures(t *testing.T) {
+	t.Parallel()
+	idle := Inputs{CPU: of(10), Busy: of(5), OldestAge: of(0), Backlog: of(0), Slots: 10, ServiceTime: 1}
+	loaded := Inputs{CPU: of(95), Busy: of(99), OldestAge: of(600), Backlog: of(9000), Slots: 10, ServiceTime: 1}
+	for _, c := range []struct {
+		measure Measure
+		shrinks bool
+	}{{"", false}, {CPUUtilization, false}, {BusyShare, false}, {OldestMessageAge, false}, {BacklogPerProcess, true}} {
+		t.Run("by "+string(c.measure), func(t *testing.T) {
+			t.Parallel()
+			p := Policy{MaxSize: 10, Measure: c.measure, Period: time.Minute, OneInstance: true}
+			s := newPolicyScript(t, p, 6)
+			d := s.run(idle, 3*time.Hour)
+			if shrank := s.size < 6; shrank != c.shrinks {
+				t.Errorf("the size is %d after three hours, by %+v", s.size, d)
+			}
+			if !c.shrinks && (!d.HeldByOneInstance() || !strings.Contains(d.Why, "scale-in is held: ") ||
+				!strings.Contains(d.Why, "only this one of 6 instances was measured")) {
+				t.Errorf("held by %+v", d)
+			}
+			before := s.size
+			if s.run(loaded, time.Hour); s.size <= before {
+				t.Errorf("the size is %d under load, and was %d", s.size, before)
+			}
+			p.OneInstance = false
+			if s = newPolicyScript(t, p, 6); s.run(idle, 3*time.Hour).HeldByOneInstance() || s.size == 6 {
+				t.Errorf("one process for all: the size is %d", s.size)
+			}
+		})
+	}
+	t.Run("bounds still hold", func(t *testing.T) {
+		t.Parallel()
+		s := newPolicyScript(t, Policy{MaxSize: 4, OneInstance: true}, 6)
+		s.run(idle, time.Minute)
+		if s.size != 4 {
+			t.Errorf("the size is %d, and MaxSize 4", s.size)
+		}
+	})
+}
+
 func TestTrigger(t *testing.T) {
 	t.Parallel()
 	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3,

@@ -1,7 +1,10 @@
 package console
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,24 +36,62 @@ func (w *Worker) FailingShare() float64 {
 	return 0
 }
 
-// DueRun is the next run of one task.
-type DueRun struct {
-	Task *Task
-	At   time.Time
+// The states of a periodic task, as [Task.State] names them.
+const (
+	TaskScheduled = "Scheduled"
+	TaskPaused    = "Paused"
+	TaskFailing   = "Failing" // it cannot be enqueued, or its last run failed
+)
+
+// State is how a task does in one word.
+func (t *Task) State() string {
+	switch {
+	case t.Problem != "" || t.FailedRuns > 0:
+		return TaskFailing
+	case t.Paused:
+		return TaskPaused
+	}
+	return TaskScheduled
 }
 
-// Due are the next runs of all tasks that are not paused, at most that many, in their order. A nil status has none.
-func (t *TasksStatus) Due(most int) (runs []DueRun) {
+// Why is the reason for the state; "" for no reason.
+func (t *Task) Why() string {
+	var why []string
+	if t.Paused {
+		why = append(why, strings.TrimSuffix("paused: "+t.PauseReason, ": "))
+	}
+	if t.FailedRuns > 0 {
+		runs := "its last run failed"
+		if t.FailedRuns > 1 {
+			runs = fmt.Sprintf("its last %d runs failed", t.FailedRuns)
+		}
+		why = append(why, strings.TrimSuffix(runs+": "+t.LastFailure, ": "))
+	}
+	if t.Problem != "" {
+		why = append(why, t.Problem)
+	}
+	return strings.Join(why, "; ")
+}
+
+// First are at most that many tasks: those that fail, then the others as they are due next, then those that are paused.
+// A nil status has none.
+func (t *TasksStatus) First(most int) []Task {
 	if t == nil {
 		return nil
 	}
-	for i := range t.Tasks {
-		if task := &t.Tasks[i]; !task.Paused {
-			for _, at := range task.Next {
-				runs = append(runs, DueRun{task, at})
-			}
-		}
+	order := []string{TaskFailing, TaskScheduled, TaskPaused}
+	tasks := slices.Clone(t.Tasks)
+	slices.SortStableFunc(tasks, func(a, b Task) int {
+		byState := slices.Index(order, a.State()) - slices.Index(order, b.State())
+		return cmp.Or(byState, a.due().Compare(b.due()))
+	})
+	return tasks[:min(len(tasks), most)]
+}
+
+// due is when the task is due next; a time after all others without one.
+func (t *Task) due() time.Time {
+	if len(t.Next) == 0 {
+		return time.Unix(1<<40, 0)
 	}
-	slices.SortFunc(runs, func(a, b DueRun) int { return a.At.Compare(b.At) })
-	return runs[:min(len(runs), most)]
+	return t.Next[0]
 }

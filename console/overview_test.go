@@ -1,6 +1,7 @@
 package console
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -30,16 +31,26 @@ func TestStateOfAQueueNamesTheReason(t *testing.T) {
 	}
 }
 
-func TestDueRunsAreInTheirOrderWithoutPausedTasks(t *testing.T) {
+func TestFirstTasksAreThoseThatFailThenThoseDueNext(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return time.Unix(int64(60*minutes), 0) }
-	st := &TasksStatus{Tasks: []Task{{Name: "a", Next: []time.Time{at(5), at(15)}}, {Name: "b", Next: []time.Time{at(7)}},
-		{Name: "c", Paused: true, Next: []time.Time{at(1)}}}}
-	names := ""
-	for _, run := range st.Due(5) {
-		names += run.Task.Name
+	st := &TasksStatus{Tasks: []Task{{Name: "later", Next: []time.Time{at(5), at(15)}},
+		{Name: "paused", Paused: true, PauseReason: "too slow", Next: []time.Time{at(1)}},
+		{Name: "next", Next: []time.Time{at(4)}}, {Name: "off"},
+		{Name: "failing", FailedRuns: 20, LastFailure: "status 500", Next: []time.Time{at(7)}},
+		{Name: "both", Paused: true, FailedRuns: 1, Problem: "no queue", Next: []time.Time{at(8)}}}}
+	got := ""
+	for _, task := range st.First(9) {
+		got += fmt.Sprintf("%s: %s, %s\n", task.Name, task.State(), task.Why())
 	}
-	if names != "aba" || len(st.Due(2)) != 2 || (*TasksStatus)(nil).Due(5) != nil {
-		t.Errorf("due are %q", names)
+	want := `failing: Failing, its last 20 runs failed: status 500
+both: Failing, paused; its last run failed; no queue
+next: Scheduled, 
+later: Scheduled, 
+off: Scheduled, 
+paused: Paused, paused: too slow
+`
+	if got != want || len(st.First(2)) != 2 || (*TasksStatus)(nil).First(5) != nil {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

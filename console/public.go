@@ -65,13 +65,21 @@ func (st Status) public() any {
 // publicHealth leaves out of each cause why it is so, which follows its first sentence: that part may be what
 // a hook, a command or a server said.
 func publicHealth(r health.Report) health.Report {
-	r.Causes = slices.Clone(r.Causes)
-	for i, cause := range r.Causes {
-		if first, _, more := strings.Cut(cause, ". "); more {
-			r.Causes[i] = first + "."
-		}
+	r.Causes, r.Details = slices.Clone(r.Causes), slices.Clone(r.Details)
+	for i := range r.Causes {
+		r.Causes[i] = firstSentence(r.Causes[i])
+	}
+	for i := range r.Details {
+		r.Details[i].Text = firstSentence(r.Details[i].Text)
 	}
 	return r
+}
+
+func firstSentence(text string) string {
+	if first, _, more := strings.Cut(text, ". "); more {
+		return first + "."
+	}
+	return text
 }
 
 // healthReport is the answer of /api/v1/health.
@@ -105,6 +113,7 @@ func (st TasksStatus) public() any {
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
 		t.URL, _, _ = strings.Cut(t.URL, "?") // a query may hold a secret
+		withhold(&t.LastFailure)
 		if t.Last != nil {
 			last := *t.Last
 			withhold(&last.Reason)

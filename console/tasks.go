@@ -77,6 +77,10 @@ type Task struct {
 	// Last is the newest run that is remembered; nil when there is none.
 	Last    *TaskRun `json:"last,omitempty"`
 	Failing int      `json:"failing,omitempty"` // tries to enqueue it in a row
+	// FailedRuns is how many of its last runs failed in a row, as far as their messages were delivered here, and
+	// LastFailure why the newest of them did.
+	FailedRuns  int    `json:"failed_runs,omitempty"`
+	LastFailure string `json:"last_failure,omitempty"`
 	// Problem is what keeps the task from being enqueued, or from its own queue; "" for nothing.
 	Problem string `json:"problem,omitempty"`
 }

@@ -291,6 +291,18 @@ func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
 			}
 			return leaderState(e.tasks)
 		},
+		Tasks: func() []health.TaskState {
+			if !e.running() || e.tasks == nil {
+				return nil
+			}
+			return taskStates(e.tasks.Status().Tasks)
+		},
+		Scaling: func() string {
+			if !e.running() || e.sizing == nil {
+				return ""
+			}
+			return e.heldScaleIn()
+		},
 		Log: e.Logger.With("component", "health"),
 	})
 }

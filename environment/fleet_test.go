@@ -24,7 +24,7 @@ func TestFleet(t *testing.T) {
 	}
 	c := startCloud(t)
 	for name, test := range map[string]func(*testing.T, *amazon){
-		"a member": testMember, "publishing": testPublishing, "not a member": testNotAMember,
+		"a member": testMember, "one instance of several is idle": testIdleLeader, "publishing": testPublishing, "not a member": testNotAMember,
 		"the group's own bounds": testOwnBounds, "tasks that nobody schedules": testNotScheduled,
 		"tasks that come later": testTasksInAFleet,
 	} {
@@ -97,6 +97,31 @@ func testMember(t *testing.T, c *amazon) {
 	}
 	if !strings.Contains(r.log.String(), "instance drained: its group may terminate it") {
 		t.Error("the log should tell of the departure")
+	}
+}
+
+// testIdleLeader: what this instance measures does not shrink a group of three, and says so everywhere.
+func testIdleLeader(t *testing.T, c *amazon) {
+	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
+	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
+	app, release := slowApp(t)
+	release()
+	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": app, "scale-target": "asg:workers",
+		"scale-cooldown": "0", "scale-measure-name": "BusyShare", "scale-period": "1s", "scale-breach-duration": "1s"}, nil)
+
+	eventually(t, "a held scale-in", func() bool { return strings.Contains(r.scalingStatus().Problem, "scale-in is held") })
+	if d := group(t, c).Desired; d != 3 {
+		t.Errorf("the group has %d instances, want 3", d)
+	}
+	if made := r.scaleDecisions().Decisions; made[0].Rule != "one instance" ||
+		!strings.Contains(made[0].Why, "only this one of 3 instances") {
+		t.Errorf("the decision is %+v", made[0])
+	}
+	eventually(t, "a cause of the health", func() bool {
+		return strings.Contains(strings.Join(r.monitor.Report().Causes, " "), "The group keeps its size. Scale-in is held")
+	})
+	if !strings.Contains(r.log.String(), `"msg":"scale-in held"`) {
+		t.Error("the log does not say that scale-in is held")
 	}
 }
 

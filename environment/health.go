@@ -97,6 +97,17 @@ func leaderState(m *tasks.Manager) health.LeaderState {
 	return health.LeaderState{Tasks: m.Count(), Known: st.Leading || st.Holder != "", Error: st.Error}
 }
 
+// taskStates are what health is told of the tasks that are paused or do not succeed.
+func taskStates(all []console.Task) (states []health.TaskState) {
+	for i := range all {
+		if t := &all[i]; t.State() != console.TaskScheduled {
+			states = append(states, health.TaskState{Name: t.Name, Paused: t.Paused, Reason: t.PauseReason,
+				Problem: t.Problem, FailedRuns: t.FailedRuns, LastFailure: t.LastFailure})
+		}
+	}
+	return states
+}
+
 // deliveryClass is how health counts a delivery; false when it does not.
 func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
 	switch {

@@ -172,6 +172,7 @@ func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	}
 	if isGroup || isService {
 		opts.IsLeader, interval, target = z.fleet.IsLeader, groupInterval, z.fleet.Target()
+		opts.Policy.OneInstance = true
 	}
 	opts.Interval = loadIntervalOf(interval, opts.Policy)
 	return autoscale.New(gauge.Read, target, opts)
@@ -280,10 +281,24 @@ func (z *sizing) scalingStatus() *console.Scaling {
 	if st.Failed != nil {
 		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)
 	}
+	if held := z.heldScaleIn(); held != "" {
+		out.Problem = cmp.Or(out.Problem, held)
+	}
 	for _, d := range st.Decisions[:min(len(st.Decisions), console.ShownDecisions)] {
 		out.Decisions = append(out.Decisions, decision(&d))
 	}
 	return out
+}
+
+// heldScaleIn is why the group keeps its size although this instance would shrink it; "" if it does not.
+func (z *sizing) heldScaleIn() string {
+	if z.loop == nil || !z.fleet.IsLeader() {
+		return ""
+	}
+	if all := z.loop.Status().Decisions; len(all) > 0 && all[0].HeldByOneInstance() {
+		return all[0].Why
+	}
+	return ""
 }
 
 func decision(d *autoscale.Entry) console.ScaleDecision {

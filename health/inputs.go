@@ -15,7 +15,10 @@ type inputs struct {
 	Queue      queueInputs
 	Poll       pollFailure
 	Leader     LeaderState
+	Tasks      []TaskState
 	Host       Reading
+	// Scaling is why a group of instances keeps a size that this instance would change; "" if it does not.
+	Scaling string
 
 	// Deliveries are those of the last five minutes, P95 is what one in twenty of those that were
 	// answered exceeded, and DeliveryLimit the longest that one may take; 0 when not known.
@@ -137,6 +140,19 @@ type AppState struct {
 	// Operation is a deployment under way, Deployment the last one that ended.
 	Operation  Operation
 	Deployment Deployment
+}
+
+// TaskState is a periodic task that is paused or does not succeed.
+type TaskState struct {
+	Name string
+	// Paused tells that its runs are left out, and Reason why a person wanted that.
+	Paused bool
+	Reason string
+	// Problem is why it cannot be enqueued; "" when it can.
+	Problem string
+	// FailedRuns is how many of its last runs failed in a row, LastFailure why the newest did.
+	FailedRuns  int
+	LastFailure string
 }
 
 // LeaderState is what this instance knows about the leader of the periodic tasks.

@@ -12,14 +12,14 @@ func judge(in inputs) Report {
 	starting := in.Now.Sub(in.Started)
 	if !in.App.WasReady && !in.App.Ready && !givenUp && starting < cmp.Or(in.StartLimit, startLimit) {
 		return grey(Pending, fmt.Sprintf("Performing initialization (running for %s).%s", ago(starting),
-			because(in.App.Reason)))
+			in.because(in.App.Reason)))
 	}
 	var found []finding
 	for _, rule := range []func(*inputs) []finding{
 		appRule, processRule, operationRule, deploymentRule,
 		serverErrorRule, clientErrorRule, unreachedRule, unsentRule, latencyRule,
-		ageRule, backlogRule, deadLetterRule, expiredRule, storeRule, pollRule, leaderRule,
-		cpuRule, memoryRule, diskRule,
+		ageRule, backlogRule, deadLetterRule, expiredRule, storeRule, pollRule, leaderRule, taskRule,
+		cpuRule, memoryRule, diskRule, scalingRule,
 		stopRule,
 	} {
 		found = append(found, rule(&in)...)
@@ -27,18 +27,21 @@ func judge(in inputs) Report {
 	slices.SortStableFunc(found, func(a, b finding) int { return b.status.rank() - a.status.rank() })
 	out := Report{certain: Ok.rank(), calm: Ok.rank()}
 	worst := Ok.rank()
+	var causes []Cause
 	for _, f := range found {
+		cause := Cause{f.status, f.cause}
 		rank := f.status.rank()
 		worst = max(worst, rank)
-		out.Causes = append(out.Causes, f.cause)
+		causes = append(causes, cause)
 		if f.status.Color() == Green {
-			out.green = append(out.green, f.cause)
+			out.green = append(out.green, cause)
 			out.calm = max(out.calm, rank)
 		}
 		if f.certain {
 			out.certain = max(out.certain, rank)
 		}
 	}
+	out.because(causes)
 	out.Status = traits[worst].status
 	out.Color = out.Status.Color()
 	return out
@@ -46,5 +49,7 @@ func judge(in inputs) Report {
 
 // grey is the report of a grey status.
 func grey(s Status, cause string) Report {
-	return Report{Status: s, Color: s.Color(), Causes: []string{cause}}
+	r := Report{Status: s, Color: s.Color()}
+	r.because([]Cause{{s, cause}})
+	return r
 }

@@ -34,6 +34,10 @@ type Options struct {
 	App func() (AppState, bool)
 	// Leader returns what is known about the leader of the periodic tasks.
 	Leader func() LeaderState
+	// Tasks returns the periodic tasks that are paused or do not succeed. Scaling returns why a group of instances keeps
+	// a size that this one would change; "" if it does not.
+	Tasks   func() []TaskState
+	Scaling func() string
 	// Log gets each change of the status.
 	Log *slog.Logger
 }
@@ -316,7 +320,7 @@ func (m *Monitor) gather(now time.Time) inputs {
 		in.Paused = in.Paused && q.Paused
 	}
 	m.addQueues(&in.Queue, queues, now)
-	in.Leader = m.opts.Leader()
+	in.Leader, in.Tasks, in.Scaling = m.opts.Leader(), m.opts.Tasks(), m.opts.Scaling()
 	switch {
 	case in.Leader.Off:
 		m.noLeader = m.opts.Began

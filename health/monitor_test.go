@@ -34,8 +34,9 @@ func (w *world) monitor() *Monitor {
 		Began: time.Now(), Started: w.started, AppReady: w.ready, Draining: w.draining, Host: NewHost(""),
 		Queues: func(time.Time) []QueueState { return w.queues },
 		App:    func() (AppState, bool) { return w.app, w.runs },
-		Leader: func() LeaderState { return w.leader },
-		Log:    slog.New(slog.NewTextHandler(&w.log, nil)),
+		Leader: func() LeaderState { return w.leader }, Tasks: func() []TaskState { return nil },
+		Scaling: func() string { return "" },
+		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 }
 

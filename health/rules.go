@@ -3,8 +3,10 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // finding is what one rule says.
@@ -52,14 +54,20 @@ func certain(s Status, format string, args ...any) []finding {
 // startLimit is the default time that a start or an operation may take.
 const startLimit = 10 * time.Minute
 
-// because turns the reason of another part into a sentence after a sentence; "" for no
-// reason.
-func because(reason string) string {
+// because turns the reason of another part into a sentence after a sentence; "" for no reason. A name at its beginning
+// stays as it is.
+func (in *inputs) because(reason string) string {
 	s := strings.TrimRight(strings.TrimSpace(reason), ".")
 	if s == "" {
 		return ""
 	}
-	return " " + strings.ToUpper(s[:1]) + s[1:] + "."
+	first, _, _ := strings.Cut(s, " ")
+	isName := slices.ContainsFunc(in.App.Processes, func(p Process) bool { return p.Name == first }) ||
+		strings.HasSuffix(first, ":") || strings.ContainsFunc(first, unicode.IsDigit)
+	if !isName {
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	return " " + s + "."
 }
 
 // ago writes a duration as people say it.
@@ -94,13 +102,13 @@ func appRule(in *inputs) []finding {
 		return nil
 	}
 	if !a.WasReady {
-		return certain(Severe, "The app has not become ready in %s.%s", ago(in.Now.Sub(in.Started)), because(a.Reason))
+		return certain(Severe, "The app has not become ready in %s.%s", ago(in.Now.Sub(in.Started)), in.because(a.Reason))
 	}
 	status := Warning
 	if in.Now.Sub(a.Since) >= notReadyGrace {
 		status = Severe
 	}
-	reason := because(a.Reason)
+	reason := in.because(a.Reason)
 	for _, p := range a.Processes {
 		if p.GivenUp && strings.HasPrefix(a.Reason, p.Name+" ") {
 			reason = "" // processRule reports it
@@ -151,7 +159,7 @@ func deploymentRule(in *inputs) []finding {
 	case d.Failed != "":
 		// It stays until another deployment has gone well.
 		return certain(Warning, "The deployment of %s failed %s ago, and the version before it runs.%s", d.Version,
-			ago(since), because(d.Failed))
+			ago(since), in.because(d.Failed))
 	case since < recent:
 		return certain(Ok, "The deployment of %s was completed %s ago and took %s.", d.Version, ago(since), ago(d.Took))
 	}
@@ -303,7 +311,7 @@ func storeRule(in *inputs) []finding {
 	if in.Queue.Failed == "" {
 		return nil
 	}
-	return certain(Severe, "The queue accepts no messages.%s", because(in.Queue.Failed))
+	return certain(Severe, "The queue accepts no messages.%s", in.because(in.Queue.Failed))
 }
 
 func pollRule(in *inputs) []finding {
@@ -313,10 +321,10 @@ func pollRule(in *inputs) []finding {
 	}
 	failing := in.Now.Sub(p.Since)
 	if p.Final {
-		return certain(Severe, "The queue refuses to be read, for %s.%s", ago(failing), because(p.Reason))
+		return certain(Severe, "The queue refuses to be read, for %s.%s", ago(failing), in.because(p.Reason))
 	}
 	return measured(reach(failing.Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe}),
-		"The queue has not answered for %s.%s", ago(failing), because(p.Reason))
+		"The queue has not answered for %s.%s", ago(failing), in.because(p.Reason))
 }
 
 func leaderRule(in *inputs) []finding {
@@ -327,7 +335,47 @@ func leaderRule(in *inputs) []finding {
 	without := in.Now.Sub(in.NoLeader)
 	return measured(reach(without.Seconds(), level{60, Warning}, level{600, Degraded}),
 		"For %s no leader has been known for %s.%s", ago(without), count(int64(l.Tasks), "periodic task"),
-		because(l.Error))
+		in.because(l.Error))
+}
+
+// failedRuns is how many runs of a task in a row must fail before that is a Warning: one is tried again.
+const failedRuns = 2
+
+func taskRule(in *inputs) (found []finding) {
+	for i := range in.Tasks {
+		t := &in.Tasks[i]
+		if t.Problem != "" {
+			found = append(found, certain(Warning, "The periodic task %s is not enqueued as it should be.%s", t.Name,
+				in.because(t.Problem))...)
+		}
+		status := Info
+		if t.FailedRuns >= failedRuns {
+			status = Warning
+		}
+		if t.FailedRuns > 0 {
+			found = append(found, certain(status, "The periodic task %s failed in its last %s.%s", t.Name,
+				counted(t.FailedRuns, "run"), in.because(t.LastFailure))...)
+		}
+		if t.Paused {
+			found = append(found, certain(Info, "The periodic task %s is paused.%s", t.Name, in.because(t.Reason))...)
+		}
+	}
+	return found
+}
+
+// counted is a number of things; one is named without it.
+func counted(n int, one string) string {
+	if n == 1 {
+		return one
+	}
+	return count(int64(n), one)
+}
+
+func scalingRule(in *inputs) []finding {
+	if in.Scaling == "" {
+		return nil
+	}
+	return certain(Info, "The group keeps its size.%s", in.because(in.Scaling))
 }
 
 func cpuRule(in *inputs) []finding {
@@ -374,5 +422,9 @@ func diskRule(in *inputs) []finding {
 	case free >= fewFree && status == Severe:
 		status = Degraded
 	}
-	return measured(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.", used, h.Path, free/(1<<20))
+	refused := ""
+	if free < min(noFree, h.Disk/16) {
+		refused = " An embedded queue refuses sends."
+	}
+	return measured(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.%s", used, h.Path, free/(1<<20), refused)
 }

@@ -37,6 +37,35 @@ func TestRules(t *testing.T) {
 		cause  string
 	}{
 		{"nothing", func(*inputs) {}, Ok, ""},
+		{"a paused task", func(in *inputs) {
+			in.Tasks = []TaskState{{Name: "cleanup", Paused: true, Reason: "too slow"}}
+		}, Info, "The periodic task cleanup is paused. Too slow."},
+		{"a task that failed once", func(in *inputs) {
+			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 1, LastFailure: "status 500"}}
+		}, Info, "The periodic task cleanup failed in its last run. Status 500."},
+		{"a task that always fails", func(in *inputs) {
+			in.Tasks = []TaskState{{Name: "cleanup", FailedRuns: 20, LastFailure: "status 500"}}
+		}, Warning, "The periodic task cleanup failed in its last 20 runs. Status 500."},
+		{"a paused task that failed", func(in *inputs) {
+			in.Tasks = []TaskState{{Name: "cleanup", Paused: true, FailedRuns: 3}}
+		}, Warning, "The periodic task cleanup failed in its last 3 runs."},
+		{"a task that is not enqueued", func(in *inputs) {
+			in.Tasks = []TaskState{{Name: "cleanup", Problem: "queue jobs does not exist"}}
+		}, Warning, "The periodic task cleanup is not enqueued as it should be. Queue jobs does not exist."},
+		{"scale-in held", func(in *inputs) { in.Scaling = "scale-in is held: one of 3 was measured" }, Info,
+			"The group keeps its size. Scale-in is held: one of 3 was measured."},
+		{"the name of a queue in a reason", func(in *inputs) {
+			in.Poll = pollFailure{Problem{before(time.Minute), "hl: 127.0.0.1:1 did not answer"}, true}
+		}, Severe, "The queue refuses to be read, for 60 seconds. hl: 127.0.0.1:1 did not answer."},
+		{"the name of a replica in a reason", func(in *inputs) {
+			in.Deployment = Deployment{Version: "v2", Ended: noon, Failed: "web-2 was not ready within 14s"}
+		}, Warning, "and the version before it runs. web-2 was not ready within 14s."},
+		{"a disk of which sends are refused", func(in *inputs) {
+			in.Host.Disk, in.Host.DiskFree = 1<<30, known(50<<20)
+		}, Severe, "50 MiB are free. An embedded queue refuses sends."},
+		{"a small disk with more than its reserve", func(in *inputs) {
+			in.Host.Disk, in.Host.DiskFree = 300<<20, known(24<<20)
+		}, Severe, "24 MiB are free."},
 
 		{"a start", func(in *inputs) {
 			in.App = appInputs{Reason: "port 5000 refused"}

@@ -75,13 +75,40 @@ func (s Status) ExitCode() int { return traits[s.rank()].exit }
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, the worst first; none as an empty body.
-	Causes []string `json:"causes"`
+	// Causes are sentences, the worst first; none as an empty body. Details are the same with the status of each.
+	Causes  []string `json:"causes"`
+	Details []Cause  `json:"details,omitempty"`
 	// Since is when the status became what it is.
 	Since time.Time `json:"since,omitzero"`
 
 	// certain is the rank of the worst status that is no matter of measuring, calm that of the worst of the
 	// green ones, and green are the causes with one.
 	certain, calm int
-	green         []string
+	green         []Cause
+}
+
+// Cause is one reason for a status, and the status that it alone would give.
+type Cause struct {
+	Status Status `json:"status"`
+	Text   string `json:"text"`
+}
+
+// Each returns the causes, with the status of the whole report where that of each is not known.
+func (r *Report) Each() []Cause {
+	if len(r.Details) > 0 {
+		return r.Details
+	}
+	causes := make([]Cause, len(r.Causes))
+	for i, text := range r.Causes {
+		causes[i] = Cause{r.Status, text}
+	}
+	return causes
+}
+
+// because sets the causes of a report.
+func (r *Report) because(causes []Cause) {
+	r.Details, r.Causes = causes, nil
+	for _, c := range causes {
+		r.Causes = append(r.Causes, c.Text)
+	}
 }

@@ -43,10 +43,10 @@ func (s steady) settle(r Report, now time.Time) (steady, Report) {
 		out.Status = s.status(r)
 		out.Color = out.Status.Color()
 		if out.Color == Green && r.Color != Green {
-			out.Causes = r.green
+			out.because(r.green)
 		}
 		if out.Status.rank() > r.Status.rank() || out.Status == Info && len(out.Causes) == 0 {
-			out.Causes = s.remembered(out)
+			out.because(s.remembered(out))
 		}
 		if out.Status == Info && len(out.Causes) == 0 {
 			out.Status = Ok
@@ -100,14 +100,15 @@ func (s steady) agreed(ranks []int) int {
 }
 
 // remembered returns the causes of now and those that still hold the status.
-func (s steady) remembered(out Report) []string {
-	causes := slices.Clone(out.Causes)
+func (s steady) remembered(out Report) []Cause {
+	causes := slices.Clone(out.Details)
 	for _, c := range slices.Backward(s.checks) {
 		if c.Status.rank() < out.Status.rank() || out.Color == Green && c.Color != Green {
 			continue
 		}
-		for _, cause := range c.Causes {
-			if past := "Within the last minute: " + cause; !slices.Contains(causes, cause) && !slices.Contains(causes, past) {
+		for _, cause := range c.Details {
+			past := Cause{cause.Status, "Within the last minute: " + cause.Text}
+			if !slices.Contains(causes, cause) && !slices.Contains(causes, past) {
 				causes = append(causes, past)
 			}
 		}

@@ -19,10 +19,10 @@ func reportOf(c rune) Report {
 		if letter(s) == strings.ToLower(string(c)) {
 			r := Report{Status: s, Color: s.Color(), certain: Ok.rank(), calm: Ok.rank()}
 			if s != Ok {
-				r.Causes = []string{"Cause " + letter(s) + "."}
+				r.because([]Cause{{s, "Cause " + letter(s) + "."}})
 			}
 			if s == Info {
-				r.calm, r.green = Info.rank(), r.Causes
+				r.calm, r.green = Info.rank(), r.Details
 			}
 			if letter(s) != string(c) {
 				r.certain = s.rank() // a capital letter is certain

@@ -83,6 +83,10 @@ func (m *Manager) Status() console.TasksStatus {
 	for _, t := range m.file.tasks() {
 		queues[t.Name] = t.Queue
 	}
+	runs := map[string][]periodic.Run{}
+	for _, r := range s.scheduler.History("") {
+		runs[r.Task] = append(runs[r.Task], r)
+	}
 	for _, t := range s.scheduler.Status() {
 		task := taskStatus(&t.Task)
 		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
@@ -91,13 +95,30 @@ func (m *Manager) Status() console.TasksStatus {
 			task.Queue, task.Problem = own, fmt.Sprintf("the queue %s is made by a restart: until then its runs go to %s", own,
 				m.opts.Registry.Queue)
 		}
-		if runs := s.scheduler.History(t.Task.Name); len(runs) > 0 {
+		task.FailedRuns, task.LastFailure = failedRuns(runs[t.Task.Name])
+		if runs := runs[t.Task.Name]; len(runs) > 0 {
 			last := taskRun(runs[0])
 			task.Last = &last
 		}
 		st.Tasks = append(st.Tasks, task)
 	}
 	return st
+}
+
+// failedRuns returns how many of the runs, the newest first, failed in a row, and why the newest of them did. Runs that
+// were left out or not delivered yet are passed over.
+func failedRuns(runs []periodic.Run) (failed int, reason string) {
+	for i := range runs {
+		switch r := &runs[i]; {
+		case r.Attempts == 0:
+		case r.Result.Outcome != queue.Failed && r.Result.Outcome != queue.Unreached:
+			return failed, reason
+		default:
+			failed++
+			reason = cmp.Or(reason, r.Result.Reason)
+		}
+	}
+	return failed, reason
 }
 
 // Describe returns the tasks of a file, which are not scheduled.

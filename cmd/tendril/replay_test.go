@@ -37,15 +37,23 @@ func TestAMessageIsDeliveredFromItsOwnQueue(t *testing.T) {
 		m    console.Message
 		want string
 	}{
-		{console.Message{}, "first"},
+		{console.Message{}, ""}, // the command asks for --queue
 		{console.Message{Queue: "second"}, "second"},
 		{console.Message{Queue: "graves"}, "second"},
 		{console.Message{Queue: "graves", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:first"}, "first"},
-		{console.Message{Queue: "elsewhere", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:gone"}, "first"},
+		{console.Message{Queue: "elsewhere", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:gone"}, ""},
 	} {
 		if got := p.home(&tt.m); got != tt.want {
 			t.Errorf("%+v is delivered from %s, want %s", tt.m, got, tt.want)
 		}
+	}
+	p.queue = "second"
+	if got := p.home(&console.Message{}); got != "second" {
+		t.Errorf("with --queue second: %s", got)
+	}
+	p = &replay{client: &console.Client{Instance: console.Instance{Queues: []console.InstanceQueue{{Name: "only"}}}}}
+	if got := p.home(&console.Message{}); got != "only" {
+		t.Errorf("of the only queue: %s", got)
 	}
 	if got := (&replay{}).home(&console.Message{Queue: "exported"}); got != "exported" {
 		t.Errorf("without an environment: %s", got)

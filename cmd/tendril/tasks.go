@@ -191,6 +191,9 @@ func noteText(t *console.Task) string {
 	if t.Failing > 0 {
 		notes = append(notes, fmt.Sprintf("ENQUEUEING FAILS, %s in a row", plural(t.Failing, "time")))
 	}
+	if t.FailedRuns > 1 {
+		notes = append(notes, fmt.Sprintf("FAILING, %s in a row", plural(t.FailedRuns, "run")))
+	}
 	if t.Problem != "" {
 		notes = append(notes, plain(t.Problem))
 	}
@@ -286,9 +289,13 @@ func tasksText(st *console.TasksStatus) string {
 		return text
 	}
 	var first *console.Task
-	paused := 0
+	paused, failing := 0, 0
 	for i := range st.Tasks {
-		switch t := &st.Tasks[i]; {
+		t := &st.Tasks[i]
+		if t.State() == console.TaskFailing {
+			failing++
+		}
+		switch {
 		case t.Paused:
 			paused++
 		case len(t.Next) > 0 && (first == nil || t.Next[0].Before(first.Next[0])):
@@ -297,6 +304,9 @@ func tasksText(st *console.TasksStatus) string {
 	}
 	if first != nil {
 		text += fmt.Sprintf("; next %s, %s", plain(first.Name), clock(first.Next[0], first.Zone))
+	}
+	if failing > 0 {
+		text += fmt.Sprintf("; %d FAILING", failing)
 	}
 	if paused > 0 {
 		text += fmt.Sprintf("; %d PAUSED", paused)

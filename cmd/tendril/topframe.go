@@ -255,8 +255,8 @@ func (f *topFrame) middle(width int) (lines []cells) {
 		lines = append(lines, rows.lines(width)...)
 	}
 	if h := f.status.Health; h != nil {
-		for _, cause := range h.Causes {
-			lines = append(lines, cells{{"▲ ", healthStyle(h.Status)}, {cause, plainText}})
+		for _, cause := range h.Each() {
+			lines = append(lines, cells{{"▲ ", healthStyle(cause.Status)}, {cause.Text, plainText}})
 		}
 		if len(h.Causes) == 0 {
 			lines = append(lines, cells{{"Nothing needs you.", faint}})
@@ -268,8 +268,8 @@ func (f *topFrame) middle(width int) (lines []cells) {
 	if len(f.status.App) > 0 {
 		section(f.processes())
 	}
-	if runs := f.status.Tasks.Due(5); len(runs) > 0 {
-		section(f.runs(runs))
+	if tasks := f.status.Tasks.First(5); len(tasks) > 0 {
+		section(f.tasks(tasks))
 	}
 	if len(f.status.Problems) > 0 {
 		section(f.problems())
@@ -342,10 +342,20 @@ func (f *topFrame) processes() topTable {
 	return rows
 }
 
-func (f *topFrame) runs(due []console.DueRun) topTable {
-	rows := topTable{{{"NEXT RUN", faint}, {"IN", faint}, {"SCHEDULE", faint}}}
-	for _, r := range due {
-		rows = append(rows, cells{{r.Task.Name, plainText}, {age(r.At.Sub(f.now)), plainText}, {r.Task.Words, plainText}})
+func (f *topFrame) tasks(tasks []console.Task) topTable {
+	rows := topTable{{{"TASK", faint}, {"STATE", faint}, {"LAST RUN", faint}, {"NEXT IN", faint}, {"WHY", faint}}}
+	for i := range tasks {
+		t := &tasks[i]
+		last, next := "-", "-"
+		if t.Last != nil {
+			last = cmp.Or(t.Last.Outcome, t.Last.Skipped, "enqueued")
+		}
+		if len(t.Next) > 0 && !t.Paused {
+			next = age(t.Next[0].Sub(f.now))
+		}
+		tone := map[string]style{console.TaskScheduled: green, console.TaskFailing: red}[t.State()]
+		rows = append(rows, cells{{t.Name, plainText}, {t.State(), cmp.Or(tone, yellow)}, {last, plainText},
+			{next, plainText}, {cmp.Or(t.Why(), t.Words), faint}})
 	}
 	return rows
 }

@@ -156,7 +156,7 @@ func plural(n any, noun string) string {
 // tone is the class of a state's colour: ok, info, warning, failing or none.
 func tone(state any) string {
 	switch word := strings.ToLower(fmt.Sprint(state)); word {
-	case "ok", "running", "done", "closed", "ready", "success", "live":
+	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
 		return "ok"
 	case "info", "starting", "preparing", "finishing", "delayed", "in_flight", "in work", "leading":
 		return "info"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tendril/console"
+	"tendril/health"
 	"tendril/series"
 )
 
@@ -26,12 +27,12 @@ var environmentActs = []act{
 
 // overview is what a person looks at first.
 type overview struct {
-	Causes   []string
+	Causes   []health.Cause
 	Since    time.Time // when the status became what it is
 	Dead     []deadQueue
 	Paused   []queueRow
 	Queues   []queueRow
-	Runs     []console.DueRun // the next ones
+	Tasks    []console.Task // those that fail, then those due next
 	Problems []console.Problem
 }
 
@@ -57,15 +58,15 @@ type queueRow struct {
 }
 
 const (
-	shownRuns     = 5
+	shownTasks    = 5
 	shownProblems = 10
 )
 
 func (v *visit) overview() (any, error) {
-	o := &overview{Queues: v.queueRows(), Problems: v.status.Problems, Runs: v.status.Tasks.Due(shownRuns)}
+	o := &overview{Queues: v.queueRows(), Problems: v.status.Problems, Tasks: v.status.Tasks.First(shownTasks)}
 	o.Problems = o.Problems[:min(len(o.Problems), shownProblems)]
 	if h := v.status.Health; h != nil {
-		o.Causes, o.Since = h.Causes, h.Since
+		o.Causes, o.Since = h.Each(), h.Since
 	}
 	for _, q := range o.Queues {
 		if q.Dead && q.Ledger.Live > 0 {
