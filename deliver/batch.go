@@ -92,7 +92,7 @@ func (r *content) readFailures(a *answer) (problem string) {
 	for i, m := range r.batch {
 		ids[i] = m.ID
 	}
-	r.failed, problem = readReply(a.first, ids)
+	r.failed, problem, _ = readReply(a.first, ids)
 	return strings.NewReplacer("the function's reply", "the answer", "the event", "the batch").Replace(problem)
 }
 

@@ -80,10 +80,10 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 
 // appendAttributes renders one header per attribute that is text, that no
 // earlier attribute shares a header with, that a header can carry, and that
-// room bytes have place for. The others that are text are counted, and the count
-// is told to the app. An attribute of its own called "dropped" gives way to it.
+// room bytes have place for. The others that are text are counted, and so are those
+// that lose blanks at the ends of their value. The count is told to the app, in a header
+// that no attribute can have.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
-	reserved := -1
 	for i := range attributes {
 		a := &attributes[i]
 		if !isForwarded(a) {
@@ -91,24 +91,19 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 		}
 		size := len(attributePrefix) + len(a.Name) + len(": ") + len(a.Value) + len("\r\n")
 		if size > room || !httpguts.ValidHeaderFieldName(a.Name) || !isFieldValue(a.Value) ||
-			isRepeated(attributes[:i], a.Name) {
+			isRepeated(attributes[:i], a.Name) || strings.EqualFold(a.Name, droppedName) {
 			dropped++
 			continue
 		}
 		room -= size
-		if strings.EqualFold(a.Name, droppedName) {
-			reserved = i
-			continue
-		}
-		b = appendAttribute(b, a)
-	}
-	switch {
-	case dropped == 0 && reserved >= 0:
-		b = appendAttribute(b, &attributes[reserved])
-	case dropped > 0:
-		if reserved >= 0 {
+		value := strings.Trim(a.Value, " \t")
+		if value != a.Value {
 			dropped++
 		}
+		b = append(appendCanonical(append(b, attributePrefix...), a.Name), ": "...)
+		b = append(append(b, value...), "\r\n"...)
+	}
+	if dropped > 0 {
 		b = appendNumber(b, attributePrefix+droppedName, dropped)
 	}
 	return b, dropped
@@ -130,11 +125,6 @@ func isRepeated(earlier []queue.Attribute, name string) bool {
 		}
 	}
 	return false
-}
-
-func appendAttribute(b []byte, a *queue.Attribute) []byte {
-	b = append(appendCanonical(append(b, attributePrefix...), a.Name), ": "...)
-	return append(append(b, strings.Trim(a.Value, " \t")...), "\r\n"...)
 }
 
 // appendCanonical writes a token as the part of a canonical header name that

@@ -36,7 +36,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 		all.Answer, all.Excerpt = functionAnswer(a.Payload)
 	default:
 		var problem string
-		if failed, problem = readReply(a.Payload, ids); problem != "" {
+		if failed, problem, all.Reason = readReply(a.Payload, ids); problem != "" {
 			all = queue.Result{Status: a.Status, Reason: problem}
 			all.Answer, all.Excerpt = functionAnswer(a.Payload)
 		}

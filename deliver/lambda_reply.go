@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // The members of a reply that tells which messages of a batch failed.
@@ -17,9 +18,11 @@ const (
 // readReply reads what a function returned that did not fail. failed holds the ids of
 // those that it reports, of the ids in its event. A problem means that the reply may be
 // meant to report failures and does not do so in a way that can be relied upon: the whole
-// batch then counts as failed.
+// batch then counts as failed. A note says that the reply reports failures where Lambda does not look for them, so that
+// all are done all the same.
 //
 //	empty, null, {}                          all done
+//	failures in the body of an object        all done, with a note
 //	an object without batchItemFailures      all done
 //	a number, true, false, a plain string    all done
 //	batchItemFailures null or []             all done
@@ -28,29 +31,46 @@ const (
 //
 // A function that knows nothing of partial replies may return whatever it likes:
 // it has said that it did not fail.
-func readReply(reply []byte, ids []string) (failed map[string]bool, problem string) {
+func readReply(reply []byte, ids []string) (failed map[string]bool, problem, note string) {
 	reply = bytes.Trim(reply, " \t\r\n")
 	switch {
 	case len(reply) == 0:
-		return nil, ""
+		return nil, "", ""
 	case !json.Valid(reply):
-		return nil, "the function's reply is not JSON"
+		return nil, "the function's reply is not JSON", ""
+	case !utf8.Valid(reply):
+		return nil, "the function's reply is not UTF-8", ""
 	}
 	switch reply[0] {
 	case '{':
-		return readReport(reply, ids)
+		if failed, problem = readReport(reply, ids); failed == nil && problem == "" && reportsInBody(reply, ids) {
+			note = failuresMember + " is in the reply's body, where Lambda ignores it: return the object itself"
+		}
+		return failed, problem, note
 	case '[':
 		if saysNothing(reply) {
-			return nil, ""
+			return nil, "", ""
 		}
-		return nil, "the function's reply is a list, not an object with " + failuresMember
+		return nil, "the function's reply is a list, not an object with " + failuresMember, ""
 	case '"':
 		var text string
 		if err := json.Unmarshal(reply, &text); err != nil || strings.Contains(text, failuresMember) {
-			return nil, "the function's reply is a string that contains " + failuresMember + ": return the object itself"
+			return nil, "the function's reply is a string that contains " + failuresMember + ": return the object itself", ""
 		}
 	}
-	return nil, ""
+	return nil, "", ""
+}
+
+// reportsInBody reports whether an object in the form of an answer of API Gateway has failures in its body.
+func reportsInBody(object []byte, ids []string) bool {
+	var gateway struct {
+		Body string `json:"body"`
+	}
+	if json.Unmarshal(object, &gateway) != nil || !strings.HasPrefix(gateway.Body, "{") || !json.Valid([]byte(gateway.Body)) {
+		return false
+	}
+	failed, problem := readReport([]byte(gateway.Body), ids)
+	return len(failed) > 0 || problem != ""
 }
 
 // readReport reads a reply that is an object.

@@ -19,6 +19,8 @@ func TestReplies(t *testing.T) {
 		twice   = "batchItemFailures names a message twice"
 		spelt   = "the function's reply spells batchItemFailures differently"
 		noJSON  = "the function's reply is not JSON"
+		noUTF8  = "the function's reply is not UTF-8"
+		inBody  = "batchItemFailures is in the reply's body, where Lambda ignores it: return the object itself"
 	)
 	for _, test := range []struct{ reply, want string }{
 		// All done.
@@ -28,6 +30,11 @@ func TestReplies(t *testing.T) {
 		{`{"batchItemFailures":null}`, done}, {`{"batchItemFailures":[]}`, done}, {`{ "batchItemFailures" : [ ] }`, done},
 		{`{"a":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, done},
 		{`{"BatchItemFailures":[]}`, done}, {`{"batch_item_failures":null,"batchItemFailures":[]}`, done},
+		{`{"statusCode":200,"body":"{\"batchItemFailures\":[]}"}`, done}, {`{"body":"batchItemFailures"}`, done},
+		{`{"body":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, done},
+		// All done, and somebody should know.
+		{`{"statusCode":200,"body":"{\"batchItemFailures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
+		{`{"statusCode":200,"body":"{\"batch_item_failures\":[{\"itemIdentifier\":\"a\"}]}"}`, inBody},
 		// Some failed.
 		{`{"batchItemFailures":[{"itemIdentifier":"b"}]}`, ".F."},
 		{` {"batchItemFailures" : [ {"itemIdentifier" : "a"} , {"itemIdentifier":"c"} ], "more":[{"batchItemFailures":1}] } `, "F.F"},
@@ -65,12 +72,13 @@ func TestReplies(t *testing.T) {
 		{`ok`, noJSON}, {`{`, noJSON}, {`{"batchItemFailures":[{"itemIdentifier":"a"}]`, noJSON}, {`{} {}`, noJSON},
 		{`nul`, noJSON},
 		{`2026-11-20T12:00:00Z Task timed out after 3.00 seconds`, noJSON}, {"\ufeff{}", noJSON}, {"\x00", noJSON},
+		{"\"\xff\"", noUTF8}, {"{\"a\":\"\xc3\x28\"}", noUTF8},
 		{"0\v", noJSON}, {"\v", noJSON},
 		{strings.Repeat(`{"batchItemFailures":`, 20000) + "1" + strings.Repeat("}", 20000), noJSON},
 	} {
-		failed, problem := readReply([]byte(test.reply), []string{"a", "b", "c"})
-		got := problem
-		if problem == "" {
+		failed, problem, note := readReply([]byte(test.reply), []string{"a", "b", "c"})
+		got := problem + note
+		if got == "" {
 			got = marks(failed, "a", "b", "c")
 		}
 		if got != test.want {
@@ -111,7 +119,7 @@ func FuzzReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		before := slices.Clone(reply)
-		failed, problem := readReply(reply, []string{"a", "b"})
+		failed, problem, _ := readReply(reply, []string{"a", "b"})
 		if !slices.Equal(before, reply) {
 			t.Fatal("the reply was changed")
 		}

@@ -26,7 +26,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			if p.Permanent {
 				level = slog.LevelError
 			}
-			log.Log(context.Background(), level, "receiving failed", "failures", p.Failures, millis("retry_in", p.RetryIn),
+			log.Log(context.Background(), level, "receiving failed", "failures", p.Failures, slog.Duration("retry_in", p.RetryIn),
 				"err", p.Err)
 		},
 		DeleteFailed: func(d worker.DeleteFailed) {
@@ -68,19 +68,19 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 		},
 		Throttled: func(x worker.Throttled) {
 			if throttled.Allow() {
-				log.Warn("target throttles, receiving paused", "target", target, "reason", x.Reason, millis("pause", x.For))
+				log.Warn("target throttles, receiving paused", "target", target, "reason", x.Reason, slog.Duration("pause", x.For))
 			}
 		},
 		Limited: func(x worker.Limited) {
 			log := l.With("component", "limit", "queue", name, "reason", x.Reason)
 			if x.Over {
-				log.Info("limit no longer delays messages", millis("duration", x.For))
+				log.Info("limit no longer delays messages", slog.Duration("duration", x.For))
 			} else {
 				log.Info("limit delays messages")
 			}
 		},
 		Stalled: func(s worker.Stalled) {
-			log.Warn("process stalled, messages in work may be attempted twice", millis("duration", s.For))
+			log.Warn("process stalled, messages in work may be attempted twice", slog.Duration("duration", s.For))
 		},
 		Duplicate: func(d worker.Duplicate) {
 			log.Debug("message received again, not posted twice", "message_id", d.ID, "stage", d.Stage)
@@ -159,7 +159,7 @@ func (l *Logger) AWS() *aws.Events {
 				"part", c.Part, "sent", c.Sent)
 		},
 		ClockAdjusted: func(offset time.Duration) {
-			log.Warn("system clock is wrong, signatures allow for it", millis("offset", offset), "hint", "set the clock")
+			log.Warn("system clock is wrong, signatures allow for it", slog.Duration("offset", offset), "hint", "set the clock")
 		},
 	}
 }
@@ -170,16 +170,13 @@ func (l *Logger) Limiter(target string) *limit.Events {
 	return &limit.Events{
 		Opened: func(o limit.Opened) {
 			if o.TrialFailed {
-				log.Warn("trial failed, breaker open", millis("trial_in", o.Delay))
+				log.Warn("trial failed, breaker open", slog.Duration("trial_in", o.Delay))
 				return
 			}
-			log.Warn("breaker open", "failures", o.Failures, "deliveries", o.Deliveries, millis("trial_in", o.Delay))
+			log.Warn("breaker open", "failures", o.Failures, "deliveries", o.Deliveries, slog.Duration("trial_in", o.Delay))
 		},
 		HalfOpened:   func(limit.HalfOpened) { log.Info("breaker half-open, trial started") },
-		Closed:       func(c limit.Closed) { log.Info("breaker closed", millis("duration", c.After)) },
+		Closed:       func(c limit.Closed) { log.Info("breaker closed", slog.Duration("duration", c.After)) },
 		LimitChanged: func(c limit.LimitChanged) { log.Debug("concurrency limit changed", "from", c.From, "to", c.To) },
 	}
 }
-
-// millis is an attribute for a duration, in milliseconds.
-func millis(name string, d time.Duration) slog.Attr { return slog.Int64(name+"_ms", d.Milliseconds()) }

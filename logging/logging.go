@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"time"
 
 	"tendril/queue"
@@ -53,11 +54,19 @@ func New(opts Options) *Logger {
 	l.sampler.perSecond = opts.PerSecond
 	var h slog.Handler = &textHandler{printer: l.printer, level: opts.Level}
 	if opts.Format == jsonLines {
-		h = slog.NewJSONHandler(opts.Out, &slog.HandlerOptions{Level: opts.Level})
+		h = slog.NewJSONHandler(opts.Out, &slog.HandlerOptions{Level: opts.Level, ReplaceAttr: inMillis})
 	}
 	l.printing = slog.New(h)
 	l.Logger = slog.New(&observingHandler{h, textHandler{printer: &printer{}}, &l.observer})
 	return l
+}
+
+// inMillis writes each duration in JSON as a number of milliseconds, and says so in its key: "retry_in_ms": 489.
+func inMillis(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() != slog.KindDuration {
+		return a
+	}
+	return slog.Int64(strings.TrimSuffix(a.Key, "_ms")+"_ms", a.Value.Duration().Milliseconds())
 }
 
 // quiet reports whether only warnings and errors are wanted.
@@ -105,7 +114,7 @@ func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 	if l.admit(queue.Postponed, time.Now()) {
 		l.Warn("delivery postponed", "component", "worker", "message_id", id,
-			"outcome", queue.Postponed.String(), millis("retry_in", retryIn), "err", err)
+			"outcome", queue.Postponed.String(), slog.Duration("retry_in", retryIn), "err", err)
 	}
 }
 

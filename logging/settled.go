@@ -34,11 +34,21 @@ func (l *Logger) Sent(target func() string) {
 
 // Settled prints the end of a delivery.
 func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
-	if s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD) {
+	// A message that is done with a reason, and not dropped, has a reply that deserves a look.
+	noted := s.Outcome == queue.Done && s.Reason != "" && s.Instruction != queue.Drop
+	silent := s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD)
+	if silent && !noted {
 		return
 	}
 	now := time.Now()
 	if !l.admit(s.Outcome, now) {
+		return
+	}
+	if noted {
+		l.Warn("message deleted in spite of its reply", "component", "worker", "queue", name, "message_id", s.ID,
+			"target", target, "reason", s.Reason)
+	}
+	if silent {
 		return
 	}
 	if l.observer.Load() != nil {

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tendril/queue"
 	"tendril/worker"
 )
@@ -215,4 +217,50 @@ func TestIntervalAllowsOneEach(t *testing.T) {
 			t.Errorf("%d lines in 25 s, want 3", allowed)
 		}
 	})
+}
+
+// TestJSONDurationsAreMilliseconds: every duration has the unit in its key, wherever it was written.
+func TestJSONDurationsAreMilliseconds(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	l := New(Options{Out: &out})
+	l.With("age", 1500*time.Millisecond).WithGroup("run").Info("run enqueued", "lateness", 7240*time.Millisecond,
+		slog.Group("next", "in", time.Minute), "duration_ms", 12)
+	l.Postponed("m1", 2*time.Second, errors.New("later"))
+	var lines []map[string]any
+	for line := range strings.Lines(out.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		delete(fields, "time")
+		lines = append(lines, fields)
+	}
+	want := []map[string]any{
+		{"level": "INFO", "msg": "run enqueued", "age_ms": 1500.0, "run": map[string]any{"lateness_ms": 7240.0,
+			"next": map[string]any{"in_ms": 60000.0}, "duration_ms": 12.0}},
+		{"level": "WARN", "msg": "delivery postponed", "component": "worker", "message_id": "m1", "outcome": "postponed",
+			"retry_in_ms": 2000.0, "err": "later"},
+	}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestDoneMessageWithReasonIsAWarning: a reply that reports failures where Lambda does not look deletes messages, in
+// every format and with --quiet too.
+func TestDoneMessageWithReasonIsAWarning(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]Options{"JSON": {}, "text": {Format: Text}, "aws-sqsd": {Format: SQSD},
+		"quiet": {Level: slog.LevelWarn}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			opts.Out = &out
+			New(opts).Settled("jobs", "lambda:f", &worker.Settled{ID: "m1", Outcome: queue.Done, Reason: "in the body"}, Redelivery{})
+			if !strings.Contains(out.String(), "message deleted in spite of its reply") || !strings.Contains(out.String(), "in the body") {
+				t.Errorf("logged %q", out.String())
+			}
+		})
+	}
 }

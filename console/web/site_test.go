@@ -518,7 +518,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 				Back: "/dead?" + deadFilter{Match: body, Reason: reason, ByReason: true}.query(reason)}},
 			{"edit", &editPage{Message: console.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
 				AttributesText: body, Targets: []string{reason, body}, Target: reason, FIFO: true}},
-			{"overview", &overview{Causes: []string{reason}, Problems: []console.Problem{{Reason: body, Queue: reason,
+			{"overview", &overview{Causes: []health.Cause{{Status: health.Severe, Text: reason}}, Problems: []console.Problem{{Reason: body, Queue: reason,
 				LastMessageID: reason}}, Queues: []queueRow{{Queue: console.Queue{Name: reason}, Reason: body}}}},
 			{"task", &taskPage{Task: console.Task{Name: reason, PauseReason: body, URL: body}, Runs: []console.TaskRun{
 				{Task: reason, Reason: body, Skipped: reason}}}},
