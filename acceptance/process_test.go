@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		if binary = os.Getenv("TENDRIL_BUILT"); binary != "" { // with changes that tests must notice
+		if binary = os.Getenv("ACCEPTANCE_BINARY"); binary != "" { // with changes that tests must notice
 			return m.Run()
 		}
 		binary = filepath.Join(dir, "tendril")

@@ -32,6 +32,7 @@ type seenByWitness struct {
 	Env       []string
 	URI, Body string
 	From      string
+	Port      string // of the daemon's end of the connection
 	Header    http.Header
 }
 
@@ -52,12 +53,12 @@ func witness() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		from, _, _ := net.SplitHostPort(r.RemoteAddr)
+		from, port, _ := net.SplitHostPort(r.RemoteAddr)
 		if r.Method != http.MethodPost {
 			write(seenByWitness{Event: "get", URI: r.URL.RequestURI(), From: from, Header: r.Header})
 			return
 		}
-		write(seenByWitness{Event: "post", URI: r.URL.RequestURI(), Body: string(body), From: from, Header: r.Header})
+		write(seenByWitness{Event: "post", URI: r.URL.RequestURI(), Body: string(body), From: from, Port: port, Header: r.Header})
 		switch string(body) {
 		case "refuse":
 			http.Error(w, "no such customer", http.StatusUnprocessableEntity)
@@ -256,7 +257,18 @@ func TestSentencesBundle(t *testing.T) {
 	})
 	expect(t, "B3", begun.Parent, s.cmd.Process.Pid)
 	expect(t, "B6", first.From, "127.0.0.1")
-	row(t, "B5", func(t *testing.T) { matches(t, first.Header.Get("User-Agent"), `^aws-sqsd/`) })
+	row(t, "B5", func(t *testing.T) { // one connection for several requests
+		ports, requests := map[string]bool{}, 0
+		for _, s := range readWitness(t, journal) {
+			if s.Event == "post" {
+				ports[s.Port] = true
+				requests++
+			}
+		}
+		if len(ports) >= requests {
+			t.Errorf("%d requests came over %d connections", requests, len(ports))
+		}
+	})
 	row(t, "B1", func(t *testing.T) {
 		out, _ := s.do("health")
 		matches(t, out, `(Ok|Info|Warning|Degraded|Severe)`)
@@ -287,6 +299,11 @@ func TestSentencesBundle(t *testing.T) {
 		text, _ := os.ReadFile(hooks)
 		matches(t, string(text), `^prebuild-1 hello `)
 	})
+	row(t, "C25", func(t *testing.T) {
+		matches(t, s.must("get-config", "environment"), `^{"[^ ]*"GREETING":"hello"`)
+		matches(t, s.must("get-config", "optionsettings", "-n", "aws:elasticbeanstalk:sqsd", "-o", "HttpConnections"), "^7$")
+		matches(t, s.must("get-config", "container", "-k", "app_deploy_dir"), "^/")
+	})
 	row(t, "C21", func(t *testing.T) {
 		var text []byte
 		eventually(t, "all hooks ran", func() bool {
@@ -304,7 +321,8 @@ func TestSentencesBundle(t *testing.T) {
 		sendBody(t, s.started, "1500ms")
 		awaitWitness(t, journal, "the job began", 1, posts("1500ms"))
 		files["Procfile"] = witnessLine(journal, "2")
-		s.must("deploy", writeBundle(t, files))
+		next := writeBundle(t, files)
+		s.must("deploy", next)
 		second := awaitWitness(t, journal, "the new version began", 1, func(s seenByWitness) bool {
 			return s.Event == "start" && s.Version == "2"
 		})[0]
@@ -317,10 +335,22 @@ func TestSentencesBundle(t *testing.T) {
 				t.Errorf("after the deployment version %s works, pid %d", after.Version, second.PID)
 			}
 		})
+		row(t, "C20", func(t *testing.T) {
+			replaceIn(t, filepath.Join(next, ".ebextensions/worker.config"), "GREETING: hello", "GREETING: welcome")
+			s.must("reload")
+			awaitWitness(t, journal, "the app was started with the new setting", 1, func(s seenByWitness) bool {
+				return s.Event == "start" && slices.Contains(s.Env, "GREETING=welcome")
+			})
+			eventually(t, "the hooks of a change of settings ran", func() bool {
+				text, _ := os.ReadFile(hooks)
+				return strings.Contains(string(text), "confighook welcome") && strings.Contains(string(text), "confighook-post welcome")
+			})
+		})
 		row(t, "C13", func(t *testing.T) {
+			before := len(readWitness(t, journal))
 			sendBody(t, s.started, "crash")
-			awaitWitness(t, journal, "the app was started again", 2, func(s seenByWitness) bool {
-				return s.Event == "start" && s.Version == "2"
+			eventually(t, "the app was started again", func() bool {
+				return slices.ContainsFunc(readWitness(t, journal)[before:], func(s seenByWitness) bool { return s.Event == "start" })
 			})
 			awaitWitness(t, journal, "the message came again", 2, posts("crash"))
 		})

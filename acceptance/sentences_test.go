@@ -78,7 +78,7 @@ func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
-		out.Header = r.Header.Clone()
+		out.Header, out.Host = r.Header.Clone(), r.Host
 		answer, err := transport.RoundTrip(out)
 		if err != nil {
 			panic(http.ErrAbortHandler)

@@ -170,7 +170,7 @@ func TestSentencesAreBrokenOneAtATime(t *testing.T) {
 			"func (c *Cart) First() int { return c.items[0] }\n",
 		"acceptance/cart_test.go": "package acceptance\n\nimport (\n\t\"os\"\n\t\"os/exec\"\n\t\"testing\"\n)\n\n" +
 			"func TestCart(t *testing.T) {\n\tt.Run(\"A1\", func(t *testing.T) {\n" +
-			"\t\tif err := exec.Command(os.Getenv(\"TENDRIL_BUILT\")).Run(); err != nil {\n\t\t\tt.Error(err)\n\t\t}\n\t})\n}\n",
+			"\t\tif err := exec.Command(os.Getenv(\"ACCEPTANCE_BINARY\")).Run(); err != nil {\n\t\t\tt.Error(err)\n\t\t}\n\t})\n}\n",
 		"docs/specification.yaml": "- {row: A1, change: nothing is added, in: shop.Cart.Add, find: 'c.items = append(c.items, n)', put: 'n++', " +
 			"test: acceptance.TestCart/A1}\n" +
 			"- {row: A2, change: the sum is off, in: shop.Cart.Sum, find: 'sum += n', put: 'sum += n + 1', test: acceptance.TestCart/A1}\n" +

@@ -138,7 +138,7 @@ func (t *trial) run(ctx context.Context, id int, name testName, limit time.Durat
 	defer cancel()
 	command := exec.CommandContext(ctx, t.binaries[name.folder], "-test.run", name.pattern(), "-test.v", "-test.timeout", "0")
 	command.Dir = filepath.Join(t.root, filepath.FromSlash(name.folder))
-	command.Env = append(os.Environ(), "TENDRIL_BUILT="+filepath.Join(t.dir, "tendril"))
+	command.Env = append(os.Environ(), "ACCEPTANCE_BINARY="+filepath.Join(t.dir, "tendril"))
 	if id > 0 {
 		command.Env = append(command.Env, "TENDRIL_MUTANT="+strconv.Itoa(id))
 	}

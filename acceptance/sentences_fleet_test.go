@@ -1,0 +1,408 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tendril/testpeer"
+)
+
+// scalingGroup is an Auto Scaling group called workers, which has as many instances as it is told.
+type scalingGroup struct {
+	*httptest.Server
+	mu      sync.Mutex
+	desired int
+	sizes   []int // that it was told
+}
+
+func newScalingGroup(t *testing.T, desired int) *scalingGroup {
+	g := &scalingGroup{desired: desired}
+	g.Server = httptest.NewServer(g)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *scalingGroup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	form, _ := url.ParseQuery(string(body))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	action, result := form.Get("Action"), ""
+	switch action {
+	case "DescribeAutoScalingGroups":
+		instances := ""
+		for i := range g.desired {
+			instances += fmt.Sprintf("<member><InstanceId>i-%d</InstanceId><LifecycleState>InService</LifecycleState>"+
+				"<HealthStatus>Healthy</HealthStatus></member>", i)
+		}
+		result = fmt.Sprintf("<AutoScalingGroups><member><AutoScalingGroupName>workers</AutoScalingGroupName>"+
+			"<MinSize>1</MinSize><MaxSize>9</MaxSize><DesiredCapacity>%d</DesiredCapacity><Instances>%s</Instances></member>"+
+			"</AutoScalingGroups>", g.desired, instances)
+	case "SetDesiredCapacity":
+		g.desired, _ = strconv.Atoi(form.Get("DesiredCapacity"))
+		g.sizes = append(g.sizes, g.desired)
+	}
+	w.Header().Set("Content-Type", "text/xml")
+	fmt.Fprintf(w, `<%[1]sResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><%[1]sResult>%[2]s</%[1]sResult>`+
+		`<ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></%[1]sResponse>`, action, result)
+}
+
+func (g *scalingGroup) told() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]int(nil), g.sizes...)
+}
+
+// TestSentencesScaling: the CPU decides how many instances an Auto Scaling group has, between two thresholds.
+func TestSentencesScaling(t *testing.T) {
+	t.Parallel()
+	up := func(t *testing.T, group *scalingGroup, args ...string) *process {
+		q := watchQueue(t, "jobs", nil)
+		app := newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
+		p, _ := startWith(t, []string{"AWS_ENDPOINT_URL_AUTO_SCALING=" + group.URL}, append([]string{"up", "--queue-url", q.watched,
+			"--target", app.URL, "--console", "off", "--scale-target", "asg:workers", "--scale-measure-name", "CPUUtilization",
+			"--scale-period", "2s", "--scale-cooldown", "0s", "--leader", "local", "--verbose"}, args...)...)
+		return p
+	}
+	busy := func(stop <-chan struct{}) { // so that the machine's CPU is in use
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}
+	t.Run("out", func(t *testing.T) {
+		t.Parallel()
+		stop := make(chan struct{})
+		defer close(stop)
+		go busy(stop)
+		group := newScalingGroup(t, 1)
+		up(t, group, "--scale-lower-threshold", "0", "--scale-upper-threshold", "0.01", "--scale-upper-breach-scale-increment", "3")
+		for _, id := range []string{"A48", "A50", "A51", "A54"} {
+			row(t, id, func(t *testing.T) {
+				eventually(t, "the group grows", func() bool { return len(group.told()) > 0 })
+				if group.told()[0] != 4 {
+					t.Errorf("the group was told %v, want 4 first: 1 and the increment 3", group.told())
+				}
+			})
+		}
+	})
+	t.Run("in", func(t *testing.T) {
+		t.Parallel()
+		group := newScalingGroup(t, 1)
+		group.desired = 3
+		p := up(t, group, "--scale-lower-threshold", "200", "--scale-upper-threshold", "1000",
+			"--scale-lower-breach-scale-increment=-2")
+		row(t, "A52", func(t *testing.T) { // with several instances the CPU of one does not say enough: see A53
+			p.await(t, "why the group does not shrink, or that it does", func(e event) bool {
+				return len(group.told()) > 0 || e.attribute("component") == "scale" && strings.Contains(e.Reason, "below 200 for")
+			})
+		})
+	})
+	t.Run("between", func(t *testing.T) {
+		t.Parallel()
+		group := newScalingGroup(t, 2)
+		up(t, group, "--scale-lower-threshold", "0", "--scale-upper-threshold", "100")
+		time.Sleep(4 * time.Second)
+		row(t, "A49", func(t *testing.T) {
+			if told := group.told(); len(told) > 0 {
+				t.Errorf("between the thresholds the group was told %v", told)
+			}
+		})
+	})
+}
+
+// dynamo is a table of DynamoDB that knows the calls about leases.
+type dynamo struct {
+	*httptest.Server
+	mu     sync.Mutex
+	items  map[string]map[string]any
+	writes []string // who wrote a lease
+}
+
+func newDynamo(t *testing.T) *dynamo {
+	d := &dynamo{items: map[string]map[string]any{}}
+	d.Server = httptest.NewServer(d)
+	t.Cleanup(d.Close)
+	return d
+}
+
+func dynamoText(item map[string]any, name string) string {
+	value, _ := item[name].(map[string]any)
+	s, _ := value["S"].(string)
+	return s
+}
+
+func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	var in struct {
+		Item, Key, ExpressionAttributeValues map[string]any
+		ConditionExpression                  string
+	}
+	body, _ := io.ReadAll(r.Body)
+	json.Unmarshal(body, &in)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	answer := map[string]any{}
+	switch action {
+	case "DescribeTable":
+		answer["Table"] = map[string]any{"TableStatus": "ACTIVE", "KeySchema": []any{map[string]any{"AttributeName": "id", "KeyType": "HASH"}},
+			"AttributeDefinitions": []any{map[string]any{"AttributeName": "id", "AttributeType": "S"}}}
+	case "DescribeTimeToLive":
+		answer["TimeToLiveDescription"] = map[string]any{"TimeToLiveStatus": "ENABLED", "AttributeName": "expires"}
+	case "GetItem":
+		if item := d.items[dynamoText(in.Key, "id")]; item != nil {
+			answer["Item"] = item
+		}
+	case "PutItem":
+		id := dynamoText(in.Item, "id")
+		old := d.items[id]
+		fits := old == nil
+		if strings.Contains(in.ConditionExpression, "= :old") {
+			fits = dynamoText(old, "version") == dynamoText(in.ExpressionAttributeValues, ":old")
+		}
+		if !fits {
+			answer["__type"], answer["Item"] = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException", old
+			answer["message"] = "The conditional request failed"
+			break
+		}
+		d.items[id] = in.Item
+		d.writes = append(d.writes, dynamoText(in.Item, "owner"))
+	}
+	text, _ := json.Marshal(answer)
+	w.Header().Set("X-Amz-Crc32", fmt.Sprint(crc32.ChecksumIEEE(text)))
+	if answer["__type"] != nil {
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	w.Write(text)
+}
+
+func (d *dynamo) owners() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return append([]string(nil), d.writes...)
+}
+
+// TestSentencesElection: instances that write to one DynamoDB table elect a leader.
+func TestSentencesElection(t *testing.T) {
+	t.Parallel()
+	table := newDynamo(t)
+	q := watchQueue(t, "jobs", nil)
+	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
+	cron := filepath.Join(t.TempDir(), "cron.yaml")
+	leapDay := "version: 1\ncron:\n - {name: rare, url: /rare, schedule: \"0 0 29 2 *\", missed: skip}\n"
+	if err := os.WriteFile(cron, []byte(leapDay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	up := func() *process {
+		p, _ := startWith(t, []string{"AWS_ENDPOINT_URL_DYNAMODB=" + table.URL}, "up", "--queue-url", q.watched, "--target", app.URL,
+			"--console", "off", "--cron", cron, "--registry-table", "elections", "--lease", "5s")
+		return p
+	}
+	leads := func(p *process) bool {
+		return p.count(func(e event) bool { return strings.Contains(e.Msg, "leadership acquired") }) > 0
+	}
+	first := up()
+	eventually(t, "the first one leads", func() bool { return leads(first) })
+	second := up()
+	time.Sleep(4500 * time.Millisecond)
+	bothLead, owners := leads(second), table.owners()
+	first.kill()
+	killed := time.Now()
+	for deadline := killed.Add(15 * time.Second); !leads(second) && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	took := time.Since(killed)
+	row(t, "A41", func(t *testing.T) {
+		if bothLead {
+			t.Error("both instances lead")
+		}
+	})
+	row(t, "A42", func(t *testing.T) {
+		if len(owners) == 0 || owners[0] == "" {
+			t.Errorf("the first one wrote %v", owners)
+		}
+		for _, owner := range owners {
+			if owner != owners[0] {
+				t.Errorf("%s wrote to the table, and %s leads", owner, owners[0])
+			}
+		}
+	})
+	row(t, "A43", func(t *testing.T) {
+		if len(owners) < 3 {
+			t.Errorf("in 4.5 s the leader wrote %d times, and its lease is 5 s", len(owners))
+		}
+	})
+	row(t, "A44", func(t *testing.T) { between(t, "the time until the other one leads", took, 0, 9*time.Second) })
+}
+
+// TestSentencesDueTask takes up to a minute: a task is due then. Two instances share the queue and its registry.
+func TestSentencesDueTask(t *testing.T) {
+	t.Parallel()
+	const token = "0123456789abcdef-token"
+	_, served := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off", "--registry-token", token)
+	c := client(served.Endpoint)
+	q := watch(t, c, createQueue(t, c, "jobs", nil))
+	cron := filepath.Join(t.TempDir(), "cron.yaml")
+	text := "version: 1\ncron:\n - {name: tick, url: /tick, schedule: \"* * * * *\"}\n"
+	if err := os.WriteFile(cron, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := map[int]*script{}
+	for i := range 2 {
+		all[i] = newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
+		startWith(t, []string{"TENDRIL_REGISTRY_TOKEN=" + token}, "up", "--queue-url", q.watched, "--target", all[i].URL, "--console",
+			"off", "--cron", cron)
+	}
+	ticks := func() (list []posted) {
+		for _, app := range all {
+			for _, p := range app.all() {
+				if p.header.Get("X-Aws-Sqsd-Taskname") == "tick" {
+					list = append(list, p)
+				}
+			}
+		}
+		return list
+	}
+	due := time.Now().Truncate(time.Minute).Add(time.Minute)
+	for deadline := due.Add(waitsFor()); len(ticks()) == 0 && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
+	time.Sleep(time.Second) // in which another run could come
+	got := ticks()
+	row(t, "A38", func(t *testing.T) {
+		if len(got) == 0 || got[0].location != "/tick" || len(q.receipts("elasticbeanstalk scheduled job")) != 1 {
+			t.Fatalf("the runs of the task are %v", got)
+		}
+	})
+	row(t, "A39", func(t *testing.T) { // one of the two instances worked on the one message
+		if len(got) != 1 {
+			t.Errorf("the task ran %d times", len(got))
+		}
+	})
+	row(t, "A46", func(t *testing.T) {
+		if len(got) == 0 || got[0].header.Get("X-Aws-Sqsd-Scheduled-At") != due.UTC().Format(time.RFC3339) {
+			t.Fatalf("the runs of the task are %v, and it was due at %v", got, due)
+		}
+	})
+	row(t, "B10", func(t *testing.T) { // the run is a message like any other
+		if len(got) == 0 || got[0].header.Get("X-Aws-Sqsd-Queue") != "jobs" {
+			t.Fatalf("the runs of the task are %v", got)
+		}
+	})
+}
+
+// TestSentencesRestarts: crashes that are farther apart than the window do not add up, those within do.
+func TestSentencesRestarts(t *testing.T) {
+	t.Parallel()
+	t.Run("apart", func(t *testing.T) {
+		t.Parallel()
+		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
+			"loop: echo begun; sleep 1.3; exit 3\n"}, "--restart-limit", "1", "--restart-window", "1")
+		row(t, "C16", func(t *testing.T) {
+			eventually(t, "it was started four times", func() bool {
+				return p.count(func(e event) bool { return e.Line == "begun" }) >= 4 ||
+					p.count(func(e event) bool { return e.Msg == "process failed too often" }) > 0
+			})
+			if p.count(func(e event) bool { return e.Msg == "process failed too often" }) > 0 {
+				t.Error("crashes that are more than a second apart were added up")
+			}
+		})
+	})
+	t.Run("together", func(t *testing.T) {
+		t.Parallel()
+		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
+			"loop: echo begun; exit 3\n"}, "--restart-limit", "2", "--restart-window", "60")
+		for _, id := range []string{"C15", "C17"} {
+			row(t, id, func(t *testing.T) {
+				p.await(t, "it was given up", func(e event) bool {
+					return e.Level == "ERROR" && e.Msg == "process failed too often" && strings.Contains(e.raw, "loop")
+				})
+				if n := p.count(func(e event) bool { return e.Line == "begun" }); n != 3 {
+					t.Errorf("it was started %d times, want 3", n)
+				}
+			})
+		}
+	})
+	t.Run("ended", func(t *testing.T) { // exit status 0 of a worker is no crash
+		t.Parallel()
+		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
+			"once: echo begun; exit 0\n"})
+		awaitWeb(t, p)
+		time.Sleep(1500 * time.Millisecond)
+		row(t, "C14", func(t *testing.T) {
+			if n := p.count(func(e event) bool { return e.Line == "begun" }); n != 1 {
+				t.Errorf("it was started %d times, want once", n)
+			}
+		})
+	})
+}
+
+// TestSentencesUser: the app runs as another user, and a server answers health checks beside it.
+func TestSentencesUser(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	journal, port := filepath.Join(dir, "journal"), testpeer.FreePort(t)
+	args := []string{"--healthcheck", "HTTP:" + port + "/healthy"}
+	line, uid := witnessLine(journal, "1"), os.Getuid()
+	if uid == 0 {
+		line = "web: echo $(id -u) > " + filepath.Join(dir, "uid") + "; exec sleep 1000\n"
+		args = []string{"--app-user", "nobody"}
+	}
+	t.Run("user", func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Skip("NOT TESTED with another user: it takes root")
+		}
+		if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		bundle := writeBundle(t, map[string]string{"Procfile": line})
+		for d := bundle; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+			if err := os.Chmod(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start(t, append([]string{"up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
+			testpeer.FreePort(t), "--name", "jobs", bundle}, args...)...)
+		row(t, "C11", func(t *testing.T) {
+			eventually(t, "the app wrote its user down", func() bool {
+				text, _ := os.ReadFile(filepath.Join(dir, "uid"))
+				return strings.TrimSpace(string(text)) != "" && strings.TrimSpace(string(text)) != "0"
+			})
+		})
+	})
+	t.Run("health", func(t *testing.T) {
+		p, started, _ := appUp(t, map[string]string{"Procfile": witnessLine(journal, "1")}, "--port", port, "--healthcheck",
+			"HTTP:"+port+"/healthy")
+		awaitWeb(t, p)
+		row(t, "C23", func(t *testing.T) {
+			for _, path := range []string{"/livez", "/readyz"} {
+				if answer, err := http.Get(started.Console + path); err != nil || answer.StatusCode != http.StatusOK {
+					t.Errorf("%s: %v, %v", path, answer, err)
+				}
+			}
+			awaitWitness(t, journal, "the app was asked", 1, func(s seenByWitness) bool { return s.Event == "get" && s.URI == "/healthy" })
+		})
+	})
+}
