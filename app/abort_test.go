@@ -26,8 +26,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 		{"preparing", console.DeployPreparing, console.DeployRolledBack, ""},
 		{"starting", console.DeployStarting, console.DeployRolledBack, ""},
 		{"switched meanwhile", console.DeployStarting, console.DeployDone, "version 2 is serving already"},
-		{"draining", console.DeployDraining, "", "version 2 is serving already"},
-		{"finishing", console.DeployFinishing, "", "version 2 is serving already"},
+		{"the last hooks run", console.DeployFinishing, console.DeployFailed, "version 2 is serving already"},
 	} {
 		d := &deployer{over: make(chan struct{})}
 		if tt.state != "" {

@@ -125,10 +125,11 @@ func New(opts *Options) *App {
 			a.linkCurrent(a.replicas.current())
 		},
 		switched: func() {
-			a.setState(console.DeployDraining)
+			a.setState(console.DeployFinishing)
 			pid.setOwner(a.replicas.now.Load().replicas[0])
 			a.remember(a.replicas.current())
 		},
+		retired: func(v version) { a.removeFacts(v.facts) },
 	})
 	a.quarantine = &quarantine{replicas: a.replicas}
 	return a
@@ -237,7 +238,7 @@ func (a *App) afterFirstReady(v version) {
 // gaveUp fails when the app never came up. One that worked before is kept up: nothing is
 // received, and the status says why. A version that is being deployed is rolled back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
-	deployed := r != nil && r.version > max(a.replicas.current().number, a.first)
+	deployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
 	ends := !a.WasReady() && !deployed
 	last := *cause
 	if ends || deployed {
@@ -287,10 +288,21 @@ func (a *App) Serving() []supervisor.Status {
 	return append(replicas, helpers...)
 }
 
-// Processes describes all processes: those of [App.Serving], and the replica for quarantined
-// messages, which is meant to crash, before the helpers.
+// Draining is the state of a process that finishes its work and takes no more.
+const Draining supervisor.State = "draining"
+
+// Processes describes all processes: those of [App.Serving], and before the helpers the replicas
+// that finish their work, and the one for quarantined messages, which is meant to crash.
 func (a *App) Processes() []supervisor.Status {
 	replicas, helpers := a.replicas.status()
+	for _, r := range a.replicas.draining() {
+		for _, st := range r.processes.Status() {
+			if st.State == supervisor.Running {
+				st.State = Draining
+			}
+			replicas = append(replicas, st)
+		}
+	}
 	if r := a.quarantine.running(); r != nil {
 		replicas = append(replicas, r.processes.Status()...)
 	}

@@ -115,6 +115,18 @@ func (r *replica) drain(ctx context.Context) (inWork int) {
 	return r.inWork
 }
 
+// find returns the replicas for which is reports true, in the order of their start.
+func (b *balancer) find(is func(*replica) bool) (found []*replica) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.replicas {
+		if is(r) {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
 // remove removes a replica that is stopped.
 func (b *balancer) remove(r *replica) {
 	b.change(func() {

@@ -29,6 +29,7 @@ type deployer struct {
 	replicas   *replicaSet
 	quarantine *quarantine
 	isSameApp  func(v, next version) bool
+	factsMu    sync.Mutex // is held while facts are changed
 
 	mu   sync.Mutex
 	last *console.Deployment // nil before the first
@@ -153,7 +154,11 @@ func (d *deployer) prune(v version) {
 	if !v.unpacked {
 		return
 	}
-	if err := bundle.PruneVersions(v.dir()); err != nil {
+	var inUse []string
+	for _, r := range d.replicas.draining() {
+		inUse = append(inUse, r.version.dir())
+	}
+	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		d.opts.Log.Warn("removing old versions failed", "err", err)
 	}
 }
@@ -175,8 +180,8 @@ func Refused(err error) error {
 }
 
 // deploy runs the steps of the new version, and starts its replicas beside those that serve;
-// these get the deliveries once all are ready, and the old ones finish and end. On any error
-// before that the old version is still serving.
+// these get the deliveries once all are ready, and the old ones finish and end while other changes go on. On any
+// error before that the old version is still serving.
 func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployResult, error) {
 	ctx, cancel := d.untilStop(ctx)
 	defer cancel(nil)
@@ -209,12 +214,12 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 		d.forget(ctx, v, err)
 		return console.DeployResult{}, d.fail(ctx, console.DeployRolledBack, err)
 	}
-	d.removeFacts(old.facts)
 	d.prune(v)
-	d.setState(console.DeployFinishing)
-	// The caller's time may be over by now: the old version may have taken all of it to finish.
+
+	// The caller's time may be over by now, and an abort has been too late for the switch.
 	after, over := d.untilStop(context.WithoutCancel(ctx))
 	defer over(nil)
+	d.setAbort(over)
 	d.quarantine.stopUnused()
 	if err := d.finish(after, v); err != nil {
 		return console.DeployResult{}, err
@@ -275,7 +280,8 @@ func (d *deployer) untilStop(ctx context.Context) (context.Context, context.Canc
 }
 
 // Abort ends the deployment under way as a failure would, and returns it when it is over: the previous version is
-// still serving. The error is a [*console.Error] where none is under way, or where the new version is serving already.
+// still serving. The error is a [*console.Error] where none is under way, or where the new version is serving already:
+// then only its last hooks were ended.
 func (d *deployer) Abort(ctx context.Context) (console.Deployment, error) {
 	d.mu.Lock()
 	last, abort, over := d.last, d.abort, d.over
@@ -284,15 +290,12 @@ func (d *deployer) Abort(ctx context.Context) (console.Deployment, error) {
 		return console.Deployment{}, &console.Error{Status: http.StatusConflict, Message: "no deployment is in progress",
 			Hint: "'tendril versions' lists what was deployed"}
 	}
-	switched := last.State != console.DeployPreparing && last.State != console.DeployStarting
 	d.mu.Unlock()
-	if !switched {
-		abort(fmt.Errorf("%w by %s", errAborted, deployedBy(ctx)))
-		select {
-		case <-over:
-		case <-ctx.Done():
-			return console.Deployment{}, ctx.Err()
-		}
+	abort(fmt.Errorf("%w by %s", errAborted, deployedBy(ctx)))
+	select {
+	case <-over:
+	case <-ctx.Done():
+		return console.Deployment{}, ctx.Err()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -307,7 +310,7 @@ func (d *deployer) Abort(ctx context.Context) (console.Deployment, error) {
 func (d *deployer) fail(ctx context.Context, state string, err error) error {
 	d.end(state, err)
 	failed := &console.DeployError{Switched: state == console.DeployFailed, Stopped: isStopped(ctx),
-		Aborted: errors.Is(err, errAborted), Err: err}
+		Aborted: state == console.DeployRolledBack && errors.Is(err, errAborted), Err: err}
 	if step := (*stepError)(nil); errors.As(err, &step) {
 		failed.Step, failed.Output = step.name, step.output()
 	}
@@ -323,6 +326,13 @@ func (d *deployer) begin(old, v version, abort context.CancelCauseFunc) {
 		d.past = d.past[max(len(d.past)-keptDeployments+1, 0):]
 	}
 	d.last = &console.Deployment{State: console.DeployPreparing, From: old.String(), To: v.String(), Since: time.Now()}
+}
+
+// setAbort changes what an abort of the deployment under way does.
+func (d *deployer) setAbort(abort context.CancelCauseFunc) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.abort = abort
 }
 
 // update changes the deployment under way, if there is one.
@@ -346,7 +356,7 @@ func (d *deployer) end(state string, err error) {
 	d.update(func(last *console.Deployment) {
 		last.State, last.Ended = state, time.Now()
 		if err != nil {
-			last.Error, last.Aborted = err.Error(), errors.Is(err, errAborted)
+			last.Error, last.Aborted = err.Error(), state == console.DeployRolledBack && errors.Is(err, errAborted)
 		}
 		close(d.over)
 	})

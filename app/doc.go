@@ -37,10 +37,10 @@
 //
 //   - A replica is stopped only when nothing is in work on it, or when its drain
 //     took longer than its limit.
-//   - At most one change (start, scale, deploy) runs at a time; a second one is
+//   - At most one change (start, scale, restart, deploy) runs at a time; a second one is
 //     refused with [ErrBusy] rather than queued. But a deployment waits for nothing
-//     that only changes the size: growth is given up for it, and a replica that a
-//     scale-in retired drains beside it.
+//     that only changes the size: growth is given up for it. Retired replicas drain
+//     beside any change, those of several versions at once.
 //   - Deliveries move to a version only while all of its replicas are ready together
 //     and none was given up; that is checked again after the old helpers ended.
 //   - A deployment that fails leaves the replicas of the old version serving, and

@@ -6,6 +6,8 @@ func (d *deployer) publish(v *version) error {
 	if d.opts.Facts == nil {
 		return nil
 	}
+	d.factsMu.Lock()
+	defer d.factsMu.Unlock()
 	return d.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
 }
 
@@ -16,6 +18,8 @@ func (d *deployer) RefreshFacts() {
 	if d.opts.Facts == nil {
 		return
 	}
+	d.factsMu.Lock()
+	defer d.factsMu.Unlock()
 	if err := d.opts.Facts.Publish(v.facts, v.bundle, nil); err != nil {
 		d.opts.Log.Warn("get-config answers with the old settings", "err", err)
 	}
@@ -26,15 +30,24 @@ func (a *App) serveFacts(v version) {
 	if a.opts.Facts == nil {
 		return
 	}
+	a.factsMu.Lock()
+	defer a.factsMu.Unlock()
 	if err := a.opts.Facts.Serve(v.facts); err != nil {
 		a.opts.Log.Warn("get-config answers for the old version", "version", v.number, "err", err)
 	}
 }
 
+// removeFacts removes the answers of get-config about a version, unless it serves or processes of it still run.
 func (d *deployer) removeFacts(number int) {
-	if d.opts.Facts == nil {
+	if d.opts.Facts == nil || d.replicas.current().facts == number {
 		return
 	}
+	if users := d.replicas.balancer.find(func(r *replica) bool { return r.version.facts == number }); len(users) > 0 {
+		return
+	}
+
+	d.factsMu.Lock()
+	defer d.factsMu.Unlock()
 	if err := d.opts.Facts.Remove(number); err != nil {
 		d.opts.Log.Warn("answers of get-config not removed", "err", err)
 	}

@@ -52,7 +52,7 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 // ready returns the replica once it takes requests, and starts it where needed.
 func (q *quarantine) ready(ctx context.Context) (*replica, error) {
 	v, r := q.replicas.current(), q.running()
-	if r != nil && r.version != v.number {
+	if r != nil && r.version.number != v.number {
 		q.stop()
 		r = nil
 	}

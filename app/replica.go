@@ -28,7 +28,7 @@ type processes interface {
 type replica struct {
 	balancer     *balancer
 	port, number int
-	version      int // the number of its version
+	version      version
 	processes    processes
 	output       lastLines
 
@@ -49,7 +49,7 @@ type replica struct {
 
 // newReplica returns a replica without processes.
 func newReplica(b *balancer, v version, port, number int) *replica {
-	return &replica{balancer: b, port: port, number: number, version: v.number,
+	return &replica{balancer: b, port: port, number: number, version: v,
 		routing:  routing{reason: "starting", idle: make(chan struct{})},
 		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.Client{}}
 }

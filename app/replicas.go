@@ -37,6 +37,8 @@ type replicaOptions struct {
 	// starting: replicas of a new version are being started. switching: they are ready, and
 	// get the deliveries next. switched: they have the deliveries now.
 	starting, switching, switched func()
+	// retired is called when replicas of a version have finished their work and ended, beside other changes.
+	retired func(version)
 }
 
 // replicaSet keeps a number of replicas of one version running. Its methods are safe for
@@ -46,7 +48,7 @@ type replicaSet struct {
 	launcher launcher
 	opts     replicaOptions
 	turn     *turn
-	// retiring counts the replicas that a scale-in retired.
+	// retiring counts the changes whose old replicas finish their work.
 	retiring sync.WaitGroup
 	// hurried makes stops immediate when the time of [replicaSet.stop] is over, or with hurry.
 	hurried context.Context
@@ -144,10 +146,10 @@ func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error)
 	return r, nil
 }
 
-// deploy starts as many replicas of v as there are of the version that serves, moves
-// deliveries over once all are ready, lets the old ones finish and stops them. When the new
-// version does not come up it is stopped again, and the error wraps [errRolledBack] and the
-// cause. ctx ends the deployment as a failure would, as long as deliveries were not
+// deploy starts as many replicas of v as there are of the version that serves, and moves
+// deliveries over once all are ready. The old ones finish their work and are stopped while
+// other changes go on. When the new version does not come up it is stopped again, and the
+// error wraps [errRolledBack] and the cause. ctx ends the deployment as a failure would, as long as deliveries were not
 // moved over; a stop, be it the set's or the cause of ctx's end, is reported as [ErrStopped].
 // A growth under way is given up: its replicas would be of the old version.
 func (s *replicaSet) deploy(ctx context.Context, v version) error {
@@ -157,7 +159,8 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 	defer end()
 	began := time.Now()
-	old := s.now.Load().replicas
+	before := s.now.Load()
+	old := before.replicas
 	n := max(len(old), 1)
 	s.opts.starting()
 	s.opts.log.Info("starting the new version", "version", v.number, "replicas", n)
@@ -178,8 +181,10 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
 	s.opts.log.Info("new version is serving", "version", v.number, "duration_ms", time.Since(began).Milliseconds())
-	s.retireAll(old, limit)
-	s.opts.log.Info("old version stopped", "duration_ms", time.Since(began).Milliseconds())
+	s.retiring.Go(func() {
+		s.retireAll(old, limit)
+		s.opts.log.Info("old version stopped", "version", before.version.number, "duration_ms", time.Since(began).Milliseconds())
+	})
 	return nil
 }
 
@@ -352,6 +357,15 @@ func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 		})
 	}
 	all.Wait()
+
+	for _, r := range replicas {
+		s.opts.retired(r.version)
+	}
+}
+
+// draining returns the replicas that finish their work, in the order of their start.
+func (s *replicaSet) draining() []*replica {
+	return s.balancer.find(func(r *replica) bool { return r.retired })
 }
 
 // discard stops replicas that never had work, all at once: one after the other they would

@@ -78,12 +78,19 @@ func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) 
 	s := &stage{t: t, log: &records{}, running: map[*replica]*fakeProcesses{}, hurry: context.Background()}
 	opts := replicaOptions{readyTimeout: 5 * time.Minute, stopTimeout: time.Minute, hurry: context.Background(),
 		drainTimeout: func() time.Duration { return 10 * time.Minute }, log: slog.New(s.log),
-		starting: func() {}, switching: func() {}, switched: func() {}}
+		starting: func() {}, switching: func() {}, switched: func() {}, retired: func(version) {}}
 	if change != nil {
 		change(&opts)
 	}
 	s.set = newReplicaSet(b, s, opts)
 	return s, s.set
+}
+
+// deployAndRetire deploys a version and waits until the old replicas have ended.
+func (s *replicaSet) deployAndRetire(ctx context.Context, v version) error {
+	err := s.deploy(ctx, v)
+	s.retiring.Wait()
+	return err
 }
 
 // setVersion has the replicas that are started later be of another version.
@@ -296,7 +303,7 @@ func TestHundredDeployments(t *testing.T) {
 				bad++
 				k = []kind{unstarted, crashing, never, badHelpers}[bad%4]
 			}
-			err := m.deploy(t.Context(), versionOf(i, k))
+			err := m.deployAndRetire(t.Context(), versionOf(i, k))
 			if (err != nil) != (k != good) || err != nil && !errors.Is(err, errRolledBack) {
 				t.Fatalf("deploying a version that %s: %v", k, err)
 			}
@@ -417,7 +424,7 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 			t.Errorf("a second change of size: %v", err)
 		}
 		deployed := make(chan error)
-		go func() { deployed <- m.deploy(context.Background(), versionOf(2, good)) }()
+		go func() { deployed <- m.deployAndRetire(context.Background(), versionOf(2, good)) }()
 		if err := <-grown; !errors.Is(err, ErrBusy) {
 			t.Errorf("the growth: %v", err)
 		}
@@ -452,7 +459,7 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 		if err := m.scale(t.Context(), 3); !errors.Is(err, ErrBusy) {
 			t.Errorf("a change of size: %v", err)
 		}
-		go func() { deployed <- m.deploy(context.Background(), versionOf(2, good)) }()
+		go func() { deployed <- m.deployAndRetire(context.Background(), versionOf(2, good)) }()
 		if err := <-start; err != nil {
 			t.Errorf("the start: %v", err)
 		}
@@ -531,7 +538,7 @@ func TestDrainHasALimit(t *testing.T) {
 		stuck := stick()
 		limit = 3 * time.Second // a reload
 		began := time.Now()
-		if err := m.deploy(t.Context(), versionOf(2, good)); err != nil {
+		if err := m.deployAndRetire(t.Context(), versionOf(2, good)); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took < 3*time.Second || took > 4*time.Second {
@@ -678,7 +685,7 @@ func TestSwitchOnlyToReplicasThatAreReadyTogether(t *testing.T) {
 		time.Sleep(time.Second)
 		began = time.Now()
 		s.pause = 1050 * time.Millisecond // the second is ready while the first is not
-		if err := m.deploy(t.Context(), versionOf(2, wavering)); err != nil {
+		if err := m.deployAndRetire(t.Context(), versionOf(2, wavering)); err != nil {
 			t.Fatal(err)
 		}
 		// The first goes away at 2.15 s, when the second is about to be ready; that one is
@@ -723,8 +730,8 @@ func TestNoSwitchToWhatWentAwayMeanwhile(t *testing.T) {
 			}
 			now := m.now.Load()
 			for _, r := range now.replicas {
-				if r.version != 1 {
-					t.Errorf("of version %d runs %s", r.version, r.name())
+				if r.version.number != 1 {
+					t.Errorf("of version %d runs %s", r.version.number, r.name())
 				}
 			}
 			if v := now.helpers.(*fakeProcesses).version; v.number != 1 {

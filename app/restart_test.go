@@ -153,12 +153,62 @@ func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 			t.Errorf("a second restart at a time: %v", err)
 		}
 		deployed := make(chan error)
-		go func() { deployed <- m.deploy(t.Context(), versionOf(2, good)) }()
+		go func() { deployed <- m.deployAndRetire(t.Context(), versionOf(2, good)) }()
 		if err := <-restarted; !errors.Is(err, ErrBusy) {
 			t.Errorf("the restart: %v", err)
 		}
 		if err := <-deployed; err != nil || s.replicas() != 1 || m.current().number != 2 {
 			t.Errorf("%v; %d replicas run, version %d serves", err, s.replicas(), m.current().number)
+		}
+		if err := m.stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestTheNextChangeNeedNotWaitForOldVersions: while any number of them finish long work, versions are deployed, and
+// replicas are added, removed and restarted. The processes that finish are shown.
+func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var retired []int
+		s, m := newStage(t, func(o *replicaOptions) {
+			o.drainTimeout = func() time.Duration { return 24 * time.Hour }
+			o.retired = func(v version) { retired = append(retired, v.number) }
+		})
+		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
+			t.Fatal(err)
+		}
+
+		var work []*replica
+		for number := 2; number <= 4; number++ {
+			time.Sleep(time.Second)
+			busy, err := m.balancer.acquire(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			work = append(work, busy)
+			if err := m.deploy(t.Context(), versionOf(number, good)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := m.restart(t.Context(), m.now.Load().replicas[0].name()); err != nil {
+			t.Error("the restart:", err)
+		}
+		if err := m.scale(t.Context(), 2); err != nil {
+			t.Error("the scale-out:", err)
+		}
+		time.Sleep(time.Hour)
+		if draining := m.draining(); len(draining) != 3 || s.replicas() != 5 || m.current().number != 4 {
+			t.Errorf("%d replicas drain, %d run, version %d serves", len(draining), s.replicas(), m.current().number)
+		}
+
+		for _, busy := range work {
+			busy.release()
+		}
+		synctest.Wait()
+		slices.Sort(retired)
+		if s.replicas() != 2 || len(s.forced()) != 0 || !slices.Equal(retired, []int{1, 2, 3, 4}) {
+			t.Errorf("%d replicas run, %d were forced, retired %v", s.replicas(), len(s.forced()), retired)
 		}
 		if err := m.stop(t.Context()); err != nil {
 			t.Error(err)

@@ -155,7 +155,7 @@ func TestLongAnswersHaveTime(t *testing.T) {
 func TestDeploymentKnowsWhenItIsOver(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{
-		DeployPreparing: false, DeployStarting: false, DeployDraining: false, DeployFinishing: false, DeployDone: true,
+		DeployPreparing: false, DeployStarting: false, DeployFinishing: false, DeployDone: true,
 		DeployRolledBack: true, DeployFailed: true,
 	} {
 		if got := (&Deployment{State: state}).Over(); got != want {

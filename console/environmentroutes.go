@@ -255,7 +255,7 @@ func deployRefusal(err error) error {
 		if failed.Stopped {
 			hint = "the environment is stopping; redeploy when it runs again"
 		}
-		if failed.Aborted {
+		if failed.Aborted && !failed.Switched {
 			hint = "the previous version is still serving"
 		}
 		return &Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,

@@ -252,8 +252,7 @@ type ScaleDecision struct {
 const (
 	DeployPreparing  = "preparing"   // hooks and build commands run
 	DeployStarting   = "starting"    // the new version comes up beside the old one
-	DeployDraining   = "draining"    // the new version has the messages; the old one finishes
-	DeployFinishing  = "finishing"   // the old version is gone; the last hooks run
+	DeployFinishing  = "finishing"   // the new version has the messages; the last hooks run
 	DeployDone       = "done"        // it went well
 	DeployRolledBack = "rolled back" // the previous version is still serving
 	DeployFailed     = "failed"      // the new version serves, and something after that failed

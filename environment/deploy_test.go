@@ -1,14 +1,12 @@
 package environment
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"tendril/bundle"
-	"tendril/console"
 	"tendril/queue"
 	"tendril/testpeer"
 )
@@ -28,9 +26,9 @@ func TestMain(m *testing.M) {
 		})))
 }
 
-// TestHooksAfterALongDrain: the hooks after a deployment run also when the old version took
-// all the time that the caller has to finish its work.
-func TestHooksAfterALongDrain(t *testing.T) {
+// TestADeploymentEndsWhileTheOldVersionWorks: its last hooks run at once, the next deployment is accepted, and the work
+// of both old versions is finished.
+func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 	t.Parallel()
 	dir, said, port := t.TempDir(), filepath.Join(t.TempDir(), "said"), testpeer.FreePort(t)
 	for name, text := range map[string]string{
@@ -58,24 +56,22 @@ func TestHooksAfterALongDrain(t *testing.T) {
 		text, err := os.ReadFile(said)
 		return err == nil && string(text) == "deployed\n"
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	deployed := make(chan error, 1)
-	go func() { _, err := r.DeployPath(ctx, dir); deployed <- err }()
-	eventually(t, "the old version finishes its work", func() bool {
-		d := r.app.Deployment()
-		return d != nil && d.State == console.DeployDraining
-	})
-	cancel()
+	for version := 2; version <= 3; version++ {
+		if _, err := r.DeployPath(t.Context(), dir); err != nil {
+			t.Fatalf("deploying version %d: %v", version, err)
+		}
+	}
+	if text, err := os.ReadFile(said); string(text) != "deployed\ndeployed\ndeployed\n" {
+		t.Errorf("the hooks said %q, %v", text, err)
+	}
+	if r.lines[0].status().InWork != 1 {
+		t.Error("the message is no longer in work")
+	}
 	// Its work done, it may be stopped before it has answered this one.
 	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {
 		answer.Body.Close()
 	}
-	if err := <-deployed; err != nil {
-		t.Errorf("the deployment: %v", err)
-	}
-	if text, err := os.ReadFile(said); string(text) != "deployed\ndeployed\n" {
-		t.Errorf("the hooks at the start and after the deployment said %q, %v", text, err)
-	}
+	eventually(t, "the message is done", func() bool { return r.lines[0].status().InWork == 0 })
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}

@@ -33,8 +33,8 @@ working folder if the environment was started in it and it says how to run the a
 what runs now is deployed again.
 
 --abort ends the deployment that is in progress. It waits until what was started for it is
-gone; the previous version is still serving. Once the new version has the messages, use
-'tendril rollback' instead.`,
+gone; the previous version is still serving. Once the new version has the messages, it only
+ends the last hooks; 'tendril rollback' then goes back, also while old versions finish.`,
 		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip\n  tendril deploy --abort",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -238,10 +238,8 @@ func stepText(d *console.Deployment) string {
 		return "preparing " + to
 	case console.DeployStarting:
 		return "starting " + to + " beside " + from
-	case console.DeployDraining:
-		return to + " has the messages; " + from + " finishes"
 	case console.DeployFinishing:
-		text := from + " is gone"
+		text := to + " has the messages; " + from + " finishes its work"
 		if d.Step != "" {
 			text += "; " + plain(d.Step)
 		}

@@ -60,7 +60,7 @@ func TestDeployReportsProgress(t *testing.T) {
 		states: []console.Deployment{
 			{State: console.DeployPreparing}, {State: console.DeployPreparing, Step: "build: make\x1b"},
 			{State: console.DeployPreparing, Step: "build: make\x1b"},
-			{State: console.DeployStarting}, {State: console.DeployDraining}, {State: console.DeployFinishing, Step: "10.sh"},
+			{State: console.DeployStarting}, {State: console.DeployFinishing, Step: "10.sh"},
 			{State: console.DeployDone},
 		}}
 	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Deploy, o.Status = r.deploy, r.status })
@@ -73,8 +73,7 @@ func TestDeployReportsProgress(t *testing.T) {
 		"preparing version 2\n" +
 		"preparing version 2: build: make\\x1b\n" +
 		"starting version 2 beside version 1\n" +
-		"version 2 has the messages; version 1 finishes\n" +
-		"version 1 is gone; 10.sh\n" +
+		"version 2 has the messages; version 1 finishes its work; 10.sh\n" +
 		"environment \"photos\" runs version 2 now, after 3.2s\n"
 	if code != 0 || out != "" || talk != want {
 		t.Errorf("exit %d, %q\n%s\nwant\n%s", code, out, talk, want)

@@ -130,7 +130,7 @@ func TestFormsDoNotWaitForADeployment(t *testing.T) {
 func TestADeploymentIsAbortedBeforeItServes(t *testing.T) {
 	s := newSite(t)
 	const form = `action="/deployments/abort"`
-	s.status.Deployment = &console.Deployment{State: console.DeployDraining, From: "version 1", To: "version 2",
+	s.status.Deployment = &console.Deployment{State: console.DeployFinishing, From: "version 1", To: "version 2",
 		Since: time.Now()}
 	if page := s.get("/deployments"); strings.Contains(page, form) {
 		t.Errorf("a version that serves can be aborted:\n%s", page)
