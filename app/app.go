@@ -171,13 +171,19 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	return nil
 }
 
-// Stop ends the app. It has its grace however late the deliveries ended: only Hurry cuts it
-// short.
+// Stop ends the app, and at the same time what the steps of its versions left running. They have their grace however
+// late the deliveries ended: only Hurry cuts it short.
 func (a *App) Stop(context.Context) error {
 	a.endRun()
 	a.background.Go(a.quarantine.stop)
+
+	var stepsEnd sync.WaitGroup
+	stepsEnd.Go(func() {
+		a.awaitSteps()
+		a.steps.stop()
+	})
 	err := a.replicas.stop(a.opts.Hurry)
-	a.awaitSteps()
+	stepsEnd.Wait()
 	return err
 }
 

@@ -210,6 +210,7 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 		d.opts.Log.Warn("deployment aborted, the old version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil {
+		d.steps.endLeftBehind(v.isNumber)
 		d.removeFacts(v.facts)
 		d.forget(ctx, v, err)
 		return console.DeployResult{}, d.fail(ctx, console.DeployRolledBack, err)
@@ -245,6 +246,7 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 		err = d.replicas.adopt(ctx, v)
 	}
 	if err != nil {
+		d.steps.endLeftBehind(v.isNumber)
 		if isAborted(ctx) {
 			err = context.Cause(ctx)
 		}

@@ -55,6 +55,7 @@ func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 			Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
 			Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
 		}, legacy: &legacyPlatform{settings: settings, hooks: hooks, apps: filepath.Join(t.TempDir(), "app")}}
+		defer s.stop()
 		tt.v.bundle = b
 		if err := s.run(t.Context(), tt.v, beforeStart); err != nil {
 			t.Fatal(err)

@@ -38,7 +38,7 @@ func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) 
 		return nil
 	}
 	steps := machine.Plan(&v.bundle.Machine)
-	system := &machineSystem{stepRunner: s, environ: s.opts.environ(v, s.opts.Settings.Port, false)}
+	system := &machineSystem{stepRunner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings.Port, false)}
 	applier := machine.NewApplier(system, steps)
 	for i := range steps {
 		if err := s.changeMachine(ctx, applier, system, &steps[i]); err != nil {
@@ -57,7 +57,7 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	began := time.Now()
-	system.kept = &lastLines{}
+	system.kept, system.detached = &lastLines{}, step.Section != "commands"
 	outcome, err := applier.Apply(ctx, step)
 	if err == nil {
 		s.opts.Log.Info("step ended", "phase", machinePhase, "step", title, "outcome", string(outcome))
@@ -70,14 +70,17 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 // machineSystem runs the programs of a machine's steps as it runs hooks.
 type machineSystem struct {
 	*stepRunner
+	version int
 	environ []string
-	kept    *lastLines // of the step under way
+	// These are of the step under way; detached tells that it may start services of the machine, which outlive tendril.
+	kept     *lastLines
+	detached bool
 }
 
 // Run implements [machine.System].
 func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error) {
 	p := supervisor.Process{Name: "step", Argv: c.Argv, Dir: cmp.Or(c.Dir, "/"), OneOutput: !c.Quiet,
-		OutputWait: outputWait}
+		OutputWait: outputWait, Detached: m.detached}
 	if p.Env = c.Env; !c.HasEnv {
 		p.Env = withVariables(slices.Clone(m.environ), c.Env)
 	}
@@ -86,7 +89,7 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 	}
 	var mu sync.Mutex // the two streams come from a goroutine each
 	var answer strings.Builder
-	err := runStep(ctx, m.opts.Hurry, &p, m.opts.Settings.AppGrace, func(stream string, line []byte) {
+	err := m.runStep(ctx, m.version, &p, func(stream string, line []byte) {
 		if !c.Quiet {
 			m.opts.Output(machinePhase, stream, line)
 			m.kept.add(string(line))

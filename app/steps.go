@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tendril/bundle"
@@ -30,6 +31,9 @@ type stepRunner struct {
 	opts   *Options
 	begins func(step string) // is called with each step's name
 	legacy *legacyPlatform   // nil for none
+
+	mu       sync.Mutex
+	commands *supervisor.Runner // nil before the first step
 }
 
 // run runs the steps of a version before or after its start, one after the other. The first
@@ -81,7 +85,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
 		Env: withVariables(s.opts.environ(v, s.opts.Settings.Port, false), step.Env), OneOutput: true,
 		OutputWait: outputWait}
-	err := s.runCommand(ctx, step, &p, output)
+	err := s.runCommand(ctx, v.number, step, &p, output)
 	if err == nil {
 		return nil
 	}
@@ -111,7 +115,7 @@ func (s *stepRunner) explain(ctx context.Context, err error) error {
 }
 
 // runCommand runs a step, unless the test that it may have fails.
-func (s *stepRunner) runCommand(ctx context.Context, step *bundle.Step, p *supervisor.Process,
+func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.Step, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
 	if step.Phase == bundle.PhaseCommand && p.Shell != "" {
@@ -120,7 +124,7 @@ func (s *stepRunner) runCommand(ctx context.Context, step *bundle.Step, p *super
 	if step.Test != "" {
 		test := *p
 		test.Shell, test.Argv = "", shellOf(step.Test)
-		if err := runStep(ctx, s.opts.Hurry, &test, s.opts.Settings.AppGrace, output); err != nil {
+		if err := s.runStep(ctx, version, &test, output); err != nil {
 			if ctx.Err() == nil {
 				s.opts.Log.Info("command skipped", "step", step.Name, "reason", "its test failed", "err", err)
 				return nil
@@ -128,7 +132,7 @@ func (s *stepRunner) runCommand(ctx context.Context, step *bundle.Step, p *super
 			return err
 		}
 	}
-	return runStep(ctx, s.opts.Hurry, p, s.opts.Settings.AppGrace, output)
+	return s.runStep(ctx, version, p, output)
 }
 
 // shellOf returns what runs the text of a command: bash where there is one, which is the sh of the platforms that
@@ -150,31 +154,64 @@ func withVariables(env, own []string) []string {
 	return env
 }
 
-// runStep runs a command as the leader of a process group that does not outlive this
-// process. When ctx is done the group gets TERM, and KILL after grace or once hurry is done.
-// What the command leaves behind when it ends by itself goes on: it was asked for.
-func runStep(ctx, hurry context.Context, p *supervisor.Process, grace time.Duration,
+// runStep runs a command for a version, as the leader of a process group. When ctx is done, the command and all that it
+// started get TERM, and KILL after the grace or in a hurry. What it leaves behind when it ends by itself goes on until
+// [stepRunner.endLeftBehind].
+func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
 	output func(stream string, line []byte),
 ) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	runner, err := supervisor.NewRunner(p, &supervisor.Options{LinesPerSecond: stepLines})
+	runner, err := s.runner()
 	if err != nil {
 		return err
 	}
-	defer runner.Close()
-	run, err := runner.Start(p.Name, p.Env, output)
+	run, err := runner.Start(p, output)
 	if err != nil {
 		return err
 	}
 	select {
 	case <-run.Exited():
 	case <-ctx.Done():
-		run.End(hurry, grace)
+		run.End(s.opts.Hurry, s.opts.Settings.AppGrace)
 	}
-	if exit := run.Release(); exit.Code != 0 || exit.Err != nil {
+	if exit := run.Release(version); exit.Code != 0 || exit.Err != nil {
 		return errors.New(exit.String())
 	}
 	return nil
+}
+
+// runner returns what runs the commands, and makes it for the first of them.
+func (s *stepRunner) runner() (*supervisor.Runner, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commands == nil {
+		var err error
+		if s.commands, err = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLines}); err != nil {
+			return nil, err
+		}
+	}
+	return s.commands, nil
+}
+
+// endLeftBehind ends what the steps of some versions left behind: TERM, and KILL after the grace or in a hurry.
+func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
+	s.mu.Lock()
+	runner := s.commands
+	s.mu.Unlock()
+	if runner != nil {
+		runner.EndLeftBehind(s.opts.Hurry, s.opts.Settings.AppGrace, owned)
+	}
+}
+
+// stop ends what the steps of all versions left behind. No step may run any more.
+func (s *stepRunner) stop() {
+	s.endLeftBehind(func(int) bool { return true })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commands != nil {
+		s.commands.Close()
+		s.commands = nil
+	}
 }

@@ -21,8 +21,14 @@ import (
 
 // stepGroup is a command that runStep runs, which leaves a process behind.
 type stepGroup struct {
-	err  chan error
-	left *os.File // is at its end when that process is gone
+	runner *stepRunner
+	err    chan error
+	left   *os.File // is at its end when that process is gone
+}
+
+// newSteps returns what runs commands, to be stopped.
+func newSteps(hurry context.Context, grace time.Duration) *stepRunner {
+	return &stepRunner{opts: &Options{Hurry: hurry, Settings: &config.Settings{AppGrace: grace}}}
 }
 
 func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, trap, script string) *stepGroup {
@@ -42,17 +48,20 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 	p := supervisor.Process{Name: "step", Dir: dir, OutputWait: 10 * time.Millisecond, Argv: []string{"/bin/sh", "-c",
 		trap + "\n" + strings.ReplaceAll(leave, "$0.held", held) + "\n" + script, filepath.Join(dir, "pid")},
 		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
-	g, lines := &stepGroup{err: make(chan error, 1), left: left}, make(chan string, 100)
+	runner := newSteps(hurry, grace)
+	g, lines := &stepGroup{runner: runner, err: make(chan error, 1), left: left}, make(chan string, 100)
 	go func() {
-		g.err <- runStep(ctx, hurry, &p, grace, func(_ string, line []byte) { lines <- string(line) })
+		g.err <- runner.runStep(ctx, 1, &p, func(_ string, line []byte) { lines <- string(line) })
 	}()
 	pid, err := strconv.Atoi(<-lines)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		runner.stop()
 		if g.leftAlive() {
 			syscall.Kill(pid, syscall.SIGKILL)
+			t.Error("what it left behind outlives the stop")
 		}
 		left.Close()
 	})
@@ -99,6 +108,7 @@ func TestStepsRunInTwoParts(t *testing.T) {
 		Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
 		Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
 	}}
+	defer s.stop()
 	for _, c := range []struct {
 		after bool
 		want  []string
@@ -113,12 +123,12 @@ func TestStepsRunInTwoParts(t *testing.T) {
 	}
 }
 
-// What a command leaves behind when it ends by itself goes on, and its hold on the
+// What a command leaves behind when it ends by itself goes on until the stop, and its hold on the
 // output is not waited for.
 func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {
-		g := beginStep(t, t.Context(), t.Context(), time.Minute, "", script)
+		g := beginStep(t, t.Context(), context.Background(), time.Minute, "", script)
 		if err := <-g.err; (err != nil) != (script == "exit 7") || err != nil && err.Error() != "exit status 7" {
 			t.Errorf("%s: %v", script, err)
 		}
@@ -137,7 +147,7 @@ func TestGroupIsAskedToEnd(t *testing.T) {
 		t.Errorf("it ended with %v, want its own exit status 3", err)
 	}
 	g.mustLoseAll(t)
-	if err := runStep(ctx, t.Context(), &supervisor.Process{Shell: "true"}, 0, nil); !errors.Is(err, context.Canceled) {
+	if err := g.runner.runStep(ctx, 1, &supervisor.Process{Shell: "true"}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -151,7 +161,9 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	p := supervisor.Process{Name: "step", Argv: []string{"/bin/sh", "-c", "/bin/sh -c \"$0\"; exit 1", child},
 		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
 	var all []string
-	_ = runStep(ctx, t.Context(), &p, time.Hour, func(stream string, line []byte) {
+	s := newSteps(t.Context(), time.Hour)
+	defer s.stop()
+	_ = s.runStep(ctx, 1, &p, func(stream string, line []byte) {
 		if stream == "stdout" {
 			all = append(all, string(line))
 		}
@@ -180,5 +192,33 @@ func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 			t.Errorf("it ended with %v, want KILL", err)
 		}
 		g.mustLoseAll(t)
+	}
+}
+
+// TestWhatAFailedVersionLeftBehindEnds: that of other versions goes on. TERM comes first, also for what left the process
+// group and has another environment.
+func TestWhatAFailedVersionLeftBehindEnds(t *testing.T) {
+	t.Parallel()
+	s := newSteps(context.Background(), time.Minute)
+	defer s.stop()
+	dir := t.TempDir()
+	const daemon = `trap 'echo TERM >"$0.term"; exit' TERM; touch "$0.up"; while :; do sleep 0.01; done`
+	for version, name := range map[int]string{1: "kept", 2: "failed"} {
+		path := filepath.Join(dir, name)
+		p := supervisor.Process{Name: "step", Env: []string{"PATH=" + os.Getenv("PATH")}, Argv: []string{"/bin/sh", "-c",
+			`setsid /bin/sh -c "$0" "$1" >/dev/null 2>&1 & until [ -e "$1.up" ]; do sleep 0.01; done`, daemon, path}}
+		if err := s.runStep(t.Context(), version, &p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.endLeftBehind(version{number: 2}.isNumber)
+	for name, want := range map[string]bool{"kept": false, "failed": true} {
+		if _, err := os.Stat(filepath.Join(dir, name+".term")); (err == nil) != want {
+			t.Errorf("%s: got TERM %t, want %t", name, err == nil, want)
+		}
+	}
+	s.stop()
+	if _, err := os.Stat(filepath.Join(dir, "kept.term")); err != nil {
+		t.Error("what was kept got no TERM at the stop:", err)
 	}
 }

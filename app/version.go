@@ -49,6 +49,9 @@ func (v version) String() string {
 	return fmt.Sprintf("version %d (%s)", v.number, v.bundle.Dir)
 }
 
+// isNumber reports whether a number is the version's.
+func (v version) isNumber(number int) bool { return v.number == number }
+
 // dir is its folder; "" for none.
 func (v version) dir() string {
 	if v.bundle == nil {

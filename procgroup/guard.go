@@ -25,7 +25,10 @@ while read -r verb run; do
 done
 exec 2>/dev/null
 for run in $live; do
-  kill -s KILL -- "-${run%%:*}"
+  case $run in
+  0:*) ;;
+  *) kill -s KILL -- "-${run%%:*}" ;;
+  esac
 done
 for run in $live; do
   marker=${run#*:}
@@ -62,24 +65,25 @@ const MarkVariable = "TENDRIL_RUN"
 // is ready; its methods are safe for concurrent use.
 type Guard struct {
 	mu sync.Mutex
-	// live holds the marker of each run by its process group.
-	live map[int]string
+	// live holds each run: its process group and, after a colon, its marker.
+	live map[string]bool
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-// Add puts the run that pid leads under guard. marker finds what leaves its group: the
+// Add puts the run that pid leads under guard; 0 is a run whose leader has ended and was reaped. marker finds what leaves its group: the
 // path of a control group's folder, or the value of [MarkVariable]; "" where nothing is
 // looked for.
 func (g *Guard) Add(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.live == nil {
-		g.live = map[int]string{}
+		g.live = map[string]bool{}
 	}
-	g.live[pid] = marker
+	run := runOf(pid, marker)
+	g.live[run] = true
 	if g.pipe != nil {
-		if _, err := fmt.Fprintf(g.pipe, "+ %d:%s\n", pid, marker); err == nil {
+		if _, err := fmt.Fprintln(g.pipe, "+", run); err == nil {
 			return
 		}
 		g.release()
@@ -89,15 +93,18 @@ func (g *Guard) Add(pid int, marker string) {
 
 // Remove must come before the leader is reaped: from then on its number may
 // belong to somebody else.
-func (g *Guard) Remove(pid int) {
+func (g *Guard) Remove(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.pipe != nil {
+	run := runOf(pid, marker)
+	if g.pipe != nil && g.live[run] {
 		// A guard that is gone is replaced at the next Add.
-		_, _ = fmt.Fprintf(g.pipe, "- %d:%s\n", pid, g.live[pid])
+		_, _ = fmt.Fprintln(g.pipe, "-", run)
 	}
-	delete(g.live, pid)
+	delete(g.live, run)
 }
+
+func runOf(pid int, marker string) string { return fmt.Sprintf("%d:%s", pid, marker) }
 
 // Close ends the guard.
 func (g *Guard) Close() {
@@ -147,8 +154,8 @@ func (g *Guard) start() {
 	}
 	g.cmd, g.pipe = cmd, pipe
 	_, _ = bufio.NewReader(ready).ReadString('\n')
-	for pid, marker := range g.live {
-		_, _ = fmt.Fprintf(pipe, "+ %d:%s\n", pid, marker)
+	for run := range g.live {
+		_, _ = fmt.Fprintln(pipe, "+", run)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	var g Guard
 	kept, removed, last := guarded(t, &g), guarded(t, &g), guarded(t, &g)
-	g.Remove(removed.PID())
+	g.Remove(removed.PID(), "")
 	g.Close()
 	kept.mustEnd()
 	last.mustEnd()
@@ -101,7 +101,7 @@ func TestGuardIsReplaced(t *testing.T) {
 	var g Guard
 	early, removed := guarded(t, &g), guarded(t, &g)
 	kill(t, &g)
-	g.Remove(removed.PID())
+	g.Remove(removed.PID(), "")
 	late := guarded(t, &g)
 	g.Close()
 	early.mustEnd()
@@ -124,5 +124,5 @@ func TestGuardWatchesBefore(t *testing.T) {
 	if g.Watch(); g.PID() == 0 || g.PID() == first {
 		t.Errorf("the guard is process %d, and was %d, which is dead", g.PID(), first)
 	}
-	g.Remove(1 << 30) // of which nobody ever told
+	g.Remove(1<<30, "") // of which nobody ever told
 }

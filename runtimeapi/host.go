@@ -38,7 +38,10 @@ const processName = "function"
 func newHost(set *Options) (host, error) {
 	p := supervisor.Process{Name: processName, Argv: set.Command, Dir: set.Dir, Env: set.Env, User: set.User,
 		Limits: set.Limits}
-	runner, err := supervisor.NewRunner(&p, &supervisor.Options{LinesPerSecond: set.LinesPerSecond,
+	if err := p.Validate(); err != nil {
+		return host{}, err
+	}
+	runner, err := supervisor.NewRunner(&supervisor.Options{LinesPerSecond: set.LinesPerSecond,
 		Events: supervisor.Events{LinesDropped: set.Events.LinesDropped}})
 	if err != nil {
 		return host{}, err
@@ -51,7 +54,9 @@ func newHost(set *Options) (host, error) {
 			if set.Output != nil {
 				output = func(stream string, line []byte) { set.Output(instance, stream, line) }
 			}
-			run, err := runner.Start(processName+"-"+strconv.Itoa(instance), env, output)
+			one := p
+			one.Name, one.Env = processName+"-"+strconv.Itoa(instance), env
+			run, err := runner.Start(&one, output)
 			if err != nil {
 				return nil, fmt.Errorf("starting the function: %w", err)
 			}

@@ -83,9 +83,10 @@
 //
 // # Runs on their own
 //
-// A [Runner] starts a process for a caller that keeps account of it by itself, as package
-// runtimeapi does with the processes of a function: with the same user, limits, output
-// and guard, but bound by the process group alone. A [Run] also knows whether the
+// A [Runner] starts processes for a caller that keeps account of them by itself, as package
+// runtimeapi does with the processes of a function, and package app with hooks: with the same
+// user, limits, output and guard, and the same ways to find all that they started. What one
+// leaves behind can go on, and belongs to the runner then. A [Run] also knows whether the
 // program at the other end of a connection belongs to it.
 //
 // # Process 1

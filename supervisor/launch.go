@@ -75,9 +75,9 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 }
 
 // launch starts o in a control group where one can be made and entered, and
-// else with a mark; with neither where process groups are enough.
+// else with a mark; with neither where what it starts is to outlive us.
 func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
-	if h.groupsOnly {
+	if o.process.Detached {
 		return h.begin(o, &processTree{seen: map[processID]bool{}})
 	}
 	if k := newCgroupTree(h.cgroups); k != nil {

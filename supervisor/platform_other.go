@@ -33,6 +33,11 @@ func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
 
+// empty and leave: what has lost its leader cannot be found here.
+func (t *processTree) empty() bool { return true }
+
+func (g *osGroup) leave() bool { return false }
+
 // foreignListenerOn is not known here.
 func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 

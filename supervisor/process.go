@@ -25,6 +25,9 @@ type Process struct {
 	// Env is the complete environment as NAME=value: nothing is inherited.
 	// Empty means an empty environment.
 	Env []string
+	// Detached: what leaves the process group is a service of the machine, which outlives us. It is used by a
+	// [Runner] alone.
+	Detached bool
 	// MayFinish: an end with status 0 is no failure, and no restart follows it.
 	MayFinish bool
 	// Port is the TCP port on which the process will listen, 1 to 65535; it is

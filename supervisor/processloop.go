@@ -221,7 +221,7 @@ func (l *processLoop) killGroup(c *child, reason string) {
 }
 
 // awaitEmpty gives the kernel time to carry out a KILL.
-func awaitEmpty(g group) {
+func awaitEmpty(g emptier) {
 	for deadline := time.Now().Add(killWait); !g.empty() && time.Now().Before(deadline); {
 		time.Sleep(survivorInterval / 10)
 	}

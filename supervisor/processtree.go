@@ -34,14 +34,16 @@ type child struct {
 	owns func(net.Conn) bool
 }
 
+// emptier reports whether no member but the leader is alive.
+type emptier interface{ empty() bool }
+
 // group is a process whose leader may have ended but is not reaped, so that
 // its number cannot belong to a foreign process, and all that it started.
 type group interface {
 	// signal sends sig to every member.
 	signal(sig syscall.Signal)
-	// empty reports whether no member but the leader is alive. It is asked only
-	// after the leader has ended.
-	empty() bool
+	// empty is asked only after the leader has ended.
+	emptier
 	// reap says how the leader ended and lets the group go.
 	reap() Exit
 }
@@ -54,9 +56,6 @@ type host struct {
 	// is nowhere.
 	cgroups cgroupFolder
 	reaper  *reaper // nil unless we are process 1
-	// groupsOnly has a run consist of its process group and the children of those in
-	// it, which costs neither a control group nor a search of all processes.
-	groupsOnly bool
 }
 
 // newHost returns a host, to be closed.
@@ -106,12 +105,14 @@ func (g *osGroup) signal(sig syscall.Signal) {
 }
 
 func (g *osGroup) reap() Exit {
-	g.guard.Remove(g.PID())
+	g.guard.Remove(g.PID(), g.tree.marker())
 	err := g.Reap()
 	for _, stream := range g.streams {
 		_ = stream.Close()
 	}
-	g.tree.release()
+	if !g.tree.hasNoLeader() {
+		g.tree.release()
+	}
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
@@ -120,7 +121,7 @@ func (g *osGroup) reap() Exit {
 // nothing leaves by itself, or by a mark in the environment, which children
 // inherit. Where neither works, the process group is all there is.
 type processTree struct {
-	// pid is the leader of the run; 0 before it is born.
+	// pid is the leader of the run; 0 before it is born, noLeader once it was reaped and others go on.
 	pid atomic.Int64
 	// cgroup is set for the first way, mark for the second.
 	cgroup *cgroup
@@ -144,6 +145,11 @@ type processID struct {
 func newMarkedTree() *processTree {
 	return &processTree{mark: rand.Text(), seen: map[processID]bool{}}
 }
+
+// noLeader is a number that no process and no process group has.
+const noLeader = -1
+
+func (t *processTree) hasNoLeader() bool { return t.pid.Load() == noLeader }
 
 // born notes the leader.
 func (t *processTree) born(leader int) { t.pid.Store(int64(leader)) }

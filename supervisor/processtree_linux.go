@@ -160,6 +160,18 @@ func (t *processTree) empty() bool {
 	return none
 }
 
+// leave has what the leader started go on without it when it is reaped, guarded as before. It reports whether there is
+// anything.
+func (g *osGroup) leave() bool {
+	if g.tree.marker() == "" || g.tree.empty() {
+		return false
+	}
+	g.guard.Add(0, g.tree.marker())
+	g.guard.Remove(g.PID(), g.tree.marker())
+	g.tree.born(noLeader)
+	return true
+}
+
 // release gives up the control group; nothing may live in it.
 func (t *processTree) release() {
 	if t.cgroup != nil {

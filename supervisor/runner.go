@@ -3,64 +3,127 @@ package supervisor
 import (
 	"context"
 	"net"
+	"slices"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// Runner starts a process for a caller that decides itself when, how often and with
-// which environment: nothing is restarted, and port and check are ignored. Its methods
-// are safe for concurrent use.
+// Runner starts processes for a caller that decides itself when, how often and with
+// which environment: nothing is restarted, and port and check are ignored. What a process
+// leaves behind when it ends belongs to the runner. Its methods are safe for concurrent use.
 type Runner struct {
-	process Process
-	host    *host
-	opts    Options
+	host *host
+	opts Options
+
+	mu   sync.Mutex
+	left []leftBehind
 }
 
-// NewRunner returns a runner of p, to be closed when every run is reaped. Of opts it uses
-// MaxLine, LinesPerSecond and Events.LinesDropped. The error also says when p has no
-// program or folder now.
-func NewRunner(p *Process, opts *Options) (*Runner, error) {
+// leftBehind is what a process left behind when it ended.
+type leftBehind struct {
+	owner int
+	tree  *processTree
+}
+
+// NewRunner returns a runner, to be closed when every run is reaped. Of opts it uses
+// MaxLine, LinesPerSecond and Events.LinesDropped.
+func NewRunner(opts *Options) (*Runner, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	return &Runner{host: newHost(), opts: set}, nil
+}
+
+// Validate says what is wrong with a process, also when it has no program or folder now.
+func (p *Process) Validate() error {
+	if err := p.validate(); err != nil {
+		return err
+	}
+	_, err := launchSpecOf(p, nil)
+	return err
+}
+
+// Close releases what the runner keeps. What processes left behind is killed.
+func (r *Runner) Close() {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	r.EndLeftBehind(now, 0, func(int) bool { return true })
+	r.host.close()
+}
+
+// Start starts a process as the leader of a new process group. output takes the lines that
+// it writes, as [Options.Output] does; nil discards them.
+func (r *Runner) Start(p *Process, output func(stream string, line []byte)) (*Run, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	if _, err := launchSpecOf(p, nil); err != nil {
-		return nil, err
-	}
-	h := newHost()
-	h.groupsOnly = true
-	return &Runner{process: *p, host: h, opts: set}, nil
-}
-
-// Close releases what the runner keeps.
-func (r *Runner) Close() { r.host.close() }
-
-// Start starts the process as the leader of a new process group, with a name and an
-// environment for this run. output takes the lines that it writes, as [Options.Output]
-// does; nil discards them.
-func (r *Runner) Start(name string, env []string, output func(stream string, line []byte)) (*Run, error) {
-	p := r.process
-	p.Name, p.Env = name, env
-	run := &Run{began: time.Now()}
+	run := &Run{runner: r, began: time.Now()}
 	if output != nil {
-		run.out = newOutput(name, output, &r.opts)
+		run.out = newOutput(p.Name, output, &r.opts)
 	}
 	var err error
-	if run.child, err = r.host.start(&p, run.out); err != nil {
+	if run.child, err = r.host.start(p, run.out); err != nil {
 		run.closeOutput()
 		return nil, err
 	}
 	return run, nil
 }
 
+// EndLeftBehind ends what processes left behind, where owned reports true for the owner that [Run.Release] was given:
+// TERM, and KILL when grace is over or hurry is done.
+func (r *Runner) EndLeftBehind(hurry context.Context, grace time.Duration, owned func(owner int) bool) {
+	var ending []leftBehind
+	r.mu.Lock()
+	r.left = slices.DeleteFunc(r.left, func(l leftBehind) bool {
+		if owned(l.owner) {
+			ending = append(ending, l)
+		}
+		return owned(l.owner)
+	})
+	r.mu.Unlock()
+
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
+		for _, l := range ending {
+			l.tree.signal(sig)
+		}
+	}
+	limit, cancel := context.WithTimeout(hurry, grace)
+	defer cancel()
+	for _, l := range ending {
+		if !awaitGone(limit, l.tree) {
+			l.tree.signal(syscall.SIGKILL)
+			awaitEmpty(l.tree)
+		}
+		r.forget(l)
+	}
+}
+
+// forget lets go of what was left behind and is gone.
+func (r *Runner) forget(l leftBehind) {
+	r.host.guard.Remove(0, l.tree.marker())
+	l.tree.release()
+}
+
+// awaitGone waits until processes are gone, and reports whether they are when limit is done.
+func awaitGone(limit context.Context, g emptier) bool {
+	for !g.empty() {
+		select {
+		case <-time.After(survivorInterval):
+		case <-limit.Done():
+			return false
+		}
+	}
+	return true
+}
+
 // Run is one run of a process.
 type Run struct {
-	child *child
-	out   *output // nil when nobody reads it
-	began time.Time
+	runner *Runner
+	child  *child
+	out    *output // nil when nobody reads it
+	began  time.Time
 }
 
 // PID is the number of the process, and of the group that it leads.
@@ -70,19 +133,17 @@ func (r *Run) PID() int { return r.child.pid }
 // [Run.Reap].
 func (r *Run) Exited() <-chan struct{} { return r.child.exited }
 
-// Signal sends sig to the process group. It must not be called after [Run.Reap].
-func (r *Run) Signal(sig syscall.Signal) {
-	_ = syscall.Kill(-r.child.pid, sig) // an error means that nobody is left
-}
+// Signal sends sig to the process and to all that it started. It must not be called after [Run.Reap].
+func (r *Run) Signal(sig syscall.Signal) { r.child.group.signal(sig) }
 
 // Owns reports whether the program at the other end of conn, a connection from this
-// machine over IPv4, belongs to the run: the process, its group and all that those
+// machine over IPv4, belongs to the run: the process and all that it
 // started. Where the system does not show whose files are open, it is enough to run as
 // the user of such a process; where it is not Linux, or /proc is another's, Owns
 // reports true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
-// End asks the process group to end, and kills it when grace is over or hurry is done. It
+// End asks the process and all that it started to end, and kills them when grace is over or hurry is done. It
 // returns when the process has ended, which is still to be reaped. A shell ends at once,
 // and what it runs has the grace all the same.
 func (r *Run) End(hurry context.Context, grace time.Duration) {
@@ -94,25 +155,43 @@ func (r *Run) End(hurry context.Context, grace time.Duration) {
 	case <-r.child.exited:
 	case <-limit.Done():
 	}
-	for limit.Err() == nil && !r.child.group.empty() {
-		select {
-		case <-time.After(survivorInterval):
-		case <-limit.Done():
-		}
+	if limit.Err() != nil || !awaitGone(limit, r.child.group) {
+		r.Signal(syscall.SIGKILL)
 	}
-	r.Signal(syscall.SIGKILL)
 	<-r.child.exited
 }
 
-// Reap kills what is left of the process group and returns how the process ended. It
+// Reap kills what is left of the run and returns how the process ended. It
 // must be called once, after [Run.Exited].
 func (r *Run) Reap() Exit {
 	r.Signal(syscall.SIGKILL)
-	return r.Release()
+	return r.reap()
 }
 
-// Release is Reap, but what is left of the process group goes on.
-func (r *Run) Release() Exit {
+// Release is Reap, but what is left goes on: it belongs to the runner and has an owner there, until
+// [Runner.EndLeftBehind].
+func (r *Run) Release(owner int) Exit {
+	r.runner.keep(r.child.group, owner)
+	return r.reap()
+}
+
+// keep enters what the leader of a group leaves behind in the list, and removes from it what is gone.
+func (r *Runner) keep(g group, owner int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = slices.DeleteFunc(r.left, func(l leftBehind) bool {
+		gone := l.tree.empty()
+		if gone {
+			r.forget(l)
+		}
+		return gone
+	})
+	if g, ok := g.(*osGroup); ok && g.leave() {
+		r.left = append(r.left, leftBehind{owner, g.tree})
+	}
+}
+
+func (r *Run) reap() Exit {
 	at := time.Now()
 	exit := r.child.group.reap()
 	exit.At, exit.Ran = at, at.Sub(r.began)
