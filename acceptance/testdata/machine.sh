@@ -3,6 +3,8 @@
 # marks by which a container is recognised. Started in a mount namespace of its own with a folder for the layers, the
 # folders to share with this machine, "--", and the command, which runs in the first of these folders.
 set -e
+PATH=$PATH:/usr/sbin:/sbin # chroot is for root
+export PATH
 layers=$1
 shift
 into=$1
