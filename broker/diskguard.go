@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -17,22 +18,84 @@ import (
 // the log, and in the database for what is still only in the log. For the case
 // that others fill the disk to the last byte it keeps a file of that size,
 // which can be given up.
+//
+// Sends and acts of administration are refused also while the open files are not those in the data directory, because
+// it was removed, moved, unmounted or replaced: the next start would not find what they wrote. Receives and deletes go
+// on.
 type diskGuard struct {
 	dir      string
+	log      *slog.Logger
 	free     func(dir string) (free, total int64, err error)
 	mu       sync.Mutex
 	checked  time.Time
 	isLow    bool
-	reserved int64 // bytes of the file
+	reserved int64            // bytes of the file
+	files    datadir.Identity // the directory, the queues' file and, while the store is open, its log
+	lost     error            // how the open files differ from those in the directory; nil while they are the same
 }
 
 const (
 	maxReserve   = 64 << 20
 	minReserved  = 1 << 20
 	measureEvery = 250 * time.Millisecond
+	// watchEvery is how often the directory is looked at while there are no sends.
+	watchEvery = 5 * time.Second
 )
 
-func newDiskGuard(dir string) *diskGuard { return &diskGuard{dir: dir, free: freeSpace} }
+func newDiskGuard(dir string, log *slog.Logger) *diskGuard {
+	return &diskGuard{dir: dir, log: log, free: freeSpace}
+}
+
+// opened remembers the files of the store that was just opened, and written to.
+func (r *diskGuard) opened() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := filepath.Join(r.dir, databaseName)
+	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
+}
+
+// closing forgets the log of the store, which is removed when the store closes. It says, like missing, whether the
+// directory and the queues' file are still there.
+func (r *diskGuard) closing() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.files = r.files[:min(2, len(r.files))]
+	return r.compare()
+}
+
+// watch looks at the directory until stopped is closed.
+func (r *diskGuard) watch(stopped <-chan struct{}) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stopped:
+			return
+		case <-tick.C:
+			_ = r.missing() // logs it
+		}
+	}
+}
+
+// missing says how the open files differ from those in the data directory; nil while they are the same.
+func (r *diskGuard) missing() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.compare()
+}
+
+// compare is missing with the lock held. It logs a change.
+func (r *diskGuard) compare() error {
+	before := r.lost
+	switch r.lost = r.files.Changed(); {
+	case r.lost != nil && before == nil:
+		r.log.Error("data directory lost, sends are refused", "dir", r.dir, "err", r.lost,
+			"hint", "put it back at its path; a restart finds only what is at the path then")
+	case r.lost == nil && before != nil:
+		r.log.Info("data directory is back, sends are accepted", "dir", r.dir)
+	}
+	return r.lost
+}
 
 // freeSpace returns the bytes that an ordinary user may still write, and the
 // size of the file system.
@@ -45,16 +108,21 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// low reports whether there is too little space for sends, and whether it has
-// just become so.
-func (r *diskGuard) low() (low, just bool) {
+// refusal says why sends are refused, nil while they are accepted; and whether there has just become too little space.
+func (r *diskGuard) refusal() (err error, justLow bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.isLow
-	if time.Since(r.checked) >= measureEvery {
+	if r.lost != nil || time.Since(r.checked) >= measureEvery {
 		r.measure()
 	}
-	return r.isLow, r.isLow && !before
+	switch {
+	case r.lost != nil:
+		err = errLost(r.lost)
+	case r.isLow:
+		err = errFull
+	}
+	return err, r.isLow && !before
 }
 
 // grown looks at once if the log has become longer than the file; bytes is its
@@ -72,7 +140,7 @@ func (r *diskGuard) logShrunk() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	want := r.wanted()
-	if r.isLow || r.reserved <= want {
+	if r.isLow || r.lost != nil || r.reserved <= want {
 		return
 	}
 	f, err := datadir.OpenFile(r.path())
@@ -100,9 +168,12 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// measure looks at the disk. What cannot be measured is taken as enough.
+// measure looks at the directory and the disk. What cannot be measured is taken as enough.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
+	if r.compare() != nil {
+		return
+	}
 	free, total, err := r.free(r.dir)
 	if err != nil {
 		r.isLow = false
@@ -134,7 +205,9 @@ func (r *diskGuard) giveUpReserve() {
 	defer r.mu.Unlock()
 	r.isLow, r.reserved = true, 0
 	r.checked = time.Now()
-	_ = os.Remove(r.path()) // a full disk stays full, and the caller will see
+	if r.compare() == nil {
+		_ = os.Remove(r.path()) // a full disk stays full, and the caller will see
+	}
 }
 
 func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }

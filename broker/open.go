@@ -47,7 +47,8 @@ func newBroker(dir string, opts *Options) *Broker {
 	o.AccountID = cmp.Or(o.AccountID, "000000000000")
 	o.SenderID = cmp.Or(o.SenderID, o.AccountID)
 	b := &core{opts: o, events: *cmp.Or(o.Events, &Events{}), log: cmp.Or(o.Logger, slog.Default()), clock: newClock(),
-		queues: newCatalog(), dir: dir, disk: newDiskGuard(dir), moves: moveTasks{bySource: map[int64][]*moveTask{}}}
+		queues: newCatalog(), dir: dir, moves: moveTasks{bySource: map[int64][]*moveTask{}}}
+	b.disk = newDiskGuard(dir, b.log)
 	b.background.stopped = make(chan struct{})
 	b.attempts.alarm.ring = func() { b.attempts.flush(b) }
 	b.memory.limits = *cmp.Or(o.limits, limitsOf(o.Memory))
@@ -67,6 +68,8 @@ func (b *Broker) open() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("reading the queues in %s: %w", b.dir, err), s.close())
 	}
+	b.disk.opened()
+	b.background.start(func() { b.disk.watch(b.background.stopped) })
 	b.writer = newWriter(b.core, b.restore)
 	go b.writer.run()
 	b.resumeQueues()
@@ -119,7 +122,25 @@ func (b *Broker) Close() error {
 	}
 	b.writer.close()
 	b.background.group.Wait()
+	if lost := b.disk.missing(); lost != nil {
+		// The store stays open until the process ends: closing it would remove the log at the path, perhaps another
+		// broker's. What is in the log is copied, for a directory that was only moved.
+		if s := b.store.Load(); !s.closed {
+			_ = s.restartLog("TRUNCATE")
+		}
+		return errors.Join(fmt.Errorf("closing the queues in %s: %w", b.dir, lost), unlockDir(b.lock))
+	}
+	_ = b.disk.closing()
 	return errors.Join(b.store.Load().close(), unlockDir(b.lock))
+}
+
+// Lost says how the data directory differs from the one that was opened: it was removed, moved, unmounted or replaced.
+// It is nil while the directory is there. Sends are refused meanwhile.
+func (b *Broker) Lost() error {
+	if b.background.closing.Load() {
+		return nil
+	}
+	return b.disk.missing()
 }
 
 // ARN returns the Amazon resource name of a queue of this broker.

@@ -67,13 +67,16 @@ func (c *catalog) remove(q *liveQueue) {
 }
 
 // begin waits until no other act on queues as a whole is under way, and keeps others
-// out until end.
-func (c *catalog) begin(ctx context.Context) error {
+// out until the catalog's end.
+func (b *core) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if lost := b.disk.missing(); lost != nil {
+		return errLost(lost)
+	}
 	select {
-	case c.admin <- struct{}{}:
+	case b.queues.admin <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -84,7 +87,7 @@ func (c *catalog) end() { <-c.admin }
 
 // administer calls f with a queue while no other act on queues as a whole is under way.
 func (b *core) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
-	if err := b.queues.begin(ctx); err != nil {
+	if err := b.begin(ctx); err != nil {
 		return err
 	}
 	defer b.queues.end()
@@ -146,7 +149,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	if err := checkTags(name, tags, tags); err != nil {
 		return err
 	}
-	if err := b.queues.begin(ctx); err != nil {
+	if err := b.begin(ctx); err != nil {
 		return err
 	}
 	defer b.queues.end()

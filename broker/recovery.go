@@ -9,6 +9,9 @@ import (
 // restore opens the store, checks that nothing that was acknowledged is missing,
 // writes to it, and brings memory in line with it.
 func (b *core) restore() error {
+	if err := b.disk.closing(); err != nil {
+		return err // opening would make an empty store there
+	}
 	s, err := openStore(b.dir, b.opts.vfs, b.memory.limits.pages)
 	if err != nil {
 		return err
@@ -21,6 +24,7 @@ func (b *core) restore() error {
 		return err
 	}
 	b.store.Store(s)
+	b.disk.opened()
 	return nil
 }
 

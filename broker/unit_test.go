@@ -336,15 +336,20 @@ func TestStandardSharesTheHead(t *testing.T) {
 	}
 }
 
+func lowOf(r *diskGuard) (low, just bool) {
+	err, just := r.refusal()
+	return err == errFull, just
+}
+
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	r := newDiskGuard(t.TempDir())
+	r := newDiskGuard(t.TempDir(), quiet().Logger)
 	if free, total, err := freeSpace(r.dir); err != nil || free <= 0 || total < free {
 		t.Error(free, total, err)
 	}
 	free, total := int64(1<<30), int64(64<<20)
 	r.free = func(string) (int64, int64, error) { return free, total, nil }
-	look := func() (low, just bool) { r.checked = time.Time{}; return r.low() }
+	look := func() (low, just bool) { r.checked = time.Time{}; return lowOf(r) }
 	held := func() int64 {
 		info, err := os.Stat(r.path())
 		if err != nil {
@@ -373,7 +378,7 @@ func TestRoom(t *testing.T) {
 		t.Error("more than that is enough")
 	}
 	r.giveUpReserve()
-	if low, _ := r.low(); held() != 0 || !low {
+	if low, _ := lowOf(r); held() != 0 || !low {
 		t.Error("not given up")
 	}
 	if n := r.logPages(); n != total/64/pageSize {
@@ -391,7 +396,7 @@ func TestRoom(t *testing.T) {
 
 func TestReserveShrinksWithTheLog(t *testing.T) {
 	t.Parallel()
-	r := newDiskGuard(t.TempDir())
+	r := newDiskGuard(t.TempDir(), quiet().Logger)
 	r.free = func(string) (int64, int64, error) { return 1 << 30, 1 << 40, nil }
 	log := filepath.Join(r.dir, databaseName+"-wal")
 	reserved := func() int64 {

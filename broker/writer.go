@@ -199,13 +199,13 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 // for the file: see fail.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
-		low, just := w.b.disk.low()
-		if just {
+		refusal, justLow := w.b.disk.refusal()
+		if justLow {
 			// While there is space for it; later deletes need none then.
 			_ = w.b.store.Load().restartLog("RESTART")
 		}
-		if low {
-			group = refuseGrowing(group)
+		if refusal != nil {
+			group = refuseGrowing(group, refusal)
 		}
 	}
 	if len(group) == 0 {
@@ -213,7 +213,7 @@ func (w *writer) commit(group []pendingRequest) {
 	}
 	err := w.try(group)
 	if isFull(err) {
-		group = refuseGrowing(group)
+		group = refuseGrowing(group, errFull)
 		w.b.disk.giveUpReserve()
 		// Deletes then need no more space than the log has. Without space for that
 		// either, they fail, and say so.
@@ -239,10 +239,10 @@ func (w *writer) commit(group []pendingRequest) {
 
 // refuseGrowing refuses the requests of a group that take up space, and returns
 // the others.
-func refuseGrowing(group []pendingRequest) (rest []pendingRequest) {
+func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest) {
 	for i, r := range group {
 		if r.needs.space {
-			finishAll(group[i:i+1], errFull)
+			finishAll(group[i:i+1], refusal)
 		} else {
 			rest = append(rest, r)
 		}
@@ -299,6 +299,7 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 
 // reopen tries until the store is open and verified, or the broker closes.
 func (w *writer) reopen() {
+	_ = w.b.disk.closing()
 	_ = w.b.store.Load().close() // it has failed already
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := w.restore()
@@ -335,4 +336,14 @@ var errFull = &queue.Error{
 	Code: queue.CodeStorageFull,
 	Message: "The disk that holds the queues has no space for more messages; receiving and deleting still work. Free " +
 		"some space, or drain a queue.",
+}
+
+// errLost refuses what the next start would not find.
+func errLost(cause error) error {
+	return &queue.Error{
+		Code: queue.CodeStorageFailed,
+		Message: "The data directory is not the one that was opened: " + cause.Error() + ". Nothing is accepted until it " +
+			"is back at its path, or tendril is started again; receiving and deleting still work.",
+		Err: cause,
+	}
 }

@@ -129,3 +129,38 @@ func LetThrough(dir string, gid int) error {
 	}
 	return os.Chmod(dir, info.Mode().Perm()|0o001)
 }
+
+// Identity is which directory and files some paths led to when they were opened. It tells later whether the open files
+// are still the ones at their paths.
+type Identity []identified
+
+type identified struct {
+	path string
+	info fs.FileInfo
+}
+
+// Identify returns the identity of the paths; those that are missing are left out.
+func Identify(paths ...string) (all Identity) {
+	for _, path := range paths {
+		if info, err := os.Stat(path); err == nil {
+			all = append(all, identified{path, info})
+		}
+	}
+	return all
+}
+
+// Changed says which path no longer leads where it did; nil while all do.
+func (all Identity) Changed() error {
+	for _, one := range all {
+		info, err := os.Stat(one.path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%s was removed or moved", one.path)
+		case err != nil:
+			return fmt.Errorf("%s cannot be reached: %w", one.path, err)
+		case !os.SameFile(info, one.info):
+			return fmt.Errorf("%s was replaced", one.path)
+		}
+	}
+	return nil
+}

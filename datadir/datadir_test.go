@@ -172,3 +172,41 @@ func TestGroupIsLetThrough(t *testing.T) {
 		t.Error("a folder that is not there was let through")
 	}
 }
+
+func TestIdentityTellsWhenAPathLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data, file, link := filepath.Join(dir, "data"), filepath.Join(dir, "data", "file"), filepath.Join(dir, "link")
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(os.Mkdir(data, 0o700))
+	do(os.WriteFile(file, nil, 0o600))
+	do(os.Symlink(data, link))
+	all := Identify(data, file, link, filepath.Join(dir, "missing"))
+	want := func(what, text string) {
+		t.Helper()
+		if err := all.Changed(); err == nil && text != "" || err != nil && err.Error() != text {
+			t.Errorf("%s: %v, want %q", what, err, text)
+		}
+	}
+	want("at first", "")
+	do(os.WriteFile(file, []byte("new content"), 0o600))
+	want("another content", "")
+	do(os.Rename(file, file+".old"))
+	want("a renamed file", file+" was removed or moved")
+	do(os.WriteFile(file, nil, 0o600))
+	want("another file", file+" was replaced")
+	do(os.Rename(file+".old", file))
+	want("the file is back", "")
+	do(os.Mkdir(data+"2", 0o700))
+	do(os.Remove(link))
+	do(os.Symlink(data+"2", link))
+	want("another link", link+" was replaced")
+	do(os.Rename(data, data+".old"))
+	do(os.WriteFile(data, nil, 0o600))
+	want("a file for the directory", data+" was replaced")
+}

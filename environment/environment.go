@@ -303,7 +303,8 @@ func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
 			}
 			return e.heldScaleIn()
 		},
-		Log: e.Logger.With("component", "health"),
+		DataDir: e.instance.dataDir,
+		Log:     e.Logger.With("component", "health"),
 	})
 }
 

@@ -8,14 +8,17 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
 	"tendril/datadir"
+	"tendril/health"
 	"tendril/listen"
 )
 
@@ -29,6 +32,8 @@ type instance struct {
 	token   string          // the console's; "" when off
 	// login makes the path of a link for a browser; nil when the console is off.
 	login func(scopes ...string) string
+	// files are the data directory and the file that claims it.
+	files atomic.Pointer[datadir.Identity]
 
 	mu          sync.Mutex
 	written     bool
@@ -56,11 +61,28 @@ func (i *instance) claim(context.Context) error {
 	if err != nil {
 		return err
 	}
+	files := datadir.Identify(i.s.DataDir, filepath.Join(i.s.DataDir, claimFile))
+	i.files.Store(&files)
 	i.steps.push("the claim of the data directory", func(context.Context) error { return release() })
 	if err := bundle.CloseVersions(i.s.DataDir); err != nil {
 		i.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
 	}
 	return nil
+}
+
+// dataDir is what health is told of the data directory.
+func (i *instance) dataDir() (st health.DataDirState) {
+	lost := error(nil)
+	if files := i.files.Load(); files != nil {
+		lost = files.Changed()
+		if st.Embedded = i.broker != nil; st.Embedded {
+			lost = cmp.Or(i.broker.Lost(), lost)
+		}
+	}
+	if lost != nil {
+		st.Lost = lost.Error()
+	}
+	return st
 }
 
 func (i *instance) listen() (net.Listener, error) {
@@ -97,6 +119,9 @@ func (i *instance) claimFiles(context.Context) error {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			i.written = false
+			if i.dataDir().Lost != "" {
+				return nil // those at the path are another's
+			}
 			return errors.Join(console.RemoveInstance(i.s.DataDir), console.RemoveToken(i.s.DataDir))
 		})
 	}

@@ -19,6 +19,7 @@ type inputs struct {
 	Host       Reading
 	// Scaling is why a group of instances keeps a size that this instance would change; "" if it does not.
 	Scaling string
+	DataDir DataDirState
 
 	// Deliveries are those of the last five minutes, P95 is what one in twenty of those that were
 	// answered exceeded, and DeliveryLimit the longest that one may take; 0 when not known.
@@ -153,6 +154,14 @@ type TaskState struct {
 	// FailedRuns is how many of its last runs failed in a row, LastFailure why the newest did.
 	FailedRuns  int
 	LastFailure string
+}
+
+// DataDirState is what is known about the data directory.
+type DataDirState struct {
+	// Lost says how it differs from the directory that was opened; "" while it is the same.
+	Lost string
+	// Embedded tells that it holds queues.
+	Embedded bool
 }
 
 // LeaderState is what this instance knows about the leader of the periodic tasks.

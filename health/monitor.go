@@ -38,6 +38,8 @@ type Options struct {
 	// a size that this one would change; "" if it does not.
 	Tasks   func() []TaskState
 	Scaling func() string
+	// DataDir returns what is known about the data directory.
+	DataDir func() DataDirState
 	// Log gets each change of the status.
 	Log *slog.Logger
 }
@@ -238,7 +240,8 @@ func (m *Monitor) Ready() []Check {
 	if queues := m.opts.Queues(now); len(queues) > 0 {
 		return ready(m.condition(now, queues))
 	}
-	return []Check{running(m.starting(now))} // embedded queues without a worker
+	in := m.starting(now) // embedded queues without a worker
+	return append([]Check{running(in)}, store(in)...)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -252,7 +255,12 @@ func isClosed(c <-chan struct{}) bool {
 
 // starting are the inputs before the start is over.
 func (m *Monitor) starting(now time.Time) inputs {
-	return inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining)}
+	in := inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining),
+		DataDir: m.opts.DataDir()}
+	if in.DataDir.Embedded {
+		in.Queue.Failed = in.DataDir.Lost
+	}
+	return in
 }
 
 // condition are the inputs that decide whether this instance should be used.
@@ -278,7 +286,7 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 		switch f, fails := m.polls[q.Name]; {
 		case !fails || !q.Receiving:
 		case q.Embedded:
-			in.Queue.Failed = f.Reason
+			in.Queue.Failed = cmp.Or(in.Queue.Failed, f.Reason)
 		case !in.Poll.Final:
 			in.Poll = pollFailure{Problem{f.Since, q.Name + ": " + f.Reason}, f.Final}
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ type world struct {
 	app                      AppState
 	runs                     bool
 	leader                   LeaderState
+	dataDir                  DataDirState
 	started, ready, draining chan struct{}
 	log                      bytes.Buffer
 }
@@ -35,6 +37,7 @@ func (w *world) monitor() *Monitor {
 		Queues: func(time.Time) []QueueState { return w.queues },
 		App:    func() (AppState, bool) { return w.app, w.runs },
 		Leader: func() LeaderState { return w.leader }, Tasks: func() []TaskState { return nil },
+		DataDir: func() DataDirState { return w.dataDir },
 		Scaling: func() string { return "" },
 		Log:     slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
@@ -230,6 +233,51 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 			t.Errorf("after three checks: %v", r)
 		}
 	})
+}
+
+// TestLostDataDirectoryIsReported: where it holds queues, the instance is not ready and Severe, also without a worker.
+func TestLostDataDirectoryIsReported(t *testing.T) {
+	t.Parallel()
+	const cause = "/data was removed or moved"
+	embedded := []QueueState{{Name: "jobs", Known: true, Receiving: true, Embedded: true, Retention: time.Hour}}
+	onSQS := []QueueState{{Name: "jobs", Known: true, Receiving: true, Retention: time.Hour}}
+	tests := []struct {
+		name    string
+		queues  []QueueState
+		dataDir DataDirState
+		ready   bool
+		status  Status
+		text    string
+	}{
+		{"queues and a worker", embedded, DataDirState{cause, true}, false, Severe,
+			"The queue accepts no messages. /data was removed or moved."},
+		{"queues alone", nil, DataDirState{cause, true}, false, Severe, ""},
+		{"queues on Amazon SQS", onSQS, DataDirState{cause, false}, true, Warning, "The data directory is lost: pauses, " +
+			"versions and events are not kept, and other commands do not find this environment. /data was removed or moved."},
+		{"not lost", embedded, DataDirState{"", true}, true, Ok, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				w.queues, w.dataDir = test.queues, test.dataDir
+				m := w.monitor()
+				close(w.started)
+				ready := true
+				for _, check := range m.Ready() {
+					ready = ready && check.OK
+				}
+				if ready != test.ready {
+					t.Errorf("ready %v, want %v: %+v", ready, test.ready, m.Ready())
+				}
+				if r, _ := m.judge(time.Now(), true); r.Status != test.status && test.queues != nil ||
+					test.text != "" && !slices.Contains(r.Causes, test.text) {
+					t.Errorf("health %+v, want %s: %s", r, test.status, test.text)
+				}
+			})
+		})
+	}
 }
 
 // A queue that does not answer is reported, but is no reason to take the instance out of

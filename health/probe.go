@@ -35,9 +35,7 @@ func live(last, now time.Time) []Check {
 // once. The store of an embedded queue is this instance's own.
 func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
-	if in.Queue.Failed != "" {
-		checks = append(checks, failing("store", true, in.Queue.Failed))
-	}
+	checks = append(checks, store(in)...)
 	queue := failing("queue", in.Queue.DeletesRefused != "", in.Queue.DeletesRefused)
 	if silence := in.Now.Sub(in.Poll.Since); queue.OK && !in.Poll.Since.IsZero() && silence >= maxSilence {
 		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so this instance stays in use"
@@ -56,6 +54,14 @@ func startup(in inputs) []Check {
 
 // running is the condition that no stop is under way.
 func running(in inputs) Check { return failing("environment", in.Draining, "draining") }
+
+// store is the condition that the embedded queues accept messages, nil while they do.
+func store(in inputs) []Check {
+	if in.Queue.Failed == "" {
+		return nil
+	}
+	return []Check{failing("store", true, in.Queue.Failed)}
+}
 
 func failing(name string, fails bool, reason string) Check {
 	if !fails {

@@ -314,6 +314,15 @@ func storeRule(in *inputs) []finding {
 	return certain(Severe, "The queue accepts no messages.%s", in.because(in.Queue.Failed))
 }
 
+// dataDirRule holds for a directory without queues: the storeRule is for others.
+func dataDirRule(in *inputs) []finding {
+	if in.DataDir.Lost == "" || in.DataDir.Embedded {
+		return nil
+	}
+	return certain(Warning, "The data directory is lost: pauses, versions and events are not kept, and other commands do "+
+		"not find this environment.%s", in.because(in.DataDir.Lost))
+}
+
 func pollRule(in *inputs) []finding {
 	p := in.Poll
 	if p.Since.IsZero() {
