@@ -46,7 +46,7 @@ func (x *index) newOrder() {
 
 // newMessage makes the memory of a row. Content is kept while memory allows.
 func (x *index) newMessage(r *record) *message {
-	m := &message{key: r.key, origin: r.originKey(), sent: r.sent,
+	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, size: int32(r.size),
 		receives: receives{arrived: int32(r.received), count: int32(r.received), first: r.first}}
 	if r.due != 0 {
 		m.due = max(1, x.shared.clock.reading(r.due))

@@ -192,9 +192,10 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 		}
 		r := &record{key: row.int(0), sent: row.int(1), sum: row.int(2), attributes: row.bytes(3)}
 		r.body, r.whole = row[4].(string)
-		r.size = int64(len(r.attributes) + len(r.body))
+		r.size = row.int(6)
 		rows = append(rows, r)
-	}, `SELECT id, sent, sum, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace)
+	}, `SELECT id, sent, sum, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace),
+		size
 		FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL ORDER BY id LIMIT ?4`,
 		int64(keepContent), low, high, int64(limit))
 	return rows, ok, err
