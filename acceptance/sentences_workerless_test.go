@@ -201,8 +201,8 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 			return e.MessageID == failed && e.Outcome == "failed" && strings.Contains(e.raw, "no such customer")
 		})
 	})
-	for range 8 {
-		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["payments"]), MessageBody: new("300ms")})
+	for i := range 8 {
+		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls[workerlessQueues[i%2]]), MessageBody: new("300ms")})
 	}
 	eventually(t, "all are done", func() bool {
 		bodies, _ := w.f.seen()
