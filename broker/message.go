@@ -24,7 +24,7 @@ type message struct {
 	stored   bool // has a row in receipts, and perhaps in attempts
 	failed   bool // an attempt was recorded
 	dirty    bool // is on the list of receives to store
-	damaged  bool // cannot be delivered
+	damaged  bool // what is stored is not what was sent: see withhold
 	claimed  bool // stands for a message that memory does not hold, to keep it from being given out
 }
 

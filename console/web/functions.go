@@ -165,7 +165,7 @@ func tone(state any) string {
 	case "warning", "paused", "draining", "half-open", "stopping", "unreached", "skipped", "rolled back",
 		"not ready", "restarting":
 		return "warning"
-	case "degraded", "severe", "failed", "open", "failing", "crashed", "dead", "given up":
+	case "degraded", "severe", "failed", "open", "failing", "crashed", "dead", "given up", "damaged":
 		return "failing"
 	}
 	return "none"

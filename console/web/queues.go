@@ -76,7 +76,11 @@ func (v *visit) queue() (any, error) {
 	for _, c := range []choice{{Label: "All", N: counts.Live},
 		{Label: "Waiting", Path: console.MessageVisible, N: counts.Visible},
 		{Label: "In flight", Path: console.MessageInFlight, N: counts.InFlight},
-		{Label: "Delayed", Path: console.MessageDelayed, N: counts.Delayed}} {
+		{Label: "Delayed", Path: console.MessageDelayed, N: counts.Delayed},
+		{Label: "Damaged", Path: console.MessageDamaged, N: counts.Damaged}} {
+		if c.Path == console.MessageDamaged && c.N == 0 {
+			continue
+		}
 		c.Chosen = c.Path == page.Filter.State
 		c.Path = v.with("state", c.Path)
 		page.States = append(page.States, c)
