@@ -391,6 +391,11 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 		matches(t, all, "MessagesProcessed(.|\n)*payments|payments(.|\n)*MessagesProcessed")
 	})
 	row(t, "E26", func(t *testing.T) { matches(t, all, "Duration") })
+	row(t, "E19", func(t *testing.T) { // also where no message came
+		if n < 2 {
+			t.Errorf("%d calls in two intervals, of which the second was idle", n)
+		}
+	})
 	row(t, "E20", func(t *testing.T) {
 		if n < 1 || n > 3 {
 			t.Errorf("%d calls in two intervals of 2 s", n)
