@@ -112,6 +112,9 @@ func (d *deployer) open(path string) (v version, err error) {
 	if v.bundle, err = bundle.Open(path); err != nil {
 		return version{}, Refused(err)
 	}
+	if archive {
+		v.bundle.Archive = source // others may decide what is in it
+	}
 	if len(d.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"tendril/queue"
 )
@@ -17,19 +16,12 @@ func (b *core) restore() error {
 	if err != nil {
 		return err
 	}
-	// A damaged file may take this write and refuse the next.
-	if isCorrupt(b.writer.failed()) {
-		err = s.write.check("quick_check")
-	}
-	if err == nil {
-		err = s.probe()
-	}
-	if err == nil {
+	if err = s.probe(); err == nil {
 		err = b.reconcile(s.write)
 	}
 	if err != nil {
 		_ = s.close() // the first error says more
-		return explain(filepath.Join(b.dir, databaseName), err)
+		return err
 	}
 	b.store.Store(s)
 	b.disk.opened()

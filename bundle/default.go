@@ -129,7 +129,7 @@ func (o platformDefaults) rubyApp() *Default {
 // wrapped says that the app lies one folder deeper, as in an archive of a folder; "" when it does not.
 func (o platformDefaults) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(o.entries), func(e fs.DirEntry) bool {
-		return strings.HasPrefix(e.Name(), ".") || e.Name() == "__MACOSX"
+		return strings.HasPrefix(e.Name(), ".")
 	})
 	if len(visible) != 1 || !visible[0].IsDir() {
 		return ""

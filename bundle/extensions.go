@@ -2,9 +2,10 @@ package bundle
 
 import (
 	"fmt"
-	"os"
+	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tendril/yamlfile"
@@ -13,7 +14,7 @@ import (
 // readExtensions reads the configuration files of .ebextensions in the order
 // of their names, so that the last setting of an option is the one in force.
 func (o *reader) readExtensions() error {
-	entries, err := os.ReadDir(filepath.Join(o.dir, extensionsName))
+	entries, err := readDir(filepath.Join(o.dir, extensionsName))
 	if err != nil {
 		return fmt.Errorf("listing the configuration files: %w", err)
 	}
@@ -48,9 +49,15 @@ func (o *reader) extensionsFolder(name string) {
 		o.notUsed(name, noProxy)
 		return
 	}
-	if inside, _ := filepath.Glob(filepath.Join(o.dir, filepath.FromSlash(name), "*.config")); len(inside) > 0 {
+	if o.hasConfiguration(name) {
 		o.notUsed(name, "configuration files in folders are not read: move them up into .ebextensions")
 	}
+}
+
+// hasConfiguration reports whether a folder of the bundle holds configuration files.
+func (o *reader) hasConfiguration(folder string) bool {
+	entries, _ := readDir(filepath.Join(o.dir, filepath.FromSlash(folder))) // absent: none
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".config" })
 }
 
 func (o *reader) readExtension(name string) error {

@@ -32,13 +32,13 @@ func (o *reader) readPlatform() error {
 }
 
 func (o *reader) nameInPlatform() error {
-	entries, err := os.ReadDir(filepath.Join(o.dir, platformName))
+	entries, err := readDir(filepath.Join(o.dir, platformName))
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", platformName, err)
 	}
 	for _, e := range entries {
 		switch name := e.Name(); name {
-		case "hooks", "confighooks", ".gitkeep", ".DS_Store":
+		case "hooks", "confighooks", ".gitkeep":
 		case "nginx", "httpd":
 			o.notUsed(path.Join(platformName, name), noProxy)
 		default:
@@ -50,7 +50,7 @@ func (o *reader) nameInPlatform() error {
 
 // strayStages names folders that stand for no stage, such as "pre-build".
 func (o *reader) strayStages(below string) {
-	entries, _ := os.ReadDir(filepath.Join(o.dir, filepath.FromSlash(below))) // absent: no hooks
+	entries, _ := readDir(filepath.Join(o.dir, filepath.FromSlash(below))) // absent: no hooks
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
 			o.notUsed(path.Join(below, e.Name()), "this is not a stage: put hooks in prebuild, predeploy or postdeploy")
@@ -59,7 +59,7 @@ func (o *reader) strayStages(below string) {
 }
 
 func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
-	entries, err := os.ReadDir(filepath.Join(o.dir, filepath.FromSlash(below)))
+	entries, err := readDir(filepath.Join(o.dir, filepath.FromSlash(below)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
@@ -76,7 +76,7 @@ func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				o.notUsed(file, "hidden files are not run: rename it without the dot if it is a hook")
 			}
-			continue // .gitkeep, .DS_Store
+			continue // .gitkeep
 		}
 		if err := o.readHook(file, stage, into); err != nil {
 			return err

@@ -41,7 +41,7 @@ func LegacyHooks(folder string, event LegacyEvent, dir string) (before, after []
 }
 
 func legacyStage(folder string, phase Phase, dir string) (steps []Step, err error) {
-	entries, err := os.ReadDir(folder)
+	entries, err := readDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -32,7 +32,7 @@ func Open(dir string) (*Bundle, error) {
 	case !info.IsDir():
 		return nil, notABundle(dir, info)
 	}
-	entries, err := os.ReadDir(abs)
+	entries, err := readDir(abs)
 	if err != nil {
 		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
 	}
@@ -126,8 +126,16 @@ func (o *reader) read() error {
 	return nil
 }
 
-// Trusted returns a [*trust.Error] when other users decide what is run from the
-// folder; nil when only this user does. The app's own code is not looked at.
+// Trusted returns a [*trust.Error] when other users decide what is run from the folder, or what is in the archive or
+// folder that it is a copy of; nil when only this user does. The app's own code is not looked at.
 func (b *Bundle) Trusted() error {
-	return trust.Folder(b.Dir, procfileName, buildfileName, cronName, manifestName, extensionsName, platformName)
+	info, err := os.Stat(b.Archive)
+	if err == nil && !info.IsDir() {
+		return trust.File(b.Archive)
+	}
+	source := b.Dir
+	if err == nil {
+		source = b.Archive
+	}
+	return trust.Folder(source, procfileName, buildfileName, cronName, manifestName, extensionsName, platformName)
 }

@@ -83,6 +83,15 @@ func readFile(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
+// readDir lists a folder without the companions that macOS writes beside each file ("._Procfile") into archives and onto
+// foreign file systems: they hold no content of the app, whatever their name ends with.
+func readDir(path string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(path)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), "._") || e.Name() == ".DS_Store" || e.Name() == "__MACOSX"
+	}), err
+}
+
 // list names up to three of names, and how many more there are.
 func list(names []string) string {
 	const most = 3

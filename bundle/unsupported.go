@@ -28,8 +28,7 @@ func (o *reader) nameUnread() {
 // nestedExtensions names configuration files in a folder that is not a root of a
 // bundle: Elastic Beanstalk reads them wherever they are.
 func (o *reader) nestedExtensions(folder string) {
-	inside, _ := filepath.Glob(filepath.Join(o.dir, folder, extensionsName, "*.config"))
-	if len(inside) > 0 {
+	if o.hasConfiguration(path.Join(folder, extensionsName)) {
 		o.notUsed(path.Join(folder, extensionsName),
 			"only .ebextensions at the root of the bundle is read: move its files there")
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -478,6 +479,80 @@ func TestUnpackThenOpen(t *testing.T) {
 	if len(b.Hooks) != 1 || len(b.Hooks[0].Interpreter) > 0 || len(b.Warnings) > 0 || len(b.Environment()) != 1 ||
 		len(b.Plan()) != 2 {
 		t.Errorf("got %+v", b)
+	}
+}
+
+// TestCompanionFilesOfMacOSAreIgnored in folders and archives, whatever their names end with.
+func TestCompanionFilesOfMacOSAreIgnored(t *testing.T) {
+	t.Parallel()
+	const companion = "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X"
+	files := map[string]string{"Procfile": "web: ./server\n", "server": "", "app/x.py": "",
+		".ebextensions/01.config":        `{"option_settings": [{"option_name": "A", "value": "b"}]}`,
+		".platform/hooks/predeploy/a.sh": "#!/bin/sh\n",
+		"._Procfile":                     companion, "._cron.yaml": companion, "__MACOSX/._app": companion, ".DS_Store": companion,
+		".ebextensions/._01.config": companion, ".ebextensions/.DS_Store": companion,
+		"app/.ebextensions/._01.config":    companion,
+		".platform/hooks/predeploy/._a.sh": companion, ".platform/._hooks": companion, ".platform/hooks/._predeploy": companion,
+	}
+	var items []item
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		items = append(items, item{name: name, data: files[name], mode: 0o755})
+	}
+	unpacked, err := unpack(t, archive(t, items...), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"folder": folder(t, files), "archive": unpacked} {
+		t.Run(name, func(t *testing.T) {
+			b, err := Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(b.Settings) != 1 || len(b.Hooks) != 1 || len(b.Unsupported) > 0 {
+				t.Errorf("settings %v, hooks %v, not used %v", b.Settings, b.Hooks, b.Unsupported)
+			}
+		})
+	}
+}
+
+// TestTrustIsJudgedByTheSource: of an archive, and not by the copy that was unpacked from it.
+func TestTrustIsJudgedByTheSource(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name         string
+		file, folder fs.FileMode
+		trusted      bool
+	}{
+		{"private", 0o600, 0o700, true},
+		{"readable", 0o644, 0o755, true},
+		{"writable by everybody", 0o666, 0o755, false},
+		{"in a folder that is writable by everybody", 0o644, 0o777, false},
+		{"in a folder with the sticky bit", 0o644, 0o777 | fs.ModeSticky, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			below := filepath.Join(t.TempDir(), "archives")
+			if err := os.Mkdir(below, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(below, "app.zip")
+			if err := os.WriteFile(path, archive(t, item{name: "Procfile", data: "web: x\n"}), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for at, mode := range map[string]fs.FileMode{path: c.file, below: c.folder} {
+				if err := os.Chmod(at, mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b, err := Open(folder(t, map[string]string{"Procfile": "web: x\n"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Archive = path
+			if err := b.Trusted(); (err == nil) != c.trusted {
+				t.Errorf("%v, want trusted %t", err, c.trusted)
+			}
+		})
 	}
 }
 

@@ -147,10 +147,8 @@ func shownLine(line, secret string) string {
 		}
 		return hidden // a further line of the value
 	}
-	if path, _, query := strings.Cut(line, "?"); query {
-		line = path + "?" + hidden
-		_, value, found = strings.Cut(line, ":")
-	}
+	line = WithoutQuery(line)
+	_, value, found = strings.Cut(line, ":")
 	if text := strings.TrimSpace(value); found && plainOption.shown(text) == hidden {
 		return key + ": " + hidden
 	}

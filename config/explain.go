@@ -83,6 +83,14 @@ func (o *Option) shown(value string) string {
 	return bundle.Setting{Option: "value", Value: value}.Shown()
 }
 
+// WithoutQuery is a value of the option for people: the query of a path is hidden.
+func (o *Option) WithoutQuery(value string) string {
+	if o.Name == "http-path" || o.Name == "healthcheck" {
+		return WithoutQuery(value)
+	}
+	return value
+}
+
 func (c *Config) explainQueue(i int) QueueExplanation {
 	q := c.Queues[i]
 	e := QueueExplanation{Name: q.Name}

@@ -46,6 +46,14 @@ func refusal(a assignment, err error) Problem {
 
 const hidden = "(hidden)"
 
+// WithoutQuery is a path or a URL for people: its query, which may hold a key, is hidden.
+func WithoutQuery(url string) string {
+	if path, query, _ := strings.Cut(url, "?"); query != "" {
+		return path + "?" + hidden
+	}
+	return url
+}
+
 // shownName is the option's name and a blank, or nothing where the place of the value says it already.
 func (a assignment) shownName() string {
 	switch {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"tendril/trust"
 )
 
 // secretFileSuffix ends the name of the option that names a file for the value of a secret option.
@@ -67,8 +69,12 @@ func (l deriver) readSecrets() {
 	}
 }
 
-// readSecret reads the value in a file, without the line breaks at its end.
+// readSecret reads the value in a file, without the line breaks at its end. A file that another user decides about is
+// refused.
 func readSecret(path string) (string, error) {
+	if err := trust.File(path); err != nil {
+		return "", err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -91,7 +97,10 @@ func readSecret(path string) (string, error) {
 // secretProblem says what is wrong with the file of a secret, and nothing of its content.
 func secretProblem(err error) string {
 	var reason *fs.PathError
+	var wrong *trust.Error
 	switch {
+	case errors.As(err, &wrong):
+		return fmt.Sprintf("%s is not trusted, since %s; type '%s'", wrong.Path, wrong.Text, wrong.Fix)
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such file"
 	case errors.As(err, &reason):

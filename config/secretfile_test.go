@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -57,6 +58,92 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 		}
 		if e, err := cfg.Explain("console-token"); err != nil || e.Value != hidden || e.From.Where != tt.where {
 			t.Errorf("%s: explained as %+v, %v", tt.name, e, err)
+		}
+	}
+}
+
+// TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf: a secret that others choose or read protects nothing.
+func TestSecretFilesOfOthersAreRefusedAndReadableOnesWarnedOf(t *testing.T) {
+	t.Parallel()
+	const secret = "4f1b0c2a9d8e7f60"
+	write := func(t *testing.T, name, text string, mode os.FileMode) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	load := func(t *testing.T, option, path string) (*Config, error) {
+		return Load(Sources{Flags: map[string]string{option: path}, Environ: home(), Dir: t.TempDir(),
+			SystemFile: filepath.Join(t.TempDir(), "none")})
+	}
+	for _, c := range []struct {
+		name, option, text string
+		mode               os.FileMode
+		warns              bool
+	}{
+		{"a token file that all may read", "console-token-file", secret, 0o644, true},
+		{"a private token file", "console-token-file", secret, 0o600, false},
+		{"a token file of a group", "registry-token-file", secret, 0o640, false},
+		{"settings with a token that all may read", "config", "console_token: " + secret + "\n", 0o644, true},
+		{"settings with a queue's key that all may read", "config",
+			"queues:\n- name: a\n  signing_secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n", 0o644, true},
+		{"private settings with a token", "config", "console_token: " + secret + "\n", 0o600, false},
+		{"settings without secrets", "config", "max_retries: 3\n", 0o644, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := write(t, "file", c.text, c.mode)
+			cfg, err := load(t, c.option, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			warned := slices.ContainsFunc(cfg.Warnings, func(p Problem) bool {
+				return strings.Contains(p.Text, "every user of this machine may read") && strings.Contains(p.Hint, "chmod o-r")
+			})
+			if warned != c.warns {
+				t.Errorf("warned %t, want %t: %v", warned, c.warns, cfg.Warnings)
+			}
+		})
+	}
+
+	t.Run("a token file that everybody may write", func(t *testing.T) {
+		path := write(t, "file", secret, 0o666)
+		if _, err := load(t, "console-token-file", path); err == nil || !strings.Contains(err.Error(), "not trusted") {
+			t.Errorf("%v, want a refusal", err)
+		}
+	})
+	t.Run("a token file of another user", func(t *testing.T) {
+		path := write(t, "file", secret, 0o644)
+		if err := os.Chown(path, 65534, 65534); err != nil {
+			t.Skip("only root can give a file away")
+		}
+		if _, err := load(t, "console-token-file", path); err == nil || !strings.Contains(err.Error(), "belongs to the user") {
+			t.Errorf("%v, want a refusal", err)
+		}
+	})
+}
+
+// TestTokensThatEverybodyKnowsAreRefused: the placeholder of generated files, and one repeated character.
+func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, option := range []string{"console-token", "console-drain-token", "registry-token"} {
+		for name, c := range map[string]struct{ value, want string }{
+			"placeholder": {Placeholder, "is the placeholder"},
+			"zeros":       {strings.Repeat("0", 64), "repeats a single character"},
+			"letters":     {strings.Repeat("x", 16), "repeats a single character"},
+			"a secret":    {"4f1b0c2a9d8e7f60", ""},
+		} {
+			t.Run(option+", "+name, func(t *testing.T) {
+				t.Parallel()
+				_, err := Load(Sources{Flags: map[string]string{option: c.value}, Environ: home(), Dir: t.TempDir(),
+					SystemFile: filepath.Join(t.TempDir(), "none")})
+				if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+			})
 		}
 	}
 }

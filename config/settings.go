@@ -336,6 +336,8 @@ type ConsoleSettings struct {
 	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
 	// means a new one at each start. It is secret. ConsoleTokenFile is the file that it was read from; "" for none.
 	ConsoleToken, ConsoleTokenFile string
+	// ConsoleDrainToken allows the hooks /-/drain and /-/quiet, and nothing else; "" for none. It is secret. ConsoleDrainTokenFile is as above.
+	ConsoleDrainToken, ConsoleDrainTokenFile string
 }
 
 // Endpoint are the settings of the SQS endpoint of the embedded queues.

@@ -141,7 +141,7 @@ func periodicOptions() []Option {
 		Help:        "Token of the registry of an embedded queue that several instances share.",
 		Detail: "Environments of one user on one machine find it by themselves. Set it as a variable rather than a flag, " +
 			"because other users can see flags.",
-		value: checked("16 to 256 printable ASCII characters without blanks", consoleToken),
+		value: checked("16 to 256 printable ASCII characters without blanks", token),
 	}, {
 		Name: "leader", Default: leaderElect,
 		Help:  "Which instance enqueues periodic tasks: the elected one, or only this one.",
@@ -218,7 +218,12 @@ func consoleOptions() []Option {
 		DefaultNote: "a new one at each start, in the data directory",
 		Help:        "Token required for changes and message bodies on the console.",
 		Detail:      "Set it as a variable rather than a flag, because other users can see flags.",
-		value:       checked("16 to 256 printable ASCII characters without blanks", consoleToken),
+		value:       checked("16 to 256 printable ASCII characters without blanks", token),
+	}, {
+		Name: "console-drain-token", Serve: true, secret: true, Example: "9d8e7f604f1b0c2a", DefaultNote: "none",
+		Help:   "Token that allows the hooks /-/drain and /-/quiet, and nothing else.",
+		Detail: "A hook of Kubernetes cannot read a Secret, so its token stands in the manifest.",
+		value:  checked("16 to 256 printable ASCII characters without blanks", token),
 	}}
 }
 

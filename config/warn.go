@@ -2,8 +2,11 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"time"
+
+	"tendril/trust"
 )
 
 // warn tells of what is allowed and seldom meant: of the settings that hold
@@ -17,10 +20,39 @@ func (l warner) warn() {
 	l.warnLimits()
 	l.warnOrder()
 	l.warnScaling()
+	l.warnReadableSecrets()
 	for i := range l.views {
 		l.views[i].warnTimes()
 		l.views[i].warnQueue(&l.cfg.Queues[i])
 	}
+}
+
+// warnReadableSecrets warns of this user's files that hold secrets and that every user of the machine may read. Files of
+// another owner, such as those that a platform mounts, are not this user's to change.
+func (l warner) warnReadableSecrets() {
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		if !o.secret {
+			continue
+		}
+		named := l.option(o.Name + secretFileSuffix)
+		if path := named.get(&l.cfg.Settings); path != "" {
+			l.warnReadable(named.Name, path)
+		}
+		inFile := func(v view) bool { return v.origin(o.Name).Layer == fromFile }
+		if !l.isSet(named.Name) && (l.origin(o.Name).Layer == fromFile || slices.ContainsFunc(l.views, inFile)) {
+			l.warnReadable(o.Name, l.cfg.ConfigFile)
+		}
+	}
+}
+
+func (l warner) warnReadable(option, path string) {
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o004 == 0 || !trust.Owns(info) {
+		return
+	}
+	l.about(option, "type 'chmod o-r "+path+"'", "every user of this machine may read %s in %s (mode %04o)", option,
+		shown(path), info.Mode().Perm())
 }
 
 // warnTimes tells of times that fight one another.

@@ -18,6 +18,8 @@ const (
 	ScopeAct = "act"
 	// ScopeDeploy runs code: deployments and reloads.
 	ScopeDeploy = "deploy"
+	// scopeDrain is for the hooks by which a platform stops the environment. ScopeAct includes it.
+	scopeDrain = "drain"
 	// scopeOwn is for routes that let others in. Only the owner's token has it.
 	scopeOwn = "own"
 )
@@ -34,6 +36,8 @@ type Access struct {
 	Anyone bool
 	// TokenDir is the data directory whose tokens are accepted too, see [CreateToken]; "" for none.
 	TokenDir string
+	// DrainToken lets its holder use the hooks /-/drain and /-/quiet, and nothing else; "" for none.
+	DrainToken string
 	// ReadOnly refuses every act, whoever asks.
 	ReadOnly bool
 	// HideBodies withholds bodies and attributes of messages from requests without ?body=1.
@@ -55,6 +59,8 @@ func (k kind) scope() string {
 		return ScopeRead
 	case deploys, deployHook:
 		return ScopeDeploy
+	case hook:
+		return scopeDrain
 	case own:
 		return scopeOwn
 	}
@@ -74,8 +80,6 @@ type caller struct {
 	scopes []string
 	// bearer is whether a header that no browser sends by itself named the caller.
 	bearer bool
-	// keyless is whether a session's cookie came without its key: see [SessionKeyHeader].
-	keyless bool
 }
 
 // CallerName is who asked for what is done with ctx, as in [Caller]; "" where nobody did over the console.
@@ -84,7 +88,9 @@ func CallerName(ctx context.Context) string {
 	return c.who
 }
 
-func (c caller) may(scope string) bool { return scope == "" || slices.Contains(c.scopes, scope) }
+func (c caller) may(scope string) bool {
+	return scope == "" || slices.Contains(c.scopes, scope) || scope == scopeDrain && slices.Contains(c.scopes, ScopeAct)
+}
 
 // callerKey is the key of the caller in the context of a request.
 type callerKey struct{}
@@ -99,17 +105,19 @@ func (s *Server) identify(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
 		if isToken(given, s.opts.Token) {
-			return caller{who: "owner", scopes: append([]string{scopeOwn}, allScopes...), bearer: true}
+			return caller{"owner", append([]string{scopeOwn}, allScopes...), true}
+		}
+		if isToken(given, s.opts.DrainToken) {
+			return caller{"drain hook", []string{scopeDrain}, true}
 		}
 		if t, ok := s.tokens.find(given); ok {
-			return caller{who: "token " + t.Name, scopes: t.Scopes, bearer: true}
+			return caller{"token " + t.Name, t.Scopes, true}
 		}
 		return caller{}
 	}
-	for _, cookie := range r.CookiesNamed(s.cookieName(r)) { // another port may have planted one of this name
+	if cookie, err := r.Cookie(s.cookieName(r)); err == nil {
 		if g, ok := s.sessions.find(cookie.Value); ok {
-			key := sha256.Sum256([]byte(r.Header.Get(SessionKeyHeader)))
-			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
+			return caller{who: g.who, scopes: g.scopes}
 		}
 	}
 	if s.opts.Anyone && remoteOf(r).IsLoopback() {
@@ -149,11 +157,6 @@ func (s routeHandler) permit(r *http.Request) *Error {
 		return refuse(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
 	case s.opts.HideBodies && s.kind == bodies && looksInto(r) && !wantsBodies(r):
 		return refuse(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
-	case c.keyless && s.kind.acts():
-		refusal := refuse(http.StatusForbidden, "this act came without the key of its session",
-			"send the header "+SessionKeyHeader+", or open the link that 'tendril open' prints")
-		refusal.Code = CodeSessionKey
-		return refusal
 	case s.kind.isHook() && r.Method == http.MethodGet && !c.bearer:
 		// A page of another site could have sent the browser here.
 		return refuse(http.StatusUnauthorized, "an act by GET needs the console's token", hint)

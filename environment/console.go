@@ -47,7 +47,6 @@ func (e *Environment) startConsole(context.Context) error {
 	opts.Instances = (&knownInstances{e.sizing, e.instance, e.Status}).list
 	if !e.QueuesOnly {
 		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.configuration, e.previewChange, e.changeSettings
-		opts.ChangeScope = func(change console.SettingsChange) string { return scopeOf(change.Set) }
 		opts.Health, opts.Scale, opts.Tasks = e.monitor.Report, e.scale, e.taskOptions()
 		opts.ScaleDecisions = e.scaleDecisions
 		opts.Reload = func(ctx context.Context) (console.ReloadResult, error) {
@@ -106,7 +105,7 @@ func (e *Environment) hookQuiet(reason string) error {
 func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
 	access := console.Access{
 		Hosts: s.ConsoleHosts, Anyone: s.ConsoleAuth == config.ConsoleAuthNone, TokenDir: s.DataDir,
-		ReadOnly: s.ConsoleReadOnly, HideBodies: s.ConsoleBodies == config.ConsoleBodiesHidden,
+		DrainToken: s.ConsoleDrainToken, ReadOnly: s.ConsoleReadOnly, HideBodies: s.ConsoleBodies == config.ConsoleBodiesHidden,
 		ClearText: s.ConsoleInsecure, Audit: audit,
 	}
 	for _, text := range s.ConsoleTrustedProxy {

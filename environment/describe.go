@@ -207,8 +207,8 @@ func describeQueueSettings(queues []console.DescribedQueue, all []config.Explana
 // optionValue is a value for the console, which never shows the query of a path.
 func optionValue(name, value string, from config.Origin) console.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
-	if path, _, found := strings.Cut(value, "?"); found && (name == "http-path" || name == "healthcheck") {
-		value = path + "?(hidden)"
+	if o, found := config.Lookup(name); found {
+		value = o.WithoutQuery(value)
 	}
 	return console.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
 }

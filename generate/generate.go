@@ -9,6 +9,8 @@ import (
 	"sync"
 	"text/template"
 	"time"
+
+	"tendril/yamlfile"
 )
 
 // Plan is what is to be deployed.
@@ -49,7 +51,25 @@ type Runtime struct {
 }
 
 // File is one file, with where it belongs on the machine; without a folder where that is anywhere.
-type File struct{ Path, Text string }
+type File struct {
+	Path, Text string
+	// Beside tells that it goes into the folder of the first file, unless there is one of that name, and is not printed.
+	Beside bool
+}
+
+// dockerIgnore keeps secrets, history and what an image builds for itself out of the image.
+var dockerIgnore = File{Path: ".dockerignore", Beside: true, Text: `# Not for the image: secrets, history, and what the image installs itself.
+.env
+*.env
+**/*.env
+.git
+.venv
+node_modules
+vendor/bundle
+Dockerfile
+.dockerignore
+compose.yaml
+`}
 
 // margin is what a platform waits longer than the drain and the stop of the app take.
 const margin = 20 * time.Second
@@ -90,31 +110,43 @@ func Systemd(p *Plan, split bool) []File {
 	} else if p.App {
 		v.Start = append(append(v.Start, "--"), p.Command...)
 	}
-	files := []File{{v.Unit + ".service", v.render("tendril.service")}}
+	files := []File{{Path: v.Unit + ".service", Text: v.render("tendril.service")}}
 	if split {
-		files = append(files, File{p.Name + "-app.service", v.render("app.service")})
+		files = append(files, File{Path: p.Name + "-app.service", Text: v.render("app.service")})
 	}
 	return files
 }
 
 // Docker returns the Dockerfile of an image of the app with tendril in it, or of tendril with its settings.
 func Docker(p *Plan) []File {
-	return []File{{"Dockerfile", newView(p).render("Dockerfile")}}
+	return p.image(File{Path: "Dockerfile", Text: newView(p).render("Dockerfile")})
+}
+
+// image adds the files that an image of the app needs beside the first one.
+func (p *Plan) image(first File) []File {
+	if !p.App {
+		return []File{first}
+	}
+	return []File{first, dockerIgnore}
 }
 
 // Compose returns the file of Docker Compose.
-func Compose(p *Plan) []File { return []File{{"compose.yaml", newView(p).render("compose.yaml")}} }
+func Compose(p *Plan) []File {
+	return p.image(File{Path: "compose.yaml", Text: newView(p).render("compose.yaml")})
+}
 
 // Kubernetes returns the manifest: tendril beside the app in one pod, or with it in one container.
 func Kubernetes(p *Plan) []File {
 	if p.Beside {
-		return []File{{p.Name + ".yaml", newView(p).render("sidecar.yaml")}}
+		return []File{{Path: p.Name + ".yaml", Text: newView(p).render("sidecar.yaml")}}
 	}
-	return []File{{p.Name + ".yaml", newView(p).render("worker.yaml")}}
+	return []File{{Path: p.Name + ".yaml", Text: newView(p).render("worker.yaml")}}
 }
 
 // KEDA returns the manifest that scales the pods of [Kubernetes].
-func KEDA(p *Plan) []File { return []File{{p.Name + "-keda.yaml", newView(p).render("keda.yaml")}} }
+func KEDA(p *Plan) []File {
+	return []File{{Path: p.Name + "-keda.yaml", Text: newView(p).render("keda.yaml")}}
+}
 
 // view is what templates see.
 type view struct {
@@ -156,7 +188,7 @@ var files embed.FS
 
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"join": strings.Join, "yaml": yamlText, "unit": unitWord,
+		"join": strings.Join, "yaml": yamlfile.Text, "unit": unitWord,
 		"seconds": func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) },
 		"exec": func(words []string) (string, error) {
 			text, err := json.Marshal(words)
@@ -171,17 +203,6 @@ func (v *view) render(name string) string {
 		panic(err) // a template that does not fit the view, which the tests show
 	}
 	return strings.TrimLeft(b.String(), "\n")
-}
-
-var plainYAML = regexp.MustCompile(`^[A-Za-z/-][A-Za-z0-9/_.:=,@+-]*$`)
-
-// yamlText is a text for a YAML file: quoted where it could be read as something else.
-func yamlText(text string) string {
-	if plainYAML.MatchString(text) && !strings.HasSuffix(text, ":") {
-		return text
-	}
-	quoted, _ := json.Marshal(text) // a string has a form in JSON
-	return string(quoted)
 }
 
 // unitWord is one word of a command line in a unit of systemd, which would expand "%" and "$".

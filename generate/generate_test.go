@@ -227,7 +227,7 @@ func TestManifests(t *testing.T) {
 		for want, is := range map[string]bool{
 			"preStop:": p.Beside, "role-arn": p.AWS, "image: orders:1\n": p.App || p.Beside,
 			"secretKeyRef: {name: orders-tendril, key: TENDRIL_CONSOLE_TOKEN}": name == "command",
-			"            - /srv/app\n": name == "app", "            - --\n": name == "command",
+			"            - /srv/app\n": name == "app", "            - \"--\"\n": name == "command",
 			"terminationGracePeriodSeconds: 60\n": true, `            - "--http-path=/a b?50%"` + "\n": true,
 		} {
 			if strings.Contains(text, want) != is {

@@ -23,6 +23,17 @@ type App struct {
 	Web, Lambda string
 	// Before are commands to run once in the folder before it starts.
 	Before []string
+	// Connections is how many messages the command works on at once; 0 if it has no limit of its own.
+	Connections int
+}
+
+// pool is the number of threads or workers of a server that has a fixed number of them.
+const pool = 8
+
+// gunicorn is the command of gunicorn for an app. By itself gunicorn has one worker, which serves one request at a
+// time and is killed after 30 seconds, with the job it works on.
+func gunicorn(app string) string {
+	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 %s", pool, app)
 }
 
 // The errors of Recognize; each text goes on with what to do.
@@ -144,11 +155,11 @@ func (f files) python() *App {
 	} else if listed != "" {
 		app.Before = []string{"pip install ."}
 	}
-	gunicorn := strings.Contains(strings.ToLower(f.text(listed)), "gunicorn")
+	hasGunicorn := strings.Contains(strings.ToLower(f.text(listed)), "gunicorn")
 	if m := djangoSettings.FindStringSubmatch(f.text("manage.py")); m != nil {
 		app.Platform, app.File, app.Web = "Django", "manage.py", "python3 manage.py runserver --noreload 127.0.0.1:$PORT"
-		if gunicorn {
-			app.Web = "gunicorn --bind 127.0.0.1:$PORT " + m[1] + ".wsgi"
+		if hasGunicorn {
+			app.Web, app.Connections = gunicorn(m[1]+".wsgi"), pool
 		}
 		return app
 	}
@@ -163,8 +174,8 @@ func (f files) python() *App {
 		if m := flask.FindStringSubmatch(text); m != nil {
 			app.Platform, app.File = "Flask", script
 			app.Web = "flask --app " + module + ":" + m[1] + " run --port $PORT"
-			if gunicorn {
-				app.Web = "gunicorn --bind 127.0.0.1:$PORT " + module + ":" + m[1]
+			if hasGunicorn {
+				app.Web, app.Connections = gunicorn(module+":"+m[1]), pool
 			}
 			return app
 		}
@@ -183,11 +194,12 @@ func (f files) ruby() *App {
 	}
 	switch {
 	case f.first("bin/rails") != "":
-		app.Platform, app.File, app.Web = "Rails", "bin/rails", "bin/rails server --binding 127.0.0.1 --port $PORT"
+		app.Platform, app.File, app.Connections = "Rails", "bin/rails", pool
+		app.Web = fmt.Sprintf("RAILS_MAX_THREADS=%d bin/rails server --binding 127.0.0.1 --port $PORT", pool)
 	case f.first("config.ru") == "":
 		return nil
 	case strings.Contains(f.text("Gemfile"), "puma"):
-		app.Web = "bundle exec puma --bind tcp://127.0.0.1:$PORT"
+		app.Web, app.Connections = fmt.Sprintf("bundle exec puma --threads %d --bind tcp://127.0.0.1:$PORT", pool), pool
 	default:
 		app.Web = "bundle exec rackup --host 127.0.0.1 --port $PORT"
 	}
@@ -225,7 +237,7 @@ func (f files) php() *App {
 	if app.File == "" {
 		return nil
 	}
-	app.Web = "php -S 127.0.0.1:$PORT"
+	app.Web, app.Connections = fmt.Sprintf("PHP_CLI_SERVER_WORKERS=%d php -S 127.0.0.1:$PORT", pool), pool
 	if f.first("public/index.php") != "" {
 		app.Web += " -t public"
 	} else if f.first("index.php") == "" {
@@ -296,7 +308,10 @@ func (a *App) offered() []setting {
 	if a.Lambda != "" {
 		of = []setting{{"function_timeout", "1m"}}
 	}
-	return append(of, setting{"http_connections", "10"}, setting{"max_retries", "5"}, setting{"queue_url", ""})
+	if a.Connections == 0 {
+		of = append(of, setting{"http_connections", "10"})
+	}
+	return append(of, setting{"max_retries", "5"}, setting{"queue_url", ""})
 }
 
 func (a *App) settings(folder string) string {
@@ -308,6 +323,10 @@ func (a *App) settings(folder string) string {
 	fmt.Fprintf(&b, "# Name of the environment and of its queue.\nname: %s\n", environmentName(folder))
 	if a.Lambda != "" {
 		fmt.Fprintf(&b, "\n# The function that runs on this machine and gets the messages.\nlambda: %s\n", a.Lambda)
+	}
+	if a.Connections > 0 {
+		fmt.Fprintf(&b, "\n# Messages that the app works on at once, as many as the command in the Procfile has threads or workers.\n"+
+			"http_connections: %d\n", a.Connections)
 	}
 	for _, setting := range a.offered() {
 		if o, found := config.Lookup(setting.key); found {

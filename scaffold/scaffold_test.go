@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +22,43 @@ func folder(files ...string) fs.FS {
 		all[pair[0]] = &fstest.MapFile{Data: []byte(pair[1])}
 	}
 	return all
+}
+
+// TestCommandsOfInitSuitSlowWork: a server with a fixed number of threads or workers gets as many messages at once, and
+// none kills a job that takes longer than it likes.
+func TestCommandsOfInitSuitSlowWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files []string
+		fixed bool
+	}{
+		"gunicorn": {[]string{"requirements.txt", "Flask\ngunicorn\n", "app.py", "app = Flask(__name__)\n"}, true},
+		"Rails":    {[]string{"Gemfile", "", "bin/rails", ""}, true},
+		"puma":     {[]string{"Gemfile", `gem "puma"`, "config.ru", ""}, true},
+		"PHP":      {[]string{"index.php", ""}, true},
+		"flask":    {[]string{"app.py", "app = Flask(__name__)\n"}, false},
+		"Node.js":  {[]string{"server.js", ""}, false},
+		"Go":       {[]string{"go.mod", "module x", "main.go", "package main\n"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app, err := Recognize(folder(c.files...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := app.Files("orders")
+			settings := files[len(files)-1].Text
+			if got := strings.Contains(settings, "\nhttp_connections: 8\n"); got != c.fixed {
+				t.Errorf("%s: http_connections set: %t, want %t:\n%s", app.Web, got, c.fixed, settings)
+			}
+			if c.fixed && !regexp.MustCompile(`(THREADS|WORKERS|--threads)[= ]8 `).MatchString(app.Web) {
+				t.Errorf("%s does not work on 8 messages at once", app.Web)
+			}
+			if strings.Contains(app.Web, "gunicorn") && !strings.Contains(app.Web, "--timeout 0") {
+				t.Errorf("%s kills jobs of more than 30 seconds", app.Web)
+			}
+		})
+	}
 }
 
 func TestRecognize(t *testing.T) {
@@ -44,27 +82,27 @@ func TestRecognize(t *testing.T) {
 			"Django", "python3 manage.py runserver --noreload 127.0.0.1:$PORT", ""},
 		"Django on gunicorn": {[]string{"requirements.txt", "django\ngunicorn==23\n", "manage.py",
 			`os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')`},
-			"Django", "gunicorn --bind 127.0.0.1:$PORT shop.wsgi", "pip install -r requirements.txt"},
+			"Django", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 shop.wsgi", "pip install -r requirements.txt"},
 		"FastAPI": {[]string{"pyproject.toml", "", "main.py", "from fastapi import FastAPI\napi: FastAPI = FastAPI()\n"},
 			"FastAPI", "uvicorn --host 127.0.0.1 --port $PORT main:api", "pip install ."},
 		"Flask": {[]string{"requirements.txt", "flask\n", "app.py", "import flask\napp = flask.Flask(__name__)\n"},
 			"Flask", "flask --app app:app run --port $PORT", "pip install -r requirements.txt"},
 		"Flask on gunicorn": {[]string{"requirements.txt", "Flask\nGunicorn\n", "wsgi.py", "web = Flask(__name__)\n"},
-			"Flask", "gunicorn --bind 127.0.0.1:$PORT wsgi:web", "pip install -r requirements.txt"},
+			"Flask", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 wsgi:web", "pip install -r requirements.txt"},
 		"plain Python": {[]string{"main.py", "import http.server\n"}, "Python", "python3 main.py", ""},
 		"Rails": {[]string{"Gemfile", "", "bin/rails", "", "config.ru", ""},
-			"Rails", "bin/rails server --binding 127.0.0.1 --port $PORT", "bundle install"},
+			"Rails", "RAILS_MAX_THREADS=8 bin/rails server --binding 127.0.0.1 --port $PORT", "bundle install"},
 		"Rack on puma": {[]string{"Gemfile", `gem "puma"`, "config.ru", ""},
-			"Ruby", "bundle exec puma --bind tcp://127.0.0.1:$PORT", "bundle install"},
+			"Ruby", "bundle exec puma --threads 8 --bind tcp://127.0.0.1:$PORT", "bundle install"},
 		"Rack": {[]string{"config.ru", ""},
 			"Ruby", "bundle exec rackup --host 127.0.0.1 --port $PORT", ""},
 		"Go": {[]string{"go.mod", "module x", "main.go", "// x\npackage main\n"},
 			"Go", "go run .", ""},
 		"Go below cmd": {[]string{"go.mod", "", "x.go", "package x\n", "cmd/x/main.go", "package main\n"},
 			"Go", "go run ./cmd/x", ""},
-		"PHP": {[]string{"index.php", ""}, "PHP", "php -S 127.0.0.1:$PORT", ""},
+		"PHP": {[]string{"index.php", ""}, "PHP", "PHP_CLI_SERVER_WORKERS=8 php -S 127.0.0.1:$PORT", ""},
 		"PHP with composer": {[]string{"composer.json", "{}", "public/index.php", ""},
-			"PHP", "php -S 127.0.0.1:$PORT -t public", "composer install"},
+			"PHP", "PHP_CLI_SERVER_WORKERS=8 php -S 127.0.0.1:$PORT -t public", "composer install"},
 		"a jar": {[]string{"app.jar", ""}, "Java", "java -Dserver.port=$PORT -jar app.jar", ""},
 		"Maven": {[]string{"pom.xml", ""},
 			"Java", "java -Dserver.port=$PORT -jar target/*.jar", "mvn package"},

@@ -85,6 +85,12 @@ func check(path string) error {
 	return nil
 }
 
+// Owns reports whether this user owns a file.
+func Owns(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Uid == uint32(os.Geteuid())
+}
+
 // judge says who beside the user self, and root, decides what is in a file or folder;
 // nil for nobody. In a folder with the sticky bit nobody can replace another's file.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {

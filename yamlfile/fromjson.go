@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"unicode/utf8"
 )
 
 // FromJSON returns a JSON document as YAML, its keys in the same order. Texts that YAML could take for something else
@@ -89,9 +90,12 @@ func (w *jsonReader) entry(indent string, keyed bool) error {
 
 // unquoted are texts that every reader of YAML takes for texts, unless they are one of isWord.
 var (
-	unquoted = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@()'+-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+-]+)*$`)
+	unquoted = regexp.MustCompile(`^-{0,2}[A-Za-z/][A-Za-z0-9_./@()'+=-]*(?:[ :]{0,1}[A-Za-z0-9_./@()'+=-]+)*$`)
 	isWord   = regexp.MustCompile(`^(?i:true|false|yes|no|on|off|y|n|null)$`)
 )
+
+// Text is a text as it stands in a file of YAML: as it is where that is clear, else quoted as in JSON.
+func Text(text string) string { return plainJSON(text) }
 
 // plainJSON is a scalar: as it is where that is clear, else as in JSON.
 func plainJSON(t json.Token) string {
@@ -102,5 +106,14 @@ func plainJSON(t json.Token) string {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(t) // a scalar has no error
-	return string(bytes.TrimSpace(b.Bytes()))
+	text := string(bytes.TrimSpace(b.Bytes()))
+
+	// JSON may hold these as they are. YAML reads some as line ends and refuses the others.
+	return unprintable.ReplaceAllStringFunc(text, func(s string) string {
+		r, _ := utf8.DecodeRuneInString(s)
+		return fmt.Sprintf(`\u%04x`, r)
+	})
 }
+
+// unprintable are the characters that YAML takes only as escapes, beside those that JSON escapes too.
+var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)

@@ -423,9 +423,3 @@ func Map(text string, o *Options) (*Node, *Fault) {
 func (n *Node) fault(text, hint string) *Fault {
 	return &Fault{Line: n.Line, Column: n.Column, Text: text, Hint: hint}
 }
-
-// Text returns a value of JSON's types as a YAML document, without an end of line.
-func Text(value any) (string, error) {
-	text, err := yaml.Marshal(value)
-	return strings.TrimSuffix(string(text), "\n"), err
-}

@@ -277,7 +277,7 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 			times = append(times, clock(at, t.Schedule.Zone().String()))
 		}
 		r.Items = append(r.Items, checkedItem{"task", t.Name, fmt.Sprintf("%s: %s, POST %s", t.Name, t.Schedule.Words(),
-			t.URL), strings.Join(times, ", ")})
+			config.WithoutQuery(t.URL)), strings.Join(times, ", ")})
 	}
 }
 

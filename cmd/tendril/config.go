@@ -12,7 +12,6 @@ import (
 
 	"tendril/config"
 	"tendril/console"
-	"tendril/terminal"
 )
 
 // configCommands show and change the settings of a running environment.
@@ -161,7 +160,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
 			return fail(exitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
-				terminal.ShellWord(arg)+"' to remove it")
+				arg+"' to remove it")
 		}
 		set[name] = &value
 		return nil

@@ -62,39 +62,62 @@ func (c generateCommands) newGenerator(name, short string, f *generateFlags,
 // write prints files, or puts them where the user wants them.
 func (c generateCommands) write(made []generate.File, path string) error {
 	if path == "" {
-		for i, file := range made {
-			if i > 0 {
-				fmt.Fprintln(c.programs())
-			}
-			if _, err := fmt.Fprint(c.programs(), file.Text); err != nil {
-				return err
-			}
-		}
-		return nil
+		return c.printFiles(made)
 	}
 	info, err := os.Stat(path)
 	folder := err == nil && info.IsDir()
-	if !folder && len(made) > 1 {
+	if !folder && len(made) > 1 && !made[1].Beside {
 		return fail(exitUsage, fmt.Errorf("%d files do not fit into %s", len(made), path), "name a folder that exists")
 	}
-	for _, file := range made {
+	for i, file := range made {
 		to := path
-		if folder {
+		switch {
+		case folder:
 			to = filepath.Join(path, file.Path)
+		case i > 0:
+			to = filepath.Join(filepath.Dir(path), file.Path)
 		}
-		f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-		if errors.Is(err, fs.ErrExist) {
-			return fail(exitConflict, fmt.Errorf("%s exists", to), "delete it, or name another file")
-		}
-		if err == nil {
-			_, err = f.WriteString(file.Text)
-			err = errors.Join(err, f.Close())
-		}
-		if err != nil {
+		if err := c.writeFile(to, file); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.err, "wrote %s\n", plain(to))
 	}
+	return nil
+}
+
+func (c generateCommands) printFiles(made []generate.File) error {
+	for i, file := range made {
+		if file.Beside {
+			fmt.Fprintf(c.err, "hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(c.programs())
+		}
+		if _, err := fmt.Fprint(c.programs(), file.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile creates a file. One that exists is an error, or stays as it is where it only goes beside another.
+func (c generateCommands) writeFile(path string, file generate.File) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) && file.Beside {
+		fmt.Fprintf(c.err, "kept %s: see that it names *.env and .git\n", plain(path))
+		return nil
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return fail(exitConflict, fmt.Errorf("%s exists", path), "delete it, or name another file")
+	}
+	if err == nil {
+		_, err = f.WriteString(file.Text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.err, "wrote %s\n", plain(path))
 	return nil
 }
 
@@ -235,7 +258,7 @@ func (c generateCommands) addArgs(p *generate.Plan, opts *environment.Options) e
 			return err
 		}
 		switch {
-		case e.Value != "" && o.IsSecret(), strings.Contains(e.Value, "(hidden)"):
+		case e.Value != "" && o.IsSecret(), strings.Contains(o.WithoutQuery(e.Value), "(hidden)"):
 			p.Secrets = append(p.Secrets, o.Variable)
 		case e.Value != "":
 			p.Args = append(p.Args, "--"+o.Name+"="+e.Value)

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/getconfig"
-	"tendril/yamlfile"
 )
 
 // The forms of get-config's output, as Elastic Beanstalk writes them.
@@ -114,7 +113,8 @@ func (c *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 
 func (c *getConfigCommand) text(answer any) (string, error) {
 	if _, single := answer.(string); !single && c.form == formYAML {
-		return yamlfile.Text(answer)
+		text, err := asYAMLText(answer)
+		return strings.TrimSuffix(text, "\n"), err
 	}
 	return getconfig.Format(answer)
 }

@@ -140,15 +140,21 @@ func indentedJSON(v any) (string, error) {
 }
 
 func (c *cli) printYAML(v any) error {
-	data, err := json.Marshal(v)
+	text, err := asYAMLText(v)
 	if err != nil {
 		return err
 	}
-	if data, err = yamlfile.FromJSON(data); err != nil {
-		return err
-	}
-	_, err = c.programs().Write(data)
+	_, err = io.WriteString(c.programs(), text)
 	return err
+}
+
+// asYAMLText is the JSON of a value as YAML.
+func asYAMLText(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		data, err = yamlfile.FromJSON(data)
+	}
+	return string(data), err
 }
 
 func printLineJSON(w io.Writer, v any) error {

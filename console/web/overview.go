@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"time"
 
 	"tendril/console"
@@ -115,9 +114,6 @@ func (v *visit) queueRows() []queueRow {
 		}
 		if rows[i].Dead {
 			rows[i].State = "Dead letters"
-		}
-		if problem := q.Problem(); problem != "" {
-			rows[i].Reason = strings.TrimPrefix(rows[i].Reason+"; "+problem, "; ")
 		}
 		rows[i].Traffic = curves[q.Name]
 		rows[i].Spark = sparklineOf(rows[i].Traffic)
