@@ -192,3 +192,14 @@ func TestNoActThatDestroysTakesOneClick(t *testing.T) {
 		}
 	}
 }
+
+// TestRedriveOfOneReasonNamesIt: where all dead letters failed alike, the page says how.
+func TestRedriveOfOneReasonNamesIt(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", "no such tenant", "1", "2")
+	page := s.get("/dead/jobs-dead/redrive?which=all")
+	wantText(t, page, "redrives <b>2</b> dead letters", "HTTP 422 no such tenant")
+	if strings.Contains(page, "Only this reason") {
+		t.Error("one reason of one can be chosen")
+	}
+}

@@ -66,7 +66,7 @@
     const theme = $('#theme'), hold = $('#hold');
     $$('#main [data-copy], #main [data-all]').forEach((button) => { button.hidden = false; });
     if (theme) { theme.hidden = false; theme.textContent = dark() ? 'Light' : 'Dark'; theme.title = 'Change the colours'; }
-    if (hold) { hold.hidden = false; hold.textContent = held ? '⏸ Paused' : '● Live'; hold.title = held ? 'Follow changes again' : 'Stop following changes'; hold.setAttribute('aria-pressed', held); }
+    if (hold) { hold.hidden = false; hold.textContent = held ? '○ Not live' : '● Live'; hold.title = held ? 'Follow changes again' : 'Stop following changes'; hold.setAttribute('aria-pressed', held); }
   };
   document.addEventListener('htmx:after:swap', restore);
   document.addEventListener('htmx:sse:after:message', restore);
