@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -248,4 +249,34 @@ func TestClientsAreAskedToCloseForNewOnes(t *testing.T) {
 			t.Errorf("a new connection got %d", got)
 		}
 	}
+}
+
+// TestConnectionHasAMomentForItsRequest before it is closed for another one: after it was accepted, and after each
+// answer.
+func TestConnectionHasAMomentForItsRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := Listen(&http.Server{}, nil, Limits{Connections: 1}).(*listener)
+		defer l.end()
+		conn, client := net.Pipe()
+		defer client.Close()
+		c := l.add(conn)
+		time.Sleep(grace - time.Millisecond)
+		if ok, wait := l.makeRoom(); ok || wait != time.Millisecond {
+			t.Errorf("a new connection gives way: %t, and stays for %s", ok, wait)
+		}
+		l.track(conn, http.StateActive)
+		if ok, wait := l.makeRoom(); ok || wait < time.Minute {
+			t.Errorf("a connection with a request gives way: %t, and stays for %s", ok, wait)
+		}
+		l.track(conn, http.StateIdle)
+		time.Sleep(grace - time.Millisecond)
+		if ok, wait := l.makeRoom(); ok || wait != time.Millisecond {
+			t.Errorf("a connection that was just answered gives way: %t, and stays for %s", ok, wait)
+		}
+		time.Sleep(time.Millisecond)
+		if ok, _ := l.makeRoom(); !ok || !c.givenUp.Load() {
+			t.Error("an idle connection does not give way")
+		}
+	})
 }
