@@ -305,40 +305,18 @@ func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	t.Parallel()
 	resume(t)
 	const messages, producers, more = 300, 5, 10
-	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	request := regexp.MustCompile(`requests: \{cpu: 50m, memory: (\d+)Mi\}`).FindSubmatch(shipped)
-	if request == nil {
-		t.Fatal("the shipped sidecar requests no memory")
-	}
-	mebibytes, _ := strconv.Atoi(string(request[1])) // digits
+	mebibytes := sidecarMemory(t)
 	group := memoryGroup(t, mebibytes<<20)
 	app, data := newRecorder(t, 50*time.Millisecond), t.TempDir()
 	args := []string{"up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs", "--target",
 		app.URL, "--http-connections", "50"}
-	send := func(started event, name string) error {
-		body := name + strings.Repeat("x", 1<<20-len(name))
-		_, err := client(started.Endpoint).SendMessage(t.Context(),
-			&sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: &body})
-		return err
-	}
-	filling, started := start(t, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off")
-	started.QueueURL = createQueue(t, client(started.Endpoint), "jobs", nil)
-	for i := range messages {
-		if err := send(started, strconv.Itoa(i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	filling.terminate(t)
-
+	fillWithLargeMessages(t, data, messages)
 	p, started := startInGroup(t, group, args...)
 	var sending sync.WaitGroup
 	for producer := range producers {
 		sending.Go(func() {
 			for i := range more {
-				if err := send(started, fmt.Sprint("more ", producer, " ", i)); err != nil {
+				if err := sendLarge(t, started, fmt.Sprint("more ", producer, " ", i)); err != nil {
 					t.Errorf("sending to a busy queue: %v", err)
 				}
 			}
@@ -355,6 +333,80 @@ func TestBacklogOfLargeMessagesDrainsInLittleMemory(t *testing.T) {
 	}
 	report(t, "%d waiting messages of 1 MiB and %d new ones with 50 connections in %d MiB of memory: lost 0, posted again 0, "+
 		"processes killed 0", messages, producers*more, mebibytes)
+}
+
+// sidecarMemory is how many MiB the shipped sidecar requests.
+func sidecarMemory(t *testing.T) int {
+	t.Helper()
+	shipped, err := os.ReadFile("../deploy/kubernetes/sidecar.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := regexp.MustCompile(`requests: \{cpu: 50m, memory: (\d+)Mi\}`).FindSubmatch(shipped)
+	if request == nil {
+		t.Fatal("the shipped sidecar requests no memory")
+	}
+	mebibytes, _ := strconv.Atoi(string(request[1])) // digits
+	return mebibytes
+}
+
+// sendLarge sends a message of 1 MiB.
+func sendLarge(t *testing.T, to event, name string) error {
+	body := name + strings.Repeat("x", 1<<20-len(name))
+	_, err := client(to.Endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &to.QueueURL, MessageBody: &body})
+	return err
+}
+
+// fillWithLargeMessages leaves messages in the queue jobs of a data directory.
+func fillWithLargeMessages(t *testing.T, data string, messages int) {
+	t.Helper()
+	p, started := start(t, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off")
+	started.QueueURL = createQueue(t, client(started.Endpoint), "jobs", nil)
+	for i := range messages {
+		if err := sendLarge(t, started, strconv.Itoa(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.terminate(t)
+}
+
+// TestReceiversOfLargeMessagesFitInLittleMemory: 50 programs receive ten messages of 1 MiB at a time over the queue
+// endpoint. They get fewer at once, and all in the end.
+func TestReceiversOfLargeMessagesFitInLittleMemory(t *testing.T) {
+	t.Parallel()
+	const messages, receivers = 150, 50
+	data := t.TempDir()
+	group := memoryGroup(t, sidecarMemory(t)<<20)
+	fillWithLargeMessages(t, data, messages)
+	p, started := startInGroup(t, group, "serve", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "off")
+	jobs := createQueue(t, client(started.Endpoint), "jobs", nil)
+	var received atomic.Int64
+	var all sync.WaitGroup
+	for range receivers {
+		all.Go(func() {
+			c := client(started.Endpoint)
+			for received.Load() < messages && !t.Failed() {
+				out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &jobs, MaxNumberOfMessages: 10,
+					VisibilityTimeout: 600, WaitTimeSeconds: 1})
+				var api smithy.APIError
+				if errors.As(err, &api) && strings.Contains(api.ErrorCode(), "Throttled") {
+					continue // an SDK with retries tries again
+				}
+				if err != nil {
+					t.Errorf("receiving: %v", err)
+					return
+				}
+				received.Add(int64(len(out.Messages)))
+			}
+		})
+	}
+	all.Wait()
+	if received.Load() != messages {
+		t.Errorf("%d of %d messages were received", received.Load(), messages)
+	}
+	if code := p.terminate(t); code != 0 {
+		t.Errorf("exit status %d\n%s", code, p.stderr)
+	}
 }
 
 // TestTooLittleMemoryIsRefused with the number that is needed.

@@ -201,8 +201,8 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 			return e.MessageID == failed && e.Outcome == "failed" && strings.Contains(e.raw, "no such customer")
 		})
 	})
-	for range 8 {
-		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["payments"]), MessageBody: new("300ms")})
+	for i := range 8 {
+		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls[workerlessQueues[i%2]]), MessageBody: new("300ms")})
 	}
 	eventually(t, "all are done", func() bool {
 		bodies, _ := w.f.seen()
@@ -391,6 +391,11 @@ func TestSentencesWorkerlessMetrics(t *testing.T) {
 		matches(t, all, "MessagesProcessed(.|\n)*payments|payments(.|\n)*MessagesProcessed")
 	})
 	row(t, "E26", func(t *testing.T) { matches(t, all, "Duration") })
+	row(t, "E19", func(t *testing.T) { // also where no message came
+		if n < 2 {
+			t.Errorf("%d calls in two intervals, of which the second was idle", n)
+		}
+	})
 	row(t, "E20", func(t *testing.T) {
 		if n < 1 || n > 3 {
 			t.Errorf("%d calls in two intervals of 2 s", n)

@@ -17,6 +17,8 @@ const (
 	Visible  State = "visible"
 	Delayed  State = "delayed"
 	InFlight State = "inflight"
+	// Damaged is a message whose content is not what was sent: it is not delivered.
+	Damaged State = "damaged"
 )
 
 // Stored is a message as it lies in a queue, seen without receiving it.
@@ -110,12 +112,12 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 // stored makes the operator's view of a row; false when the message has just
 // left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
-	message, err := q.message(new(block), r)
-	if err != nil {
-		message.ID, message.Body = q.seal.messageID(new(block), r.originKey()), r.body
-		q.log.Error("A stored message is damaged", "queue", q.name, "id", message.ID, "err", err)
+	isDamaged := r.isDamaged()
+	if isDamaged {
+		q.withhold(r)
 	}
-	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead), Attempts: readHistory(r.history)}
+	s := Stored{Message: q.message(new(block), r), Queue: q.name, State: Visible, DeadAt: date(r.dead),
+		Attempts: readHistory(r.history)}
 	q.lock()
 	defer q.mu.Unlock()
 	if q.deleted || !q.published(r.key) {
@@ -128,6 +130,10 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 			s.State, s.Until = InFlight, timeOf(m.until, now)
 			return s, true
 		}
+	}
+	if isDamaged {
+		s.State = Damaged
+		return s, true
 	}
 	if due := q.clock.reading(r.due); r.due != 0 && due > now {
 		s.State, s.Until = Delayed, timeOf(due, now)

@@ -157,3 +157,22 @@ func isFull(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
 }
+
+// isCorrupt reports whether SQLite found that the file is not what was written.
+func isCorrupt(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
+// check returns an error wrapping [ErrDamaged] unless the file is as SQLite wrote it. pragma is quick_check, or
+// integrity_check, which compares the indexes too.
+func (c *conn) check(pragma string) error {
+	var found string
+	if err := c.query(func(row row) { found = row.text(0) }, "PRAGMA "+pragma+"(1)"); err != nil {
+		return err
+	}
+	if found != "ok" {
+		return fmt.Errorf("%w: %s", ErrDamaged, found)
+	}
+	return nil
+}

@@ -84,7 +84,8 @@
 // was acknowledged; that is tried for as long as the process lives. What the
 // failed commit left behind, all or nothing, is taken over as it is. On a full
 // disk only sends are refused (StorageFull), and early enough that receives and
-// deletes go on. Attempts are refused like sends, and lost. A row whose checksum is wrong is not delivered. A directory
+// deletes go on. Attempts are refused like sends, and lost. A row whose checksum is wrong is neither delivered nor moved:
+// see [Damaged]. A damaged file is not taken into use again. A missing one is not replaced: see [CreatedFile]. A directory
 // that another process holds is not opened ([ErrInUse]).
 //
 // # What it does not do

@@ -177,7 +177,7 @@ func (f *fifoOrder) pop(g *group) {
 func (f *fifoOrder) take(t takeRequest) []*message {
 	f.promote(t.now)
 	var taken []*message
-	for len(taken) < t.limit && f.ready.Len() > 0 {
+	for t.wants(len(taken)) && f.ready.Len() > 0 {
 		g := f.ready.first()
 		taken = f.takeFrom(g, t, taken)
 		f.place(g)
@@ -192,7 +192,7 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	if len(g.out) > 0 {
 		before = g.out[0]
 	}
-	for len(taken) < t.limit && len(g.messages) > 0 {
+	for t.wants(len(taken)) && len(g.messages) > 0 {
 		m := g.messages[0]
 		if m.due > t.now || m.key > before {
 			break

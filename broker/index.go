@@ -14,7 +14,8 @@ type index struct {
 	fifo     bool               // never changes
 	counters counters           // as committed
 	cutoff   int64              // stamp: fresh messages sent before belong to the sweep
-	held     map[int64]*message // received before and still here, and those leaving
+	held     map[int64]*message // received before and still here, those leaving, and damaged ones
+	damaged  int                // how many of them are
 	order    deliveryOrder
 	inFlight indexed[*message] // by the end of the flight
 	delays   delays
@@ -46,7 +47,7 @@ func (x *index) newOrder() {
 
 // newMessage makes the memory of a row. Content is kept while memory allows.
 func (x *index) newMessage(r *record) *message {
-	m := &message{key: r.key, origin: r.originKey(), sent: r.sent,
+	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, size: int32(r.size),
 		receives: receives{arrived: int32(r.received), count: int32(r.received), first: r.first}}
 	if r.due != 0 {
 		m.due = max(1, x.shared.clock.reading(r.due))
@@ -111,6 +112,10 @@ func (x *index) stopFlight(m *message) {
 func (x *index) remove(m *message) {
 	m.gone, m.leaving = true, false
 	x.stopFlight(m)
+	if m.damaged {
+		m.damaged = false
+		x.damaged--
+	}
 	delete(x.held, m.key)
 	delete(x.window.early, m.key)
 	x.window.noteRemoved(m.key)
@@ -153,6 +158,7 @@ func (x *index) clear() {
 		m.gone, m.inFlight, m.holds, m.queued = true, false, false, false
 	}
 	clear(x.held)
+	x.damaged = 0
 	x.inFlight.items, x.delays = nil, delays{}
 	x.resetWindow()
 	x.newOrder()

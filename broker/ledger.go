@@ -22,11 +22,14 @@ type Ledger struct {
 	Expired int64 `json:"expired"`
 	// Purged counts messages removed by an operator.
 	Purged int64 `json:"purged"`
-	// Live counts messages in the queue now: Visible + Delayed + InFlight.
+	// Live counts messages in the queue now: Visible + Delayed + InFlight + Damaged.
 	Live     int64 `json:"live"`
 	Visible  int64 `json:"visible"`
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
+	// Damaged counts messages that are not delivered, since what is stored is not what was sent. One is found when it is
+	// received, listed or moved.
+	Damaged int64 `json:"damaged,omitempty"`
 }
 
 // counters are what is counted of one queue: its ledger, the next free place, and
@@ -73,18 +76,21 @@ func readCounters(c *conn) (map[int64]counters, error) {
 	return all, err
 }
 
-// ledger is the account of messages of which so many are in flight and delayed.
-func (k *counters) ledger(inFlight, delayed int) Ledger {
+// ledger is the account of messages of which so many are in flight, delayed and damaged.
+func (k *counters) ledger(inFlight, delayed, damaged int) Ledger {
 	l := Ledger{
 		Sent: k.sent, Done: k.done, DeadLettered: k.deadLettered, MovedIn: k.movedIn, MovedOut: k.movedOut,
 		Expired: k.expired, Purged: k.purged, Live: k.live(), Delayed: int64(delayed), InFlight: int64(inFlight),
+		Damaged: int64(damaged),
 	}
-	l.Visible = l.Live - l.InFlight - l.Delayed
+	l.Visible = l.Live - l.InFlight - l.Delayed - l.Damaged
 	return l
 }
 
 // ledger is the account now.
-func (x *index) ledger() Ledger { return x.counters.ledger(x.inFlight.Len(), x.delays.delayed) }
+func (x *index) ledger() Ledger {
+	return x.counters.ledger(x.inFlight.Len(), x.delays.delayed, x.damaged)
+}
 
 // Ledger returns the account of one queue.
 func (b *Broker) Ledger(name string) (Ledger, error) {
@@ -102,14 +108,14 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 func (b *Broker) TotalLedger() Ledger {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
-	total, inFlight, delayed := b.queues.deleted.counters, 0, 0
+	total, inFlight, delayed, damaged := b.queues.deleted.counters, 0, 0, 0
 	for _, q := range b.queues.all() {
 		q.lock()
 		total.add(&q.counters)
-		inFlight, delayed = inFlight+q.inFlight.Len(), delayed+q.delays.delayed
+		inFlight, delayed, damaged = inFlight+q.inFlight.Len(), delayed+q.delays.delayed, damaged+q.damaged
 		q.mu.Unlock()
 	}
-	return total.ledger(inFlight, delayed)
+	return total.ledger(inFlight, delayed, damaged)
 }
 
 // OldestAge returns the age of the oldest live message of a queue, 0 when it

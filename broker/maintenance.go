@@ -187,6 +187,7 @@ func (m *maintenance) afterCommit() error {
 		return err
 	}
 	if pages >= 2*m.logPages {
+		m.nextCheckpoint = pages + m.logPages // where another process keeps it from starting over
 		return s.restartLog("RESTART")
 	}
 	// If a reader keeps the log from starting over, the next one is due when

@@ -14,6 +14,7 @@ type message struct {
 	content *record // the row, while memory allows
 	group   *group  // on FIFO queues
 	tenant  *tenant // on standard queues; nil for none
+	size    int32   // of attributes and body, in bytes
 
 	inFlight bool // hidden by a receive
 	leaving  bool // a request is about to take it away
@@ -23,7 +24,7 @@ type message struct {
 	stored   bool // has a row in receipts, and perhaps in attempts
 	failed   bool // an attempt was recorded
 	dirty    bool // is on the list of receives to store
-	damaged  bool // cannot be delivered
+	damaged  bool // what is stored is not what was sent: see withhold
 	claimed  bool // stands for a message that memory does not hold, to keep it from being given out
 }
 
@@ -137,12 +138,16 @@ type takeRequest struct {
 	limit  int
 	now    int64
 	decide func(m *message) decision
+	full   func() bool // reports whether the messages taken so far are enough
 	// oldOnly asks for messages that were received before, so that memory
 	// need not hold more.
 	oldOnly bool
 	// complete says that memory holds all visible messages of the queue.
 	complete bool
 }
+
+// wants reports whether more than n messages may be taken.
+func (t *takeRequest) wants(n int) bool { return n < t.limit && (t.full == nil || !t.full()) }
 
 // decision says what is to become of a message that could be given out.
 type decision int

@@ -13,7 +13,7 @@ import (
 // retention begin anew, in another queue than a dead-letter queue also the time of
 // the first receive; a delay ends. An empty to means the queue each was
 // dead-lettered from. It returns how many were moved; ids that are gone, or
-// have no such queue any more, are passed over.
+// have no such queue any more, are passed over, and so are damaged messages.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
 	q, err := b.queues.get(from)
 	if err != nil {
@@ -102,6 +102,11 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 // newMove makes the request of a move of reserved messages. With a nil target
 // those whose source is unknown are released.
 func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
+	reserved, err := from.withholdDamaged(reserved)
+	if err != nil {
+		from.release(reserved)
+		return nil, err
+	}
 	sources := map[int64]string{}
 	if target == nil {
 		err := b.read(func(c *conn) error {
@@ -111,7 +116,7 @@ func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer,
 					return err
 				}
 				if head != nil {
-					sources[m.key] = head.source
+					sources[m.key] = b.opts.own(head.source)
 				}
 			}
 			return nil

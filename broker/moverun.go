@@ -108,7 +108,7 @@ func (m *mover) step() (n int, err error) {
 	}
 	movable := m.movable(rows)
 	if lost := slices.IndexFunc(movable, func(r *record) bool {
-		return target == nil && !t.Delete && r.source != "" && m.b.byARN(r.source) == nil
+		return target == nil && !t.Delete && r.source != "" && m.b.byARN(m.b.opts.own(r.source)) == nil
 	}); lost == 0 {
 		_, err := m.b.endMove(t, MoveFailed, reasonNoQueue)
 		return 0, err
@@ -256,7 +256,7 @@ func (b *core) loadMoves(c *conn) error {
 		if t == nil {
 			t = &moveTask{source: q, id: row.text(0), ended: make(chan struct{})}
 			t.MoveTask = MoveTask{Status: MoveRunning, ToMove: row.int(9), StartedAt: date(row.int(5)),
-				MoveRequest: MoveRequest{Source: q.arn, Destination: row.text(2), Rate: int(row.int(3)),
+				MoveRequest: MoveRequest{Source: q.arn, Destination: b.opts.own(row.text(2)), Rate: int(row.int(3)),
 					Delete: row.int(10) != 0}}
 			if err := json.Unmarshal([]byte(row.text(11)), &t.Filter); err != nil {
 				damaged = err

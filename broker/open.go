@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 
 	"tendril/datadir"
 	"tendril/queue"
@@ -62,11 +63,15 @@ func (b *Broker) open() error {
 		return err
 	}
 	b.store.Store(s)
-	if err = b.beginEpoch(s); err == nil {
+	err = b.beginEpoch(s)
+	if err == nil {
+		err = recordCreation(b.dir)
+	}
+	if err == nil {
 		err = b.load(s.write)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("reading the queues in %s: %w", b.dir, err), s.close())
+		return errors.Join(explain(filepath.Join(b.dir, databaseName), err), s.close())
 	}
 	b.disk.opened()
 	b.background.start(func() { b.disk.watch(b.background.stopped) })
@@ -197,6 +202,7 @@ func (b *core) readQueue(row row) (*liveQueue, error) {
 		return nil, fmt.Errorf("reading its tags: %w", err)
 	}
 	d.attributes = canonicalAttributes(d.attributes) // an earlier version stored them as they were given
+	b.opts.adopt(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {
 		return nil, err

@@ -37,10 +37,17 @@ func (b *core) read(f func(*conn) error) error {
 		return queue.ErrClosed
 	}
 	if err != nil {
-		return &queue.Error{Code: queue.CodeStorageFailed,
-			Message: "Reading the queues' file failed; look at the log and the disk.", Err: err}
+		return storageError("Reading the queues' file failed; look at the log and the disk.", err)
 	}
 	return nil
+}
+
+// storageError is the answer to a request that failed with the store. message says why, where the file is not damaged.
+func storageError(message string, err error) error {
+	if isCorrupt(err) || errors.Is(err, ErrDamaged) {
+		message = "The queues' file is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
+	}
+	return &queue.Error{Code: queue.CodeStorageFailed, Message: message, Err: err}
 }
 
 // background runs goroutines that Close waits for.

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -137,6 +138,20 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 // every given attribute equals the current one; otherwise QueueNameExists.
 // A broker holds at most 10,000 queues: OverLimit for more.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
+	return b.createQueue(ctx, name, attrs, tags, !b.opts.NoWaits)
+}
+
+// EnsureQueue creates a queue unless one of that name exists, whatever its attributes are. It is for the owner of the
+// data directory, who need not wait after a deletion as clients of SQS do.
+func (b *Broker) EnsureQueue(ctx context.Context, name string, attrs map[string]string) error {
+	err := b.createQueue(ctx, name, attrs, nil, false)
+	if errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
+		return nil
+	}
+	return err
+}
+
+func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[string]string, waits bool) error {
 	attrs = canonicalAttributes(attrs)
 	fifo, err := checkName(name, attrs)
 	if err != nil {
@@ -159,7 +174,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	b.queues.mu.RLock()
 	at, ok := b.queues.deletedAt[name]
 	b.queues.mu.RUnlock()
-	if ok && !b.opts.NoWaits && stamp()-at < deletedWait.Milliseconds() {
+	if ok && waits && stamp()-at < deletedWait.Milliseconds() {
 		return queue.Errorf(queue.CodeQueueDeletedRecently,
 			"You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}

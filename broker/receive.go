@@ -25,7 +25,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := r.look(); err != nil {
+		if err := r.lookWithinRoom(ctx); err != nil {
 			return nil, err
 		}
 		switch {
@@ -63,6 +63,7 @@ type receive struct {
 	deadline   time.Time // end of the long poll
 	stop       <-chan struct{}
 	attempt    string
+	room       queue.Room // nil where memory is plenty
 
 	receiveResult // of the last look
 }
@@ -79,7 +80,8 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	if req.Max < 1 || req.Max > queue.MaxBatch {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
-	r := &receive{q: live, limit: req.Max, visibility: set.visibility, stop: req.Stop, attempt: req.AttemptID}
+	r := &receive{q: live, limit: req.Max, visibility: set.visibility, stop: req.Stop, attempt: req.AttemptID,
+		room: req.Room}
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
@@ -106,6 +108,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 // receiveResult is what one look at the queue brought: messages, or what to wait for.
 type receiveResult struct {
 	messages []receivedMessage
+	taken    int64      // bytes of their attributes and bodies, without those of a repeated receive
 	usedUp   []*message // those to be dead-lettered
 	filling  *fill
 	waiter   *waiter
@@ -150,6 +153,23 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	r.q.waiters.leave(r.waiter)
 	r.q.mu.Unlock()
 	return false, err
+}
+
+// lookWithinRoom is look with room for the contents of the messages, which are read after it.
+func (r *receive) lookWithinRoom(ctx context.Context) error {
+	if r.room == nil {
+		return r.look()
+	}
+	if err := r.room.Acquire(ctx); err != nil {
+		return err
+	}
+	err := r.look()
+	bytes := int64(0)
+	for _, g := range r.messages {
+		bytes += int64(g.m.size)
+	}
+	r.room.Keep(bytes)
+	return err
 }
 
 // look takes messages, or says what to wait for.
@@ -197,10 +217,13 @@ func (r *receive) take() error {
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
 	now, wall := q.clock.now(), stamp()
-	taken := q.order.take(takeRequest{
+	request := takeRequest{
 		limit: limit, now: now, oldOnly: len(q.held) >= most, complete: !q.window.behind(),
 		decide: func(m *message) decision {
 			d := r.decide(m, wall)
+			if d == deliverIt {
+				r.taken += int64(m.size)
+			}
 			if d == deadLetterIt {
 				m.leaving = true
 				q.held[m.key] = m
@@ -208,7 +231,11 @@ func (r *receive) take() error {
 			}
 			return d
 		},
-	})
+	}
+	if r.room != nil {
+		request.full = func() bool { return r.taken >= queue.ReceiveBytes }
+	}
+	taken := q.order.take(request)
 	if len(taken) > 0 {
 		r.messages = make([]receivedMessage, 0, len(taken))
 	}

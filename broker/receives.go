@@ -151,7 +151,7 @@ func (q *liveQueue) loadReceives(c *conn) error {
 	now := q.clock.now()
 	return c.query(func(row row) {
 		m := q.newMessage(&record{key: row.int(0), sent: row.int(1), origin: row.int(2), received: row.int(3),
-			group: row.text(8)})
+			group: row.text(8), size: row.int(11)})
 		m.count, m.first, m.epoch, m.stored = int32(row.int(4)), row.int(5), uint32(row.int(9)), true
 		m.unread = int32(row.int(10))
 		m.receivedAt = q.clock.reading(row.int(6))
@@ -161,6 +161,7 @@ func (q *liveQueue) loadReceives(c *conn) error {
 		} else {
 			q.order.requeue(m)
 		}
-	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread
+	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread,
+			m.size
 		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`, q.low(), q.high())
 }

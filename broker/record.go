@@ -73,8 +73,11 @@ func (r *record) contentSum() uint32 {
 	return sum
 }
 
-// errDamaged means that a row is not what was written.
-var errDamaged = errors.New("the stored message is damaged: its checksum does not match")
+// isDamaged reports whether a whole row is not what was written.
+func (r *record) isDamaged() bool { return checksum(r.contentSum(), r.originKey()) != r.sum }
+
+// errAttributes means that a whole row, whose checksum is right, has attributes that cannot be read.
+var errAttributes = errors.New("the attributes of a stored message cannot be read")
 
 // encodeAttributes writes attributes sorted by name: name, type and value,
 // each after its length. It returns nil for none.
@@ -123,7 +126,7 @@ func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 		kind, ok2 := next()
 		value, ok3 := next()
 		if !ok1 || !ok2 || !ok3 {
-			return nil, errDamaged
+			return nil, errAttributes
 		}
 		attributes = append(attributes, queue.Attribute{Name: name, Type: kind, Value: value})
 	}
@@ -148,7 +151,13 @@ const headColumns = `id, sent, sum, size, due, origin, received, first, dead, so
 
 // records returns the messages of a query for one of the column lists above.
 func (c *conn) records(text string, args ...any) (rows []*record, err error) {
-	err = c.query(func(row row) {
+	err = c.eachRecord(func(r *record) { rows = append(rows, r) }, text, args...)
+	return rows, err
+}
+
+// eachRecord calls f with each message of such a query.
+func (c *conn) eachRecord(f func(*record), text string, args ...any) error {
+	return c.query(func(row row) {
 		r := &record{
 			key: row.int(0), sent: row.int(1), sum: row.int(2), size: row.int(3), due: row.int(4),
 			origin: row.int(5), received: row.int(6), first: row.int(7), dead: row.int(8), source: row.text(9),
@@ -158,9 +167,8 @@ func (c *conn) records(text string, args ...any) (rows []*record, err error) {
 		if len(row) > 15 {
 			r.history = row.text(15)
 		}
-		rows = append(rows, r)
+		f(r)
 	}, text, args...)
-	return rows, err
 }
 
 // scan returns the messages with low < key <= high, in order, at most limit;
@@ -192,9 +200,10 @@ func (c *conn) scanPlain(low, high int64, limit int) (rows []*record, ok bool, e
 		}
 		r := &record{key: row.int(0), sent: row.int(1), sum: row.int(2), attributes: row.bytes(3)}
 		r.body, r.whole = row[4].(string)
-		r.size = int64(len(r.attributes) + len(r.body))
+		r.size = row.int(6)
 		rows = append(rows, r)
-	}, `SELECT id, sent, sum, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace)
+	}, `SELECT id, sent, sum, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace),
+		size
 		FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL ORDER BY id LIMIT ?4`,
 		int64(keepContent), low, high, int64(limit))
 	return rows, ok, err

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"tendril/queue"
 )
@@ -16,12 +17,19 @@ func (b *core) restore() error {
 	if err != nil {
 		return err
 	}
-	if err = s.probe(); err == nil {
+	// A damaged file may take this write and refuse the next.
+	if isCorrupt(b.writer.failed()) {
+		err = s.write.check("quick_check")
+	}
+	if err == nil {
+		err = s.probe()
+	}
+	if err == nil {
 		err = b.reconcile(s.write)
 	}
 	if err != nil {
 		_ = s.close() // the first error says more
-		return err
+		return explain(filepath.Join(b.dir, databaseName), err)
 	}
 	b.store.Store(s)
 	b.disk.opened()

@@ -22,12 +22,19 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		return err
 	}
 	var key int64
+	var rows []*record
 	err = live.read(func(c *conn) (err error) {
-		key, err = live.keyOf(c, id)
+		if key, err = live.keyOf(c, id); err == nil {
+			rows, err = c.lookUp(key)
+		}
 		return err
 	})
 	if err != nil {
 		return err
+	}
+	if len(rows) > 0 && rows[0].isDamaged() {
+		live.withhold(rows[0])
+		return errIsDamaged(id)
 	}
 	live.lock()
 	m := live.held[key]

@@ -22,11 +22,11 @@ func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 			r.forget(g.m)
 			continue
 		}
-		m, err := r.q.message(work, g.content)
-		if err != nil {
-			r.withhold(g.m, err)
+		if g.content.isDamaged() {
+			r.q.withhold(g.content)
 			continue
 		}
+		m := r.q.message(work, g.content)
 		m.ReceiptHandle = r.q.seal.handle(work, g.receipt)
 		m.ReceiveCount, m.Attempt = int(g.count), int(g.count-g.arrived)
 		m.FirstReceivedAt = date(g.first)
@@ -57,24 +57,18 @@ func (r *receive) readContents(list []receivedMessage) error {
 }
 
 // message makes the outside view of a row, without what only a receive knows.
-func (q *liveQueue) message(work *block, r *record) (queue.Message, error) {
-	if checksum(r.contentSum(), r.originKey()) != r.sum {
-		return queue.Message{}, errDamaged
-	}
-	attributes, err := decodeAttributes(r.attributes)
-	if err != nil {
-		return queue.Message{}, err
-	}
+func (q *liveQueue) message(work *block, r *record) queue.Message {
+	attributes, _ := decodeAttributes(r.attributes) // of a damaged row those that can be read
 	m := queue.Message{
 		ID: q.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
 		SenderID: q.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
-		DeadLetterSource: r.source,
+		DeadLetterSource: q.opts.own(r.source),
 	}
 	if q.fifo {
 		m.SequenceNumber = sequenceNumber(r.key)
 	}
-	return m, nil
+	return m
 }
 
 // undo undoes a receive whose contents could not be read.
@@ -98,19 +92,6 @@ func (r *receive) forget(m *message) {
 	if !m.gone && !m.leaving {
 		r.q.remove(m)
 	}
-}
-
-// withhold keeps a damaged message out of the way for as long as the process
-// lives. It stays on disk and in the ledger, for an operator to look at, move
-// or delete; on a FIFO queue its group goes on without it.
-func (r *receive) withhold(m *message, err error) {
-	q := r.q
-	q.log.Error("A stored message is damaged and will not be delivered; it stays on disk",
-		"queue", q.name, "message_id", q.seal.messageID(new(block), m.origin), "err", err)
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	m.damaged = true
-	q.order.forget(m)
 }
 
 // attemptWindow is how long a receive with an attempt id can be repeated.

@@ -328,6 +328,24 @@ func (o *Options) arn(name string) string {
 	return "arn:aws:sqs:" + o.Region + ":" + o.AccountID + ":" + name
 }
 
+// own is the ARN of this broker for a stored one; "" for "". Every queue that was stored is one of this broker's, so that
+// its name says which, also after a start with another account or region.
+func (o *Options) own(stored string) string {
+	if stored == "" {
+		return ""
+	}
+	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
+}
+
+// adopt brings the redrive policy among stored attributes up to the broker's account and region.
+func (o *Options) adopt(attributes map[string]string) {
+	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
+	if err != nil || policy == nil {
+		return // whoever reads the attributes reports it
+	}
+	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.own(policy.target), 1)
+}
+
 // nameOf returns the name of the queue that an ARN of this broker names.
 func (o *Options) nameOf(arn string) (string, bool) {
 	return strings.CutPrefix(arn, o.arn(""))

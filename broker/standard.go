@@ -68,7 +68,7 @@ func (s *standardOrder) quiet() int { return s.main.n + s.late.n + s.back.n }
 func (s *standardOrder) take(t takeRequest) []*message {
 	s.calm(t.complete)
 	taken := make([]*message, 0, min(t.limit, s.size()+s.back.n))
-	for len(taken) < t.limit {
+	for t.wants(len(taken)) {
 		m := s.next(t.oldOnly)
 		if m == nil {
 			break

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -164,6 +166,60 @@ const (
 	readers      = 3
 )
 
+// CreatedFile is the file of the data directory that records when the database was created.
+const CreatedFile = "queues.created"
+
+// refuseEmpty refuses to start with empty queues where there were others: that would hide that their messages are gone.
+// what says in which state the database is.
+func refuseEmpty(dir, what string) error {
+	created, err := os.ReadFile(filepath.Join(dir, CreatedFile))
+	if err != nil {
+		return nil
+	}
+	return fmt.Errorf("%s in %s %s, but %s records that it was created on %s; type 'tendril restore BACKUP --data-dir %s', "+
+		"or remove %s to start with empty queues", databaseName, dir, what, CreatedFile, bytes.TrimSpace(created), dir,
+		CreatedFile)
+}
+
+// checkPresence refuses a directory whose database is missing or empty although there was one.
+func checkPresence(dir string) error {
+	path := filepath.Join(dir, databaseName)
+	what := "is missing"
+	switch sizeOf(path) {
+	case -1:
+	case 0:
+		what = "is empty"
+	default:
+		return nil
+	}
+	if err := refuseEmpty(dir, what); err != nil {
+		return err
+	}
+	if sizeOf(path+"-wal") > 0 {
+		return fmt.Errorf("%s in %s %s, but its log %[1]s-wal is there; put back the file that it belongs to, or type "+
+			"'tendril restore BACKUP --replace --data-dir %[2]s', or remove the log to start with empty queues", databaseName, dir, what)
+	}
+	return nil
+}
+
+// sizeOf is the size of a file; -1 where there is none.
+func sizeOf(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return -1
+	}
+	return info.Size()
+}
+
+// recordCreation writes down that there is a database, once it is on disk.
+func recordCreation(dir string) error {
+	path := filepath.Join(dir, CreatedFile)
+	if sizeOf(path) >= 0 {
+		return nil
+	}
+	return datadir.Replace(path, []byte(time.Now().UTC().Format(time.RFC3339)+"\n"), 0o600)
+}
+
 // openStore opens or creates the database in dir, with a cache of so many bytes.
 func openStore(dir, vfs string, cache int64) (*store, error) {
 	path := filepath.Join(dir, databaseName)
@@ -171,6 +227,9 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 		if err := datadir.CheckFile(path + suffix); err != nil {
 			return nil, err
 		}
+	}
+	if err := checkPresence(dir); err != nil {
+		return nil, err
 	}
 	// It is made before SQLite does, so that it and the files beside it, which take over its
 	// mode, are for their owner only.
@@ -190,7 +249,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
 		PRAGMA journal_size_limit = `+strconv.Itoa(logLimit)+cacheOf(cache))
 	if err == nil {
-		err = s.createTables()
+		err = s.createTables(dir)
 	}
 	for s.open < readers && err == nil {
 		var r *conn
@@ -200,20 +259,38 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening %s: %w", path, err), s.close())
+		return nil, errors.Join(explain(path, err), s.close())
 	}
 	return s, nil
 }
 
 // cacheOf sets how many bytes of the file a connection keeps.
-func cacheOf(bytes int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", bytes>>10) }
+func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", size>>10) }
+
+// ErrDamaged means that a database is not as it was written.
+var ErrDamaged = errors.New("the file is damaged")
+
+// explain says which file an error is about, and what to do when it is damaged.
+func explain(path string, err error) error {
+	if !isCorrupt(err) && !errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("opening %s: %w", path, err)
+	}
+	if !errors.Is(err, ErrDamaged) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return fmt.Errorf("opening %s: %w; type 'tendril restore BACKUP --replace --data-dir %s' (docs/backup.md)", path, err,
+		filepath.Dir(path))
+}
+
+// busyTimeout is how long a connection waits for locks of other processes.
+const busyTimeout = `PRAGMA busy_timeout = 10000`
 
 func connect(path, vfs, pragmas string) (*conn, error) {
 	c, err := openConn(path, vfs)
 	if err != nil {
 		return nil, err
 	}
-	err = c.script(`PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;
+	err = c.script(busyTimeout + `; PRAGMA temp_store = MEMORY;
 		PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; ` + pragmas)
 	if err != nil {
 		return nil, errors.Join(err, c.close())
@@ -222,7 +299,7 @@ func connect(path, vfs, pragmas string) (*conn, error) {
 }
 
 // createTables creates the tables of a new file, brings an older one up to date, and refuses a file of another format.
-func (s *store) createTables() error {
+func (s *store) createTables(dir string) error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	tables := schema
 	switch {
@@ -235,6 +312,10 @@ func (s *store) createTables() error {
 	case version != 0:
 		return fmt.Errorf("the file has format %d, this program reads formats %d and %d: use the program that wrote it, "+
 			"or choose another data directory", version, oldestReadable, schemaVersion)
+	default:
+		if err := refuseEmpty(dir, "has no tables"); err != nil {
+			return err
+		}
 	}
 	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, tables, schemaVersion))
 }
@@ -268,7 +349,8 @@ func (s *store) read(f func(*conn) error) error {
 }
 
 // restartLog copies all of the log, after the reads under way and before later ones, and lets it
-// start over. mode is that of the checkpoint: RESTART, or TRUNCATE, which gives its space back too.
+// start over. mode is that of the checkpoint: RESTART, or TRUNCATE, which gives its space back too. It does not wait
+// for the readers of other processes, such as a backup: then the log goes on.
 func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
@@ -279,8 +361,11 @@ func (s *store) restartLog(mode string) error {
 			s.reads <- c
 		}
 	}()
-	_, err := s.logPages(`PRAGMA wal_checkpoint(` + mode + `)`)
-	return err
+	err := s.write.script(`PRAGMA busy_timeout = 0`)
+	if err == nil {
+		_, err = s.logPages(`PRAGMA wal_checkpoint(` + mode + `)`)
+	}
+	return errors.Join(err, s.write.script(busyTimeout))
 }
 
 // logPages runs a checkpoint pragma and returns the length of the log.

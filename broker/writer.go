@@ -70,7 +70,7 @@ func (w *writer) change(run func(t *tx) error, after func()) error {
 // group.
 type writer struct {
 	b       *core
-	restore func() error  // opens the store, verifies it, and brings memory in line with it
+	restore func() error  // opens the store, checks it, and brings memory in line with it
 	wake    chan struct{} // holds one token while something is pending
 	done    chan struct{} // closed when the goroutine has ended
 	tx      *tx
@@ -281,12 +281,8 @@ func (w *writer) try(group []pendingRequest) error {
 // is accepted until the file was closed, opened again, and found to hold all
 // that was ever acknowledged.
 func (w *writer) fail(group []pendingRequest, cause error) {
-	err := &queue.Error{
-		Code: queue.CodeStorageFailed,
-		Message: "The disk refused a write; the queues accept nothing until their file was opened again and verified. " +
-			"Look at the log and the disk.",
-		Err: cause,
-	}
+	err := storageError("The disk refused a write; the queues accept nothing until their file could be opened again and "+
+		"written. Look at the log and the disk.", cause)
 	w.b.log.Error("Writing the queues' file failed; opening it again", "dir", w.b.dir, "err", cause)
 	w.mu.Lock()
 	w.failure = err
@@ -297,7 +293,7 @@ func (w *writer) fail(group []pendingRequest, cause error) {
 	w.reopen()
 }
 
-// reopen tries until the store is open and verified, or the broker closes.
+// reopen tries until the store is open and can be written, or the broker closes.
 func (w *writer) reopen() {
 	_ = w.b.disk.closing()
 	_ = w.b.store.Load().close() // it has failed already
@@ -308,7 +304,7 @@ func (w *writer) reopen() {
 			w.mu.Lock()
 			w.failure = nil
 			w.mu.Unlock()
-			w.b.log.Info("The queues' file is open again and verified", "dir", w.b.dir)
+			w.b.log.Info("The queues' file is open again and accepts writes", "dir", w.b.dir)
 			w.b.resumeQueues()
 			w.b.resumeMoves()
 			return

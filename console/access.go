@@ -80,6 +80,8 @@ type caller struct {
 	scopes []string
 	// bearer is whether a header that no browser sends by itself named the caller.
 	bearer bool
+	// keyless is whether a session's cookie came without its key: see [SessionKeyHeader].
+	keyless bool
 }
 
 // CallerName is who asked for what is done with ctx, as in [Caller]; "" where nobody did over the console.
@@ -105,19 +107,20 @@ func (s *Server) identify(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
 		if isToken(given, s.opts.Token) {
-			return caller{"owner", append([]string{scopeOwn}, allScopes...), true}
+			return caller{who: "owner", scopes: append([]string{scopeOwn}, allScopes...), bearer: true}
 		}
 		if isToken(given, s.opts.DrainToken) {
-			return caller{"drain hook", []string{scopeDrain}, true}
+			return caller{who: "drain hook", scopes: []string{scopeDrain}, bearer: true}
 		}
 		if t, ok := s.tokens.find(given); ok {
-			return caller{"token " + t.Name, t.Scopes, true}
+			return caller{who: "token " + t.Name, scopes: t.Scopes, bearer: true}
 		}
 		return caller{}
 	}
-	if cookie, err := r.Cookie(s.cookieName(r)); err == nil {
+	for _, cookie := range r.CookiesNamed(s.cookieName(r)) { // another port may have planted one of this name
 		if g, ok := s.sessions.find(cookie.Value); ok {
-			return caller{who: g.who, scopes: g.scopes}
+			key := sha256.Sum256([]byte(r.Header.Get(SessionKeyHeader)))
+			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
 		}
 	}
 	if s.opts.Anyone && remoteOf(r).IsLoopback() {
@@ -157,6 +160,11 @@ func (s routeHandler) permit(r *http.Request) *Error {
 		return refuse(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
 	case s.opts.HideBodies && s.kind == bodies && looksInto(r) && !wantsBodies(r):
 		return refuse(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
+	case c.keyless && s.kind.acts():
+		refusal := refuse(http.StatusForbidden, "this act came without the key of its session",
+			"send the header "+SessionKeyHeader+", or open the link that 'tendril open' prints")
+		refusal.Code = CodeSessionKey
+		return refusal
 	case s.kind.isHook() && r.Method == http.MethodGet && !c.bearer:
 		// A page of another site could have sent the browser here.
 		return refuse(http.StatusUnauthorized, "an act by GET needs the console's token", hint)

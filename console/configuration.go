@@ -164,8 +164,21 @@ func (e *environmentRoutes) configuration(*http.Request) (any, error) {
 	return e.opts.Configuration(), nil
 }
 
-func (e *environmentRoutes) previewChange(_ *http.Request, change SettingsChange) (any, error) {
+// previewChange asks for the scope of the change first: checking a value reads the files that it names.
+func (e *environmentRoutes) previewChange(r *http.Request, change SettingsChange) (any, error) {
+	if err := e.mayChange(r, change); err != nil {
+		return nil, err
+	}
 	return e.opts.PreviewChange(change)
+}
+
+func (e *environmentRoutes) mayChange(r *http.Request, change SettingsChange) error {
+	scope := e.opts.ChangeScope(change)
+	if callerOf(r).may(scope) {
+		return nil
+	}
+	return refuse(http.StatusForbidden, "this change decides what runs or who may call: it needs the scope "+scope,
+		"change it with 'tendril config set' as the user that runs tendril, or in the file")
 }
 
 // changeSettings goes on when the caller goes away: the file and what is in force stay one.
@@ -174,13 +187,8 @@ func (e *environmentRoutes) changeSettings(r *http.Request, change SettingsChang
 		return nil, refuse(http.StatusBadRequest, "the change does not say which file it is meant for",
 			`send the hash of GET /api/v1/config as "base"`)
 	}
-	preview, err := e.opts.PreviewChange(change)
-	if err != nil {
+	if err := e.mayChange(r, change); err != nil {
 		return nil, err
-	}
-	if c := callerOf(r); !c.may(preview.Scope) {
-		return nil, refuse(http.StatusForbidden, "this change decides what runs or who may call: it needs the scope "+
-			preview.Scope, "change it with 'tendril config set' as the user that runs tendril, or in the file")
 	}
 	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, maxWait)
 	defer cancel()

@@ -31,10 +31,11 @@ func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 			got = append(got, change)
 			return preview, failure
 		},
-		ChangeSettings: func(_ context.Context, change SettingsChange) (SettingsPreview, error) { // after a look at its scope
+		ChangeSettings: func(_ context.Context, change SettingsChange) (SettingsPreview, error) {
 			got = append(got, change)
 			return preview, failure
 		},
+		ChangeScope: func(SettingsChange) string { return ScopeAct },
 	}})
 	said, err := c.Configuration(t.Context())
 	if diff := cmp.Diff(shown, said); err != nil || diff != "" {
@@ -51,7 +52,7 @@ func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
 		}
 	}
-	if diff := cmp.Diff([]SettingsChange{change, change, change}, got); diff != "" {
+	if diff := cmp.Diff([]SettingsChange{change, change}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 
@@ -75,7 +76,8 @@ func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 	}
 }
 
-// TestSettingsThatDecideMoreNeedMore: a session that may act cannot change what decides which programs run.
+// TestSettingsThatDecideMoreNeedMore: a session that may act cannot change what decides which programs run, and nothing
+// is read for it that its values name.
 func TestSettingsThatDecideMoreNeedMore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -89,25 +91,36 @@ func TestSettingsThatDecideMoreNeedMore(t *testing.T) {
 		{true, true, []string{ScopeRead, ScopeAct, ScopeDeploy}, http.StatusForbidden},
 		{false, false, []string{ScopeRead, ScopeDeploy}, http.StatusForbidden},
 	} {
-		changed := false
+		changed, read := 0, 0
 		s := New(&Options{Settings: Settings{
 			Configuration: func() Configuration { return Configuration{} },
 			PreviewChange: func(SettingsChange) (SettingsPreview, error) {
-				return SettingsPreview{Scope: SettingsScope(c.code, c.access)}, nil
+				read++
+				return SettingsPreview{}, nil
 			},
+			ChangeScope: func(SettingsChange) string { return SettingsScope(c.code, c.access) },
 			ChangeSettings: func(context.Context, SettingsChange) (SettingsPreview, error) {
-				changed = true
+				changed++
 				return SettingsPreview{}, nil
 			},
 		}})
-		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9325/api/v1/config", strings.NewReader(
-			`{"set": {"lambda": "./x"}, "base": "b"}`))
-		r.Header.Set("Content-Type", "application/json")
-		r.AddCookie(signIn(t, s, c.scopes...))
-		w := httptest.NewRecorder()
-		s.ServeHTTP(w, r)
-		if w.Code != c.status || changed != (c.status == http.StatusOK) {
-			t.Errorf("%+v: status %d, changed: %t\n%s", c, w.Code, changed, w.Body)
+		session, want := signIn(t, s, c.scopes...), 0
+		if c.status == http.StatusOK {
+			want = 1
+		}
+		for _, path := range []string{"/api/v1/config/preview", "/api/v1/config"} {
+			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:9325"+path, strings.NewReader(
+				`{"set": {"lambda": "./x"}, "base": "b"}`))
+			r.Header.Set("Content-Type", "application/json")
+			session.send(r)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if w.Code != c.status {
+				t.Errorf("%s, %+v: status %d\n%s", path, c, w.Code, w.Body)
+			}
+		}
+		if changed != want || read != want {
+			t.Errorf("%+v: changed %d times, read %d times", c, changed, read)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	r := req.Clone(ctx)
 	r.Host, r.RemoteAddr, r.TLS, r.RequestURI = p.from.Host, p.from.RemoteAddr, p.from.TLS, req.URL.RequestURI()
-	for _, name := range []string{"Authorization", "Cookie", "X-Forwarded-Proto", "X-Forwarded-For"} {
+	for _, name := range []string{"Authorization", "Cookie", SessionKeyHeader, "X-Forwarded-Proto", "X-Forwarded-For"} {
 		if values, ok := p.from.Header[name]; ok {
 			r.Header[name] = values
 		}

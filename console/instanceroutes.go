@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tendril/autoscale"
+	"tendril/terminal"
 )
 
 // VersionOptions tell of the versions of the app and go back to one. Where no app runs all are nil, and their routes
@@ -187,7 +188,7 @@ func (v *AppVersion) inPlaceText() string {
 
 // inPlaceHint says how to get earlier files of a folder to run.
 func inPlaceHint(folder string) string {
-	return "restore the files there and type 'tendril deploy " + folder + "'; of archives the last five are kept: " +
+	return "restore the files there and type 'tendril deploy " + terminal.ShellWord(folder) + "'; of archives the last five are kept: " +
 		"'tendril deploy app.zip'"
 }
 

@@ -46,7 +46,7 @@ func TestRequestMatrix(t *testing.T) {
 		for name, edit := range edits {
 			for who, identify := range map[string]func(*http.Request){
 				"nobody":  func(*http.Request) {},
-				"session": func(r *http.Request) { r.AddCookie(cookie) },
+				"session": cookie.send,
 				"owner":   func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+testToken) },
 			} {
 				r := hostile(method, path)
@@ -68,9 +68,9 @@ func TestCallersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := New(acting(func() {}))
 	cookie := signIn(t, s)
-	wrong := *cookie
+	wrong := *cookie.Cookie
 	wrong.Value = strings.Repeat("0", len(cookie.Value))
-	otherPort := *cookie
+	otherPort := *cookie.Cookie
 	otherPort.Name = "tendril-9999"
 	for _, rt := range s.routes() {
 		method, path := example(rt.pattern)
@@ -86,11 +86,11 @@ func TestCallersOfEveryRoute(t *testing.T) {
 			"a wrong cookie":             {func(r *http.Request) { r.AddCookie(&wrong) }, false},
 			"the cookie of another port": {func(r *http.Request) { r.AddCookie(&otherPort) }, false},
 			"a wrong token and a cookie": {func(r *http.Request) {
-				r.AddCookie(cookie)
+				r.AddCookie(cookie.Cookie)
 				r.Header.Set("Authorization", "Bearer x")
 			}, false},
 			"a token in the URL": {func(r *http.Request) { r.URL.RawQuery = "token=" + testToken }, false},
-			"a session":          {func(r *http.Request) { r.AddCookie(cookie) }, !rt.kind.isHook() || method != http.MethodGet},
+			"a session":          {cookie.send, !rt.kind.isHook() || method != http.MethodGet},
 			"the owner":          {func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+testToken) }, true},
 		} {
 			r := hostile(method, path)

@@ -17,6 +17,7 @@ const (
 	MessageVisible  = string(broker.Visible)
 	MessageDelayed  = string(broker.Delayed)
 	MessageInFlight = "in_flight"
+	MessageDamaged  = string(broker.Damaged)
 )
 
 // Message is a message as it lies in a queue. It is also one line of an

@@ -127,7 +127,8 @@ func openAPI(routes []route) any {
 				"token": object{"type": "http", "scheme": "bearer",
 					"description": "The owner's token, or one that 'tendril tokens create' made."},
 				"session": object{"type": "apiKey", "in": "cookie", "name": "tendril-9325",
-					"description": "The session that the link of 'tendril open' opens. The name has the console's port."},
+					"description": "The session that the link of 'tendril open' opens. The name has the console's port. Acts " +
+						"carry its key too, in the header " + SessionKeyHeader + "."},
 			},
 		},
 	}

@@ -99,7 +99,9 @@ type Settings struct {
 	Configuration func() Configuration
 	// PreviewChange says what a change of the settings file would do, and ChangeSettings writes the file and puts in
 	// force what can be. An [*Error] says what is wrong; nothing was changed then.
-	PreviewChange  func(change SettingsChange) (SettingsPreview, error)
+	PreviewChange func(change SettingsChange) (SettingsPreview, error)
+	// ChangeScope is the scope that a change needs, by the options that it names: it reads nothing.
+	ChangeScope    func(change SettingsChange) string
 	ChangeSettings func(ctx context.Context, change SettingsChange) (SettingsPreview, error)
 }
 

@@ -62,6 +62,11 @@ func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, error) {
 	q := Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: ledger,
 		OldestSeconds: oldest.Seconds(), Newest: newest, Attributes: attributes}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	existing, _, err := b.Redrive(name)
+	if err != nil {
+		return Queue{}, err
+	}
+	q.DeadLetterQueueMissing = q.DeadLetterQueue != existing
 	for _, w := range workers {
 		if w.Queue == name {
 			q.Paused, q.PauseReason = w.Paused, w.PauseReason
@@ -119,12 +124,12 @@ func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
 		req.Within = pageWait
 	}
 	switch state := query.Get("state"); state {
-	case "", MessageVisible, MessageDelayed, string(broker.InFlight):
+	case "", MessageVisible, MessageDelayed, MessageDamaged, string(broker.InFlight):
 		req.State = broker.State(state)
 	case MessageInFlight:
 		req.State = broker.InFlight
 	default:
-		return req, refuse(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed or in_flight")
+		return req, refuse(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
 	}
 	req.Limit, err = limitOf(r, 1000, 100)
 	return req, err

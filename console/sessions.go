@@ -35,6 +35,23 @@ type grant struct {
 	who    string
 	scopes []string
 	until  time.Time
+	key    digest // of the key that acts of the session carry
+}
+
+// SessionKeyHeader carries the key of a session beside its cookie. Browsers send the cookie to every port of the host,
+// so that what listens there gets it; the key they keep for one port, and it is asked for by every act.
+const SessionKeyHeader = "X-Tendril-Session-Key"
+
+// CodeSessionKey is the [Error].Code of an act of a session without its key.
+const CodeSessionKey = "SessionKeyRequired"
+
+// sessionKeyKey is the key of a new session's key in the context of the request that opened it.
+type sessionKeyKey struct{}
+
+// NewSessionKey returns the key of the session that a request has opened; "" for other requests.
+func NewSessionKey(r *http.Request) string {
+	key, _ := r.Context().Value(sessionKeyKey{}).(string)
+	return key
 }
 
 // newCode returns a code that can be exchanged once.
@@ -46,21 +63,22 @@ func (s *sessions) newCode(scopes []string) string {
 	return code
 }
 
-// exchange opens a session for a code, and returns its secret.
-func (s *sessions) exchange(code string) (secret string, g grant, ok bool) {
+// exchange opens a session for a code, and returns the secret of its cookie and the key of its acts.
+func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := sha256.Sum256([]byte(code))
-	g, ok = s.codes[key]
-	delete(s.codes, key)
+	of := sha256.Sum256([]byte(code))
+	g, ok = s.codes[of]
+	delete(s.codes, of)
 	if !ok || !time.Now().Before(g.until) {
-		return "", grant{}, false
+		return "", "", grant{}, false
 	}
 	s.serial++
 	g.who, g.until = fmt.Sprintf("session %d", s.serial), time.Now().Add(sessionLifetime)
-	secret = NewToken()
+	secret, key = NewToken(), rand.Text()
+	g.key = sha256.Sum256([]byte(key))
 	s.open = put(s.open, maxSessions, secret, g)
-	return secret, g, true
+	return secret, key, g, true
 }
 
 // put adds a grant. Where there are as many as allowed, the one that ends first makes room.
@@ -132,11 +150,15 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this link was followed unencrypted, and not by a trusted proxy; use HTTPS", http.StatusForbidden)
 		return
 	}
-	secret, g, ok := s.sessions.exchange(r.URL.Query().Get("code"))
+	secret, key, g, ok := s.sessions.exchange(r.URL.Query().Get("code"))
 	switch {
 	case ok:
 		s.setCookie(w, r, secret, 0)
-		s.record(caller{who: g.who}.with(r), http.StatusSeeOther, nil, nil)
+		s.record(caller{who: g.who}.with(r), http.StatusOK, nil, nil)
+		if s.opts.Pages != nil { // the page that keeps the key, and goes on from here
+			s.opts.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
+			return
+		}
 	case s.identify(r).who == "":
 		refusal := refuse(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
 		s.record(r, refusal.Status, refusal, nil)
@@ -144,18 +166,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			refusal.Status)
 		return
 	}
-	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		// After a redirect the browser would not send the cookie: another site's page, or a file, led here.
-		w.Header().Set("Refresh", "0; url=/")
-		writeJSON(w, http.StatusOK, struct{}{})
-		return
-	}
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
 // logout ends the session of a browser.
 func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(s.cookieName(r)); err == nil {
+	for _, cookie := range r.CookiesNamed(s.cookieName(r)) {
 		s.sessions.end(cookie.Value)
 	}
 	s.setCookie(w, r, "", -1)

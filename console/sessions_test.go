@@ -26,21 +26,36 @@ func follow(s *Server, path string, edit func(*http.Request)) *http.Response {
 	return rec.Result()
 }
 
-// signIn returns the cookie of a new session.
-func signIn(t *testing.T, s *Server, scopes ...string) *http.Cookie {
-	t.Helper()
-	answer := follow(s, s.Login(scopes...), nil)
-	if answer.StatusCode != http.StatusSeeOther || len(answer.Cookies()) != 1 {
-		t.Fatalf("the link answered %d with cookies %v", answer.StatusCode, answer.Cookies())
-	}
-	return answer.Cookies()[0]
+// session is what a browser has of one.
+type session struct {
+	*http.Cookie
+	key string
 }
 
-// asked returns the status of a request with a cookie.
-func asked(t *testing.T, s *Server, r *http.Request, c *http.Cookie) int {
+// send puts cookie and key into a request.
+func (c session) send(r *http.Request) {
+	r.AddCookie(c.Cookie)
+	r.Header.Set(SessionKeyHeader, c.key)
+}
+
+// signIn opens a link, and returns the session.
+func signIn(t *testing.T, s *Server, scopes ...string) session {
+	t.Helper()
+	key, pages := "", s.opts.Pages
+	defer func() { s.opts.Pages = pages }()
+	s.opts.Pages = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { key = NewSessionKey(r) })
+	answer := follow(s, s.Login(scopes...), nil)
+	if answer.StatusCode != http.StatusOK || len(answer.Cookies()) != 1 || key == "" {
+		t.Fatalf("the link answered %d with cookies %v and the key %q", answer.StatusCode, answer.Cookies(), key)
+	}
+	return session{answer.Cookies()[0], key}
+}
+
+// asked returns the status of a request of a session.
+func asked(t *testing.T, s *Server, r *http.Request, c session) int {
 	t.Helper()
 	r.Header.Del("Authorization")
-	r.AddCookie(c)
+	c.send(r)
 	code, _ := exchange(t, s, r)
 	return code
 }
@@ -62,10 +77,11 @@ func TestLinkIsExchangedOnceForASession(t *testing.T) {
 	if again := follow(s, link, nil); again.StatusCode != 401 || len(again.Cookies()) != 0 {
 		t.Errorf("a used link answered %d", again.StatusCode)
 	}
-	cookie := answer.Cookies()[0]
-	if again := follow(s, link, func(r *http.Request) { r.AddCookie(cookie) }); again.StatusCode != 303 {
+	first := answer.Cookies()[0]
+	if again := follow(s, link, func(r *http.Request) { r.AddCookie(first) }); again.StatusCode != 303 {
 		t.Errorf("a used link, for the browser that used it, answered %d", again.StatusCode)
 	}
+	cookie := signIn(t, s)
 	if code := asked(t, s, post("/api/v1/drain", "{}"), cookie); code != 200 {
 		t.Errorf("an act of the session answered %d", code)
 	}
@@ -110,8 +126,46 @@ func TestLinkIsNotUsedBeforeAPersonFollowsIt(t *testing.T) {
 		r.Header.Set("Sec-Fetch-Mode", "navigate")
 		r.Header.Set("Sec-Fetch-Dest", "document")
 	})
-	if answer.StatusCode != 200 || len(answer.Cookies()) != 1 || answer.Header.Get("Refresh") != "0; url=/" {
+	if answer.StatusCode >= 400 || len(answer.Cookies()) != 1 {
 		t.Errorf("answered %d %v", answer.StatusCode, answer.Header)
+	}
+}
+
+// TestActsOfASessionNeedItsKey: the cookie, which browsers send to every port of the host, reads and does not act; nor
+// does it matter what cookies another port planted before it.
+func TestActsOfASessionNeedItsKey(t *testing.T) {
+	t.Parallel()
+	begun := 0
+	s := New(acting(func() { begun++ }))
+	ours, other := signIn(t, s), signIn(t, s)
+	planted := *ours.Cookie
+	planted.Value = strings.Repeat("0", len(planted.Value))
+	for _, rt := range s.routes() {
+		method, path := example(rt.pattern)
+		for name, c := range map[string]struct {
+			key string
+			ok  bool
+		}{"no key": {"", false}, "a wrong key": {"A" + ours.key[1:], ours.key[0] == 'A'},
+			"the key of another session": {other.key, false}, "the cookie as key": {ours.Value, false}, "the key": {ours.key, true}} {
+			r := hostile(method, path)
+			r.AddCookie(&planted)
+			r.AddCookie(ours.Cookie)
+			if c.key != "" {
+				r.Header.Set(SessionKeyHeader, c.key)
+			}
+			before := begun
+			code, body := exchange(t, s, r)
+			if rt.kind.acts() && rt.kind != own && !c.ok && (code != http.StatusForbidden ||
+				body["code"] != CodeSessionKey || begun != before) {
+				t.Errorf("%s with %s: %d %v", rt.pattern, name, code, body)
+			}
+			if (c.ok || !rt.kind.acts()) && (body["code"] == CodeSessionKey || code == http.StatusUnauthorized && !rt.kind.isHook()) {
+				t.Errorf("%s with %s: %d %v", rt.pattern, name, code, body)
+			}
+		}
+	}
+	if begun == 0 {
+		t.Error("no act was done with the key")
 	}
 }
 
@@ -139,7 +193,7 @@ func TestSessionEnds(t *testing.T) {
 		cookie = signIn(t, s)
 		r := httptest.NewRequest(http.MethodPost, "/logout", nil)
 		r.Host = "127.0.0.1:9325"
-		r.AddCookie(cookie)
+		cookie.send(r)
 		rec := httptest.NewRecorder()
 		s.ServeHTTP(rec, r)
 		if code := read(); rec.Code != 303 || rec.Result().Cookies()[0].MaxAge != -1 || code != http.StatusUnauthorized {

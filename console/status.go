@@ -1,6 +1,8 @@
 package console
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"tendril/broker"
@@ -121,6 +123,8 @@ type Queue struct {
 	// at; "" without one. MaxReceives is the policy's maxReceiveCount.
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
+	// DeadLetterQueueMissing is whether that embedded queue does not exist, so that messages are retried instead.
+	DeadLetterQueueMissing bool `json:"dead_letter_queue_missing,omitempty"`
 	// DeadLetterSources are the names of the queues that dead-letter into this
 	// one. Filled for one queue, not in lists, as Attributes are.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
@@ -129,6 +133,18 @@ type Queue struct {
 	Paused      bool              `json:"paused,omitempty"`
 	PauseReason string            `json:"pause_reason,omitempty"`
 	Attributes  map[string]string `json:"attributes,omitempty"`
+}
+
+// Problem says what is wrong with the queue itself; "" for nothing.
+func (q *Queue) Problem() string {
+	var problems []string
+	if q.DeadLetterQueueMissing {
+		problems = append(problems, "its dead-letter queue "+q.DeadLetterQueue+" does not exist")
+	}
+	if q.Ledger.Damaged > 0 {
+		problems = append(problems, fmt.Sprintf("%d of its messages cannot be delivered: they are damaged", q.Ledger.Damaged))
+	}
+	return strings.Join(problems, "; ")
 }
 
 // Worker is what the part that receives from one queue and delivers is doing.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -123,9 +124,28 @@ func (s *stream) next() (data []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		data = append(strconv.AppendInt(append(data, "id: "...), e.id, 10), "\ndata: "...)
-		data = append(append(data, body...), "\n\n"...)
+		data = AppendEvent(data, e.id, body)
 		s.after = e.id
 	}
 	return data, err
+}
+
+// AppendEvent appends a server-sent event with a text as its data. Lines of such a stream end with CR, LF or both, so
+// that a text which holds one of them takes several; a reader gets a line feed for each.
+func AppendEvent(to []byte, id int64, text []byte) []byte {
+	to = append(strconv.AppendInt(append(to, "id: "...), id, 10), '\n')
+	for rest := text; ; {
+		end := bytes.IndexAny(rest, "\r\n")
+		if end < 0 {
+			end = len(rest)
+		}
+		to = append(append(append(to, "data: "...), rest[:end]...), '\n')
+		if end == len(rest) {
+			return append(to, '\n')
+		}
+		if next := end + 1; rest[end] == '\r' && next < len(rest) && rest[next] == '\n' {
+			end = next
+		}
+		rest = rest[end+1:]
+	}
 }

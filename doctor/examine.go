@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ func Examine(f *Facts) []Finding {
 	for _, p := range f.Problems {
 		found.add(Error, p.ID, p.What, p.Why, p.Remedy)
 	}
+	found.health(f)
 	for i := range f.Queues {
 		found = append(found, f.Queues[i].examine(f.Running)...)
 	}
@@ -33,9 +35,41 @@ func Examine(f *Facts) []Finding {
 	found.disk(&f.Disk)
 	found.openFiles(&f.OpenFiles)
 	found.zones(&f.Zones)
+	found.localUsers(f)
 	e := Examination{}
 	e.Add(found...)
 	return e.Findings
+}
+
+func (f *findings) health(facts *Facts) {
+	const id = "health"
+	for _, c := range facts.Health {
+		if c.Level == OK {
+			f.ok(id, "%s", c.Text)
+			continue
+		}
+		f.add(c.Level, id, c.Text, "the health of the environment is "+facts.HealthStatus,
+			"look closer: tendril status, tendril dead reasons, tendril logs")
+	}
+	if facts.HealthStatus != "" && len(facts.Health) == 0 {
+		f.ok(id, "the health of the environment is %s", facts.HealthStatus)
+	}
+}
+
+// localUsers tells who else may use the queues on this machine.
+func (f *findings) localUsers(facts *Facts) {
+	const id = "local-users"
+	open := "every user of this machine may use the queues at " + facts.OpenEndpoint
+	switch {
+	case facts.OpenEndpoint == "":
+	case len(facts.OtherUsers) == 0:
+		f.ok(id, "%s, and no other user can log in here", open)
+	default:
+		f.add(Warning, id, open+"; others can log in here: "+strings.Join(facts.OtherUsers, ", "),
+			"they can read, send, delete and purge messages",
+			"ask for signed requests with --credentials FILE (tendril credentials create NAME), or listen on a socket with "+
+				"--listen unix:PATH")
+	}
 }
 
 func (f *findings) apps(all []App, running bool) {
@@ -152,6 +186,12 @@ func (f *findings) proxy(p *Proxy) {
 func (f *findings) port(p *Port, running bool) {
 	id := "port-" + p.Name
 	switch {
+	case p.Refused != "" && p.Name == "app":
+		f.add(Error, id, fmt.Sprintf("%s: nothing answers at %s: %s", p.Use, p.At, p.Refused), "no messages are delivered there",
+			"have the app listen on $PORT, or name its port: tendril up --port N")
+	case p.Refused != "":
+		f.add(Error, id, fmt.Sprintf("%s: nothing answers at %s: %s", p.Use, p.At, p.Refused), "clients cannot connect",
+			"look for the reason: tendril logs tendril")
 	case running:
 		f.ok(id, "%s: %s", p.Use, p.At)
 	case p.Holder == "":
@@ -165,7 +205,7 @@ func (f *findings) port(p *Port, running bool) {
 	}
 }
 
-// The limits of a disk. Below diskFull the embedded queue refuses sends.
+// The limits of a disk. Below diskFull, or a sixteenth of a small disk, the embedded queue refuses sends.
 const (
 	diskFull = 64 << 20
 	diskLow  = 1 << 30
@@ -187,10 +227,12 @@ func (f *findings) disk(d *Disk) {
 			"name a folder on a local disk with --data-dir, or use Amazon SQS")
 	}
 	space := fmt.Sprintf("%s of %s are free below %s", bytes(d.Free), bytes(d.Total), d.Path)
-	const remedy = "delete files there, or name a folder on another disk: tendril up --data-dir DIR"
+	remedy := fmt.Sprintf("free space on that disk, outside of the data directory (du -xh --max-depth=2 %s), or name a "+
+		"folder on another disk: tendril up --data-dir DIR", filepath.Dir(d.Path))
+	full := min(diskFull, d.Total/16)
 	switch {
-	case d.Free < diskFull && d.Embedded:
-		f.add(Error, "disk", space, "the embedded queue refuses sends while less than 64 MiB are free", remedy)
+	case d.Free < full && d.Embedded:
+		f.add(Error, "disk", space, "the embedded queue refuses sends while less than "+bytes(full)+" are free", remedy)
 	case d.Free < diskLow:
 		f.add(Warning, "disk", space, "when it is full, sends are refused and events are not kept", remedy)
 	default:

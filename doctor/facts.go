@@ -6,6 +6,10 @@ import "time"
 type Facts struct {
 	// Running is whether the facts are about a running process, and not about what would be started.
 	Running bool
+	// Health is what lowers the health of the running environment, or what else it says; HealthStatus its status in one
+	// word, "" where it is not known.
+	Health       []Cause
+	HealthStatus string
 	// Queues are those that are worked on.
 	Queues []Queue
 	// Apps are what messages are posted to.
@@ -23,6 +27,16 @@ type Facts struct {
 	Disk         Disk
 	OpenFiles    OpenFiles
 	Zones        Zones
+	// OpenEndpoint is the address at which every user of this machine may use the queues, "" for none; OtherUsers are
+	// the users other than this one who can log in here.
+	OpenEndpoint string
+	OtherUsers   []string
+}
+
+// Cause is one sentence of the health, and how bad it is.
+type Cause struct {
+	Level Level
+	Text  string
 }
 
 // Queue is a queue with the settings for it.
@@ -112,6 +126,8 @@ type Port struct {
 	Set    bool
 	// Free is the address that 'tendril up' takes instead, "" for none.
 	Free string
+	// Refused is why a running environment cannot be reached there; "" where it can.
+	Refused string
 }
 
 // Disk is where the data directory lies.

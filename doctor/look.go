@@ -182,3 +182,45 @@ func LookForZones() Zones {
 	}
 	return z
 }
+
+// LookAtAddress connects to an address, a host and a port or unix: and a path, and hangs up. The error says why nothing
+// answers there.
+func LookAtAddress(ctx context.Context, address string) error {
+	network := "tcp"
+	if path, found := strings.CutPrefix(address, "unix:"); found {
+		network, address = "unix", path
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		var failed *net.OpError
+		if errors.As(err, &failed) { // which repeats the address
+			err = failed.Err
+		}
+		return err
+	}
+	return conn.Close()
+}
+
+// The ids of the users of a machine who are people, as most systems give them out.
+const firstUser, endOfUsers = 1000, 60000
+
+// LookForUsers returns the names of the users in a file of passwords, other than this one, who can log in.
+func LookForUsers(passwd string, self int) (names []string) {
+	f, err := os.Open(passwd)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Split(lines.Text(), ":")
+		if len(fields) != 7 {
+			continue
+		}
+		id, err := strconv.Atoi(fields[2])
+		shell := filepath.Base(fields[6])
+		if err == nil && id >= firstUser && id < endOfUsers && id != self && shell != "nologin" && shell != "false" {
+			names = append(names, fields[0])
+		}
+	}
+	return names
+}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,5 +88,40 @@ func TestLookForProxy(t *testing.T) {
 	write("b.conf", "# proxy_read_timeout 1;\nproxy_read_timeout 90;\nproxy_read_timeout 5m;\n")
 	if p, _ := LookForProxy("t", "nginx", all); p.Timeout != 90*time.Second || !strings.HasSuffix(p.Where, "b.conf:2") {
 		t.Errorf("two files: %+v", p)
+	}
+}
+
+func TestLookForUsersFindsOtherPeopleWhoCanLogIn(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "passwd")
+	text := "root:x:0:0:root:/root:/bin/bash\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n" +
+		"ann:x:1000:1000::/home/ann:/bin/bash\nbob:x:1001:1001::/home/bob:/bin/zsh\nbackup:x:1002:1002::/:/bin/false\n" +
+		"nobody:x:65534:65534::/:/bin/sh\nbroken\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := LookForUsers(file, 1000); !slices.Equal(got, []string{"bob"}) {
+		t.Errorf("found %q, want bob", got)
+	}
+	if got := LookForUsers(file+".none", 0); got != nil {
+		t.Errorf("found %q in no file", got)
+	}
+}
+
+func TestLookAtAddressSaysWhyNothingAnswers(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := LookAtAddress(t.Context(), l.Addr().String()); err != nil {
+		t.Error(err)
+	}
+	l.Close()
+	for _, address := range []string{l.Addr().String(), "unix:" + t.TempDir() + "/none"} {
+		err := LookAtAddress(t.Context(), address)
+		if err == nil || strings.Contains(err.Error(), address) {
+			t.Errorf("%s: %v", address, err)
+		}
 	}
 }

@@ -22,6 +22,10 @@ func (q *Queue) Examine() []Finding { return q.examine(true) }
 func (q *Queue) examine(running bool) []Finding {
 	e := &queueExamination{q, running, nil}
 	switch {
+	case q.Missing && !q.OnSQS:
+		e.found.add(Error, "queue-missing", fmt.Sprintf("queue %s does not exist any more", q.Name),
+			"no messages are received from it, and none can be sent to it", "restart the environment: 'tendril up' creates it")
+		return e.found
 	case q.Missing && q.Managed:
 		e.found.ok(QueueFits, "queue %s does not exist on Amazon SQS yet: 'tendril up' creates it", q.Name)
 	case q.Missing:
@@ -173,10 +177,14 @@ func (q *queueExamination) deadLetters() {
 		return
 	}
 	if q.Dead.Missing {
+		onSQS := ""
+		if q.OnSQS {
+			onSQS = " --backend sqs"
+		}
 		q.add(Error, "dead-letter-queue", fmt.Sprintf("its dead-letter queue %s does not exist", q.Dead.Name),
 			"messages that always fail are tried until their retention ends, and are then gone",
-			fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a MessageRetentionPeriod=1209600",
-				q.Dead.Name))
+			fmt.Sprintf("tendril queues create %s%s --no-dead-letter-queue -a MessageRetentionPeriod=1209600",
+				q.Dead.Name, onSQS))
 		return
 	}
 	keeps, known := duration(q.Attributes, "MessageRetentionPeriod")

@@ -47,6 +47,7 @@ func (e *Environment) startConsole(context.Context) error {
 	opts.Instances = (&knownInstances{e.sizing, e.instance, e.Status}).list
 	if !e.QueuesOnly {
 		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.configuration, e.previewChange, e.changeSettings
+		opts.ChangeScope = func(change console.SettingsChange) string { return scopeOf(change.Set) }
 		opts.Health, opts.Scale, opts.Tasks = e.monitor.Report, e.scale, e.taskOptions()
 		opts.ScaleDecisions = e.scaleDecisions
 		opts.Reload = func(ctx context.Context) (console.ReloadResult, error) {

@@ -21,6 +21,7 @@ import (
 	"tendril/console"
 	"tendril/deliver"
 	"tendril/doctor"
+	"tendril/health"
 	"tendril/queue"
 	"tendril/supervisor"
 	"tendril/tasks"
@@ -59,7 +60,14 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	now := e.Options // with the version of the app that serves
 	x := &examiner{Options: &now, settings: e.s, facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
-		x.facts.Ports = append(x.facts.Ports, doctor.Port{Name: wordFor(p.Use), Use: p.Use, At: p.At})
+		if p.Use != "app" {
+			x.lookAtPort(ctx, p.Use, p.At)
+		}
+	}
+	report := e.monitor.Report()
+	x.facts.HealthStatus = string(report.Status)
+	for _, c := range report.Each() {
+		x.facts.Health = append(x.facts.Health, doctor.Cause{Level: levelOf(c.Status), Text: c.Text})
 	}
 	if !e.running() {
 		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "state", What: errStarting.Error(),
@@ -70,11 +78,16 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 	for _, l := range e.lines {
 		described := console.DescribedQueue{Name: l.name, URL: l.url}
 		if l.embedded {
-			described, _ = e.describeQueue(ctx, l) // a queue that was deleted is not judged
+			described, _ = e.describeQueue(ctx, l) // without attributes, it was deleted
 		}
 		x.addQueue(l.settings(), &described)
+		last := &x.facts.Queues[len(x.facts.Queues)-1]
+		last.Missing = l.embedded && last.Attributes == nil
 	}
 	for _, p := range e.Status().App {
+		if p.Port != 0 {
+			x.lookAtPort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
+		}
 		app := doctor.App{Own: true, Target: p.Name}
 		if !p.Ready {
 			app.Problem, app.Remedy = cmp.Or(p.NotReady, p.LastExit, p.State), "tendril logs "+p.Name
@@ -82,6 +95,28 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 		x.facts.Apps = append(x.facts.Apps, app)
 	}
 	return x.examine(ctx)
+}
+
+// levelOf is how bad a cause of the health is.
+func levelOf(s health.Status) doctor.Level {
+	switch s {
+	case health.Severe, health.Degraded:
+		return doctor.Error
+	case health.Warning, health.NoData:
+		return doctor.Warning
+	}
+	return doctor.OK
+}
+
+// lookAtPort connects to an address that the environment listens on.
+func (x *examiner) lookAtPort(ctx context.Context, use, address string) {
+	ctx, cancel := context.WithTimeout(ctx, targetPatience)
+	defer cancel()
+	p := doctor.Port{Name: wordFor(use), Use: use, At: address}
+	if err := doctor.LookAtAddress(ctx, strings.TrimPrefix(address, "https://")); err != nil {
+		p.Refused = err.Error()
+	}
+	x.facts.Ports = append(x.facts.Ports, p)
 }
 
 // examiner collects facts.
@@ -100,6 +135,9 @@ func (x *examiner) examine(ctx context.Context) doctor.Examination {
 	f.Disk.Embedded = x.settings.AnyEmbedded() || x.QueuesOnly
 	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(x.settings)}
 	f.Certificates = x.certificates(x.settings)
+	if address, _ := x.settings.ListenOn(); f.Disk.Embedded && address != "" && x.settings.Credentials == "" {
+		f.OpenEndpoint, f.OtherUsers = address, doctor.LookForUsers("/etc/passwd", os.Getuid())
+	}
 	f.Zones = doctor.LookForZones()
 	f.Zones.App = x.HasApp()
 	return doctor.Examination{Environment: x.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
@@ -139,7 +177,8 @@ func (x *examiner) addQueue(set *config.QueueSettings, described *console.Descri
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
 		Several: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
 	if dead := described.DeadLetterQueue; dead != nil && !q.OnSQS {
-		q.Dead = &doctor.DeadLetterQueue{Name: dead.Name, URL: dead.URL, Attributes: dead.Attributes}
+		q.Dead = &doctor.DeadLetterQueue{Name: dead.Name, URL: dead.URL, Attributes: dead.Attributes,
+			Missing: dead.Attributes == nil && described.Attributes != nil}
 	}
 	x.facts.Queues = append(x.facts.Queues, q)
 }

@@ -13,6 +13,7 @@ import (
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/doctor"
+	"tendril/queue"
 	"tendril/testpeer"
 )
 
@@ -122,6 +123,41 @@ func TestExamineTheRunningEnvironment(t *testing.T) {
 	if err := r.end(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestExamineRunningTestsTheRealThing: what stopped working after the start is an error, not a line that says ok.
+func TestExamineRunningTestsTheRealThing(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		panic(http.ErrAbortHandler)
+	}))
+	defer app.Close()
+	r := run(t, map[string]string{"target": app.URL, "queue": "jobs", "error-visibility-timeout": "0", "max-retries": "1"}, nil)
+	for range 12 {
+		if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "unanswered deliveries in the health", func() bool {
+		return strings.Contains(strings.Join(r.monitor.Report().Causes, " "), "(12 of 12) are without an answer")
+	})
+	if err := r.broker.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent.Close()
+	r.instance.address = silent.Addr().String() // where nothing listens any more
+
+	e := examineRunning(t.Context(), r.Environment)
+	expect(t, &e, map[string][2]string{
+		"health":            {"error", "(12 of 12) are without an answer"},
+		"dead-letter-queue": {"error", "tendril queues create jobs-dead --no-dead-letter-queue"},
+		"port-console":      {"error", "nothing answers at " + silent.Addr().String()},
+		"port-queues":       {"ok", ""},
+	})
 }
 
 // fakeIAM answers the calls to IAM and STS; everything else goes on to another server.

@@ -39,11 +39,15 @@ func (q *queues) serveBroker(context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	handler := sqsapi.New(q.broker, &sqsapi.Options{Keys: keys, RegistryToken: token})
-	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.s))
 	shares := sharesOf(q.Memory)
-	limits := httplimit.Limits{Connections: min(most, shares.connections),
-		Bodies: httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody), Anonymous: handler.Anonymous}
+	bodies := httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody)
+	opts := &sqsapi.Options{Keys: keys, RegistryToken: token}
+	if q.Memory > 0 {
+		opts.Memory = bodies
+	}
+	handler := sqsapi.New(q.broker, opts)
+	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.s))
+	limits := httplimit.Limits{Connections: min(most, shares.connections), Bodies: bodies, Anonymous: handler.Anonymous}
 	q.serve("the queue endpoint", sqsapi.Server(handler), l, limits, handler.Stop)
 	return nil
 }

@@ -126,9 +126,8 @@ func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) err
 func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (found queueRef, err error) {
 	created, own := ownAttributes(q.s, set)
 	dead := deadName(set.Name)
-	nameExists := &queue.Error{Code: queue.CodeQueueNameExists}
 	for _, name := range []string{dead, set.Name} {
-		if err := q.broker.CreateQueue(ctx, name, created, nil); err != nil && !errors.Is(err, nameExists) {
+		if err := q.broker.EnsureQueue(ctx, name, created); err != nil {
 			return found, fmt.Errorf("creating the queue %s: %w", name, err)
 		}
 	}

@@ -49,7 +49,7 @@ func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 // have, within a budget in bytes; 0 stands for no budget, and as held for no bound. The rest is for the program, the
 // caches, the kernel's buffers, and garbage.
 type memoryShares struct {
-	endpoint, console int64 // request bodies
+	endpoint, console int64 // request bodies, and answers of receives
 	held              int   // messages that the workers hold
 	connections       int
 }
@@ -59,7 +59,7 @@ func sharesOf(budget int64) memoryShares {
 		return memoryShares{endpointBodies, consoleBodies, 0, math.MaxInt}
 	}
 	return memoryShares{
-		endpoint:    min(max(budget/8, sqsapi.MaxBody), endpointBodies),
+		endpoint:    min(max(budget/6, sqsapi.MaxBody), endpointBodies),
 		console:     min(max(budget/16, console.MaxBody), consoleBodies),
 		held:        int(budget / 5),
 		connections: int(budget / 4 / connectionBytes),

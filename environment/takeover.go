@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
+	"tendril/broker"
 	"tendril/config"
 	"tendril/console"
 	"tendril/datadir"
@@ -18,7 +20,8 @@ import (
 func (q *queues) takeOver(context.Context) error {
 	state := q.stateFolder()
 	if !q.s.AnyEmbedded() || q.Config.IsSet("data-dir") || state == "" ||
-		exists(filepath.Join(q.s.DataDir, databaseFile)) || !exists(filepath.Join(state, databaseFile)) {
+		exists(filepath.Join(q.s.DataDir, databaseFile)) || exists(filepath.Join(q.s.DataDir, broker.CreatedFile)) ||
+		!exists(filepath.Join(state, databaseFile)) {
 		return nil
 	}
 	shared := &config.Settings{DataDir: state}
@@ -58,9 +61,14 @@ func moveData(from, to string) error {
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
 		return errors.New("the database was not closed completely")
 	}
+	// It records the database of this directory: the next start makes one in the other.
+	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	for _, entry := range entries {
 		switch name := entry.Name(); {
-		case name == databaseFile || name == claimFile || name == console.InstanceFile || !isOwn(entry):
+		case name == databaseFile || name == broker.CreatedFile || name == claimFile || name == console.InstanceFile ||
+			!isOwn(entry):
 		default:
 			if err := move(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 				return err

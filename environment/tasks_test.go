@@ -38,6 +38,51 @@ func writeTasks(t *testing.T, text string) (path string) {
 	return path
 }
 
+// TestHealthNamesTasksThatFailOrArePaused: a person who looks at the health, the doctor or the tasks sees both.
+func TestHealthNamesTasksThatFailOrArePaused(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer app.Close()
+	cron := writeTasks(t, `version: 1
+cron:
+  - {name: broken, url: /broken, schedule: "0 3 * * *"}
+  - {name: idle, url: /idle, schedule: "0 3 * * *"}
+`)
+	r := run(t, map[string]string{"cron": cron, "target": app.URL}, nil)
+	eventually(t, "a leader", r.leads)
+	for range 3 {
+		if _, err := r.tasks.Run(t.Context(), "broken"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.tasks.Pause(t.Context(), "idle", "too slow"); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "both in the health", func() bool {
+		causes := strings.Join(r.monitor.Report().Causes, "\n")
+		return strings.Contains(causes, "The periodic task broken failed in its last 3 runs. Status 500.") &&
+			strings.Contains(causes, "The periodic task idle is paused. Too slow.")
+	})
+	status := r.tasks.Status()
+	first := status.First(2)
+	if len(first) != 2 || first[0].Name != "broken" || first[0].State() != "Failing" || first[1].State() != "Paused" {
+		t.Errorf("the tasks are %+v", first)
+	}
+	var found []string
+	for _, f := range examineRunning(t.Context(), r.Environment).Findings {
+		if f.ID == "health" {
+			found = append(found, string(f.Level)+" "+f.What)
+		}
+	}
+	if all := strings.Join(found, "\n"); !strings.Contains(all, "warning The periodic task broken failed") ||
+		!strings.Contains(all, "ok The periodic task idle is paused") {
+		t.Errorf("doctor found %s", all)
+	}
+}
+
 // TestOverlapIsSkipped: while the message of a task's last run lies in its queue the next
 // run is left out, where the task says so, and others go on.
 func TestOverlapIsSkipped(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 	patience = 10 * time.Second // is how long a body waits for room
 )
 
-// Bodies bounds the bytes of request bodies that are held at once.
+// Bodies bounds the bytes of request bodies, and of answers that ask for it, that are held at once.
 type Bodies struct {
 	room *semaphore.Weighted
 	most int64
@@ -50,7 +50,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) serveLarge(w http.ResponseWriter, r *http.Request) {
 	large := &body{ReadCloser: r.Body, bodies: h.bodies, request: r}
 	r.Body = large
-	defer func() { h.bodies.room.Release(large.claimed) }()
+	defer func() { h.bodies.Release(large.claimed) }()
 	h.Handler.ServeHTTP(w, r)
 }
 
@@ -75,9 +75,8 @@ func (b *body) Read(p []byte) (int, error) {
 		if length := b.request.ContentLength; length >= 0 {
 			claim = min(claim, length)
 		}
-		if !b.bodies.acquire(b.request.Context(), claim) {
-			return 0, queue.Errorf(queue.CodeRequestThrottled,
-				"Too many large requests are being read at once. Send fewer of them at once, or try again.")
+		if err := b.bodies.Acquire(b.request.Context(), claim); err != nil {
+			return 0, err
 		}
 		b.claimed = claim
 	}
@@ -86,12 +85,19 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// acquire reports whether there is room, now or before the patience ends.
-func (b *Bodies) acquire(ctx context.Context, bytes int64) bool {
+// Acquire waits until there is room for so many bytes, or for a while: then it returns a [*queue.Error].
+func (b *Bodies) Acquire(ctx context.Context, bytes int64) error {
 	if b.room.TryAcquire(bytes) {
-		return true
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return b.room.Acquire(ctx, bytes) == nil
+	if b.room.Acquire(ctx, bytes) != nil {
+		return queue.Errorf(queue.CodeRequestThrottled,
+			"Too many large messages are in memory at once. Send or receive fewer of them at once, or try again.")
+	}
+	return nil
 }
+
+// Release gives room back.
+func (b *Bodies) Release(bytes int64) { b.room.Release(bytes) }

@@ -78,7 +78,7 @@ const (
 	// receives and deletes still work.
 	CodeStorageFull = "StorageFull"
 	// CodeStorageFailed: a write to the disk failed; nothing is accepted until the
-	// store has been reopened and verified.
+	// store could be opened again and written.
 	CodeStorageFailed = "StorageFailed"
 	// CodeClosed: this process has closed the queue.
 	CodeClosed = "Closed"

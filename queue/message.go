@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -113,6 +114,19 @@ type ReceiveRequest struct {
 	// AttemptID makes a FIFO receive repeatable for 5 minutes
 	// (ReceiveRequestAttemptId); "" for none.
 	AttemptID string
+	// Room is the memory for the messages; nil where there is plenty. Only the embedded queue knows it.
+	Room Room
+}
+
+// ReceiveBytes is how many bytes of messages a receive with a [Room] may bring before the last one.
+const ReceiveBytes = 256 << 10
+
+// Room is memory for the messages of one receive.
+type Room interface {
+	// Acquire waits for as much as a receive can need.
+	Acquire(ctx context.Context) error
+	// Keep gives back what messages of so many bytes do not need.
+	Keep(bytes int64)
 }
 
 // VisibilityChange sets the visibility timeout of one received message.

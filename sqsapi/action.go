@@ -63,6 +63,7 @@ type actionCall struct {
 	token string
 	// stopped is closed once no receive may wait.
 	stopped <-chan struct{}
+	room    answerRoom
 }
 
 // queueURL returns the URL of a queue under the host that the client used.

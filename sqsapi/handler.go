@@ -24,6 +24,8 @@ type Options struct {
 	Keys *access.Keyring
 	// RegistryToken is what a caller of the registry shows where there are no keys; "" lets everybody in.
 	RegistryToken string
+	// Memory is what receives take for their answers; nil where there is plenty. It must have 4 MiB at least.
+	Memory Memory
 	// Events are the listeners; nil for none.
 	Events *Events
 }
@@ -63,6 +65,7 @@ type Handler struct {
 	guard   guard
 	keys    *access.Keyring
 	token   string // of the registry
+	memory  Memory
 	events  Events
 	actions map[string]*action // by the target header
 
@@ -82,6 +85,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 		guard:   guard{signed: opts.Keys != nil},
 		keys:    opts.Keys,
 		token:   opts.RegistryToken,
+		memory:  opts.Memory,
 		events:  *cmp.Or(opts.Events, &Events{}),
 		actions: actions(),
 	}
@@ -144,7 +148,9 @@ type exchange struct {
 // run runs an action, which may wait for long, and answers. What it holds meanwhile, on its stack too, each of
 // a thousand long polls holds.
 func (x *exchange) run(act *action, request any) {
-	response, err := act.run(x.call(), request)
+	call := x.call()
+	defer call.room.release()
+	response, err := act.run(call, request)
 	if err != nil && x.r.Context().Err() != nil {
 		return // the client has left: there is nobody to answer
 	}
@@ -215,7 +221,7 @@ func (x *exchange) call() *actionCall {
 	}
 	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
 		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped.Done(), caller: x.caller, action: x.action,
-		token: x.r.Header.Get(registryToken)}
+		token: x.r.Header.Get(registryToken), room: answerRoom{memory: x.h.memory}}
 }
 
 // actions returns all actions that are served, by target.

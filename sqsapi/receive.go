@@ -1,6 +1,7 @@
 package sqsapi
 
 import (
+	"context"
 	"encoding/base64"
 
 	"tendril/queue"
@@ -51,8 +52,54 @@ func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageRe
 		return nil, err
 	}
 	request.Stop = x.stopped
+	if x.room.memory != nil {
+		request.Room = &x.room
+	}
 	messages, err := x.broker.Queue(x.queue).Receive(x.ctx, request)
 	return in.response(messages), err
+}
+
+// Memory is room for answers, which may have to wait for it.
+type Memory interface {
+	Acquire(ctx context.Context, bytes int64) error
+	Release(bytes int64)
+}
+
+const (
+	// copies is how often an answer is in memory: the messages, the text made of them, and what that grew out of.
+	copies = 3
+	// mostAnswered is what the answer of one receive can need.
+	mostAnswered = copies * (queue.ReceiveBytes + maxMessage)
+)
+
+// answerRoom is the memory for the answer of one receive.
+type answerRoom struct {
+	memory Memory // nil where it is plenty
+	held   int64
+}
+
+// Acquire waits for as much as an answer can need.
+func (a *answerRoom) Acquire(ctx context.Context) error {
+	if err := a.memory.Acquire(ctx, mostAnswered); err != nil {
+		return err
+	}
+	a.held = mostAnswered
+	return nil
+}
+
+// Keep gives back what messages of so many bytes do not need.
+func (a *answerRoom) Keep(bytes int64) {
+	if unused := a.held - copies*bytes; unused > 0 {
+		a.memory.Release(unused)
+		a.held -= unused
+	}
+}
+
+// release gives everything back.
+func (a *answerRoom) release() {
+	if a.held > 0 {
+		a.Keep(0)
+	}
 }
 
 // response is not inlined because the caller's frame is on the stack of each long poll.

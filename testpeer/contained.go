@@ -47,7 +47,8 @@ func contain(dir string, variables []string) error {
 	set := homesOfTools()
 	set["TMPDIR"] = dir
 	set["HOME"] = filepath.Join(dir, "home")
-	set["AWS_EC2_METADATA_DISABLED"] = "true" // no request leaves this machine
+	set["XDG_STATE_HOME"] = filepath.Join(dir, "home", "state") // root's is /var/lib otherwise
+	set["AWS_EC2_METADATA_DISABLED"] = "true"                   // no request leaves this machine
 
 	for _, entry := range variables {
 		name, value, _ := strings.Cut(entry, "=")

@@ -118,7 +118,7 @@ func (e environmentOf) Run() int {
 }
 
 func TestContainedTestsHaveFoldersOfTheirOwn(t *testing.T) {
-	for name, value := range map[string]string{"HOME": "/home/user", "XDG_STATE_HOME": "/home/user/state",
+	for name, value := range map[string]string{"HOME": t.TempDir(), "XDG_CONFIG_HOME": t.TempDir(),
 		"TMPDIR": t.TempDir(), "AWS_PROFILE": "user", "AWS_REGION": "there"} {
 		t.Setenv(name, value)
 	}
@@ -126,9 +126,9 @@ func TestContainedTestsHaveFoldersOfTheirOwn(t *testing.T) {
 
 	code := Contained(environmentOf{&home, &key, &temp}, "AWS_REGION=here").Run()
 
-	if code != 3 || key != "here" || filepath.Dir(home) != temp || os.Getenv("XDG_STATE_HOME") != "" {
+	if code != 3 || key != "here" || filepath.Dir(home) != temp || os.Getenv("XDG_CONFIG_HOME") != "" {
 		t.Errorf("status %d, home %s, temporary files in %s, AWS %q, XDG %q", code, home, temp, key,
-			os.Getenv("XDG_STATE_HOME"))
+			os.Getenv("XDG_CONFIG_HOME"))
 	}
 	if _, err := os.Stat(temp); err == nil {
 		t.Errorf("%s is left", temp)

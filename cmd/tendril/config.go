@@ -12,6 +12,7 @@ import (
 
 	"tendril/config"
 	"tendril/console"
+	"tendril/terminal"
 )
 
 // configCommands show and change the settings of a running environment.
@@ -160,7 +161,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
 			return fail(exitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
-				arg+"' to remove it")
+				terminal.ShellWord(arg)+"' to remove it")
 		}
 		set[name] = &value
 		return nil

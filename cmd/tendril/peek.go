@@ -39,9 +39,9 @@ message from others until the command ends, for at most 5 minutes.`,
 	w := addWhere(cmd)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, the oldest first.")
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
-	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
+	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
-	complete(cmd, "state", console.MessageVisible, console.MessageDelayed, console.MessageInFlight)
+	complete(cmd, "state", console.MessageVisible, console.MessageDelayed, console.MessageInFlight, console.MessageDamaged)
 	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]console.Message, error) {
 		w.queue = argument(args)
 		if err := checkLimit(which.limit); err != nil {

@@ -54,6 +54,8 @@ var commandTable = map[string]commandRow{
 	"completion powershell":     {kind: neither, why: "a script for the shell"},
 	"completion zsh":            {kind: neither, why: "a script for the shell"},
 	"config schema":             {kind: neither, why: "a document in JSON"},
+	"backup":                    {kind: changing, args: "DIR/backup.db"},
+	"restore":                   {kind: changing, args: "DIR/backup.db"},
 	"config set":                {kind: changing, args: "http-path=/b"},
 	"config show":               {kind: reading},
 	"config unset":              {kind: changing, args: "http-path"},

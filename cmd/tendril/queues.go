@@ -112,9 +112,18 @@ func queueTable(queues []console.Queue) [][]string {
 			oldest = seconds(q.OldestSeconds)
 		}
 		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
-			fmt.Sprint(q.Ledger.Delayed), oldest, cmp.Or(q.DeadLetterQueue, "-"), pausedText(q.Paused, q.PauseReason)})
+			fmt.Sprint(q.Ledger.Delayed), oldest, cmp.Or(q.DeadLetterQueue, "-"), queueNote(&q)})
 	}
 	return rows
+}
+
+// queueNote is what a person should know of a queue.
+func queueNote(q *console.Queue) string {
+	note := pausedText(q.Paused, q.PauseReason)
+	if problem := q.Problem(); problem != "" {
+		note = strings.TrimPrefix(note+"; "+plain(problem), "; ")
+	}
+	return note
 }
 
 func pausedText(paused bool, reason string) string {
@@ -164,6 +173,7 @@ func (c queueCommands) printQueue(q console.Queue) error {
 	if q.DeadLetterQueue != "" {
 		t.add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
 	}
+	t.add("problem", q.Problem())
 	t.add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
 	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
 		t.add(name, q.Attributes[name])

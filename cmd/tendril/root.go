@@ -74,6 +74,7 @@ signal.`,
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), messages.newReceive(),
 		oneMessageCommands{messages}.newMessage(), replayCommand{oneMessageCommands{messages}}.newReplay(),
 		queueCommands{c}.newQueues(), messages.newDead(), migrateCommand{c}.newMigrate(),
+		backupCommands{c}.newBackup(), backupCommands{c}.newRestore(),
 		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
 	add("look", control.newPS(), control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(),
 		app.newDescribe(), control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),

@@ -148,6 +148,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			for name, value := range map[string]string{
 				"HOME":                      env.WorkDir,
+				"XDG_STATE_HOME":            env.WorkDir + "/state",
 				"TENDRIL_DATA_DIR":          env.WorkDir + "/data",
 				"TENDRIL_LISTEN":            "127.0.0.1:0",
 				"TENDRIL_CONSOLE":           "127.0.0.1:0",
@@ -165,10 +166,13 @@ func TestScripts(t *testing.T) {
 			"functions": scriptFunctions, "nowhere": scriptNowhere,
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "root" {
-				return false, fmt.Errorf("there is no condition %s", name)
+			switch name {
+			case "root":
+				return os.Geteuid() == 0, nil
+			case "mounts": // can be made that only one process sees
+				return exec.Command("unshare", "--mount", "mount", "--make-rprivate", "/").Run() == nil, nil
 			}
-			return os.Geteuid() == 0, nil
+			return false, fmt.Errorf("there is no condition %s", name)
 		},
 	})
 }

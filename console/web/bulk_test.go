@@ -164,7 +164,7 @@ var (
 // TestNoActThatDestroysTakesOneClick reads the templates: a form that acts is in a menu that was opened for it, or on a
 // page for it, or its act is in the list above.
 func TestNoActThatDestroysTakesOneClick(t *testing.T) {
-	pages := []string{"bulk.html", "edit.html", "configuration.html"} // those of the forms themselves
+	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // those of the forms themselves
 	names, err := templates.ReadDir("templates")
 	if err != nil {
 		t.Fatal(err)

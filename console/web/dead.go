@@ -423,8 +423,8 @@ func sendEdited(v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !strings.Contains(m.Body, "\r\n") { // a form makes every line end so
-		out.Body = strings.ReplaceAll(out.Body, "\r\n", "\n")
+	if strings.Contains(m.Body, "\r\n") {
+		out.Body = strings.ReplaceAll(out.Body, "\n", "\r\n")
 	}
 	out.TraceHeader = m.TraceHeader
 	sent, err := v.api.Edit(v.ctx, name, id, v.field("to"), out)

@@ -177,7 +177,7 @@ func TestEditedDeadLetterIsSentInstead(t *testing.T) {
 	page := s.get("/messages/" + id + "/edit?queue=jobs-dead")
 	wantText(t, page, "12345678901234567890", `{&#34;tenant&#34;:&#34;a&#34;}`, "<option selected>jobs</option>")
 	form := url.Values{"back": {"/queues/jobs"}, "queue": {"jobs-dead"}, "to": {"jobs"},
-		"body": {"\r\n{\r\n  \"total\": 7\r\n}"}, "attributes": {`{"tenant":"b"}`}}
+		"body": {"\r\n{\r\n  \"total\": 7\r\n}"}, "message-attributes": {`{"tenant":"b"}`}}
 	wantText(t, s.post("/messages/"+id+"/edit", form), "the dead letter is removed")
 	s.wantLive("jobs-dead", 0)
 	sent, _, err := s.broker.Browse(s.Context(), "jobs", broker.BrowseRequest{})

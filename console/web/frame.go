@@ -44,7 +44,10 @@ type frame struct {
 	Result  *result
 	Now     time.Time
 	Paused  int // queues
-	Data    any
+	// Form holds the fields of the form that was sent, and Action its address.
+	Form   url.Values
+	Action string
+	Data   any
 }
 
 // count is a number beside an entry. Attention marks one that somebody should look at.
@@ -55,7 +58,7 @@ type count struct {
 
 func (v *visit) frame() *frame {
 	f := &frame{Title: v.title, Path: v.path(), Entries: entries, Counts: map[string]count{}, Status: &v.status,
-		Result: v.result, Now: v.now, Data: v.Data}
+		Result: v.result, Now: v.now, Data: v.Data, Form: v.r.PostForm, Action: v.r.URL.RequestURI()}
 	f.Title = "Problem"
 	if v.screen != nil {
 		if !v.screen.form && !v.screen.still {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tendril/terminal"
 )
 
 // functions are what templates call beside those of html/template.
@@ -18,7 +20,7 @@ var functions = template.FuncMap{
 	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
 	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured,
 	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
-	"lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
+	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
 }
 
 // number is a number for people: exact up to 9,999, then 12.3 k.
@@ -163,7 +165,7 @@ func tone(state any) string {
 	case "warning", "paused", "draining", "half-open", "stopping", "unreached", "skipped", "rolled back",
 		"not ready", "restarting":
 		return "warning"
-	case "degraded", "severe", "failed", "open", "failing", "crashed", "dead", "given up":
+	case "degraded", "severe", "failed", "open", "failing", "crashed", "dead", "given up", "damaged":
 		return "failing"
 	}
 	return "none"

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"tendril/console"
 )
 
 const (
@@ -96,11 +98,7 @@ func (s *stream) send(part []byte) error {
 	s.last = append(s.last[:0], part...)
 	s.id++
 	event := make([]byte, 0, len(part)+len(part)/16+64)
-	event = append(strconv.AppendInt(append(event, "id: "...), int64(s.id), 10), '\n')
-	for line := range bytes.Lines(part) {
-		event = append(append(append(event, "data: "...), bytes.TrimRight(line, "\r\n")...), '\n')
-	}
-	return s.write(append(event, '\n'))
+	return s.write(console.AppendEvent(event, int64(s.id), part))
 }
 
 // alive sends a comment when nothing was sent for a while.

@@ -14,6 +14,7 @@ import (
 
 	"tendril/console"
 	"tendril/queue"
+	"tendril/terminal"
 )
 
 var messageScreens = []screen{{path: "/messages/{id}", entry: "Queues", view: "message", load: (*visit).message}}
@@ -62,7 +63,7 @@ type messagePage struct {
 	Targets  []string  // queues that it can be moved to
 	Timeline []attempt // the newest first
 	Show     string    // the address of the page that shows a hidden body
-	// Curl and Send are commands that post the body to the app, and put it into the queue again.
+	// Curl and Send are commands that post the body to the app, and put it into the queue again; "" where it is too long.
 	Curl, Send string
 }
 
@@ -96,11 +97,29 @@ func (v *visit) message() (any, error) {
 			target = w.Target
 		}
 	}
-	if u, err := url.Parse(target); err == nil && strings.HasPrefix(u.Scheme, "http") {
-		page.Curl = "curl -i --data-binary " + quoted(m.Body) + " " + quoted(target)
+	if len(m.Body) <= maxArgument {
+		page.Curl, page.Send = curlCommand(target, m.Body), sendCommand(m.Queue, m.Body)
 	}
-	page.Send = "tendril send --queue " + quoted(m.Queue) + " " + quoted(m.Body)
 	return page, nil
+}
+
+// maxArgument bounds the bodies of commands: Linux takes arguments of less than 128 KiB.
+const maxArgument = 127 << 10
+
+// curlCommand is a command that posts a body to the app; "" where the target is no URL.
+func curlCommand(target, body string) string {
+	if u, err := url.Parse(target); err != nil || !strings.HasPrefix(u.Scheme, "http") {
+		return ""
+	}
+	return "curl -i --data-raw " + terminal.ShellWord(body) + " " + terminal.ShellWord(target)
+}
+
+// sendCommand is a command that sends a body to a queue.
+func sendCommand(queue, body string) string {
+	if body == "-" { // as an argument it stands for standard input
+		return "printf %s - | tendril send --queue " + terminal.ShellWord(queue)
+	}
+	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
 }
 
 // chooseForm shows the body in the form that the address names, JSON as a tree unless it names one.
@@ -201,6 +220,3 @@ func (v *visit) findMessage(name, id string) (m console.Message, err error) {
 	return m, &console.Error{Status: http.StatusNotFound, Message: "there is no message " + id,
 		Hint: "it was delivered, deleted or has expired"}
 }
-
-// quoted is a text as one word of a shell.
-func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"tendril/console"
@@ -114,6 +115,9 @@ func (v *visit) queueRows() []queueRow {
 		}
 		if rows[i].Dead {
 			rows[i].State = "Dead letters"
+		}
+		if problem := q.Problem(); problem != "" {
+			rows[i].Reason = strings.TrimPrefix(rows[i].Reason+"; "+problem, "; ")
 		}
 		rows[i].Traffic = curves[q.Name]
 		rows[i].Spark = sparklineOf(rows[i].Traffic)

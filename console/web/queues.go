@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"tendril/console"
 	"tendril/queue"
@@ -75,7 +76,11 @@ func (v *visit) queue() (any, error) {
 	for _, c := range []choice{{Label: "All", N: counts.Live},
 		{Label: "Waiting", Path: console.MessageVisible, N: counts.Visible},
 		{Label: "In flight", Path: console.MessageInFlight, N: counts.InFlight},
-		{Label: "Delayed", Path: console.MessageDelayed, N: counts.Delayed}} {
+		{Label: "Delayed", Path: console.MessageDelayed, N: counts.Delayed},
+		{Label: "Damaged", Path: console.MessageDamaged, N: counts.Damaged}} {
+		if c.Path == console.MessageDamaged && c.N == 0 {
+			continue
+		}
 		c.Chosen = c.Path == page.Filter.State
 		c.Path = v.with("state", c.Path)
 		page.States = append(page.States, c)
@@ -97,8 +102,10 @@ func noQueue(name string) error {
 
 // outgoing is the message that the fields of a form say.
 func (v *visit) outgoing() (console.Outgoing, error) {
-	out := console.Outgoing{Body: v.r.PostFormValue("body"), GroupID: v.field("group"), DedupID: v.field("dedup")}
-	if text := v.field("attributes"); text != "" {
+	// A form makes every line end with CR and LF.
+	body := strings.ReplaceAll(v.r.PostFormValue("body"), "\r\n", "\n")
+	out := console.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
+	if text := v.field("message-attributes"); text != "" {
 		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
 			return out, &console.Error{Status: 400, Message: "the attributes are not understood: " + err.Error(),
 				Hint: `write a JSON object such as {"tenant": "a", "tries": 3}`}

@@ -30,6 +30,7 @@ type Site struct {
 	streams atomic.Int64
 	buffers sync.Pool
 	curves  recentCurves
+	results results
 }
 
 // screen is one page.
@@ -101,6 +102,11 @@ func New(opts Options) *Site {
 		}))
 	}
 	s.mux.HandleFunc("GET /live", s.live)
+	s.mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
+		v := newVisit(s, nil, r)
+		v.Data = console.NewSessionKey(r)
+		s.answerWith(w, v, "signedin", http.StatusOK)
+	})
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, newVisit(s, nil, r), &console.Error{Status: http.StatusNotFound,
@@ -123,9 +129,8 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // answer answers a form with a page.
 func (s *Site) answer(w http.ResponseWriter, v *visit) {
-	v.r.Body = http.MaxBytesReader(w, v.r.Body, maxBodyOfForm)
-	if err := v.r.ParseForm(); err != nil {
-		s.fail(w, v, &console.Error{Status: http.StatusBadRequest, Message: "the form is incomplete: " + err.Error()})
+	if err := parseForm(w, v.r); err != nil {
+		s.fail(w, v, err)
 		return
 	}
 	s.show(w, v)
@@ -133,7 +138,7 @@ func (s *Site) answer(w http.ResponseWriter, v *visit) {
 
 // show answers with a page.
 func (s *Site) show(w http.ResponseWriter, v *visit) {
-	v.takeResult(w)
+	v.result = s.results.take(v.who())
 	page, err := s.render(v, "page")
 	if err != nil {
 		s.fail(w, v, err)
@@ -158,6 +163,13 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 		s.log.Error("rendering a page failed", "path", v.path(), "err", err)
 		return nil, errors.New("rendering the page failed; tendril's log tells why")
 	}
+	if bytes.IndexByte(page.Bytes(), '\r') < 0 {
+		return page, nil
+	}
+	// A carriage return is what others wrote. Browsers turn it into a line feed, unless it is a reference.
+	escaped := bytes.ReplaceAll(page.Bytes(), []byte("\r"), []byte("&#13;"))
+	page.Reset()
+	page.Write(escaped)
 	return page, nil
 }
 
@@ -172,11 +184,19 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 		name = "signin"
 	}
 	shown := problemOf(err)
+	if shown.NoKey {
+		name = "key" // the page sends the form again, with the key that is typed
+	}
 	shown.Request = w.Header().Get(console.RequestIDHeader)
 	v.Data, v.screen = shown, nil
-	if name == "error" && v.status.Environment == "" {
+	if name != "signin" && v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // for the frame; without it the page says less
 	}
+	s.answerWith(w, v, name, status)
+}
+
+// answerWith answers with a page whose data are loaded.
+func (s *Site) answerWith(w http.ResponseWriter, v *visit, name string, status int) {
 	page, err := s.execute(view(name), v, "page")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

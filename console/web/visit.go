@@ -2,13 +2,13 @@ package web
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"tendril/console"
@@ -46,7 +46,7 @@ func (v *visit) load() (err error) {
 
 // path is the path of the page with its query, which finds it again: for the answer to a form the page before it.
 func (v *visit) path() string {
-	if v.screen != nil && v.screen.form {
+	if v.r.Method == http.MethodPost {
 		return ownPath(v.r.PostFormValue("back"))
 	}
 	return v.r.URL.RequestURI()
@@ -91,55 +91,96 @@ func (v *visit) with(name, value string) string {
 
 // result is what the last act did, shown once on the page after it.
 type result struct {
-	Done   string `json:"done,omitempty"`
-	Failed string `json:"failed,omitempty"`
-	Hint   string `json:"hint,omitempty"`
+	Done, Failed, Hint string
 	// Request is the id of the request that failed.
-	Request string `json:"request,omitempty"`
+	Request string
+	until   time.Time // it is shown only until then
 }
 
-const resultCookie = "tendril_result"
+// results are those that no page has shown yet, by who acted. A cookie in their place could come from any port of the
+// host.
+type results struct {
+	mu    sync.Mutex
+	byWho map[string]*result
+}
+
+// resultLifetime is how long a result waits for the page after its act.
+const resultLifetime = 30 * time.Second
+
+// put keeps the result of an act, and drops those that nothing has shown.
+func (s *results) put(who string, r *result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(s.byWho, func(_ string, old *result) bool { return now.After(old.until) })
+	if s.byWho == nil {
+		s.byWho = map[string]*result{}
+	}
+	r.until = now.Add(resultLifetime)
+	s.byWho[who] = r
+}
+
+// take returns the result of the last act, once; nil for none.
+func (s *results) take(who string) *result {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.byWho[who]
+	delete(s.byWho, who)
+	if r != nil && time.Now().After(r.until) {
+		return nil
+	}
+	return r
+}
+
+// keyField is the field of a form with the key of the session. The script adds it.
+const keyField = "session-key"
+
+// parseForm reads the form of a request, and the key of its session for the API.
+func parseForm(w http.ResponseWriter, r *http.Request) error {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
+	if err := r.ParseForm(); err != nil {
+		return &console.Error{Status: http.StatusBadRequest, Message: "the form is incomplete: " + err.Error()}
+	}
+	if key := strings.TrimSpace(r.PostForm.Get(keyField)); key != "" {
+		r.Header.Set(console.SessionKeyHeader, key)
+	}
+	r.PostForm.Del(keyField)
+	return nil
+}
 
 // maxBodyOfForm bounds what a form may send, in bytes: a message of the largest size, escaped.
 const maxBodyOfForm = 4 << 20
 
 // perform does what a form asks for, and sends the browser back to the page that it names.
 func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
+	err := parseForm(w, r)
 	v := newVisit(s, nil, r)
-	var outcome result
-	done, err := "", r.ParseForm()
+	outcome := &result{}
 	if err == nil {
-		done, err = a.do(v)
+		outcome.Done, err = a.do(v)
 	}
 	if err != nil {
 		problem := problemOf(err)
-		if problem.Status == http.StatusUnauthorized {
+		if problem.Status == http.StatusUnauthorized || problem.NoKey {
 			s.fail(w, v, err)
 			return
 		}
-		outcome.Failed, outcome.Hint = problem.Message, problem.Hint
+		outcome.Done, outcome.Failed, outcome.Hint = "", problem.Message, problem.Hint
 		outcome.Request = w.Header().Get(console.RequestIDHeader) // that of what the page asked of the API, too
 	}
-	outcome.Done = done
-	text, _ := json.Marshal(outcome) // strings always encode
-	http.SetCookie(w, &http.Cookie{Name: resultCookie, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/",
-		MaxAge: 30, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	if who := v.who(); who != "" {
+		s.results.put(who, outcome)
+	}
 	http.Redirect(w, r, ownPath(r.PostFormValue("back")), http.StatusSeeOther)
 }
 
-// takeResult reads the result of the last act, and removes its cookie.
-func (v *visit) takeResult(w http.ResponseWriter) {
-	cookie, err := v.r.Cookie(resultCookie)
+// who is the sender of the request for the API; "" when that is unknown.
+func (v *visit) who() string {
+	c, err := v.api.Caller(v.ctx)
 	if err != nil {
-		return
+		return ""
 	}
-	http.SetCookie(w, &http.Cookie{Name: resultCookie, Path: "/", MaxAge: -1, HttpOnly: true,
-		SameSite: http.SameSiteStrictMode})
-	var outcome result
-	if text, err := base64.RawURLEncoding.DecodeString(cookie.Value); err == nil && json.Unmarshal(text, &outcome) == nil {
-		v.result = &outcome
-	}
+	return c.Who
 }
 
 // ownPath is a path of this site, "/" for what may lead elsewhere.
@@ -157,12 +198,14 @@ type problem struct {
 	Status        int
 	Message, Hint string
 	Request       string // the id of the request
+	NoKey         bool   // the key of the session is missing
 }
 
 func problemOf(err error) problem {
 	refused := (*console.Error)(nil)
 	if errors.As(err, &refused) {
-		return problem{Status: refused.Status, Message: refused.Message, Hint: refused.Hint}
+		return problem{Status: refused.Status, Message: refused.Message, Hint: refused.Hint,
+			NoKey: refused.Code == console.CodeSessionKey}
 	}
 	return problem{Message: err.Error()}
 }

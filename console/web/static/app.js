@@ -4,6 +4,18 @@
   const $ = (selector, from = document) => from.querySelector(selector);
   const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
 
+  // The page that a link opens has the key of the session. Every form that acts carries it: a browser sends cookies to
+  // each port of a host, but keeps this storage for one.
+  const arrived = $('#signed-in');
+  if (arrived) { localStorage.setItem('session-key', arrived.dataset.key); location.replace('/'); return; }
+  addEventListener('submit', (event) => {
+    const form = event.target, by = event.submitter;
+    if ((by?.hasAttribute('formmethod') ? by.formMethod : form.method) !== 'post' || $('[name=session-key]', form)) return;
+    const field = document.createElement('input');
+    field.type = 'hidden'; field.name = 'session-key'; field.value = localStorage.getItem('session-key') || '';
+    form.append(field);
+  }, true);
+
   // Theme: the system's until somebody chooses.
   const stored = localStorage.getItem('theme');
   if (stored) document.documentElement.dataset.theme = stored;
@@ -30,25 +42,44 @@
     if (rows > 0) offer(rows); else $('#waiting')?.remove();
     return rows > 0;
   }
+  // An error while an update is put into the page is one of a script: the page stops following changes. Other errors are
+  // those of the connection. In both cases the stream is closed, since a browser has few connections for all tabs.
+  let updating = false, broken = false;
   document.addEventListener('htmx:sse:before:message', (event) => {
     $('#lost')?.remove();
     waiting = null;
-    if (waits(event.detail.message.data)) { event.preventDefault(); waiting = event.detail.message.data; }
+    if (waits(event.detail.message.data)) { event.preventDefault(); waiting = event.detail.message.data; return; }
+    updating = true;
   });
-  function catchUp() {
-    if (waiting === null || waits(waiting)) return;
+  document.addEventListener('htmx:sse:after:message', () => { updating = false; });
+  async function catchUp() {
+    if (waiting === null || broken || waits(waiting)) return;
     const live = $('#live'), text = waiting;
     waiting = null;
-    htmx.swap({ text, sourceElement: live, target: live, swap: 'innerMorph' });
+    try {
+      await htmx.swap({ text, sourceElement: live, target: live, swap: 'innerMorph' });
+    } catch (error) { breaks(error); }
   }
   setInterval(catchUp, 500);
-  document.addEventListener('htmx:sse:error', (event) => lost(event.detail?.status));
-  document.addEventListener('htmx:sse:close', (event) => { if (event.detail?.reason !== 'removed') lost(); });
+  document.addEventListener('htmx:sse:error', (event) => {
+    event.detail?.connection?.abortController?.abort();
+    if (updating) breaks(event.detail.error); else lost(event.detail?.status);
+  });
+  document.addEventListener('htmx:sse:before:connection', (event) => { if (broken) event.preventDefault(); });
+  document.addEventListener('htmx:sse:close', (event) => { if (event.detail?.reason !== 'removed' && !broken) lost(); });
+  function breaks(error) {
+    updating = false; broken = true;
+    $('#live')._htmx?.sse?.abortController?.abort();
+    console.error(error);
+    tell('This page cannot show changes any more, because of an error in a script. Load it again.');
+  }
   function lost(status) {
+    tell(status === 401 || status === 403 ? 'You are signed out. Type "tendril open" and follow the link.'
+      : 'The connection to tendril is lost. Trying again…');
+  }
+  function tell(text) {
     const bar = $('#lost') || document.createElement('div');
-    bar.id = 'lost'; bar.role = 'status';
-    bar.textContent = status === 401 || status === 403 ? 'You are signed out. Type "tendril open" and follow the link.'
-      : 'The connection to tendril is lost. Trying again…';
+    bar.id = 'lost'; bar.role = 'status'; bar.textContent = text;
     document.body.append(bar);
   }
   function offer(rows) {

@@ -1,0 +1,203 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"tendril/datadir"
+)
+
+// StoredQueue is a queue in a database that no broker has open here.
+type StoredQueue struct {
+	Name string `json:"name"`
+	// Messages are those that the queue holds, and Damaged those of them whose content is not what was sent; only
+	// [Backup] and [Restore] look for these.
+	Messages int64 `json:"messages"`
+	Damaged  int64 `json:"damaged,omitempty"`
+}
+
+// ErrUsed means that a data directory holds queues already.
+var ErrUsed = errors.New("the data directory holds queues already")
+
+// The names that [Restore] gives to the database that it replaces.
+const (
+	ReplacedFile    = databaseName + ".replaced"
+	ReplacedLogFile = ReplacedFile + "-wal"
+)
+
+// Inspect returns the queues in a data directory, sorted by name; none where there is no database. The directory may be
+// in use by another process.
+func Inspect(dir string) (queues []StoredQueue, err error) {
+	path := filepath.Join(dir, databaseName)
+	if sizeOf(path) <= 0 {
+		return nil, nil
+	}
+	c, err := openOther(path)
+	if err != nil {
+		return nil, err
+	}
+	queues, err = c.storedQueues(false)
+	return queues, errors.Join(err, c.close())
+}
+
+// Backup writes the database of a data directory to a new file, as it is at one moment, and verifies the copy. A
+// process that has the directory open goes on meanwhile.
+func Backup(dir, file string) ([]StoredQueue, error) {
+	if err := checkPresence(dir); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, databaseName)
+	if sizeOf(path) <= 0 {
+		return nil, fmt.Errorf("no queues in %s: %w", dir, fs.ErrNotExist)
+	}
+	if err := datadir.Make(dir); err != nil { // it exists: this checks who may write there
+		return nil, err
+	}
+	if sizeOf(file) >= 0 {
+		return nil, fmt.Errorf("%s: %w; name another file, or remove this one", file, fs.ErrExist)
+	}
+	return copyDatabase(path, file, ``)
+}
+
+// A restored database counts on from far behind what the backup knows, so that no message gets the id, and no receipt
+// the value, of one that was sent or received after the backup.
+const afterBackup = `UPDATE meta SET value = value + 1000000 WHERE name = 'epoch';
+	UPDATE meta SET value = value + 1000 WHERE name = 'queues';
+	UPDATE counters SET next = next + 67108864 WHERE queue <> 0;`
+
+// Restore puts a backup, or another copy of a database, into a data directory that no process uses. It refuses one that
+// holds queues with [ErrUsed] unless replace is true; then their file is kept as [ReplacedFile].
+func Restore(file, dir string, replace bool) (queues []StoredQueue, err error) {
+	if sizeOf(file) <= 0 {
+		return nil, fmt.Errorf("%s is not a backup: it is missing or empty", file)
+	}
+	if err := datadir.Make(dir); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, unlockDir(lock)) }()
+
+	path := filepath.Join(dir, databaseName)
+	if !replace && (sizeOf(path) > 0 || sizeOf(path+"-wal") > 0) {
+		return nil, fmt.Errorf("%w: %s", ErrUsed, dir)
+	}
+	fresh := path + ".restored"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if queues, err = copyDatabase(file, fresh, afterBackup); err != nil {
+		return nil, err
+	}
+
+	for _, suffix := range []string{"", "-wal"} {
+		if err := os.Rename(path+suffix, filepath.Join(dir, ReplacedFile+suffix)); err != nil && !errors.Is(err,
+			fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	for _, suffix := range []string{"-shm", "-journal"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return nil, err
+	}
+	return queues, recordCreation(dir)
+}
+
+// copyDatabase writes what a database holds to a new file, runs a script on that, and verifies it.
+func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
+	source, err := openOther(from)
+	if err != nil {
+		return nil, err
+	}
+	// SQLite writes to a file that is there and empty, so this one is for its owner alone from the beginning.
+	f, err := os.CreateTemp(filepath.Dir(to), "."+filepath.Base(to)+".*")
+	if err != nil {
+		return nil, errors.Join(err, source.close())
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = source.exec(`VACUUM INTO ?`, f.Name())
+	if err = errors.Join(err, source.close()); err == nil {
+		queues, err = verifyCopy(f.Name(), script)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), to)
+	}
+	if err != nil {
+		if isCorrupt(err) {
+			err = fmt.Errorf("copying %s: %w: %w", from, ErrDamaged, err)
+		}
+		return nil, errors.Join(err, os.Remove(f.Name()))
+	}
+	return queues, nil
+}
+
+func verifyCopy(path, script string) (queues []StoredQueue, err error) {
+	c, err := openOther(path)
+	if err != nil {
+		return nil, err
+	}
+	if err = c.script(script); err == nil {
+		err = c.check("integrity_check")
+	}
+	if err == nil {
+		queues, err = c.storedQueues(true)
+	}
+	return queues, errors.Join(err, c.close())
+}
+
+// openOther opens a database that is not this process's own.
+func openOther(path string) (*conn, error) {
+	err := datadir.CheckFile(path)
+	if err != nil {
+		return nil, err
+	}
+	c, err := connect(path, "", "")
+	if err != nil {
+		return nil, explain(path, err)
+	}
+	version, err := c.integer(`PRAGMA user_version`)
+	if err == nil && (version < oldestReadable || version > schemaVersion) {
+		err = fmt.Errorf("%s holds no queues that this program reads: its format is %d, and formats %d and %d are read", path,
+			version, oldestReadable, schemaVersion)
+	}
+	if err != nil {
+		return nil, errors.Join(explain(path, err), c.close())
+	}
+	return c, nil
+}
+
+// storedQueues returns the queues. verify compares each message with its checksum.
+func (c *conn) storedQueues(verify bool) (queues []StoredQueue, err error) {
+	counted, err := readCounters(c)
+	if err != nil {
+		return nil, err
+	}
+	place := map[int64]int{}
+	err = c.query(func(row row) {
+		k := counted[row.int(0)]
+		place[row.int(0)] = len(queues)
+		queues = append(queues, StoredQueue{Name: row.text(1), Messages: k.live()})
+	}, `SELECT number, name FROM queues ORDER BY name`)
+	if err != nil || !verify {
+		return queues, err
+	}
+	return queues, c.eachRecord(func(r *record) {
+		number := r.key >> seqBits
+		i, found := place[number]
+		if found && keySeq(r.key) > counted[number].floor && r.isDamaged() {
+			queues[i].Damaged++
+		}
+	}, `SELECT `+allColumns+` FROM messages`)
+}

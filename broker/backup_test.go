@@ -1,0 +1,219 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+// TestBackupWhileSendersGoOn: a backup holds every message whose send was acknowledged before it began, each as it was
+// sent, and does not hold up the senders.
+func TestBackupWhileSendersGoOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	q := create(t, b, "work", nil)
+	filler := strings.Repeat("x", 20_000)
+	var acknowledged atomic.Int64
+	started, stop, stopped := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var slowest time.Duration
+	go func() {
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			begun := time.Now()
+			if _, err := q.Send(t.Context(), []queue.Outgoing{{Body: fmt.Sprint(i, " ", filler)}}); err != nil {
+				t.Errorf("sending: %v", err)
+				return
+			}
+			slowest = max(slowest, time.Since(begun))
+			if acknowledged.Add(1) == 200 {
+				close(started)
+			}
+		}
+	}()
+	<-started
+	for i := range 5 {
+		before := acknowledged.Load()
+		file := filepath.Join(t.TempDir(), "backup.db")
+		queues, err := Backup(dir, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(queues) != 1 || queues[0].Messages < before || queues[0].Damaged != 0 {
+			t.Errorf("backup %d holds %+v; %d were acknowledged before it", i, queues, before)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the backup has mode %v, %v", info.Mode(), err)
+		}
+		if left, err := filepath.Glob(filepath.Join(filepath.Dir(file), ".*")); err != nil || len(left) > 0 {
+			t.Errorf("left beside the backup: %v", left)
+		}
+	}
+	close(stop)
+	<-stopped
+	if slowest > 5*time.Second {
+		t.Errorf("a send took %v", slowest)
+	}
+}
+
+// TestReaderOfAnotherProcessDoesNotHoldUpTheWriter: while one reads, as a backup does, the log cannot start over. The
+// writer goes on without that, and does it later.
+func TestReaderOfAnotherProcessDoesNotHoldUpTheWriter(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	q := create(t, b, "work", nil)
+	send(t, q, body("first")...)
+	reader, err := openOther(filepath.Join(dir, databaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.close()
+	if err := reader.script(`BEGIN; SELECT count(*) FROM messages`); err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	if err := b.store.Load().restartLog("RESTART"); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("the log was waited for %v", took)
+	}
+	send(t, q, body("second")...)
+}
+
+// TestRestoredBackupGoesOnFarBehind: a restore leaves a used directory alone unless it is told, keeps what it replaces,
+// and no later message gets the id, or the receipt, of one that came after the backup.
+func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
+	t.Parallel()
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "backup.db")
+	b := openDir(t, dir, quiet())
+	q := create(t, b, "work", nil)
+	send(t, q, body("a", "b")...)
+	if err := b.Registry().SetPaused(t.Context(), "tidy", "audit", true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Backup(dir, file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Backup(dir, file); err == nil {
+		t.Error("a backup was replaced")
+	}
+	after := send(t, q, body("c")...)[0].ID
+	var receipts []string
+	for _, m := range take(t, q, 10) {
+		receipts = append(receipts, m.ReceiptHandle)
+	}
+	if _, err := Restore(file, dir, true); !errors.Is(err, ErrInUse) {
+		t.Errorf("restored below a broker: %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := Restore(file, dir, false); !errors.Is(err, ErrUsed) {
+		t.Errorf("a used directory was overwritten: %v", err)
+	}
+	if queues, err := Inspect(dir); err != nil || len(queues) != 1 || queues[0].Messages != 3 {
+		t.Errorf("what was there is %+v, %v", queues, err)
+	}
+	queues, err := Restore(file, dir, true)
+	if err != nil || len(queues) != 1 || queues[0] != (StoredQueue{Name: "work", Messages: 2}) {
+		t.Fatalf("restored %+v, %v", queues, err)
+	}
+	if sizeOf(filepath.Join(dir, ReplacedFile)) <= 0 {
+		t.Error("the file that was replaced is not kept")
+	}
+	fresh := filepath.Join(t.TempDir(), "new")
+	if _, err := Restore(file, fresh, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []string{dir, fresh} {
+		b := openDir(t, place, quiet())
+		q := b.Queue("work")
+		for i, err := range q.Delete(t.Context(), receipts) {
+			if i == 2 && err == nil {
+				t.Error("a receipt of after the backup deleted a message")
+			}
+		}
+		if id := send(t, q, body("d")...)[0].ID; id == after {
+			t.Errorf("message d has the id of message c")
+		}
+		if paused, err := b.Registry().Paused(t.Context()); err != nil || paused["tidy"] != "audit" {
+			t.Errorf("paused tasks: %v, %v", paused, err)
+		}
+	}
+}
+
+// TestWhatIsNoBackupIsRefused: nothing is written to the data directory then.
+func TestWhatIsNoBackupIsRefused(t *testing.T) {
+	t.Parallel()
+	good := filepath.Join(t.TempDir(), "good.db")
+	source := t.TempDir()
+	b := openDir(t, source, quiet())
+	send(t, create(t, b, "work", nil), body("a", strings.Repeat("b", 100_000))...)
+	if _, err := Backup(source, good); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := append([]byte(nil), content...)
+	other[60+3] = 9 // user_version, the format
+	for name, c := range map[string]struct {
+		content []byte
+		want    string
+	}{
+		"missing":        {nil, "missing or empty"},
+		"text":           {[]byte("this is not a database, and long enough to be looked at\n" + strings.Repeat("x", 4096)), "damaged"},
+		"cut short":      {content[:len(content)-4096], "damaged"},
+		"another format": {other, "format is 9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, dir := filepath.Join(t.TempDir(), "backup.db"), t.TempDir()
+			if c.content != nil {
+				if err := os.WriteFile(file, c.content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := Restore(file, dir, false); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("restored: %v", err)
+			}
+			for _, path := range []string{databaseName, CreatedFile} {
+				if sizeOf(filepath.Join(dir, path)) >= 0 {
+					t.Errorf("%s was written", path)
+				}
+			}
+		})
+	}
+}
+
+// TestBackupOfADamagedMessageSaysSo: the copy is as the source is.
+func TestBackupOfADamagedMessageSaysSo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, quiet())
+	send(t, create(t, b, "work", nil), body("a", "b")...)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, dir, "a")
+	queues, err := Backup(dir, filepath.Join(t.TempDir(), "backup.db"))
+	if err != nil || len(queues) != 1 || queues[0] != (StoredQueue{"work", 2, 1}) {
+		t.Errorf("%+v, %v", queues, err)
+	}
+}

@@ -1,0 +1,74 @@
+package broker
+
+import "tendril/queue"
+
+// withhold keeps a damaged message from being delivered, until it is deleted or replaced. It stays on disk and in the
+// ledger; on a FIFO queue its group goes on without it. What finds it does not matter, and it is logged once for each
+// run of the process.
+func (q *liveQueue) withhold(r *record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	m := q.held[r.key]
+	switch {
+	case q.deleted || !q.published(r.key) || m != nil && (m.damaged || m.claimed):
+		return
+	case m == nil && r.due != 0 && q.clock.reading(r.due) > q.clock.now():
+		return // it is found again when its delay has ended
+	case m == nil:
+		m = q.newMessage(r)
+		q.drop(m)
+		m.epoch = q.epoch
+		q.held[r.key] = m
+		q.resetWindow() // which may hold it as a fresh one
+	case m.inFlight:
+		q.stopFlight(m)
+		m.uncount() // nothing was delivered
+		q.storeReceive(m)
+	}
+	m.damaged = true
+	q.damaged++
+	q.order.forget(m)
+	q.wakeAfterRemoval(1)
+	q.log.Error("A stored message is damaged and is not delivered", "queue", q.name,
+		"message_id", q.seal.messageID(new(block), m.origin),
+		"hint", "look at it with 'tendril message show ID', send it anew, and delete it; see docs/backup.md")
+}
+
+// withholdDamaged looks at stored messages, by their keys, and returns those that are whole. The others are withheld.
+func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err error) {
+	keys := make([]int64, len(messages))
+	for i, m := range messages {
+		keys[i] = m.key
+	}
+	damaged := map[int64]*record{}
+	err = q.read(func(c *conn) error {
+		return c.eachRecord(func(r *record) {
+			if r.isDamaged() {
+				damaged[r.key] = r
+			}
+		}, `SELECT `+allColumns+` FROM messages WHERE id IN (SELECT value FROM json_each(?))`, string(rawJSON(keys)))
+	})
+	if err != nil || len(damaged) == 0 {
+		return messages, err
+	}
+	var rest []*message
+	for _, m := range messages {
+		if damaged[m.key] == nil {
+			whole = append(whole, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	q.release(rest)
+	for _, r := range damaged {
+		q.withhold(r)
+	}
+	return whole, nil
+}
+
+// errIsDamaged refuses to deliver a damaged message.
+func errIsDamaged(id string) error {
+	return queue.Errorf(queue.CodeUnsupportedOperation,
+		"Message %s is damaged and cannot be delivered: what is stored is not what was sent. Send it anew and delete this one.",
+		clip(id))
+}

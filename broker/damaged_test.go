@@ -1,0 +1,175 @@
+package broker
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+// spoil changes the stored body of a message, as a fault of the disk would.
+func spoil(t *testing.T, dir, body string) {
+	t.Helper()
+	c, err := openOther(filepath.Join(dir, databaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if n, err := c.exec(`UPDATE messages SET body = 'spoilt' WHERE body = ?`, body); n != 1 || err != nil {
+		t.Fatalf("%d messages %s were spoilt: %v", n, body, err)
+	}
+}
+
+// TestDamagedMessageIsWithheldAndSaysSo: whichever operation meets it, a damaged message has a state of its own, is not
+// delivered, moved or retried, and can be deleted. Others go on, on a FIFO queue those behind it too.
+func TestDamagedMessageIsWithheldAndSaysSo(t *testing.T) {
+	t.Parallel()
+	for name, attributes := range map[string]map[string]string{
+		"dead":      nil,
+		"dead.fifo": {"FifoQueue": "true", "ContentBasedDeduplication": "true"},
+	} {
+		for _, found := range []string{"received", "listed", "retried", "moved", "moved by a task"} {
+			t.Run(name+" "+found, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				synctest.Test(t, func(t *testing.T) { meetDamaged(t, dir, name, found, attributes) })
+			})
+		}
+	}
+}
+
+func meetDamaged(t *testing.T, dir, name, found string, attributes map[string]string) {
+	b := openDir(t, dir, quiet())
+	group := ""
+	if attributes != nil {
+		group = "g"
+	}
+	home := strings.Replace(name, "dead", "work", 1)
+	q := create(t, b, name, attributes)
+	policy := map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN(name) + `","maxReceiveCount":3}`}
+	for key, value := range attributes {
+		policy[key] = value
+	}
+	create(t, b, home, policy)
+	var ids []string
+	for _, body := range []string{"a", "b", "c"} {
+		ids = append(ids, send(t, q, queue.Outgoing{Body: body, GroupID: group})[0].ID)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, dir, "a")
+	b = openDir(t, dir, quiet())
+	defer b.Close()
+	q = b.Queue(name)
+	refused := func() {
+		t.Helper()
+		err := q.Reschedule(t.Context(), ids[0], 0)
+		if !errors.Is(err, &queue.Error{Code: queue.CodeUnsupportedOperation}) || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("retried: %v", err)
+		}
+	}
+	switch found {
+	case "received":
+		if got := texts(take(t, q, 10)); got != "b c" {
+			t.Errorf("received %q, want b c", got)
+		}
+	case "listed":
+		page, _, err := b.Browse(t.Context(), name, BrowseRequest{})
+		if err != nil || len(page) != 3 || page[0].State != Damaged || page[1].State != Visible {
+			t.Errorf("listed %+v, %v", page, err)
+		}
+	case "retried":
+		refused()
+	case "moved":
+		if n, err := b.Move(t.Context(), name, home, ids); n != 2 || err != nil {
+			t.Errorf("moved %d messages, %v", n, err)
+		}
+	case "moved by a task":
+		_, err := b.StartMoveTask(t.Context(), MoveRequest{Source: b.ARN(name), Destination: b.ARN(home)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		tasks, err := b.MoveTasks(b.ARN(name), 1)
+		if err != nil || len(tasks) != 1 || tasks[0].Status != MoveCompleted || tasks[0].Moved != 2 {
+			t.Errorf("the task is %+v, %v", tasks, err)
+		}
+	}
+	refused()
+	l, err := b.Ledger(name)
+	if err != nil || l.Damaged != 1 || l.Live != l.Visible+l.InFlight+l.Delayed+1 {
+		t.Errorf("the ledger is %+v, %v", l, err)
+	}
+	if m, err := b.Message(t.Context(), name, ids[0]); err != nil || m.State != Damaged || m.ReceiveCount != 0 {
+		t.Errorf("the message is %+v, %v", m, err)
+	}
+	if total := b.TotalLedger(); total.Damaged != 1 {
+		t.Errorf("of all queues, %d are damaged", total.Damaged)
+	}
+	if n, err := b.Move(t.Context(), name, home, ids[:1]); n != 0 || err != nil {
+		t.Errorf("moved %d damaged messages, %v", n, err)
+	}
+	if n, err := b.DeleteMessages(t.Context(), name, ids[:1]); n != 1 || err != nil {
+		t.Errorf("deleted %d damaged messages, %v", n, err)
+	}
+	if l, err := b.Ledger(name); err != nil || l.Damaged != 0 || l.Live != l.Visible+l.InFlight {
+		t.Errorf("after it was deleted, the ledger is %+v, %v", l, err)
+	}
+}
+
+// TestDamagedFileIsNotSaidToBeInOrder: when SQLite finds damage while the broker works, it stays refused, and says what
+// to do. Nothing says that the disk is at fault, or that the file was checked.
+func TestDamagedFileIsNotSaidToBeInOrder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, databaseName)
+	b := openDir(t, dir, quiet())
+	create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := openOther(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := c.integer(`SELECT rootpage FROM sqlite_schema WHERE name = 'dedup'`)
+	if err := errors.Join(err, c.close()); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(content[(page-1)*pageSize:page*pageSize], strings.Repeat("x", pageSize))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		b := openDir(t, dir, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		q := b.Queue("work.fifo")
+		for range 2 {
+			_, err := q.Send(t.Context(), []queue.Outgoing{{Body: "x", GroupID: "g"}})
+			if !errors.Is(err, &queue.Error{Code: queue.CodeStorageFailed}) || !strings.Contains(err.Error(), "is damaged") ||
+				!strings.Contains(err.Error(), "tendril restore") || strings.Contains(err.Error(), "disk refused") {
+				t.Errorf("sending: %v", err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		if text := log.String(); strings.Contains(text, "is open again") || !strings.Contains(text, "tendril restore BACKUP") {
+			t.Errorf("it logged %s", text)
+		}
+	})
+}
