@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"tendril/queue"
 )
@@ -247,6 +248,22 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 		deadLetterQueue = to.name
 	}
 	return deadLetterQueue, int(policy.max), nil
+}
+
+// MissingDeadLetterQueue returns the dead-letter queue that the redrive policy of a queue names and that does not exist;
+// "" where it exists, and without a policy. Messages of such a queue are retried until their retention ends.
+func (b *Broker) MissingDeadLetterQueue(name string) string {
+	q, err := b.queues.get(name)
+	if err != nil {
+		return ""
+	}
+	q.mu.Lock()
+	policy := q.set.redrive
+	q.mu.Unlock()
+	if policy == nil || b.byARN(policy.target) != nil {
+		return ""
+	}
+	return policy.target[strings.LastIndexByte(policy.target, ':')+1:]
 }
 
 // checkRedrive refuses a redrive policy whose target does not exist, is of the

@@ -95,6 +95,7 @@ type liveQueue struct {
 	description
 	index
 	deleted   bool
+	received  bool    // something has received from it since the start
 	waiters   waiters // waiting receives
 	alarm     alarm   // for the next end of a flight or a delay
 	retention retention

@@ -42,6 +42,17 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return nil, nil
 }
 
+// Received reports whether something has received from a queue since the broker was opened.
+func (b *Broker) Received(name string) bool {
+	q, err := b.queues.get(name)
+	if err != nil {
+		return false
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.received
+}
+
 // finish moves what is used up, and returns the messages that were taken.
 func (r *receive) finish() ([]queue.Message, error) {
 	if r.usedUp != nil {
@@ -76,6 +87,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	}
 	live.mu.Lock()
 	set := live.set
+	live.received = true
 	live.mu.Unlock()
 	if req.Max < 1 || req.Max > queue.MaxBatch {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")

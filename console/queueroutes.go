@@ -62,11 +62,7 @@ func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, error) {
 	q := Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: ledger,
 		OldestSeconds: oldest.Seconds(), Newest: newest, Attributes: attributes}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
-	existing, _, err := b.Redrive(name)
-	if err != nil {
-		return Queue{}, err
-	}
-	q.DeadLetterQueueMissing = q.DeadLetterQueue != existing
+	q.DeadLetterQueueMissing = b.MissingDeadLetterQueue(name) != ""
 	for _, w := range workers {
 		if w.Queue == name {
 			q.Paused, q.PauseReason = w.Paused, w.PauseReason

@@ -35,6 +35,7 @@ type Environment struct {
 	targets   *targetOpener
 	monitor   *health.Monitor
 	curves    *curves
+	problems  *problems
 	shown     *console.Deliveries // recent ones
 	history   *history
 	telemetry *telemetry.Telemetry
@@ -52,6 +53,7 @@ func New(opts Options) *Environment {
 		sizing: &sizing{pipelines: q}, programs: &programs{pipelines: q},
 		instance: &instance{pipelines: q, began: time.Now()}, shown: console.NewDeliveries(10_000),
 	}
+	e.problems = &problems{pipelines: q}
 	e.history = newHistory(q, e.shown)
 	e.sizing.decided = e.history.decided
 	e.changing <- struct{}{}
@@ -136,6 +138,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.serveBroker,
 			e.buildDepths, // what metrics and curves read
 			e.curves.start,
+			e.watchProblems,
 			e.announce, // now clients and the other commands may come
 		}
 	}
@@ -163,6 +166,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.buildTasks,          // needs the queues
 		e.closeFleet,          // leaves its group after everything below has stopped
 		e.protectTask,         // likewise
+		e.watchProblems,       // which queues are received from is known
 		e.curves.start,        // shows the drain, and ends before what it reads
 		e.announce,            // now the other commands can follow the start of the app
 		e.startApp,            // stops after the workers, since deliveries need it
@@ -284,7 +288,8 @@ func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
 	return health.NewMonitor(health.Options{
 		Began: e.instance.began, StartLimit: e.s.AppReadyTimeout, Started: e.started, AppReady: e.ready,
 		Draining: e.draining, Host: host, IgnoreClientErrors: e.s.HealthIgnoreClientErrors, Queues: e.queueStates,
-		App: func() (health.AppState, bool) { return appState(e.app, e.s.DeployTimeout) },
+		Problems: e.problems.texts,
+		App:      func() (health.AppState, bool) { return appState(e.app, e.s.DeployTimeout) },
 		Leader: func() health.LeaderState {
 			if !e.running() || !e.tasks.Any() {
 				return health.LeaderState{Known: true} // none is needed
@@ -306,6 +311,11 @@ func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
 		DataDir: e.instance.dataDir,
 		Log:     e.Logger.With("component", "health"),
 	})
+}
+
+func (e *Environment) watchProblems(context.Context) error {
+	e.steps.background("the look at stored messages", e.problems.watch)
+	return nil
 }
 
 // startHealth judges until the stop is nearly over: the console shows the drain.

@@ -15,6 +15,7 @@ type inputs struct {
 	Queue      queueInputs
 	Poll       pollFailure
 	Leader     LeaderState
+	Problems   []string // with stored messages
 	Tasks      []TaskState
 	Host       Reading
 	// Scaling is why a group of instances keeps a size that this instance would change; "" if it does not.

@@ -18,7 +18,8 @@ func judge(in inputs) Report {
 	for _, rule := range []func(*inputs) []finding{
 		appRule, processRule, operationRule, deploymentRule,
 		serverErrorRule, clientErrorRule, unreachedRule, unsentRule, latencyRule,
-		ageRule, backlogRule, deadLetterRule, expiredRule, storeRule, dataDirRule, pollRule, leaderRule, taskRule,
+		ageRule, backlogRule, deadLetterRule, expiredRule, problemRule,
+		storeRule, dataDirRule, pollRule, leaderRule, taskRule,
 		cpuRule, memoryRule, diskRule, scalingRule,
 		stopRule,
 	} {

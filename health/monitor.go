@@ -40,6 +40,8 @@ type Options struct {
 	Scaling func() string
 	// DataDir returns what is known about the data directory.
 	DataDir func() DataDirState
+	// Problems are sentences about stored messages that are damaged, or never come to an end; nil for none.
+	Problems func() []string
 	// Log gets each change of the status.
 	Log *slog.Logger
 }
@@ -328,6 +330,9 @@ func (m *Monitor) gather(now time.Time) inputs {
 		in.Paused = in.Paused && q.Paused
 	}
 	m.addQueues(&in.Queue, queues, now)
+	if m.opts.Problems != nil {
+		in.Problems = m.opts.Problems()
+	}
 	in.Leader, in.Tasks, in.Scaling = m.opts.Leader(), m.opts.Tasks(), m.opts.Scaling()
 	switch {
 	case in.Leader.Off:

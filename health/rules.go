@@ -307,6 +307,13 @@ func expiredRule(in *inputs) []finding {
 		count(in.Queue.Expired, "message"))
 }
 
+func problemRule(in *inputs) (found []finding) {
+	for _, text := range in.Problems {
+		found = append(found, certain(Warning, "%s", strings.ToUpper(text[:1])+text[1:])...)
+	}
+	return found
+}
+
 func storeRule(in *inputs) []finding {
 	if in.Queue.Failed == "" {
 		return nil
