@@ -148,7 +148,7 @@ func copyDir(t interface{ Fatal(...any) }, from, to string) {
 	if err := os.Mkdir(to, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{databaseName, databaseName + "-wal"} {
+	for _, name := range []string{databaseName, databaseName + "-wal", marksName} {
 		data, err := os.ReadFile(filepath.Join(from, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue

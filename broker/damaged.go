@@ -22,7 +22,7 @@ func (q *liveQueue) withhold(r *record) {
 		q.resetWindow() // which may hold it as a fresh one
 	case m.inFlight:
 		q.stopFlight(m)
-		m.uncount() // nothing was delivered
+		q.uncount(m) // nothing was delivered
 		q.storeReceive(m)
 	}
 	m.damaged = true

@@ -68,13 +68,14 @@
 //
 // # What holds over a restart
 //
-// After Close everything. After kill -9 every acknowledged send and delete, the
-// deadlines of messages in flight, the receive counts and the attempts, except for those of
+// After Close everything. After kill -9 every acknowledged send and delete, the receive counts, the
+// deadlines of messages in flight and the attempts, except for deadlines and attempts of
 // the last fifth of a second: these are written down a moment late, since most
-// messages are deleted sooner. A message whose receive was forgotten is visible
-// at once; on a FIFO queue its receipt has expired, on a standard queue it
-// still deletes. One that was returned unread in that time may count as
-// received. Attempt ids of FIFO receives are not kept. Reopening takes the same
+// messages are deleted sooner. Receives of that time have marks in a mapped file, and count
+// ([Queue.Posting] says which of a worker's do); their messages are visible
+// at once. On a FIFO queue the receipt of such a message has expired, on a standard queue it
+// still deletes. Attempt ids of FIFO receives are not kept. After a power failure, which may
+// take the marks, receives of the last moment may be forgotten. Reopening takes the same
 // time at any depth.
 //
 // # Failures

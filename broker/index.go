@@ -120,6 +120,7 @@ func (x *index) remove(m *message) {
 	delete(x.window.early, m.key)
 	x.window.noteRemoved(m.key)
 	x.drop(m)
+	x.shared.marks.drop(m)
 	x.order.forget(m)
 }
 
@@ -156,6 +157,7 @@ func (x *index) resume(m *message) {
 func (x *index) clear() {
 	for _, m := range x.held {
 		m.gone, m.inFlight, m.holds, m.queued = true, false, false, false
+		x.shared.marks.drop(m)
 	}
 	clear(x.held)
 	x.damaged = 0

@@ -16,16 +16,18 @@ type message struct {
 	tenant  *tenant // on standard queues; nil for none
 	size    int32   // of attributes and body, in bytes
 
-	inFlight bool // hidden by a receive
-	leaving  bool // a request is about to take it away
-	gone     bool // deleted, moved or expired
-	queued   bool // waits in the delivery order to be given out again
-	holds    bool // keeps its group from giving out others
-	stored   bool // has a row in receipts, and perhaps in attempts
-	failed   bool // an attempt was recorded
-	dirty    bool // is on the list of receives to store
-	damaged  bool // what is stored is not what was sent: see withhold
-	claimed  bool // stands for a message that memory does not hold, to keep it from being given out
+	inFlight bool   // hidden by a receive
+	leaving  bool   // a request is about to take it away
+	gone     bool   // deleted, moved or expired
+	queued   bool   // waits in the delivery order to be given out again
+	holds    bool   // keeps its group from giving out others
+	stored   bool   // has a row in receipts, and perhaps in attempts
+	failed   bool   // an attempt was recorded
+	dirty    bool   // is on the list of receives to store
+	damaged  bool   // what is stored is not what was sent: see withhold
+	claimed  bool   // stands for a message that memory does not hold, to keep it from being given out
+	unposted bool   // its latest receive counts only once it is posted, if the process is killed
+	mark     uint32 // the place of its mark among the receiveMarks; 0 for none
 }
 
 // receives is what is known of the receives of a message.

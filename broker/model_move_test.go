@@ -81,7 +81,7 @@ func (m *model) cancelMove(t *rapid.T) {
 }
 
 // lookAtMove takes over what the task has moved since the last look, and checks it. killed says that the process was
-// killed meanwhile, and may have forgotten receives of the last moment.
+// killed meanwhile, and may have forgotten until when messages of the last moment were in flight.
 func (m *model) lookAtMove(t *rapid.T, killed bool) {
 	k := m.task
 	if !k.running() {
@@ -128,7 +128,7 @@ func (m *model) takeOver(t *rapid.T, k *modelTask, killed bool) {
 			t.Fatalf("%s was moved before one of its group that was sent earlier", x.body)
 		case s.SentAt.After(time.Now()) || time.Since(s.SentAt) > delayGrid*time.Millisecond:
 			t.Fatalf("%s was moved now, and its time is %v", x.body, s.SentAt)
-		case s.ReceiveCount != x.count && !forgotten:
+		case s.ReceiveCount != x.count:
 			t.Fatalf("%s has %d receives, want %d", x.body, s.ReceiveCount, x.count)
 		}
 		x.count = s.ReceiveCount

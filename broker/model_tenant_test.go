@@ -56,7 +56,7 @@ func (f *modelTenants) ended(m *model, at time.Time, flights []*modelled) {
 	earlier := f.busy(at, func(modelFlight) bool { return true })
 	for _, x := range flights {
 		f.done = append(f.done, modelFlight{x.group, at, max(time.Millisecond, at.Sub(x.received))})
-		f.known = f.known && !x.forgotten
+		f.known = f.known && !x.flightForgotten
 	}
 	all := f.busy(at, func(modelFlight) bool { return true })
 	for _, x := range flights {

@@ -71,7 +71,7 @@ func (b *Broker) open() error {
 		err = b.load(s.write)
 	}
 	if err != nil {
-		return errors.Join(explain(filepath.Join(b.dir, databaseName), err), s.close())
+		return errors.Join(explain(filepath.Join(b.dir, databaseName), err), b.marks.close(), s.close())
 	}
 	b.disk.opened()
 	b.background.start(func() { b.disk.watch(b.background.stopped) })
@@ -82,7 +82,8 @@ func (b *Broker) open() error {
 	return nil
 }
 
-// beginEpoch reads the secret, or makes it, and opens a new epoch.
+// beginEpoch reads the secret, or makes it, counts the receives that the epoch before left unstored, and opens a new
+// epoch.
 func (b *core) beginEpoch(s *store) error {
 	var secret []byte
 	var epoch int64
@@ -105,10 +106,19 @@ func (b *core) beginEpoch(s *store) error {
 		return err
 	}
 	b.epoch = uint32(epoch + 1)
+	left, err := b.marks.open(b.dir, uint32(epoch))
+	if err != nil {
+		b.log.Warn("receives just before a crash will not count", "dir", b.dir, "err", err)
+	}
 	if err := s.synchronous(true); err != nil {
 		return err
 	}
-	_, err = s.write.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('secret', ?), ('epoch', ?)`, secret, epoch+1)
+	_, err = s.write.exec(`BEGIN IMMEDIATE`)
+	if err == nil {
+		err = storeMarks(s.write, left, uint32(epoch))
+	}
+	s.write.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('secret', ?), ('epoch', ?)`, secret, epoch+1)
+	s.write.run(&err, `COMMIT`)
 	return err
 }
 
@@ -133,10 +143,10 @@ func (b *Broker) Close() error {
 		if s := b.store.Load(); !s.closed {
 			_ = s.restartLog("TRUNCATE")
 		}
-		return errors.Join(fmt.Errorf("closing the queues in %s: %w", b.dir, lost), unlockDir(b.lock))
+		return errors.Join(fmt.Errorf("closing the queues in %s: %w", b.dir, lost), b.marks.close(), unlockDir(b.lock))
 	}
 	_ = b.disk.closing()
-	return errors.Join(b.store.Load().close(), unlockDir(b.lock))
+	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
 
 // Lost says how the data directory differs from the one that was opened: it was removed, moved, unmounted or replaced.

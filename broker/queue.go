@@ -24,6 +24,7 @@ type core struct {
 	queues     catalog
 	moves      moveTasks
 	attempts   attemptLog
+	marks      receiveMarks
 	dir        string
 	disk       *diskGuard
 	store      atomic.Pointer[store]

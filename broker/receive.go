@@ -75,6 +75,7 @@ type receive struct {
 	stop       <-chan struct{}
 	attempt    string
 	room       queue.Room // nil where memory is plenty
+	unposted   bool       // CountAtPost
 
 	receiveResult // of the last look
 }
@@ -93,7 +94,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
 	r := &receive{q: live, limit: req.Max, visibility: set.visibility, stop: req.Stop, attempt: req.AttemptID,
-		room: req.Room}
+		room: req.Room, unposted: req.CountAtPost}
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
@@ -284,6 +285,9 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	}
 	m.receivedAt, m.until = now, now+int64(r.visibility)
 	q.held[m.key] = m
+	if m.unposted = r.unposted; !m.unposted {
+		q.marks.put(m)
+	}
 	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
 		first: m.first, content: m.content}
 	q.drop(m)

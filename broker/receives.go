@@ -6,13 +6,12 @@ import (
 )
 
 // storeAfter is how long a message may be in flight before its receive is
-// written down: most are deleted sooner, and cost no write at all. Receives
-// that were not written when the process is killed are forgotten: those
-// messages are visible at once after the restart.
+// written down: most are deleted sooner, and cost no write at all. Of those
+// that were not written when the process is killed, the receive counts by its
+// mark, and the message is visible at once after the restart.
 const storeAfter = 200 * time.Millisecond
 
-// storeAgainAfter is when receives are written down that the store could not take. Until then a restart forgets them,
-// however it comes.
+// storeAgainAfter is when receives are written down that the store could not take.
 const storeAgainAfter = time.Second
 
 // unstoredReceives are messages whose receives are not in the store yet.
@@ -96,11 +95,14 @@ const receiptColumns = ` (id, count, first, received_at, until, epoch, unread) V
 
 // receiptRow is the message's row. The lock is held.
 func (m *message) receiptRow(c clock) receiptRow {
-	until := int64(0)
+	until, unread := int64(0), int64(m.unread)
 	if m.inFlight {
 		until = c.milli(m.until)
 	}
-	return receiptRow{m.key, int64(m.count), m.first, c.milli(m.receivedAt), until, int64(m.epoch), int64(m.unread)}
+	if m.unposted && !m.uncounted {
+		unread++
+	}
+	return receiptRow{m.key, int64(m.count), m.first, c.milli(m.receivedAt), until, int64(m.epoch), unread}
 }
 
 func (r *receiptRow) args() []any { return []any{r[0], r[1], r[2], r[3], r[4], r[5], r[6]} }
@@ -112,15 +114,21 @@ type receiptStore struct {
 	rows     []receiptRow // of the messages, as they were
 }
 
-// onCommit has what could not be written down written later.
+// onCommit drops the marks of what was written down, and has what could not be written later.
 func (s *receiptStore) onCommit(err error) error {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
 	if err != nil {
-		s.q.mu.Lock()
-		defer s.q.mu.Unlock()
 		s.giveBack()
 		s.q.receives.alarm.set(1, storeAgainAfter)
+		return err
 	}
-	return err
+	for _, m := range s.messages {
+		if !m.dirty { // else it was received again
+			s.q.marks.drop(m)
+		}
+	}
+	return nil
 }
 
 // giveBack puts the messages on the list again that are still here. The lock is held.

@@ -71,8 +71,16 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	}
 	q.repeats.forget(m)
 	if c.Unread && m.newest(r) {
-		m.uncount()
+		q.uncount(m)
 	}
 	q.changeVisibility(m, now, c.Visibility)
 	return 0, nil
+}
+
+// uncount undoes what the latest receive counted, once. The lock is held.
+func (q *liveQueue) uncount(m *message) {
+	m.uncount()
+	if m.mark != 0 {
+		q.marks.put(m)
+	}
 }

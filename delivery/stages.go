@@ -35,9 +35,11 @@ type Options struct {
 	Postponed func(id string, retryIn time.Duration, err error)
 	// Begun is called when a message is about to be handed over; path is that of a
 	// scheduled run, else "". May be nil.
-	Begun  func(path string)
-	Tracer *telemetry.Tracer // makes the spans of deliveries; may be nil
-	Logger *slog.Logger      // gets what is worth knowing about a message; nil discards it
+	Begun func(path string)
+	// Posting is called with the receipt of each message right before it is handed over; may be nil.
+	Posting func(receipt string)
+	Tracer  *telemetry.Tracer // makes the spans of deliveries; may be nil
+	Logger  *slog.Logger      // gets what is worth knowing about a message; nil discards it
 }
 
 // Target is what messages are handed to: an app or a function. One that has a method
@@ -78,15 +80,23 @@ type stage func(ctx context.Context, batch []*message)
 
 // send hands messages to the target.
 func send(opts *Options) stage {
+	posting := opts.Posting
+	if posting == nil {
+		posting = func(string) {}
+	}
 	several, ok := opts.Target.(batchTarget)
 	if !ok || opts.OneByOne {
 		return func(ctx context.Context, batch []*message) {
 			for _, m := range batch {
+				posting(m.ReceiptHandle)
 				m.result = opts.Target.Deliver(ctx, m.Message)
 			}
 		}
 	}
 	return func(ctx context.Context, batch []*message) {
+		for _, m := range batch {
+			posting(m.ReceiptHandle)
+		}
 		for i, result := range several.DeliverBatch(ctx, queueMessages(batch)) {
 			batch[i].result = result
 		}

@@ -24,7 +24,7 @@ const (
 
 // dataFiles are the names of what an environment keeps in its data directory.
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
-	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "lock", claimFile, console.InstanceFile, console.TokenFile, console.TokensFile, console.TokensUsedFile,
+	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, console.InstanceFile, console.TokenFile, console.TokensFile, console.TokensUsedFile,
 	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
 	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile}
 

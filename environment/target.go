@@ -10,6 +10,7 @@ import (
 
 	"tendril/app"
 	"tendril/aws"
+	"tendril/broker"
 	"tendril/config"
 	"tendril/console"
 	"tendril/deliver"
@@ -61,6 +62,9 @@ func (t *targetOpener) open(ctx context.Context, l *pipeline) (worker.Deliverer,
 	opts := &delivery.Options{
 		FIFO: l.fifo, SNS: l.settings().ViaSNS, Payloads: t.payloads, Postponed: t.Logger.Postponed,
 		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.Logger.With("component", "worker"),
+	}
+	if embedded, ok := l.Queue.(*broker.Queue); ok {
+		opts.Posting = embedded.Posting
 	}
 	var err error
 	switch set := l.settings(); {

@@ -111,6 +111,9 @@ type ReceiveRequest struct {
 	// Stop ends the wait, as its time would, once it is closed; nil for never. Only the embedded queue
 	// knows it.
 	Stop <-chan struct{}
+	// CountAtPost tells that Posting will be called with each receipt before its message is posted. If the process is
+	// killed before, the receive does not count. Only the embedded queue knows it.
+	CountAtPost bool
 	// AttemptID makes a FIFO receive repeatable for 5 minutes
 	// (ReceiveRequestAttemptId); "" for none.
 	AttemptID string

@@ -42,6 +42,7 @@ const (
 	deadQueue = "dead"
 	workQueue = "work"
 	walName   = "queues.db-wal"
+	marksName = "inflight"
 )
 
 func (w *world) queueName(name string) string {
@@ -155,6 +156,13 @@ func (s *server) crash(isPower bool, keep float64) bool {
 		s.w.fs.PowerFailure(s.w.t, from, to, keep, rand.New(rand.NewPCG(s.w.plan.Seed, uint64(s.life))))
 	} else {
 		s.w.fs.Kill(s.w.t, from, to)
+		marks, err := os.ReadFile(filepath.Join(from, marksName))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, marksName), marks, 0o600)
+		}
+		if err != nil {
+			s.w.t.Fatal(err)
+		}
 	}
 	if s.w.bug == bugLoseLog {
 		_ = os.Remove(filepath.Join(to, walName))

@@ -138,7 +138,7 @@ func (p *poller) begin(now time.Time) {
 
 // loop receives until no further receive may begin.
 func (p *poller) loop(o *openReceive) {
-	req := queue.ReceiveRequest{Visibility: &p.opts.VisibilityTimeout}
+	req := queue.ReceiveRequest{Visibility: &p.opts.VisibilityTimeout, CountAtPost: p.opts.UncountedReturns}
 	for o != nil {
 		req.Max, req.Wait = o.asked, &o.wait
 		msgs, err := p.queue.Receive(o.ctx, req)

@@ -1,0 +1,161 @@
+package broker
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"tendril/datadir"
+)
+
+// receiveMarks keeps the receives that are not in the store yet in a file that is mapped into memory. A mark costs no
+// call of the system, and survives the end of the process, however it comes; a power failure may take it.
+//
+// A message has at most one mark, of its latest receive. It is dropped when the receive is stored, or the message is
+// gone. The places of dropped marks are used again first, so that few pages of the file are ever touched.
+type receiveMarks struct {
+	mu   sync.Mutex
+	data []byte   // nil where the file could not be made: then receives of the last moment are forgotten
+	free []uint32 // the places of dropped marks
+	used uint32   // how many places were ever used
+}
+
+// mark is what the file holds of one receive:
+//
+//	key 8 | first receive 8 | serial 4 | receive count 4 | epoch 4 | checksum 4
+type mark struct {
+	key, first       int64
+	serial, received uint32
+}
+
+const (
+	marksName = "inflight"
+	markSize  = 32
+	// mostMarks is how many receives may wait to be stored: 160,000 a second. Further ones are not marked.
+	mostMarks = 32_768
+)
+
+// encode makes the bytes of a mark. Those of another epoch of the store, and those that were being written when the
+// process ended, are recognized.
+func (m *mark) encode(epoch uint32) (text [markSize]byte) {
+	binary.LittleEndian.PutUint64(text[:], uint64(m.key))
+	binary.LittleEndian.PutUint64(text[8:], uint64(m.first))
+	binary.LittleEndian.PutUint32(text[16:], m.serial)
+	binary.LittleEndian.PutUint32(text[20:], m.received)
+	binary.LittleEndian.PutUint32(text[24:], epoch)
+	binary.LittleEndian.PutUint32(text[28:], crc32.ChecksumIEEE(text[:28]))
+	return text
+}
+
+func decodeMark(text []byte, epoch uint32) (m mark, ok bool) {
+	m = mark{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:])),
+		binary.LittleEndian.Uint32(text[16:]), binary.LittleEndian.Uint32(text[20:])}
+	return m, m.key != 0 && m.encode(epoch) == [markSize]byte(text)
+}
+
+// open maps the file, and returns the marks that an epoch left.
+func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
+	f, err := datadir.OpenFile(filepath.Join(dir, marksName))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err := io.ReadAll(io.LimitReader(f, mostMarks*markSize))
+	for at := 0; at+markSize <= len(text); at += markSize {
+		if m, ok := decodeMark(text[at:at+markSize], epoch); ok {
+			left = append(left, m)
+		}
+	}
+	if err == nil && len(text) < mostMarks*markSize {
+		err = allocate(f, mostMarks*markSize)
+	}
+	if err == nil {
+		k.data, err = unix.Mmap(int(f.Fd()), 0, mostMarks*markSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	return left, err
+}
+
+// put marks the latest receive of a message. The queue's lock is held.
+func (k *receiveMarks) put(m *message) {
+	text := (&mark{m.key, m.first, uint32(m.count), uint32(m.received())}).encode(m.epoch)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	before := m.mark
+	switch n := len(k.free); {
+	case n > 0:
+		m.mark, k.free = k.free[n-1], k.free[:n-1]
+	case int(k.used) < len(k.data)/markSize:
+		k.used++
+		m.mark = k.used
+	default:
+		return
+	}
+	copy(k.data[(m.mark-1)*markSize:], text[:])
+	k.clear(before) // not before the new one is there
+}
+
+// drop removes the mark of a message. The queue's lock is held.
+func (k *receiveMarks) drop(m *message) {
+	if m.mark == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.clear(m.mark)
+	m.mark = 0
+}
+
+// clear frees a place, 0 for none. The lock is held.
+func (k *receiveMarks) clear(place uint32) {
+	if place != 0 && k.data != nil {
+		clear(k.data[(place-1)*markSize : place*markSize])
+		k.free = append(k.free, place)
+	}
+}
+
+// close unmaps the file.
+func (k *receiveMarks) close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	data := k.data
+	k.data, k.free, k.used = nil, nil, 0
+	if data == nil {
+		return nil
+	}
+	return unix.Munmap(data)
+}
+
+// storeMarks counts the receives that an epoch left unstored. Their messages are visible.
+func storeMarks(c *conn, left []mark, epoch uint32) (err error) {
+	for _, m := range left {
+		c.run(&err, `INSERT INTO receipts (id, count, first, received_at, until, epoch, unread)
+			SELECT id, ?2, ?3, ?4, 0, ?5, ?6 FROM messages WHERE id = ?1
+			ON CONFLICT (id) DO UPDATE SET count = ?2, until = 0, epoch = ?5, unread = ?6,
+			first = iif(first = 0, ?3, first) WHERE count < ?2`,
+			m.key, int64(m.serial), m.first, stamp(), int64(epoch), int64(m.serial-m.received))
+	}
+	return err
+}
+
+// Posting says that the message of a receipt is about to be posted. Until then a receive with CountAtPost does not count
+// if the process is killed.
+func (q *Queue) Posting(receipt string) {
+	live, err := q.b.queues.get(q.name)
+	if err != nil {
+		return
+	}
+	work := new(block)
+	live.mu.Lock()
+	defer live.mu.Unlock()
+	r, err := live.open(work, receipt)
+	if m := live.held[r.key]; err == nil && m != nil && !m.leaving && m.unposted && m.newest(r) {
+		m.unposted = false
+		live.marks.put(m)
+		live.storeReceive(m)
+	}
+}

@@ -1,0 +1,237 @@
+package broker
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"tendril/queue"
+)
+
+// killed goes on with a copy of the files of a broker, as they are now: what kill -9 leaves.
+func killed(t *testing.T, b *Broker) *Broker {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "killed")
+	copyDir(t, b.dir, dir)
+	return openDir(t, dir, nil)
+}
+
+func receiveToPost(t *testing.T, q *Queue) queue.Message {
+	t.Helper()
+	msgs, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1, CountAtPost: true})
+	if err != nil || len(msgs) != 1 {
+		t.Fatalf("received %d messages, %v", len(msgs), err)
+	}
+	return msgs[0]
+}
+
+// TestReceiveJustBeforeAKillCounts: whatever a consumer got is received once more after a kill, however short before
+// that was; what waited, or was fetched by a worker and not posted, is not.
+func TestReceiveJustBeforeAKillCounts(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		name, attributes := "work", map[string]string{}
+		if fifo {
+			name, attributes = "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+		}
+		out := func(text string) queue.Outgoing {
+			m := queue.Outgoing{Body: text}
+			if fifo {
+				m.GroupID = text
+			}
+			return m
+		}
+		tests := []struct {
+			name string
+			act  func(t *testing.T, q *Queue)
+			want int // the count of the receive after the kill
+		}{
+			{"waiting", func(*testing.T, *Queue) {}, 1},
+			{"received", func(t *testing.T, q *Queue) { one(t, q) }, 2},
+			{"received twice", func(t *testing.T, q *Queue) {
+				q.ChangeVisibility(t.Context(), changes(one(t, q).ReceiptHandle))
+				one(t, q)
+			}, 3},
+			{"fetched by a worker", func(t *testing.T, q *Queue) { receiveToPost(t, q) }, 1},
+			{"fetched and posted", func(t *testing.T, q *Queue) { q.Posting(receiveToPost(t, q).ReceiptHandle) }, 2},
+			{"posted, then fetched", func(t *testing.T, q *Queue) {
+				m := receiveToPost(t, q)
+				q.Posting(m.ReceiptHandle)
+				q.ChangeVisibility(t.Context(), changes(m.ReceiptHandle))
+				receiveToPost(t, q)
+			}, 2},
+			{"given back, then posted", func(t *testing.T, q *Queue) {
+				unread(t, q, receiveToPost(t, q))
+				q.Posting(receiveToPost(t, q).ReceiptHandle)
+			}, 2},
+			{"posted by no attempt after all", func(t *testing.T, q *Queue) {
+				m := receiveToPost(t, q)
+				q.Posting(m.ReceiptHandle)
+				unread(t, q, m)
+			}, 1},
+			{"posted by a receipt of before", func(t *testing.T, q *Queue) {
+				m := receiveToPost(t, q)
+				unread(t, q, m)
+				receiveToPost(t, q)
+				q.Posting(m.ReceiptHandle)
+			}, 1},
+		}
+		for _, test := range tests {
+			t.Run(fmt.Sprint(name, "/", test.name), func(t *testing.T) {
+				t.Parallel()
+				b := openTest(t, nil)
+				q := create(t, b, name, attributes)
+				send(t, q, out("a"))
+				test.act(t, q)
+				b = killed(t, b)
+				if got := one(t, b.Queue(name)).ReceiveCount; got != test.want {
+					t.Errorf("received %d times, want %d", got, test.want)
+				}
+			})
+		}
+	}
+}
+
+// TestPoisonMessageThatKillsAtOnceIsDeadLettered: it is received as often as its queue allows, with growing counts and
+// attempts, however soon after each receive the process is killed.
+func TestPoisonMessageThatKillsAtOnceIsDeadLettered(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{"", ".fifo"} {
+		t.Run("work"+suffix, func(t *testing.T) {
+			t.Parallel()
+			b := openTest(t, nil)
+			attributes := map[string]string{}
+			if suffix != "" {
+				attributes = map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+			}
+			create(t, b, "dead"+suffix, attributes)
+			policy := `{"maxReceiveCount":3,"deadLetterTargetArn":"` + b.ARN("dead"+suffix) + `"}`
+			create(t, b, "work"+suffix, attributes)
+			if err := b.SetAttributes(t.Context(), "work"+suffix, map[string]string{"RedrivePolicy": policy}); err != nil {
+				t.Fatal(err)
+			}
+			out := queue.Outgoing{Body: "poison"}
+			if suffix != "" {
+				out.GroupID = "g"
+			}
+			send(t, b.Queue("work"+suffix), out)
+			for want := 1; want <= 3; want++ {
+				m := receiveToPost(t, b.Queue("work"+suffix))
+				if m.ReceiveCount != want || m.Attempt != want {
+					t.Errorf("receive %d of %d, attempt %d", m.ReceiveCount, want, m.Attempt)
+				}
+				b.Queue("work" + suffix).Posting(m.ReceiptHandle)
+				b = killed(t, b)
+			}
+			for range 5 { // what is only fetched is never dead-lettered
+				if got := take(t, b.Queue("work"+suffix), 1); len(got) != 0 {
+					t.Fatalf("received a fourth time: %+v", got)
+				}
+			}
+			if l, _ := b.Ledger("dead" + suffix); l.Live != 1 {
+				t.Errorf("the dead-letter queue has %+v", l)
+			}
+		})
+	}
+}
+
+// TestUnpostedMessagesAreNeverDeadLetteredByKills: a worker that is killed again and again uses up nothing of what it
+// fetched and did not post, stored or not.
+func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	_, _ = deadLetters(t, b, 0)
+	send(t, b.Queue("work"), body("a")...)
+	for i := range 4 {
+		if got := receiveToPost(t, b.Queue("work")); got.ReceiveCount != 1 {
+			t.Fatalf("received %d times", got.ReceiveCount)
+		}
+		if i%2 == 0 { // the receive is in the store
+			live, err := b.queues.get("work")
+			if err != nil {
+				t.Fatal(err)
+			}
+			live.mu.Lock()
+			err = live.submitReceives(live.clock.now())
+			live.mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.writer.change(func(*tx) error { return nil }, nil)
+		}
+		b = killed(t, b)
+		live, _ := b.queues.get("work")
+		live.mu.Lock()
+		for _, m := range live.held { // its visibility timeout ends
+			live.changeVisibility(m, live.clock.now(), 0)
+		}
+		live.mu.Unlock()
+	}
+}
+
+// TestMarksAreDroppedWithTheirReceives: no mark is left when all receives are stored, deleted or purged.
+func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	q := create(t, b, "work", nil)
+	marked := func() int {
+		b.marks.mu.Lock()
+		defer b.marks.mu.Unlock()
+		return int(b.marks.used) - len(b.marks.free)
+	}
+	for range 3 {
+		send(t, q, body("a", "b", "c", "d", "e", "f")...)
+		msgs := take(t, q, 4)
+		if n := marked(); n != 4 {
+			t.Fatalf("%d marks of four receives", n)
+		}
+		remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
+		if n := marked(); n != 2 {
+			t.Errorf("%d marks after two of four were deleted", n)
+		}
+		live, err := b.queues.get("work")
+		if err != nil {
+			t.Fatal(err)
+		}
+		live.mu.Lock()
+		err = live.submitReceives(live.clock.now())
+		live.mu.Unlock()
+		b.writer.change(func(*tx) error { return nil }, nil)
+		if n := marked(); n != 0 || err != nil {
+			t.Errorf("%d marks after the receives were stored: %v", n, err)
+		}
+		take(t, q, 2)
+		if _, err := b.PurgeQueue(t.Context(), "work"); err != nil {
+			t.Fatal(err)
+		}
+		if n := marked(); n != 0 {
+			t.Errorf("%d marks after a purge", n)
+		}
+	}
+	if b.marks.used > 4 {
+		t.Errorf("%d places were used for four marks at once", b.marks.used)
+	}
+}
+
+// TestMarksOfOtherLivesAndHalfWrittenOnesDoNotCount: a mark counts for the life of the store that wrote it, and whole.
+func TestMarksOfOtherLivesAndHalfWrittenOnesDoNotCount(t *testing.T) {
+	t.Parallel()
+	m := mark{key: makeKey(3, 7), first: 5, serial: 2, received: 1}
+	text := m.encode(4)
+	if got, ok := decodeMark(text[:], 4); !ok || got != m {
+		t.Errorf("decoded %+v, %v", got, ok)
+	}
+	if _, ok := decodeMark(text[:], 5); ok {
+		t.Error("a mark of another life counts")
+	}
+	for i := range text {
+		half := text
+		half[i] ^= 1
+		if _, ok := decodeMark(half[:], 4); ok {
+			t.Errorf("a mark with byte %d changed counts", i)
+		}
+	}
+	if _, ok := decodeMark(make([]byte, markSize), 0); ok {
+		t.Error("an empty place counts")
+	}
+}
