@@ -235,3 +235,21 @@ func TestMarksOfOtherLivesAndHalfWrittenOnesDoNotCount(t *testing.T) {
 		t.Error("an empty place counts")
 	}
 }
+
+// BenchmarkMark marks and drops one receive after the other: what each message costs.
+func BenchmarkMark(b *testing.B) {
+	var k receiveMarks
+	if _, err := k.open(b.TempDir(), 1); err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		if err := k.close(); err != nil {
+			b.Error(err)
+		}
+	}()
+	m := &message{key: makeKey(1, 1), receives: receives{count: 1, epoch: 2}}
+	for b.Loop() {
+		k.put(m)
+		k.drop(m)
+	}
+}
