@@ -266,6 +266,9 @@ type target struct{ *life }
 
 // Deliver hands a message to the app.
 func (t target) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	if b, _ := t.w.server.current(); b != nil && t.w.plan.Embedded {
+		b.Queue(t.w.queueName(workQueue)).Posting(m.ReceiptHandle)
+	}
 	if t.w.bug == bugPostTwice && t.w.plan.roll("twice", m.ID) < 0.1 {
 		t.w.app.post(ctx, t.life, m)
 	}
