@@ -49,6 +49,7 @@ type watchedQueue struct {
 
 	mu    sync.Mutex
 	calls []queueCall
+	open  int // those under way that do not receive
 }
 
 func watchQueue(t *testing.T, name string, attrs map[string]string) *watchedQueue {
@@ -73,6 +74,10 @@ func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 		}
 		_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		call := queueCall{action: action, at: time.Now()}
+		if action != "ReceiveMessage" {
+			q.count(1)
+			defer q.count(-1)
+		}
 		json.Unmarshal(body, &call.in)
 		out, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+to.Host+r.URL.RequestURI(), bytes.NewReader(body))
 		if err != nil {
@@ -106,6 +111,12 @@ func watch(t *testing.T, c *sqs.Client, own string) *watchedQueue {
 	q.server = server.URL
 	q.watched = server.URL + to.Path
 	return q
+}
+
+func (q *watchedQueue) count(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.open += n
 }
 
 // made returns the calls so far of an action; those of batches are taken apart.
@@ -162,7 +173,14 @@ func (q *watchedQueue) put(t *testing.T, bodies ...string) {
 // awaitEmpty waits until the queue has no message.
 func (q *watchedQueue) awaitEmpty(t *testing.T, app *script) {
 	t.Helper()
-	eventually(t, "the queue is empty", func() bool { return empty(t, q.Client, q.url)(nil) })
+	eventually(t, "the queue is empty", func() bool {
+		if !empty(t, q.Client, q.url)(nil) {
+			return false
+		}
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.open == 0 // and all calls are written down
+	})
 }
 
 // eventually waits until a condition holds.

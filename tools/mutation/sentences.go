@@ -214,6 +214,9 @@ func prepare(root string, rows []string) (sentences []*sentence, files []*goFile
 // testName is a test with the package that has it, and the subtest, if any.
 type testName struct{ folder, name, sub string }
 
+// whole is the test with all its subtests.
+func (n testName) whole() testName { return testName{folder: n.folder, name: n.name} }
+
 func (s *sentence) testName() testName {
 	test, sub, _ := strings.Cut(s.Test[strings.LastIndexByte(s.Test, '.')+1:], "/")
 	return testName{folder: s.Test[:strings.LastIndexByte(s.Test, '.')], name: test, sub: sub}

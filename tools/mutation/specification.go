@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,41 +78,42 @@ func (t *trial) build(ctx context.Context, sentences []*sentence) error {
 	return nil
 }
 
-// judgeAll tries the sentences, as many at once as there are processors: their tests mostly wait.
+// judgeAll tries the sentences, several at once: their tests mostly wait.
 func (t *trial) judgeAll(ctx context.Context, sentences []*sentence) []judgement {
 	judged := make([]judgement, len(sentences))
 	unchanged := t.unchanged(ctx, sentences)
 	each(len(sentences), func(i int) {
 		s := sentences[i]
 		start := time.Now()
-		switch before := unchanged[s.testName()]; {
-		case before.outcome != survived:
-			judged[i] = judgement{outcome: before.outcome, said: "the test fails without a change: " + before.said}
-		default:
+		before := unchanged[s.testName().whole()]
+		if before.outcome == killed { // by a row of its own, or by another one?
+			before = t.timed(ctx, s.testName())
+		}
+		if before.outcome == survived {
 			judged[i] = t.run(ctx, s.id, s.testName(), allowed(before.took))
+		} else {
+			judged[i] = judgement{outcome: unexecuted, said: "without a change: " + before.said}
 		}
 		judged[i].took = time.Since(start)
-		fmt.Fprintf(os.Stderr, "%-4s %-10s %5.1fs %s: %s\n", s.Row, judged[i].outcome, judged[i].took.Seconds(), s.Test,
+		fmt.Fprintf(os.Stderr, "%-4s %-12s %5.1fs %s: %s\n", s.Row, judged[i].outcome, judged[i].took.Seconds(), s.Test,
 			judged[i].said)
 	})
 	return judged
 }
 
-// unchanged runs each test without a change: those that fail then, or are skipped, cannot judge one.
+// unchanged runs each test with all its rows without a change: those that fail then, or are skipped, cannot judge one.
 func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testName]judgement {
 	results := map[testName]judgement{}
 	var names []testName
 	for _, s := range sentences {
-		if _, known := results[s.testName()]; !known {
-			results[s.testName()] = judgement{}
-			names = append(names, s.testName())
+		if name := s.testName().whole(); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	var mu sync.Mutex
 	each(len(names), func(i int) {
-		start := time.Now()
-		result := t.run(ctx, 0, names[i], 5*time.Minute)
-		result.took = time.Since(start)
+		result := t.timed(ctx, names[i])
+		fmt.Fprintf(os.Stderr, "unchanged    %5.1fs %s: %s %s\n", result.took.Seconds(), names[i].name, result.outcome, result.said)
 		mu.Lock()
 		defer mu.Unlock()
 		results[names[i]] = result
@@ -119,8 +121,17 @@ func (t *trial) unchanged(ctx context.Context, sentences []*sentence) map[testNa
 	return results
 }
 
+// timed runs a test without a change.
+func (t *trial) timed(ctx context.Context, name testName) judgement {
+	start := time.Now()
+	result := t.run(ctx, 0, name, 5*time.Minute)
+	result.took = time.Since(start)
+	return result
+}
+
+// each does n things, two for each processor at once.
 func each(n int, do func(i int)) {
-	slots := make(chan struct{}, runtime.NumCPU())
+	slots := make(chan struct{}, 2*runtime.NumCPU())
 	var all sync.WaitGroup
 	for i := range n {
 		slots <- struct{}{}
