@@ -64,6 +64,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 			x.lookAtPort(ctx, p.Use, p.At)
 		}
 	}
+	x.endpoint = strings.TrimPrefix(e.endpoint, "http://")
 	report := e.monitor.Report()
 	x.facts.HealthStatus = string(report.Status)
 	for _, c := range report.Each() {
@@ -123,6 +124,7 @@ func (x *examiner) lookAtPort(ctx context.Context, use, address string) {
 type examiner struct {
 	*Options
 	settings *config.Settings // in force
+	endpoint string           // where the running environment serves its queues; "" for none, or before a start
 	facts    doctor.Facts
 }
 
@@ -136,7 +138,8 @@ func (x *examiner) examine(ctx context.Context) doctor.Examination {
 	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(x.settings)}
 	f.Certificates = x.certificates(x.settings)
 	if address, _ := x.settings.ListenOn(); f.Disk.Embedded && address != "" && x.settings.Credentials == "" {
-		f.OpenEndpoint, f.OtherUsers = address, doctor.LookForUsers("/etc/passwd", os.Getuid())
+		f.OpenEndpoint = cmp.Or(x.endpoint, address)
+		f.OtherUsers = doctor.LookForUsers("/etc/passwd", os.Getuid())
 	}
 	f.Zones = doctor.LookForZones()
 	f.Zones.App = x.HasApp()
