@@ -183,7 +183,7 @@ func TestRules(t *testing.T) {
 		"what to delete": {with(func(d *Disk) { d.Free = 1 << 20 }), "error disk, ok sync-time",
 			"outside of the data directory (du -xh --max-depth=2 /)"},
 		"a port on which nothing listens": {Facts{Running: true, Ports: []Port{{Name: "app", Use: "app", At: "localhost:5000",
-			Refused: "connection refused"}}}, "error port-app", "nothing answers at localhost:5000: connection refused"},
+			Refused: "connection refused"}}}, "error port-app", "tendril up --port N"},
 		"a console that does not answer": {Facts{Running: true, Ports: []Port{{Name: "console", Use: "console", At: "a:1",
 			Refused: "i/o timeout"}}}, "error port-console", "nothing answers at a:1: i/o timeout"},
 		"good health": {Facts{Running: true, HealthStatus: "Ok"}, "ok health", "is Ok"},
