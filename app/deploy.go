@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -42,22 +43,26 @@ type deployer struct {
 // keptDeployments is how many deployments are remembered.
 const keptDeployments = 20
 
-// Deploy replaces the version by that in a folder or an archive, "" for what runs now.
+// Deploy replaces the version by that in a folder or an archive, "" for what runs now: its archive as it was unpacked, or
+// its folder as it is now.
 func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResult, error) {
 	if d.opts.stopping() {
 		return console.DeployResult{}, ErrStopped
 	}
 	old := d.replicas.current()
-	v, restart := version{command: old.command}, path == "" && len(old.changedFiles()) == 0
-	again := path == ""
-	if path = cmp.Or(path, old.dir()); path != "" {
-		var err error
-		if v, err = d.open(path); err != nil {
-			return console.DeployResult{}, err
-		}
-	}
-	if again {
+	v := version{command: old.command}
+	restart := path == "" && len(old.changedFiles()) == 0
+	var err error
+	switch {
+	case path == "" && old.bundle == nil:
+	case path == "" && old.isCopy && old.copied == nil: // an archive, or what was rolled back to
+		v, err = d.open(old.dir())
 		v.source, v.isCopy = old.source, old.isCopy
+	default:
+		v, err = d.take(cmp.Or(path, old.source), nil)
+	}
+	if err != nil {
+		return console.DeployResult{}, err
 	}
 	v.number, v.restart, v.by = d.numbers.next(), restart, deployedBy(ctx)
 	return d.deploy(ctx, old, v)
@@ -71,14 +76,11 @@ func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, cha
 	if len(files) == 0 {
 		return result, false, nil
 	}
-	next, err := d.open(v.bundle.Dir)
+	next, err := d.reopen(v, files)
 	if err != nil {
 		return result, true, err
 	}
-	next.origin = v.origin
-	next.of, next.by = 0, deployedBy(ctx)
-	next.number, next.configOnly = d.numbers.next(), areSettings(files) && next.bundle.SameCommands(v.bundle) &&
-		d.opts.sameMachine(next.bundle, v.bundle)
+	next.number, next.by = d.numbers.next(), deployedBy(ctx)
 	if next.configOnly && d.isSameApp(v, next) {
 		result, err = d.configure(ctx, v, next)
 		return result, true, err
@@ -87,28 +89,108 @@ func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, cha
 	return console.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
-// open opens a folder or an archive, and finds out how its settings differ from those in force.
-func (d *deployer) open(path string) (v version, err error) {
-	source := path
-	archive, err := bundle.IsArchive(path)
+// reopen opens the version that serves as it is after changes in its folder, or in the folder that it is a copy of.
+// Where only settings changed, they are put into a copy of what serves, which has what was built there.
+func (d *deployer) reopen(v version, files []string) (next version, err error) {
+	settings := areSettings(files)
+	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && d.opts.sameMachine(next.bundle, v.bundle) }
+	if v.copied == nil {
+		next, err = d.open(v.bundle.Dir)
+		next.origin, next.of = v.origin, 0
+		next.configOnly = err == nil && settings && isSame()
+		return next, err
+	}
+
+	if settings {
+		copied := fingerprint(v.source)
+		next, err = d.take(v.dir(), func(dir string) error { return replaceFiles(dir, v.source, files) })
+		if err != nil || isSame() {
+			next.source, next.copied, next.configOnly = v.source, copied, true
+			return next, err
+		}
+		d.removeCopy(next.dir())
+	}
+	return d.take(v.source, nil)
+}
+
+// replaceFiles makes some files of a folder what they are in another one.
+func replaceFiles(dir, from string, names []string) error {
+	for _, name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(from, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(path), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(path, text, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take makes a version of an archive or a folder: its files are unpacked or copied, so that what serves is never touched.
+// change, if not nil, changes them before they are read.
+func (d *deployer) take(source string, change func(dir string) error) (v version, err error) {
+	isArchive, err := bundle.IsArchive(source)
 	if err != nil {
 		return version{}, err
 	}
-	if archive {
-		if path, err = bundle.UnpackVersion(d.opts.Settings.DataDir, path, time.Now()); err != nil {
+	var copied map[string]string
+	if !isArchive {
+		copied = fingerprint(source)
+		b, err := bundle.Open(source)
+		if err == nil {
+			err = d.opts.Check(b) // also whether others can change it, which the copy does not show
+		}
+		if err != nil {
 			return version{}, Refused(err)
 		}
-		defer func() {
-			if err != nil {
-				d.removeCopy(path)
-			}
-		}()
 	}
-	if err := Share(d.opts.Settings, path, archive); err != nil {
+
+	dir, err := bundle.UnpackVersion(d.opts.Settings.DataDir, source, time.Now())
+	if err != nil {
+		return version{}, Refused(err)
+	}
+	if change != nil {
+		err = change(dir)
+	}
+	if err == nil {
+		err = Share(d.opts.Settings, dir, true)
+	}
+	if err == nil {
+		v, err = d.open(dir)
+	}
+	if err != nil {
+		d.removeCopy(dir)
 		return version{}, err
 	}
-	v = version{command: d.opts.Command, read: readFiles(path), origin: origin{source: source, isCopy: archive},
-		unpacked: archive}
+	v.origin, v.unpacked, v.copied = origin{source: source, isCopy: true}, true, copied
+	return v, nil
+}
+
+// SourceFolder is the folder that the version that serves is a copy of, or runs in; "" for a command without one.
+func (d *deployer) SourceFolder() string {
+	if v := d.replicas.current(); v.copied == nil || !isFolder(v.source) {
+		return v.dir()
+	}
+	return d.replicas.current().source
+}
+
+// open opens the folder of a version, and finds out how its settings differ from those in force.
+func (d *deployer) open(path string) (v version, err error) {
+	if err := Share(d.opts.Settings, path, false); err != nil {
+		return version{}, err
+	}
+	v = version{command: d.opts.Command, read: readFiles(path), origin: origin{source: path}}
 	if v.bundle, err = bundle.Open(path); err != nil {
 		return version{}, Refused(err)
 	}
@@ -145,7 +227,7 @@ func Share(s *config.Settings, dir string, fresh bool) error {
 	return bundle.ShareVersion(s.DataDir, dir, gid, fresh)
 }
 
-// removeCopy removes an unpacked archive that does not serve.
+// removeCopy removes an unpacked archive, or the copy of a folder, that does not serve.
 func (d *deployer) removeCopy(dir string) {
 	if err := bundle.RemoveVersion(dir); err != nil {
 		d.opts.Log.Warn("removing a version failed", "err", err)
@@ -158,8 +240,8 @@ func (d *deployer) prune(v version) {
 		return
 	}
 	var inUse []string
-	for _, r := range d.replicas.draining() {
-		inUse = append(inUse, r.version.dir())
+	for _, r := range d.replicas.balancer.find(func(*replica) bool { return true }) {
+		inUse = append(inUse, r.version.dir()) // also of old versions that finish, and where only settings changed since
 	}
 	if err := bundle.PruneVersions(v.dir(), inUse...); err != nil {
 		d.opts.Log.Warn("removing old versions failed", "err", err)
@@ -250,6 +332,9 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 	}
 	if err != nil {
 		d.steps.endLeftBehind(v.isNumber)
+		if v.unpacked {
+			d.removeCopy(v.dir())
+		}
 		if isAborted(ctx) {
 			err = context.Cause(ctx)
 		}
@@ -259,6 +344,7 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 	d.opts.Apply(v.change, false)
 	d.RefreshFacts()
 	d.remember(v)
+	d.prune(v)
 	if err := d.finish(ctx, v); err != nil {
 		return console.ReloadResult{}, err
 	}

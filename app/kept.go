@@ -150,8 +150,11 @@ func (k *keptVersions) list(live int) []console.AppVersion {
 	k.mu.Unlock()
 	all = slices.DeleteFunc(all, func(v console.AppVersion) bool { return v.Folder != "" && !isFolder(v.Folder) })
 	for i := range all {
-		if all[i].Number == live {
+		switch {
+		case all[i].Number == live:
 			all[i].State = console.VersionLive
+		case all[i].InPlace:
+			all[i].State = console.VersionInPlace
 		}
 	}
 	slices.Reverse(all)
@@ -179,7 +182,7 @@ func folderSize(dir string) (size int64) {
 // origin is what a version is from, and who deployed it.
 type origin struct {
 	// source is the archive or the folder as it was named; "" for a command. isCopy is whether the version lies in a
-	// folder of tendril's own, where an archive was unpacked.
+	// folder of tendril's own, where an archive was unpacked or a folder copied.
 	source string
 	isCopy bool
 	// of is the number of the version that it is once more; 0 for a deployment.

@@ -115,10 +115,10 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 		t.Fatal(diff)
 	}
 	all[0].State = console.VersionLive
-	const typed = "'tendril deploy /srv/shop'; of archives the last five are kept: 'tendril deploy app.zip'"
+	const typed = "'tendril deploy /srv/shop', which keeps a copy"
 	for wanted, want := range map[int]console.Error{
 		2: {Status: 404, Hint: "restore the files there and type " + typed,
-			Message: "the files of version 2 are not kept: version 3 runs in place in /srv/shop, of which no copy is made"},
+			Message: "the files of version 2 are not kept: version 3 was started in place in /srv/shop, of which no copy was made"},
 		4: {Status: 404, Message: "version 4 is now version 5: it was rolled back to",
 			Hint: "use one of 5; 'tendril versions' lists them"},
 		6: {Status: 404, Message: "there is no version 6, or it was removed",
@@ -135,7 +135,7 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	_, err := console.ChooseVersion(all[:1], 0)
 	refused := (*console.Error)(nil)
 	if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Message !=
-		"there is no version to roll back to: version 3 runs in place in /srv/shop, of which no copy is made" {
+		"there is no version to roll back to: version 3 was started in place in /srv/shop, of which no copy was made" {
 		t.Errorf("without a number: %+v", refused)
 	}
 	for number := range 3 * maxVersions {

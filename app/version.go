@@ -28,12 +28,14 @@ type version struct {
 	// files has the files of the folder as they were when the steps had run; read has those
 	// that are read when a version is opened, as they were before the steps.
 	files, read map[string]string
+	// copied has the files of the folder that the version is a copy of, as they were then; nil for others.
+	copied map[string]string
 	// facts is the number under which its answers of get-config are published: that of the version for which its
 	// processes were started.
 	facts int
 	// configOnly is true when only settings differ from the previous version.
 	configOnly bool
-	// unpacked is true when its folder was made for this deployment.
+	// unpacked is true when its folder was made for this deployment, from an archive or a folder.
 	unpacked bool
 	// restart is true when it is the previous version once more, which was asked for.
 	restart bool
@@ -72,16 +74,20 @@ func (v *version) recordFiles() {
 }
 
 // changedFiles returns the files that are new, gone or different since
-// [version.recordFiles], sorted; cron.yaml and tendril.yaml are left out: they are read without a new version.
+// [version.recordFiles], or in the folder that was copied, sorted; cron.yaml and tendril.yaml are left out: they are read without a new version.
 func (v version) changedFiles() (changed []string) {
-	if v.bundle == nil {
+	dir, before := v.dir(), v.files
+	if v.copied != nil {
+		dir, before = v.source, v.copied
+	}
+	if dir == "" || !isFolder(dir) {
 		return nil
 	}
-	now := fingerprint(v.bundle.Dir)
+	now := fingerprint(dir)
 	all := maps.Clone(now)
-	maps.Copy(all, v.files)
+	maps.Copy(all, before)
 	for name := range all {
-		if v.files[name] != now[name] && name != "cron.yaml" && name != "tendril.yaml" {
+		if before[name] != now[name] && name != "cron.yaml" && name != "tendril.yaml" {
 			changed = append(changed, name)
 		}
 	}

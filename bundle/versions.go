@@ -22,10 +22,15 @@ const (
 	keptVersions   = 5                      // whatever their names, which often have the version's number in them
 )
 
-// UnpackVersion unpacks an archive into a fresh folder in the data directory, which it makes where need be, and
-// returns the folder's absolute path. Only the owner can enter it: see [ShareVersion].
-func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
-	dataDir, err := filepath.Abs(dataDir)
+// UnpackVersion unpacks an archive, or copies a folder, into a fresh folder in the data directory, which it makes where
+// need be, and returns the folder's absolute path. Only the owner can enter it: see [ShareVersion].
+func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
+	isArchive, err := IsArchive(source)
+	if err != nil {
+		return "", err
+	}
+
+	dataDir, err = filepath.Abs(dataDir)
 	if err != nil {
 		return "", err
 	}
@@ -43,8 +48,13 @@ func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 		} else if err != nil {
 			return "", fmt.Errorf("creating the folder for a version of the app: %w", err)
 		}
-		dir := filepath.Join(fresh, ArchiveName(archive))
-		if err := Unpack(archive, dir); err != nil {
+		dir := filepath.Join(fresh, ArchiveName(source))
+		if isArchive {
+			err = Unpack(source, dir)
+		} else {
+			err = copyFolder(source, dir, dataDir)
+		}
+		if err != nil {
 			return "", errors.Join(err, os.Remove(fresh))
 		}
 		return dir, nil

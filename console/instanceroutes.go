@@ -143,7 +143,7 @@ func (e *environmentRoutes) rollback(r *http.Request, body rollbackRequest) (any
 func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	var kept []string
 	for _, v := range all {
-		if v.State == VersionKept && v.Folder != "" {
+		if v.State == VersionKept && v.Folder != "" && !v.InPlace {
 			kept = append(kept, fmt.Sprint(v.Number))
 			if wanted == 0 || wanted == v.Number {
 				return v, nil
@@ -153,7 +153,7 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 	refusal := &Error{Status: http.StatusNotFound, Hint: "use one of " + strings.Join(kept, ", ") +
 		"; 'tendril versions' lists them"}
 	if len(kept) == 0 {
-		refusal.Hint = "'tendril deploy' deploys a folder or an archive; the last versions from archives are kept"
+		refusal.Hint = "'tendril deploy' deploys a folder or an archive, and keeps the last five"
 	}
 	i := slices.IndexFunc(all, func(v AppVersion) bool { return v.Number == wanted })
 	again := slices.IndexFunc(all, func(v AppVersion) bool { return slices.Contains(v.Replaced, wanted) })
@@ -175,6 +175,8 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 		refusal.Message, refusal.Status = fmt.Sprintf("version %d is serving already", wanted), http.StatusConflict
 	case all[i].State == VersionFailed:
 		refusal.Message = fmt.Sprintf("version %d failed, so that nothing of it was kept", wanted)
+	case all[i].InPlace:
+		refusal.Message, refusal.Hint = "the files of that version are not kept: "+all[i].inPlaceText(), inPlaceHint(all[i].Folder)
 	default:
 		refusal.Message = fmt.Sprintf("version %d has no folder: it is the same command", wanted)
 	}
@@ -183,13 +185,12 @@ func ChooseVersion(all []AppVersion, wanted int) (AppVersion, error) {
 
 // inPlaceText says of a version that runs in place why no earlier one is left.
 func (v *AppVersion) inPlaceText() string {
-	return fmt.Sprintf("version %d runs in place in %s, of which no copy is made", v.Number, v.Folder)
+	return fmt.Sprintf("version %d was started in place in %s, of which no copy was made", v.Number, v.Folder)
 }
 
 // inPlaceHint says how to get earlier files of a folder to run.
 func inPlaceHint(folder string) string {
-	return "restore the files there and type 'tendril deploy " + terminal.ShellWord(folder) + "'; of archives the last five are kept: " +
-		"'tendril deploy app.zip'"
+	return "restore the files there and type 'tendril deploy " + terminal.ShellWord(folder) + "', which keeps a copy"
 }
 
 func (e *environmentRoutes) scaleDecisions(*http.Request) (any, error) {

@@ -324,6 +324,8 @@ const (
 	VersionLive   = "live"   // it serves
 	VersionKept   = "kept"   // it served before, and can be rolled back to
 	VersionFailed = "failed" // its deployment failed, and nothing of it was kept
+	// VersionInPlace: it served before in the folder that was named, and cannot be rolled back to.
+	VersionInPlace = "in place"
 )
 
 // AppVersion is a version of the app that was deployed.
@@ -331,8 +333,7 @@ type AppVersion struct {
 	Number int    `json:"number"`
 	State  string `json:"state"` // one of the Version constants
 	// Source is the archive or folder as it was named, or the command. Folder is where the version lies, "" for a failed
-	// one and a command: a copy of tendril's own, or with InPlace the folder that was named, which holds what is in it
-	// by now.
+	// one and a command: a copy of tendril's own, or with InPlace the folder that was named.
 	Source  string `json:"source"`
 	Folder  string `json:"folder,omitempty"`
 	InPlace bool   `json:"in_place,omitempty"`

@@ -121,7 +121,9 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done co
 		return done, app.Refused(err)
 	}
 	dir := ""
-	if b != nil {
+	if c.app != nil {
+		dir = c.app.SourceFolder()
+	} else if b != nil {
 		dir = b.Dir
 	}
 	if err := c.tasks.Refresh(ctx, dir); err != nil && !errors.Is(err, tasks.ErrNotScheduled) {

@@ -51,7 +51,7 @@ func versionText(v *console.AppVersion) string {
 func sourceText(v *console.AppVersion) string {
 	switch {
 	case v.InPlace:
-		return v.Source + " (in place)"
+		return v.Source + " (in place, cannot be rolled back to)"
 	case v.Folder == "" && v.State != console.VersionFailed: // a command
 		return v.Source
 	}
