@@ -164,7 +164,10 @@ func (d *deployer) take(source string, change func(dir string) error) (v version
 		err = change(dir)
 	}
 	if err == nil {
-		err = Share(d.opts.Settings, dir, true)
+		err = Share(d.opts.Settings, dir, isArchive) // a copy has the permissions of its folder
+	}
+	if err == nil && !isArchive {
+		err = bundle.LetEverybodyPass(dir)
 	}
 	if err == nil {
 		v, err = d.open(dir)

@@ -65,6 +65,16 @@ func (r *replica) name() string {
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
 }
 
+// notReadyReason is what its last check met, or else what is known without one.
+func (r *replica) notReadyReason(known string) string {
+	for _, st := range r.processes.Status() {
+		if !st.Ready && st.Reason != "" {
+			return st.Reason
+		}
+	}
+	return known
+}
+
 // giveUp records why it failed too often, the first time. It is started again now and
 // then all the same.
 func (r *replica) giveUp(err error) {

@@ -269,7 +269,7 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 		if late == nil {
 			var ready bool
 			if ready, reason = r.isReady(); !ready {
-				late = r
+				late, reason = r, r.notReadyReason(reason)
 			}
 		}
 	}

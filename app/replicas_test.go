@@ -212,9 +212,15 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 	return &fakeProcesses{stage: s, version: v}, nil
 }
 
-// Status is that of one helper, "mailer"; nothing asks for that of a replica.
+// lastCheck is what the checks of a version meet that is never ready.
+const lastCheck = "GET http://localhost:1/health: answered with status 400"
+
+// Status is that of one helper, "mailer", and of a replica only why it is never ready.
 func (p *fakeProcesses) Status() []supervisor.Status {
-	if p.replica != nil {
+	switch {
+	case p.replica != nil && kindOf(p.version) == never:
+		return []supervisor.Status{{Name: p.replica.name(), Reason: lastCheck}}
+	case p.replica != nil:
 		return nil
 	}
 	return []supervisor.Status{{Name: "mailer"}}
@@ -310,6 +316,9 @@ func TestHundredDeployments(t *testing.T) {
 			var replica *stepError
 			if named := errors.As(err, &replica); named != (k == crashing || k == never) {
 				t.Errorf("deploying a version that %s: %v, and a replica is named: %v", k, err, named)
+			}
+			if k == never && !strings.Contains(err.Error(), "not ready within 1s: "+lastCheck) {
+				t.Errorf("the reason hides the last check: %v", err)
 			}
 			if err == nil {
 				serving = i

@@ -177,6 +177,26 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
+// LetEverybodyPass lets every user pass the folders above the copy of a folder that every user may enter: hooks and the
+// app may start processes of other users. It does nothing unless root made the copy, who alone can start such processes.
+func LetEverybodyPass(dir string) error {
+	const pass = 0o001
+	info, err := os.Stat(dir)
+	if err != nil || os.Geteuid() != 0 || info.Mode()&pass == 0 {
+		return err
+	}
+	for range 3 { // its own folder, that of the versions, and the data directory
+		dir = filepath.Dir(dir)
+		if info, err = os.Stat(dir); err == nil {
+			err = os.Chmod(dir, info.Mode().Perm()|pass)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // shareTree gives what is below a folder to a group, which may do what the owner may but not write. What somebody
 // else owns, or has another name elsewhere, is left alone: the app may have put it there.
 func shareTree(folder string, gid int) error {

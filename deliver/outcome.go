@@ -158,7 +158,7 @@ func redirectedTo(location string) string {
 	}
 	to := u.EscapedPath()
 	if u.Host != "" && isHostName(u.Hostname()) {
-		to = u.Hostname() + to
+		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only the scheme or the port differs
 	}
 	if to == "" || !isFieldValue(to) {
 		return ""

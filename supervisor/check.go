@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tendril/terminal"
 )
 
 // checkTimeout bounds one check.
@@ -29,8 +31,8 @@ type Check struct {
 	TLSConfig *tls.Config
 	// Port is the TCP port to reach.
 	Port int
-	// Path makes it an HTTP GET, which passes with a status of 200 to 399
-	// (redirects are not followed); "" is satisfied with a TCP connection.
+	// Path makes it an HTTP GET, which passes with a status of 200 to 299
+	// (redirects are not followed, as those of deliveries); "" is satisfied with a TCP connection.
 	Path string
 }
 
@@ -122,10 +124,20 @@ func (c Check) get(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", asked, plainReason(err))
 	}
 	resp.Body.Close()
-	if resp.StatusCode < 200 || resp.StatusCode > 399 {
-		return fmt.Errorf("%s: answered with status %d; 200 to 399 is expected", asked, resp.StatusCode)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("%s: answered with status %d%s; 200 to 299 is expected", asked, resp.StatusCode, redirectedTo(resp))
 	}
 	return nil
+}
+
+// redirectedTo shows where a redirect leads, without the parts that may hold a secret; "" for another answer.
+func redirectedTo(resp *http.Response) string {
+	to, err := resp.Location()
+	if err != nil || resp.StatusCode > 399 {
+		return ""
+	}
+	to.User, to.RawQuery, to.Fragment = nil, "", ""
+	return " to " + terminal.Plain(to.String(), false)
 }
 
 // address is what the check reaches, as a URL has it.
