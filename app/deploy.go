@@ -56,7 +56,7 @@ func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResul
 	switch {
 	case path == "" && old.bundle == nil:
 	case path == "" && old.isCopy && old.copied == nil: // an archive, or what was rolled back to
-		v, err = d.open(old.dir())
+		v, err = d.open(old.dir(), "")
 		v.source, v.isCopy = old.source, old.isCopy
 	default:
 		v, err = d.take(cmp.Or(path, old.source), nil)
@@ -95,7 +95,7 @@ func (d *deployer) reopen(v version, files []string) (next version, err error) {
 	settings := areSettings(files)
 	isSame := func() bool { return next.bundle.SameCommands(v.bundle) && d.opts.sameMachine(next.bundle, v.bundle) }
 	if v.copied == nil {
-		next, err = d.open(v.bundle.Dir)
+		next, err = d.open(v.bundle.Dir, "")
 		next.origin, next.of = v.origin, 0
 		next.configOnly = err == nil && settings && isSame()
 		return next, err
@@ -170,7 +170,11 @@ func (d *deployer) take(source string, change func(dir string) error) (v version
 		err = bundle.LetEverybodyPass(dir)
 	}
 	if err == nil {
-		v, err = d.open(dir)
+		archive := ""
+		if isArchive {
+			archive = source
+		}
+		v, err = d.open(dir, archive)
 	}
 	if err != nil {
 		d.removeCopy(dir)
@@ -188,8 +192,9 @@ func (d *deployer) SourceFolder() string {
 	return d.replicas.current().source
 }
 
-// open opens the folder of a version, and finds out how its settings differ from those in force.
-func (d *deployer) open(path string) (v version, err error) {
+// open opens the folder of a version, which was unpacked from an archive just now or "", and finds out how its settings
+// differ from those in force.
+func (d *deployer) open(path, archive string) (v version, err error) {
 	if err := Share(d.opts.Settings, path, false); err != nil {
 		return version{}, err
 	}
@@ -197,9 +202,7 @@ func (d *deployer) open(path string) (v version, err error) {
 	if v.bundle, err = bundle.Open(path); err != nil {
 		return version{}, Refused(err)
 	}
-	if archive {
-		v.bundle.Archive = source // others may decide what is in it
-	}
+	v.bundle.Archive = archive // others may decide what is in it
 	if len(d.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()

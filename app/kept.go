@@ -221,7 +221,7 @@ func (d *deployer) RollBack(ctx context.Context, number int) (console.DeployResu
 	if err != nil {
 		return console.DeployResult{}, err
 	}
-	v, err := d.open(kept.Folder)
+	v, err := d.open(kept.Folder, "")
 	if err != nil {
 		return console.DeployResult{}, err
 	}
