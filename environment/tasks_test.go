@@ -81,6 +81,9 @@ cron:
 		!strings.Contains(all, "ok The periodic task idle is paused") {
 		t.Errorf("doctor found %s", all)
 	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
 }
 
 // TestOverlapIsSkipped: while the message of a task's last run lies in its queue the next
