@@ -286,10 +286,11 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// canonicalRedrive writes the count of a valid redrive policy as a number: SQS returns it so however it was sent.
+// canonicalRedrive writes the count of a valid redrive policy as a number: SQS returns it so however it was sent. A count
+// that was not given stays absent.
 func canonicalRedrive(value string) string {
 	policy, err := parseRedrivePolicy("", value)
-	if err != nil || policy == nil {
+	if _, given := queue.ParseRedrivePolicy(value); err != nil || policy == nil || given == 0 {
 		return value
 	}
 	return string(rawJSON(struct {

@@ -8,8 +8,8 @@ import (
 	"tendril/yamlfile"
 )
 
-// MaxFile is the most bytes that a file may have: 64 KiB.
-const MaxFile = 64 << 10
+// MaxFile is the most bytes that a file may have: 512 KiB, half a KiB for each of the most tasks.
+const MaxFile = 512 << 10
 
 // reader reads one file and collects what is wrong with it.
 type reader struct {
@@ -37,9 +37,9 @@ const skeleton = `begin it with "version: 1" and "cron:", then one "- name: ...,
 // parse returns the file's one mapping; nil when it is empty or wrong.
 func (r *reader) parse(data []byte) *yamlfile.Node {
 	form := &yamlfile.Options{
-		// A thousand tasks have about 14,000 words and signs, and three levels, or four
-		// with attributes.
-		Plain: true, MaxBytes: MaxFile, MaxTokens: 20000, MaxDepth: 8, What: "list of tasks",
+		// A thousand tasks have about 14,000 words and signs, 50,000 with every key, and three levels, or four with
+		// attributes.
+		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, What: "list of tasks",
 		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front; put an ` +

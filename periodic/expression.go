@@ -30,8 +30,8 @@ func fields() [5]field {
 // maxExpression bounds an expression: 512 bytes.
 const maxExpression = 512
 
-// splitExpression returns the five fields of an expression, checked for the
-// forms and ranges that are read.
+// splitExpression returns the five fields of an expression, checked for the forms and ranges that are read: each is *
+// or a list of numbers.
 func splitExpression(expression string) ([]string, error) {
 	if len(expression) > maxExpression {
 		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
@@ -59,6 +59,7 @@ func splitExpression(expression string) ([]string, error) {
 		if err := f.check(words[i]); err != nil {
 			return nil, err
 		}
+		words[i] = f.numbers(words[i])
 	}
 	return words, nil
 }
@@ -120,9 +121,61 @@ func (f field) problem(item string) string {
 	case high > f.top:
 		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
 	case low > high:
-		return fmt.Sprintf("has a range that runs backwards (%s-%d,%d-%s?)", from, f.top, f.low, to)
+		return fmt.Sprintf("has a range that runs backwards (%s?)", f.forwards(item, from, to))
 	}
 	return ""
+}
+
+// forwards is what a range that runs backwards probably means.
+func (f field) forwards(item, from, to string) string {
+	_, step, stepped := strings.Cut(item, "/")
+	if high, _ := f.value(to); f.top == 7 && high == 0 { // up to Sunday, which is 7 too
+		return strings.TrimSuffix(from+"-7/"+step, "/")
+	}
+	if !stepped {
+		return fmt.Sprintf("%s-%d,%d-%s", from, f.top, f.low, to)
+	}
+	low, _ := f.value(from)
+	high, _ := f.value(to)
+	cycle := f.top - f.low + 1
+	if f.top == 7 {
+		cycle = 7
+	}
+	every, _ := number(step)
+	var list []string
+	for n := low; n <= high+cycle; n += every {
+		list = append(list, strconv.Itoa(f.low+(n-f.low)%cycle))
+	}
+	return strings.Join(list, ",")
+}
+
+// numbers returns a checked field as *, or as the list of its numbers. Only a field that is * alone leaves the choice of
+// the days to the other one, so that a * in a list becomes numbers too.
+func (f field) numbers(text string) string {
+	if text == "*" {
+		return text
+	}
+	var list []string
+	for item := range strings.SplitSeq(text, ",") {
+		base, step, stepped := strings.Cut(item, "/")
+		from, to, ranged := strings.Cut(base, "-")
+		low, _ := f.value(from)
+		high := low
+		switch {
+		case base == "*":
+			low, high = f.low, f.top
+		case ranged:
+			high, _ = f.value(to)
+		}
+		every := 1
+		if stepped {
+			every, _ = number(step)
+		}
+		for n := low; n <= high; n += every {
+			list = append(list, strconv.Itoa(n))
+		}
+	}
+	return strings.Join(list, ",")
 }
 
 // value reads a number or a name.

@@ -1,7 +1,9 @@
 package periodic
 
 import (
+	"bytes"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"tendril/yamlfile"
@@ -30,10 +32,29 @@ func ParseFile(name string, data []byte) (*File, error) {
 		f.Tasks = r.walk(root)
 	}
 	f.Warnings = r.warnings
+	if line := tasksWithoutKey(data); len(r.problems) > 0 && line > 0 {
+		// As in the documentation of 2015. Parsers report it as many other things.
+		r.problems, r.at = nil, ""
+		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
+	}
 	if len(r.problems) > 0 {
 		return nil, &Error{Problems: r.problems}
 	}
 	return f, nil
+}
+
+var (
+	cronLine = regexp.MustCompile(`(?m)^["']?cron["']?\s*:`)
+	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
+)
+
+// tasksWithoutKey returns the line of the first task of a file that has tasks and no key "cron"; 0 for others.
+func tasksWithoutKey(data []byte) int {
+	at := taskLine.FindIndex(data)
+	if at == nil || cronLine.Match(data) {
+		return 0
+	}
+	return 1 + bytes.Count(data[:at[1]], []byte("\n"))
 }
 
 // walk takes the top level.

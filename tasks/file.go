@@ -76,13 +76,18 @@ func stamp(path string) string {
 	if err != nil {
 		return ""
 	}
-	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+	inode := uint64(0) // a file of the same size and time may have been moved here
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = uint64(stat.Ino)
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
 }
 
 // watchedFile is the file of tasks in force. Only who may change what is scheduled sets it.
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
 	seen    atomic.Value         // the stamp, a string, that was looked at last
+	absent  atomic.Int32         // looks in a row that found no file
 }
 
 // path is where the file is; "" for none.
@@ -116,11 +121,19 @@ func (f *watchedFile) set(now File) {
 	f.seen.Store(now.stamp)
 }
 
-// changed reports whether the file changed since it was looked at last. A file that is being
-// replaced may be away for a moment.
+// absentLooks is how many looks in a row find no file before it counts as deleted: while it is being replaced it may be
+// away for a moment.
+const absentLooks = 3
+
+// changed reports whether the file changed, or was deleted, since it was looked at last.
 func (f *watchedFile) changed() bool {
 	now := stamp(f.path())
-	return now != "" && f.seen.Swap(now) != now
+	if now != "" {
+		f.absent.Store(0)
+	} else if f.absent.Add(1) < absentLooks {
+		return false
+	}
+	return f.seen.Swap(now) != now
 }
 
 // reread reads the file again. Without one there are no tasks, and neither when it is gone,

@@ -129,6 +129,10 @@ func (m *Manager) reload() (err error) {
 	if err != nil {
 		return fmt.Errorf("the tasks in force stay as they are: %w", err)
 	}
+	if file.Path != "" && file.stamp == "" {
+		m.log.Warn("file of tasks is gone, no periodic task is scheduled", "file", file.Path,
+			"hint", "restore the file: it is read within seconds")
+	}
 	m.file.set(file)
 	s := m.current.Load()
 	if s.scheduler == nil {

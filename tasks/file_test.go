@@ -1,0 +1,59 @@
+package tasks
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestChangesOfTheFileAreNoticed, also a replacement of the same size and time, and a deletion after some looks.
+func TestChangesOfTheFileAreNoticed(t *testing.T) {
+	t.Parallel()
+	const text = "version: 1\ncron: []\n"
+	written := time.Now().Add(-time.Hour)
+	write := func(path string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, written, written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change func(path string) error
+		looks  int // after which the change is noticed; 0 for never
+	}{
+		{"nothing", func(string) error { return nil }, 0},
+		{"written", func(path string) error { return os.WriteFile(path, []byte("version: 1\ncron: null\n"), 0o600) }, 1},
+		{"replaced by one of the same size and time", func(path string) error {
+			write(path + ".new")
+			return os.Rename(path+".new", path)
+		}, 1},
+		{"deleted", os.Remove, absentLooks},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "cron.yaml")
+			write(path)
+			var f watchedFile
+			f.set(File{Path: path, stamp: stamp(path)})
+			if err := c.change(path); err != nil {
+				t.Fatal(err)
+			}
+			noticed := 0
+			for look := 1; look <= 2*absentLooks; look++ {
+				if f.changed() {
+					if noticed > 0 {
+						t.Errorf("noticed again at look %d", look)
+					}
+					noticed = look
+				}
+			}
+			if noticed != c.looks {
+				t.Errorf("noticed at look %d, want %d", noticed, c.looks)
+			}
+		})
+	}
+}
