@@ -317,6 +317,9 @@ func TestSentencesRestarts(t *testing.T) {
 		t.Parallel()
 		p, _, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1") +
 			"loop: echo begun; sleep 1.3; exit 3\n"}, "--restart-limit", "1", "--restart-window", "1")
+		row(t, "C13", func(t *testing.T) {
+			eventually(t, "it was started again", func() bool { return p.count(func(e event) bool { return e.Line == "begun" }) >= 2 })
+		})
 		row(t, "C16", func(t *testing.T) {
 			eventually(t, "it was started four times", func() bool {
 				return p.count(func(e event) bool { return e.Line == "begun" }) >= 4 ||

@@ -361,7 +361,7 @@ func TestSentencesStop(t *testing.T) {
 			told, mark := filepath.Join(dir, "told"), "SENTENCES_MARK="+dir
 			p, _, _ := appUp(t, map[string]string{
 				"Procfile": appLine(filepath.Join(dir, "journal"), "1") + "stuck: export " + mark + "; trap 'date >> " + told +
-					"' TERM; sleep 1000 & echo begun; while :; do sleep 0.1; done\n",
+					"' TERM; (trap '' TERM; exec sleep 1000) & echo begun; while :; do sleep 0.1; done\n",
 				".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n" +
 					"    WORKER_SHUTDOWN_DELAY: \"" + c.delay + "\"\n",
 			})
