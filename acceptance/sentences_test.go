@@ -459,3 +459,22 @@ func TestSentencesVisibility(t *testing.T) {
 		between(t, "the time between attempts", gap("silent"), 2800*time.Millisecond, 15*time.Second)
 	})
 }
+
+// TestSentencesExtension: a message that takes longer than its visibility timeout stays hidden from others meanwhile.
+func TestSentencesExtension(t *testing.T) {
+	t.Parallel()
+	q := watchQueue(t, "orders", nil)
+	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) { time.Sleep(4 * time.Second) })
+	q.up(t, app, "--visibility-timeout", "2")
+	q.put(t, "long")
+	app.await(t, "it is in work", func(all []posted) bool { return len(all) >= 1 })
+	other, err := q.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &q.url, WaitTimeSeconds: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row(t, "D19", func(t *testing.T) {
+		if len(other.Messages) > 0 || len(q.changes("long")) == 0 {
+			t.Errorf("another receiver got %d messages that are in work", len(other.Messages))
+		}
+	})
+}

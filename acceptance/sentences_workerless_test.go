@@ -221,17 +221,17 @@ func TestSentencesWorkerlessEvents(t *testing.T) {
 func TestSentencesWorkerlessOrder(t *testing.T) {
 	t.Parallel()
 	const n = 90
-	run := func(t *testing.T, queues string) (*workerless, *process) {
+	run := func(t *testing.T, queues, concurrency string) (*workerless, *process) {
 		w := newWorkerless(t)
 		w.f.work = 5 * time.Millisecond
 		for _, name := range workerlessQueues {
 			w.fill(t, name, n)
 		}
-		return w, w.start(t, []string{"TENDRIL_CLOUDWATCH=off"}, "--queues="+queues, "--concurrency=2", "--delete-linger=0s")
+		return w, w.start(t, []string{"TENDRIL_CLOUDWATCH=off"}, "--queues="+queues, "--concurrency="+concurrency, "--delete-linger=0s")
 	}
 	t.Run("strict", func(t *testing.T) {
 		t.Parallel()
-		w, _ := run(t, "payments,submissions,default")
+		w, _ := run(t, "payments,submissions,default", "2")
 		_, queues := w.f.awaitSeen(t, n+n/2)
 		row(t, "E4", func(t *testing.T) {
 			if first := count(queues[:n-2], "payments"); first != n-2 {
@@ -245,7 +245,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 		send(t, w.Client, &sqs.SendMessageInput{QueueUrl: new(w.urls["payments"]), MessageBody: new("urgent")})
 		bodies, queues := w.f.awaitSeen(t, 3*n+1)
 		row(t, "E9", func(t *testing.T) {
-			if at := slices.Index(bodies, "urgent"); at < 0 || at > before+40 {
+			if at := slices.Index(bodies, "urgent"); at < 0 || at > before+20 {
 				t.Errorf("the urgent message was number %d, and %d were done when it came", at, before)
 			}
 		})
@@ -257,7 +257,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 	})
 	t.Run("weights", func(t *testing.T) {
 		t.Parallel()
-		w, _ := run(t, "payments:3,submissions:2,default:1")
+		w, _ := run(t, "payments:3,submissions:2,default:1", "2")
 		_, queues := w.f.awaitSeen(t, 120)
 		row(t, "E5", func(t *testing.T) {
 			for name, want := range map[string]int{"payments": 60, "submissions": 40, "default": 20} {
@@ -269,7 +269,7 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 	})
 	t.Run("equal", func(t *testing.T) {
 		t.Parallel()
-		w, _ := run(t, "payments:1,submissions:1,default:1")
+		w, _ := run(t, "payments:1,submissions:1,default:1", "1")
 		_, queues := w.f.awaitSeen(t, 150)
 		queues = queues[:150]
 		row(t, "E6", func(t *testing.T) {
@@ -308,6 +308,9 @@ func TestSentencesWorkerlessIdle(t *testing.T) {
 		p := w.start(t, []string{"TENDRIL_CLOUDWATCH=off"}, "--queues=payments,submissions,default", "--poll-for=1", "--sleep=0")
 		pause, calls := gaps(t, w)
 		row(t, "E11", func(t *testing.T) {
+			if len(calls) == 0 {
+				t.Error("no poll has ended")
+			}
 			for _, c := range calls {
 				if c.number("WaitTimeSeconds") != 1 {
 					t.Errorf("a receive waits %v s", c.number("WaitTimeSeconds"))
