@@ -279,6 +279,18 @@ func TestSentencesWorkerlessOrder(t *testing.T) {
 				}
 			}
 		})
+		row(t, "E9", func(t *testing.T) {
+			longest, run := 0, 0
+			for i := range queues {
+				if run++; i > 0 && queues[i] != queues[i-1] {
+					run = 1
+				}
+				longest = max(longest, run)
+			}
+			if longest > 6 {
+				t.Errorf("the worker stayed with one queue for %d messages", longest)
+			}
+		})
 		row(t, "E7", func(t *testing.T) {
 			orders := map[string]bool{}
 			for i := 0; i+3 <= len(queues); i += 3 {
