@@ -166,9 +166,6 @@ func (d *deployer) take(source string, change func(dir string) error) (v version
 	if err == nil {
 		err = Share(d.opts.Settings, dir, isArchive) // a copy has the permissions of its folder
 	}
-	if err == nil && !isArchive {
-		err = bundle.LetEverybodyPass(dir)
-	}
 	if err == nil {
 		archive := ""
 		if isArchive {
@@ -195,7 +192,8 @@ func (d *deployer) SourceFolder() string {
 // open opens the folder of a version, which was unpacked from an archive just now or "", and finds out how its settings
 // differ from those in force.
 func (d *deployer) open(path, archive string) (v version, err error) {
-	if err := Share(d.opts.Settings, path, false); err != nil {
+	err = errors.Join(Share(d.opts.Settings, path, false), bundle.LetEverybodyPass(d.opts.Settings.DataDir, path))
+	if err != nil {
 		return version{}, err
 	}
 	v = version{command: d.opts.Command, read: readFiles(path), origin: origin{source: path}}

@@ -177,18 +177,24 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// LetEverybodyPass lets every user pass the folders above the copy of a folder that every user may enter: hooks and the
-// app may start processes of other users. It does nothing unless root made the copy, who alone can start such processes.
-func LetEverybodyPass(dir string) error {
+// LetEverybodyPass lets every user pass the folders above dir, the copy of a folder that every user may enter: hooks and
+// the app may start processes of other users. It does nothing unless root made the copy, who alone can start such
+// processes, and for a folder that is not a version's.
+func LetEverybodyPass(dataDir, dir string) error {
 	const pass = 0o001
-	info, err := os.Stat(dir)
-	if err != nil || os.Geteuid() != 0 || info.Mode()&pass == 0 {
+	dataDir, err := filepath.Abs(dataDir)
+	if err != nil {
 		return err
 	}
-	for range 3 { // its own folder, that of the versions, and the data directory
-		dir = filepath.Dir(dir)
-		if info, err = os.Stat(dir); err == nil {
-			err = os.Chmod(dir, info.Mode().Perm()|pass)
+	version := filepath.Dir(dir)
+	versions := filepath.Dir(version)
+	info, err := os.Stat(dir)
+	if err != nil || os.Geteuid() != 0 || info.Mode()&pass == 0 || versions != filepath.Join(dataDir, versionsFolder) {
+		return err
+	}
+	for _, folder := range []string{version, versions, dataDir} {
+		if info, err = os.Stat(folder); err == nil {
+			err = os.Chmod(folder, info.Mode().Perm()|pass)
 		}
 		if err != nil {
 			return err

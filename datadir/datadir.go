@@ -109,17 +109,12 @@ func irregular(path, what string) error {
 // made here, and the mode is not a choice of somebody else.
 func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
 
-// LetGroupPass gives a folder to a group, whose members may pass it without a look at what is in it. Others may still
-// pass it if they could.
+// LetGroupPass gives a folder to a group, whose members may pass it without a look at what is in it.
 func LetGroupPass(folder string, gid int) error {
-	info, err := os.Stat(folder)
-	if err != nil {
-		return err
-	}
 	if err := os.Lchown(folder, -1, gid); err != nil {
 		return err
 	}
-	return os.Chmod(folder, 0o710|info.Mode().Perm()&0o001)
+	return os.Chmod(folder, 0o710)
 }
 
 // LetThrough lets a group pass the data directory. Where somebody chose a mode for it,
