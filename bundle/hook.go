@@ -105,15 +105,14 @@ func (o *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	line, script := shebang(begin)
 	switch {
 	case script && strings.HasSuffix(line, "\r"):
-		o.refuseLine(at, 1, "the first line ends with CR LF: the system would look for a program whose name ends with CR",
-			"save the script with Unix line endings (LF), for example with dos2unix")
+		o.refuseLine(at, 1, "the first line"+windowsLine, toType(unixLines, file))
 		return nil
 	case script && len(strings.Fields(line)) == 0:
 		o.refuseLine(at, 1, `no program follows "#!"`, `write it there, for instance "#!/bin/sh"`)
 		return nil
 	case script && !executable:
 		h.Interpreter = interpreter(line)
-		o.warn(at, "the file has no execute permission: it is run by "+h.Interpreter[0], "chmod +x it")
+		o.warn(at, "the file has no execute permission: it is run by "+h.Interpreter[0], toType("chmod +x", file))
 	case script:
 	case !executable:
 		o.notUsed(file, "this is neither executable nor a script, so it is not run; type chmod +x if it is a hook")
@@ -125,6 +124,19 @@ func (o *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	}
 	*into = append(*into, h)
 	return nil
+}
+
+const (
+	windowsLine = " ends with CR LF: the system would look for a program whose name ends with CR"
+	unixLines   = `sed -i 's/\r$//'` // and a file
+)
+
+// toType is the hint to type a command for a file of the bundle.
+func toType(command, file string) string {
+	if !programName.MatchString(file) {
+		file = "'" + strings.ReplaceAll(file, "'", `'\''`) + "'"
+	}
+	return "type in the bundle's folder: " + command + " " + file
 }
 
 func shebang(begin []byte) (line string, script bool) {

@@ -115,6 +115,9 @@ func (o *reader) read() error {
 	if o.has(cronName) {
 		o.bundle.Cron = filepath.Join(o.dir, cronName)
 	}
+	asGiven := *o.bundle // for messages
+	asGiven.Dir = o.dir
+	o.problems = append(o.problems, asGiven.lookAtPrograms("").refused...)
 	o.nameUnread()
 	if !o.has(procfileName) {
 		platformDefaults{o}.conclude()

@@ -1,8 +1,11 @@
 package bundle
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,45 +15,70 @@ import (
 )
 
 // MissingPrograms names the programs that hooks, build commands and processes run and
-// that are not on this machine, as far as that shows without running anything. path is
-// the PATH that they get. What a step may install is not named in the steps after it.
-func (b *Bundle) MissingPrograms(path string) []Problem {
-	m := missingPrograms{dir: b.Dir, path: filepath.SplitList(path)}
+// that are not on this machine or that it cannot start, as far as that shows without running anything. path is
+// the PATH that they get, "" where it is not known. What a step may install is not named in the steps after it.
+func (b *Bundle) MissingPrograms(path string) []Problem { return b.lookAtPrograms(path).found }
+
+func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
+	m := &missingPrograms{dir: b.Dir, path: filepath.SplitList(path), seen: map[string]bool{}}
 	for _, s := range b.Plan() {
 		file := filepath.Join(b.Dir, filepath.FromSlash(s.File))
-		if s.Phase == PhaseCommand {
+		switch {
+		case s.Phase == PhaseCommand:
 			m.containerCommand(file, &s)
+		case s.Phase == PhaseStart: // processes run beside each other: none prepares anything for another
+			beside := *m
+			beside.seen = maps.Clone(m.seen)
+			beside.script(file, s.Line, s.Shell)
+			m.found, m.refused = beside.found, beside.refused
 			continue
-		}
-		if s.Shell != "" {
+		case s.Shell != "":
 			m.script(file, s.Line, s.Shell)
-		} else {
+		default:
 			m.hook(file, s.Argv)
 		}
 		m.after = true
 	}
-	return m.found
+	return m
 }
 
 type missingPrograms struct {
 	dir   string
 	path  []string
 	found []Problem
+	// refused are scripts that certainly cannot be started: no step before could have changed them.
+	refused []Problem
 	// after tells that a step came before, which may have made files; installs that one
-	// may have installed programs.
+	// may have installed programs. seen are the words of those steps, of paths the last element.
 	after, installs bool
+	seen            map[string]bool
+	// These are of the container command under way: its folder, its line, which stands for all lines of its text,
+	// and whether it may be skipped, or fail. The zero values are those of all other steps.
+	folder   string
+	line     int
+	optional bool
 }
 
-// containerCommand looks at a command that certainly runs, and has to succeed, with the PATH of the others.
+// containerCommand looks at the programs of a command as at those of other steps.
 func (m *missingPrograms) containerCommand(file string, s *Step) {
-	certain := s.Test == "" && !s.IgnoreErrors && s.Dir == m.dir &&
-		!slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
-	if certain && s.Shell != "" && !strings.Contains(s.Shell, "\n") {
+	m.folder, m.line = s.Dir, s.Line
+	below, err := filepath.Rel(m.dir, s.Dir)
+	m.optional = s.Test != "" || s.IgnoreErrors || err != nil || !filepath.IsLocal(below) ||
+		slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+	if s.Shell != "" {
 		m.script(file, s.Line, s.Shell)
-	} else if certain && s.Shell == "" {
+	} else {
 		m.command(file, s.Line, s.Argv, nil)
+		m.see(s.Argv)
 	}
-	m.after = true
+	m.folder, m.line, m.optional = "", 0, false
+}
+
+// see notes what a step before others names or runs.
+func (m *missingPrograms) see(words []string) {
+	for _, w := range words {
+		m.seen[path.Base(strings.Trim(w, `;"'`))] = true
+	}
 }
 
 // hook looks at a hook's interpreter, and into a script of the shell.
@@ -81,7 +109,7 @@ func (m *missingPrograms) hook(file string, argv []string) {
 			return
 		}
 	}
-	if slices.Contains([]string{"sh", "bash", "dash", "ash"}, filepath.Base(name)) {
+	if isShell(name) {
 		m.script(file, 1, string(data))
 	}
 }
@@ -104,7 +132,7 @@ func (m *missingPrograms) script(file string, line int, text string) {
 	for _, f := range functionName.FindAllStringSubmatch(text, -1) {
 		known = append(known, f[1])
 	}
-	depth := 0
+	depth, unclear := 0, false
 	for i, one := range strings.Split(text, "\n") {
 		one = strings.TrimSpace(one)
 		if one == "" || one[0] == '#' {
@@ -120,11 +148,12 @@ func (m *missingPrograms) script(file string, line int, text string) {
 				depth--
 			}
 		}
-		unclear := strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) ||
+		certain := !unclear && depth == 0 && before == 0 && !strings.Contains(one, "||") && !strings.Contains(one, "()")
+		unclear = unclear || strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) ||
 			strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 || strings.Count(one, "(") != strings.Count(one, ")") ||
 			slices.Contains([]string{"alias", ".", "source", "eval", "cd", "exit", "return"}, words[0]) ||
 			strings.Contains(one, "PATH=")
-		if depth == 0 && before == 0 && !strings.Contains(one, "||") && !strings.Contains(one, "()") {
+		if certain {
 			m.command(file, line+i, words, known)
 		}
 		if slices.ContainsFunc(words, func(w string) bool {
@@ -132,9 +161,7 @@ func (m *missingPrograms) script(file string, line int, text string) {
 		}) {
 			m.installs = true
 		}
-		if unclear {
-			return
-		}
+		m.see(words)
 		m.after = true
 	}
 }
@@ -148,6 +175,13 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 		slices.Contains(opensBlock, name) || slices.Contains(closesBlock, name) {
 		return
 	}
+	if isShell(name) {
+		m.shellScript(file, line, words[1:])
+	}
+	if strings.Contains(name, "/") && m.exists(name) {
+		m.startable(file, line, name)
+		return
+	}
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {
 		return // a step before may have made it
 	}
@@ -156,34 +190,94 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 	}
 }
 
+func isShell(program string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, filepath.Base(program))
+}
+
+// at is where a relative path leads from the folder of the step.
+func (m *missingPrograms) at(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(cmp.Or(m.folder, m.dir), name)
+}
+
+func (m *missingPrograms) exists(name string) bool {
+	info, err := os.Stat(m.at(name))
+	return err == nil && info.Mode().IsRegular()
+}
+
 func (m *missingPrograms) has(name string) bool {
-	at := []string{name}
-	switch {
-	case !strings.Contains(name, "/"):
+	at := []string{m.at(name)}
+	if !strings.Contains(name, "/") {
 		at = nil
 		for _, dir := range m.path {
 			at = append(at, filepath.Join(dir, name))
 		}
-	case !filepath.IsAbs(name):
-		at = []string{filepath.Join(m.dir, name)}
 	}
-	return slices.ContainsFunc(at, func(path string) bool {
+	return len(at) == 0 || slices.ContainsFunc(at, func(path string) bool {
 		info, err := os.Stat(path)
 		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 	})
 }
 
 func (m *missingPrograms) name(file string, line int, name string) {
-	if m.installs {
+	if !m.installs && !m.optional {
+		m.report(file, line, fmt.Sprintf("there is no program %s on this machine", name), "install it, or correct the name")
+	}
+}
+
+func (m *missingPrograms) report(file string, line int, text, hint string) {
+	p := Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text, Hint: hint}
+	if !slices.Contains(m.found, p) {
+		m.found = append(m.found, p)
+	}
+}
+
+// prepared reports whether a step before may have made a file fit to be started: it names the file, or runs a program
+// that changes files for that.
+func (m *missingPrograms) prepared(name string) bool {
+	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
+}
+
+// startable looks at a file that is run as a program.
+func (m *missingPrograms) startable(file string, line int, name string) {
+	if m.prepared(name) {
 		return
 	}
-	text, hint := fmt.Sprintf("there is no program %s on this machine", name), "install it, or correct the name"
-	at := name
-	if !filepath.IsAbs(at) {
-		at = filepath.Join(m.dir, at)
+	begin, _ := readFile(m.at(name), maxShebang-1)
+	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
+		text, hint := "the first line of "+name+windowsLine, m.toType(unixLines, name)
+		if m.after || m.optional {
+			m.report(file, line, text, hint)
+		} else {
+			m.refused = append(m.refused, Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text,
+				Hint: hint})
+		}
 	}
-	if info, err := os.Stat(at); strings.Contains(name, "/") && err == nil && info.Mode().IsRegular() {
-		text, hint = fmt.Sprintf("the program %s is not executable", name), "chmod +x "+name
+	if !m.has(name) {
+		m.report(file, line, fmt.Sprintf("the program %s is not executable", name), m.toType("chmod +x", name))
 	}
-	m.found = append(m.found, Problem{Where: yamlfile.Place(file, line, 0), Text: text, Hint: hint})
+}
+
+// shellScript looks at a script that a shell is given as its argument.
+func (m *missingPrograms) shellScript(file string, line int, arguments []string) {
+	i := slices.IndexFunc(arguments, func(w string) bool { return w == "-c" || !strings.HasPrefix(w, "-") })
+	if i < 0 || !programName.MatchString(arguments[i]) || !m.exists(arguments[i]) || m.prepared(arguments[i]) {
+		return
+	}
+	begin, _ := readFile(m.at(arguments[i]), maxShebang-1)
+	if first, _, _ := strings.Cut(string(begin), "\n"); strings.HasSuffix(first, "\r") {
+		m.report(file, line, "the lines of "+arguments[i]+" end with CR LF: the shell takes CR for a part of each command",
+			m.toType(unixLines, arguments[i]))
+	}
+}
+
+// toType is the hint to type a command for a file.
+func (m *missingPrograms) toType(command, name string) string {
+	below, err := filepath.Rel(m.dir, m.at(name))
+	if err != nil || !filepath.IsLocal(below) {
+		return "type: " + command + " " + m.at(name)
+	}
+	return toType(command, below)
 }

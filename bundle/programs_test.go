@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,5 +75,98 @@ func TestMissingPrograms(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestScriptsThatCannotBeStartedAreFound wherever a step names them, in folders and archives: those that certainly fail
+// are refused, others are warned about.
+func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
+	t.Parallel()
+	const (
+		windows = "#!/bin/sh\r\necho hello\r\n"
+		command = ".ebextensions/a.config"
+		refused = "the first line of ./run.sh ends with CR LF: the system would look for a program whose name ends with CR"
+		toUnix  = `type in the bundle's folder: sed -i 's/\r$//' run.sh`
+		plain   = "the program ./run.sh is not executable"
+		chmod   = "type in the bundle's folder: chmod +x run.sh"
+	)
+	for name, c := range map[string]struct {
+		files   map[string]string // run.sh is executable where its content is windows
+		refused bool
+		want    []string // file and line, text and hint
+	}{
+		"a process": {map[string]string{"Procfile": "web: ./run.sh", "run.sh": windows}, true,
+			[]string{"Procfile:1", refused, toUnix}},
+		"a process beside others": {map[string]string{"Procfile": "web: true\nb: exec ./run.sh a", "run.sh": windows}, true,
+			[]string{"Procfile:2", refused, toUnix}},
+		"a build command": {map[string]string{"Buildfile": "b: ./run.sh", "run.sh": windows}, true,
+			[]string{"Buildfile:1", refused, toUnix}},
+		"a container command": {map[string]string{command: "container_commands: {a: {command: ./run.sh}}", "run.sh": windows},
+			true, []string{command + ":1", refused, toUnix}},
+		"a container command of several lines": {map[string]string{command: "container_commands:\n  a:\n    command: |\n" +
+			"      ./run.sh\n", "run.sh": windows}, true, []string{command + ":2", refused, toUnix}},
+		"a container command as a list in a folder": {map[string]string{"sub/run.sh": windows,
+			command: "container_commands: {a: {command: [./run.sh], cwd: sub}}"},
+			true, []string{command + ":1", refused, strings.Replace(toUnix, "run.sh", "sub/run.sh", 1)}},
+		"a container command whose errors are ignored": {map[string]string{"run.sh": windows,
+			command: "container_commands: {a: {command: ./run.sh, ignoreErrors: true}}"},
+			false, []string{command + ":1", refused, toUnix}},
+		"after a step that may rewrite it": {map[string]string{"Buildfile": "b: make", "Procfile": "web: ./run.sh",
+			"run.sh": windows}, false, []string{"Procfile:1", refused, toUnix}},
+		"after a step that rewrites it": {map[string]string{"Buildfile": "b: dos2unix *.sh", "Procfile": "web: ./run.sh",
+			"run.sh": windows}, false, nil},
+		"of a shell": {map[string]string{"Procfile": "web: sh -e run.sh", "run.sh": windows}, false,
+			[]string{"Procfile:1", "the lines of run.sh end with CR LF: the shell takes CR for a part of each command", toUnix}},
+		"of a shell, but text": {map[string]string{"Procfile": "web: sh -c run.sh", "run.sh": windows}, false, nil},
+		"a process without the permission": {map[string]string{"Procfile": "web: ./run.sh", "run.sh": "#!/bin/sh\n"}, false,
+			[]string{"Procfile:1", plain, chmod}},
+		"a process without the permission, after packages": {map[string]string{"Buildfile": "b: npm install",
+			"Procfile": "web: true\nb: ./run.sh", "run.sh": "#!/bin/sh\n"}, false, []string{"Procfile:2", plain, chmod}},
+		"a process that a step gives the permission": {map[string]string{"Buildfile": "b: chmod +x *.sh",
+			"Procfile": "web: ./run.sh", "run.sh": "#!/bin/sh\n"}, false, nil},
+		"a process that a build writes": {map[string]string{"Buildfile": "b: cc -o run.sh", "Procfile": "web: ./run.sh",
+			"run.sh": "#!/bin/sh\n"}, false, nil},
+		"another language": {map[string]string{"Procfile": "web: python3 run.sh", "run.sh": windows}, false, nil},
+	} {
+		var items []item
+		for name, data := range c.files {
+			mode := os.FileMode(0o644)
+			if data == windows {
+				mode = 0o755
+			}
+			items = append(items, item{name: name, data: data, mode: mode})
+		}
+		unpacked, err := unpack(t, archive(t, items...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inFolder := folder(t, c.files)
+		for _, i := range items {
+			if err := os.Chmod(filepath.Join(inFolder, i.name), i.mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for where, dir := range map[string]string{"folder": inFolder, "archive": unpacked} {
+			t.Run(name+"/"+where, func(t *testing.T) {
+				t.Parallel()
+				b, err := Open(dir)
+				if (err != nil) != c.refused {
+					t.Fatalf("refused: %v, want %t", err, c.refused)
+				}
+				var found []Problem
+				if err == nil {
+					found = b.MissingPrograms("")
+				} else if bad := new(invalidError); errors.As(err, &bad) {
+					found = bad.Problems
+				}
+				var got []string
+				for _, p := range found {
+					got = append(got, strings.TrimPrefix(p.Where, dir+"/"), p.Text, p.Hint)
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Error(diff)
+				}
+			})
+		}
 	}
 }

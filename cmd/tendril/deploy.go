@@ -170,6 +170,7 @@ func (c controlCommands) candidate(path string, appliesMachine bool) (string, er
 		ofMachine = b.Machine.NotUsed
 	}
 	c.warn(bundleWarnings(b, slices.Concat(b.Unsupported, ofMachine))...)
+	c.warn(b.MissingPrograms("")...)
 	return filepath.Abs(path)
 }
 
