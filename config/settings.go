@@ -354,6 +354,8 @@ type Endpoint struct {
 	// the queue, 16 to 256 printable characters; "" means one that is made. It is secret.
 	// RegistryTokenFile is the file that it was read from; "" for none.
 	RegistryToken, RegistryTokenFile string
+	// RegistryInsecure sends the token to a server that does not prove that it knows it.
+	RegistryInsecure bool
 	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
 	AccountID string
 }

@@ -143,6 +143,12 @@ func periodicOptions() []Option {
 			"because other users can see flags.",
 		value: checked("16 to 256 printable ASCII characters without blanks", token),
 	}, {
+		Name: "registry-insecure", Default: "false",
+		Help: "Send the registry's token to a server that cannot prove that it knows it.",
+		Detail: "A tendril serve of an older version cannot, nor can one behind a forwarded port with another number. Any " +
+			"program that takes the port of a server that ended then gets the token.",
+		value: onOff(),
+	}, {
 		Name: "leader", Default: leaderElect,
 		Help:  "Which instance enqueues periodic tasks: the elected one, or only this one.",
 		value: choice(leaderElect, LeaderLocal),

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"tendril/proof"
 )
 
 // The scopes: what a caller may do. A scope does not hold another one.
@@ -130,7 +132,9 @@ func (s *Server) identify(r *http.Request) caller {
 }
 
 // Anonymous reports whether a request has no valid credentials.
-func (s *Server) Anonymous(r *http.Request) bool { return s.identify(r).who == "" }
+func (s *Server) Anonymous(r *http.Request) bool {
+	return s.identify(r).who == "" && !proof.Knows(r, s.opts.Token)
+}
 
 // IsProbe reports whether a request is one that must be answered however many others wait: a probe, or the link that
 // gives a browser its credentials. The answers are short.

@@ -70,6 +70,7 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	t.Parallel()
 	files, dir := newCertificateFiles(t), t.TempDir()
+	claim(t, dir)
 	server := New(&Options{Token: testToken})
 	srv := httptest.NewUnstartedServer(server)
 	t.Cleanup(srv.Close)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -38,5 +39,43 @@ func TestOneClaimsADirectory(t *testing.T) {
 	}
 	if _, err := Claim(dir + "/missing"); err == nil || errors.Is(err, ErrClaimed) {
 		t.Errorf("a folder that is not there: %v", err)
+	}
+}
+
+// TestLooksDoNotKeepAnEnvironmentFromItsStart: commands look at the lock while it is claimed.
+func TestLooksDoNotKeepAnEnvironmentFromItsStart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	claimed, err := isClaimed(dir)
+	if claimed || err != nil {
+		t.Fatalf("before any claim: %v, %v", claimed, err)
+	}
+	done := make(chan struct{})
+	var looks sync.WaitGroup
+	defer looks.Wait()
+	defer close(done)
+	for range 4 {
+		looks.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					_, _ = isClaimed(dir)
+				}
+			}
+		})
+	}
+	for range 20 {
+		release, err := Claim(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claimed, err := isClaimed(dir); !claimed || err != nil {
+			t.Errorf("while it is claimed: %v, %v", claimed, err)
+		}
+		if err := release(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

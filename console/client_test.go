@@ -32,6 +32,16 @@ func dial(t *testing.T, opts *Options) *Client {
 	return c
 }
 
+// claim makes a data directory one on which an environment runs, until the test ends.
+func claim(t *testing.T, dir string) {
+	t.Helper()
+	release, err := Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = release() })
+}
+
 // dialServer is dial with changes of the HTTP server.
 func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, *httptest.Server) {
 	t.Helper()
@@ -44,6 +54,7 @@ func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, 
 	dir := t.TempDir()
 	instance := sampleInstance()
 	instance.Console = srv.Listener.Addr().String()
+	claim(t, dir)
 	if err := errors.Join(instance.Write(dir), WriteToken(dir, opts.Token)); err != nil {
 		t.Fatal(err)
 	}
@@ -256,6 +267,7 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	write := func(t *testing.T, change func(*Instance)) string {
 		dir := t.TempDir()
+		claim(t, dir)
 		instance := sampleInstance()
 		change(instance)
 		if err := instance.Write(dir); err != nil {
@@ -285,9 +297,10 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 func TestClientDistinguishesForeignListeners(t *testing.T) {
 	t.Parallel()
 	c := dial(t, &Options{Drain: func(context.Context) error { return nil }})
-	c.conn.token = NewToken()
+	other := newClient(newConnection(c.Instance, c.conn.dataDir, NewToken(), maxWait), c.slow)
+	defer other.Close()
 	var refusal *Error
-	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) ||
+	if _, err := other.Drain(t.Context(), 0); !errors.As(err, &refusal) ||
 		!strings.Contains(refusal.Hint, "another environment") {
 		t.Errorf("with another token: %#v", err)
 	}
@@ -315,6 +328,7 @@ func TestClientReadsWhatOthersAnswer(t *testing.T) {
 	}))
 	defer srv.Close()
 	dir := t.TempDir()
+	claim(t, dir)
 	instance := sampleInstance()
 	instance.Console = srv.Listener.Addr().String()
 	if err := instance.Write(dir); err != nil {

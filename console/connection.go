@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"tendril/proof"
 )
 
 // maxAnswer bounds what a client reads of one answer; a page of messages ends
@@ -40,17 +42,19 @@ var errOnlyReads = errors.New("this client only reads")
 // patience, and follows no redirect.
 func newConnection(instance Instance, dataDir, token string, patience time.Duration) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token}
-	c.http = &http.Client{
-		Transport: &http.Transport{
-			// Whatever name it bears and whoever signed it: there is one certificate
-			// that is trusted.
-			TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
-			DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
-			ResponseHeaderTimeout: patience,
-			IdleConnTimeout:       10 * time.Second,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	transport := &http.Transport{
+		// Whatever name it bears and whoever signed it: there is one certificate
+		// that is trusted.
+		TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
+		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+		ResponseHeaderTimeout: patience,
+		IdleConnTimeout:       10 * time.Second,
 	}
+	if token != "" && instance.ConsoleCertificate == "" {
+		transport = proof.Require(transport, token)
+	}
+	c.http = &http.Client{Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return c
 }
 
@@ -83,6 +87,9 @@ func command(ctx context.Context, c *connection, pattern string, body any, names
 }
 
 func (c *connection) call(ctx context.Context, pattern string, body, into any, names []string) error {
+	if body != nil && c.token == "" && c.dataDir != "" { // nothing can tell whether the environment gets it
+		return c.unauthorized(refuse(http.StatusUnauthorized, "this needs the console's token", ""))
+	}
 	req, err := c.request(ctx, pattern, body, names)
 	if err != nil {
 		return err
@@ -134,8 +141,21 @@ func (c *connection) request(ctx context.Context, pattern string, body any, name
 
 // unanswered explains why there is no answer.
 func (c *connection) unanswered(err error) error {
-	if errors.Is(err, syscall.ECONNREFUSED) || !ProcessAlive(c.instance.PID) {
-		return notRunning(c.dataDir)
+	if c.dataDir != "" {
+		if _, gone := ReadInstance(c.dataDir); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(gone, ErrNotRunning) {
+			return notRunning(c.dataDir)
+		}
+	}
+	var unproved *proof.Error
+	switch {
+	case errors.As(err, &unproved) && unproved.Other:
+		return c.unauthorized(&Error{Status: http.StatusUnauthorized})
+	case errors.As(err, &unproved):
+		return &Error{Status: http.StatusUnauthorized, cause: unproved, Message: fmt.Sprintf(
+			"the server at %s does not prove that it is environment %q, so nothing was sent to it", c.instance.Console,
+			c.instance.Environment),
+			Hint: fmt.Sprintf("restart the environment (process %d), which may be of an older version (%s), with this version "+
+				"of tendril; another program may also listen there", c.instance.PID, c.instance.Version)}
 	}
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -133,7 +133,7 @@ func remove(path string) error {
 
 // ReadInstance returns the environment that runs on dataDir. The error wraps
 // [ErrNotRunning] when there is none: no file, or a file that a process left
-// behind which lives no more.
+// behind which holds the claim no more. The process id says nothing: another process may have got it since.
 func ReadInstance(dataDir string) (*Instance, error) {
 	path := filepath.Join(dataDir, InstanceFile)
 	data, err := os.ReadFile(path)
@@ -150,7 +150,12 @@ func ReadInstance(dataDir string) (*Instance, error) {
 		return nil, &Error{Message: fmt.Sprintf("%s is damaged: %v", path, err),
 			Hint: "remove it if no environment runs there", cause: err}
 	}
-	if !ProcessAlive(i.PID) {
+	switch claimed, err := isClaimed(dataDir); {
+	case errors.Is(err, fs.ErrPermission):
+		return nil, foreign(filepath.Join(dataDir, claimFile))
+	case err != nil:
+		return nil, fmt.Errorf("reading whether an environment runs: %w", err)
+	case !claimed:
 		return nil, notRunning(dataDir)
 	}
 	return &i, nil
@@ -228,7 +233,7 @@ func Claim(dataDir string) (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("claiming the data directory: %w; name another with --data-dir", err)
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = lockExclusive(f)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = fmt.Errorf("%w on %s", ErrClaimed, dataDir)
 		// One that is starting has not written it down yet.
@@ -244,6 +249,41 @@ func Claim(dataDir string) (release func() error, err error) {
 	// Unlocked before it is closed: a process that is just being started may hold
 	// a copy of the descriptor.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
+}
+
+// claimTries bounds how often a claim is tried while others only look at it, each for an instant.
+const claimTries = 100
+
+// lockExclusive locks a file, unless another process has it locked as exclusively. [isClaimed] shares the lock for an
+// instant, which must not keep an environment from its start.
+func lockExclusive(f *os.File) (err error) {
+	for range claimTries {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		if shared := syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); shared != nil {
+			return shared
+		}
+		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
+		<-time.After(time.Millisecond)
+	}
+	return err
+}
+
+// isClaimed reports whether a living process has the claim of a data directory.
+func isClaimed(dataDir string) (claimed bool, err error) {
+	f, err := os.OpenFile(filepath.Join(dataDir, claimFile), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	if claimed = errors.Is(err, syscall.EWOULDBLOCK); claimed {
+		return true, f.Close()
+	}
+	_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN) // before the end of a copy that a process being started may hold
+	return false, errors.Join(err, f.Close())
 }
 
 // TokenFile is the name of the file in the data directory that holds the

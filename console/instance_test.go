@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,6 +26,7 @@ func sampleInstance() *Instance {
 func TestInstanceIsReadAsWritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
+	claim(t, dir)
 	want := sampleInstance()
 	if err := want.Write(dir); err != nil {
 		t.Fatal(err)
@@ -45,19 +45,14 @@ func TestInstanceIsReadAsWritten(t *testing.T) {
 	if err := RemoveInstance(dir); err != nil {
 		t.Errorf("removing twice: %v", err)
 	}
-	if left, _ := os.ReadDir(dir); len(left) != 0 {
+	if left, _ := os.ReadDir(dir); len(left) != 1 {
 		t.Errorf("left behind: %v", left)
 	}
 }
 
 func TestReadInstanceSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Skip("no program to end:", err)
-	}
-	stale := sampleInstance()
-	stale.PID = gone.ProcessState.Pid()
+	stale := sampleInstance() // another process got its id, as this test has
 	for _, c := range []struct {
 		name   string
 		lay    func(t *testing.T, dir string)
@@ -65,8 +60,12 @@ func TestReadInstanceSaysWhatToDo(t *testing.T) {
 		want   string
 	}{
 		{"no file", func(*testing.T, string) {}, true, "start one with 'tendril up'"},
-		{"a file of an ended process", func(t *testing.T, dir string) {
-			if err := stale.Write(dir); err != nil {
+		{"a file of an ended process, whose id another one has", func(t *testing.T, dir string) {
+			release, err := Claim(dir)
+			if err := errors.Join(err, stale.Write(dir)); err != nil {
+				t.Fatal(err)
+			}
+			if err := release(); err != nil {
 				t.Fatal(err)
 			}
 		}, true, "start one with 'tendril up'"},
@@ -75,7 +74,7 @@ func TestReadInstanceSaysWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, false, "remove it"},
-		{"a file without a process", func(t *testing.T, dir string) {
+		{"a file without a claim", func(t *testing.T, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, InstanceFile), []byte("{}"), 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"tendril/proof"
 	"tendril/queue"
 )
 
@@ -69,6 +70,9 @@ func (s *Server) routes() []route {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if proof.Answer(w, r, s.opts.Token) {
+		return
+	}
 	secure(w.Header())
 	r = withID(w, r)
 	refusal := s.admit(r)

@@ -153,7 +153,8 @@ func TestRegistryComesLater(t *testing.T) {
 	}))
 	defer front.Close()
 	dir := t.TempDir()
-	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": front.URL + "/000000000000/jobs"},
+	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": front.URL + "/000000000000/jobs",
+		"registry-insecure": "true"}, // the proxy in front of the server cannot prove that it knows the token
 		func(e *Environment) {
 			e.Bundle = &bundle.Bundle{Dir: dir}
 		})

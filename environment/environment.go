@@ -448,8 +448,9 @@ func (e *Environment) buildTasks(ctx context.Context) error {
 	onSQS, _ := home.Queue.(*aws.Queue)
 	at := tasks.RegistryOptions{
 		Queue: home.name, QueueURL: home.url, SQS: e.sqs, Home: onSQS, Local: e.s.Leader == config.LeaderLocal,
-		Token: cmp.Or(e.s.RegistryToken, tasks.SharedToken(e.stateFolder(), home.url)),
-		Table: e.s.RegistryTable, Region: e.s.Region, Create: e.s.RegistryCreate,
+		Token:    cmp.Or(e.s.RegistryToken, tasks.SharedToken(e.stateFolder(), home.url)),
+		Insecure: e.s.RegistryInsecure,
+		Table:    e.s.RegistryTable, Region: e.s.Region, Create: e.s.RegistryCreate,
 		Tags: aws.Tags(e.s.Name), SDK: e.Logger.SDK,
 	}
 	if home.embedded {

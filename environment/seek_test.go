@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -41,7 +42,7 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 			if err := b.CreateQueue(t.Context(), "jobs", nil, nil); err != nil {
 				t.Fatal(err)
 			}
-			serve := sqsapi.New(b, nil)
+			serve := sqsapi.New(b, &sqsapi.Options{RegistryToken: os.Getenv("TENDRIL_REGISTRY_TOKEN")})
 			t.Cleanup(serve.Stop)
 			var willing atomic.Bool
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

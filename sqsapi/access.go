@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tendril/access"
+	"tendril/proof"
 	"tendril/queue"
 )
 
@@ -67,6 +68,9 @@ func (h *Handler) isToken(given string) bool {
 // Anonymous reports whether the header of a request lacks the credentials that it needs: it is refused whatever its
 // body says.
 func (h *Handler) Anonymous(r *http.Request) bool {
+	if proof.Knows(r, h.token) {
+		return false
+	}
 	if h.keys != nil {
 		return !h.keys.Claims(r)
 	}

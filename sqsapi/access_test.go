@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -351,5 +352,35 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 	}
 	if found["ops"] != nil || !errors.Is(found["web"], queue.ErrDenied) {
 		t.Errorf("found %v", found)
+	}
+}
+
+// TestRegistryTokenGoesToNoImpostor: what listens on the port of a tendril serve that ended does not get the token, and
+// neither does an older version, unless it is trusted on request.
+func TestRegistryTokenGoesToNoImpostor(t *testing.T) {
+	t.Parallel()
+	const token = "0123456789abcdef"
+	var got atomic.Value
+	got.Store("")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got.Store(got.Load().(string) + r.Header.Get(registryToken))
+		w.Header().Set("Content-Type", jsonType)
+		_, _ = w.Write([]byte(`{"Last":{}}`))
+	}))
+	defer s.Close()
+	client := func(insecure bool) *RegistryClient {
+		return NewRegistryClient(s.URL, Identity{Token: token, Insecure: insecure},
+			&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
+	}
+	found, err := client(false).Probe(t.Context())
+	if e := asQueueError(err); found || e == nil || e.Code != queue.CodeAccessDenied ||
+		!strings.Contains(e.Message, "upgrade") || !strings.Contains(e.Message, "--registry-insecure") {
+		t.Errorf("an impostor: %v, %v", found, err)
+	}
+	if said := got.Load(); said != "" {
+		t.Errorf("it got %q", said)
+	}
+	if found, err := client(true).Probe(t.Context()); !found || err != nil || got.Load() != token {
+		t.Errorf("trusted on request: %v, %v; it got %q", found, err, got.Load())
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"tendril/access"
 	"tendril/broker"
+	"tendril/proof"
 	"tendril/queue"
 )
 
@@ -107,6 +108,9 @@ func (h *Handler) Stop() { h.stop() }
 // ServeHTTP answers one request. Requests that a web page could have caused,
 // or that name a host this endpoint does not answer to, get status 403.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if proof.Answer(w, r, h.token) {
+		return
+	}
 	x := h.exchange(w, r)
 	if err := h.guard.check(r); err != nil {
 		x.fail(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/broker"
+	"tendril/proof"
 	"tendril/queue"
 )
 
@@ -43,6 +44,8 @@ type RegistryClient struct {
 type Identity struct {
 	// Token is the token of the registry; "" for none.
 	Token string
+	// Insecure sends the token to a server that does not prove that it knows it.
+	Insecure bool
 	// Sign signs a request with the given body, for an endpoint that wants that: other SQS servers answer a signed
 	// request that they do not know with a failure. nil leaves every request unsigned.
 	Sign func(r *http.Request, body []byte) error
@@ -53,11 +56,19 @@ const maxRegistryAnswer = 16 << 20
 
 // NewRegistryClient returns a client of the endpoint that a [Handler] serves
 // at a URL such as http://127.0.0.1:9324. hc may bring a transport; nil means
-// http.DefaultClient's. It does not follow redirects. Nothing is sent yet.
+// http.DefaultClient's. It does not follow redirects. Nothing is sent yet. The token is sent over TLS, or to a server
+// that has proved that it knows it.
 func NewRegistryClient(endpoint string, as Identity, hc *http.Client) *RegistryClient {
 	c := &RegistryClient{endpoint: endpoint, token: as.Token, sign: as.Sign}
 	if hc != nil {
 		c.http = *hc
+	}
+	if as.Token != "" && !as.Insecure && strings.HasPrefix(endpoint, "http:") {
+		transport, ok := c.http.Transport.(*http.Transport)
+		if !ok {
+			transport = http.DefaultTransport.(*http.Transport)
+		}
+		c.http.Transport = proof.Require(transport, as.Token)
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c
@@ -262,11 +273,29 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		if errors.As(err, &outer) {
 			err = outer.Err
 		}
+		if unproved := (*proof.Error)(nil); errors.As(err, &unproved) {
+			return 0, nil, c.unproved(unproved)
+		}
 		return 0, nil, queue.Errorf(queue.CodeUnreachable,
 			"The registry at %s did not answer: %w; check that tendril serve runs there.", c.shown(), err)
 	}
 	return resp.StatusCode, answer, nil
 }
+
+// unproved says what to do about a server that did not get the token.
+func (c *RegistryClient) unproved(err *proof.Error) error {
+	if err.Other {
+		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has another token than this instance, so nothing was "+
+			"sent to it. Give the content of the file registry-token, in the data directory of the tendril that serves the "+
+			"queue, as --registry-token or TENDRIL_REGISTRY_TOKEN: %w.", c.shown(), err)
+	}
+	return queue.Errorf(queue.CodeAccessDenied, "The registry at %s does not prove that it knows the token, so the token "+
+		"was not sent: it is tendril serve of an older version, which you should upgrade, a forwarded port with another "+
+		"number, or another program. If you trust what listens there, start with --registry-insecure: %w.", c.shown(), err)
+}
+
+// Signs reports whether the endpoint asked for signed requests.
+func (c *RegistryClient) Signs() bool { return c.signing.Load() }
 
 // refusal reads an error's answer.
 func (c *RegistryClient) refusal(status int, answer []byte) error {

@@ -118,9 +118,8 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 			"--leader local when this is the only instance"}
 		if m.registry.undecided.Load() {
 			s.off = "it is not known yet whether the server of the queue keeps a registry; tendril asks again"
-			if m.registry.denied.Load() {
-				s.off = "the server of the queue keeps a registry for those who know its token: set TENDRIL_REGISTRY_TOKEN to " +
-					"the content of the file " + TokenFile + " in its data directory"
+			if refusal, _ := m.registry.refusal.Load().(string); refusal != "" {
+				s.off = refusal
 			}
 		}
 		m.log.Warn("periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)

@@ -13,6 +13,7 @@ import (
 	"tendril/broker"
 	"tendril/leader"
 	"tendril/periodic"
+	"tendril/proof"
 	"tendril/queue"
 	"tendril/sqsapi"
 )
@@ -49,8 +50,10 @@ type RegistryOptions struct {
 	// SQS and Home are the connection to a queue that is served elsewhere, and the queue.
 	SQS  *aws.SQS
 	Home *aws.Queue
-	// Token is what the registry of a tendril that serves the queue asks for; "" for none.
-	Token string
+	// Token is what the registry of a tendril that serves the queue asks for; "" for none. Insecure sends it to servers
+	// that do not prove that they know it.
+	Token    string
+	Insecure bool
 	// Local declares this instance the only one: no leader is elected.
 	Local bool
 	// Table is the name of a DynamoDB table, in Region; "" for none. Create creates it, with Tags.
@@ -79,8 +82,8 @@ type finder struct {
 	found atomic.Pointer[registry] // nil while nothing asked for it, and where there is none
 	// undecided says that the queue's server did not tell yet whether it has a registry.
 	undecided atomic.Bool
-	// denied says that it refused this instance.
-	denied atomic.Bool
+	// refusal is why this instance cannot use it, as a string; "" where that is not why.
+	refusal atomic.Value
 
 	cleanup atomic.Pointer[func()] // nil for none
 }
@@ -128,14 +131,13 @@ func (f *finder) served(ctx context.Context) *registry {
 	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
 		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
 		defer cancel()
-		as := sqsapi.Identity{Token: f.opts.Token}
+		as := sqsapi.Identity{Token: f.opts.Token, Insecure: f.opts.Insecure}
 		if f.opts.SQS != nil {
 			as.Sign = f.opts.SQS.Sign
 		}
-		client := sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, as, nil)
-		found, err := client.Probe(ctx)
+		client, found, err := probe(ctx, u.Scheme+"://"+u.Host, as)
 		if f.undecided.Store(err != nil); err != nil {
-			f.denied.Store(errors.Is(err, queue.ErrDenied))
+			f.refusal.Store(refusalText(err))
 			return nil
 		}
 		if found {
@@ -147,6 +149,40 @@ func (f *finder) served(ctx context.Context) *registry {
 	}
 	runs := newMemoryRuns()
 	return &registry{known: runs.Known, runs: f.claims(runs)}
+}
+
+// probe finds out whether the server of the queue keeps a registry. Where it does not prove that it knows the token, it
+// is asked without one: another SQS server has no registry, and one that wants signatures needs no token.
+func probe(ctx context.Context, endpoint string, as sqsapi.Identity) (client *sqsapi.RegistryClient, found bool,
+	err error) {
+	client = sqsapi.NewRegistryClient(endpoint, as, nil)
+	found, err = client.Probe(ctx)
+	if unproved := (*proof.Error)(nil); !errors.As(err, &unproved) {
+		return client, found, err
+	}
+	as.Token = ""
+	bare := sqsapi.NewRegistryClient(endpoint, as, nil)
+	found, wrong := bare.Probe(ctx)
+	switch {
+	case wrong == nil && (!found || bare.Signs()):
+		return bare, found, nil
+	case wrong != nil && !errors.Is(wrong, queue.ErrDenied): // it cannot answer now
+		return bare, false, wrong
+	}
+	return client, false, err
+}
+
+// refusalText says why the registry does not serve this instance; "" for an error of another kind.
+func refusalText(err error) string {
+	unproved := (*proof.Error)(nil)
+	switch {
+	case errors.As(err, &unproved):
+		return err.Error()
+	case errors.Is(err, queue.ErrDenied):
+		return "the server of the queue keeps a registry for those who know its token: set TENDRIL_REGISTRY_TOKEN to " +
+			"the content of the file " + TokenFile + " in its data directory"
+	}
+	return ""
 }
 
 // table is the registry in a DynamoDB table, which is created where that was asked for. A table

@@ -140,6 +140,7 @@ func topEnvironment(t *testing.T) (client *console.Client, dial func() (*console
 	server := httptest.NewServer(api)
 	dir := t.TempDir()
 	instance := console.Instance{PID: os.Getpid(), Environment: "shop", Console: strings.TrimPrefix(server.URL, "http://")}
+	claim(t, dir)
 	if err := errors.Join(instance.Write(dir), console.WriteToken(dir, token)); err != nil {
 		t.Fatal(err)
 	}

@@ -63,10 +63,21 @@ func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *sta
 	if instance.Console == "" {
 		instance.Console = srv.Listener.Addr().String()
 	}
+	claim(t, s.dir)
 	if err := errors.Join(instance.Write(s.dir), console.WriteToken(s.dir, opts.Token)); err != nil {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// claim makes a data directory one on which an environment runs, until the test ends.
+func claim(t *testing.T, dir string) {
+	t.Helper()
+	release, err := console.Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = release() })
 }
 
 // tendril runs one command line and returns what it printed and its status.

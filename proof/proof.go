@@ -1,0 +1,168 @@
+package proof
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// header carries a challenge, its nonce and proof with a dot between them, and the proof in the answer to it.
+const header = "X-Tendril-Challenge"
+
+// refused is the answer of a server that does not know the client's secret.
+const refused = "refused"
+
+// patience is how long a server may take to prove itself.
+const patience = 10 * time.Second
+
+// Error means that a server does not prove that it knows the secret. Nothing but the challenge was sent to it.
+type Error struct {
+	Address string
+	// Other is whether it says that it has another secret. Else it is an older version, or another program.
+	Other bool
+	cause error
+}
+
+// Error says what is wrong.
+func (e *Error) Error() string {
+	switch {
+	case e.Other:
+		return "the server at " + e.Address + " has another token"
+	case e.cause != nil:
+		return fmt.Sprintf("the server at %s does not prove that it knows the token: %v", e.Address, e.cause)
+	}
+	return "the server at " + e.Address + " does not prove that it knows the token"
+}
+
+// Unwrap returns why there was no answer to the challenge; nil if there was one.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Require returns a copy of t whose connections are used once the server at their other end has proved that it knows
+// the secret. It is for URLs of the scheme http.
+func Require(t *http.Transport, secret string) *http.Transport {
+	t = t.Clone()
+	dial := t.DialContext
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	t.Proxy = nil // a proxy would answer in the place of the server
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if err := challenge(ctx, conn, secret); err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return conn, nil
+	}
+	return t
+}
+
+// challenge asks the server of a new connection for its proof.
+func challenge(ctx context.Context, conn net.Conn, secret string) error {
+	address := canonical(conn.RemoteAddr())
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+
+	nonce := rand.Text()
+	request, err := http.NewRequest(http.MethodGet, "http://"+address+"/", http.NoBody)
+	if err != nil {
+		return err
+	}
+	request.Header.Set(header, nonce+"."+mac(secret, "client", nonce, address))
+	answer, err := exchange(conn, request)
+	if !stop() {
+		err = cmp.Or(context.Cause(ctx), err)
+	}
+
+	switch {
+	case err != nil:
+		return &Error{Address: address, cause: err}
+	case answer == refused:
+		return &Error{Address: address, Other: true}
+	case !hmac.Equal([]byte(answer), []byte(mac(secret, "server", nonce, address))):
+		return &Error{Address: address}
+	}
+	return nil
+}
+
+// exchange sends a challenge and returns the answer; "" if the server does not know challenges, or closes the
+// connection after its answer.
+func exchange(conn net.Conn, request *http.Request) (string, error) {
+	if err := request.Write(conn); err != nil {
+		return "", err
+	}
+	reader := bufio.NewReader(conn)
+	answer, err := http.ReadResponse(reader, request)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	said := answer.Header.Get(header)
+	if said != refused && (answer.StatusCode != http.StatusNoContent || answer.Close || reader.Buffered() > 0) {
+		return "", nil
+	}
+	return said, nil
+}
+
+// Answer answers a request that is a challenge, and reports whether it was one.
+func Answer(w http.ResponseWriter, r *http.Request, secret string) bool {
+	given := r.Header.Get(header)
+	if given == "" {
+		return false
+	}
+	if !Knows(r, secret) {
+		w.Header().Set(header, refused)
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	nonce, _, _ := strings.Cut(given, ".")
+	w.Header().Set(header, mac(secret, "server", nonce, local(r)))
+	w.Header().Del("Connection") // the request follows on it, however full the server is
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// Knows reports whether a request is a challenge by a client who knows the secret.
+func Knows(r *http.Request, secret string) bool {
+	nonce, given, _ := strings.Cut(r.Header.Get(header), ".")
+	return nonce != "" && secret != "" && hmac.Equal([]byte(given), []byte(mac(secret, "client", nonce, local(r))))
+}
+
+// mac binds who proves something, and where, to a nonce.
+func mac(secret, who, nonce, address string) string {
+	h := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(h, "tendril %s 1\n%s\n%s", who, nonce, address)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// local is the address at which the server got a request.
+func local(r *http.Request) string {
+	address, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if address == nil {
+		return ""
+	}
+	return canonical(address)
+}
+
+// canonical writes an address as both ends of a connection do.
+func canonical(address net.Addr) string {
+	at, err := netip.ParseAddrPort(address.String())
+	if err != nil {
+		return address.String()
+	}
+	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()).String()
+}
