@@ -29,7 +29,7 @@ var rooms = []room{
 	{"terminal", "Package terminal makes text safe to print where a person reads it.", nil},
 	{"trust", "Package trust tells whether other users decide what is in a file.", nil},
 	{"datadir", "Package datadir makes the data directory and its files, for their owner alone.", []string{"trust"}},
-	{"httplimit", "Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.",
+	{"httplimit", "Package httplimit bounds what the clients of an HTTP server can occupy: connections, requests and memory.",
 		[]string{"queue"}},
 	{"eventlog", "Package eventlog keeps what happened in an environment: events on disk, and the last lines of its log " +
 		"in memory.", []string{"datadir"}},

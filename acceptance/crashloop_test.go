@@ -16,8 +16,8 @@ import (
 	"tendril/testpeer"
 )
 
-// killer is an app whose message "poison" kills the process that holds the queue, 20 ms after it was posted.
-type killer struct {
+// crashingApp is an app whose message "poison" kills the process that holds the queue, 20 ms after it was posted.
+type crashingApp struct {
 	*httptest.Server
 	victims chan *process // the process that runs now
 
@@ -26,8 +26,8 @@ type killer struct {
 	good  []string // likewise of the other one
 }
 
-func newKiller(t *testing.T) *killer {
-	k := &killer{victims: make(chan *process, 1)}
+func newCrashingApp(t *testing.T) *crashingApp {
+	k := &crashingApp{victims: make(chan *process, 1)}
 	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		post := r.Header.Get("X-Aws-Sqsd-Receive-Count") + "/" + r.Header.Get("X-Tendril-Attempt")
@@ -67,7 +67,7 @@ func TestMessageThatKillsTendrilAtOnceIsDeadLettered(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			app, dir, listen := newKiller(t), t.TempDir(), "127.0.0.1:"+testpeer.FreePort(t)
+			app, dir, listen := newCrashingApp(t), t.TempDir(), "127.0.0.1:"+testpeer.FreePort(t)
 			begin := func() *process {
 				args := append([]string{"up", "--data-dir", dir, "--listen", listen, "--queue", test.queue, "--target", app.URL},
 					worker...)

@@ -32,8 +32,8 @@ func play(role string) (known bool, err error) {
 		queue: os.Getenv("ACCEPTANCE_QUEUE"), missedLog: os.Getenv("ACCEPTANCE_MISSED"),
 	}
 	switch role {
-	case "witness":
-		return true, witness()
+	case "observer":
+		return true, observer()
 	case "app":
 		return true, serveApp()
 	case "scheduler":

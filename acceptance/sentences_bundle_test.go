@@ -22,8 +22,8 @@ import (
 	"tendril/testpeer"
 )
 
-// seenByWitness is what the app of these tests writes down, one line of JSON each.
-type seenByWitness struct {
+// seenByObserver is what the app of these tests writes down, one line of JSON each.
+type seenByObserver struct {
 	Event     string // start, post, done or term
 	Version   string
 	PID       int
@@ -36,29 +36,29 @@ type seenByWitness struct {
 	Header    http.Header
 }
 
-// witness is an app that writes down what it sees. It refuses "refuse", dies of "crash", and works on a body that is a
+// observer is an app that writes down what it sees. It refuses "refuse", dies of "crash", and works on a body that is a
 // time for as long. TERM has it finish its requests.
-func witness() error {
+func observer() error {
 	journal, err := os.OpenFile(os.Getenv("WITNESS_JOURNAL"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
-	write := func(s seenByWitness) {
+	write := func(s seenByObserver) {
 		s.Version, s.PID, s.Parent, s.UID = os.Getenv("WITNESS_VERSION"), os.Getpid(), os.Getppid(), os.Getuid()
 		line, _ := json.Marshal(s)
 		journal.Write(append(line, '\n')) // one write each
 	}
-	write(seenByWitness{Event: "start", Env: os.Environ()})
-	fmt.Println("the witness begins")
+	write(seenByObserver{Event: "start", Env: os.Environ()})
+	fmt.Println("the observer begins")
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		from, port, _ := net.SplitHostPort(r.RemoteAddr)
 		if r.Method != http.MethodPost {
-			write(seenByWitness{Event: "get", URI: r.URL.RequestURI(), From: from, Header: r.Header})
+			write(seenByObserver{Event: "get", URI: r.URL.RequestURI(), From: from, Header: r.Header})
 			return
 		}
-		write(seenByWitness{Event: "post", URI: r.URL.RequestURI(), Body: string(body), From: from, Port: port, Header: r.Header})
+		write(seenByObserver{Event: "post", URI: r.URL.RequestURI(), Body: string(body), From: from, Port: port, Header: r.Header})
 		switch string(body) {
 		case "refuse":
 			http.Error(w, "no such customer", http.StatusUnprocessableEntity)
@@ -71,7 +71,7 @@ func witness() error {
 		if work, err := time.ParseDuration(string(body)); err == nil {
 			time.Sleep(work)
 		}
-		write(seenByWitness{Event: "done", Body: string(body)})
+		write(seenByObserver{Event: "done", Body: string(body)})
 	})
 	server := &http.Server{Addr: ":" + os.Getenv("PORT"), Handler: mux}
 	term, ended := make(chan os.Signal, 1), make(chan error, 1)
@@ -81,18 +81,18 @@ func witness() error {
 	case err := <-ended:
 		return err
 	case <-term:
-		write(seenByWitness{Event: "term"})
+		write(seenByObserver{Event: "term"})
 		return nil
 	}
 }
 
-// witnessLine is the line of a Procfile that runs the witness.
-func witnessLine(journal, version string) string {
-	return fmt.Sprintf("web: ACCEPTANCE_ROLE=witness WITNESS_JOURNAL=%s WITNESS_VERSION=%s exec %s\n", journal, version,
+// observerLine is the line of a Procfile that runs the observer.
+func observerLine(journal, version string) string {
+	return fmt.Sprintf("web: ACCEPTANCE_ROLE=observer WITNESS_JOURNAL=%s WITNESS_VERSION=%s exec %s\n", journal, version,
 		os.Args[0])
 }
 
-func readWitness(t *testing.T, journal string) (all []seenByWitness) {
+func readObserver(t *testing.T, journal string) (all []seenByObserver) {
 	t.Helper()
 	f, err := os.Open(journal)
 	if err != nil {
@@ -102,7 +102,7 @@ func readWitness(t *testing.T, journal string) (all []seenByWitness) {
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		var s seenByWitness
+		var s seenByObserver
 		if json.Unmarshal(lines.Bytes(), &s) == nil {
 			all = append(all, s)
 		}
@@ -110,18 +110,18 @@ func readWitness(t *testing.T, journal string) (all []seenByWitness) {
 	return all
 }
 
-// awaitWitness waits until the app has written down what is wanted, n times.
-func awaitWitness(t *testing.T, journal, what string, n int, wanted func(seenByWitness) bool) (found []seenByWitness) {
+// awaitObserver waits until the app has written down what is wanted, n times.
+func awaitObserver(t *testing.T, journal, what string, n int, wanted func(seenByObserver) bool) (found []seenByObserver) {
 	t.Helper()
 	eventually(t, what, func() bool {
-		found = slices.DeleteFunc(readWitness(t, journal), func(s seenByWitness) bool { return !wanted(s) })
+		found = slices.DeleteFunc(readObserver(t, journal), func(s seenByObserver) bool { return !wanted(s) })
 		return len(found) >= n
 	})
 	return found
 }
 
-func posts(body string) func(seenByWitness) bool {
-	return func(s seenByWitness) bool { return s.Event == "post" && s.Body == body }
+func posts(body string) func(seenByObserver) bool {
+	return func(s seenByObserver) bool { return s.Event == "post" && s.Body == body }
 }
 
 func matches(t *testing.T, text, pattern string) {
@@ -151,7 +151,7 @@ func TestSentencesBundle(t *testing.T) {
 		return fmt.Sprintf("#!/bin/sh\necho %s $GREETING $(wc -l < %s 2>/dev/null || echo 0) >> %s\n", name, journal, hooks)
 	}
 	files := map[string]string{
-		"Procfile":  witnessLine(journal, "1"),
+		"Procfile":  observerLine(journal, "1"),
 		"cron.yaml": exampleCron,
 		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:sqsd:\n    HttpPath: /work\n" +
 			"    MimeType: text/x-mine; v=1\n    HttpConnections: 7\n    MaxRetries: 2\n    ConnectTimeout: 3\n" +
@@ -172,16 +172,16 @@ func TestSentencesBundle(t *testing.T) {
 	c := client(s.started.Endpoint)
 	id := sendBody(t, s.started, "hello there")
 	sendBody(t, s.started, "refuse")
-	first := awaitWitness(t, journal, "the message came", 1, posts("hello there"))[0]
+	first := awaitObserver(t, journal, "the message came", 1, posts("hello there"))[0]
 	tasks := s.must("tasks", "list")
 	run := strings.TrimSpace(s.must("tasks", "run", "backup-job"))
 	audit := strings.TrimSpace(s.must("tasks", "run", "audit"))
-	ran := func(id string) func(seenByWitness) bool {
-		return func(s seenByWitness) bool { return s.Header.Get("X-Aws-Sqsd-Msgid") == id }
+	ran := func(id string) func(seenByObserver) bool {
+		return func(s seenByObserver) bool { return s.Header.Get("X-Aws-Sqsd-Msgid") == id }
 	}
-	backup := awaitWitness(t, journal, "the task came", 1, ran(run))[0]
-	audited := awaitWitness(t, journal, "the other task came", 1, ran(audit))[0]
-	begun := readWitness(t, journal)[0]
+	backup := awaitObserver(t, journal, "the task came", 1, ran(run))[0]
+	audited := awaitObserver(t, journal, "the other task came", 1, ran(audit))[0]
+	begun := readObserver(t, journal)[0]
 	own := attributes(t.Context(), t, c, s.started.QueueURL)
 	dead, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: new("shop-dead")})
 	if err != nil {
@@ -217,7 +217,7 @@ func TestSentencesBundle(t *testing.T) {
 	row(t, "A27", func(t *testing.T) { matches(t, own["RedrivePolicy"], `:shop-dead"`) })
 	row(t, "A31", func(t *testing.T) {
 		matches(t, own["RedrivePolicy"], `"maxReceiveCount":"?2`)
-		if n := len(awaitWitness(t, journal, "both attempts", 2, posts("refuse"))); n != 2 {
+		if n := len(awaitObserver(t, journal, "both attempts", 2, posts("refuse"))); n != 2 {
 			t.Errorf("%d attempts", n)
 		}
 	})
@@ -259,7 +259,7 @@ func TestSentencesBundle(t *testing.T) {
 	expect(t, "B6", first.From, "127.0.0.1")
 	row(t, "B5", func(t *testing.T) { // one connection for several requests
 		ports, requests := map[string]bool{}, 0
-		for _, s := range readWitness(t, journal) {
+		for _, s := range readObserver(t, journal) {
 			if s.Event == "post" {
 				ports[s.Port] = true
 				requests++
@@ -288,7 +288,7 @@ func TestSentencesBundle(t *testing.T) {
 			text, _ := os.ReadFile(name)
 			all += string(text)
 		}
-		matches(t, all, "the witness begins")
+		matches(t, all, "the observer begins")
 	})
 	row(t, "C18", func(t *testing.T) {
 		if !slices.Contains(begun.Env, "GREETING=hello") {
@@ -319,16 +319,16 @@ func TestSentencesBundle(t *testing.T) {
 	})
 	t.Run("changes", func(t *testing.T) { // of the running environment
 		sendBody(t, s.started, "1500ms")
-		awaitWitness(t, journal, "the job began", 1, posts("1500ms"))
-		files["Procfile"] = witnessLine(journal, "2")
+		awaitObserver(t, journal, "the job began", 1, posts("1500ms"))
+		files["Procfile"] = observerLine(journal, "2")
 		next := writeBundle(t, files)
 		s.must("deploy", next)
-		second := awaitWitness(t, journal, "the new version began", 1, func(s seenByWitness) bool {
+		second := awaitObserver(t, journal, "the new version began", 1, func(s seenByObserver) bool {
 			return s.Event == "start" && s.Version == "2"
 		})[0]
-		done := awaitWitness(t, journal, "the job ended", 1, func(s seenByWitness) bool { return s.Event == "done" && s.Body == "1500ms" })
+		done := awaitObserver(t, journal, "the job ended", 1, func(s seenByObserver) bool { return s.Event == "done" && s.Body == "1500ms" })
 		sendBody(t, s.started, "after")
-		after := awaitWitness(t, journal, "a message after it", 1, posts("after"))[0]
+		after := awaitObserver(t, journal, "a message after it", 1, posts("after"))[0]
 		expect(t, "C22", done[0].Version, "1")
 		row(t, "C19", func(t *testing.T) {
 			if after.Version != "2" || second.PID == begun.PID {
@@ -338,7 +338,7 @@ func TestSentencesBundle(t *testing.T) {
 		row(t, "C20", func(t *testing.T) {
 			replaceIn(t, filepath.Join(next, ".ebextensions/worker.config"), "GREETING: hello", "GREETING: welcome")
 			s.must("reload")
-			awaitWitness(t, journal, "the app was started with the new setting", 1, func(s seenByWitness) bool {
+			awaitObserver(t, journal, "the app was started with the new setting", 1, func(s seenByObserver) bool {
 				return s.Event == "start" && slices.Contains(s.Env, "GREETING=welcome")
 			})
 			eventually(t, "the hooks of a change of settings ran", func() bool {
@@ -347,12 +347,12 @@ func TestSentencesBundle(t *testing.T) {
 			})
 		})
 		row(t, "C13", func(t *testing.T) {
-			before := len(readWitness(t, journal))
+			before := len(readObserver(t, journal))
 			sendBody(t, s.started, "crash")
 			eventually(t, "the app was started again", func() bool {
-				return slices.ContainsFunc(readWitness(t, journal)[before:], func(s seenByWitness) bool { return s.Event == "start" })
+				return slices.ContainsFunc(readObserver(t, journal)[before:], func(s seenByObserver) bool { return s.Event == "start" })
 			})
-			awaitWitness(t, journal, "the message came again", 2, posts("crash"))
+			awaitObserver(t, journal, "the message came again", 2, posts("crash"))
 		})
 	})
 }

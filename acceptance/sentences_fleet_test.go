@@ -59,7 +59,7 @@ func (g *scalingGroup) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		`<ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></%[1]sResponse>`, action, result)
 }
 
-func (g *scalingGroup) told() []int {
+func (g *scalingGroup) requested() []int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]int(nil), g.sizes...)
@@ -94,9 +94,9 @@ func TestSentencesScaling(t *testing.T) {
 		up(t, group, "--scale-lower-threshold", "0", "--scale-upper-threshold", "0.01", "--scale-upper-breach-scale-increment", "3")
 		for _, id := range []string{"A48", "A50", "A51", "A54"} {
 			row(t, id, func(t *testing.T) {
-				eventually(t, "the group grows", func() bool { return len(group.told()) > 0 })
-				if group.told()[0] != 4 {
-					t.Errorf("the group was told %v, want 4 first: 1 and the increment 3", group.told())
+				eventually(t, "the group grows", func() bool { return len(group.requested()) > 0 })
+				if group.requested()[0] != 4 {
+					t.Errorf("the group was told %v, want 4 first: 1 and the increment 3", group.requested())
 				}
 			})
 		}
@@ -109,7 +109,7 @@ func TestSentencesScaling(t *testing.T) {
 			"--scale-lower-breach-scale-increment=-2")
 		row(t, "A52", func(t *testing.T) { // with several instances the CPU of one does not say enough: see A53
 			p.await(t, "why the group does not shrink, or that it does", func(e event) bool {
-				return len(group.told()) > 0 || e.attribute("component") == "scale" && strings.Contains(e.Reason, "below 200 for")
+				return len(group.requested()) > 0 || e.attribute("component") == "scale" && strings.Contains(e.Reason, "below 200 for")
 			})
 		})
 	})
@@ -122,8 +122,8 @@ func TestSentencesScaling(t *testing.T) {
 			breaches := p.count(func(e event) bool {
 				return strings.Contains(e.Reason, ", above ") || strings.Contains(e.Reason, ", below ")
 			})
-			if told := group.told(); len(told) > 0 || breaches > 0 {
-				t.Errorf("between the thresholds the group was told %v, with %d breaches", told, breaches)
+			if sizes := group.requested(); len(sizes) > 0 || breaches > 0 {
+				t.Errorf("between the thresholds the group was told %v, with %d breaches", sizes, breaches)
 			}
 		})
 	})
@@ -368,7 +368,7 @@ func TestSentencesUser(t *testing.T) {
 	}
 	journal, port := filepath.Join(dir, "journal"), testpeer.FreePort(t)
 	args := []string{"--healthcheck", "HTTP:" + port + "/healthy"}
-	line, uid := witnessLine(journal, "1"), os.Getuid()
+	line, uid := observerLine(journal, "1"), os.Getuid()
 	if uid == 0 {
 		line = "web: echo $(id -u) > " + filepath.Join(dir, "uid") + "; exec sleep 1000\n"
 		args = []string{"--app-user", "nobody"}
@@ -399,7 +399,7 @@ func TestSentencesUser(t *testing.T) {
 		})
 	})
 	t.Run("health", func(t *testing.T) {
-		p, started, _ := appUp(t, map[string]string{"Procfile": witnessLine(journal, "1")}, "--port", port, "--healthcheck",
+		p, started, _ := appUp(t, map[string]string{"Procfile": observerLine(journal, "1")}, "--port", port, "--healthcheck",
 			"HTTP:"+port+"/healthy")
 		awaitWeb(t, p)
 		row(t, "C23", func(t *testing.T) {
@@ -408,7 +408,7 @@ func TestSentencesUser(t *testing.T) {
 					t.Errorf("%s: %v, %v", path, answer, err)
 				}
 			}
-			awaitWitness(t, journal, "the app was asked", 1, func(s seenByWitness) bool { return s.Event == "get" && s.URI == "/healthy" })
+			awaitObserver(t, journal, "the app was asked", 1, func(s seenByObserver) bool { return s.Event == "get" && s.URI == "/healthy" })
 		})
 	})
 }

@@ -358,9 +358,9 @@ func TestSentencesStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			told, mark := filepath.Join(dir, "told"), "SENTENCES_MARK="+dir
+			signals, mark := filepath.Join(dir, "told"), "SENTENCES_MARK="+dir
 			p, _, _ := appUp(t, map[string]string{
-				"Procfile": appLine(filepath.Join(dir, "journal"), "1") + "stuck: export " + mark + "; trap 'date >> " + told +
+				"Procfile": appLine(filepath.Join(dir, "journal"), "1") + "stuck: export " + mark + "; trap 'date >> " + signals +
 					"' TERM; (trap '' TERM; exec sleep 1000) & echo begun; while :; do sleep 0.1; done\n",
 				".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n" +
 					"    WORKER_SHUTDOWN_DELAY: \"" + c.delay + "\"\n",
@@ -371,7 +371,7 @@ func TestSentencesStop(t *testing.T) {
 			p.terminate(t)
 			took, left := time.Since(began), survivors(mark)
 			row(t, "C1", func(t *testing.T) {
-				if lines, _ := filepath.Glob(told); len(lines) != 1 {
+				if lines, _ := filepath.Glob(signals); len(lines) != 1 {
 					t.Error("the worker was not told with TERM")
 				}
 			})

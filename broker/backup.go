@@ -136,7 +136,7 @@ func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	}
 	if err != nil {
 		if isCorrupt(err) {
-			err = fmt.Errorf("copying %s: %w: %w", from, ErrDamaged, err)
+			err = fmt.Errorf("copying %s: %w: %w", from, errDamaged, err)
 		}
 		return nil, errors.Join(err, os.Remove(f.Name()))
 	}

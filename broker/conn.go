@@ -164,7 +164,7 @@ func isCorrupt(err error) bool {
 	return errors.As(err, &e) && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
 }
 
-// check returns an error wrapping [ErrDamaged] unless the file is as SQLite wrote it. pragma is quick_check, or
+// check returns an error wrapping [errDamaged] unless the file is as SQLite wrote it. pragma is quick_check, or
 // integrity_check, which compares the indexes too.
 func (c *conn) check(pragma string) error {
 	var found string
@@ -172,7 +172,7 @@ func (c *conn) check(pragma string) error {
 		return err
 	}
 	if found != "ok" {
-		return fmt.Errorf("%w: %s", ErrDamaged, found)
+		return fmt.Errorf("%w: %s", errDamaged, found)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (b *core) read(f func(*conn) error) error {
 
 // storageError is the answer to a request that failed with the store. message says why, where the file is not damaged.
 func storageError(message string, err error) error {
-	if isCorrupt(err) || errors.Is(err, ErrDamaged) {
+	if isCorrupt(err) || errors.Is(err, errDamaged) {
 		message = "The queues' file is damaged. Stop tendril and restore a backup with 'tendril restore', see docs/backup.md."
 	}
 	return &queue.Error{Code: queue.CodeStorageFailed, Message: message, Err: err}

@@ -267,16 +267,16 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 // cacheOf sets how many bytes of the file a connection keeps.
 func cacheOf(size int64) string { return fmt.Sprintf("; PRAGMA cache_size = -%d", size>>10) }
 
-// ErrDamaged means that a database is not as it was written.
-var ErrDamaged = errors.New("the file is damaged")
+// errDamaged means that a database is not as it was written.
+var errDamaged = errors.New("the file is damaged")
 
 // explain says which file an error is about, and what to do when it is damaged.
 func explain(path string, err error) error {
-	if !isCorrupt(err) && !errors.Is(err, ErrDamaged) {
+	if !isCorrupt(err) && !errors.Is(err, errDamaged) {
 		return fmt.Errorf("opening %s: %w", path, err)
 	}
-	if !errors.Is(err, ErrDamaged) {
-		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	if !errors.Is(err, errDamaged) {
+		err = fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	return fmt.Errorf("opening %s: %w; type 'tendril restore BACKUP --replace --data-dir %s' (docs/backup.md)", path, err,
 		filepath.Dir(path))

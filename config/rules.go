@@ -310,15 +310,15 @@ func listenAddress(text string) (string, error) {
 
 // token takes a secret that callers send. A placeholder, such as the one of a generated manifest, is known to everybody.
 func token(text string) (string, error) {
-	return valid(text, fault{text == Placeholder, "is the placeholder of a generated file: write a secret of your own, " +
+	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: write a secret of your own, " +
 		"such as the output of 'openssl rand -hex 32'"},
 		fault{len(text) < 16 || len(text) > 256, "has the wrong length"},
 		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"},
 		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which everybody can guess"})
 }
 
-// Placeholder is written where a generated file needs a secret. Every option that holds a secret refuses it.
-const Placeholder = "REPLACE-ME"
+// placeholder is written where a generated file needs a secret. Every option that holds a secret refuses it.
+const placeholder = "REPLACE-ME"
 
 // signingKey takes a key of Standard Webhooks, and says nothing of it.
 func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }

@@ -131,7 +131,7 @@ func TestTokensThatEverybodyKnowsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"console-token", "console-drain-token", "registry-token"} {
 		for name, c := range map[string]struct{ value, want string }{
-			"placeholder": {Placeholder, "is the placeholder"},
+			"placeholder": {placeholder, "is the placeholder"},
 			"zeros":       {strings.Repeat("0", 64), "repeats a single character"},
 			"letters":     {strings.Repeat("x", 16), "repeats a single character"},
 			"a secret":    {"4f1b0c2a9d8e7f60", ""},

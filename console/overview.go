@@ -39,7 +39,7 @@ func (w *Worker) FailingShare() float64 {
 // The states of a periodic task, as [Task.State] names them.
 const (
 	TaskScheduled = "Scheduled"
-	TaskPaused    = "Paused"
+	pausedTask    = "Paused"
 	TaskFailing   = "Failing" // it cannot be enqueued, or its last run failed
 )
 
@@ -49,7 +49,7 @@ func (t *Task) State() string {
 	case t.Problem != "" || t.FailedRuns > 0:
 		return TaskFailing
 	case t.Paused:
-		return TaskPaused
+		return pausedTask
 	}
 	return TaskScheduled
 }
@@ -79,7 +79,7 @@ func (t *TasksStatus) First(most int) []Task {
 	if t == nil {
 		return nil
 	}
-	order := []string{TaskFailing, TaskScheduled, TaskPaused}
+	order := []string{TaskFailing, TaskScheduled, pausedTask}
 	tasks := slices.Clone(t.Tasks)
 	slices.SortStableFunc(tasks, func(a, b Task) int {
 		byState := slices.Index(order, a.State()) - slices.Index(order, b.State())

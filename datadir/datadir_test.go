@@ -173,7 +173,7 @@ func TestGroupIsLetThrough(t *testing.T) {
 	}
 }
 
-func TestIdentityTellsWhenAPathLeadsElsewhere(t *testing.T) {
+func TestIdentityDiffersWhenAPathLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	data, file, link := filepath.Join(dir, "data"), filepath.Join(dir, "data", "file"), filepath.Join(dir, "link")
