@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -166,6 +167,37 @@ func TestBodiesAreHiddenUntilAskedFor(t *testing.T) {
 	readOne.Path, readOne.Text, readOne.Subject = one, "message read", id
 	if diff := cmp.Diff([]Act{read, readOne, read}, acts); diff != "" {
 		t.Errorf("recorded:\n%s", diff)
+	}
+}
+
+// TestDrainTokenCanOnlyDrain: the token that stands in a manifest for a platform's hook opens the hooks and nothing else.
+func TestDrainTokenCanOnlyDrain(t *testing.T) {
+	t.Parallel()
+	const drainToken = "9d8e7f604f1b0c2a"
+	s := New(&Options{Token: testToken, Drain: func(context.Context) error { return nil },
+		Access: Access{DrainToken: drainToken}})
+	for _, c := range []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/-/drain", http.StatusOK},
+		{"POST", "/-/drain", http.StatusOK},
+		{"GET", "/api/v1/doctor", http.StatusForbidden},
+		{"POST", "/api/v1/queues/jobs/pause", http.StatusForbidden},
+		{"POST", "/api/v1/drain", http.StatusForbidden},
+		{"POST", "/api/v1/deploy", http.StatusForbidden},
+		{"POST", "/-/reload", http.StatusForbidden},
+		{"POST", "", http.StatusForbidden},
+	} {
+		t.Run(c.method+" "+c.path, func(t *testing.T) {
+			r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
+			r.Host = "localhost"
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Authorization", "Bearer "+drainToken)
+			if status, answer := exchange(t, s, r); status != c.status {
+				t.Errorf("status %d, want %d: %v", status, c.status, answer)
+			}
+		})
 	}
 }
 
