@@ -163,7 +163,11 @@ type entryReader struct {
 	refused, computed bool
 }
 
+// wrong refuses a value, unless the entry is left out anyway: what is computed reads as empty.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
+	if e.computed {
+		return
+	}
 	e.refused = true
 	e.refuse(p.Line, p.Column, hint, "%s of %s %s %s", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name),
 		what)
@@ -186,12 +190,16 @@ func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 	if !fromCloudFormation(n) {
 		return false
 	}
+	e.leaveComputedOut(p)
+	return true
+}
+
+func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 	if !e.computed {
 		e.notUsed(p.Line, "%s of %s %s is computed by CloudFormation and not known here, so the entry is left out; write "+
 			"the value itself", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name))
 	}
 	e.computed = true
-	return true
 }
 
 // text returns a plain value, "" for null, without the blanks around it.

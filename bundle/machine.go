@@ -329,7 +329,9 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 }
 
 func (d *document) entry(section string, p yamlfile.Pair) *entryReader {
-	return &entryReader{document: d, section: section, name: p.Key}
+	e := &entryReader{document: d, section: section, name: p.Key}
+	e.isComputed(p, &yamlfile.Node{Text: p.Key})
+	return e
 }
 
 func (e *entryReader) place(p yamlfile.Pair) Place { return Place{File: e.document.name, Line: p.Line} }
@@ -411,7 +413,8 @@ func isLoopback(host string) bool { return host == "localhost" || host == "127.0
 
 // content returns the content of a file as it was written, and JSON for a map.
 func (e *entryReader) content(p yamlfile.Pair) string {
-	if e.isComputed(p, p.Value) {
+	if holdsFunction(p.Value, map[*yamlfile.Node]bool{}) {
+		e.leaveComputedOut(p)
 		return ""
 	}
 	text, err := valueOf(p.Value)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -161,7 +162,7 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 // take adds one setting, unless its value is computed elsewhere.
 func (r *settingsReader) take(namespace, option string, n *yamlfile.Node, line, column int) {
 	name := yamlfile.Printable(option)
-	computed := fromCloudFormation(n)
+	computed := holdsFunction(n, map[*yamlfile.Node]bool{})
 	if computed {
 		r.notUsed(line, "the value of %s is computed by CloudFormation and not known here, so it is not set; write the "+
 			"value itself", name)
@@ -208,8 +209,12 @@ func structured(namespace string) bool {
 	return namespace == NamespaceHealth || NoEffect(namespace) != ""
 }
 
-// fromCloudFormation reports whether a value is a function of CloudFormation:
-// !Ref and the like, a map with one such key, or a text in backquotes.
+// embeddedFunction is a function of CloudFormation in a text: JSON in backquotes, which a shell would run as a
+// command.
+var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
+
+// fromCloudFormation reports whether a value is a function of CloudFormation, or a text with one in it:
+// !Ref and the like, a map with one such key, or JSON in backquotes.
 func fromCloudFormation(n *yamlfile.Node) bool {
 	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 		return true
@@ -217,8 +222,19 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	if n.Kind == yamlfile.Mapping {
 		return len(n.Pairs) == 1 && (n.Pairs[0].Key == "Ref" || strings.HasPrefix(n.Pairs[0].Key, "Fn::"))
 	}
-	text := strings.TrimSpace(n.Text)
-	return strings.HasPrefix(text, "`{") && strings.HasSuffix(text, "}`")
+	return embeddedFunction.MatchString(n.Text)
+}
+
+// holdsFunction reports whether a value, or something in it, is from CloudFormation. Aliases share what they name, so
+// that seen bounds the search.
+func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
+	if seen[n] {
+		return false
+	}
+	seen[n] = true
+	return fromCloudFormation(n) ||
+		slices.ContainsFunc(n.Items, func(item *yamlfile.Node) bool { return holdsFunction(item, seen) }) ||
+		slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return holdsFunction(p.Value, seen) })
 }
 
 // NoEffect says why the settings of a namespace change nothing; "" for those that do.
