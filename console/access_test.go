@@ -187,7 +187,7 @@ func TestDrainTokenCanOnlyDrain(t *testing.T) {
 		{"POST", "/api/v1/drain", http.StatusForbidden},
 		{"POST", "/api/v1/deploy", http.StatusForbidden},
 		{"POST", "/-/reload", http.StatusForbidden},
-		{"POST", "", http.StatusForbidden},
+		{"POST", "/api/v1/login", http.StatusForbidden},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			r := httptest.NewRequest(c.method, c.path, strings.NewReader("{}"))
