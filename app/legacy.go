@@ -75,6 +75,27 @@ func (l *legacyPlatform) link(name string, v version) error {
 	return os.Rename(fresh, path)
 }
 
+// linkGetConfig makes this program the get-config of a machine that has none, for a bundle that names it.
+func linkGetConfig(b *bundle.Bundle) error {
+	if os.Geteuid() != 0 || !b.NamesGetConfig() {
+		return nil
+	}
+	if _, err := os.Stat(bundle.GetConfig); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // a link to nowhere
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(bundle.GetConfig), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(program, bundle.GetConfig)
+}
+
 // linkCurrent has /var/app/current lead to the version that serves.
 func (a *App) linkCurrent(v version) {
 	if err := a.steps.legacy.serve(v); err != nil {

@@ -37,6 +37,9 @@ func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) 
 	if after || !s.opts.appliesMachine(v) {
 		return nil
 	}
+	if err := linkGetConfig(v.bundle); err != nil {
+		return &stepError{"get-config", (&lastLines{}).lines, fmt.Errorf("linking get-config: %w", err)}
+	}
 	steps := machine.Plan(&v.bundle.Machine)
 	system := &machineSystem{stepRunner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings.Port, false)}
 	applier := machine.NewApplier(system, steps)

@@ -15,9 +15,35 @@ import (
 )
 
 // MissingPrograms names the programs that hooks, build commands and processes run and
-// that are not on this machine or that it cannot start, as far as that shows without running anything. path is
+// that are not on this machine or that it cannot start, as far as that shows without running anything. paths is
 // the PATH that they get, "" where it is not known. What a step may install is not named in the steps after it.
-func (b *Bundle) MissingPrograms(path string) []Problem { return b.lookAtPrograms(path).found }
+// linksGetConfig tells that [GetConfig] is made for a bundle that names it.
+func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
+	m := b.lookAtPrograms(paths)
+	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
+		for _, place := range m.getConfig {
+			m.found = append(m.found, Problem{Where: place, Text: "there is no program " + GetConfig + " on this machine",
+				Hint: "type as root: mkdir -p " + path.Dir(GetConfig) + ` && ln -s "$(command -v tendril)" ` + GetConfig})
+		}
+	}
+	return m.found
+}
+
+// GetConfig is where the platforms of Elastic Beanstalk have get-config.
+const GetConfig = "/opt/elasticbeanstalk/bin/get-config"
+
+// NamesGetConfig reports whether a script, a command or a section for the machine names [GetConfig].
+func (b *Bundle) NamesGetConfig() bool {
+	for _, c := range b.Machine.Configs {
+		if slices.ContainsFunc(c.Files, func(f MachineFile) bool { return strings.Contains(f.Content, GetConfig) }) ||
+			slices.ContainsFunc(c.Commands, func(c Command) bool {
+				return strings.Contains(strings.Join(append(c.Argv, c.Shell, c.Test), " "), GetConfig)
+			}) {
+			return true
+		}
+	}
+	return len(b.lookAtPrograms("").getConfig) > 0
+}
 
 func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 	m := &missingPrograms{dir: b.Dir, path: filepath.SplitList(path), seen: map[string]bool{}}
@@ -30,7 +56,7 @@ func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 			beside := *m
 			beside.seen = maps.Clone(m.seen)
 			beside.script(file, s.Line, s.Shell)
-			m.found, m.refused = beside.found, beside.refused
+			m.found, m.refused, m.getConfig = beside.found, beside.refused, beside.getConfig
 			continue
 		case s.Shell != "":
 			m.script(file, s.Line, s.Shell)
@@ -39,7 +65,21 @@ func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 		}
 		m.after = true
 	}
+	for _, h := range b.ConfigHooks {
+		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
+		data, _ := readFile(file, maxDocument) // a hook that is not readable fails by itself
+		m.lookForGetConfig(file, 1, string(data))
+	}
 	return m
+}
+
+// lookForGetConfig notes the first place in a text where its full path is.
+func (m *missingPrograms) lookForGetConfig(file string, line int, text string) {
+	before, _, found := strings.Cut(text, GetConfig)
+	place := yamlfile.Place(file, cmp.Or(m.line, line+strings.Count(before, "\n")), 0)
+	if found && !slices.Contains(m.getConfig, place) {
+		m.getConfig = append(m.getConfig, place)
+	}
 }
 
 type missingPrograms struct {
@@ -48,6 +88,8 @@ type missingPrograms struct {
 	found []Problem
 	// refused are scripts that certainly cannot be started: no step before could have changed them.
 	refused []Problem
+	// getConfig are the places that name [GetConfig].
+	getConfig []string
 	// after tells that a step came before, which may have made files; installs that one
 	// may have installed programs. seen are the words of those steps, of paths the last element.
 	after, installs bool
@@ -65,6 +107,7 @@ func (m *missingPrograms) containerCommand(file string, s *Step) {
 	below, err := filepath.Rel(m.dir, s.Dir)
 	m.optional = s.Test != "" || s.IgnoreErrors || err != nil || !filepath.IsLocal(below) ||
 		slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+	m.lookForGetConfig(file, s.Line, strings.Join(append(slices.Clone(s.Argv), s.Test), " "))
 	if s.Shell != "" {
 		m.script(file, s.Line, s.Shell)
 	} else {
@@ -84,6 +127,7 @@ func (m *missingPrograms) see(words []string) {
 // hook looks at a hook's interpreter, and into a script of the shell.
 func (m *missingPrograms) hook(file string, argv []string) {
 	data, err := readFile(file, maxDocument)
+	m.lookForGetConfig(file, 1, string(data))
 	line, script := shebang(data)
 	if err != nil || !script && len(argv) == 1 {
 		return // a program of its own
@@ -128,6 +172,7 @@ var (
 // script looks at the first program of each line that certainly runs: what is in a block, or stands for an
 // alternative, is left out, and so is all that follows what only a shell understands.
 func (m *missingPrograms) script(file string, line int, text string) {
+	m.lookForGetConfig(file, line, text)
 	known := slices.Clone(shellWords)
 	for _, f := range functionName.FindAllStringSubmatch(text, -1) {
 		known = append(known, f[1])
@@ -222,7 +267,7 @@ func (m *missingPrograms) has(name string) bool {
 }
 
 func (m *missingPrograms) name(file string, line int, name string) {
-	if !m.installs && !m.optional {
+	if !m.installs && !m.optional && name != GetConfig {
 		m.report(file, line, fmt.Sprintf("there is no program %s on this machine", name), "install it, or correct the name")
 	}
 }
@@ -245,7 +290,7 @@ func (m *missingPrograms) startable(file string, line int, name string) {
 	if m.prepared(name) {
 		return
 	}
-	begin, _ := readFile(m.at(name), maxShebang-1)
+	begin := m.begin(name)
 	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
 		text, hint := "the first line of "+name+windowsLine, m.toType(unixLines, name)
 		if m.after || m.optional {
@@ -266,11 +311,20 @@ func (m *missingPrograms) shellScript(file string, line int, arguments []string)
 	if i < 0 || !programName.MatchString(arguments[i]) || !m.exists(arguments[i]) || m.prepared(arguments[i]) {
 		return
 	}
-	begin, _ := readFile(m.at(arguments[i]), maxShebang-1)
-	if first, _, _ := strings.Cut(string(begin), "\n"); strings.HasSuffix(first, "\r") {
+	if first, _, _ := strings.Cut(string(m.begin(arguments[i])), "\n"); strings.HasSuffix(first, "\r") {
 		m.report(file, line, "the lines of "+arguments[i]+" end with CR LF: the shell takes CR for a part of each command",
 			m.toType(unixLines, arguments[i]))
 	}
+}
+
+// begin returns how a script that a step runs begins.
+func (m *missingPrograms) begin(name string) []byte {
+	data, _ := readFile(m.at(name), maxDocument) // one that is not readable fails by itself
+	script := *m
+	script.line = 0
+	script.lookForGetConfig(m.at(name), 1, string(data))
+	m.getConfig = script.getConfig
+	return data
 }
 
 // toType is the hint to type a command for a file.

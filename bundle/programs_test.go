@@ -68,7 +68,7 @@ func TestMissingPrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, p := range b.MissingPrograms(filepath.Dir(bin)) {
+			for _, p := range b.MissingPrograms(filepath.Dir(bin), true) {
 				got = append(got, strings.TrimPrefix(p.String(), b.Dir+"/"))
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -155,7 +155,7 @@ func TestScriptsThatCannotBeStartedAreFound(t *testing.T) {
 				}
 				var found []Problem
 				if err == nil {
-					found = b.MissingPrograms("")
+					found = b.MissingPrograms("", true)
 				} else if bad := new(invalidError); errors.As(err, &bad) {
 					found = bad.Problems
 				}

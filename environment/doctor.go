@@ -76,6 +76,9 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 		return x.examine(ctx)
 	}
 	now.Bundle, x.settings = e.currentBundle(), e.inForce()
+	for _, p := range now.MissingPrograms() {
+		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
+	}
 	for _, l := range e.lines {
 		described := console.DescribedQueue{Name: l.name, URL: l.url}
 		if l.embedded {

@@ -73,7 +73,7 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 			path = value
 		}
 	}
-	return o.Bundle.MissingPrograms(path)
+	return o.Bundle.MissingPrograms(path, o.AppliesMachine() && os.Geteuid() == 0)
 }
 
 // unrunSteps names what a deployment does not run: a command takes the place of all

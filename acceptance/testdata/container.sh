@@ -10,8 +10,7 @@ for dir in /opt /etc/init.d /var /tmp; do
   mount -t tmpfs -o mode=0755 tmpfs "$dir"
 done
 chmod 1777 /tmp
-mkdir -p /var/lock/subsys /var/log /var/tmp /opt/elasticbeanstalk/bin
-ln -s /mnt/tendril /opt/elasticbeanstalk/bin/get-config
+mkdir -p /var/lock/subsys /var/log /var/tmp
 # What an init script finds on the machines of 2015.
 cat >/etc/init.d/functions <<'FUNCTIONS'
 daemon() {

@@ -170,7 +170,7 @@ func (c controlCommands) candidate(path string, appliesMachine bool) (string, er
 		ofMachine = b.Machine.NotUsed
 	}
 	c.warn(bundleWarnings(b, slices.Concat(b.Unsupported, ofMachine))...)
-	c.warn(b.MissingPrograms("")...)
+	c.warn(b.MissingPrograms("", appliesMachine)...)
 	return filepath.Abs(path)
 }
 
