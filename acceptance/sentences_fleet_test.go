@@ -77,10 +77,10 @@ func TestSentencesScaling(t *testing.T) {
 		return p
 	}
 	busy := func(stop <-chan struct{}) { // so that the machine's CPU is in use
-		for {
+		for stopped := false; !stopped; {
 			select {
 			case <-stop:
-				return
+				stopped = true
 			default:
 			}
 		}

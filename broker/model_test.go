@@ -604,13 +604,6 @@ func (m *model) attempt(t *rapid.T) {
 	}
 }
 
-// answers are those of the attempts that the broker shows of a message.
-func (m *model) answers(x *modelled) []string {
-	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
-	m.must(err)
-	return answersOf(s)
-}
-
 // checkNoOrphans holds the attempts to the messages, once what was purged is cleaned up.
 func (m *model) checkNoOrphans() {
 	time.Sleep(5 * time.Second)

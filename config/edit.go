@@ -140,15 +140,16 @@ func queueOf(item *yamlfile.Node) string {
 // shownLine is a line of the file for people: the value of a secret option, what looks like a password, and the query
 // of a path are hidden.
 func shownLine(line, secret string) string {
-	key, value, found := strings.Cut(line, ":")
+	key, _, found := strings.Cut(line, ":")
 	if secret != "" {
 		if found && strings.Trim(key, " \"'") == secret {
 			return key + ": " + hidden
 		}
 		return hidden // a further line of the value
 	}
+
 	line = WithoutQuery(line)
-	_, value, found = strings.Cut(line, ":")
+	_, value, found := strings.Cut(line, ":")
 	if text := strings.TrimSpace(value); found && plainOption.shown(text) == hidden {
 		return key + ": " + hidden
 	}
