@@ -54,6 +54,7 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
 			strings.HasPrefix(entry, "PORT=") // only what is to listen there has one
 	})
+	setMissing("PYTHONUNBUFFERED", "1") // else its output would appear long after it was written
 	if port != 0 {
 		set("PORT", strconv.Itoa(port))
 	}

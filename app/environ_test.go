@@ -20,7 +20,7 @@ func TestEnviron(t *testing.T) {
 	}{{
 		name: "embedded queue, nothing set before",
 		base: []string{"HOME=/home/me"}, port: 5000, q: embedded,
-		want: []string{"HOME=/home/me", "PORT=5000", "TENDRIL_QUEUE=jobs",
+		want: []string{"HOME=/home/me", "PYTHONUNBUFFERED=1", "PORT=5000", "TENDRIL_QUEUE=jobs",
 			"TENDRIL_QUEUE_URL=http://127.0.0.1:9324/000000000000/jobs",
 			"AWS_ENDPOINT_URL_SQS=http://127.0.0.1:9324", "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
 			"AWS_ACCESS_KEY_ID=tendril", "AWS_SECRET_ACCESS_KEY=tendril"},
@@ -30,19 +30,22 @@ func TestEnviron(t *testing.T) {
 			"AWS_DEFAULT_REGION=eu-west-1"}, port: 5000, q: embedded,
 		want: []string{"AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=s", "AWS_REGION=eu-west-1",
 			"AWS_DEFAULT_REGION=eu-west-1",
-			"PORT=5000", "TENDRIL_QUEUE=jobs", "TENDRIL_QUEUE_URL=http://127.0.0.1:9324/000000000000/jobs",
+			"PYTHONUNBUFFERED=1", "PORT=5000", "TENDRIL_QUEUE=jobs", "TENDRIL_QUEUE_URL=http://127.0.0.1:9324/000000000000/jobs",
 			"AWS_ENDPOINT_URL_SQS=http://127.0.0.1:9324"},
 	}, {
 		name: "tendril's own settings and an old port do not reach the app",
 		base: []string{"TENDRIL_DATA_DIR=/x", "WORKERLESS_CONCURRENCY=3", "NOTIFY_SOCKET=/run/n", "PORT=80"}, port: 5001,
-		want: []string{"PORT=5001"},
+		want: []string{"PYTHONUNBUFFERED=1", "PORT=5001"},
 	}, {
-		name: "no port where nothing is to listen", base: []string{"PORT=80", "PORTS=81"}, want: []string{"PORTS=81"},
+		name: "no port where nothing is to listen", base: []string{"PORT=80", "PORTS=81"}, want: []string{"PORTS=81", "PYTHONUNBUFFERED=1"},
+	}, {
+		name: "the output of Python is not kept in a buffer, unless the user wants that",
+		base: []string{"PYTHONUNBUFFERED="}, want: []string{"PYTHONUNBUFFERED="},
 	}, {
 		name: "Amazon SQS: region and credentials are left alone",
 		base: []string{"AWS_PROFILE=prod"}, port: 5000,
 		q: Queue{URL: "https://sqs.eu-west-1.amazonaws.com/1/jobs", Name: "jobs", Region: "eu-west-1"},
-		want: []string{"AWS_PROFILE=prod", "PORT=5000", "TENDRIL_QUEUE=jobs",
+		want: []string{"AWS_PROFILE=prod", "PYTHONUNBUFFERED=1", "PORT=5000", "TENDRIL_QUEUE=jobs",
 			"TENDRIL_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/jobs"},
 	}} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -136,10 +136,10 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 		return status + " (refused; a CSRF or host check?)"
 	case code == http.StatusNotFound && run != nil:
 		return status + " (no route for the task's path)"
-	case code == http.StatusNotFound:
-		return status + " (no route for POST " + r.path + ")"
-	case code == http.StatusMethodNotAllowed:
-		return status + " (the path does not accept POST)"
+	case code == http.StatusMethodNotAllowed && run != nil:
+		return status + " (the task's path does not accept POST)"
+	case code == http.StatusNotFound, code == http.StatusMethodNotAllowed:
+		return status + " for POST " + r.path + " (http_path?)"
 	case code == http.StatusRequestEntityTooLarge:
 		return status + " (the message is too long for the app)"
 	case code == http.StatusRequestHeaderFieldsTooLarge:

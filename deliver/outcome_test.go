@@ -54,8 +54,8 @@ func TestStatusReasons(t *testing.T) {
 		{400, "", "status 400"},
 		{401, "", "status 401 (the app requires a login)"},
 		{403, "", "status 403 (refused; a CSRF or host check?)"},
-		{404, "", "status 404 (no route for POST /worker)"},
-		{405, "", "status 405 (the path does not accept POST)"},
+		{404, "", "status 404 for POST /worker (http_path?)"},
+		{405, "", "status 405 for POST /worker (http_path?)"},
 		{413, "", "status 413 (the message is too long for the app)"},
 		{431, "", "status 431 (the attributes are too long for the app)"},
 		{201, "", "status 201 (not among the success codes)"},
@@ -82,8 +82,13 @@ func TestStatusReasons(t *testing.T) {
 			t.Errorf("%d %s: %q, want %q", test.code, test.location, got, test.want)
 		}
 	}
-	if got := h.reasons.statusReason(&http.Response{StatusCode: 404},
-		&scheduledRun{&queue.Run{Path: "/secret"}, "/secret"}); got != "status 404 (no route for the task's path)" {
-		t.Errorf("a task: %q", got)
+	task := &scheduledRun{&queue.Run{Path: "/secret"}, "/secret"}
+	for code, want := range map[int]string{
+		404: "status 404 (no route for the task's path)",
+		405: "status 405 (the task's path does not accept POST)",
+	} {
+		if got := h.reasons.statusReason(&http.Response{StatusCode: code}, task); got != want {
+			t.Errorf("a task: %q, want %q", got, want)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"tendril/app"
@@ -71,8 +72,12 @@ func (p *programs) processes(all []supervisor.Status) (shown []console.Process) 
 
 func (p *programs) linesDropped(d supervisor.LinesDropped) {
 	p.counters.LinesDropped(d)
-	p.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "lines", d.Lines,
-		"hint", "the process writes faster than its lines can be printed")
+	if p.logs != nil {
+		p.logs.Line(d.Process, d.Stream, fmt.Appendf(nil, "... %d lines dropped", d.Lines))
+	}
+	p.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "stream", d.Stream, "lines",
+		d.Lines, "hint", fmt.Sprintf("the process writes faster than its lines can be printed; --app-log-rate is %d lines a "+
+			"second", p.s.AppLogRate))
 }
 
 // environ is the environment of a process, which listens at a port unless that is 0.
@@ -118,7 +123,10 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	}
 	process := app.Guard(p.s, supervisor.Process{})
 	events := delivery.LogFunction(p.Logger.Logger, p.stopping)
-	events.LinesDropped = p.linesDropped
+	events.LinesDropped = func(d supervisor.LinesDropped) {
+		d.Process = strings.Replace(d.Process, "-", ".", 1) // the name that its lines have
+		p.linesDropped(d)
+	}
 	opts := runtimeapi.Options{
 		Command: []string{"/bin/sh", "-c", command}, Env: p.answers.Environ(p.environ(p.Bundle, 0), startFacts, true),
 		Instances: p.s.HTTPConnections,

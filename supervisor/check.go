@@ -161,12 +161,14 @@ func (c Check) dial(ctx context.Context) (net.Conn, error) {
 	return nil, err
 }
 
+var errNothingListens = errors.New("connection refused, nothing listens there")
+
 // plainReason puts the commonest failures into words that need no knowledge of
 // system calls.
 func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return errors.New("connection refused, nothing listens there")
+		return errNothingListens
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer within %s", checkTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

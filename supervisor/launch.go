@@ -70,6 +70,7 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	return &child{
 		pid: g.PID(), exited: exited, group: g,
 		foreignListener: func(port int) (string, bool) { return foreignListenerOn(port, g.tree) },
+		ports:           func() []int { return listeningPorts(g.tree) },
 		owns:            g.tree.owns,
 	}, nil
 }

@@ -224,8 +224,9 @@ type Killed struct {
 
 // LinesDropped says that output was lost.
 type LinesDropped struct {
-	Process string
-	// Lines were lost since the last report; Total since the supervisor started.
+	// Stream is where: "stdout" or "stderr".
+	Process, Stream string
+	// Lines of it were lost since the last report; Total of all streams since the supervisor started.
 	Lines, Total int64
 }
 

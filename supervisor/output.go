@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,10 +41,10 @@ type output struct {
 
 	// stalled: the sink did not take a line in time and has not since.
 	stalled atomic.Bool
-	// lost counts all dropped lines; told is what was reported of them.
-	lost       atomic.Int64
-	reportMu   sync.Mutex
-	reported   int64
+	// lost counts the dropped lines of each stream since the last report, total all of them.
+	lostMu     sync.Mutex
+	lost       map[string]int64
+	total      int64
 	lastReport time.Time
 }
 
@@ -64,6 +66,7 @@ func newOutput(process string, sink func(string, []byte), o *Options) *output {
 		limiter: rate.NewLimiter(rate.Limit(o.LinesPerSecond), burstSeconds*o.LinesPerSecond),
 		lines:   make(chan outputLine, outputBuffer),
 		drained: make(chan struct{}),
+		lost:    map[string]int64{},
 	}
 	go out.drain()
 	return out
@@ -78,9 +81,17 @@ func (o *output) stream(name string) io.WriteCloser {
 // put queues one line, or drops and counts it.
 func (o *output) put(l outputLine) {
 	if !o.limiter.Allow() || !o.offer(l) {
-		o.lost.Add(1)
+		o.lose(l.stream)
 	}
 	o.report(false)
+}
+
+// lose counts a dropped line.
+func (o *output) lose(stream string) {
+	o.lostMu.Lock()
+	defer o.lostMu.Unlock()
+	o.lost[stream]++
+	o.total++
 }
 
 // offer waits for room, but only once for a sink that stalls.
@@ -119,19 +130,17 @@ func (o *output) drain() {
 
 // report tells of lost lines: at most once a second, or now where last is set.
 func (o *output) report(last bool) {
-	total := o.lost.Load()
-	if total == 0 || o.dropped == nil {
-		return
-	}
-	o.reportMu.Lock()
-	defer o.reportMu.Unlock()
+	o.lostMu.Lock()
+	defer o.lostMu.Unlock()
 	now := time.Now()
-	if total == o.reported || !last && now.Sub(o.lastReport) < dropReportInterval {
+	if len(o.lost) == 0 || o.dropped == nil || !last && now.Sub(o.lastReport) < dropReportInterval {
 		return
 	}
-	event := LinesDropped{Process: o.process, Lines: total - o.reported, Total: total}
-	o.reported, o.lastReport = total, now
-	o.dropped(event)
+	for _, stream := range slices.Sorted(maps.Keys(o.lost)) {
+		o.dropped(LinesDropped{Process: o.process, Stream: stream, Lines: o.lost[stream], Total: o.total})
+	}
+	clear(o.lost)
+	o.lastReport = now
 }
 
 // close ends the output when no process writes to it any more, and waits for

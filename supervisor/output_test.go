@@ -123,7 +123,7 @@ func TestOutputThinsAFlood(t *testing.T) {
 		if len(sink.lines) != 51 || sink.lines[49] != "stderr: burst 49" || sink.lines[50] != "stderr: calm" {
 			t.Errorf("%d lines, want the burst of 50 and the calm one", len(sink.lines))
 		}
-		want := []LinesDropped{{"web", 1, 1}, {"web", 99, 100}}
+		want := []LinesDropped{{"web", "stderr", 1, 1}, {"web", "stderr", 99, 100}}
 		if diff := cmp.Diff(want, *reports); diff != "" {
 			t.Errorf("reports (-want +got):\n%s", diff)
 		}

@@ -41,6 +41,9 @@ func (g *osGroup) leave() bool { return false }
 // foreignListenerOn is not known here.
 func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 
+// listeningPorts are not known here.
+func listeningPorts(*processTree) []int { return nil }
+
 // owns is not known here: everybody counts as ours.
 func (t *processTree) owns(net.Conn) bool { return true }
 

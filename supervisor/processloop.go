@@ -148,6 +148,7 @@ func (l *processLoop) watch(c *child) Exit {
 		killed = l.awaitEnd(c, killAt)
 	}
 	at := time.Now()
+	othersGoOn := !asked && !c.group.empty()
 	call(l.opts.Events.Ended, Ended{Process: l.proc.Name, PID: c.pid})
 	if killed {
 		awaitEmpty(c.group)
@@ -159,6 +160,7 @@ func (l *processLoop) watch(c *child) Exit {
 	if exit.Code > 0 && exit.Ran < soon {
 		exit.Missing = l.proc.missing(exit.Code)
 	}
+	exit.Daemonized = othersGoOn && exit.succeeded() && exit.Ran < soon
 	return exit
 }
 

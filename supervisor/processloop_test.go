@@ -410,3 +410,24 @@ func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 		}
 	})
 }
+
+func TestADaemonIsToldToRunInTheForeground(t *testing.T) {
+	for name, tt := range map[string]struct {
+		life life
+		want bool
+	}{
+		"others go on":         {life{others: 10 * time.Millisecond}, true},
+		"nothing goes on":      {life{}, false},
+		"it failed":            {life{exit: Exit{Code: 1}, others: 10 * time.Millisecond}, false},
+		"it ran for some time": {life{lasts: time.Minute, others: 10 * time.Millisecond}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				err := newMachine(t, tt.life).supervisor(Options{RestartLimit: -1}, web()).Run(t.Context())
+				if err == nil || strings.Contains(err.Error(), "run it in the foreground") != tt.want {
+					t.Errorf("%v; advised: want %t", err, tt.want)
+				}
+			})
+		})
+	}
+}

@@ -30,6 +30,8 @@ type child struct {
 	// place of this run of the process, and names them where that can be seen.
 	// May be nil.
 	foreignListener func(port int) (holder string, is bool)
+	// ports returns the ports on which this run of the process listens, in order, as far as can be seen. May be nil.
+	ports func() []int
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
 }

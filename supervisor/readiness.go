@@ -2,6 +2,9 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -116,6 +119,9 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 // as one can see.
 func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
 	err := l.ask(ctx, check, ready)
+	if errors.Is(err, errNothingListens) && c.ports != nil && check.Port == l.proc.Port {
+		return elsewhere(err, c.ports())
+	}
 	if err != nil || c.foreignListener == nil || l.proc.AnyListener || check.Port != l.proc.Port {
 		return err
 	}
@@ -123,6 +129,19 @@ func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bo
 		return &PortError{Process: l.proc.Name, Port: check.Port, Holder: holder}
 	}
 	return nil
+}
+
+// elsewhere adds to the error of a check the ports on which the process listens instead.
+func elsewhere(err error, ports []int) error {
+	switch len(ports) {
+	case 0:
+		return err
+	case 1:
+		return fmt.Errorf("%w; it listens on %d: use $PORT or --port %[2]d", err, ports[0])
+	default:
+		all := strings.Trim(strings.ReplaceAll(fmt.Sprint(ports), " ", ", "), "[]")
+		return fmt.Errorf("%w; it listens on %s: use $PORT, or --port with the right one", err, all)
+	}
 }
 
 // ask makes the check. Of a process that was ready it asks the system first whether

@@ -66,6 +66,27 @@ func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	return "", false
 }
 
+// listeningPorts returns the ports on which the processes of k can be reached on this machine, in order.
+func listeningPorts(k *processTree) []int {
+	all, _ := tcpSockets(" " + listening + " ")
+	portOf := map[string]int{}
+	for _, s := range all {
+		address, port, _ := strings.Cut(s.local, ":")
+		if number, err := strconv.ParseUint(port, 16, 16); err == nil && s.state == listening && takesLoopback(address) {
+			portOf["socket:["+s.inode+"]"] = int(number)
+		}
+	}
+
+	others := map[string]bool{}
+	for socket := range portOf {
+		others[socket] = true
+	}
+	removeHeld(others, k.members())
+	maps.DeleteFunc(portOf, func(socket string, _ int) bool { return others[socket] })
+
+	return slices.Compact(slices.Sorted(maps.Values(portOf)))
+}
+
 // removeHeld removes the sockets that one of the processes holds, and returns the
 // processes whose open files it may not see.
 func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
@@ -112,8 +133,10 @@ func listeningSockets(port int) map[string]bool {
 	return listeners(all, suffix)
 }
 
+// listening is the state of a socket that takes connections.
+const listening = "0A"
+
 func listeners(all []tcpSocket, suffix string) map[string]bool {
-	const listening = "0A"
 	links := map[string]bool{}
 	for _, s := range all {
 		if address, ok := strings.CutSuffix(s.local, suffix); ok && s.state == listening && takesLoopback(address) {

@@ -64,6 +64,8 @@ type Exit struct {
 	// Missing says which program or file of the command does not exist; "" when that
 	// is not known to be the reason.
 	Missing string
+	// Daemonized: it ended with status 0 soon after its start, and others that it started went on.
+	Daemonized bool
 	// Err is why the process could not be started; nil when it ran.
 	Err error
 	// At is when the end was seen; Ran is how long the process had run.
@@ -80,6 +82,8 @@ func (e Exit) String() string {
 		return "killed by " + e.Signal
 	case e.Missing != "":
 		return fmt.Sprintf("exit status %d: %s", e.Code, e.Missing)
+	case e.Daemonized:
+		return "exit status 0 (what it started goes on: run it in the foreground, not as a daemon)"
 	case e.Code == 126:
 		return "exit status 126 (the command cannot be executed)"
 	case e.Code == 127:
