@@ -8,7 +8,7 @@ import (
 )
 
 // The reason names the ports of whatever the process started, and not those of others.
-func TestAnAppThatListensElsewhereIsToldItsPort(t *testing.T) {
+func TestReasonNamesThePortOfAnAppThatListensElsewhere(t *testing.T) {
 	t.Parallel()
 	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newObserver(t) // listens too, and is not the app

@@ -411,7 +411,7 @@ func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 	})
 }
 
-func TestADaemonIsToldToRunInTheForeground(t *testing.T) {
+func TestExitOfADaemonSaysToRunInTheForeground(t *testing.T) {
 	for name, tt := range map[string]struct {
 		life life
 		want bool
