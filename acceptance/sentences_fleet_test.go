@@ -270,7 +270,7 @@ func TestSentencesDueTask(t *testing.T) {
 	for i := range 2 {
 		all[i] = newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
 		startWith(t, []string{"TENDRIL_REGISTRY_TOKEN=" + token}, "up", "--queue-url", q.watched, "--target", all[i].URL, "--console",
-			"off", "--cron", cron)
+			"off", "--cron", cron, "--registry-insecure") // which watch answers for
 	}
 	ticks := func() (list []posted) {
 		for _, app := range all {

@@ -14,8 +14,9 @@ import (
 // The log stays bounded, also while somebody always reads, and all is there.
 func TestLogStaysBounded(t *testing.T) {
 	t.Parallel()
-	b := openDir(t, fastDir(t), quiet())
-	t.Cleanup(func() { os.RemoveAll(b.dir) })
+	dir := fastDir(t)
+	t.Cleanup(func() { os.RemoveAll(dir) }) // after the broker is closed
+	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	stop := make(chan struct{})
 	done := make(chan struct{})
@@ -55,8 +56,9 @@ func TestLogStaysBounded(t *testing.T) {
 // Opening the queues after a kill does not wait until the log is copied into the database.
 func TestLongLogIsNotCopiedBeforeTheFileIsOpen(t *testing.T) {
 	t.Parallel()
-	b := openDir(t, fastDir(t), quiet())
-	t.Cleanup(func() { os.RemoveAll(b.dir) })
+	dir := fastDir(t)
+	t.Cleanup(func() { os.RemoveAll(dir) }) // after the broker is closed
+	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	batch := slices.Repeat([]queue.Outgoing{{Body: strings.Repeat("x", 40_000)}}, queue.MaxBatch)
 	for range checkpointEvery { // more than the 1,000 pages at which SQLite would copy it

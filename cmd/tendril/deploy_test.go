@@ -65,7 +65,7 @@ func TestDeployReportsProgress(t *testing.T) {
 		}}
 	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Deploy, o.Status = r.deploy, r.status })
 	app := writeFiles(t, filepath.Join(t.TempDir(), "letters"),
-		map[string]string{"Procfile": "web: ./app\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
+		map[string]string{"Procfile": "web: sh -c true\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
 	out, talk, code := s.tendril("", "deploy", app)
 	want := "warning: " + app +
 		"/.ebextensions/a.config:1: packages are not installed: install them on this machine, or in a script in " +
