@@ -263,13 +263,14 @@ func TestActsOfPagesReachTheEnvironment(t *testing.T) {
 func TestPagesWorkWithoutScripts(t *testing.T) {
 	e := startConsole(t)
 	b := e.signIn(t)
+	key := b.sessionKey()
 	b.scripts(false)
 	b.open("/queues/jobs")
 	b.click("#main .acts details:nth-of-type(2) > summary")
 	b.do(chromedp.SendKeys("#main textarea[name=body]", "sent without scripts"),
 		chromedp.SendKeys("#main input[name=delay]", "600"))
 	b.click("#main .acts details[open] button.primary")
-	b.do(chromedp.WaitVisible(".result.ok"))
+	b.goOnWithKey(key, ".result.ok")
 	if out := e.run(t, "peek", "jobs", "-o", "json"); !strings.Contains(out, "sent without scripts") {
 		t.Errorf("the queue does not have the message:\n%s", out)
 	}

@@ -77,6 +77,7 @@ func TestRollbackOverThePage(t *testing.T) {
 	}
 	b.await("memory of the app", "/[0-9] MiB/.test(document.querySelector('#main tbody tr').innerText)")
 
+	b.click("#process-web-2 .acts summary")
 	b.click("#process-web-2 .acts button")
 	b.await("the process in its place",
 		"document.querySelector('#process-web') && !document.querySelector('#process-web-2')")
@@ -84,11 +85,12 @@ func TestRollbackOverThePage(t *testing.T) {
 		t.Errorf("the restart left no event:\n%s", out)
 	}
 
+	key := b.sessionKey()
 	b.scripts(false)
 	b.open("/deployments")
 	b.click("#version-3 summary")
 	b.click("#version-3 button.primary")
-	b.do(chromedp.WaitVisible(".result"))
+	b.goOnWithKey(key, ".result")
 	for _, path := range []string{"/app", "/scaling", "/instances"} {
 		b.open(path)
 		b.do(chromedp.WaitVisible("#main table tbody tr"))

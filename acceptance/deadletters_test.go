@@ -51,12 +51,19 @@ func TestDeadLettersAreRedrivenInTheBrowser(t *testing.T) {
 	}
 }
 
-// goOnWithKey types the key of the session, which a browser without scripts cannot keep.
-func (b *browser) goOnWithKey(key string) {
+// goOnWithKey types the key of the session, which a browser without scripts cannot keep, and waits for an element of the
+// answer.
+func (b *browser) goOnWithKey(key, element string) {
 	b.t.Helper()
 	b.do(chromedp.WaitVisible("#main input[name=session-key]"), chromedp.SendKeys("#main input[name=session-key]", key))
 	b.click("#main button.primary")
-	b.do(chromedp.WaitVisible(".result.ok"))
+	b.do(chromedp.WaitVisible(element))
+}
+
+// sessionKey is the key that the browser keeps for the console.
+func (b *browser) sessionKey() string {
+	b.t.Helper()
+	return b.evaluate("localStorage.getItem('session-key')")
 }
 
 // TestDeadLettersWithoutScripts edits, deletes and redrives in a browser whose scripts are off.
@@ -65,14 +72,14 @@ func TestDeadLettersWithoutScripts(t *testing.T) {
 	b := e.signIn(t)
 	e.run(t, "queues", "pause", "jobs")
 	e.sendLines(t, "jobs-dead", "{\"body\": \"refuse a\"}\n{\"body\": \"refuse b\"}\n")
-	key := b.evaluate("localStorage.getItem('session-key')")
+	key := b.sessionKey()
 	b.scripts(false)
 
 	b.open("/messages/" + e.dead + "?queue=jobs-dead")
 	b.click("#main .acts a.button")
 	b.do(chromedp.SetValue("#main textarea[name=body]", "mended by hand"))
 	b.click("#main .acts button.primary")
-	b.goOnWithKey(key)
+	b.goOnWithKey(key, ".result.ok")
 	if out := e.run(t, "peek", "jobs", "-n", "100", "-o", "json"); !strings.Contains(out, "mended by hand") {
 		t.Errorf("the queue does not have the edited message:\n%s", out)
 	}
@@ -81,7 +88,7 @@ func TestDeadLettersWithoutScripts(t *testing.T) {
 	b.click("#main td.mark input")
 	b.click("#main .acts details > summary")
 	b.click("#main .acts details button.primary")
-	b.goOnWithKey(key)
+	b.goOnWithKey(key, ".result.ok")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["jobs-dead"] == 2 })
 
 	b.open("/dead?queue=jobs-dead")
@@ -89,7 +96,7 @@ func TestDeadLettersWithoutScripts(t *testing.T) {
 	b.click("#main .acts button[formmethod=get]")
 	b.do(chromedp.WaitVisible("#main input[name=confirm]"), chromedp.SendKeys("#main input[name=confirm]", "2"))
 	b.click("#main button.danger")
-	b.goOnWithKey(key)
+	b.goOnWithKey(key, ".result.ok")
 	awaitLedger(t, e, func(live map[string]int64) bool { return live["jobs-dead"] == 0 })
 }
 

@@ -146,7 +146,7 @@ func TestErrorsAreShownInPlaceWithTheirRequest(t *testing.T) {
 	b.open("/queues/mail")
 	b.do(chromedp.Evaluate[chromedp.Void](`document.querySelector('#main textarea[name=body]').value = 'x';
 		document.querySelector('#main input[name=delay]').value = '99999';
-		document.querySelector('#main input[name=delay]').form.submit()`))
+		document.querySelector('#main input[name=delay]').form.requestSubmit()`))
 	b.await("the failure", "document.querySelector('.result.failing')?.innerText.includes('Request ')")
 	text := b.innerText(".result.failing")
 	_, id, _ := strings.Cut(text, "Request ")
