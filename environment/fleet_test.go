@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -344,6 +345,7 @@ func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
 		}
 	}))
 	t.Cleanup(server.Close)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
 }
 
@@ -357,6 +359,10 @@ func slowApp(t *testing.T) (address string, release func()) {
 		case <-r.Context().Done():
 		}
 	}))
-	t.Cleanup(app.Close)
-	return app.URL, func() { close(released) }
+	release = sync.OnceFunc(func() { close(released) })
+	t.Cleanup(func() {
+		release() // a test that failed has not
+		app.Close()
+	})
+	return app.URL, release
 }

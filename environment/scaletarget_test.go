@@ -102,6 +102,7 @@ func testNoLeader(t *testing.T, c *amazon) {
 func testNoGroup(t *testing.T, c *amazon) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
 	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
 	wantLeft(t, run(t, sized(t, c, 0), nil), "no app runs here")
 }
