@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,10 +171,15 @@ func TestADeploymentTakesThePlaceOfARestart(t *testing.T) {
 // replicas are added, removed and restarted. The processes that finish are shown.
 func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // versions end beside each other
 		var retired []int
 		s, m := newStage(t, func(o *replicaOptions) {
 			o.drainTimeout = func() time.Duration { return 24 * time.Hour }
-			o.retired = func(v version) { retired = append(retired, v.number) }
+			o.retired = func(v version) {
+				mu.Lock()
+				defer mu.Unlock()
+				retired = append(retired, v.number)
+			}
 		})
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
@@ -206,6 +212,8 @@ func TestTheNextChangeNeedNotWaitForOldVersions(t *testing.T) {
 			busy.release()
 		}
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		slices.Sort(retired)
 		if s.replicas() != 2 || len(s.forced()) != 0 || !slices.Equal(retired, []int{1, 2, 3, 4}) {
 			t.Errorf("%d replicas run, %d were forced, retired %v", s.replicas(), len(s.forced()), retired)
