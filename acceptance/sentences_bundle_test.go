@@ -110,7 +110,7 @@ func readObserver(t *testing.T, journal string) (all []seenByObserver) {
 	return all
 }
 
-// awaitObserver waits until the app has written down what is wanted, n times.
+// awaitObserver waits until the app has recorded the wanted line n times.
 func awaitObserver(t *testing.T, journal, what string, n int, wanted func(seenByObserver) bool) (found []seenByObserver) {
 	t.Helper()
 	eventually(t, what, func() bool {

@@ -19,12 +19,12 @@ import (
 	"tendril/testpeer"
 )
 
-// scalingGroup is an Auto Scaling group called workers, which has as many instances as it is told.
+// scalingGroup is an Auto Scaling group called workers, whose size is the last one requested.
 type scalingGroup struct {
 	*httptest.Server
 	mu      sync.Mutex
 	desired int
-	sizes   []int // that it was told
+	sizes   []int // requested, in order
 }
 
 func newScalingGroup(t *testing.T, desired int) *scalingGroup {

@@ -62,8 +62,8 @@ func TestSentencesCapacity(t *testing.T) {
 	expect(t, "A14", fmt.Sprint(counts(app.all(), app.all()[0].body)), "[1]")
 }
 
-// TestSentencesExistingQueue: a queue that was there keeps its own redrive policy, and what conflicts with the
-// settings is told.
+// TestSentencesExistingQueue: a queue that was there keeps its own redrive policy, and conflicts with the
+// settings are logged.
 func TestSentencesExistingQueue(t *testing.T) {
 	t.Parallel()
 	q := watchQueue(t, "jobs", map[string]string{"MessageRetentionPeriod": "3600", "VisibilityTimeout": "11"})
