@@ -139,13 +139,14 @@ func TestUnitsAreReadAgainAfterAChange(t *testing.T) {
 // Owners are names or numbers. Only root can give a file to another user.
 func TestFilesGetTheirOwner(t *testing.T) {
 	t.Parallel()
-	me, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
+	// A user need not be in the system's list, as in a container.
+	uid, gid := strconv.Itoa(os.Getuid()), strconv.Itoa(os.Getgid())
+	owner, group := uid, gid
+	if u, err := user.LookupId(uid); err == nil {
+		owner = u.Username
 	}
-	group, err := user.LookupGroupId(me.Gid)
-	if err != nil {
-		t.Skip("the group of this user has no name")
+	if g, err := user.LookupGroupId(gid); err == nil {
+		group = g.Name
 	}
 	owned := func(path string) string {
 		t.Helper()
@@ -164,11 +165,11 @@ func TestFilesGetTheirOwner(t *testing.T) {
 			t.Errorf("%+v: %s, %v; want %s", f, got, err, want)
 		}
 	}
-	mine := me.Uid + ":" + me.Gid
-	write(bundle.MachineFile{Path: path, Content: "x", Owner: me.Username, Group: group.Name, Mode: 0o640, HasMode: true},
+	mine := uid + ":" + gid
+	write(bundle.MachineFile{Path: path, Content: "x", Owner: owner, Group: group, Mode: 0o640, HasMode: true},
 		Changed)
-	write(bundle.MachineFile{Path: path, Content: "x", Owner: me.Uid, Group: me.Gid}, unchanged)
-	write(bundle.MachineFile{Path: link, IsLink: true, Content: "file", Owner: me.Username, Mode: 0o600}, Changed)
+	write(bundle.MachineFile{Path: path, Content: "x", Owner: uid, Group: gid}, unchanged)
+	write(bundle.MachineFile{Path: link, IsLink: true, Content: "file", Owner: owner, Mode: 0o600}, Changed)
 	if got := owned(path); got != mine+" -rw-------" {
 		t.Errorf("the file, after a relative link with a mode, is %s", got)
 	}
@@ -180,15 +181,15 @@ func TestFilesGetTheirOwner(t *testing.T) {
 	write(bundle.MachineFile{Path: path, Content: "x", Owner: text, Mode: 0o755, HasMode: true}, Changed)
 	write(bundle.MachineFile{Path: link, IsLink: true, Content: "file", Group: text, Mode: 0o755}, Changed)
 	write(bundle.MachineFile{Path: link, IsLink: true, Content: "file", Group: text, Mode: 0o755}, unchanged)
-	if is, want := owned(path), text+":"+me.Gid+" -rwxr-xr-x"; is != want {
+	if is, want := owned(path), text+":"+gid+" -rwxr-xr-x"; is != want {
 		t.Errorf("the file is %s, want %s", is, want)
 	}
-	if is, want := owned(link), me.Uid+":"+text; !strings.HasPrefix(is, want) {
+	if is, want := owned(link), uid+":"+text; !strings.HasPrefix(is, want) {
 		t.Errorf("the link is %s, want %s", is, want)
 	}
 	// A new version keeps the owner that nobody named.
 	write(bundle.MachineFile{Path: path, Content: "y"}, Changed)
-	if is, want := owned(path), text+":"+me.Gid+" -rwxr-xr-x"; is != want {
+	if is, want := owned(path), text+":"+gid+" -rwxr-xr-x"; is != want {
 		t.Errorf("the new version is %s, want %s", is, want)
 	}
 }
