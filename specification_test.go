@@ -181,14 +181,21 @@ func checkNamedTests(t *testing.T, tests map[string]bool, row, cell string) {
 	}
 }
 
-// goTests are the tests of this module and of its tools, by package and name.
+// goTests are the tests of this module and of its tools, by folder and name. The end of a folder's path is enough:
+// "web.TestX", "console/web.TestX" and "internal/console/web.TestX" are one test.
 func goTests(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := map[string]bool{}
+	enter := func(folder, name string) {
+		for found := true; found; _, folder, found = strings.Cut(folder, "/") {
+			tests[folder+"."+name] = true
+		}
+	}
+
 	for _, s := range sources(t) {
 		for _, decl := range s.file.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && s.test && f.Recv == nil {
-				tests[s.room+"."+f.Name.Name] = true
+				enter(s.room, f.Name.Name)
 			}
 		}
 	}
@@ -202,7 +209,7 @@ func goTests(t *testing.T) map[string]bool {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(text), -1) {
-			tests[filepath.ToSlash(filepath.Dir(path))+"."+m[1]] = true
+			enter(filepath.ToSlash(filepath.Dir(path)), m[1])
 		}
 	}
 	return tests

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"tendril/aws"
-	"tendril/periodic"
+	"tendril/internal/aws"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
-	"tendril/testpeer"
 )
 
 // amazonTable is the registry's table.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"tendril/health"
-	"tendril/testpeer"
+	"tendril/internal/observe/health"
+	"tendril/internal/testing/testpeer"
 )
 
 // shopBundle writes the bundle that the page on bundles shows into dir/shop.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // articleMachine is a machine of the test's own, on which the bundle of the shutdown article runs: see

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // backgroundBundle has hooks, a build command and a container command that start processes in the background, which have

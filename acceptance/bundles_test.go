@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/bundles/*.check")

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 
 	"github.com/chromedp/chromedp"
 )

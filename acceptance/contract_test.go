@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // posted is one POST as the app saw it.

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // crashingApp is an app whose message "poison" kills the process that holds the queue, 20 ms after it was posted.

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"tendril/broker"
-	"tendril/console"
-	"tendril/testpeer"
+	"tendril/internal/console"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestDeploymentsUnderLoad swaps the version of an app again and again while

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestFaultTable runs what docs/reliability.md names for each fault again and again, and counts the cases: leaves

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"tendril/aws"
-	"tendril/periodic"
-	"tendril/testpeer"
+	"tendril/internal/aws"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/testing/testpeer"
 )
 
 // foreignServers are a queue and a registry of others.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestKilledAtEachWindow kills `tendril up` at each moment at which somebody else has done something of which it has

@@ -17,10 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"tendril/periodic"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/sqsapi"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
-	"tendril/sqsapi"
-	"tendril/testpeer"
 )
 
 // The lease of this test is a fifth of the default, so that a fault costs

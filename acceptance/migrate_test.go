@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"tendril/broker"
-	"tendril/migrate"
+	"tendril/internal/migrate"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
-	"tendril/testpeer"
 )
 
 const (

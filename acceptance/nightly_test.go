@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // A run of the night writes the result of each test that passed to a file, in a folder of the commit. When it is

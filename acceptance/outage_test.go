@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"tendril/broker"
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestOutageBurnsNoReceives keeps an app down while ten thousand messages wait,

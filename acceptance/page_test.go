@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // page reads a page of the documentation.

@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // shop is an environment that a page describes, as it runs: in a folder of its

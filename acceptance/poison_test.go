@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"tendril/console"
-	"tendril/testpeer"
+	"tendril/internal/console"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestOnlyPoisonMessagesAreDeadLettered puts messages that crash the app among

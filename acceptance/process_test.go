@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // binary is the program under test, built once by TestMain.

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tendril/broker"
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 const (

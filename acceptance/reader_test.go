@@ -17,8 +17,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/console"
-	"tendril/testpeer"
+	"tendril/internal/console"
+	"tendril/internal/testing/testpeer"
 )
 
 // What becomes of the work when nobody reads what tendril prints: the reader of a

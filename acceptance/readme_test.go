@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestReadmeCommands runs what the README's first two commands run, on other ports: thumbnails are made from queued

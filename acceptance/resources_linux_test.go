@@ -23,7 +23,7 @@ import (
 	"github.com/aws/smithy-go"
 	"golang.org/x/sys/unix"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // ownMounts moves this goroutine, and what it starts, into a mount namespace of its own.

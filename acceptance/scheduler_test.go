@@ -10,12 +10,12 @@ import (
 	"syscall"
 	"time"
 
-	"tendril/aws"
 	"tendril/broker"
-	"tendril/leader"
-	"tendril/periodic"
+	"tendril/internal/aws"
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/sqsapi"
 	"tendril/queue"
-	"tendril/sqsapi"
 )
 
 // instance is the other process of the leaders' test: it takes part in the

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestAppOfTheSameUserCannotReadTheSigningKeyInMemory: an app that runs as the user that tendril runs as, who is not

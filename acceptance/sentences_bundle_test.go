@@ -19,7 +19,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // seenByObserver is what the app of these tests writes down, one line of JSON each.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // scalingGroup is an Auto Scaling group called workers, whose size is the last one requested.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // The three sequences of "Gracefully shutting down worker nodes on Elastic

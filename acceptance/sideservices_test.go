@@ -17,7 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestSideServicesDoNotDelayTheFirstMessage starts workers whose registry, metrics, traces, machine data and group of

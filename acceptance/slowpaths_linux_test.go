@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestDeletedQueueIsReported deletes the queue that a worker uses: the worker says so, stays, and ends when asked to.

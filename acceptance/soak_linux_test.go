@@ -22,8 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"tendril/broker"
-	"tendril/console"
-	"tendril/testpeer"
+	"tendril/internal/console"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestSoak keeps an environment under a steady load, with messages that fail once or always, deployments, reloads and

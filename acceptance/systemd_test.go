@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // systemd is the end of the service manager: what a service tells it.

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // recorder is an app that is never killed: it notes every POST.

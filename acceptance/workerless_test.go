@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // The three queues of every command line below, the first one the best.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // role starts this test binary in another role and returns its address.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestMain lets the test binary play the other processes of a measurement:

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tendril/access"
+	"tendril/internal/access"
 	"tendril/queue"
 )
 

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tendril/datadir"
+	"tendril/internal/host/datadir"
 )
 
 // StoredQueue is a queue in a database that no broker has open here.

@@ -16,8 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
-	"tendril/testpeer"
 )
 
 const crashDir = "TENDRIL_TEST_CRASH_DIR"

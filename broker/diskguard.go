@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tendril/datadir"
+	"tendril/internal/host/datadir"
 )
 
 // diskGuard watches the free space of the disk. Sends are refused while less than

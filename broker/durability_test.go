@@ -16,7 +16,7 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"tendril/broker/faultfs"
+	"tendril/internal/testing/faultfs"
 	"tendril/queue"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tendril/datadir"
+	"tendril/internal/host/datadir"
 )
 
 // receiveMarks keeps the receives that are not in the store yet in a file that is mapped into memory. A mark costs no

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"tendril/broker"
-	"tendril/leader"
-	"tendril/leader/leadertest"
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/leader/leadertest"
 	"tendril/queue"
 )
 

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tendril/datadir"
+	"tendril/internal/host/datadir"
 	"tendril/queue"
 )
 

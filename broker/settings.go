@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tendril/access"
+	"tendril/internal/access"
 	"tendril/queue"
 )
 

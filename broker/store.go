@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tendril/datadir"
+	"tendril/internal/host/datadir"
 )
 
 // The layout of the database. Any SQLite tool reads it:

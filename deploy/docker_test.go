@@ -11,8 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"tendril/config"
-	"tendril/testpeer"
+	"tendril/internal/config"
+	"tendril/internal/testing/testpeer"
 )
 
 // instruction is one of a Dockerfile, continued lines joined.

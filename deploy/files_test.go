@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/config"
+	"tendril/internal/config"
 )
 
 // read returns a file of this folder.

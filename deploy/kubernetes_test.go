@@ -15,10 +15,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"tendril/autoscale"
-	"tendril/config"
-	"tendril/console"
-	"tendril/testpeer"
+	"tendril/internal/autoscale"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/testing/testpeer"
 )
 
 // releases are those of Kubernetes whose schemas the manifests must fit: the

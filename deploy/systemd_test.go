@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tendril/config"
-	"tendril/testpeer"
+	"tendril/internal/config"
+	"tendril/internal/testing/testpeer"
 )
 
 // unit is the assignments of unit files, in order: "Section.Name" to its values.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/bundle"
-	"tendril/deliver"
+	"tendril/internal/bundle"
+	"tendril/internal/delivery/deliver"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
-	"tendril/testpeer"
 )
 
 // TestBundlesAreWhole: nothing of the example bundles is not used, and

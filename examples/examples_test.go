@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestReports runs the Python example as its Procfile does and posts to it

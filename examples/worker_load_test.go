@@ -11,11 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	"tendril/bundle"
-	"tendril/deliver"
+	"tendril/internal/bundle"
+	"tendril/internal/delivery/deliver"
+	"tendril/internal/supervisor"
+	"tendril/internal/testing/testpeer"
 	"tendril/queue"
-	"tendril/supervisor"
-	"tendril/testpeer"
 )
 
 // TestReportsUnderAWorker runs the Python example the way an environment does:

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"tendril/broker"
+	"tendril/internal/sqsapi"
 	"tendril/queuetest"
-	"tendril/sqsapi"
 )
 
 // The suite against the embedded queue, twice: in process and in virtual time,

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestMain lets the checks that wait for a real clock wait at the same time, unless the caller said how many.

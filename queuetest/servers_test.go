@@ -3,8 +3,8 @@ package queuetest_test
 import (
 	"testing"
 
+	"tendril/internal/testing/testpeer"
 	"tendril/queuetest"
-	"tendril/testpeer"
 )
 
 // TestServersConform runs the suite with the adapter against servers of SQS that others wrote.

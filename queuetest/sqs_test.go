@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"tendril/aws"
+	"tendril/internal/aws"
 	"tendril/queuetest"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 func TestMain(m *testing.M) { os.Exit(testpeer.Contained(m).Run()) }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"path"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/perf/benchfmt"
 )
@@ -65,7 +65,7 @@ func read(r io.Reader, name string) (*results, error) {
 
 func (all *results) add(r *benchfmt.Result) {
 	base, parts := r.Name.Parts()
-	name := strings.TrimPrefix(r.GetConfig("pkg"), "tendril/") + "." + string(base)
+	name := path.Base(r.GetConfig("pkg")) + "." + string(base)
 	for _, part := range parts {
 		if part[0] == '/' { // the other kind is the number of processors
 			name += string(part)

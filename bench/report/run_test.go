@@ -49,8 +49,8 @@ func needsCheckout(t *testing.T) {
 func TestReportRunsWhatIsMissing(t *testing.T) {
 	needsCheckout(t)
 	withSuite(t,
-		step{name: "quick", pkg: "limit", bench: "^BenchmarkDelivery$", benchtime: "10x"},
-		step{name: "once", pkg: "limit", bench: "^BenchmarkRoom$", benchtime: "10x", rounds: 1, depth: 5},
+		step{name: "quick", pkg: "internal/delivery/limit", bench: "^BenchmarkDelivery$", benchtime: "10x"},
+		step{name: "once", pkg: "internal/delivery/limit", bench: "^BenchmarkRoom$", benchtime: "10x", rounds: 1, depth: 5},
 		step{name: "scale", pkg: "missing", scale: true})
 	file := filepath.Join(t.TempDir(), "results.txt")
 	for _, c := range []struct {
@@ -73,7 +73,7 @@ func TestReportRunsWhatIsMissing(t *testing.T) {
 		}
 	}
 	if printed, err := runReport(t, "-list"); err != nil || strings.Count(printed, "\n") != 2 ||
-		!strings.Contains(printed, "go test -run '^$' -bench '^BenchmarkDelivery$' -benchtime 10x ./limit") {
+		!strings.Contains(printed, "go test -run '^$' -bench '^BenchmarkDelivery$' -benchtime 10x ./internal/delivery/limit") {
 		t.Errorf("%v\n%s", err, printed)
 	}
 }
@@ -82,8 +82,8 @@ func TestReportRunsWhatIsMissing(t *testing.T) {
 func TestReportKeepsWhatAFailedStepMeasured(t *testing.T) {
 	needsCheckout(t)
 	withSuite(t,
-		step{name: "wrong", pkg: "limit", bench: "(", benchtime: "1x"},
-		step{name: "right", pkg: "limit", bench: "^BenchmarkDelivery$", benchtime: "1x"})
+		step{name: "wrong", pkg: "internal/delivery/limit", bench: "(", benchtime: "1x"},
+		step{name: "right", pkg: "internal/delivery/limit", bench: "^BenchmarkDelivery$", benchtime: "1x"})
 	file := filepath.Join(t.TempDir(), "results.txt")
 	_, err := runReport(t, "-new", "-rounds", "1", "-o", file, "-peers", t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "step wrong failed") {
@@ -92,8 +92,8 @@ func TestReportKeepsWhatAFailedStepMeasured(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "BenchmarkDelivery") {
 		t.Errorf("%v\n%s", err, text)
 	}
-	withSuite(t, step{name: "gone", pkg: "limit/gone", bench: "x"})
-	if _, err := runReport(t, "-new", "-o", file); err == nil || !strings.Contains(err.Error(), "tests of limit/gone") {
+	withSuite(t, step{name: "gone", pkg: "internal/delivery/limit/gone", bench: "x"})
+	if _, err := runReport(t, "-new", "-o", file); err == nil || !strings.Contains(err.Error(), "tests of internal/delivery/limit/gone") {
 		t.Error(err)
 	}
 }
@@ -102,7 +102,7 @@ func TestReportKeepsWhatAFailedStepMeasured(t *testing.T) {
 func TestReportCanBeStopped(t *testing.T) {
 	needsCheckout(t)
 	t.Chdir(filepath.Join("..", ".."))
-	withSuite(t, step{name: "long", pkg: "limit", bench: "^BenchmarkDelivery$", benchtime: "1h"})
+	withSuite(t, step{name: "long", pkg: "internal/delivery/limit", bench: "^BenchmarkDelivery$", benchtime: "1h"})
 	file := filepath.Join(t.TempDir(), "results.txt")
 	stop := make(chan os.Signal, 1)
 	stop <- os.Interrupt

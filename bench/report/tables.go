@@ -89,10 +89,10 @@ var tables = []table{
 			"bench.Observed/everything/c=50/api=0s/think=0s", "more-cpu-µs/msg", "%s µs"),
 		aimed("the same without traces", "", "bench.Observed/without_traces/c=50/api=0s/think=0s", "more-cpu-µs/msg",
 			"%s µs"),
-		aimed("a page of 10<sup>5</sup> dead letters", "200 ms", "console/web.DeadLettersPage/100000", "page-ms", "%s ms"),
-		aimed("the same with a filter that matches nothing", "200 ms", "console/web.DeadLettersPage/100000", "nothing-ms",
+		aimed("a page of 10<sup>5</sup> dead letters", "200 ms", "web.DeadLettersPage/100000", "page-ms", "%s ms"),
+		aimed("the same with a filter that matches nothing", "200 ms", "web.DeadLettersPage/100000", "nothing-ms",
 			"%s ms"),
-		aimed("redrive of all of them, messages a second", "", "console/web.DeadLettersPage/100000", "redriven/s", "%s"),
+		aimed("redrive of all of them, messages a second", "", "web.DeadLettersPage/100000", "redriven/s", "%s"),
 	}},
 }
 

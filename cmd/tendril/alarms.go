@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/alarms"
-	"tendril/aws"
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/environment"
+	"tendril/internal/aws"
+	"tendril/internal/bundle"
+	"tendril/internal/cloud/alarms"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
 	"tendril/queue"
-	"tendril/yamlfile"
 )
 
 // alarmCommands apply, show and delete the CloudWatch alarms and the dashboard of an environment.

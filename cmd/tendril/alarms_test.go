@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestAlarmsAgainstAForeignCloud runs the verbs one after the other against moto.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/console"
-	"tendril/yamlfile"
+	"tendril/internal/bundle"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
 )
 
 func openBundle(dir string) (*bundle.Bundle, error) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/bundle"
+	"tendril/internal/bundle"
 )
 
 // writeFiles writes files by their path below a folder, and returns the folder.

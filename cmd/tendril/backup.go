@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/broker"
-	"tendril/yamlfile"
+	"tendril/internal/config/yamlfile"
 )
 
 // backupCommands copy the embedded queues to a file and back.

@@ -13,7 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/cloud"
-	"tendril/config"
-	"tendril/console"
-	"tendril/environment"
-	"tendril/machine"
-	"tendril/tasks"
-	"tendril/yamlfile"
+	"tendril/internal/bundle"
+	"tendril/internal/bundle/machine"
+	"tendril/internal/cloud"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/environment"
 )
 
 func (c appCommands) newCheck() *cobra.Command {

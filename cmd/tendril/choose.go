@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/console"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/console"
 )
 
 // environmentVariable names the environment that the commands ask, as the flag -e does.

@@ -14,7 +14,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"tendril/terminal"
+	"tendril/internal/host/terminal"
 )
 
 // cli is the world of one run of the command, so that tests can give it another.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
-	"tendril/console"
+	"tendril/internal/config"
+	"tendril/internal/console"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
-	"tendril/console"
-	"tendril/terminal"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/host/terminal"
 )
 
 // configCommands show and change the settings of a running environment.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/access"
-	"tendril/config"
+	"tendril/internal/access"
+	"tendril/internal/config"
 )
 
 // credentialCommands make, list and revoke the key pairs that may call the SQS endpoint.

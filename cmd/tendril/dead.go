@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

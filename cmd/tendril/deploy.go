@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/console"
+	"tendril/internal/bundle"
+	"tendril/internal/console"
 )
 
 // controlCommands act on the running environment as a whole: deploy, reload, drain, status and health.

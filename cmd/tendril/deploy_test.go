@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"tendril/console"
-	"tendril/health"
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
 )
 
 // rehearsal is an environment that deploys: a deployment goes through the states

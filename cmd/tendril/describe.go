@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/console"
-	"tendril/yamlfile"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
 )
 
 // describeTimeout bounds what is asked of AWS.

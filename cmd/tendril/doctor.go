@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/console"
-	"tendril/doctor"
-	"tendril/yamlfile"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
+	"tendril/internal/observe/doctor"
 )
 
 // doctorTimeout bounds what is asked of others.

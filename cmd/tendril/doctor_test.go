@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 func TestAnotherProgramIsRecognisedByItsFile(t *testing.T) {

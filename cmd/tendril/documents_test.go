@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // notRun are the commands of the pages that no test machine can run, with the reason; "..." stands for what follows.

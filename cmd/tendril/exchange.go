@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"tendril/console"
-	"tendril/terminal"
+	"tendril/internal/console"
+	"tendril/internal/host/terminal"
 )
 
 // printExchange prints a request and its answer: lines of the request begin with >, those of the answer with <.

@@ -9,13 +9,13 @@ import (
 	"strings"
 	"syscall"
 
-	"tendril/alarms"
-	"tendril/config"
-	"tendril/console"
-	"tendril/environment"
-	"tendril/periodic"
+	"tendril/internal/cloud/alarms"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/environment"
 	"tendril/queue"
-	"tendril/yamlfile"
 )
 
 // The exit statuses.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/console"
-	"tendril/environment"
-	"tendril/yamlfile"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
+	"tendril/internal/environment"
 )
 
 // explainCommand says where the values of options come from.

@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/alarms"
-	"tendril/aws"
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/environment"
-	"tendril/generate"
-	"tendril/yamlfile"
+	"tendril/internal/aws"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/generate"
+	"tendril/internal/cloud/alarms"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
 )
 
 // generateCommands print the files that an environment is deployed with.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/getconfig"
+	"tendril/internal/bundle/getconfig"
 )
 
 // The forms of get-config's output, as Elastic Beanstalk writes them.

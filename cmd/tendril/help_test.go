@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
+	"tendril/internal/config"
 )
 
 // helpOf is what a command line prints that asks for help.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
-	"tendril/console"
-	"tendril/eventlog"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
 )
 
 // historyCommands show what happened: events, and lines of the log.

@@ -10,8 +10,8 @@ import (
 	"time"
 	"unicode"
 
-	"tendril/console"
-	"tendril/health"
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
 )
 
 // hostile is a text that would change a terminal, by control characters of both

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 // impostor listens where an environment should, answers everything, and records what it gets.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/scaffold"
+	"tendril/internal/cli/scaffold"
 )
 
 // initCommand writes the first files of an app's folder.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/console"
-	"tendril/eventlog"
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
 )
 
 const (

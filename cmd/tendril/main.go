@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	_ "time/tzdata"
 
-	"tendril/terminal"
+	"tendril/internal/host/terminal"
 )
 
 // version is set at release builds by the linker.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 func TestMessageVerbs(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

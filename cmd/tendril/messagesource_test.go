@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 	"tendril/queuetest"
 

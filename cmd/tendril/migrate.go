@@ -13,11 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/aws"
 	"tendril/broker"
-	"tendril/config"
-	"tendril/console"
-	"tendril/migrate"
+	"tendril/internal/aws"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/migrate"
 	"tendril/queue"
 )
 

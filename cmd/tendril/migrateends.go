@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"tendril/aws"
 	"tendril/broker"
-	"tendril/migrate"
+	"tendril/internal/aws"
+	"tendril/internal/migrate"
 	"tendril/queue"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"tendril/migrate"
+	"tendril/internal/migrate"
 )
 
 // migrateWatch shows how far the migration of a queue is: a bar on a terminal, else a line now and then.

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 
 	"github.com/google/go-cmp/cmp"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 // openCommand lets a browser into the console.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/terminal"
-	"tendril/yamlfile"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/host/terminal"
 )
 
 // format is how a reading verb prints its result.

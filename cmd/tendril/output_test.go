@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"tendril/console"
-	"tendril/terminal"
+	"tendril/internal/console"
+	"tendril/internal/host/terminal"
 )
 
 func TestPlainIsSafeForATerminal(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"tendril/logging"
-	"tendril/terminal"
+	"tendril/internal/host/terminal"
+	"tendril/internal/observe/logging"
 )
 
 // outliveReader has writing fail, instead of ending this process, when nobody reads its output any more.

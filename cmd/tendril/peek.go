@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/console"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
+	"tendril/internal/host/terminal"
 	"tendril/queue"
-	"tendril/terminal"
-	"tendril/yamlfile"
 )
 
 // messageCommands look at the messages of a queue and act on dead letters.

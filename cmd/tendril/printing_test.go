@@ -22,9 +22,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/broker"
-	"tendril/console"
-	"tendril/eventlog"
-	"tendril/testpeer"
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+	"tendril/internal/testing/testpeer"
 )
 
 // What a command is, which decides what it must offer.

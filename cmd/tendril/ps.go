@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
-	"tendril/console"
+	"tendril/internal/config"
+	"tendril/internal/console"
 )
 
 // runningEnvironment is one line of 'tendril ps'.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/aws"
-	"tendril/console"
+	"tendril/internal/aws"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/aws"
-	"tendril/cloud"
-	"tendril/console"
+	"tendril/internal/aws"
+	"tendril/internal/cloud"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/aws"
+	"tendril/internal/aws"
 	"tendril/queue"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 func (c messageCommands) newDeadRedrive() *cobra.Command {

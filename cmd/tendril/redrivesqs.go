@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"tendril/aws"
+	"tendril/internal/aws"
 )
 
 // lookAtRemoteTask is how often Amazon SQS is asked how far a move task is.

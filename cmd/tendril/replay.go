@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
-	"tendril/console"
-	"tendril/environment"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
+	"tendril/internal/environment"
 	"tendril/queue"
-	"tendril/yamlfile"
 )
 
 // replayCommand posts messages again, outside of any queue.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/console"
+	"tendril/internal/console"
 	"tendril/queue"
 )
 

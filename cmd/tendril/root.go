@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"tendril/config"
+	"tendril/internal/config"
 )
 
 func (c *cli) newRoot() *cobra.Command {

@@ -23,8 +23,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.uber.org/goleak"
 
-	"tendril/console"
-	"tendril/testpeer"
+	"tendril/internal/console"
+	"tendril/internal/testing/testpeer"
 )
 
 // TestMain makes this test binary also the programs that the scripts run:

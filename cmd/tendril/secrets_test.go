@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 // scriptNowhere reads everything that the console shows: each GET route of its API, the probes, the metrics, and each
@@ -123,7 +123,7 @@ func (r *secretsReader) routes() []string {
 
 // screens are the patterns of the pages that links lead to, as the tables of package web have them.
 func (r *secretsReader) screens() (patterns []string) {
-	files, err := filepath.Glob("../../console/web/*.go")
+	files, err := filepath.Glob("../../internal/console/web/*.go")
 	r.ts.Check(err)
 	screen, form := regexp.MustCompile(`path: "(/[^"]*)", entry: `), regexp.MustCompile(`form: +true`)
 	for _, file := range files {

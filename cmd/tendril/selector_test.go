@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 func heldWith(bodies ...string) []held {

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/yamlfile"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
 )
 
 // textValue is a flag whose text goes to package config as it was typed, so

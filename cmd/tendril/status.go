@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
-	"tendril/console"
-	"tendril/health"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
 )
 
 func (c controlCommands) newStatus() *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 func TestAnOpenBreakerIsSaidFirst(t *testing.T) {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"tendril/console"
-	"tendril/health"
-	"tendril/terminal"
+	"tendril/internal/console"
+	"tendril/internal/host/terminal"
+	"tendril/internal/observe/health"
 )
 
 // styled is standard output for lines with colours; nil where there are none.

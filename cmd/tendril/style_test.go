@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/terminal"
+	"tendril/internal/host/terminal"
 )
 
 // TestStyledTable: columns stay aligned whatever is coloured, and what others wrote cannot control the terminal.

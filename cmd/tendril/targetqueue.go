@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/aws"
-	"tendril/console"
+	"tendril/internal/aws"
+	"tendril/internal/console"
 )
 
 // targetQueue is a queue and where it lives: in a running environment, or on Amazon

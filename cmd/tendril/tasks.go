@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 // taskCommands list, run, pause and resume periodic tasks, and show their history.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"tendril/console"
-	"tendril/periodic"
+	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
 	"tendril/queue"
 
 	"github.com/google/go-cmp/cmp"

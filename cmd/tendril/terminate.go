@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/cloud"
-	"tendril/config"
-	"tendril/environment"
+	"tendril/internal/bundle"
+	"tendril/internal/cloud"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
 	"tendril/queue"
-	"tendril/yamlfile"
 )
 
 func (c appCommands) newTerminate() *cobra.Command {

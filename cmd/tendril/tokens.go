@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/config"
-	"tendril/console"
+	"tendril/internal/config"
+	"tendril/internal/console"
 )
 
 // tokenCommands make, list and revoke tokens of the console.

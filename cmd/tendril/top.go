@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/console"
-	"tendril/series"
-	"tendril/terminal"
+	"tendril/internal/console"
+	"tendril/internal/host/terminal"
+	"tendril/internal/observe/series"
 )
 
 // topCommand shows the overview of a running environment in the terminal.

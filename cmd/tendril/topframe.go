@@ -9,9 +9,9 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"tendril/console"
-	"tendril/health"
-	"tendril/series"
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
+	"tendril/internal/observe/series"
 )
 
 // topFrame is what 'tendril top' shows at one moment.

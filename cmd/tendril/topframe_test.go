@@ -14,9 +14,9 @@ import (
 	"github.com/rivo/uniseg"
 
 	"tendril/broker"
-	"tendril/console"
-	"tendril/health"
-	"tendril/series"
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
+	"tendril/internal/observe/series"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

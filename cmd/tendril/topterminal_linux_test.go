@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"tendril/console"
+	"tendril/internal/console"
 )
 
 // pseudoTerminal is a terminal of 80 by 24 and what was written on it.

@@ -15,14 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/bundle"
-	"tendril/config"
-	"tendril/console"
-	"tendril/environment"
-	"tendril/logging"
-	"tendril/scaffold"
-	"tendril/trust"
-	"tendril/yamlfile"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/scaffold"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/console"
+	"tendril/internal/environment"
+	"tendril/internal/host/trust"
+	"tendril/internal/observe/logging"
 )
 
 // appCommands run an app or look at it: up, serve, check and explain.

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"tendril/broker"
-	"tendril/console"
-	"tendril/health"
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
 	"tendril/queue"
 )
 

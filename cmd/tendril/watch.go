@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/terminal"
+	"tendril/internal/host/terminal"
 )
 
 // watch prints the block of a command again and again.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/testpeer"
+	"tendril/internal/testing/testpeer"
 )
 
 // A stop waits for the job in hand, and takes no other.

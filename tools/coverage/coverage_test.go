@@ -38,7 +38,7 @@ func TestStatementCountsOnceWhoeverExecutesIt(t *testing.T) {
 	if p := c.percent("leader"); p != 100*6.0/7 {
 		t.Errorf("%.1f %%, want 6 of 7", p)
 	}
-	if p := c.percent("leader/leadertest"); p != 0 {
+	if p := c.percent("internal/cron/leader/leadertest"); p != 0 {
 		t.Errorf("%.1f %% of a suite that nothing executed", p)
 	}
 	if p := c.percent("empty"); p != 0 {

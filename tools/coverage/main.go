@@ -1,8 +1,8 @@
 // Command coverage runs the tests of every package and prints which share of its statements they execute:
 //
 //	go run -C tools ./coverage                   every package
-//	go run -C tools ./coverage ./health ./limit  these packages
-//	go run -C tools ./coverage -profile /tmp/health.txt ./health && go tool cover -html /tmp/health.txt
+//	go run -C tools ./coverage ./internal/observe/health ./broker  these packages
+//	go run -C tools ./coverage -profile /tmp/health.txt ./internal/observe/health && go tool cover -html /tmp/health.txt
 //
 // It prints a line for each package when its tests have run, with what has been counted by then, and at the end a table
 // of all, sorted by the share. It fails when a test fails, or when a package is below 85 %. Some packages need the
@@ -103,4 +103,4 @@ func write(w io.Writer, shares []share) (low []string) {
 	return low
 }
 
-var errNoPackages = errors.New("no package with statements: name folders, as in ./health")
+var errNoPackages = errors.New("no package with statements: name folders, as in ./broker")

@@ -14,22 +14,22 @@ type core struct {
 
 // cores decide what happens to messages, tasks and instances: functions of (state, input, now) and the loops on them.
 var cores = []core{
-	{pkg: "webhook"},
-	{pkg: "envelope"},
-	{pkg: "filter"},
-	{pkg: "health"},
-	{pkg: "limit"},
-	{pkg: "leader"},
-	{pkg: "autoscale", skip: "^TestSimulation$"}, // takes a minute
-	{pkg: "app", files: []string{"detector"}},
-	{pkg: "periodic"},
-	{pkg: "worker", files: []string{"decision", "settler", "options"}}, // what becomes of a message, order, back-off
+	{pkg: "internal/delivery/webhook"},
+	{pkg: "internal/delivery/envelope"},
+	{pkg: "internal/delivery/filter"},
+	{pkg: "internal/observe/health"},
+	{pkg: "internal/delivery/limit"},
+	{pkg: "internal/cron/leader"},
+	{pkg: "internal/autoscale", skip: "^TestSimulation$"}, // takes a minute
+	{pkg: "internal/app", files: []string{"detector"}},
+	{pkg: "internal/cron/periodic"},
+	{pkg: "internal/worker", files: []string{"decision", "settler", "options"}}, // what becomes of a message, order, back-off
 	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send has deduplication
 		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow, of the disk
-	{pkg: "deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",
+	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",
 		"batch", "syntax", "refusal"}},
 	// Not plain.go: what it declines decode.go reads, so a mutant that declines more cannot be noticed.
-	{pkg: "sqsapi", files: []string{"decode", "json", "parameters", "query"},
+	{pkg: "internal/sqsapi", files: []string{"decode", "json", "parameters", "query"},
 		skip: "^Test(LongPollsCostLittleMemory|RequestsOfSDKsAreDecodedQuickly)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
 			"NodeFetch|SQSConsumer"}, // costs, and foreign clients
 }

@@ -42,7 +42,7 @@ func (r *release) writeSBOM(context.Context) error {
 		}
 		components = append(components, component)
 	}
-	files, err := thirdParty(filepath.Join(r.root, "console/web/third_party/SHA256SUMS"))
+	files, err := thirdParty(filepath.Join(r.root, "internal/console/web/third_party/SHA256SUMS"))
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,355 @@
+package access
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/host/datadir"
+	"tendril/internal/host/trust"
+	"tendril/queue"
+)
+
+// service is the service that a signature must be made for.
+const service = "sqs"
+
+// recheck is the least time between two looks at the file.
+const recheck = time.Second
+
+// maxFile bounds a file of credentials, in bytes.
+const maxFile = 1 << 20
+
+// KeyPair is one entry of a file of credentials.
+type KeyPair struct {
+	// Name says who holds it: 1 to 64 letters, digits, "_", "-" and ".".
+	Name string `json:"name"`
+	// AccessKeyID is public and tells the pairs apart.
+	AccessKeyID string `json:"access_key_id"`
+	// SecretAccessKey is what requests are signed with.
+	SecretAccessKey Secret `json:"secret_access_key"`
+	// SessionToken must come with each request; "" if the pair has none.
+	SessionToken Secret `json:"session_token,omitempty"`
+	// Allow is [AllowAll] or [AllowSend].
+	Allow string `json:"allow"`
+	// Queues are the names of the queues that the pair is confined to; none means every queue.
+	Queues []string `json:"queues,omitempty"`
+	// Created is when the pair was made; Expires when it ends, zero for never.
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// What a key pair may do.
+const (
+	// AllowAll is every action.
+	AllowAll = "all"
+	// AllowSend is to send messages, and to find the queue to send them to.
+	AllowSend = "send"
+)
+
+// Secret is a text that is printed as "***" by everything but JSON.
+type Secret string
+
+// String hides the secret.
+func (Secret) String() string { return "***" }
+
+// GoString hides the secret.
+func (Secret) GoString() string { return "***" }
+
+// credentialsFile is the file as JSON.
+type credentialsFile struct {
+	Credentials []KeyPair `json:"credentials"`
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+func validName(name string) bool { return len(name) <= 64 && nameForm.MatchString(name) }
+
+// check returns what is wrong with a pair.
+func (k *KeyPair) check() error {
+	switch {
+	case !validName(k.Name):
+		return fmt.Errorf("invalid name %q: use 1 to 64 letters, digits, \"_\", \"-\" and \".\"", k.Name)
+	case !validName(k.AccessKeyID):
+		return fmt.Errorf("%s: invalid access_key_id: use 1 to 64 letters and digits", k.Name)
+	case len(k.SecretAccessKey) < 16:
+		return fmt.Errorf("%s: secret_access_key is shorter than 16 characters", k.Name)
+	case k.Allow != AllowAll && k.Allow != AllowSend:
+		return fmt.Errorf("%s: invalid allow %q: use \"all\" or \"send\"", k.Name, k.Allow)
+	}
+	return nil
+}
+
+// ReadFile returns the key pairs of a file, in its order. The file must belong to the user of this process, and
+// nobody else may read or write it.
+func ReadFile(path string) ([]KeyPair, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading credentials: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxFile {
+		return nil, fmt.Errorf("reading credentials: %s is not a regular file of at most %d bytes", path, maxFile)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("reading credentials: other users may read %s (mode %04o); type 'chmod 600 %s'", path, mode,
+			path)
+	}
+	if err := trust.File(path); err != nil {
+		return nil, fmt.Errorf("reading credentials: %w", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading credentials: %w", err)
+	}
+	pairs, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading credentials: %s: %w; see 'tendril credentials --help'", path, err)
+	}
+	return pairs, nil
+}
+
+func parse(text []byte) ([]KeyPair, error) {
+	var file credentialsFile
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&file); err != nil {
+		at := decoder.InputOffset()
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			at = syntax.Offset
+		}
+		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
+		return nil, fmt.Errorf("line %d: not a file of credentials: %w", line, withoutValue(err))
+	}
+	names, ids := map[string]bool{}, map[string]bool{}
+	for i := range file.Credentials {
+		k := &file.Credentials[i]
+		if err := k.check(); err != nil {
+			return nil, err
+		}
+		if names[k.Name] || ids[k.AccessKeyID] {
+			return nil, fmt.Errorf("%s: its name or access_key_id is there twice", k.Name)
+		}
+		names[k.Name], ids[k.AccessKeyID] = true, true
+	}
+	return file.Credentials, nil
+}
+
+// withoutValue is an error of the decoder without what the file holds.
+func withoutValue(err error) error {
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) {
+		return fmt.Errorf("%s must not be a JSON %s", mismatch.Field, mismatch.Value)
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) || strings.Contains(err.Error(), "unknown field") {
+		return err
+	}
+	return errors.New("invalid JSON")
+}
+
+// Create makes a key pair with random keys and adds it to a file, which is made with mode 0600 where it is missing.
+// Only Name, Allow, Queues and Expires of k are read; with Expires the pair has a session token. A name that is there
+// already is an error.
+func Create(path string, k KeyPair, now time.Time) (KeyPair, error) {
+	pairs, err := k.complete(path, now)
+	if err != nil {
+		return KeyPair{}, err
+	}
+	return k, writeFile(path, append(pairs, k))
+}
+
+// CanCreate returns the error that [Create] would have before it writes, and changes nothing.
+func CanCreate(path string, k KeyPair) error {
+	_, err := k.complete(path, time.Time{})
+	return err
+}
+
+// complete gives a new pair its keys. It returns the pairs that are in the file already.
+func (k *KeyPair) complete(path string, now time.Time) ([]KeyPair, error) {
+	pairs, err := ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if slices.ContainsFunc(pairs, func(other KeyPair) bool { return other.Name == k.Name }) {
+		return nil, fmt.Errorf("a credential named %s is in %s already: revoke it, or choose another name", k.Name, path)
+	}
+	k.makeKeys()
+	if !k.Expires.IsZero() {
+		k.SessionToken = Secret(randomKey(60))
+	}
+	k.Created = now.UTC().Truncate(time.Second)
+	return pairs, k.check()
+}
+
+// Revoke takes a key pair out of a file, by its name or access key id. An error means that it is still there, or
+// never was.
+func Revoke(path, name string) error {
+	kept, err := without(path, name)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, kept)
+}
+
+// CanRevoke returns the error that [Revoke] would have before it writes, and changes nothing.
+func CanRevoke(path, name string) error {
+	_, err := without(path, name)
+	return err
+}
+
+// without returns the pairs of a file but for one.
+func without(path, name string) ([]KeyPair, error) {
+	pairs, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	kept := slices.DeleteFunc(slices.Clone(pairs),
+		func(k KeyPair) bool { return k.Name == name || k.AccessKeyID == name })
+	if len(kept) == len(pairs) {
+		return nil, fmt.Errorf("no credential named %s in %s: see 'tendril credentials list'", name, path)
+	}
+	return kept, nil
+}
+
+func (k *KeyPair) makeKeys() {
+	k.AccessKeyID, k.SecretAccessKey = "TNDL"+rand.Text()[:16], Secret(randomKey(30))
+}
+
+func randomKey(bytes int) string {
+	key := make([]byte, bytes)
+	rand.Read(key) // never fails
+	return base64.RawURLEncoding.EncodeToString(key)
+}
+
+func writeFile(path string, pairs []KeyPair) error {
+	text, err := json.MarshalIndent(credentialsFile{pairs}, "", "  ")
+	if err == nil {
+		err = datadir.Replace(path, append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("writing credentials: %w", err)
+	}
+	return nil
+}
+
+// Keyring authenticates requests by the key pairs of a file. Its methods are safe for concurrent use.
+type Keyring struct {
+	path     string
+	rejected func(error)
+	now      func() time.Time
+
+	mu      sync.Mutex
+	pairs   map[string]KeyPair // by access key id
+	granted []KeyPair          // those of no file
+	info    fs.FileInfo
+	checked time.Time
+}
+
+// Open reads a file of credentials. rejected is told why a file that changed is not used, and may be nil.
+func Open(path string, rejected func(error)) (*Keyring, error) {
+	k := &Keyring{path: path, rejected: rejected, now: time.Now}
+	pairs, err := ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	k.use(pairs)
+	k.info, _ = os.Stat(path)
+	return k, nil
+}
+
+// Grant makes a key pair with every right that is in no file and lasts as long as the keyring.
+func (k *Keyring) Grant(name string) KeyPair {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	pair := KeyPair{Name: name, Allow: AllowAll, Created: k.now()}
+	pair.makeKeys()
+	k.granted = append(k.granted, pair)
+	k.pairs[pair.AccessKeyID] = pair
+	return pair
+}
+
+func (k *Keyring) use(pairs []KeyPair) {
+	pairs = slices.Concat(pairs, k.granted)
+	k.pairs = make(map[string]KeyPair, len(pairs))
+	for _, p := range pairs {
+		k.pairs[p.AccessKeyID] = p
+	}
+}
+
+// find returns a key pair.
+func (k *Keyring) find(id string) (pair KeyPair, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := k.now(); now.Sub(k.checked) >= recheck {
+		k.checked = now
+		k.refresh()
+	}
+	pair, ok = k.pairs[id]
+	return pair, ok
+}
+
+// refresh reads the file again if it is another than before.
+func (k *Keyring) refresh() {
+	info, err := os.Stat(k.path)
+	if err == nil && k.info != nil && os.SameFile(info, k.info) && info.ModTime().Equal(k.info.ModTime()) &&
+		info.Size() == k.info.Size() {
+		return
+	}
+	if errors.Is(err, fs.ErrNotExist) && k.info == nil {
+		return // reported already
+	}
+	pairs, err := ReadFile(k.path)
+	if k.info = info; err == nil {
+		k.use(pairs)
+	} else if k.rejected != nil {
+		k.rejected(err)
+	}
+}
+
+// errRefused is all that a caller learns of why its signature is not accepted. SDKs correct a wrong clock when they
+// see its code, and try again.
+var errRefused = queue.Errorf(queue.CodeSignatureDoesNotMatch, "The request is not signed with credentials that are "+
+	"valid here. Check the access key, the secret key and the clock of the caller.")
+
+// Claims reports whether the header of a request has a valid form, names a key pair that is valid now, and has a date
+// of now. Only the signature, which covers the body too, can still be wrong.
+func (k *Keyring) Claims(r *http.Request) bool {
+	_, _, ok := k.claim(r)
+	return ok
+}
+
+// claim returns the signature of a request and the key pair that it names.
+func (k *Keyring) claim(r *http.Request) (s signature, pair KeyPair, ok bool) {
+	s, formed := readSignature(r)
+	pair, known := k.find(s.keyID)
+	now := k.now()
+	ok = formed && known && same(string(pair.SessionToken), s.token) && s.service == service && s.timely(now) &&
+		s.covers(r.Header) && (pair.Expires.IsZero() || !now.After(pair.Expires))
+	return s, pair, ok
+}
+
+// Verify returns who signed a request, whose body was read already. Every failure is the same [*queue.Error].
+func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
+	s, pair, ok := k.claim(r)
+	if !ok {
+		return nil, errRefused
+	}
+	digest := bodySum(body)
+	claimed := r.Header.Get("X-Amz-Content-Sha256")
+	if !same(s.expected(r, digest, string(pair.SecretAccessKey)), s.sum) || claimed != "" && claimed != digest {
+		return nil, errRefused
+	}
+	c := OwnerOf(r)
+	c.Name, c.sendOnly, c.queues = pair.Name, pair.Allow == AllowSend, pair.Queues
+	return c, nil
+}

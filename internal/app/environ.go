@@ -1,0 +1,80 @@
+package app
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/bundle"
+	"tendril/internal/supervisor/notify"
+)
+
+// localCredential is access key and secret for the embedded queue, which on loopback accepts any.
+const localCredential = "tendril"
+
+// Queue is what the app learns about its queue.
+type Queue struct {
+	// Endpoint is the URL of the embedded queue; "" on Amazon SQS, where the app finds
+	// region and credentials as it always did.
+	Endpoint, Region string
+	Name, URL        string // of the worker queue
+	// AccessKeyID and SecretAccessKey are for the embedded queue; "" where it accepts any.
+	AccessKeyID, SecretAccessKey string
+}
+
+// Environ returns the complete environment of a process of the app: base, the properties
+// and links of the bundle, which may be nil, where base does not have them, all without
+// tendril's own settings; and what the app needs to listen at a port and to send to the
+// queue. linked returns the URL of a link's queue, "" when it is not known. Credentials
+// in base stay: the app may need them elsewhere, and an embedded queue without credentials of
+// its own accepts them.
+func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, port int, q Queue) []string {
+	env := notify.WithoutVariables(base)
+	set := func(name, value string) {
+		env = append(slices.DeleteFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") }),
+			name+"="+value)
+	}
+	setMissing := func(name, value string) {
+		if !HasVariable(env, name) {
+			set(name, value)
+		}
+	}
+	if b != nil {
+		for _, p := range b.Environment() {
+			setMissing(p.Option, p.Value)
+		}
+		for _, link := range b.Links {
+			if url := linked(link); url != "" {
+				setMissing(link.Variable, url)
+			}
+		}
+	}
+	env = slices.DeleteFunc(env, func(entry string) bool {
+		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
+			strings.HasPrefix(entry, "PORT=") // only what is to listen there has one
+	})
+	setMissing("PYTHONUNBUFFERED", "1") // else its output would appear long after it was written
+	if port != 0 {
+		set("PORT", strconv.Itoa(port))
+	}
+	if q.URL != "" {
+		set("TENDRIL_QUEUE", q.Name)
+		set("TENDRIL_QUEUE_URL", q.URL)
+	}
+	if q.Endpoint != "" {
+		set("AWS_ENDPOINT_URL_SQS", q.Endpoint)
+		setMissing("AWS_REGION", q.Region)
+		setMissing("AWS_DEFAULT_REGION", q.Region)
+		if !HasVariable(env, "AWS_PROFILE") && !HasVariable(env, "AWS_ACCESS_KEY_ID") {
+			set("AWS_ACCESS_KEY_ID", cmp.Or(q.AccessKeyID, localCredential))
+			set("AWS_SECRET_ACCESS_KEY", cmp.Or(q.SecretAccessKey, localCredential))
+		}
+	}
+	return env
+}
+
+// HasVariable reports whether an environment sets a variable.
+func HasVariable(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+}

@@ -1,0 +1,264 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/host/datadir"
+)
+
+// VersionsFile is the name of the file of the data directory with the versions that were deployed.
+const VersionsFile = "app-versions.json"
+
+// maxVersions is how many versions are remembered. Of archives fewer copies are kept, see package bundle.
+const maxVersions = 20
+
+// keptVersions are the versions that were deployed, in the order of their numbers. A folder stands for one version:
+// what was deployed from it last.
+type keptVersions struct {
+	path string // "" means no file
+	log  *slog.Logger
+
+	mu  sync.Mutex
+	all []console.AppVersion
+}
+
+// storedVersions is the content of the file.
+type storedVersions struct {
+	Versions []console.AppVersion `json:"versions"`
+}
+
+// open reads the file. A file that cannot be read is replaced by the next deployment.
+func (k *keptVersions) open() {
+	if k.path == "" {
+		return
+	}
+	err := datadir.CheckFile(k.path)
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(k.path)
+	}
+	var stored storedVersions
+	if err == nil {
+		err = json.Unmarshal(text, &stored)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "versions deployed before cannot be "+
+			"rolled back to; deploy their archives again")
+	}
+	for i := range stored.Versions {
+		v := &stored.Versions[i]
+		v.Folder = k.located(v.Folder)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = stored.Versions
+}
+
+// located is the path of a folder that the file names. One of the data directory is relative to that, so that the
+// versions move with it. Files of before have absolute paths, which name where the directory was then.
+func (k *keptVersions) located(folder string) string {
+	dir := k.dir()
+	if folder != "" && !filepath.IsAbs(folder) {
+		return filepath.Join(dir, folder)
+	}
+	const copies = "/versions/"
+	if at := strings.LastIndex(folder, copies); at >= 0 && !isFolder(folder) {
+		if moved := filepath.Join(dir, folder[at:]); isFolder(moved) {
+			return moved
+		}
+	}
+	return folder
+}
+
+// stored is the list as the file has it.
+func (k *keptVersions) stored() storedVersions {
+	all := slices.Clone(k.all)
+	for i := range all {
+		if relative, err := filepath.Rel(k.dir(), all[i].Folder); err == nil && filepath.IsLocal(relative) {
+			all[i].Folder = relative
+		}
+	}
+	return storedVersions{all}
+}
+
+// dir is the data directory.
+func (k *keptVersions) dir() string {
+	dir, err := filepath.Abs(filepath.Dir(k.path))
+	if err != nil { // the working folder is gone
+		return filepath.Dir(k.path)
+	}
+	return dir
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// add remembers a version that serves, or one whose deployment failed.
+func (k *keptVersions) add(v console.AppVersion) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.all = withVersion(k.all, v)
+	if k.path == "" {
+		return
+	}
+	text, err := json.MarshalIndent(k.stored(), "", "  ")
+	if err == nil {
+		err = datadir.Replace(k.path, append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		k.log.Warn("list of versions not written, a restart forgets the last one", "file", k.path, "err", err)
+	}
+}
+
+// withVersion returns a list with one more version. A folder holds what was deployed from it last, so that a version
+// that serves takes the place of the one that was in its folder; and so does a command, which has none.
+func withVersion(all []console.AppVersion, v console.AppVersion) []console.AppVersion {
+	all = slices.DeleteFunc(slices.Clone(all), func(old console.AppVersion) bool {
+		if old.Number == v.Number {
+			return true
+		}
+		isSame := old.Folder == v.Folder && old.State != console.VersionFailed && v.State != console.VersionFailed
+		if isSame && v.Folder != "" {
+			v.Replaced = append(slices.Clone(old.Replaced), old.Number)
+			v.Replaced = v.Replaced[max(len(v.Replaced)-maxVersions, 0):]
+		}
+		return isSame && (v.Folder != "" || old.Source == v.Source)
+	})
+	all = append(all, v)
+	return all[max(len(all)-maxVersions, 0):]
+}
+
+// list returns the versions, the newest first. live is the number of the one that serves. A version whose folder is
+// gone is not there any more.
+func (k *keptVersions) list(live int) []console.AppVersion {
+	k.mu.Lock()
+	all := slices.Clone(k.all)
+	k.mu.Unlock()
+	all = slices.DeleteFunc(all, func(v console.AppVersion) bool { return v.Folder != "" && !isFolder(v.Folder) })
+	for i := range all {
+		switch {
+		case all[i].Number == live:
+			all[i].State = console.VersionLive
+		case all[i].InPlace:
+			all[i].State = console.VersionInPlace
+		}
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// folderSize is the size of the files in a folder, as far as they are looked at.
+func folderSize(dir string) (size int64) {
+	files := 0
+	_ = fs.WalkDir(os.DirFS(dir), ".", func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // removed meanwhile, or not readable
+		}
+		if info, err := d.Info(); err == nil {
+			size += info.Size()
+		}
+		if files++; files >= maxFingerprint {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return size
+}
+
+// origin is what a version is from, and who deployed it.
+type origin struct {
+	// source is the archive or the folder as it was named; "" for a command. isCopy is whether the version lies in a
+	// folder of tendril's own, where an archive was unpacked or a folder copied.
+	source string
+	isCopy bool
+	// of is the number of the version that it is once more; 0 for a deployment.
+	of int
+	by string
+}
+
+// described is the version for the list.
+func (v version) described() console.AppVersion {
+	d := console.AppVersion{Number: v.number, State: console.VersionKept, Source: v.source, Folder: v.dir(),
+		InPlace: v.dir() != "" && !v.isCopy, Of: v.of, By: v.by}
+	if v.bundle == nil {
+		d.Source = strings.Join(v.command, " ")
+	}
+	return d
+}
+
+// firstOrigin is that of the version of the start.
+func firstOrigin(o *Options) origin {
+	from := origin{by: "start"}
+	if o.Bundle != nil {
+		from.source, from.isCopy = o.Bundle.Dir, o.Bundle.Archive != ""
+		if from.isCopy {
+			from.source = o.Bundle.Archive
+		}
+	}
+	return from
+}
+
+// RollBack replaces the version by one that served before, which its number names; 0 names the last one.
+func (d *deployer) RollBack(ctx context.Context, number int) (console.DeployResult, error) {
+	if d.opts.stopping() {
+		return console.DeployResult{}, ErrStopped
+	}
+	kept, err := console.ChooseVersion(d.Versions(), number)
+	if err != nil {
+		return console.DeployResult{}, err
+	}
+	v, err := d.open(kept.Folder, "")
+	if err != nil {
+		return console.DeployResult{}, err
+	}
+	v.origin = origin{source: kept.Source, isCopy: !kept.InPlace, of: cmp.Or(kept.Of, kept.Number), by: deployedBy(ctx)}
+	v.number = d.numbers.next()
+	return d.deploy(ctx, d.replicas.current(), v)
+}
+
+// Versions returns the versions that were deployed, the newest first: those that can be rolled back to, and those
+// whose deployment failed.
+func (d *deployer) Versions() []console.AppVersion {
+	return d.versions.list(d.replicas.current().number)
+}
+
+// deployedBy is who asked for a deployment.
+func deployedBy(ctx context.Context) string { return cmp.Or(console.CallerName(ctx), "signal") }
+
+// remember enters a version that serves from now on in the list.
+func (d *deployer) remember(v version) {
+	described := v.described()
+	described.DeployedAt = time.Now()
+	if v.bundle != nil {
+		described.Size = folderSize(v.bundle.Dir)
+	}
+	d.versions.add(described)
+}
+
+// forget enters a version that did not come to serve in the list, and removes the copy that was made for it.
+func (d *deployer) forget(ctx context.Context, v version, cause error) {
+	if v.unpacked {
+		d.removeCopy(v.dir())
+	}
+	if isStopped(ctx) {
+		return
+	}
+	described := v.described()
+	described.State, described.Folder = console.VersionFailed, ""
+	described.DeployedAt, described.Error = time.Now(), cause.Error()
+	d.versions.add(described)
+}

@@ -1,0 +1,234 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/internal/console"
+)
+
+func kept(number int, folder string) console.AppVersion {
+	return console.AppVersion{Number: number, State: console.VersionKept, Folder: folder}
+}
+
+func failed(number int) console.AppVersion {
+	return console.AppVersion{Number: number, State: console.VersionFailed, Error: "exit status 1"}
+}
+
+func numbers(all []console.AppVersion) (n []int) {
+	for _, v := range all {
+		n = append(n, v.Number)
+	}
+	return n
+}
+
+// TestAFolderStandsForItsLastVersion: what was deployed from a folder before is not in it any more.
+func TestAFolderStandsForItsLastVersion(t *testing.T) {
+	t.Parallel()
+	many := []console.AppVersion{}
+	for i := range maxVersions {
+		many = append(many, failed(i+1))
+	}
+	for name, c := range map[string]struct {
+		all  []console.AppVersion
+		next console.AppVersion
+		want []int
+	}{
+		"the first":              {nil, kept(1, "/a"), []int{1}},
+		"another folder":         {[]console.AppVersion{kept(1, "/a")}, kept(2, "/b"), []int{1, 2}},
+		"the same folder":        {[]console.AppVersion{kept(1, "/a"), kept(2, "/b")}, kept(3, "/a"), []int{2, 3}},
+		"a failure has no place": {[]console.AppVersion{kept(1, "/a"), failed(2)}, failed(3), []int{1, 2, 3}},
+		"told twice":             {[]console.AppVersion{kept(1, "/a")}, kept(1, "/a"), []int{1}},
+		"commands":               {[]console.AppVersion{kept(1, ""), kept(2, "")}, kept(3, ""), []int{3}},
+		"too many":               {many, kept(maxVersions+1, "/a"), append(numbers(many[1:]), maxVersions+1)},
+	} {
+		before := numbers(c.all)
+		if diff := cmp.Diff(c.want, numbers(withVersion(c.all, c.next))); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if diff := cmp.Diff(before, numbers(c.all)); diff != "" {
+			t.Errorf("%s changed the list that it was given: %s", name, diff)
+		}
+	}
+}
+
+func TestVersionToRollBackTo(t *testing.T) {
+	t.Parallel()
+	live := kept(5, "/e")
+	live.State = console.VersionLive
+	all := []console.AppVersion{failed(6), live, failed(4), kept(3, "/c"), kept(2, ""), kept(1, "/a")}
+	for name, c := range map[string]struct {
+		all     []console.AppVersion
+		wanted  int
+		want    int // 0 for a refusal
+		status  int
+		message string
+		hint    string
+	}{
+		"the one before":       {all, 0, 3, 0, "", ""},
+		"an older one":         {all, 1, 1, 0, "", ""},
+		"the one that serves":  {all, 5, 0, http.StatusConflict, "version 5 is serving already", "use one of 3, 1"},
+		"a failed one":         {all, 4, 0, http.StatusNotFound, "version 4 failed", "use one of 3, 1"},
+		"a command":            {all, 2, 0, http.StatusNotFound, "version 2 has no folder", "use one of 3, 1"},
+		"unknown":              {all, 9, 0, http.StatusNotFound, "there is no version 9", "use one of 3, 1"},
+		"nothing before":       {all[:3], 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
+		"an unknown and none":  {all[:3], 1, 0, http.StatusNotFound, "there is no version 1", "tendril deploy"},
+		"nothing has run here": {nil, 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
+	} {
+		got, err := console.ChooseVersion(c.all, c.wanted)
+		if c.want != 0 {
+			if err != nil || got.Number != c.want {
+				t.Errorf("%s: version %d, %v; want %d", name, got.Number, err, c.want)
+			}
+			continue
+		}
+		var refused *console.Error
+		if !errors.As(err, &refused) || refused.Status != c.status || !strings.Contains(refused.Message, c.message) ||
+			!strings.Contains(refused.Hint, c.hint) {
+			t.Errorf("%s: version %d, %+v", name, got.Number, refused)
+		}
+	}
+}
+
+// TestARollbackSaysWhyAVersionIsNotKept: a folder runs in place, so that each deployment of it replaces the last one.
+func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
+	t.Parallel()
+	var all []console.AppVersion // the oldest first
+	for number := range 3 {
+		v := kept(number+1, "/srv/shop")
+		v.InPlace = true
+		all = withVersion(all, v)
+	}
+	copied := kept(4, "/data/versions/one")
+	again := kept(5, "/data/versions/one")
+	again.Of = 4
+	all = withVersion(withVersion(all, copied), again)
+	if diff := cmp.Diff([]int{1, 2}, all[0].Replaced); diff != "" {
+		t.Fatal(diff)
+	}
+	all[0].State = console.VersionLive
+	const typed = "'tendril deploy /srv/shop', which keeps a copy"
+	for wanted, want := range map[int]console.Error{
+		2: {Status: 404, Hint: "restore the files there and type " + typed,
+			Message: "the files of version 2 are not kept: version 3 was started in place in /srv/shop, of which no copy was made"},
+		4: {Status: 404, Message: "version 4 is now version 5: it was rolled back to",
+			Hint: "use one of 5; 'tendril versions' lists them"},
+		6: {Status: 404, Message: "there is no version 6, or it was removed",
+			Hint: "use one of 5; 'tendril versions' lists them"},
+	} {
+		newestFirst := []console.AppVersion{all[1], all[0]}
+		_, err := console.ChooseVersion(newestFirst, wanted)
+		refused := (*console.Error)(nil)
+		if !errors.As(err, &refused) || refused.Status != want.Status || refused.Message != want.Message ||
+			refused.Hint != want.Hint {
+			t.Errorf("version %d: %+v, want %+v", wanted, refused, want)
+		}
+	}
+	_, err := console.ChooseVersion(all[:1], 0)
+	refused := (*console.Error)(nil)
+	if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Message !=
+		"there is no version to roll back to: version 3 was started in place in /srv/shop, of which no copy was made" {
+		t.Errorf("without a number: %+v", refused)
+	}
+	for number := range 3 * maxVersions {
+		v := kept(number+10, "/srv/shop")
+		all = withVersion(all, v)
+	}
+	if got := len(all[len(all)-1].Replaced); got != maxVersions {
+		t.Errorf("%d numbers of versions that are gone are kept", got)
+	}
+}
+
+// TestVersionsOutlastARestart: those whose folder is gone are not listed, and a damaged file is replaced.
+func TestVersionsOutlastARestart(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	for _, folder := range []string{one, two} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, VersionsFile)
+	start := func() *keptVersions {
+		k := &keptVersions{path: path, log: slog.New(slog.DiscardHandler)}
+		k.open()
+		return k
+	}
+	first := start()
+	first.add(kept(1, one))
+	second := kept(2, two)
+	second.Source, second.By, second.Size = "two.zip", "owner", 12
+	second.DeployedAt = time.Date(2026, 11, 24, 3, 4, 5, 0, time.UTC)
+	first.add(second)
+	second.State = console.VersionLive
+	if diff := cmp.Diff([]console.AppVersion{second, kept(1, one)}, start().list(2)); diff != "" {
+		t.Error(diff)
+	}
+	if err := os.Remove(one); err != nil {
+		t.Fatal(err)
+	}
+	if got := numbers(start().list(2)); len(got) != 1 || got[0] != 2 {
+		t.Errorf("with the folder of version 1 gone: %v", got)
+	}
+	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	damaged := start()
+	if got := damaged.list(0); len(got) != 0 {
+		t.Errorf("a damaged file: %+v", got)
+	}
+	damaged.add(kept(3, two))
+	if got := numbers(start().list(0)); len(got) != 1 || got[0] != 3 {
+		t.Errorf("after a damaged file: %v", got)
+	}
+}
+
+// TestVersionsMoveWithTheDataDirectory: whatever wrote the list, a folder of the data directory is found at its new
+// place, and any other folder where it was.
+func TestVersionsMoveWithTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]string{
+		"relative paths": `{"versions":[{"number":1,"folder":"versions/a/app"},{"number":2,"folder":"OTHER"},{"number":3,"folder":""}]}`,
+		"absolute paths": `{"versions":[{"number":1,"folder":"/gone/data/versions/a/app"},{"number":2,"folder":"OTHER"},{"number":3,"folder":""}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, moved, other := filepath.Join(t.TempDir(), "old"), filepath.Join(t.TempDir(), "moved"), t.TempDir()
+			if err := errors.Join(os.MkdirAll(filepath.Join(old, "versions", "a", "app"), 0o700), os.WriteFile(
+				filepath.Join(old, VersionsFile), []byte(strings.ReplaceAll(before, "OTHER", other)), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			open := func(dir string) *keptVersions {
+				k := &keptVersions{path: filepath.Join(dir, VersionsFile), log: slog.New(slog.DiscardHandler)}
+				k.open()
+				return k
+			}
+			folders := func(dir string) (all []string) {
+				for _, v := range open(dir).list(0) {
+					all = append(all, v.Folder)
+				}
+				return all
+			}
+			if diff := cmp.Diff([]string{"", other, filepath.Join(old, "versions", "a", "app")}, folders(old)); diff != "" {
+				t.Errorf("before the move (-want +got):\n%s", diff)
+			}
+			open(old).add(failed(4)) // writes the list
+			if err := os.Rename(old, moved); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"", "", other, filepath.Join(moved, "versions", "a", "app")}
+			if diff := cmp.Diff(want, folders(moved)); diff != "" {
+				t.Errorf("after it (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+)
+
+// legacyPlatform is this machine as the platforms before Amazon Linux 2 have it, for bundles whose configuration files
+// put hooks and services there. It does nothing unless the sections of the machine are applied, and the version has
+// some or an earlier one left hooks.
+type legacyPlatform struct {
+	settings *config.Settings
+	hooks    string // the folder of the hooks
+	apps     string // the folder with the links current and staging
+}
+
+func newLegacyPlatform(s *config.Settings) *legacyPlatform {
+	return &legacyPlatform{settings: s, hooks: "/opt/elasticbeanstalk/hooks", apps: "/var/app"}
+}
+
+func (l *legacyPlatform) isOn(v version) bool {
+	if l == nil || l.settings.MachineSections != config.MachineApply || v.bundle == nil || len(v.command) > 0 {
+		return false
+	}
+	_, err := os.Stat(l.hooks)
+	return err == nil || v.bundle.Machine.Content != ""
+}
+
+// steps returns the hooks of a version before or after its start, and makes /var/app/staging its folder before.
+func (l *legacyPlatform) steps(v version, after bool) ([]bundle.Step, error) {
+	if !l.isOn(v) {
+		return nil, nil
+	}
+	event := bundle.AppDeploy
+	switch {
+	case v.configOnly:
+		event = bundle.ConfigDeploy
+	case v.restart:
+		event = bundle.RestartAppServer
+	}
+	first, last, err := bundle.LegacyHooks(l.hooks, event, v.bundle.Dir)
+	if after || err != nil {
+		return last, err
+	}
+	return first, l.link("staging", v)
+}
+
+// serve makes /var/app/current the folder of the version that serves.
+func (l *legacyPlatform) serve(v version) error { return l.link("current", v) }
+
+func (l *legacyPlatform) link(name string, v version) error {
+	if !l.isOn(v) {
+		return nil
+	}
+	path := filepath.Join(l.apps, name)
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		return fmt.Errorf("%s is not a link to a version: move it away", path)
+	}
+	if err := os.MkdirAll(l.apps, 0o755); err != nil {
+		return err
+	}
+	fresh := path + ".new"
+	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.Symlink(v.bundle.Dir, fresh); err != nil {
+		return err
+	}
+	return os.Rename(fresh, path)
+}
+
+// linkGetConfig makes this program the get-config of a machine that has none, for a bundle that names it.
+func linkGetConfig(b *bundle.Bundle) error {
+	if os.Geteuid() != 0 || !b.NamesGetConfig() {
+		return nil
+	}
+	if _, err := os.Stat(bundle.GetConfig); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(bundle.GetConfig); err != nil && !errors.Is(err, fs.ErrNotExist) { // a link to nowhere
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(bundle.GetConfig), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(program, bundle.GetConfig)
+}
+
+// linkCurrent has /var/app/current lead to the version that serves.
+func (a *App) linkCurrent(v version) {
+	if err := a.steps.legacy.serve(v); err != nil {
+		a.opts.Log.Error("link to the current version not changed", "version", v.number, "err", err)
+	}
+}

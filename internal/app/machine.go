@@ -1,0 +1,119 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/bundle"
+	"tendril/internal/bundle/machine"
+	"tendril/internal/config"
+	"tendril/internal/supervisor"
+)
+
+// machinePhase is the phase of the steps that change the machine, which come before all others.
+const machinePhase = "machine"
+
+// appliesMachine reports whether the machine's sections of a version are applied in its deployment.
+func (o *Options) appliesMachine(v version) bool {
+	return o.Settings.MachineSections == config.MachineApply && v.bundle != nil && len(v.command) == 0 && !v.configOnly
+}
+
+// sameMachine reports whether the machine is to be the same for two bundles.
+func (o *Options) sameMachine(b, other *bundle.Bundle) bool {
+	return o.Settings.MachineSections != config.MachineApply || b.Machine.Content == other.Machine.Content
+}
+
+// prepareMachine applies the sections of a version that change the machine, before its start. The first step that
+// fails ends it; the error is a [*stepError].
+func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) error {
+	if after || !s.opts.appliesMachine(v) {
+		return nil
+	}
+	if err := linkGetConfig(v.bundle); err != nil {
+		return &stepError{"get-config", (&lastLines{}).lines, fmt.Errorf("linking get-config: %w", err)}
+	}
+	steps := machine.Plan(&v.bundle.Machine)
+	system := &machineSystem{stepRunner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings.Port, false)}
+	applier := machine.NewApplier(system, steps)
+	for i := range steps {
+		if err := s.changeMachine(ctx, applier, system, &steps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier, system *machineSystem,
+	step *machine.Step,
+) error {
+	title := step.Title()
+	s.begins(title)
+	s.opts.Log.Info("step started", "phase", machinePhase, "step", title, "file", step.File)
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	began := time.Now()
+	system.kept, system.detached = &lastLines{}, step.Section != "commands"
+	outcome, err := applier.Apply(ctx, step)
+	if err == nil {
+		s.opts.Log.Info("step ended", "phase", machinePhase, "step", title, "outcome", string(outcome))
+		return nil
+	}
+	return &stepError{title, system.kept.lines, fmt.Errorf("%s: the machine step %s failed after %s: %w", step.Place,
+		title, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
+}
+
+// machineSystem runs the programs of a machine's steps as it runs hooks.
+type machineSystem struct {
+	*stepRunner
+	version int
+	environ []string
+	// These are of the step under way; detached tells that it may start services of the machine, which outlive tendril.
+	kept     *lastLines
+	detached bool
+}
+
+// Run implements [machine.System].
+func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error) {
+	p := supervisor.Process{Name: "step", Argv: c.Argv, Dir: cmp.Or(c.Dir, "/"), OneOutput: !c.Quiet,
+		OutputWait: outputWait, Detached: m.detached}
+	if p.Env = c.Env; !c.HasEnv {
+		p.Env = withVariables(slices.Clone(m.environ), c.Env)
+	}
+	if c.Shell != "" {
+		p.Argv = shellOf(c.Shell)
+	}
+	var mu sync.Mutex // the two streams come from a goroutine each
+	var answer strings.Builder
+	err := m.runStep(ctx, m.version, &p, func(stream string, line []byte) {
+		if !c.Quiet {
+			m.opts.Output(machinePhase, stream, line)
+			m.kept.add(string(line))
+		} else if mu.Lock(); stream == "stdout" {
+			answer.Write(append(line, '\n'))
+			mu.Unlock()
+		} else {
+			mu.Unlock()
+		}
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	return answer.String(), err
+}
+
+// Has implements [machine.System].
+func (m *machineSystem) Has(program string) bool {
+	if filepath.IsAbs(program) {
+		_, err := os.Stat(program)
+		return err == nil
+	}
+	_, err := exec.LookPath(program)
+	return err == nil
+}

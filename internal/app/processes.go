@@ -1,0 +1,206 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/supervisor"
+)
+
+// RetryGivenUp is how often an app that failed too often is started once.
+const RetryGivenUp = time.Minute
+
+const (
+	restartMin = 100 * time.Millisecond // the pause before a first restart; it doubles with each
+	readyLate  = 10 * time.Second       // when a replica that does not pass its check is reported first
+)
+
+// Guard gives a process the user and the limits of the settings.
+func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
+	p.User, p.Limits = s.AppUser, map[string]string{}
+	for _, limit := range s.AppLimit {
+		name, value, _ := strings.Cut(limit, "=")
+		p.Limits[name] = value
+	}
+	return p
+}
+
+// supervised starts the processes of versions under supervisors.
+type supervised struct {
+	opts     *Options
+	detector *detector
+	pid      *pidFile
+	// gaveUp is called when a process failed too often; the replica is nil for a helper.
+	gaveUp func(*replica, *supervisor.FailedError)
+}
+
+// launch starts the main process of a version, to listen at the port of a replica.
+func (s *supervised) launch(ctx context.Context, v version, r *replica) (processes, error) {
+	check, err := checkOf(s.opts.Settings.Healthcheck, r.port)
+	if err != nil {
+		return nil, err
+	}
+	web := Guard(s.opts.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Dir: v.dir(), Port: r.port,
+		Check: check, Env: s.opts.environ(v, r.port, true)})
+	if v.bundle != nil && len(v.command) == 0 {
+		main, err := v.bundle.Web()
+		if err != nil {
+			return nil, err
+		}
+		web.Shell = main.Command
+	}
+	return s.start(ctx, []supervisor.Process{web}, r)
+}
+
+// helpers starts the processes of the Procfile other than web.
+func (s *supervised) helpers(ctx context.Context, v version) (processes, error) {
+	if v.bundle == nil || len(v.command) > 0 {
+		return nil, nil
+	}
+	var list []supervisor.Process
+	for _, p := range v.bundle.Processes {
+		if p.Name != bundle.MainProcess {
+			list = append(list, Guard(s.opts.Settings, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
+				MayFinish: true, Env: s.opts.environ(v, 0, true)}))
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return s.start(ctx, list, nil)
+}
+
+// start starts the processes of a replica, or helpers for nil, which have no messages.
+func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
+	set := s.opts.Settings
+	opts := &supervisor.Options{
+		Grace: max(set.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: set.RestartLimit,
+		RestartWindow: set.RestartWindow, RetryAfter: RetryGivenUp, Hurry: s.opts.Hurry, ReadyLateAfter: readyLate,
+		LinesPerSecond: set.AppLogRate, Output: s.opts.Output, Events: s.events(r),
+	}
+	if opts.RestartLimit == 0 {
+		opts.RestartLimit = -1 // never
+	}
+	if r != nil {
+		opts.Excused = func(string, supervisor.Exit) bool { return s.excused(r) }
+		opts.Output = func(process, stream string, line []byte) {
+			s.opts.Output(process, stream, line)
+			r.output.add(string(line))
+		}
+	}
+	all, err := supervisor.New(list, opts)
+	if err == nil {
+		err = all.Start(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// excused reports whether the exit of a replica seems to be a message's fault: then it
+// counts for nothing.
+func (s *supervised) excused(r *replica) bool { return r.overMessage.Load() && !s.detector.isBroken() }
+
+// checkOf is how to find out whether the replica at a port is ready. The number in a
+// health check stands for the port of each replica.
+func checkOf(healthcheck string, port int) (supervisor.Check, error) {
+	if healthcheck == "" {
+		return supervisor.Check{Port: port}, nil
+	}
+	check, err := supervisor.ParseCheck(healthcheck)
+	check.Port = port
+	return check, err
+}
+
+// isSameApp reports whether the processes of two versions of the same files would be the
+// same: neither what is run nor its environment differs.
+func (s *supervised) isSameApp(v, next version) bool {
+	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
+		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
+}
+
+// events are the listeners of the processes of a replica, or of helpers for nil.
+func (s *supervised) events(r *replica) supervisor.Events {
+	recordExit := func(how supervisor.Exit) {
+		if !s.opts.stopping() {
+			r.recordExit(how, func(ids []string) { s.detector.crashed(ids, time.Now()) })
+		}
+	}
+	return supervisor.Events{
+		Started: func(e supervisor.Started) {
+			level := slog.LevelInfo // nothing says whether a helper is ready
+			if r != nil {
+				s.pid.started(r, e.PID)
+				level = slog.LevelDebug
+			}
+			s.opts.Log.Log(context.Background(), level, "process started", "process", e.Process, "pid", e.PID)
+		},
+		Ready: func(e supervisor.Ready) {
+			if r != nil {
+				s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
+			}
+		},
+		ReadyLate: func(e supervisor.ReadyLate) {
+			s.opts.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(),
+				"reason", e.Reason)
+		},
+		NotReady: func(e supervisor.NotReady) {
+			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
+		},
+		Ended: func(supervisor.Ended) {
+			// The deliveries wait for the exit no longer than a moment, and not until all that the
+			// process started is gone.
+			if r != nil && r.wasReady.Load() {
+				recordExit(supervisor.Exit{})
+			}
+		},
+		Exited: func(e supervisor.Exited) {
+			s.opts.Counters.Exited(e)
+			if r != nil {
+				s.pid.ended(r)
+				if !r.wasReady.Load() { // for one that was never ready it counts how it ended
+					recordExit(e.Exit)
+				}
+			}
+			level := slog.LevelWarn
+			switch {
+			case s.opts.stopping(), r != nil && r.stopping.Load(), e.Restart:
+				level = slog.LevelDebug
+			case r == nil && e.Exit.Code == 0:
+				level = slog.LevelInfo
+			}
+			s.opts.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,
+				"reason", e.Exit.String())
+		},
+		Restarting: func(e supervisor.Restarting) {
+			s.opts.Counters.Restarting(e)
+			switch {
+			case e.OnTrial: // it was reported with the end of the restarts
+			case e.Excused:
+				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
+			default:
+				s.opts.Log.Warn("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds(),
+					"failures", e.Failures, "restart_limit", e.Limit)
+			}
+		},
+		GaveUp: func(e supervisor.GaveUp) {
+			s.opts.Counters.GaveUp(e)
+			s.gaveUp(r, e.Err)
+		},
+		Killed: func(e supervisor.Killed) {
+			s.opts.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
+		},
+		LinesDropped: s.opts.Counters.LinesDropped,
+		Gate: func(e supervisor.Gate) {
+			if r != nil {
+				r.setReady(e.Open, e.Reason)
+			}
+		},
+	}
+}

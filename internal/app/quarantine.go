@@ -1,0 +1,133 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/queue"
+)
+
+const (
+	quarantineIdle  = time.Minute            // how long the replica outlives its last message
+	quarantinePause = 200 * time.Millisecond // until a message that could not be delivered is asked for again
+)
+
+// quarantine delivers messages that may crash the app, one at a time, to a replica of its own.
+type quarantine struct {
+	replicas *replicaSet // starts the replica, which the balancer never admits
+	using    sync.Mutex  // is held by the user of the replica
+
+	mu      sync.Mutex
+	replica *replica // nil for none
+	used    time.Time
+}
+
+// deliver gives the replica one message, by to. While it has another one nothing is done:
+// the worker keeps the message and comes again.
+func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
+	if !q.using.TryLock() {
+		return queue.Result{Outcome: queue.Postponed, Reason: "waiting to be delivered alone",
+			RetryAfter: quarantinePause}
+	}
+	defer q.using.Unlock()
+	r, err := q.ready(ctx)
+	if err != nil {
+		return queue.Result{Outcome: queue.Postponed, Reason: "the replica for quarantined messages is not ready",
+			Err: err, RetryAfter: 5 * quarantinePause}
+	}
+	result := to(r)
+	q.mu.Lock()
+	q.used = time.Now()
+	q.mu.Unlock()
+	if result.Outcome == queue.Unreached { // which says nothing of the replicas that serve
+		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
+	}
+	return result
+}
+
+// ready returns the replica once it takes requests, and starts it where needed.
+func (q *quarantine) ready(ctx context.Context) (*replica, error) {
+	v, r := q.replicas.current(), q.running()
+	if r != nil && r.version.number != v.number {
+		q.stop()
+		r = nil
+	}
+	if r == nil {
+		var err error
+		if r, err = q.replicas.launchOne(ctx, v); err != nil {
+			return nil, err
+		}
+		q.mu.Lock()
+		q.replica, q.used = r, time.Now()
+		q.mu.Unlock()
+		q.replicas.opts.log.Info("replica for quarantined messages started", "process", r.name())
+	}
+	err := awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout)
+	if r.err() != nil {
+		q.stop() // the next message has it started anew
+	}
+	return r, err
+}
+
+// running returns the replica, nil when there is none.
+func (q *quarantine) running() *replica {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.replica
+}
+
+// stop ends the replica, if there is one, within its grace. What outlives its KILL is
+// reported by its supervisor.
+func (q *quarantine) stop() {
+	q.mu.Lock()
+	r := q.replica
+	q.replica = nil
+	q.mu.Unlock()
+	if r != nil {
+		_ = r.Stop(q.replicas.opts.hurry)
+	}
+}
+
+// stopUnused ends the replica, unless it is in use: then its user sees that the version changed.
+func (q *quarantine) stopUnused() {
+	if q.using.TryLock() {
+		q.stop()
+		q.using.Unlock()
+	}
+}
+
+// restart ends the replica if it has that name; the next message starts another one. It refuses to while the replica
+// works on a message, whose crash that would look like.
+func (q *quarantine) restart(name string) (found bool, err error) {
+	if r := q.running(); r == nil || r.name() != name {
+		return false, nil
+	}
+	if !q.using.TryLock() {
+		return true, &console.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
+			" works on a message in quarantine", Hint: "try again: no other message is given to it at the same time"}
+	}
+	defer q.using.Unlock()
+	q.stop()
+	return true, nil
+}
+
+// stopIdle ends the replica when no message has come for a while, until ctx ends.
+func (q *quarantine) stopIdle(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-time.After(quarantineIdle / 4):
+			q.mu.Lock()
+			idle := q.replica != nil && now.Sub(q.used) > quarantineIdle
+			q.mu.Unlock()
+			if idle {
+				q.stopUnused()
+			}
+		}
+	}
+}

@@ -1,0 +1,390 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/internal/supervisor"
+)
+
+// errRolledBack: the new version did not come up; the old one is still serving.
+var errRolledBack = errors.New("the deployment was rolled back")
+
+// launcher starts the processes of a version.
+type launcher interface {
+	// launch starts the process of a replica; ctx bounds the start alone.
+	launch(ctx context.Context, v version, r *replica) (processes, error)
+	// helpers starts the processes that take no deliveries; nil when there are none.
+	helpers(ctx context.Context, v version) (processes, error)
+}
+
+// replicaOptions configure a [replicaSet].
+type replicaOptions struct {
+	readyTimeout time.Duration // how long new replicas may take to be ready
+	// drainTimeout returns how long retired replicas may finish their work before they are
+	// stopped all the same. It is asked before each drain, since it can change.
+	drainTimeout func() time.Duration
+	stopTimeout  time.Duration // bounds the stop of one replica
+	// hurry makes every stop immediate when it is done, also of those in a change that fails.
+	hurry context.Context
+	log   *slog.Logger
+	// The functions report how far a deployment is, one at a time; they must not change the set.
+	// starting: replicas of a new version are being started. switching: they are ready, and
+	// get the deliveries next. switched: they have the deliveries now.
+	starting, switching, switched func()
+	// retired is called when replicas of a version have finished their work and ended, beside other changes.
+	retired func(version)
+}
+
+// replicaSet keeps a number of replicas of one version running. Its methods are safe for
+// concurrent use.
+type replicaSet struct {
+	balancer *balancer
+	launcher launcher
+	opts     replicaOptions
+	turn     *turn
+	// retiring counts the changes whose old replicas finish their work.
+	retiring sync.WaitGroup
+	// hurried makes stops immediate when the time of [replicaSet.stop] is over, or with hurry.
+	hurried context.Context
+	hurry   context.CancelFunc
+
+	now atomic.Pointer[serving]
+}
+
+// serving is what serves. It is not changed, but replaced as a whole by the holder of the turn.
+type serving struct {
+	version  version
+	replicas []*replica // in the order of their start
+	helpers  processes  // nil for none
+}
+
+// newReplicaSet returns a set that runs nothing yet.
+func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
+	s := &replicaSet{balancer: b, launcher: l, opts: opts, turn: newTurn()}
+	s.now.Store(&serving{})
+	s.hurried, s.hurry = context.WithCancel(opts.hurry)
+	return s
+}
+
+// start runs n replicas of v and its helpers, and returns when all were started; none need
+// be ready by then. After an error none of them runs. It comes before any other change: a
+// deployment that is asked for meanwhile waits, a change of size is refused.
+func (s *replicaSet) start(ctx context.Context, v version, n int) error {
+	ctx, end, err := s.turn.begin(ctx, toStart)
+	if err != nil {
+		return err
+	}
+	defer end()
+	replicas, err := s.launchAll(ctx, v, n)
+	var helpers processes
+	if err == nil {
+		helpers, err = s.launcher.helpers(ctx, v)
+	}
+	if err != nil {
+		s.discard(replicas)
+		return err
+	}
+	s.now.Store(&serving{v, replicas, helpers})
+	s.balancer.replace(nil, replicas)
+	return nil
+}
+
+// current returns the version that serves.
+func (s *replicaSet) current() version { return s.now.Load().version }
+
+// size returns how many replicas there are.
+func (s *replicaSet) size() int { return len(s.now.Load().replicas) }
+
+// status describes the processes that serve, without those of the helpers, and those.
+func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
+	now := s.now.Load()
+	for _, r := range now.replicas {
+		replicas = append(replicas, r.processes.Status()...)
+	}
+	if now.helpers != nil {
+		helpers = now.helpers.Status()
+	}
+	return replicas, helpers
+}
+
+// launchAll starts n replicas of v. After an error those that run are returned.
+func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
+	for len(replicas) < n && ctx.Err() == nil {
+		// When ctx ends, the one that is being started may take a grace to end: the others end beside it.
+		discarded := make(chan struct{})
+		before := replicas
+		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
+		r, err := s.launchOne(ctx, v)
+		if !stop() {
+			<-discarded
+			replicas = nil
+		}
+		if err != nil {
+			return replicas, err
+		}
+		replicas = append(replicas, r)
+	}
+	return replicas, ctx.Err()
+}
+
+// launchOne starts one replica, which is not admitted yet.
+func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error) {
+	r, err := s.balancer.add(v)
+	if err != nil {
+		return nil, err
+	}
+	if r.processes, err = s.launcher.launch(ctx, v, r); err != nil {
+		s.balancer.remove(r)
+		return nil, err
+	}
+	return r, nil
+}
+
+// deploy starts as many replicas of v as there are of the version that serves, and moves
+// deliveries over once all are ready. The old ones finish their work and are stopped while
+// other changes go on. When the new version does not come up it is stopped again, and the
+// error wraps [errRolledBack] and the cause. ctx ends the deployment as a failure would, as long as deliveries were not
+// moved over; a stop, be it the set's or the cause of ctx's end, is reported as [ErrStopped].
+// A growth under way is given up: its replicas would be of the old version.
+func (s *replicaSet) deploy(ctx context.Context, v version) error {
+	ctx, end, err := s.turn.begin(ctx, toDeploy)
+	if err != nil {
+		return err
+	}
+	defer end()
+	began := time.Now()
+	before := s.now.Load()
+	old := before.replicas
+	n := max(len(old), 1)
+	s.opts.starting()
+	s.opts.log.Info("starting the new version", "version", v.number, "replicas", n)
+	replicas, err := s.launchAll(ctx, v, n)
+	if err == nil {
+		err = awaitReady(ctx, replicas, s.opts.readyTimeout)
+	}
+	var helpers processes
+	if err == nil {
+		helpers, err = s.exchangeHelpers(ctx, v, replicas)
+	}
+	if err != nil {
+		return s.rollBack(ctx, replicas, err)
+	}
+	s.now.Store(&serving{v, replicas, helpers})
+	limit := s.opts.drainTimeout() // of the old version, before the settings of the new one are in force
+	s.opts.switching()
+	s.balancer.replace(old, replicas)
+	s.opts.switched()
+	s.opts.log.Info("new version is serving", "version", v.number, "duration_ms", time.Since(began).Milliseconds())
+	s.retiring.Go(func() {
+		s.retireAll(old, limit)
+		s.opts.log.Info("old version stopped", "version", before.version.number, "duration_ms", time.Since(began).Milliseconds())
+	})
+	return nil
+}
+
+// adopt makes v the version that serves without new replicas: those that run are of it as
+// they are, and those that are started later.
+func (s *replicaSet) adopt(ctx context.Context, v version) error {
+	_, end, err := s.turn.begin(ctx, toDeploy)
+	if err != nil {
+		return err
+	}
+	defer end()
+	old := s.now.Load()
+	s.now.Store(&serving{v, old.replicas, old.helpers})
+	return nil
+}
+
+// exchangeHelpers ends the old helpers and starts the new ones; or the old ones again when
+// the new ones cannot be started, or when a new replica went away meanwhile: the end of the
+// old helpers may take as long as a stop may.
+func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
+	old := s.now.Load()
+	s.stopOne(old.helpers)
+	helpers, err := s.launcher.helpers(ctx, v)
+	if err == nil {
+		late, reason, failed := unready(replicas)
+		if failed == nil && late != nil {
+			failed = late.failedStep(fmt.Errorf("%s was ready and is no longer: %s", late.name(), reason))
+		}
+		if failed == nil {
+			return helpers, nil
+		}
+		err = failed
+		s.stopOne(helpers)
+	}
+	again, againErr := s.launcher.helpers(context.WithoutCancel(ctx), old.version)
+	s.now.Store(&serving{old.version, old.replicas, again})
+	if againErr != nil {
+		err = errors.Join(err, fmt.Errorf("starting the helpers of the old version again: %w", againErr))
+	}
+	return nil, err
+}
+
+func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause error) error {
+	stopped, aborted := isStopped(ctx), isAborted(ctx)
+	s.discard(replicas)
+	switch {
+	case stopped:
+		cause = ErrStopped
+		s.opts.log.Warn("deployment abandoned", "reason", cause)
+	case aborted:
+		cause = context.Cause(ctx)
+	default:
+		s.opts.log.Error("deployment rolled back, the old version is still serving", "err", cause)
+	}
+	return fmt.Errorf("%w: %w", errRolledBack, cause)
+}
+
+// awaitReady waits until every replica is ready at the same time.
+func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration) error {
+	for limit := time.After(timeout); ; {
+		late, reason, err := unready(replicas)
+		if err != nil || late == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit:
+			return late.failedStep(fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason))
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// unready returns the first replica that is not ready, nil when all are. The error is that of
+// one that was given up, whatever the others do.
+func unready(replicas []*replica) (late *replica, reason string, err error) {
+	for _, r := range replicas {
+		if err := r.err(); err != nil {
+			return nil, "", r.failedStep(err)
+		}
+		if late == nil {
+			var ready bool
+			if ready, reason = r.isReady(); !ready {
+				late, reason = r, r.notReadyReason(reason)
+			}
+		}
+	}
+	return late, reason, nil
+}
+
+// scale brings the number of replicas of the version that serves to n, at least 1. It
+// returns when new ones are ready, or when those that are too many get no more deliveries;
+// these finish what they have, and end, while other changes go on. The error is [ErrBusy]
+// also when a deployment took its place.
+func (s *replicaSet) scale(ctx context.Context, n int) error {
+	ctx, end, err := s.turn.begin(ctx, toScale)
+	if err != nil {
+		return err
+	}
+	defer end()
+	n = max(n, 1)
+	old := s.now.Load()
+	replicas, from := old.replicas, len(old.replicas)
+	switch {
+	case n > from:
+		more, err := s.launchAll(ctx, old.version, n-from)
+		if err == nil {
+			err = awaitReady(ctx, more, s.opts.readyTimeout)
+		}
+		if err != nil {
+			s.discard(more)
+			if errors.Is(context.Cause(ctx), ErrBusy) {
+				return ErrBusy
+			}
+			return fmt.Errorf("growing from %d to %d replicas of the app: %w", from, n, err)
+		}
+		s.now.Store(&serving{old.version, append(replicas[:from:from], more...), old.helpers})
+		s.balancer.replace(nil, more)
+	case n < from:
+		s.now.Store(&serving{old.version, replicas[:n:n], old.helpers})
+		s.balancer.replace(replicas[n:], nil)
+		s.retiring.Go(func() { s.retireAll(replicas[n:], s.opts.drainTimeout()) })
+	default:
+		return nil
+	}
+	s.opts.log.Info("number of replicas changed", "from", from, "to", n)
+	return nil
+}
+
+// stop ends everything, gently as long as ctx is not done. A change under way is given
+// up. Deliveries must have ended before.
+func (s *replicaSet) stop(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.hurry)()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.hurried, cancel)()
+	defer s.turn.stop()()
+	old := s.now.Load()
+	s.now.Store(&serving{version: old.version})
+	var all sync.WaitGroup
+	errs := make([]error, len(old.replicas)+1)
+	for i, r := range old.replicas {
+		all.Go(func() { errs[i] = r.Stop(ctx) })
+	}
+	if old.helpers != nil {
+		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(ctx) })
+	}
+	all.Wait()
+	s.retiring.Wait()
+	return errors.Join(errs...)
+}
+
+// retireAll lets replicas finish, for limit at most, and stops each as soon as it has.
+func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(s.turn.stopping, limit)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, r := range replicas {
+		all.Go(func() {
+			if inWork := r.drain(ctx); inWork > 0 {
+				reason := "the deliveries took longer than " + limit.String()
+				if s.turn.stopping.Err() != nil {
+					reason = "the environment is stopping"
+				}
+				s.opts.log.Warn("replica stopped with deliveries in work", "address", r.address(),
+					"in_work", inWork, "reason", reason)
+			}
+			s.stopOne(r)
+		})
+	}
+	all.Wait()
+
+	for _, r := range replicas {
+		s.opts.retired(r.version)
+	}
+}
+
+// draining returns the replicas that finish their work, in the order of their start.
+func (s *replicaSet) draining() []*replica {
+	return s.balancer.find(func(r *replica) bool { return r.retired })
+}
+
+// discard stops replicas that never had work, all at once: one after the other they would
+// take a grace each.
+func (s *replicaSet) discard(replicas []*replica) {
+	var all sync.WaitGroup
+	for _, r := range replicas {
+		all.Go(func() { s.stopOne(r) })
+	}
+	all.Wait()
+}
+
+// stopOne stops a replica or helpers, nil for none. What outlives its KILL is reported by its
+// supervisor.
+func (s *replicaSet) stopOne(p interface{ Stop(context.Context) error }) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.hurried, s.opts.stopTimeout)
+	defer cancel()
+	_ = p.Stop(ctx)
+}

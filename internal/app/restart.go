@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"tendril/internal/console"
+	"tendril/internal/supervisor"
+)
+
+// Restart restarts a process of the version that serves, and returns the name of the one that runs in its place. A
+// replica is replaced without a gap: the new one gets the deliveries once it is ready, and the old one finishes its
+// work and ends, while other changes go on. A helper ends first, since it may not run twice. So does the replica for
+// quarantined messages, which starts again with the next of them.
+func (a *App) Restart(ctx context.Context, name string) (now string, err error) {
+	if a.opts.stopping() {
+		return "", ErrStopped
+	}
+	if found, err := a.quarantine.restart(name); found {
+		return name, err
+	}
+	now, err = a.replicas.restart(ctx, name)
+	step := (*stepError)(nil)
+	switch {
+	case err == nil:
+		a.pid.setOwner(a.replicas.now.Load().replicas[0])
+	case errors.Is(err, errNoProcess):
+		return "", &console.Error{Status: http.StatusNotFound, Message: err.Error(), Hint: "'tendril status' lists them"}
+	case errors.As(err, &step):
+		return "", &console.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(),
+			Hint: "the process that ran before is still serving", Step: step.name, Output: step.output()}
+	}
+	return now, err
+}
+
+// errNoProcess: the version that serves has no process with a name.
+var errNoProcess = errors.New("there is no process")
+
+// restart replaces a replica, or ends a helper and starts it again. It returns when deliveries go to the new replica.
+// The error is [ErrBusy] also when a deployment took its place.
+func (s *replicaSet) restart(ctx context.Context, name string) (now string, err error) {
+	ctx, end, err := s.turn.begin(ctx, toScale)
+	if err != nil {
+		return "", err
+	}
+	defer end()
+	serves := s.now.Load()
+	at := slices.IndexFunc(serves.replicas, func(r *replica) bool { return r.name() == name })
+	if at >= 0 {
+		now, err = s.exchange(ctx, serves, at)
+	} else {
+		now, err = name, restartHelper(ctx, serves.helpers, name)
+	}
+	if err != nil {
+		if errors.Is(context.Cause(ctx), ErrBusy) {
+			err = ErrBusy
+		}
+		return "", err
+	}
+	s.opts.log.Info("process restarted", "process", name, "started", now)
+	return now, nil
+}
+
+// exchange puts a new replica in the place of one, and returns its name.
+func (s *replicaSet) exchange(ctx context.Context, serves *serving, at int) (name string, err error) {
+	added, err := s.launchAll(ctx, serves.version, 1)
+	if err == nil {
+		err = awaitReady(ctx, added, s.opts.readyTimeout)
+	}
+	if err != nil {
+		s.discard(added)
+		return "", err
+	}
+	retired := serves.replicas[at : at+1 : at+1]
+	replicas := slices.Replace(slices.Clone(serves.replicas), at, at+1, added...)
+	s.now.Store(&serving{serves.version, replicas, serves.helpers})
+	s.balancer.replace(retired, added)
+	s.retiring.Go(func() { s.retireAll(retired, s.opts.drainTimeout()) })
+	return added[0].name(), nil
+}
+
+func restartHelper(ctx context.Context, helpers processes, name string) error {
+	if helpers == nil || !slices.ContainsFunc(helpers.Status(), func(p supervisor.Status) bool { return p.Name == name }) {
+		return fmt.Errorf("%w %s", errNoProcess, strconv.Quote(name))
+	}
+	return helpers.Restart(ctx, name)
+}

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/internal/delivery/deliver"
+	"tendril/queue"
+)
+
+// A message that is refused before it is sent tells nothing of the app, so that nobody
+// waits whether it ended over it.
+func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBalancer()
+		route := &Route{balancer: b, detector: newDetector(slog.New(slog.DiscardHandler)),
+			open: func(address string) (*deliver.Client, error) {
+				return deliver.NewClient(&deliver.Options{Target: address})
+			}}
+		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/"}}
+		start := time.Now()
+		result := route.to(t.Context(), mustAdd(t, b), m, false)
+		if !result.Unsent || result.Outcome != queue.Failed || time.Since(start) > 0 {
+			t.Errorf("after %v: %+v", time.Since(start), result)
+		}
+	})
+}
+
+// TestProbeFollowsTheVersion: a later version listens on another port than the one of the
+// settings, where nothing answers any more.
+func TestProbeFollowsTheVersion(t *testing.T) {
+	t.Parallel()
+	b := newTestBalancer()
+	b.port = 5000
+	route := &Route{balancer: b}
+	first, later := mustAdd(t, b), mustAdd(t, b)
+	if first.address() != "http://localhost:5000" || later.address() == first.address() {
+		t.Fatalf("the versions listen at %s and %s", first.address(), later.address())
+	}
+	if err := route.Probe(t.Context()); err == nil {
+		t.Error("no replica is ready, and the probe passes")
+	}
+	b.replace([]*replica{first}, []*replica{later})
+	later.setReady(true, "")
+	if err := route.Probe(t.Context()); err != nil {
+		t.Errorf("the later version is ready: %v", err)
+	}
+	later.setReady(false, "it fails its health check")
+	if err := route.Probe(t.Context()); err == nil {
+		t.Error("the later version is not ready, and the probe passes")
+	}
+}
+
+// Several messages go to one replica at once. When it ends over them, the result of each says so.
+func TestRouteDeliversBatches(t *testing.T) {
+	t.Parallel()
+	b := newTestBalancer()
+	var mu sync.Mutex
+	var posts []string
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		posts = append(posts, r.Header.Get("X-Tendril-Batch-Size"))
+		if len(posts) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(app.Close)
+	detector := newDetector(slog.New(slog.DiscardHandler))
+	route := &Route{balancer: b, detector: detector, open: func(string) (*deliver.Client, error) {
+		return deliver.NewClient(&deliver.Options{Target: app.URL, QueueARN: "arn:aws:sqs:us-east-2:123456789012:jobs"})
+	}}
+	t.Cleanup(route.Close)
+	r := mustAdd(t, b)
+	b.replace(nil, []*replica{r})
+	r.setReady(true, "")
+	ms := []*queue.Message{{ID: "a"}, {ID: "b"}, {ID: "c"}}
+	for i, result := range route.DeliverBatch(t.Context(), ms) {
+		if result.Outcome != queue.Done || result.Process != r.name() {
+			t.Errorf("message %d: %+v", i, result)
+		}
+	}
+	r.mu.Lock()
+	if len(r.messages) > 0 {
+		t.Errorf("%v are in work after the answer", r.messages)
+	}
+	r.mu.Unlock()
+	close(r.exited)
+	for i, result := range route.DeliverBatch(t.Context(), ms) {
+		if result.Outcome != queue.Failed || !strings.HasPrefix(result.Reason, "the app ended while it worked on this") {
+			t.Errorf("message %d: %+v", i, result)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"3", "3"}; !slices.Equal(posts, want) {
+		t.Errorf("batches of %q, want %q", posts, want)
+	}
+}

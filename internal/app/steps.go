@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/bundle"
+	"tendril/internal/supervisor"
+)
+
+const (
+	// stepLimit bounds one hook or build command.
+	stepLimit = time.Hour
+	// outputWait is how long what a step left behind may hold its output open.
+	outputWait = 5 * time.Second
+	// stepLines is how many lines a step may write per second: as many as it can.
+	stepLines = 1_000_000
+)
+
+// The steps before the start of a version, and those after it.
+const beforeStart, afterStart = false, true
+
+// stepRunner runs the hooks and build commands of versions.
+type stepRunner struct {
+	opts   *Options
+	begins func(step string) // is called with each step's name
+	legacy *legacyPlatform   // nil for none
+
+	mu       sync.Mutex
+	commands *supervisor.Runner // nil before the first step
+}
+
+// run runs the steps of a version before or after its start, one after the other. The first
+// that fails ends it; the error is a [*stepError].
+func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
+	if v.bundle == nil || len(v.command) > 0 {
+		return nil
+	}
+	if err := s.prepareMachine(ctx, v, after); err != nil {
+		return err
+	}
+	plan := v.bundle.Plan()
+	if v.configOnly {
+		plan = v.bundle.ConfigPlan()
+	}
+	plan = slices.DeleteFunc(plan, func(step bundle.Step) bool {
+		return step.Phase == bundle.PhaseStart || (step.Phase == bundle.PhasePostdeploy) != after
+	})
+	legacy, err := s.legacy.steps(v, after)
+	if err != nil {
+		return err
+	}
+	plan = append(legacy, plan...)
+	leaders, err := s.leaderCommandsOf(v, plan)
+	if err != nil {
+		return err
+	}
+	defer leaders.giveUp()
+	for i := range plan {
+		step := &plan[i]
+		s.begins(step.Name)
+		if err := leaders.run(ctx, step, func(ctx context.Context) error { return s.runOne(ctx, v, step) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) error {
+	s.opts.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	began := time.Now()
+	var kept lastLines
+	output := func(stream string, line []byte) {
+		s.opts.Output(string(step.Phase), stream, line)
+		kept.add(string(line))
+	}
+	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
+		Env: withVariables(s.opts.environ(v, s.opts.Settings.Port, false), step.Env), OneOutput: true,
+		OutputWait: outputWait}
+	err := s.runCommand(ctx, v.number, step, &p, output)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil && step.IgnoreErrors {
+		s.opts.Log.Warn("command failed, its errors are ignored", "step", step.Name, "file", step.File, "err", err)
+		return nil
+	}
+	where := step.File
+	if step.Line > 0 {
+		where = fmt.Sprintf("%s:%d", step.File, step.Line)
+	}
+	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
+		step.Name, time.Since(began).Round(time.Millisecond), s.explain(ctx, err))}
+}
+
+// explain says who ended a step, where it did not end by itself.
+func (s *stepRunner) explain(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("it took longer than a step may take and was ended: %w", err)
+	case s.opts.stopping():
+		return fmt.Errorf("it was ended with the environment: %w", err)
+	case ctx.Err() != nil:
+		return fmt.Errorf("it was abandoned (%w): %w", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// runCommand runs a step, unless the test that it may have fails.
+func (s *stepRunner) runCommand(ctx context.Context, version int, step *bundle.Step, p *supervisor.Process,
+	output func(stream string, line []byte),
+) error {
+	if step.Phase == bundle.PhaseCommand && p.Shell != "" {
+		p.Shell, p.Argv = "", shellOf(step.Shell)
+	}
+	if step.Test != "" {
+		test := *p
+		test.Shell, test.Argv = "", shellOf(step.Test)
+		if err := s.runStep(ctx, version, &test, output); err != nil {
+			if ctx.Err() == nil {
+				s.opts.Log.Info("command skipped", "step", step.Name, "reason", "its test failed", "err", err)
+				return nil
+			}
+			return err
+		}
+	}
+	return s.runStep(ctx, version, p, output)
+}
+
+// shellOf returns what runs the text of a command: bash where there is one, which is the sh of the platforms that
+// such commands are written for.
+func shellOf(text string) []string {
+	const bash = "/bin/bash"
+	if info, err := os.Stat(bash); err == nil && info.Mode().IsRegular() {
+		return []string{bash, "-c", text}
+	}
+	return []string{"/bin/sh", "-c", text}
+}
+
+// withVariables returns an environment with some variables in the place of those of the same name.
+func withVariables(env, own []string) []string {
+	for _, entry := range own {
+		name, _, _ := strings.Cut(entry, "=")
+		env = append(slices.DeleteFunc(env, func(other string) bool { return strings.HasPrefix(other, name+"=") }), entry)
+	}
+	return env
+}
+
+// runStep runs a command for a version, as the leader of a process group. When ctx is done, the command and all that it
+// started get TERM, and KILL after the grace or in a hurry. What it leaves behind when it ends by itself goes on until
+// [stepRunner.endLeftBehind].
+func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Process,
+	output func(stream string, line []byte),
+) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	runner, err := s.runner()
+	if err != nil {
+		return err
+	}
+	run, err := runner.Start(p, output)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-run.Exited():
+	case <-ctx.Done():
+		run.End(s.opts.Hurry, s.opts.Settings.AppGrace)
+	}
+	if exit := run.Release(version); exit.Code != 0 || exit.Err != nil {
+		return errors.New(exit.String())
+	}
+	return nil
+}
+
+// runner returns what runs the commands, and makes it for the first of them.
+func (s *stepRunner) runner() (*supervisor.Runner, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commands == nil {
+		var err error
+		if s.commands, err = supervisor.NewRunner(&supervisor.Options{LinesPerSecond: stepLines}); err != nil {
+			return nil, err
+		}
+	}
+	return s.commands, nil
+}
+
+// endLeftBehind ends what the steps of some versions left behind: TERM, and KILL after the grace or in a hurry.
+func (s *stepRunner) endLeftBehind(owned func(version int) bool) {
+	s.mu.Lock()
+	runner := s.commands
+	s.mu.Unlock()
+	if runner != nil {
+		runner.EndLeftBehind(s.opts.Hurry, s.opts.Settings.AppGrace, owned)
+	}
+}
+
+// stop ends what the steps of all versions left behind. No step may run any more.
+func (s *stepRunner) stop() {
+	s.endLeftBehind(func(int) bool { return true })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.commands != nil {
+		s.commands.Close()
+		s.commands = nil
+	}
+}

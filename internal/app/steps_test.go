@@ -1,0 +1,224 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/supervisor"
+)
+
+// stepGroup is a command that runStep runs, which leaves a process behind.
+type stepGroup struct {
+	runner *stepRunner
+	err    chan error
+	left   *os.File // is at its end when that process is gone
+}
+
+// newSteps returns what runs commands, to be stopped.
+func newSteps(hurry context.Context, grace time.Duration) *stepRunner {
+	return &stepRunner{opts: &Options{Hurry: hurry, Settings: &config.Settings{AppGrace: grace}}}
+}
+
+func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, trap, script string) *stepGroup {
+	t.Helper()
+	dir := t.TempDir()
+	held := filepath.Join(dir, "held")
+	if err := syscall.Mkfifo(held, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.OpenFile(held, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is left behind has its own handling of signals, not the shell's, when it is told of.
+	const leave = `/bin/sh -c 'exec 3>"$0.held"; echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
+until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
+	p := supervisor.Process{Name: "step", Dir: dir, OutputWait: 10 * time.Millisecond, Argv: []string{"/bin/sh", "-c",
+		trap + "\n" + strings.ReplaceAll(leave, "$0.held", held) + "\n" + script, filepath.Join(dir, "pid")},
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
+	runner := newSteps(hurry, grace)
+	g, lines := &stepGroup{runner: runner, err: make(chan error, 1), left: left}, make(chan string, 100)
+	go func() {
+		g.err <- runner.runStep(ctx, 1, &p, func(_ string, line []byte) { lines <- string(line) })
+	}()
+	pid, err := strconv.Atoi(<-lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		runner.stop()
+		if g.leftAlive() {
+			syscall.Kill(pid, syscall.SIGKILL)
+			t.Error("what it left behind outlives the stop")
+		}
+		left.Close()
+	})
+	return g
+}
+
+// leftAlive reports whether what the command left behind still runs.
+func (g *stepGroup) leftAlive() bool {
+	g.left.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := g.left.Read(make([]byte, 1))
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (g *stepGroup) mustLoseAll(t *testing.T) {
+	t.Helper()
+	g.left.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := g.left.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("what it started is still alive: %v", err)
+	}
+}
+
+// TestStepsRunInTwoParts: hooks and build commands run before the start or after it. The
+// processes of the Procfile are in the plan too, and are never run as steps.
+func TestStepsRunInTwoParts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hooks := ".platform/hooks/"
+	for name, text := range map[string]string{"Procfile": "web: exit 1\n", "Buildfile": "make: true\n",
+		hooks + "prebuild/a.sh": "#!/bin/sh\n", hooks + "predeploy/b.sh": "#!/bin/sh\n",
+		hooks + "postdeploy/c.sh": "#!/bin/sh\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun []string
+	s := &stepRunner{begins: func(step string) { begun = append(begun, step) }, opts: &Options{
+		Settings: &config.Settings{AppGrace: time.Second}, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
+		Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
+		Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
+	}}
+	defer s.stop()
+	for _, c := range []struct {
+		after bool
+		want  []string
+	}{
+		{false, []string{hooks + "prebuild/a.sh", "make", hooks + "predeploy/b.sh"}},
+		{true, []string{hooks + "postdeploy/c.sh"}},
+	} {
+		begun = nil
+		if err := s.run(t.Context(), version{bundle: b}, c.after); err != nil || !slices.Equal(begun, c.want) {
+			t.Errorf("after the start %t: %q, %v; want %q", c.after, begun, err, c.want)
+		}
+	}
+}
+
+// What a command leaves behind when it ends by itself goes on until the stop, and its hold on the
+// output is not waited for.
+func TestGroupMayLeaveSomethingBehind(t *testing.T) {
+	t.Parallel()
+	for _, script := range []string{"exit 0", "sleep 5 & exit 0", "exit 7"} {
+		g := beginStep(t, t.Context(), context.Background(), time.Minute, "", script)
+		if err := <-g.err; (err != nil) != (script == "exit 7") || err != nil && err.Error() != "exit status 7" {
+			t.Errorf("%s: %v", script, err)
+		}
+		if !g.leftAlive() {
+			t.Errorf("%s: what it left behind is gone", script)
+		}
+	}
+}
+
+func TestGroupIsAskedToEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	g := beginStep(t, ctx, t.Context(), time.Hour, "trap 'exit 3' TERM", "while :; do sleep 0.01; done")
+	cancel()
+	if err := <-g.err; err == nil || err.Error() != "exit status 3" {
+		t.Errorf("it ended with %v, want its own exit status 3", err)
+	}
+	g.mustLoseAll(t)
+	if err := g.runner.runStep(ctx, 1, &supervisor.Process{Shell: "true"}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A shell ends at once when it is asked to, and what it runs has the grace all the same.
+func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
+	t.Parallel()
+	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := supervisor.Process{Name: "step", Argv: []string{"/bin/sh", "-c", "/bin/sh -c \"$0\"; exit 1", child},
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
+	var all []string
+	s := newSteps(t.Context(), time.Hour)
+	defer s.stop()
+	_ = s.runStep(ctx, 1, &p, func(stream string, line []byte) {
+		if stream == "stdout" {
+			all = append(all, string(line))
+		}
+		if string(line) == "ready" {
+			cancel()
+		}
+	})
+	if want := []string{"ready", "cleaned up"}; !slices.Equal(all, want) {
+		t.Errorf("it said %q, want %q", all, want)
+	}
+}
+
+// A group that does not listen is killed after its grace, or at once in a hurry.
+func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
+	t.Parallel()
+	hurried, hurry := context.WithCancel(t.Context())
+	hurry()
+	for _, c := range []struct {
+		hurry context.Context
+		grace time.Duration
+	}{{t.Context(), time.Millisecond}, {hurried, time.Hour}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		g := beginStep(t, ctx, c.hurry, c.grace, "trap '' TERM", "while :; do sleep 0.01; done")
+		cancel()
+		if err := <-g.err; err == nil || err.Error() != "killed by SIGKILL" {
+			t.Errorf("it ended with %v, want KILL", err)
+		}
+		g.mustLoseAll(t)
+	}
+}
+
+// TestWhatAFailedVersionLeftBehindEnds: that of other versions goes on. TERM comes first, also for what left the process
+// group and has another environment.
+func TestWhatAFailedVersionLeftBehindEnds(t *testing.T) {
+	t.Parallel()
+	s := newSteps(context.Background(), time.Minute)
+	defer s.stop()
+	dir := t.TempDir()
+	const daemon = `trap 'echo TERM >"$0.term"; exit' TERM; touch "$0.up"; while :; do sleep 0.01; done`
+	for version, name := range map[int]string{1: "kept", 2: "failed"} {
+		path := filepath.Join(dir, name)
+		p := supervisor.Process{Name: "step", Env: []string{"PATH=" + os.Getenv("PATH")}, Argv: []string{"/bin/sh", "-c",
+			`setsid /bin/sh -c "$0" "$1" >/dev/null 2>&1 & until [ -e "$1.up" ]; do sleep 0.01; done`, daemon, path}}
+		if err := s.runStep(t.Context(), version, &p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.endLeftBehind(version{number: 2}.isNumber)
+	for name, want := range map[string]bool{"kept": false, "failed": true} {
+		if _, err := os.Stat(filepath.Join(dir, name+".term")); (err == nil) != want {
+			t.Errorf("%s: got TERM %t, want %t", name, err == nil, want)
+		}
+	}
+	s.stop()
+	if _, err := os.Stat(filepath.Join(dir, "kept.term")); err != nil {
+		t.Error("what was kept got no TERM at the stop:", err)
+	}
+}

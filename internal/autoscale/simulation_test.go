@@ -1,0 +1,287 @@
+package autoscale
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/scaling.md, docs/scale.md and testdata")
+
+// contender is a policy that is put to the test.
+type policyCase struct {
+	name   string
+	policy Policy
+	// turns is how many more changes of direction than the load's own are
+	// allowed, more of them where readings are wrong.
+	turns, misled int
+}
+
+func policyCases() []policyCase {
+	quick := func(m Measure) Policy {
+		return Policy{MaxSize: 20, Measure: m, Period: time.Minute, Cooldown: 2 * time.Minute}
+	}
+	return []policyCase{
+		{"tracking (the default)", Policy{MaxSize: 20}, 2, 2},
+		{"BusyShare, 1 min", quick(BusyShare), 1, 1},
+		{"BacklogPerProcess, 1 min", quick(BacklogPerProcess), 2, 14},
+		{"OldestMessageAge, 1 min", quick(OldestMessageAge), 4, 4},
+		{"CPUUtilization, 5 min", Policy{MaxSize: 20, Measure: CPUUtilization}, 1, 1},
+	}
+}
+
+// allowed is the longest that a message may wait with tracking: until the
+// first processes that were started are ready, and twice DrainWithin.
+func (c curve) allowed() time.Duration { return c.start + 2*time.Minute + 30*time.Second }
+
+// TestSimulation runs every policy against a hundred loads.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	all := curves()
+	if len(all) != 100 {
+		t.Fatalf("there are %d curves", len(all))
+	}
+	policies := policyCases()
+	if raceDetector {
+		policies = policies[:1] // a pure function has no races; it is slow with the detector
+	}
+	results := make([][]outcome, len(policies))
+	var runs sync.WaitGroup
+	for i, one := range policies {
+		runs.Go(func() {
+			for _, c := range all {
+				results[i] = append(results[i], simulate(one.policy, c))
+			}
+		})
+	}
+	runs.Wait()
+	for i, one := range policies {
+		for _, o := range results[i] {
+			check(t, one, o, i == 0)
+		}
+	}
+	if raceDetector {
+		return
+	}
+	compareGolden(t, "testdata/simulation.txt", func(string) string { return lines(results) })
+	compareGolden(t, "../../docs/scaling.md", func(old string) string {
+		return insert(t, "docs/scaling.md", old, tables(results))
+	})
+}
+
+func check(t *testing.T, one policyCase, o outcome, tracking bool) {
+	t.Helper()
+	say := func(format string, args ...any) {
+		t.Errorf("%s, %s of %g s: %s", one.name, o.c.family, o.c.service, fmt.Sprintf(format, args...))
+	}
+	for _, w := range o.wrong {
+		say("a change the wrong way: %s", w)
+	}
+	more := one.turns
+	if o.c.glitches > 0 {
+		more = one.misled
+	}
+	if o.turns > o.c.turns+more {
+		say("%d changes of direction, and the load has %d", o.turns, o.c.turns)
+	}
+	if !tracking {
+		return
+	}
+	if o.waited > o.c.allowed() {
+		say("a message waited %v, more than %v", o.waited, o.c.allowed())
+	}
+	if o.left > float64(o.c.slots)*o.needed*60/o.c.service {
+		say("%.0f messages wait at the end", o.left)
+	}
+}
+
+// allowedInFleet is the longest that a message may wait in a group: a minute until it is counted and a minute until the
+// count tells, two readings, the boot of the first instances, and half a minute for each time that the group doubles.
+// The readings may be lost for 12 minutes, and a spike is 15 minutes' work of what the largest size needs.
+func (c curve) allowedInFleet() time.Duration {
+	d := c.start + 3*time.Minute + time.Duration(math.Ceil(math.Log2(float64(c.fleet.most)))*30)*time.Second
+	if c.missing != nil {
+		d += 12*time.Minute + 30*time.Second
+	}
+	if c.burst != nil {
+		d += 10*time.Minute + 30*time.Second
+	}
+	return d
+}
+
+// TestFleetSimulation runs tracking against a hundred loads of groups of 1 to 1,000 instances, whose measures lag.
+func TestFleetSimulation(t *testing.T) {
+	t.Parallel()
+	if raceDetector {
+		t.Skip("a pure function has no races; it is slow with the detector")
+	}
+	all := fleetCurves()
+	if len(all) != 100 {
+		t.Fatalf("there are %d curves", len(all))
+	}
+	var results []outcome
+	for _, c := range all {
+		o := simulate(Policy{MaxSize: c.fleet.most}, c)
+		results = append(results, o)
+		say := func(format string, args ...any) {
+			t.Errorf("%s, %d instances, %g s: %s", c.family, c.fleet.most, c.service, fmt.Sprintf(format, args...))
+		}
+		for _, w := range o.wrong {
+			say("a change the wrong way: %s", w)
+		}
+		if extra := o.turns - c.turns; float64(extra) > 1.5*c.length.Hours() {
+			say("%d changes of direction in %v, and the load has %d", o.turns, c.length, c.turns)
+		}
+		if o.waited > c.allowedInFleet() {
+			say("a message waited %v, more than %v", o.waited, c.allowedInFleet())
+		}
+		if o.hours > 2.6*o.ideal {
+			say("%.0f instance hours, %.1f times the least possible", o.hours, o.hours/o.ideal)
+		}
+		if o.blind > 0 {
+			say("%d changes to a smaller size without all readings", o.blind)
+		}
+		if (o.held > 0) != (c.missing != nil) {
+			say("%d decisions without all readings", o.held)
+		}
+	}
+	compareGolden(t, "../../docs/scale.md", func(old string) string {
+		return insert(t, "docs/scale.md", old, fleetTable(results))
+	})
+}
+
+// fleetTable is the table of the documentation: each row the worst of five services.
+func fleetTable(results []outcome) string {
+	var out strings.Builder
+	out.WriteString("| load | largest size | peak size | longest wait (allowed) | instance hours, of the least possible " +
+		"| changes an hour | turns (the load's own) | wrong way | without all readings, of these smaller |\n" +
+		"|---|---|---|---|---|---|---|---|---|\n")
+	for _, first := range results[:5] {
+		for _, size := range fleetSizes() {
+			var most outcome
+			var wait, allowed time.Duration
+			var share, rate float64
+			wrong := 0
+			for _, o := range results {
+				if o.c.family != first.c.family || o.c.fleet.most != size {
+					continue
+				}
+				if wait == 0 || o.waited > wait {
+					wait, allowed = o.waited, o.c.allowedInFleet()
+				}
+				most.peak, most.turns = max(most.peak, o.peak), max(most.turns, o.turns)
+				share, rate = max(share, o.hours/o.ideal), max(rate, float64(o.changes)/o.c.length.Hours())
+				wrong, most.held, most.blind = wrong+len(o.wrong), most.held+o.held, most.blind+o.blind
+			}
+			fmt.Fprintf(&out, "| %s | %d | %d | %v (%v) | %.2f | %.1f | %d (%d) | %d | %d, %d |\n",
+				first.c.family, size, most.peak, wait, allowed, share, rate, most.turns, first.c.turns, wrong, most.held,
+				most.blind)
+		}
+	}
+	return out.String()
+}
+
+// lines are all outcomes, for the eyes of who changes a policy.
+func lines(results [][]outcome) string {
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+	for i, one := range policyCases() {
+		fmt.Fprintf(w, "# %s\n", one.name)
+		for _, o := range results[i] {
+			fmt.Fprintf(w, "%s\tservice %gs\tneeds %.1f\tpeak %d\tchanges %d\tturns %d (%d)\twrong %d\twaited %v\tleft "+
+				"%.0f\tused %.2f\n",
+				o.c.family, o.c.service, o.needed, o.peak, o.changes, o.turns, o.c.turns, len(o.wrong), o.waited, o.left, o.used)
+		}
+	}
+	w.Flush()
+	return strings.ReplaceAll(out.String(), " \n", "\n")
+}
+
+// tables are the two tables of the documentation.
+func tables(results [][]outcome) string {
+	var out strings.Builder
+	out.WriteString("| load | needs at most | peak size | changes | turns (the load's own) | wrong way | longest wait " +
+		"(allowed) |\n|---|---|---|---|---|---|---|\n")
+	seen := map[string]bool{}
+	for _, first := range results[0] {
+		if seen[first.c.family] {
+			continue
+		}
+		seen[first.c.family] = true
+		var most outcome
+		wrong := 0
+		var waited, allowed time.Duration
+		for _, o := range results[0] {
+			if o.c.family != first.c.family {
+				continue
+			}
+			most.needed, most.peak = max(most.needed, o.needed), max(most.peak, o.peak)
+			most.changes, most.turns = max(most.changes, o.changes), max(most.turns, o.turns)
+			wrong += len(o.wrong)
+			if waited == 0 || o.waited > waited {
+				waited, allowed = o.waited, o.c.allowed()
+			}
+		}
+		fmt.Fprintf(&out, "| %s | %.1f | %d | %d | %d (%d) | %d | %v (%v) |\n", first.c.family, most.needed, most.peak,
+			most.changes, most.turns, first.c.turns, wrong, waited, allowed)
+	}
+	out.WriteString("\n| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | " +
+		"process time per work |\n|---|---|---|---|---|---|\n")
+	for i, one := range policyCases() {
+		var changes, extra, wrong int
+		var waited time.Duration
+		var used float64
+		for _, o := range results[i] {
+			changes, wrong = changes+o.changes, wrong+len(o.wrong)
+			extra, waited = max(extra, o.turns-o.c.turns), max(waited, o.waited)
+			used += o.used / float64(len(results[i]))
+		}
+		fmt.Fprintf(&out, "| %s | %d | %d | %d | %v | %.2f |\n", one.name, changes, extra, wrong, waited, used)
+	}
+	return out.String()
+}
+
+const (
+	opening = "<!-- simulation: written by go test ./internal/autoscale -update -->\n"
+	closing = "<!-- end of simulation -->\n"
+)
+
+// insert puts the tables between their marks.
+func insert(t *testing.T, path, page, tables string) string {
+	before, rest, ok := strings.Cut(page, opening)
+	_, after, ok2 := strings.Cut(rest, closing)
+	if !ok || !ok2 {
+		t.Fatalf("%s has lost the lines %q and %q around its tables", path, opening, closing)
+	}
+	return before + opening + tables + closing + after
+}
+
+func compareGolden(t *testing.T, path string, now func(old string) string) {
+	t.Helper()
+	if runtime.GOARCH != "amd64" {
+		return // others round products otherwise
+	}
+	old, err := os.ReadFile(path)
+	if err != nil && !*update {
+		t.Fatal(err)
+	}
+	want := now(string(old))
+	if want == string(old) {
+		return
+	}
+	if !*update {
+		t.Errorf("%s is not what the simulation gives: run go test ./internal/autoscale -update, and look at the difference", path)
+		return
+	}
+	if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,103 @@
+package aws
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"tendril/internal/sqsapi/sqswire"
+	"tendril/queue"
+)
+
+// seconds rounds up: what is asked to last d must not last shorter.
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// appendReceive appends the body of a ReceiveMessage request. Both the old and
+// the new name of the system attributes' list are sent, so that servers which
+// know only one answer in full.
+func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
+	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
+	dst = append(dst, `,"MaxNumberOfMessages":`...)
+	dst = strconv.AppendInt(dst, int64(req.Max), 10)
+	if req.Wait != nil {
+		dst = append(dst, `,"WaitTimeSeconds":`...)
+		dst = strconv.AppendInt(dst, wholeSeconds(*req.Wait), 10)
+	}
+	if req.Visibility != nil {
+		dst = append(dst, `,"VisibilityTimeout":`...)
+		dst = strconv.AppendInt(dst, wholeSeconds(*req.Visibility), 10)
+	}
+	if req.AttemptID != "" {
+		dst = sqswire.AppendString(append(dst, `,"ReceiveRequestAttemptId":`...), req.AttemptID)
+	}
+	return append(dst, `,"AttributeNames":["All"],"MessageSystemAttributeNames":["All"],"MessageAttributeNames":["All"]}`...)
+}
+
+// appendBatch appends the body of a batch request with n entries, numbered
+// from 0; entry appends the members that follow the id.
+func appendBatch(dst []byte, url string, n int, entry func(dst []byte, i int) []byte) []byte {
+	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
+	dst = append(dst, `,"Entries":[`...)
+	for i := range n {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"Id":"`...)
+		dst = strconv.AppendInt(dst, int64(i), 10)
+		dst = append(entry(append(dst, '"'), i), '}')
+	}
+	return append(dst, "]}"...)
+}
+
+// appendReceipt appends the receipt handle of a batch entry.
+func appendReceipt(dst []byte, receipt string) []byte {
+	return sqswire.AppendString(append(dst, `,"ReceiptHandle":`...), receipt)
+}
+
+// appendChange appends a receipt handle and its new visibility timeout.
+func appendChange(dst []byte, c queue.VisibilityChange) []byte {
+	dst = append(appendReceipt(dst, c.ReceiptHandle), `,"VisibilityTimeout":`...)
+	return strconv.AppendInt(dst, wholeSeconds(c.Visibility), 10)
+}
+
+// appendOutgoing appends a message to send. Empty optional parts are left out.
+func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
+	dst = sqswire.AppendString(append(dst, `,"MessageBody":`...), m.Body)
+	if m.Delay != nil {
+		dst = append(dst, `,"DelaySeconds":`...)
+		dst = strconv.AppendInt(dst, wholeSeconds(*m.Delay), 10)
+	}
+	if m.GroupID != "" {
+		dst = sqswire.AppendString(append(dst, `,"MessageGroupId":`...), m.GroupID)
+	}
+	if m.DedupID != "" {
+		dst = sqswire.AppendString(append(dst, `,"MessageDeduplicationId":`...), m.DedupID)
+	}
+	if m.TraceHeader != "" {
+		dst = append(dst, `,"MessageSystemAttributes":{"AWSTraceHeader":{"DataType":"String","StringValue":`...)
+		dst = append(sqswire.AppendString(dst, m.TraceHeader), "}}"...)
+	}
+	if len(m.Attributes) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"MessageAttributes":{`...)
+	for i, a := range m.Attributes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendAttribute(dst, a)
+	}
+	return append(dst, '}')
+}
+
+func appendAttribute(dst []byte, a queue.Attribute) []byte {
+	dst = append(sqswire.AppendString(dst, a.Name), `:{"DataType":`...)
+	dst = sqswire.AppendString(dst, a.Type)
+	if a.IsBinary() {
+		dst = append(dst, `,"BinaryValue":"`...)
+		dst = base64.StdEncoding.AppendEncode(dst, []byte(a.Value))
+		return append(dst, `"}`...)
+	}
+	dst = append(dst, `,"StringValue":`...)
+	return append(sqswire.AppendString(dst, a.Value), '}')
+}

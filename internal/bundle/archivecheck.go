@@ -1,0 +1,386 @@
+package bundle
+
+import (
+	"archive/zip"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"tendril/internal/config/yamlfile"
+)
+
+const (
+	// bytesPerEntry bounds the archive's list of entries, whose count its header may lie about: with longer names
+	// than this on average there is room for fewer.
+	bytesPerEntry = 320
+	maxElement    = 255 // bytes of one part of a path, as file systems have it
+	maxShown      = 10  // problems of an archive that are told
+)
+
+type entryKind int
+
+const (
+	folderEntry entryKind = iota
+	fileEntry
+	linkEntry
+)
+
+type entry struct {
+	file *zip.File
+	// path is its place below the folder, with slashes and no "." or "..".
+	path       string
+	kind       entryKind
+	executable bool
+}
+
+func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
+
+// check reads the list of entries and refuses what would do harm, before anything is written.
+func (u *unpacking) check(file *os.File) error {
+	reader := &listing{from: file, left: int64(u.limits.entries)*bytesPerEntry + 1<<20}
+	archive, err := zip.NewReader(reader, u.size)
+	switch {
+	case reader.left < 0, err == nil && len(archive.File) > u.limits.entries:
+		return u.errorf("leave out what the app does not need to run", "the archive has more than %d entries",
+			u.limits.entries)
+	case errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF):
+		return u.errorf("create it with zip, or name a folder", "this is not a zip archive, or it is incomplete")
+	case err != nil && !errors.Is(err, zip.ErrInsecurePath):
+		return fmt.Errorf("reading %s: %w", u.archive, err)
+	}
+	reader.whole = true
+	names := names{places: map[string]place{}}
+	for _, f := range archive.File {
+		e, problem := u.admit(f, &names)
+		if problem != nil {
+			u.problems = append(u.problems, *problem)
+			if len(u.problems) == maxShown {
+				break
+			}
+			continue
+		}
+		u.entries = append(u.entries, e)
+	}
+	if len(u.problems) == 0 {
+		u.refuseOverlap()
+	}
+	if len(u.problems) > 0 {
+		return &invalidError{Problems: u.problems}
+	}
+	return nil
+}
+
+// listing bounds what is read of an archive until its list of entries is known.
+type listing struct {
+	from  io.ReaderAt
+	left  int64
+	whole bool
+}
+
+func (l *listing) ReadAt(p []byte, at int64) (int, error) {
+	if !l.whole {
+		if l.left -= int64(len(p)); l.left < 0 {
+			return 0, zip.ErrFormat
+		}
+	}
+	return l.from.ReadAt(p, at)
+}
+
+// admit looks at one entry's name, type and claims.
+func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
+	e := entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
+	refuse := func(hint, text string) (entry, *Problem) {
+		return entry{}, &Problem{Where: u.archive, Text: fmt.Sprintf("the entry %q %s", yamlfile.Short(f.Name), text),
+			Hint: hint}
+	}
+	if text, hint := harmful(f.Name, u.limits.depth); text != "" {
+		return refuse(hint, text)
+	}
+	switch mode := f.Mode(); mode.Type() {
+	case 0:
+		e.kind, e.executable = fileEntry, mode&0o111 != 0
+	case fs.ModeDir:
+		e.kind = folderEntry
+	case fs.ModeSymlink:
+		e.kind = linkEntry
+	default:
+		return refuse("remove it: a bundle contains only files, folders and links", "is not a file, a folder or a link")
+	}
+	switch {
+	case f.Flags&1 != 0:
+		return refuse("zip the bundle without a password", "is encrypted")
+	case e.kind == fileEntry && f.UncompressedSize64 > uint64(u.limits.fileBytes):
+		return refuse("remove the file and download it when the app starts",
+			fmt.Sprintf("has more than %d bytes", u.limits.fileBytes))
+	}
+	if text := names.add(e.path, e.kind); text != "" {
+		return refuse("give each file its own path, also on file systems that ignore case", text)
+	}
+	return e, nil
+}
+
+// harmful says why a name may not be unpacked; "" when it may.
+func harmful(name string, depth int) (text, hint string) {
+	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
+	switch {
+	case !utf8.ValidString(name):
+		return "has a name that is not UTF-8", "zip the bundle with a program that writes names in UTF-8"
+	case strings.ContainsFunc(name, func(r rune) bool { return yamlfile.IsControl(r) || r == '\t' }):
+		return "has a control character in its name", "rename the file"
+	case strings.Contains(name, `\`):
+		return "has a backslash in its name", "zip the bundle with a program that writes slashes between folders"
+	case strings.HasPrefix(name, "/"):
+		return "has an absolute path", relative
+	case len(name) > 1 && name[1] == ':' && unicode.IsLetter(rune(name[0])):
+		return "names a drive", relative
+	}
+	elements := strings.Split(strings.TrimSuffix(name, "/"), "/")
+	if len(elements) > depth {
+		return fmt.Sprintf("is more than %d folders deep", depth), "move it up"
+	}
+	for _, element := range elements {
+		switch {
+		case element == "." || element == ".." || element == "":
+			return `has "", "." or ".." in its path`, relative
+		case len(element) > maxElement:
+			return fmt.Sprintf("has a name of more than %d bytes", maxElement), "rename it"
+		}
+	}
+	return "", ""
+}
+
+// names are the places taken so far, by their path with case folded.
+type names struct {
+	places map[string]place
+}
+
+type place struct {
+	path string
+	kind entryKind
+	// named: an entry of its own says so, and not just one below it.
+	named bool
+}
+
+// add takes a place; it returns what is against it.
+func (n *names) add(name string, kind entryKind) string {
+	key := fold(name)
+	before, taken := n.places[key]
+	switch {
+	case taken && before.path != name:
+		return fmt.Sprintf("differs from %q only in case", yamlfile.Short(before.path))
+	case taken && before.named:
+		return "comes twice"
+	case taken && kind != folderEntry:
+		return "is a folder according to another entry"
+	}
+	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+		key := fold(parent)
+		above, taken := n.places[key]
+		switch {
+		case taken && above.path != parent:
+			return fmt.Sprintf("lies in a folder that differs from %q only in case", yamlfile.Short(above.path))
+		case taken && above.kind != folderEntry:
+			return fmt.Sprintf("is below %q, which is not a folder", yamlfile.Short(above.path))
+		case !taken:
+			n.places[key] = place{path: parent, kind: folderEntry}
+		}
+	}
+	n.places[key] = place{path: name, kind: kind, named: true}
+	return ""
+}
+
+// fold returns the same for names that differ by case alone, as file systems see it that fold case.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, name)
+}
+
+// refuseOverlap refuses entries that share bytes of the archive: with those, a
+// small archive becomes files without end.
+func (u *unpacking) refuseOverlap() {
+	type span struct {
+		begin, end int64
+		e          entry
+	}
+	var spans []span
+	for _, e := range u.entries {
+		begin, err := e.file.DataOffset()
+		size := e.file.CompressedSize64
+		if err != nil || size > uint64(u.size) || begin+int64(size) > u.size {
+			u.problems = append(u.problems,
+				Problem{Where: u.archive, Text: e.shown() + " is outside the archive", Hint: "create the archive again"})
+			return
+		}
+		if size > 0 {
+			spans = append(spans, span{begin, begin + int64(size), e})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
+	for i := 1; i < len(spans); i++ {
+		if spans[i].begin < spans[i-1].end {
+			u.problems = append(u.problems,
+				Problem{Where: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(),
+					Hint: "this archive looks malicious; create it again with zip"})
+			return
+		}
+	}
+}
+
+const maxLink = 4096
+
+// link makes the links of the archive, once everything else is in its place, and refuses those that lead out. What
+// a link says is not enough to tell: one may lead through another. So they are also followed, by a system that
+// refuses to leave the folder; until then nothing else follows them.
+func (u *unpacking) link(root *os.Root) error {
+	for _, e := range u.entries {
+		if e.kind != linkEntry {
+			continue
+		}
+		target, err := u.target(e)
+		if err != nil {
+			return err
+		}
+		if err := root.MkdirAll(filepath.Dir(e.path), 0o750); err != nil {
+			return err
+		}
+		if err := root.Symlink(target, e.path); err != nil {
+			return err
+		}
+	}
+	for _, e := range u.entries {
+		if e.kind != linkEntry {
+			continue
+		}
+		if _, err := root.Stat(e.path); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return u.errorf("remove the link", "%s is a link to something that does not exist", e.shown())
+			}
+			return u.errorf("link only to files of the bundle",
+				"%s is a link that leaves the bundle or leads back to itself", e.shown())
+		}
+	}
+	return nil
+}
+
+// target reads where a link leads, and refuses what can be told from that.
+func (u *unpacking) target(e entry) (string, error) {
+	from, err := e.file.Open()
+	if err != nil {
+		return "", u.damaged(e, err)
+	}
+	defer from.Close()
+	data, err := io.ReadAll(io.LimitReader(from, maxLink+1))
+	if err != nil {
+		return "", u.damaged(e, err)
+	}
+	target := string(data)
+	switch {
+	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target,
+		yamlfile.IsControl) ||
+		strings.Contains(target, `\`):
+		return "", u.errorf("link only to files of the bundle", "%s is a link whose target is not a path", e.shown())
+	case path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(e.path), target)):
+		return "", u.errorf("link to files of the bundle by a relative path",
+			"%s is a link that leaves the bundle", e.shown())
+	}
+	return target, nil
+}
+
+// maxFixed bounds a hook whose line ends are fixed: 1 MiB.
+const maxFixed = 1 << 20
+
+// fixHooks makes hooks out of archives that were made on Windows start: it gives programs and scripts the execute
+// permission, and scripts LF for CR LF, as the platforms of Elastic Beanstalk do.
+func (u *unpacking) fixHooks(root *os.Root) error {
+	for i := range u.entries {
+		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
+			if err := u.fixHook(root, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (u *unpacking) fixHook(root *os.Root, e *entry) error {
+	if e.file.UncompressedSize64 > maxFixed {
+		return nil
+	}
+	data, err := root.ReadFile(e.path)
+	if err != nil {
+		return err
+	}
+	text := string(data)
+	script := strings.HasPrefix(text, "#!")
+	switch {
+	case script && strings.Contains(text, "\r\n"):
+		if err := root.WriteFile(e.path, []byte(strings.ReplaceAll(text, "\r\n", "\n")), 0o750); err != nil {
+			return err
+		}
+	case !script && !strings.HasPrefix(text, "\x7fELF"):
+		return nil
+	}
+	return root.Chmod(e.path, 0o750)
+}
+
+// isHook reports whether a path is that of a hook: .platform/hooks/STAGE/FILE.
+func isHook(name string) bool {
+	parts := strings.Split(name, "/")
+	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" ||
+		strings.HasPrefix(parts[3], ".") {
+		return false
+	}
+	return slices.Contains(stages(), Stage(parts[2]))
+}
+
+// unpacking is one archive on its way into a folder.
+type unpacking struct {
+	archive  string
+	limits   limits
+	size     int64 // of the archive
+	written  int64
+	entries  []entry
+	problems []Problem
+}
+
+func (u *unpacking) errorf(hint, format string, args ...any) error {
+	return &invalidError{Problems: []Problem{{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
+}
+
+// damaged is the problem of an entry whose data cannot be read.
+func (u *unpacking) damaged(e entry, err error) error {
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return u.errorf("zip the bundle with the usual method (deflate)", "%s uses an unsupported compression method",
+			e.shown())
+	}
+	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
+}
+
+// limits bound what an archive may become, whatever its headers claim.
+type limits struct {
+	archive   int64 // bytes of the archive itself
+	entries   int   // files, folders and links
+	bytes     int64 // of all files together
+	fileBytes int64 // of one file
+	ratio     int64 // bytes to write for each byte of the archive; the first 16 MiB are free
+	depth     int   // how many folders deep a file may lie
+}
+
+// usualLimits are those of every archive; Elastic Beanstalk has the same one for the archive itself.
+func usualLimits() limits {
+	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
+}

@@ -1,0 +1,287 @@
+package bundle
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// maxCommands bounds the commands of one section of a configuration file.
+const maxCommands = 200
+
+// Command is one entry of the sections container_commands and commands, as Elastic Beanstalk's developer guide
+// ("Customizing software on Linux servers") describes them. Exactly one of Argv and Shell says what to run.
+type Command struct {
+	// Name is the key of the entry, never "".
+	Name string
+	// Argv is a program and its arguments, where the file gives a list; Shell is text for a shell.
+	Argv  []string
+	Shell string
+	// Dir is the working directory as it was written: absolute, below the default one, or beginning with "~"; "" for
+	// the default one.
+	Dir string
+	CommandRules
+	// File is the configuration file as a path below the bundle's folder, with slashes, and Line where the entry is
+	// in it, from 1.
+	File string
+	Line int
+}
+
+// CommandRules say how a command is run.
+type CommandRules struct {
+	// Env are variables as NAME=VALUE, in the order of the file; nil for none. For a container command they take the
+	// place of those of the same name, for a command of the machine that of all variables.
+	Env []string
+	// Test is text for a shell that runs first: the command runs only when it exits with 0; "" for none.
+	Test string
+	// LeaderOnly is true when one instance of a fleet runs the command for each version and the others skip it. Such
+	// a command has no Test: Elastic Beanstalk does not look at it.
+	LeaderOnly bool
+	// IgnoreErrors is true when a failure of the command does not end the deployment.
+	IgnoreErrors bool
+}
+
+// Text is the command for people, on one line, and hidden where there is a password in it, with when it does not run
+// and what its failure means.
+func (c *Command) Text() string {
+	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
+	if c.LeaderOnly {
+		text += ", on one instance"
+	}
+	if c.Test != "" {
+		text += ", after its test"
+	}
+	if c.IgnoreErrors {
+		text += ", errors ignored"
+	}
+	return text
+}
+
+// FolderOf returns the working directory of the command, for a default one. The result is absolute where usual is.
+func (c *Command) FolderOf(usual string) string {
+	below, isHome := strings.CutPrefix(c.Dir, "~")
+	switch {
+	case isHome && (below == "" || below[0] == '/'):
+		home, err := os.UserHomeDir()
+		if err != nil {
+			home = "/"
+		}
+		return filepath.Join(home, below)
+	case filepath.IsAbs(c.Dir):
+		return c.Dir
+	}
+	return filepath.Join(usual, c.Dir)
+}
+
+// readCommands reads a section of commands. They run in the order of their names, byte by byte.
+func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
+	for _, p := range d.entries(section) {
+		if c, ok := d.command(section.Key, p); ok {
+			commands = append(commands, c)
+		}
+	}
+	slices.SortStableFunc(commands, func(a, b Command) int { return cmp.Compare(a.Name, b.Name) })
+	return commands
+}
+
+// entries returns the entries of a section of maps, and refuses what is no map and what has too many.
+func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
+	n := section.Value
+	switch {
+	case n.Kind == yamlfile.Null:
+		return nil
+	case n.Kind != yamlfile.Mapping:
+		d.refuse(section.Line, section.Column, `write "name:" and below it, further to the right, "key: value"`,
+			"%s is not a map of names", section.Key)
+		return nil
+	case len(n.Pairs) > maxCommands:
+		d.refuse(section.Line, section.Column, "combine several into one script",
+			"%s has more than %d entries", section.Key, maxCommands)
+		return nil
+	}
+	return n.Pairs
+}
+
+// command reads one entry; ok is false where it is refused, or left aside and named.
+func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool) {
+	c = Command{Name: p.Key, File: d.name, Line: p.Line}
+	e := d.entry(section, p)
+	if p.Key == "" || p.Value.Kind != yamlfile.Mapping {
+		d.refuse(p.Line, p.Column, `write "command: ..." below it`, "%s %s has no command",
+			section, yamlfile.Printable(p.Key))
+		return c, false
+	}
+	for _, key := range p.Value.Pairs {
+		switch key.Key {
+		case "command":
+			c.Argv, c.Shell = e.program(key)
+		case "env":
+			c.Env = e.variables(key)
+		case "cwd":
+			c.Dir = e.text(key)
+		case "test":
+			c.Test = e.text(key)
+		case "ignoreErrors":
+			c.IgnoreErrors = e.flag(key)
+		case "leader_only":
+			if section == "container_commands" {
+				c.LeaderOnly = e.flag(key)
+			} else {
+				e.unknown(key, commandKeys)
+			}
+		case "waitAfterCompletion": // of Windows alone
+		default:
+			e.unknown(key, commandKeys)
+		}
+	}
+	if c.LeaderOnly {
+		c.Test = ""
+	}
+	switch {
+	case !e.whole():
+		return c, false
+	case len(c.Argv) == 0 && c.Shell == "":
+		d.refuse(p.Line, p.Column, `write "command: ..." below it`, "%s %s has no command",
+			section, yamlfile.Printable(p.Key))
+		return c, false
+	}
+	return c, true
+}
+
+var commandKeys = []string{"command", "env", "cwd", "test", "ignoreErrors", "leader_only"}
+
+// entryReader is the reading of one entry of a section.
+type entryReader struct {
+	*document
+	section, name string
+	// refused is true when something in it is wrong, computed when CloudFormation computes a part of it, for which
+	// it is left aside.
+	refused, computed bool
+}
+
+// wrong refuses a value, unless the entry is left out anyway: what is computed reads as empty.
+func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
+	if e.computed {
+		return
+	}
+	e.refused = true
+	e.refuse(p.Line, p.Column, hint, "%s of %s %s %s", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name),
+		what)
+}
+
+// unknown names a key that has no meaning, and refuses one that is misspelt.
+func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
+	for _, name := range known {
+		if plainName(name) == plainName(p.Key) {
+			e.wrong(p, "write "+name, "is misspelt")
+			return
+		}
+	}
+	e.notUsed(p.Line, "%s is not a key of %s: it is ignored (%s)", yamlfile.Printable(p.Key), e.section,
+		yamlfile.Printable(e.name))
+}
+
+// isComputed reports whether CloudFormation computes a value, and says that the entry is left aside.
+func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
+	if !fromCloudFormation(n) {
+		return false
+	}
+	e.leaveComputedOut(p)
+	return true
+}
+
+func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
+	if !e.computed {
+		e.notUsed(p.Line, "%s of %s %s is computed by CloudFormation and not known here, so the entry is left out; write "+
+			"the value itself", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name))
+	}
+	e.computed = true
+}
+
+// text returns a plain value, "" for null, without the blanks around it.
+func (e *entryReader) text(p yamlfile.Pair) string {
+	switch {
+	case e.isComputed(p, p.Value):
+	case p.Value.Kind == yamlfile.Mapping || p.Value.Kind == yamlfile.Sequence:
+		e.wrong(p, "write text", "is not plain text")
+	case strings.ContainsRune(p.Value.Text, 0):
+		e.wrong(p, "put it into a script", "contains a NUL byte")
+	default:
+		return strings.TrimSpace(p.Value.Text)
+	}
+	return ""
+}
+
+// flag returns a value that is true or false.
+func (e *entryReader) flag(p yamlfile.Pair) bool {
+	switch strings.ToLower(e.text(p)) {
+	case "true", "yes", "on", "1":
+		return true
+	case "false", "no", "off", "0", "":
+	default:
+		e.wrong(p, "write true or false", "is neither true nor false")
+	}
+	return false
+}
+
+// list returns the texts of a list, or of a single text.
+func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
+	if p.Value.Kind != yamlfile.Sequence {
+		if text := e.text(p); text != "" {
+			texts = append(texts, text)
+		}
+		return texts
+	}
+	for _, item := range p.Value.Items {
+		one := p
+		one.Value = item
+		texts = append(texts, e.text(one))
+	}
+	return texts
+}
+
+// program returns what to run: arguments where a list is given, else text for a shell.
+func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
+	if p.Value.Kind != yamlfile.Sequence {
+		return nil, e.text(p)
+	}
+	if argv = e.list(p); len(argv) == 0 || argv[0] == "" {
+		e.wrong(p, "write the program first, then its arguments", "names no program")
+	}
+	return argv, ""
+}
+
+// variables returns a map of variables as NAME=VALUE.
+func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
+	switch p.Value.Kind {
+	case yamlfile.Null:
+		return nil
+	case yamlfile.Mapping:
+	default:
+		e.wrong(p, `write "NAME: value" below it`, "is not a map of variables")
+		return nil
+	}
+	if e.isComputed(p, p.Value) {
+		return nil
+	}
+	for _, v := range p.Value.Pairs {
+		if v.Key == "" || strings.ContainsAny(v.Key, "=\x00\r\n") {
+			e.wrong(v, `use letters, digits and "_"`, "is not a valid variable name")
+			continue
+		}
+		env = append(env, v.Key+"="+e.value(v))
+	}
+	return env
+}
+
+// value is the text of a value, with its blanks.
+func (e *entryReader) value(p yamlfile.Pair) string {
+	if e.text(p); p.Value.Kind == yamlfile.Scalar {
+		return p.Value.Text
+	}
+	return ""
+}

@@ -1,0 +1,182 @@
+package bundle
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// platformDefaults concludes from the files of a bundle how a platform of Elastic Beanstalk would start its app.
+type platformDefaults struct{ *reader }
+
+func (o platformDefaults) conclude() {
+	if o.has("Dockerfile") || o.has("docker-compose.yml") || o.has("Dockerrun.aws.json") {
+		o.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
+		return
+	}
+	for _, platform := range []func() *Default{o.goApp, o.nodeApp, o.pythonApp, o.javaApp, o.rubyApp} {
+		if d := platform(); d != nil {
+			o.bundle.Default = d
+			return
+		}
+	}
+	if o.has("go.mod") {
+		o.bundle.Advice = `for a Go module: a Buildfile with "build: go build -o bin/application .", and "web: bin/application"`
+		return
+	}
+	o.bundle.Advice = o.wrapped()
+}
+
+func web(command string) Process { return Process{Name: MainProcess, Command: command} }
+
+func (o platformDefaults) goApp() *Default {
+	for _, program := range []string{"bin/application", "application"} {
+		info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(program)))
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return &Default{Platform: "Go", File: program, Process: web("./" + program)}
+		}
+	}
+	if o.has("application.go") {
+		return &Default{Platform: "Go", File: "application.go", Process: web("./bin/application"),
+			Build: []Process{{Name: "build", Command: "go build -o bin/application application.go"}}}
+	}
+	return nil
+}
+
+// nodeApp: npm start for a package.json that says how, else app.js, else server.js.
+func (o platformDefaults) nodeApp() *Default {
+	if o.has("package.json") {
+		if manifest := o.packageJSON(); manifest.Scripts["start"] != "" || o.has("server.js") && !o.has("app.js") {
+			return &Default{Platform: "Node.js", File: "package.json", Process: web("npm start")}
+		}
+	}
+	for _, script := range []string{"app.js", "server.js"} {
+		if o.has(script) {
+			return &Default{Platform: "Node.js", File: script, Process: web("node " + script)}
+		}
+	}
+	return nil
+}
+
+// pythonApp: gunicorn with the module that WSGIPath names, by default application.
+func (o platformDefaults) pythonApp() *Default {
+	option := func(name, otherwise string) string {
+		if s, ok := o.bundle.Setting(namespacePython, name); ok && s.Value != "" {
+			return s.Value
+		}
+		return otherwise
+	}
+	at := option("WSGIPath", "application")
+	module, callable, _ := strings.Cut(at, ":")
+	module = strings.ReplaceAll(strings.TrimSuffix(module, ".py"), "/", ".")
+	if callable == "" {
+		callable = "application"
+	}
+	file := strings.ReplaceAll(module, ".", "/") + ".py"
+	if !isModule(module) || !isModule(callable) {
+		return nil
+	}
+	if info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(file))); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	workers, err1 := strconv.Atoi(option("NumProcesses", "1"))
+	threads, err2 := strconv.Atoi(option("NumThreads", "15"))
+	if err1 != nil || err2 != nil || workers < 1 || threads < 1 {
+		o.refusePythonNumbers()
+		return nil
+	}
+	return &Default{Platform: "Python", File: file, Process: web("gunicorn --bind 127.0.0.1:$PORT --workers " +
+		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
+}
+
+// isModule reports whether s is a dotted name, and so safe for a shell.
+func isModule(s string) bool {
+	for _, part := range strings.Split(s, ".") {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o platformDefaults) javaApp() *Default {
+	var jars []string
+	for _, e := range o.entries {
+		if strings.HasSuffix(e.Name(), ".jar") && !e.IsDir() {
+			jars = append(jars, e.Name())
+		}
+	}
+	if len(jars) != 1 || strings.ContainsFunc(strings.TrimSuffix(jars[0], ".jar"), func(r rune) bool {
+		return r != '.' && !isNameByte(r)
+	}) || strings.HasPrefix(jars[0], "-") {
+		return nil
+	}
+	return &Default{Platform: "Java", File: jars[0], Process: web("java -jar " + jars[0])}
+}
+
+func (o platformDefaults) rubyApp() *Default {
+	if !o.has("Gemfile") || !o.has("config.ru") {
+		return nil
+	}
+	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
+}
+
+// wrapped says that the app lies one folder deeper, as in an archive of a folder; "" when it does not.
+func (o platformDefaults) wrapped() string {
+	visible := slices.DeleteFunc(slices.Clone(o.entries), func(e fs.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), ".")
+	})
+	if len(visible) != 1 || !visible[0].IsDir() {
+		return ""
+	}
+	inner := visible[0].Name()
+	if _, err := os.Stat(filepath.Join(o.dir, inner, procfileName)); err != nil {
+		return ""
+	}
+	return "the folder " + yamlfile.Printable(inner) +
+		" in it has one: name that folder, or zip its content instead of the folder itself"
+}
+
+// pythonOptions are those of the Python platform's namespace that count here.
+func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
+
+// refusePythonNumbers refuses the numbers of the Python platform that are not numbers from 1.
+func (o platformDefaults) refusePythonNumbers() {
+	for _, name := range []string{"NumProcesses", "NumThreads"} {
+		s, found := o.bundle.Setting(namespacePython, name)
+		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
+			o.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is not a whole number "+
+				"from 1", "write "+name+": 1")
+		}
+	}
+}
+
+// namePythonSettings names the settings of the Python platform that change nothing:
+// they say how it starts an app that has no Procfile.
+func (o platformDefaults) namePythonSettings() {
+	for _, s := range o.bundle.InForce() {
+		if s.Namespace != namespacePython || s.Computed {
+			continue
+		}
+		why := ""
+		switch d := o.bundle.Default; {
+		case !slices.Contains(pythonOptions(), s.Option):
+			why = "tendril knows only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
+		case o.has(procfileName):
+			why = "the Procfile says how to start the app"
+		case d == nil:
+			why = "the file that it starts does not exist; write a Procfile that says how to start the app"
+		case d.Platform != "Python":
+			why = "the app is started as " + d.Platform + " does, because of " + d.File
+		default:
+			continue
+		}
+		f := o.bundle.Finding(s.File, s.Line, yamlfile.Printable(s.Option)+" has no effect: "+why)
+		o.bundle.Unsupported = append(o.bundle.Unsupported, f)
+	}
+}

@@ -1,0 +1,195 @@
+package bundle
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// readExtensions reads the configuration files of .ebextensions in the order
+// of their names, so that the last setting of an option is the one in force.
+func (o *reader) readExtensions() error {
+	entries, err := readDir(filepath.Join(o.dir, extensionsName))
+	if err != nil {
+		return fmt.Errorf("listing the configuration files: %w", err)
+	}
+	read := 0
+	for _, e := range entries {
+		name := path.Join(extensionsName, e.Name())
+		switch extension := path.Ext(e.Name()); {
+		case e.IsDir():
+			o.extensionsFolder(name)
+		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" ||
+			extension != ".config" && strings.EqualFold(extension, ".config"):
+			o.notUsed(name, "Elastic Beanstalk ignores this file too: its suffix must be .config")
+		case extension != ".config":
+		case read == maxExtensions:
+			o.refuse(filepath.Join(o.dir, extensionsName),
+				fmt.Sprintf("there are more than %d configuration files", maxExtensions), "merge some of them")
+			return nil
+		default:
+			read++
+			if err := o.readExtension(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// extensionsFolder names a folder in .ebextensions that something is in for Elastic Beanstalk.
+func (o *reader) extensionsFolder(name string) {
+	switch path.Base(name) {
+	case "nginx", "httpd":
+		o.notUsed(name, noProxy)
+		return
+	}
+	if o.hasConfiguration(name) {
+		o.notUsed(name, "configuration files in folders are not read: move them up into .ebextensions")
+	}
+}
+
+// hasConfiguration reports whether a folder of the bundle holds configuration files.
+func (o *reader) hasConfiguration(folder string) bool {
+	entries, _ := readDir(filepath.Join(o.dir, filepath.FromSlash(folder))) // absent: none
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".config" })
+}
+
+func (o *reader) readExtension(name string) error {
+	file := filepath.Join(o.dir, filepath.FromSlash(name))
+	data, err := readFile(file, maxDocument)
+	if err != nil {
+		return o.keep(err)
+	}
+	d := &document{path: file, name: name}
+	r := settingsReader{document: d, aboutNamespace: map[string]bool{}}
+	var ofMachine []yamlfile.Pair
+	if root := d.parse(data); root != nil {
+		for _, p := range root.Pairs {
+			switch {
+			case p.Key == "option_settings":
+				r.read(p, p.Value)
+			case p.Key == "Resources":
+				o.bundle.Resources = append(o.bundle.Resources, d.resources(&p)...)
+				d.section(p)
+			case p.Key == "container_commands":
+				o.bundle.ContainerCommands = append(o.bundle.ContainerCommands, d.readCommands(p)...)
+			case isMachineSection(p.Key):
+				ofMachine = append(ofMachine, p)
+			default:
+				d.section(p)
+			}
+		}
+	}
+	if len(ofMachine) > 0 {
+		o.bundle.Machine.read(d, data, ofMachine)
+	}
+	o.take(d, r.settings)
+	return nil
+}
+
+// resources returns the entries below Resources, and leaves in p those that are named as not used.
+func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
+	if p.Value.Kind != yamlfile.Mapping {
+		return nil
+	}
+	var alarms []string
+	rest := *p.Value
+	rest.Pairs = nil
+	for _, entry := range p.Value.Pairs {
+		r := Resource{Name: entry.Key, Properties: entry.Value.Get("Properties"), File: d.path, Line: entry.Line}
+		if kind := entry.Value.Get("Type"); kind != nil {
+			r.Type = kind.Text
+		}
+		if r.Type == TypeAlarm {
+			alarms = append(alarms, yamlfile.Printable(r.Name))
+		} else {
+			rest.Pairs = append(rest.Pairs, entry)
+		}
+		found = append(found, r)
+	}
+	if len(alarms) > 0 {
+		d.notUsed(p.Line, "alarms are created by 'tendril alarms apply' alone (Resources: %s)", list(alarms))
+	}
+	p.Value = &rest
+	return found
+}
+
+func (d *document) section(p yamlfile.Pair) {
+	why := section(p.Key)
+	switch known := meant(p.Key); {
+	case why == "" && known != "":
+		d.refuse(p.Line, p.Column, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
+	case why == "":
+		d.notUsed(p.Line, "%s is not a section that Elastic Beanstalk knows: it is ignored",
+			yamlfile.Printable(p.Key))
+	case p.Value.Kind == yamlfile.Null:
+	default:
+		var names []string
+		for _, inner := range p.Value.Pairs {
+			names = append(names, yamlfile.Printable(inner.Key))
+		}
+		if len(names) > 0 {
+			why += fmt.Sprintf(" (%s: %s)", p.Key, list(names))
+		}
+		if len(names) > 0 || p.Value.Kind != yamlfile.Mapping {
+			d.notUsed(p.Line, "%s", why)
+		}
+	}
+}
+
+// sections are the names that a configuration file may have, with what each was for where it is not run, and what to
+// do instead. Those without a reason are read.
+var sections = []struct{ name, why string }{
+	{"option_settings", ""},
+	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild" +
+		orApply},
+	{"sources", "archives are not downloaded: add their content to the bundle, or download them in a script in " +
+		".platform/hooks/prebuild" + orApply},
+	{"files", "files are not written: add them to the bundle, or write them in a script in .platform/hooks/prebuild" +
+		orApply},
+	{"commands", "commands are not run: move them into a script in .platform/hooks/prebuild" + orApply},
+	{"container_commands", ""},
+	{"users", "users and groups are not created: create them on this machine" + orApply},
+	{"groups", "users and groups are not created: create them on this machine" + orApply},
+	{"services", "services are not started: start them with this machine's init system, or add a line to the Procfile" +
+		orApply},
+	{"Resources", "resources are not created: create them with CloudFormation, and pass their names to the app in " +
+		NamespaceEnvironment},
+	{"Outputs", noStack}, {"Mappings", noStack}, {"Parameters", noStack}, {"Conditions", noStack}, {"Metadata", noStack},
+}
+
+// orApply names the option that applies the sections of the machine.
+const orApply = "; or give --machine-sections=apply"
+
+const noStack = "nothing is created by CloudFormation"
+
+// section says what a section that is not run was for; "" for any other name.
+func section(name string) string {
+	for _, s := range sections {
+		if s.name == name {
+			return s.why
+		}
+	}
+	return ""
+}
+
+// meant returns the section that a mistyped name stands for, by case, blanks and plural; "" when there is none.
+func meant(name string) string {
+	for _, s := range sections {
+		if plainName(s.name) == plainName(name) && s.why != noStack {
+			return s.name
+		}
+	}
+	return ""
+}
+
+func plainName(s string) string {
+	s = strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(s))
+	return strings.TrimSuffix(s, "s")
+}

@@ -1,0 +1,160 @@
+package getconfig
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/host/datadir"
+)
+
+// FileVariable names the file with the answers for a process.
+const FileVariable = "TENDRIL_GET_CONFIG"
+
+const (
+	folderName  = "get-config" // in the data directory
+	programName = "get-config"
+	currentName = "current"    // the link to the version that serves
+	ownerFile   = "facts.json" // for the user that runs tendril
+	appFile     = "app.json"   // for the app's user, where that is another one
+	// defaultPath is where programs are looked up when no PATH is set.
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// Folder is where an environment writes the answers, and the link to the command. Its zero value has no answers.
+// Publish, Serve and Remove are called one at a time.
+type Folder struct {
+	path  string
+	uid   int      // the app's user where that is another one, else -1
+	claim *os.File // of a temporary folder, else nil
+}
+
+// Create makes the folder in the data directory anew, or a temporary folder for "". program is the file that get-config
+// links to. uid and gid are those of the app's user; -1 if it is the user that runs tendril.
+func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
+	if dataDir == "" {
+		removeLeftovers()
+		f.path, f.claim, err = makeTemp()
+	} else if f.path, err = filepath.Abs(filepath.Join(dataDir, folderName)); err == nil {
+		if err = os.RemoveAll(f.path); err == nil { // of an environment that was killed
+			err = os.Mkdir(f.path, 0o700)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("creating the folder of get-config: %w", err)
+	}
+	bin := f.bin()
+	if err = errors.Join(os.Mkdir(bin, 0o700), os.Symlink(program, filepath.Join(bin, programName))); err != nil {
+		return fmt.Errorf("linking get-config: %w", err)
+	}
+	if f.uid = uid; uid < 0 {
+		return nil
+	}
+	if dataDir != "" {
+		err = datadir.LetThrough(dataDir, gid)
+	}
+	// Others may pass too: without a name they find nothing but the command, and no file is readable.
+	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
+}
+
+func (f *Folder) bin() string { return filepath.Join(f.path, "bin") }
+
+func (f *Folder) version(number int) string { return filepath.Join(f.path, fmt.Sprint("v", number)) }
+
+// Publish writes the answers about a version, or replaces them.
+func (f *Folder) Publish(number int, facts *Facts) error {
+	text, err := json.Marshal(facts)
+	if err != nil {
+		return err
+	}
+	dir := f.version(number)
+	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("writing what get-config answers: %w", err)
+	}
+	err = datadir.Replace(filepath.Join(dir, ownerFile), text, 0o600)
+	if err == nil && f.uid >= 0 {
+		err = f.publishForApp(dir, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing what get-config answers: %w", err)
+	}
+	return nil
+}
+
+// publishForApp writes a copy that the app's user can read. Root never reads it, since that user could change it.
+func (f *Folder) publishForApp(dir string, text []byte) error {
+	copied := filepath.Join(dir, appFile)
+	if err := os.Chmod(dir, 0o711); err != nil { // whatever the umask
+		return err
+	}
+	if err := datadir.Replace(copied, text, 0o600); err != nil {
+		return err
+	}
+	return os.Lchown(copied, f.uid, -1)
+}
+
+// Serve makes a version the one whose answers everybody gets who has no variable.
+func (f *Folder) Serve(number int) error {
+	current := filepath.Join(f.path, currentName)
+	fresh := current + ".new"
+	err := os.Symlink(filepath.Base(f.version(number)), fresh)
+	return cmp.Or(err, os.Rename(fresh, current))
+}
+
+// Remove removes the answers about a version.
+func (f *Folder) Remove(number int) error { return os.RemoveAll(f.version(number)) }
+
+// Close removes the folder.
+func (f *Folder) Close() error {
+	err := os.RemoveAll(f.path)
+	if f.claim != nil {
+		err = errors.Join(err, f.claim.Close())
+	}
+	return err
+}
+
+// Environ adds what a process of a version needs to find get-config and its answers to an environment of NAME=value;
+// the slice is not changed. asApp is true for a process that runs as the app's user.
+func (f *Folder) Environ(env []string, number int, asApp bool) []string {
+	file := ownerFile
+	if asApp && f.uid >= 0 {
+		file = appFile
+	}
+	path := ""
+	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		value, isPath := strings.CutPrefix(entry, "PATH=")
+		if isPath {
+			path = value
+		}
+		return isPath || strings.HasPrefix(entry, FileVariable+"=")
+	})
+	return append(env, "PATH="+f.bin()+string(filepath.ListSeparator)+cmp.Or(path, defaultPath),
+		FileVariable+"="+filepath.Join(f.version(number), file))
+}
+
+// Open reads the answers: those in file, the value of [FileVariable], unless it is "", else those of the version that
+// serves in the data directory. The error wraps fs.ErrNotExist where no environment wrote any.
+func Open(file, dataDir string) (*Facts, error) {
+	if file == "" {
+		file = filepath.Join(dataDir, folderName, currentName, ownerFile)
+	}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) { // a process outlived its version
+		folder, name := filepath.Dir(filepath.Dir(file)), filepath.Base(file)
+		text, err = os.ReadFile(filepath.Join(folder, currentName, name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	facts := &Facts{}
+	if err := json.Unmarshal(text, facts); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return facts, nil
+}

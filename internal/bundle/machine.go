@@ -1,0 +1,451 @@
+package bundle
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// Machine is what .ebextensions says about the machine: the sections that AWS documents in "Customizing software on
+// Linux servers", which cfn-init applies. The zero value is that of a bundle without them.
+type Machine struct {
+	// Configs are the configuration files with such sections, in the order of their names.
+	Configs []MachineConfig
+	// Sections names each section, for whoever does not apply them.
+	Sections []Finding
+	// NotUsed names what of the sections has no effect when they are applied.
+	NotUsed []Finding
+	// Content is the same for two bundles whose sections say the same, wherever in their files; "" without any.
+	Content string
+	// Problems are what is wrong in the sections: [Machine.Err].
+	Problems []Problem
+}
+
+// Err returns an [*invalidError] with what is wrong in the sections, which hinders only who applies them; nil for
+// nothing.
+func (m *Machine) Err() error {
+	if len(m.Problems) == 0 {
+		return nil
+	}
+	return &invalidError{Problems: m.Problems}
+}
+
+// MachineConfig are the sections of one configuration file. They are applied in the order of the fields, which is
+// that of cfn-init.
+type MachineConfig struct {
+	Packages []Package // in the order of their managers: rpm, yum and apt, rubygems, python
+	Groups   []Group
+	Users    []User
+	Sources  []Source
+	Files    []MachineFile // in the order of their paths
+	Commands []Command     // in the order of their names
+	Services []Service
+}
+
+// Place is where a configuration file says something.
+type Place struct {
+	// File is a path below the bundle's folder, with slashes; Line counts from 1.
+	File string
+	Line int
+}
+
+// Package is a package that is to be installed.
+type Package struct {
+	Place
+	// Manager is "rpm", "yum", "apt", "rubygems" or "python".
+	Manager string
+	Name    string
+	// Versions are those to install; for rpm they are URLs or paths of files. Empty for the newest one, unless one is
+	// installed.
+	Versions []string
+}
+
+// Group is a group of users.
+type Group struct {
+	Place
+	Name string
+	GID  string // a number; "" for any
+}
+
+// User is a system user without a login.
+type User struct {
+	Place
+	Name   string
+	UID    string   // a number; "" for any
+	Groups []string // further groups
+	Home   string   // absolute; "" for the system's choice. The folder is not made.
+}
+
+// Source is an archive that is unpacked into a folder.
+type Source struct {
+	Place
+	Dir string // absolute
+	URL string // https, http on this machine, or a file's path
+}
+
+// MachineFile is a file or a link that is to be there.
+type MachineFile struct {
+	Place
+	Path string // absolute
+	// Source is where the content is: https, http on this machine, or a file's path; "" for Content. The content of
+	// a link is the path that it leads to.
+	Source, Content string
+	IsLink          bool
+	// Mode are the permissions, of a link those of the file that it leads to; HasMode is false where the file says
+	// nothing.
+	Mode    fs.FileMode
+	HasMode bool
+	// Owner and Group are names or numbers; "" for those that are there, of a new file root.
+	Owner, Group string
+}
+
+// Service is a service of the machine.
+type Service struct {
+	Place
+	Name string
+	// IsSystemd is true for a unit of systemd, false for a script of sysvinit.
+	IsSystemd bool
+	// Enabled says whether it starts with the machine, Running whether it runs; nil leaves that as it is.
+	Enabled, Running *bool
+	// RestartFor are the parts whose change restarts it: "files /path", "sources /folder", "commands NAME" and
+	// "packages MANAGER NAME".
+	RestartFor []string
+}
+
+// isMachineSection reports whether a section of a configuration file changes the machine.
+func isMachineSection(name string) bool {
+	switch name {
+	case "packages", "groups", "users", "sources", "files", "commands", "services":
+		return true
+	}
+	return false
+}
+
+// read reads the machine's sections of one file. What is wrong in them is of no interest to whoever does not apply
+// them, so it is kept apart.
+func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
+	named := document{path: from.path, name: from.name}
+	d := &document{path: from.path, name: from.name}
+	content := sha256.New()
+	io.WriteString(content, m.Content)
+	var c MachineConfig
+	for _, p := range sections {
+		named.section(p)
+		text, err := valueOf(p.Value)
+		if err != nil {
+			text = string(data) // of which it is a part
+		}
+		fmt.Fprintf(content, "%q %q\n", p.Key, text)
+		switch p.Key {
+		case "packages":
+			c.Packages = d.packages(p)
+		case "groups":
+			c.Groups = d.groups(p)
+		case "users":
+			c.Users = d.users(p)
+		case "sources":
+			c.Sources = d.sources(p)
+		case "files":
+			c.Files = d.files(p)
+		case "commands":
+			c.Commands = d.readCommands(p)
+		case "services":
+			c.Services = d.services(p)
+		}
+	}
+	m.Configs = append(m.Configs, c)
+	m.Content, m.Sections = string(content.Sum(nil)), append(m.Sections, named.findings...)
+	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
+}
+
+// packageManagers are the managers in the order in which their packages are installed.
+var packageManagers = []string{"rpm", "yum", "apt", "rubygems", "python"}
+
+func (d *document) packages(section yamlfile.Pair) (all []Package) {
+	for _, manager := range d.entries(section) {
+		if !slices.Contains(packageManagers, manager.Key) {
+			d.notUsed(manager.Line, "packages of %s are not installed: the managers are %s",
+				yamlfile.Printable(manager.Key), strings.Join(packageManagers, ", "))
+			continue
+		}
+		for _, p := range d.entries(manager) {
+			e := d.entry(section.Key, p)
+			one := Package{Place: e.place(p), Manager: manager.Key, Name: p.Key}
+			for _, version := range e.list(p) {
+				if version != "" {
+					one.Versions = append(one.Versions, version)
+				}
+			}
+			e.checkName(p, append(slices.Clone(one.Versions), p.Key)...)
+			if manager.Key == "rpm" && len(one.Versions) == 0 {
+				e.wrong(p, "write NAME: URL", "has no URL or path of a file")
+			}
+			if e.whole() {
+				all = append(all, one)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Package) int {
+		return cmp.Compare(slices.Index(packageManagers, a.Manager), slices.Index(packageManagers, b.Manager))
+	})
+	return all
+}
+
+func (d *document) groups(section yamlfile.Pair) (all []Group) {
+	for _, p := range d.entries(section) {
+		e := d.entry(section.Key, p)
+		one := Group{Place: e.place(p), Name: p.Key}
+		e.checkName(p, p.Key)
+		e.each(p, map[string]func(yamlfile.Pair){"gid": func(v yamlfile.Pair) { one.GID = e.number(v) }})
+		if e.whole() {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (d *document) users(section yamlfile.Pair) (all []User) {
+	for _, p := range d.entries(section) {
+		e := d.entry(section.Key, p)
+		one := User{Place: e.place(p), Name: p.Key}
+		e.checkName(p, p.Key)
+		e.each(p, map[string]func(yamlfile.Pair){
+			"uid":     func(v yamlfile.Pair) { one.UID = e.number(v) },
+			"homeDir": func(v yamlfile.Pair) { one.Home = e.path(v, e.text(v)) },
+			"groups": func(v yamlfile.Pair) {
+				one.Groups = e.list(v)
+				e.checkName(v, one.Groups...)
+			},
+		})
+		if e.whole() {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (d *document) sources(section yamlfile.Pair) (all []Source) {
+	for _, p := range d.entries(section) {
+		e := d.entry(section.Key, p)
+		one := Source{Place: e.place(p), Dir: e.path(p, p.Key), URL: e.source(p)}
+		if e.whole() {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+func (d *document) files(section yamlfile.Pair) (all []MachineFile) {
+	for _, p := range d.entries(section) {
+		e := d.entry(section.Key, p)
+		one := MachineFile{Place: e.place(p), Path: e.path(p, p.Key)}
+		hasContent, encoding := false, ""
+		e.each(p, map[string]func(yamlfile.Pair){
+			"content":  func(v yamlfile.Pair) { one.Content, hasContent = e.content(v), true },
+			"source":   func(v yamlfile.Pair) { one.Source = e.source(v) },
+			"encoding": func(v yamlfile.Pair) { encoding = e.text(v) },
+			"owner":    func(v yamlfile.Pair) { one.Owner = e.text(v) },
+			"group":    func(v yamlfile.Pair) { one.Group = e.text(v) },
+			"mode":     func(v yamlfile.Pair) { one.Mode, one.IsLink = e.mode(v); one.HasMode = true },
+			"authentication": func(v yamlfile.Pair) {
+				e.leaveOut(v, "names credentials of CloudFormation, which are not known here: make the file public, or "+
+					"download it in a command")
+			},
+			"context": func(v yamlfile.Pair) { e.leaveOut(v, "makes the file a template, which is not filled in") },
+		})
+		switch {
+		case encoding == "base64":
+			text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(one.Content), ""))
+			if one.Content = string(text); err != nil {
+				e.wrong(p, "write base64, or leave out the encoding", "is not base64")
+			}
+		case encoding != "" && encoding != "plain":
+			e.wrong(p, "write plain or base64", "has an unknown encoding")
+		}
+		if e.whole() && hasContent == (one.Source != "") {
+			e.wrong(p, "write either content or source", "needs one of content and source")
+		}
+		if one.IsLink {
+			if one.Content = strings.TrimSpace(one.Content); e.whole() && one.Content == "" {
+				e.wrong(p, "write the path that it leads to as content", "is a link to nowhere")
+			}
+		}
+		if e.whole() {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b MachineFile) int { return cmp.Compare(a.Path, b.Path) })
+	return all
+}
+
+func (d *document) services(section yamlfile.Pair) (all []Service) {
+	for _, manager := range d.entries(section) {
+		if manager.Key != "sysvinit" && manager.Key != "systemd" {
+			d.notUsed(manager.Line, "services of %s are not started: the managers are sysvinit and systemd",
+				yamlfile.Printable(manager.Key))
+			continue
+		}
+		for _, p := range d.entries(manager) {
+			e := d.entry(section.Key, p)
+			one := Service{Place: e.place(p), Name: p.Key, IsSystemd: manager.Key == "systemd"}
+			e.checkName(p, p.Key)
+			restartFor := func(v yamlfile.Pair) {
+				for _, name := range e.list(v) {
+					if v.Key != "commands" {
+						name = filepath.Clean(name)
+					}
+					one.RestartFor = append(one.RestartFor, v.Key+" "+name)
+				}
+			}
+			e.each(p, map[string]func(yamlfile.Pair){
+				"enabled":       func(v yamlfile.Pair) { is := e.flag(v); one.Enabled = &is },
+				"ensureRunning": func(v yamlfile.Pair) { is := e.flag(v); one.Running = &is },
+				"files":         restartFor, "sources": restartFor, "commands": restartFor,
+				"packages": func(v yamlfile.Pair) {
+					for _, of := range v.Value.Pairs {
+						for _, name := range e.list(of) {
+							one.RestartFor = append(one.RestartFor, "packages "+of.Key+" "+name)
+						}
+					}
+				},
+			})
+			if e.whole() {
+				all = append(all, one)
+			}
+		}
+	}
+	return all
+}
+
+func (d *document) entry(section string, p yamlfile.Pair) *entryReader {
+	e := &entryReader{document: d, section: section, name: p.Key}
+	e.isComputed(p, &yamlfile.Node{Text: p.Key})
+	return e
+}
+
+func (e *entryReader) place(p yamlfile.Pair) Place { return Place{File: e.document.name, Line: p.Line} }
+
+// whole reports whether all of the entry was read.
+func (e *entryReader) whole() bool { return !e.refused && !e.computed }
+
+// each reads the keys of an entry that is a map, or empty.
+func (e *entryReader) each(p yamlfile.Pair, keys map[string]func(yamlfile.Pair)) {
+	if p.Value.Kind != yamlfile.Mapping && p.Value.Kind != yamlfile.Null {
+		e.wrong(p, `write "key: value" below it`, "is not a map")
+		return
+	}
+	if e.isComputed(p, p.Value) {
+		return
+	}
+	for _, v := range p.Value.Pairs {
+		if read := keys[v.Key]; read != nil {
+			read(v)
+			continue
+		}
+		var known []string
+		for name := range keys {
+			known = append(known, name)
+		}
+		e.unknown(v, known)
+	}
+}
+
+// leaveOut leaves the entry out for one of its keys, and says why.
+func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
+	e.computed = true
+	e.notUsed(p.Line, "%s of %s %s %s; it is left out", p.Key, e.section, yamlfile.Printable(e.name), why)
+}
+
+// checkName refuses what a program would take for an option, or for two words.
+func (e *entryReader) checkName(p yamlfile.Pair, names ...string) {
+	for _, name := range names {
+		if name == "" || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+			e.wrong(p, `use a name without blanks that does not begin with "-"`, "has an invalid name")
+			return
+		}
+	}
+}
+
+func (e *entryReader) number(p yamlfile.Pair) string {
+	text := e.text(p)
+	if _, err := strconv.ParseUint(text, 10, 32); err != nil && text != "" {
+		e.wrong(p, "write a number", "is not a number")
+	}
+	return text
+}
+
+func (e *entryReader) path(p yamlfile.Pair, path string) string {
+	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
+		e.wrong(p, "write a path that begins with /", "is not an absolute path")
+	}
+	return filepath.Clean(path)
+}
+
+// source returns where something is downloaded from. Without TLS anybody on the way could replace it.
+func (e *entryReader) source(p yamlfile.Pair) string {
+	text := e.text(p)
+	u, err := url.Parse(text)
+	switch {
+	case !e.whole():
+	case err != nil:
+		e.wrong(p, "write https://HOST/PATH", "is not a URL")
+	case u.Scheme == "file" && u.Host == "", u.Scheme == "" && filepath.IsAbs(text):
+		return filepath.Clean(u.Path)
+	case u.Scheme == "https" && u.Host != "", u.Scheme == "http" && isLoopback(u.Hostname()):
+	default:
+		e.wrong(p, "write https://HOST/PATH, or the path of a file on this machine", "is not a URL with https")
+	}
+	return text
+}
+
+func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
+
+// content returns the content of a file as it was written, and JSON for a map.
+func (e *entryReader) content(p yamlfile.Pair) string {
+	if holdsFunction(p.Value, map[*yamlfile.Node]bool{}) {
+		e.leaveComputedOut(p)
+		return ""
+	}
+	text, err := valueOf(p.Value)
+	if err != nil {
+		e.wrong(p, "put it into a file of the bundle", err.Error())
+	}
+	return text
+}
+
+var modePattern = regexp.MustCompile(`^[0-7]{3,6}$`)
+
+// mode returns permissions, and whether the file is a symbolic link: those are written as 120 and three digits.
+func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink bool) {
+	text := e.text(p)
+	if !modePattern.MatchString(text) {
+		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not a mode")
+		return 0, false
+	}
+	const kind, link = 0o170000, 0o120000
+	bits, _ := strconv.ParseUint(text, 8, 32) // it matches the pattern
+	if bits&kind != 0 && bits&kind != link && bits&kind != 0o100000 {
+		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not that of a file or a link")
+	}
+	permissions = fs.FileMode(bits & 0o777)
+	for bit, mode := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+		if bits&bit != 0 {
+			permissions |= mode
+		}
+	}
+	return permissions, bits&kind == link
+}
+
+// String returns the place as "file:line".
+func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }

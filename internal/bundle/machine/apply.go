@@ -1,0 +1,172 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tendril/internal/bundle"
+)
+
+// System runs programs on the machine.
+type System interface {
+	// Run runs a program to its end and returns what it wrote to its standard output. The error says how it ended,
+	// if not with status 0.
+	Run(ctx context.Context, c *Call) (output string, err error)
+	// Has reports whether there is a program of that name, or path.
+	Has(program string) bool
+}
+
+// Call is one run of a program. Exactly one of Argv and Shell says what to run.
+type Call struct {
+	Argv  []string
+	Shell string
+	// Dir is the working directory; "" for the root of the file system.
+	Dir string
+	// Env is the whole environment as NAME=VALUE, where HasEnv is true; else it is that of the deployment, with Env
+	// in the place of variables of the same name.
+	Env    []string
+	HasEnv bool
+	// Quiet is true for a question to the machine: its output is not logged.
+	Quiet bool
+}
+
+// Outcome is what a step came to.
+type Outcome string
+
+// The outcomes of steps.
+const (
+	Changed   Outcome = "changed"
+	unchanged Outcome = "unchanged"
+	skipped   Outcome = "skipped" // the test of a command failed
+	ignored   Outcome = "failed, its errors are ignored"
+)
+
+func changedIf(is bool) Outcome {
+	if is {
+		return Changed
+	}
+	return unchanged
+}
+
+// Applier applies the steps of one bundle. It is used by one goroutine.
+type Applier struct {
+	system   System
+	changed  []string // titles of steps
+	written  []string // files that steps are about, whose permissions they say
+	updated  bool     // the lists of apt are new
+	reloaded bool     // systemd knows the units
+}
+
+// NewApplier returns an applier for the steps of one bundle.
+func NewApplier(system System, steps []Step) *Applier {
+	a := &Applier{system: system}
+	for i := range steps {
+		if steps[i].Section == "files" {
+			a.written = append(a.written, steps[i].Name)
+		}
+	}
+	return a
+}
+
+// Apply applies one step. The error says what could not be done.
+func (a *Applier) Apply(ctx context.Context, s *Step) (Outcome, error) {
+	outcome, err := s.apply(ctx, a)
+	if err == nil && outcome != unchanged && outcome != skipped {
+		a.changed = append(a.changed, s.Title())
+	}
+	return outcome, err
+}
+
+// run runs a program whose output is logged.
+func (a *Applier) run(ctx context.Context, argv ...string) error {
+	if _, err := a.system.Run(ctx, &Call{Argv: argv}); err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(argv[:min(len(argv), 3)], " "), err)
+	}
+	return nil
+}
+
+// query runs a program that answers a question; ok is false when it ends with another status than 0.
+func (a *Applier) query(ctx context.Context, argv ...string) (output string, ok bool) {
+	output, err := a.system.Run(ctx, &Call{Argv: argv, Quiet: true})
+	return strings.TrimSpace(output), err == nil
+}
+
+// command runs a command as cfn-init does: variables that it names are all that it has.
+func (a *Applier) command(ctx context.Context, c *bundle.Command) (Outcome, error) {
+	call := Call{Argv: c.Argv, Shell: c.Shell, Dir: c.FolderOf("/"), Env: c.Env, HasEnv: len(c.Env) > 0}
+	if c.Test != "" {
+		test := call
+		test.Argv, test.Shell = nil, c.Test
+		if _, err := a.system.Run(ctx, &test); err != nil {
+			return skipped, ctx.Err()
+		}
+	}
+	_, err := a.system.Run(ctx, &call)
+	if err != nil && c.IgnoreErrors && ctx.Err() == nil {
+		return ignored, nil
+	}
+	return Changed, err
+}
+
+func (a *Applier) group(ctx context.Context, g *bundle.Group) (Outcome, error) {
+	if entry, ok := a.query(ctx, "getent", "group", g.Name); ok {
+		if is := field(entry, 2); g.GID != "" && g.GID != is {
+			return unchanged, fmt.Errorf("group %s exists with the gid %s, not %s", g.Name, is, g.GID)
+		}
+		return unchanged, nil
+	}
+	argv := []string{"groupadd", "-r"}
+	if g.GID != "" {
+		argv = append(argv, "-g", g.GID)
+	}
+	return Changed, a.run(ctx, append(argv, g.Name)...)
+}
+
+// user makes a system user without a login, as cfn-init does.
+func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
+	if entry, ok := a.query(ctx, "getent", "passwd", u.Name); ok {
+		if is := field(entry, 2); u.UID != "" && u.UID != is {
+			return unchanged, fmt.Errorf("user %s exists with the uid %s, not %s", u.Name, is, u.UID)
+		}
+		return a.join(ctx, u)
+	}
+	argv := []string{"useradd", "-M", "-r", "--shell", a.noLogin()}
+	for _, option := range []struct{ name, value string }{{"-d", u.Home}, {"-u", u.UID},
+		{"-G", strings.Join(u.Groups, ",")}} {
+		if option.value != "" {
+			argv = append(argv, option.name, option.value)
+		}
+	}
+	return Changed, a.run(ctx, append(argv, u.Name)...)
+}
+
+// join adds a user who exists to those groups in which it is not.
+func (a *Applier) join(ctx context.Context, u *bundle.User) (Outcome, error) {
+	in, _ := a.query(ctx, "id", "-Gn", u.Name)
+	missing := slices.DeleteFunc(slices.Clone(u.Groups), func(group string) bool {
+		return slices.Contains(strings.Fields(in), group)
+	})
+	if len(missing) == 0 {
+		return unchanged, nil
+	}
+	return Changed, a.run(ctx, "usermod", "-a", "-G", strings.Join(missing, ","), u.Name)
+}
+
+func (a *Applier) noLogin() string {
+	for _, path := range []string{"/sbin/nologin", "/usr/sbin/nologin"} {
+		if a.system.Has(path) {
+			return path
+		}
+	}
+	return "/bin/false"
+}
+
+// field returns a field of an entry of getent, from 0.
+func field(entry string, i int) string {
+	if fields := strings.Split(entry, ":"); i < len(fields) {
+		return fields[i]
+	}
+	return ""
+}

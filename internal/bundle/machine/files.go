@@ -1,0 +1,290 @@
+package machine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"tendril/internal/bundle"
+)
+
+// newMode are the permissions of a new file that says nothing about them, and newFolder of the folders around it.
+const (
+	newMode   fs.FileMode = 0o644
+	newFolder fs.FileMode = 0o755
+)
+
+// file writes a file, or a link, unless it is there as it is to be.
+func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, error) {
+	uid, gid, err := ids(f.Owner, f.Group)
+	if err != nil {
+		return unchanged, err
+	}
+	if err := os.MkdirAll(filepath.Dir(f.Path), newFolder); err != nil {
+		return unchanged, err
+	}
+	if f.IsLink {
+		return a.link(f, uid, gid)
+	}
+	var content io.ReadSeeker = strings.NewReader(f.Content)
+	if f.Source != "" {
+		source, err := open(ctx, f.Source)
+		if err != nil {
+			return unchanged, err
+		}
+		defer source.Close()
+		content = source.File
+	}
+	is, err := os.Lstat(f.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		want := attributes{mode: newMode, uid: uid, gid: gid}
+		if f.HasMode {
+			want.mode = f.Mode
+		}
+		return Changed, place(f.Path, content, want)
+	case err != nil:
+		return unchanged, err
+	case is.IsDir():
+		return unchanged, fmt.Errorf("%s is a folder: give the file another path, or remove the folder", f.Path)
+	}
+	want := attributesOf(is, f, uid, gid)
+	if is.Mode().IsRegular() {
+		if equal, err := hasContent(f.Path, content); err != nil || equal {
+			if err != nil {
+				return unchanged, err
+			}
+			did, err := want.set(f.Path, is)
+			return changedIf(did), err
+		}
+		if err := keep(f.Path); err != nil {
+			return unchanged, err
+		}
+	}
+	return Changed, place(f.Path, content, want)
+}
+
+// attributes are the permissions and the owner of a file; -1 leaves an id as it is.
+type attributes struct {
+	mode     fs.FileMode
+	uid, gid int
+}
+
+// attributesOf are those that a file is to have: what is not said stays as it is.
+func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
+	want := attributes{mode: f.Mode, uid: uid, gid: gid}
+	if !f.HasMode {
+		want.mode = newMode
+		if is.Mode().IsRegular() {
+			want.mode = permissions(is.Mode())
+		}
+	}
+	if stat, ok := is.Sys().(*syscall.Stat_t); ok && is.Mode().IsRegular() {
+		if uid < 0 {
+			want.uid = int(stat.Uid)
+		}
+		if gid < 0 {
+			want.gid = int(stat.Gid)
+		}
+	}
+	return want
+}
+
+// set gives a file that is there its attributes, where they differ.
+func (w attributes) set(path string, is fs.FileInfo) (did bool, err error) {
+	stat, ok := is.Sys().(*syscall.Stat_t)
+	if ok && (w.uid >= 0 && w.uid != int(stat.Uid) || w.gid >= 0 && w.gid != int(stat.Gid)) {
+		did = true
+		if err := os.Lchown(path, w.uid, w.gid); err != nil {
+			return did, err
+		}
+	}
+	if did || permissions(is.Mode()) != w.mode { // a change of the owner takes away setuid
+		return true, os.Chmod(path, w.mode)
+	}
+	return did, nil
+}
+
+// permissions are the bits of a mode that a configuration file can say.
+func permissions(mode fs.FileMode) fs.FileMode {
+	return mode & (fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky)
+}
+
+// modeBits are permissions as systems have them.
+func modeBits(mode fs.FileMode) uint32 {
+	bits := uint32(mode.Perm())
+	for flag, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+		if mode&flag != 0 {
+			bits |= bit
+		}
+	}
+	return bits
+}
+
+// place writes a file beside its path and renames it, so that nobody finds half of it.
+func place(path string, content io.ReadSeeker, want attributes) (err error) {
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	// Hidden, so that what runs the programs of a folder leaves it out.
+	to, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(to.Name()))
+		}
+	}()
+	_, err = io.Copy(to, content)
+	if err == nil && (want.uid >= 0 || want.gid >= 0) {
+		err = to.Chown(want.uid, want.gid)
+	}
+	if err == nil {
+		err = to.Chmod(want.mode)
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return err
+	}
+	return os.Rename(to.Name(), path)
+}
+
+// keep keeps the file that is replaced beside it, in the place of the one that was kept before.
+func keep(path string) error {
+	kept := path + ".bak"
+	if err := os.Remove(kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Link(path, kept)
+}
+
+// hasContent reports whether a file has this content.
+func hasContent(path string, content io.Reader) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return sameContent(f, content)
+}
+
+func sameContent(f, content io.Reader) (bool, error) {
+	const part = 64 << 10
+	one, other := make([]byte, part), make([]byte, part)
+	for {
+		n, errOne := io.ReadFull(f, one)
+		m, errOther := io.ReadFull(content, other)
+		switch {
+		case !bytes.Equal(one[:n], other[:m]):
+			return false, nil
+		case n < part:
+			return errOther != nil, notTheEnd(errOne, errOther)
+		}
+	}
+}
+
+// notTheEnd returns the errors but those that say that a file is at its end.
+func notTheEnd(errs ...error) error {
+	return errors.Join(slices.DeleteFunc(errs, func(err error) bool {
+		return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	})...)
+}
+
+// link makes a symbolic link. Its mode is given to the file that it leads to, as cfn-init does, unless another entry
+// says what that has.
+func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
+	did := false
+	if to, err := os.Readlink(f.Path); err != nil || to != f.Content {
+		if err := replaceByLink(f.Path, f.Content); err != nil {
+			return unchanged, err
+		}
+		did = true
+	}
+	if is, err := os.Lstat(f.Path); err != nil {
+		return changedIf(did), err
+	} else if stat, ok := is.Sys().(*syscall.Stat_t); ok && (uid >= 0 && uid != int(stat.Uid) ||
+		gid >= 0 && gid != int(stat.Gid)) {
+		did = true
+		if err := os.Lchown(f.Path, uid, gid); err != nil {
+			return changedIf(did), err
+		}
+	}
+	target := f.Content
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(filepath.Dir(f.Path), target)
+	}
+	is, err := os.Stat(target)
+	if err != nil || permissions(is.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
+		return changedIf(did), nil // a link may lead to what comes later
+	}
+	return Changed, os.Chmod(target, f.Mode)
+}
+
+// replaceByLink puts a link in the place of what is there: a file is kept, a link is not.
+func replaceByLink(path, to string) error {
+	is, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return os.Symlink(to, path)
+	case err != nil:
+		return err
+	case is.IsDir():
+		return fmt.Errorf("%s is a folder: give the link another path, or remove the folder", path)
+	case is.Mode().IsRegular():
+		err = keep(path)
+	}
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if err != nil {
+		return err
+	}
+	return os.Symlink(to, path)
+}
+
+// ids returns the numbers of an owner and a group; -1 for those that are not said.
+func ids(owner, group string) (uid, gid int, err error) {
+	uid, err = number(owner, func() (string, error) {
+		u, err := user.Lookup(owner)
+		if err != nil {
+			return "", err
+		}
+		return u.Uid, nil
+	})
+	if err != nil {
+		return -1, -1, err
+	}
+	gid, err = number(group, func() (string, error) {
+		g, err := user.LookupGroup(group)
+		if err != nil {
+			return "", err
+		}
+		return g.Gid, nil
+	})
+	return uid, gid, err
+}
+
+// number returns the number of a user or group, which may be one already; -1 for no name.
+func number(name string, lookUp func() (string, error)) (int, error) {
+	if name == "" {
+		return -1, nil
+	}
+	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
+		return int(n), nil
+	}
+	text, err := lookUp()
+	if err != nil {
+		return -1, err
+	}
+	return strconv.Atoi(text)
+}

@@ -1,0 +1,321 @@
+package machine
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tendril/internal/bundle"
+)
+
+// Bounds of what is downloaded, and of what is unpacked.
+const (
+	maxDownload     = 1 << 30 // bytes
+	maxUnpacked     = 4 << 30 // bytes of all files of an archive
+	maxEntries      = 200_000 // of an archive
+	downloadTimeout = 30 * time.Minute
+	maxRedirects    = 5
+)
+
+// download is a file that is read; a downloaded one is removed by Close.
+type download struct {
+	*os.File
+	temporary bool
+}
+
+// Close closes the file.
+func (d *download) Close() error {
+	err := d.File.Close()
+	if d.temporary {
+		err = errors.Join(err, os.Remove(d.Name()))
+	}
+	return err
+}
+
+// open opens a file by its path, or downloads it.
+func open(ctx context.Context, source string) (*download, error) {
+	if filepath.IsAbs(source) {
+		f, err := os.Open(source)
+		if err != nil {
+			return nil, err
+		}
+		if is, err := f.Stat(); err != nil || !is.Mode().IsRegular() {
+			return nil, errors.Join(fmt.Errorf("%s is not a regular file", source), err, f.Close())
+		}
+		return &download{File: f}, nil
+	}
+	f, err := os.CreateTemp("", "tendril-download-*")
+	if err != nil {
+		return nil, err
+	}
+	d := &download{f, true}
+	if err := fetch(ctx, source, f); err != nil {
+		return nil, errors.Join(fmt.Errorf("downloading %s: %w", shownURL(source), err), d.Close())
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// shownURL is a URL without what may be a password: the user, and the signature of a query.
+func shownURL(source string) string {
+	u, err := url.Parse(source)
+	if err != nil {
+		return "the source"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}
+
+// fetch downloads a URL. A server may redirect it, but not to a connection that others can change.
+func fetch(ctx context.Context, source string, to io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, source, http.NoBody)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 30 * time.Second,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ResponseHeaderTimeout: time.Minute,
+		ForceAttemptHTTP2: true, DisableKeepAlives: true}
+	client := http.Client{Transport: transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
+		if len(via) >= maxRedirects {
+			return errors.New("too many redirects")
+		}
+		if next.URL.Scheme != "https" && via[0].URL.Scheme == "https" {
+			return errors.New("redirected to a URL without https")
+		}
+		return nil
+	}}
+	answer, err := client.Do(req)
+	if err != nil {
+		if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+			err = wrapped.Err // without the URL
+		}
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("the server answered %s", answer.Status)
+	}
+	switch n, err := io.Copy(to, io.LimitReader(answer.Body, maxDownload+1)); {
+	case err != nil:
+		return err
+	case n > maxDownload:
+		return fmt.Errorf("it has more than %d bytes", maxDownload)
+	}
+	return nil
+}
+
+// source unpacks an archive into its folder. What is there already stays, unless the archive has another file of
+// that name.
+func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error) {
+	archive, err := open(ctx, s.URL)
+	if err != nil {
+		return unchanged, err
+	}
+	defer archive.Close()
+	if err := os.MkdirAll(s.Dir, newFolder); err != nil {
+		return unchanged, err
+	}
+	root, err := os.OpenRoot(s.Dir)
+	if err != nil {
+		return unchanged, err
+	}
+	defer root.Close()
+	u := unpacking{root: root, left: maxUnpacked}
+	if err := u.unpack(archive.File); err != nil {
+		return changedIf(u.did), fmt.Errorf("unpacking %s: %w", shownURL(s.URL), err)
+	}
+	return changedIf(u.did), nil
+}
+
+// unpacking writes the entries of an archive below a folder, which nothing leads out of: not a name, and not a link.
+type unpacking struct {
+	root    *os.Root
+	left    int64 // bytes
+	entries int
+	did     bool
+}
+
+// unpack finds out by its first bytes what an archive is.
+func (u *unpacking) unpack(archive *os.File) error {
+	begin := make([]byte, 4)
+	if _, err := io.ReadFull(archive, begin); err != nil {
+		return errors.New("it is not an archive")
+	}
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	switch {
+	case bytes.HasPrefix(begin, []byte("PK\x03\x04")), bytes.HasPrefix(begin, []byte("PK\x05\x06")):
+		return u.zip(archive)
+	case bytes.HasPrefix(begin, []byte("\x1f\x8b")):
+		unzipped, err := gzip.NewReader(archive)
+		if err != nil {
+			return err
+		}
+		return u.tar(unzipped)
+	case bytes.HasPrefix(begin, []byte("BZh")):
+		return u.tar(bzip2.NewReader(archive))
+	}
+	return u.tar(archive)
+}
+
+func (u *unpacking) tar(from io.Reader) error {
+	r := tar.NewReader(from)
+	for {
+		h, err := r.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, tar.ErrHeader):
+			return errors.New("it is neither a tar archive (plain, gzip or bzip2) nor a zip archive")
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath):
+			return err
+		}
+		info := h.FileInfo()
+		switch h.Typeflag {
+		case tar.TypeDir, tar.TypeReg, tar.TypeSymlink:
+		default:
+			continue // comments, devices and hard links
+		}
+		if err := u.entry(h.Name, info.Mode(), h.Linkname, func() (io.ReadCloser, error) {
+			return io.NopCloser(r), nil
+		}); err != nil {
+			return err
+		}
+	}
+}
+
+func (u *unpacking) zip(archive *os.File) error {
+	is, err := archive.Stat()
+	if err != nil {
+		return err
+	}
+	r, err := zip.NewReader(archive, is.Size())
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return err
+	}
+	const maxLink = 4 << 10
+	for _, f := range r.File {
+		to := ""
+		if f.Mode().Type() == fs.ModeSymlink {
+			content, err := f.Open()
+			if err != nil {
+				return err
+			}
+			text, err := io.ReadAll(io.LimitReader(content, maxLink))
+			if err = errors.Join(err, content.Close()); err != nil {
+				return err
+			}
+			to = string(text)
+		}
+		if err := u.entry(f.Name, f.Mode(), to, f.Open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry writes one entry. The root refuses what leads out of the folder.
+func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
+	if u.entries++; u.entries > maxEntries {
+		return fmt.Errorf("it has more than %d entries", maxEntries)
+	}
+	name = path.Clean(strings.TrimPrefix(name, "/"))
+	switch {
+	case name == ".":
+		return nil
+	case !filepath.IsLocal(name):
+		return fmt.Errorf("the entry %q leads out of the folder", name)
+	case mode.IsDir():
+		return u.root.MkdirAll(name, newFolder)
+	}
+	if err := u.root.MkdirAll(path.Dir(name), newFolder); err != nil {
+		return err
+	}
+	if mode.Type() == fs.ModeSymlink {
+		return u.link(name, to)
+	}
+	from, err := content()
+	if err != nil {
+		return err
+	}
+	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
+}
+
+// link makes a link that stays inside the folder.
+func (u *unpacking) link(name, to string) error {
+	if filepath.IsAbs(to) || !filepath.IsLocal(path.Join(path.Dir(name), to)) {
+		return fmt.Errorf("the link %q leads out of the folder", name)
+	}
+	if is, err := u.root.Readlink(name); err == nil && is == to {
+		return nil
+	}
+	u.did = true
+	if err := u.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return u.root.Symlink(to, name)
+}
+
+// file writes a file beside its name and renames it, unless it is there.
+func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err error) {
+	staged := path.Join(path.Dir(name), "."+path.Base(name)+".unpacking")
+	to, err := u.root.OpenFile(staged, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, to.Close())
+		if removed := u.root.Remove(staged); !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}()
+	n, err := io.Copy(to, io.LimitReader(from, u.left+1))
+	if u.left -= n; err == nil && u.left < 0 {
+		err = fmt.Errorf("its files have more than %d bytes", int64(maxUnpacked))
+	}
+	if err != nil {
+		return err
+	}
+	if is, err := u.root.Lstat(name); err == nil && is.Mode().IsRegular() && is.Size() == n && is.Mode().Perm() == mode {
+		if equal, err := u.equal(name, to); err != nil || equal {
+			return err
+		}
+	}
+	u.did = true
+	if err := to.Chmod(mode); err != nil {
+		return err
+	}
+	return u.root.Rename(staged, name)
+}
+
+func (u *unpacking) equal(name string, staged *os.File) (bool, error) {
+	if _, err := staged.Seek(0, io.SeekStart); err != nil {
+		return false, err
+	}
+	is, err := u.root.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer is.Close()
+	return sameContent(is, staged)
+}

@@ -1,0 +1,128 @@
+package bundle
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// readManifest reads env.yaml. Its settings come after those of .ebextensions
+// and override them, as those of a saved configuration do.
+func (o *reader) readManifest() error {
+	file := filepath.Join(o.dir, manifestName)
+	data, err := readFile(file, maxDocument)
+	if err != nil {
+		return o.keep(err)
+	}
+	m := manifestReader{settingsReader: settingsReader{document: &document{path: file, name: manifestName},
+		aboutNamespace: map[string]bool{}}}
+	if root := m.parse(data); root != nil {
+		for _, p := range root.Pairs {
+			m.key(p)
+		}
+	}
+	o.bundle.Manifest, o.bundle.Links = m.manifest, m.links
+	o.take(m.document, m.settings)
+	return nil
+}
+
+type manifestReader struct {
+	settingsReader
+	manifest Manifest
+	links    []Link
+}
+
+func (m *manifestReader) key(p yamlfile.Pair) {
+	switch p.Key {
+	case "EnvironmentName":
+		if name, ok := m.text(p); ok {
+			m.manifest.Name, m.manifest.NameLine = strings.TrimSuffix(name, "+"), p.Line
+		}
+	case "EnvironmentTier":
+		m.tier(p)
+	case "OptionSettings":
+		if p.Value.Kind == yamlfile.Sequence {
+			m.refuse(p.Line, p.Column, `write "namespace:" and below it, further to the right, "option: value"`,
+				"OptionSettings is a list")
+			return
+		}
+		m.read(p, p.Value)
+	case "EnvironmentLinks":
+		m.environmentLinks(p)
+	case "SolutionStack", "Platform", "PlatformArn":
+		m.notUsed(p.Line, "no platform is installed: this machine's own runtimes are used")
+	case "CName":
+		m.notUsed(p.Line, "no domain name is created: a worker does not need one")
+	case "Tags":
+		m.notUsed(p.Line, "tendril creates nothing in AWS that could be tagged")
+	case "Extensions", "Resources":
+		m.notUsed(p.Line, "%s", section("Resources"))
+	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
+		"DateModified":
+	default:
+		for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
+			if plainName(known) == plainName(p.Key) {
+				m.refuse(p.Line, p.Column, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
+				return
+			}
+		}
+		m.notUsed(p.Line, "%s is not a known key of env.yaml: it is ignored", yamlfile.Printable(p.Key))
+	}
+}
+
+// text returns a plain value that must not be empty.
+func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
+	switch {
+	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":
+		m.refuse(p.Line, p.Column, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has a value that is not plain text", p.Key)
+	case strings.ContainsFunc(p.Value.Text, yamlfile.IsControl) || len(p.Value.Text) > maxOption:
+		m.refuse(p.Line, p.Column, "use letters, digits and hyphens", "%s is too long or is not text", p.Key)
+	default:
+		return p.Value.Text, true
+	}
+	return "", false
+}
+
+func (m *manifestReader) tier(p yamlfile.Pair) {
+	name := p.Value.Get("Name")
+	if p.Value.Kind != yamlfile.Mapping || name == nil || name.Kind != yamlfile.Scalar {
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
+		return
+	}
+	switch name.Text {
+	case "Worker":
+	case "WebServer":
+		m.notUsed(p.Line, "this manifest describes a web server environment; the app runs as a worker here, and gets "+
+			"messages but no web traffic")
+	default:
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is not a tier", yamlfile.Printable(name.Text))
+		return
+	}
+	if kind := p.Value.Get("Type"); name.Text == "Worker" && kind != nil && kind.Text != "SQS/HTTP" {
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is not the type of a worker tier",
+			yamlfile.Printable(kind.Text))
+	}
+}
+
+func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
+	if p.Value.Kind == yamlfile.Null {
+		return
+	}
+	if p.Value.Kind != yamlfile.Mapping {
+		m.refuse(p.Line, p.Column, `write "VARIABLE: environment" below it`, "EnvironmentLinks is not a map")
+		return
+	}
+	for _, link := range p.Value.Pairs {
+		if link.Key == "" || strings.ContainsAny(link.Key, "=\x00") || strings.ContainsFunc(link.Key, yamlfile.IsControl) {
+			m.refuse(link.Line, link.Column, `use letters, digits and "_"`,
+				"%q is not a valid variable name", yamlfile.Printable(link.Key))
+			continue
+		}
+		if name, ok := m.text(link); ok {
+			m.links = append(m.links, Link{Variable: link.Key, Environment: strings.TrimSuffix(name, "+"), File: m.path,
+				Line: link.Line})
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/host/trust"
+)
+
+// Open reads the bundle in the folder dir. The error is an [*invalidError] when a file in it is wrong, and wraps
+// fs.ErrNotExist when there is no such folder. A folder without a Procfile opens. An archive is to be unpacked
+// first, see [IsArchive] and [Unpack].
+func Open(dir string) (*Bundle, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
+	}
+	info, err := os.Stat(abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("there is no folder %s: name the folder of the app and its Procfile: %w", dir,
+			fs.ErrNotExist)
+	case err != nil:
+		return nil, fmt.Errorf("opening the folder %s: %w", dir, err)
+	case !info.IsDir():
+		return nil, notABundle(dir, info)
+	}
+	entries, err := readDir(abs)
+	if err != nil {
+		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
+	}
+	o := reader{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
+	if err := o.read(); err != nil {
+		return nil, err
+	}
+	if len(o.problems) > 0 {
+		return nil, &invalidError{Problems: o.problems}
+	}
+	return o.bundle, nil
+}
+
+// notABundle says what a file is that is neither a folder nor a zip archive.
+func notABundle(path string, info fs.FileInfo) error {
+	what := "is not a zip archive"
+	begin, err := readFile(path, maxShebang-1)
+	switch {
+	case !info.Mode().IsRegular():
+		what = "is neither a folder nor a file"
+	case err != nil:
+		return err
+	case len(begin) == 0:
+		what = "is an empty file"
+	case bytes.HasPrefix(begin, []byte("\x1f\x8b")), bytes.HasPrefix(begin, []byte("BZh")),
+		bytes.HasPrefix(begin, []byte("\xfd7zXZ")), bytes.HasPrefix(begin, []byte("7z\xbc\xaf")):
+		what = "is an archive, but not a zip archive"
+	case strings.EqualFold(filepath.Ext(path), ".zip"):
+		what = "is not a zip archive, although its name says so, or it is damaged"
+	}
+	return fmt.Errorf("%s %s: name the folder of the app and its Procfile, or a zip archive of its content", path, what)
+}
+
+// IsArchive reports whether path is a regular file that begins as zip archives
+// do. The error wraps fs.ErrNotExist when there is nothing of that name.
+func IsArchive(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, fmt.Errorf("looking for the bundle: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return false, nil
+	}
+	begin, err := readFile(path, maxShebang-1)
+	if err != nil {
+		return false, err
+	}
+	// An archive without files has the record of its end alone.
+	return bytes.HasPrefix(begin, []byte("PK\x03\x04")) || bytes.HasPrefix(begin, []byte("PK\x05\x06")), nil
+}
+
+// MarksFolder reports whether a folder holds a file by which tendril takes it for an
+// app's without being told: a Procfile, Buildfile, cron.yaml or tendril.yaml.
+func MarksFolder(dir string) bool {
+	return slices.ContainsFunc([]string{procfileName, buildfileName, cronName, "tendril.yaml"}, func(name string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && info.Mode().IsRegular()
+	})
+}
+
+// read reads every file that is there. An error means that something could not be read at all.
+func (o *reader) read() error {
+	for _, part := range []struct {
+		name string
+		read func() error
+	}{
+		{procfileName, o.readProcfile},
+		{buildfileName, o.readBuildfile},
+		{extensionsName, o.readExtensions},
+		{manifestName, o.readManifest},
+		{platformName, o.readPlatform},
+	} {
+		if !o.has(part.name) {
+			continue
+		}
+		if err := part.read(); err != nil {
+			return err
+		}
+	}
+	if o.has(cronName) {
+		o.bundle.Cron = filepath.Join(o.dir, cronName)
+	}
+	asGiven := *o.bundle // for messages
+	asGiven.Dir = o.dir
+	o.problems = append(o.problems, asGiven.lookAtPrograms("").refused...)
+	o.nameUnread()
+	if !o.has(procfileName) {
+		platformDefaults{o}.conclude()
+	}
+	platformDefaults{o}.namePythonSettings()
+	slices.SortStableFunc(o.bundle.Unsupported, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return nil
+}
+
+// Trusted returns a [*trust.Error] when other users decide what is run from the folder, or what is in the archive or
+// folder that it is a copy of; nil when only this user does. The app's own code is not looked at.
+func (b *Bundle) Trusted() error {
+	info, err := os.Stat(b.Archive)
+	if err == nil && !info.IsDir() {
+		return trust.File(b.Archive)
+	}
+	source := b.Dir
+	if err == nil {
+		source = b.Archive
+	}
+	return trust.Folder(source, procfileName, buildfileName, cronName, manifestName, extensionsName, platformName)
+}

@@ -1,0 +1,132 @@
+package bundle
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// parseProcfile reads a Procfile: one "name: command" per line. Blank lines and lines that begin with "#" are left
+// out, as are blanks around the name and the command. The result has web first, then the others as the file has them.
+// The name file is used in messages only. The error is an [*invalidError].
+func parseProcfile(file string, data []byte) ([]Process, error) {
+	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
+		example: MainProcess}, data)
+	slices.SortStableFunc(processes, func(a, b Process) int {
+		switch {
+		case a.Name == MainProcess:
+			return -1
+		case b.Name == MainProcess:
+			return 1
+		}
+		return 0
+	})
+	return processes, err
+}
+
+// parseBuildfile reads a Buildfile, which is written as a Procfile is; its commands are run in the order of the file.
+func parseBuildfile(file string, data []byte) ([]Process, error) {
+	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
+		example: "build"}, data)
+}
+
+func parseLines(p *lines, data []byte) ([]Process, error) {
+	if len(data) > maxProcfile {
+		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile),
+			fmt.Sprintf("a %s has one line per %s: move long commands into scripts", p.kind, p.what))
+		return nil, &invalidError{Problems: p.problems}
+	}
+	text := strings.TrimPrefix(string(data), "\uFEFF")
+	for i, line := range strings.Split(text, "\n") {
+		p.line(i+1, strings.TrimSpace(line))
+	}
+	if len(p.processes) > maxProcesses {
+		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, p.plural),
+			"start the others from a script")
+	}
+	if len(p.problems) > 0 {
+		return nil, &invalidError{Problems: p.problems}
+	}
+	return p.processes, nil
+}
+
+// lines is the state of reading one file of "name: command" lines.
+type lines struct {
+	file string
+	// kind is the file's name, what and plural are its lines, example is a name for one.
+	kind, what, plural, example string
+
+	processes []Process
+	problems  []Problem
+	lineOf    map[string]int
+}
+
+// line takes one trimmed line of the file.
+func (p *lines) line(number int, line string) {
+	if line == "" || line[0] == '#' {
+		return
+	}
+	if !utf8.ValidString(line) || strings.ContainsFunc(line, yamlfile.IsControl) {
+		p.refuse(number, "the line is not text", "save the file as UTF-8 text without control characters")
+		return
+	}
+	name, command, found := strings.Cut(line, ":")
+	name, command = strings.TrimSpace(name), strings.TrimSpace(command)
+	switch {
+	case !found:
+		p.refuse(number, fmt.Sprintf("%q is not a %s", yamlfile.Short(line), p.what),
+			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, yamlfile.Short(line)))
+	case !isName(name):
+		p.refuse(number, fmt.Sprintf("%q is not a name for a %s", yamlfile.Short(name), p.what),
+			fmt.Sprintf("a name is 1 to %d letters, digits, \"_\" and \"-\"", maxName))
+	case command == "":
+		p.refuse(number, fmt.Sprintf("%s has no command", name),
+			fmt.Sprintf("write %q, or delete the line", name+": COMMAND"))
+	case p.kind == procfileName && isReplica(name):
+		p.refuse(number, name+" is the name of a replica of "+MainProcess, fmt.Sprintf("write %q", MainProcess+
+			strings.TrimPrefix(name, MainProcess+"-")+": "+yamlfile.Short(command)))
+	case p.lineOf[name] != 0:
+		p.refuse(number, fmt.Sprintf("%s is already in line %d", name, p.lineOf[name]),
+			"give each "+p.what+" a name of its own")
+	default:
+		if p.lineOf == nil {
+			p.lineOf = map[string]int{}
+		}
+		p.lineOf[name] = number
+		p.processes = append(p.processes, Process{Name: name, Command: command, Line: number})
+	}
+}
+
+// isReplica reports whether a further replica of the main process may have a name: web-2, web-3 and so on.
+func isReplica(name string) bool {
+	number, found := strings.CutPrefix(name, MainProcess+"-")
+	return found && strings.Trim(number, "0123456789") == ""
+}
+
+func (p *lines) refuse(line int, text, hint string) {
+	p.problems = append(p.problems, Problem{Where: yamlfile.Place(p.file, line, 0), Text: text, Hint: hint})
+}
+
+func (o *reader) readProcfile() (err error) {
+	o.bundle.Processes, err = o.readLines(procfileName, parseProcfile)
+	return err
+}
+
+func (o *reader) readBuildfile() (err error) {
+	o.bundle.Build, err = o.readLines(buildfileName, parseBuildfile)
+	return err
+}
+
+func (o *reader) readLines(name string, parse func(string, []byte) ([]Process, error)) ([]Process, error) {
+	file := filepath.Join(o.dir, name)
+	data, err := readFile(file, maxProcfile)
+	if err != nil {
+		return nil, o.keep(err)
+	}
+	found, err := parse(file, data)
+	return found, o.keep(err)
+}

@@ -1,0 +1,337 @@
+package bundle
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// MissingPrograms names the programs that hooks, build commands and processes run and
+// that are not on this machine or that it cannot start, as far as that shows without running anything. paths is
+// the PATH that they get, "" where it is not known. What a step may install is not named in the steps after it.
+// linksGetConfig tells that [GetConfig] is made for a bundle that names it.
+func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
+	m := b.lookAtPrograms(paths)
+	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
+		for _, place := range m.getConfig {
+			m.found = append(m.found, Problem{Where: place, Text: "there is no program " + GetConfig + " on this machine",
+				Hint: "type as root: mkdir -p " + path.Dir(GetConfig) + ` && ln -s "$(command -v tendril)" ` + GetConfig})
+		}
+	}
+	return m.found
+}
+
+// GetConfig is where the platforms of Elastic Beanstalk have get-config.
+const GetConfig = "/opt/elasticbeanstalk/bin/get-config"
+
+// NamesGetConfig reports whether a script, a command or a section for the machine names [GetConfig].
+func (b *Bundle) NamesGetConfig() bool {
+	for _, c := range b.Machine.Configs {
+		if slices.ContainsFunc(c.Files, func(f MachineFile) bool { return strings.Contains(f.Content, GetConfig) }) ||
+			slices.ContainsFunc(c.Commands, func(c Command) bool {
+				return strings.Contains(strings.Join(append(c.Argv, c.Shell, c.Test), " "), GetConfig)
+			}) {
+			return true
+		}
+	}
+	return len(b.lookAtPrograms("").getConfig) > 0
+}
+
+func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
+	m := &missingPrograms{dir: b.Dir, path: filepath.SplitList(path), seen: map[string]bool{}}
+	for _, s := range b.Plan() {
+		file := filepath.Join(b.Dir, filepath.FromSlash(s.File))
+		switch {
+		case s.Phase == PhaseCommand:
+			m.containerCommand(file, &s)
+		case s.Phase == PhaseStart: // processes run beside each other: none prepares anything for another
+			beside := *m
+			beside.seen = maps.Clone(m.seen)
+			beside.script(file, s.Line, s.Shell)
+			m.found, m.refused, m.getConfig = beside.found, beside.refused, beside.getConfig
+			continue
+		case s.Shell != "":
+			m.script(file, s.Line, s.Shell)
+		default:
+			m.hook(file, s.Argv)
+		}
+		m.after = true
+	}
+	for _, h := range b.ConfigHooks {
+		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
+		data, _ := readFile(file, maxDocument) // a hook that is not readable fails by itself
+		m.lookForGetConfig(file, 1, string(data))
+	}
+	return m
+}
+
+// lookForGetConfig notes the first place in a text where its full path is.
+func (m *missingPrograms) lookForGetConfig(file string, line int, text string) {
+	before, _, found := strings.Cut(text, GetConfig)
+	place := yamlfile.Place(file, cmp.Or(m.line, line+strings.Count(before, "\n")), 0)
+	if found && !slices.Contains(m.getConfig, place) {
+		m.getConfig = append(m.getConfig, place)
+	}
+}
+
+type missingPrograms struct {
+	dir   string
+	path  []string
+	found []Problem
+	// refused are scripts that certainly cannot be started: no step before could have changed them.
+	refused []Problem
+	// getConfig are the places that name [GetConfig].
+	getConfig []string
+	// after tells that a step came before, which may have made files; installs that one
+	// may have installed programs. seen are the words of those steps, of paths the last element.
+	after, installs bool
+	seen            map[string]bool
+	// These are of the container command under way: its folder, its line, which stands for all lines of its text,
+	// and whether it may be skipped, or fail. The zero values are those of all other steps.
+	folder   string
+	line     int
+	optional bool
+}
+
+// containerCommand looks at the programs of a command as at those of other steps.
+func (m *missingPrograms) containerCommand(file string, s *Step) {
+	m.folder, m.line = s.Dir, s.Line
+	below, err := filepath.Rel(m.dir, s.Dir)
+	m.optional = s.Test != "" || s.IgnoreErrors || err != nil || !filepath.IsLocal(below) ||
+		slices.ContainsFunc(s.Env, func(entry string) bool { return strings.HasPrefix(entry, "PATH=") })
+	m.lookForGetConfig(file, s.Line, strings.Join(append(slices.Clone(s.Argv), s.Test), " "))
+	if s.Shell != "" {
+		m.script(file, s.Line, s.Shell)
+	} else {
+		m.command(file, s.Line, s.Argv, nil)
+		m.see(s.Argv)
+	}
+	m.folder, m.line, m.optional = "", 0, false
+}
+
+// see notes what a step before others names or runs.
+func (m *missingPrograms) see(words []string) {
+	for _, w := range words {
+		m.seen[path.Base(strings.Trim(w, `;"'`))] = true
+	}
+}
+
+// hook looks at a hook's interpreter, and into a script of the shell.
+func (m *missingPrograms) hook(file string, argv []string) {
+	data, err := readFile(file, maxDocument)
+	m.lookForGetConfig(file, 1, string(data))
+	line, script := shebang(data)
+	if err != nil || !script && len(argv) == 1 {
+		return // a program of its own
+	}
+	program := argv[:len(argv)-1]
+	if script {
+		program = interpreter(line)
+	}
+	name := program[0]
+	if !m.has(name) {
+		m.name(file, 1, name)
+		return
+	}
+	if filepath.Base(name) == "env" {
+		words := slices.DeleteFunc(strings.Fields(strings.Join(program[1:], " ")), func(w string) bool {
+			return w[0] == '-' || strings.Contains(w, "=")
+		})
+		if len(words) == 0 {
+			return
+		}
+		if name = words[0]; !m.has(name) {
+			m.name(file, 1, name)
+			return
+		}
+	}
+	if isShell(name) {
+		m.script(file, 1, string(data))
+	}
+}
+
+var (
+	assignment   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+	programName  = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
+	functionName = regexp.MustCompile(`(?m)^\s*(?:function\s+)?([A-Za-z0-9_.-]+)\s*\(\)`)
+	shellWords   = strings.Fields(". : [ alias bg break cd command continue echo eval exec exit export false fg " +
+		"getopts hash jobs kill local printf pwd read readonly return set shift source test times trap true type ulimit " +
+		"umask unalias unset wait declare let pushd popd shopt typeset builtin then else elif do in ! time function [[")
+	opensBlock  = strings.Fields("if while until for case select {")
+	closesBlock = strings.Fields("fi done esac }")
+)
+
+// script looks at the first program of each line that certainly runs: what is in a block, or stands for an
+// alternative, is left out, and so is all that follows what only a shell understands.
+func (m *missingPrograms) script(file string, line int, text string) {
+	m.lookForGetConfig(file, line, text)
+	known := slices.Clone(shellWords)
+	for _, f := range functionName.FindAllStringSubmatch(text, -1) {
+		known = append(known, f[1])
+	}
+	depth, unclear := 0, false
+	for i, one := range strings.Split(text, "\n") {
+		one = strings.TrimSpace(one)
+		if one == "" || one[0] == '#' {
+			continue
+		}
+		words := strings.Fields(one)
+		before := depth
+		for _, w := range words {
+			switch w = strings.Trim(w, ";"); {
+			case slices.Contains(opensBlock, w):
+				depth++
+			case slices.Contains(closesBlock, w):
+				depth--
+			}
+		}
+		certain := !unclear && depth == 0 && before == 0 && !strings.Contains(one, "||") && !strings.Contains(one, "()")
+		unclear = unclear || strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) ||
+			strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 || strings.Count(one, "(") != strings.Count(one, ")") ||
+			slices.Contains([]string{"alias", ".", "source", "eval", "cd", "exit", "return"}, words[0]) ||
+			strings.Contains(one, "PATH=")
+		if certain {
+			m.command(file, line+i, words, known)
+		}
+		if slices.ContainsFunc(words, func(w string) bool {
+			return slices.Contains([]string{"install", "add", "ci", "sync"}, w)
+		}) {
+			m.installs = true
+		}
+		m.see(words)
+		m.after = true
+	}
+}
+
+func (m *missingPrograms) command(file string, line int, words, known []string) {
+	for len(words) > 1 && (assignment.MatchString(words[0]) || words[0] == "exec") {
+		words = words[1:]
+	}
+	name := strings.TrimRight(words[0], ";")
+	if name == "" || !programName.MatchString(name) || slices.Contains(known, name) ||
+		slices.Contains(opensBlock, name) || slices.Contains(closesBlock, name) {
+		return
+	}
+	if isShell(name) {
+		m.shellScript(file, line, words[1:])
+	}
+	if strings.Contains(name, "/") && m.exists(name) {
+		m.startable(file, line, name)
+		return
+	}
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {
+		return // a step before may have made it
+	}
+	if !m.has(name) {
+		m.name(file, line, name)
+	}
+}
+
+func isShell(program string) bool {
+	return slices.Contains([]string{"sh", "bash", "dash", "ash"}, filepath.Base(program))
+}
+
+// at is where a relative path leads from the folder of the step.
+func (m *missingPrograms) at(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(cmp.Or(m.folder, m.dir), name)
+}
+
+func (m *missingPrograms) exists(name string) bool {
+	info, err := os.Stat(m.at(name))
+	return err == nil && info.Mode().IsRegular()
+}
+
+func (m *missingPrograms) has(name string) bool {
+	at := []string{m.at(name)}
+	if !strings.Contains(name, "/") {
+		at = nil
+		for _, dir := range m.path {
+			at = append(at, filepath.Join(dir, name))
+		}
+	}
+	return len(at) == 0 || slices.ContainsFunc(at, func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+	})
+}
+
+func (m *missingPrograms) name(file string, line int, name string) {
+	if !m.installs && !m.optional && name != GetConfig {
+		m.report(file, line, fmt.Sprintf("there is no program %s on this machine", name), "install it, or correct the name")
+	}
+}
+
+func (m *missingPrograms) report(file string, line int, text, hint string) {
+	p := Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text, Hint: hint}
+	if !slices.Contains(m.found, p) {
+		m.found = append(m.found, p)
+	}
+}
+
+// prepared reports whether a step before may have made a file fit to be started: it names the file, or runs a program
+// that changes files for that.
+func (m *missingPrograms) prepared(name string) bool {
+	return m.seen[path.Base(name)] || m.seen["chmod"] || m.seen["dos2unix"]
+}
+
+// startable looks at a file that is run as a program.
+func (m *missingPrograms) startable(file string, line int, name string) {
+	if m.prepared(name) {
+		return
+	}
+	begin := m.begin(name)
+	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
+		text, hint := "the first line of "+name+windowsLine, m.toType(unixLines, name)
+		if m.after || m.optional {
+			m.report(file, line, text, hint)
+		} else {
+			m.refused = append(m.refused, Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text,
+				Hint: hint})
+		}
+	}
+	if !m.has(name) {
+		m.report(file, line, fmt.Sprintf("the program %s is not executable", name), m.toType("chmod +x", name))
+	}
+}
+
+// shellScript looks at a script that a shell is given as its argument.
+func (m *missingPrograms) shellScript(file string, line int, arguments []string) {
+	i := slices.IndexFunc(arguments, func(w string) bool { return w == "-c" || !strings.HasPrefix(w, "-") })
+	if i < 0 || !programName.MatchString(arguments[i]) || !m.exists(arguments[i]) || m.prepared(arguments[i]) {
+		return
+	}
+	if first, _, _ := strings.Cut(string(m.begin(arguments[i])), "\n"); strings.HasSuffix(first, "\r") {
+		m.report(file, line, "the lines of "+arguments[i]+" end with CR LF: the shell takes CR for a part of each command",
+			m.toType(unixLines, arguments[i]))
+	}
+}
+
+// begin returns how a script that a step runs begins.
+func (m *missingPrograms) begin(name string) []byte {
+	data, _ := readFile(m.at(name), maxDocument) // one that is not readable fails by itself
+	script := *m
+	script.line = 0
+	script.lookForGetConfig(m.at(name), 1, string(data))
+	m.getConfig = script.getConfig
+	return data
+}
+
+// toType is the hint to type a command for a file.
+func (m *missingPrograms) toType(command, name string) string {
+	below, err := filepath.Rel(m.dir, m.at(name))
+	if err != nil || !filepath.IsLocal(below) {
+		return "type: " + command + " " + m.at(name)
+	}
+	return toType(command, below)
+}

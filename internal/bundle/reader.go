@@ -1,0 +1,140 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// reader is one reading of a bundle: it collects what is wrong in all files before anything is refused.
+type reader struct {
+	// dir is the folder as it was given, for messages.
+	dir      string
+	entries  []fs.DirEntry
+	bundle   *Bundle
+	problems []Problem
+}
+
+// has reports whether the bundle holds exactly this name. File systems that
+// fold case would open "procfile" too, and Elastic Beanstalk would not.
+func (o *reader) has(name string) bool {
+	return slices.ContainsFunc(o.entries, func(e fs.DirEntry) bool { return e.Name() == name })
+}
+
+// keep collects the problems of a file that is wrong; other errors end the reading.
+func (o *reader) keep(err error) error {
+	var wrong *invalidError
+	if err == nil || !errors.As(err, &wrong) {
+		return err
+	}
+	o.problems = append(o.problems, wrong.Problems...)
+	return nil
+}
+
+func (o *reader) take(d *document, settings []Setting) {
+	o.problems = append(o.problems, d.problems...)
+	o.bundle.Unsupported = append(o.bundle.Unsupported, d.findings...)
+	o.bundle.Settings = append(o.bundle.Settings, settings...)
+}
+
+func (o *reader) notUsed(file, what string) {
+	o.bundle.Unsupported = append(o.bundle.Unsupported, Finding{File: file, What: what})
+}
+
+func (o *reader) refuse(file, text, hint string) { o.refuseLine(file, 0, text, hint) }
+
+func (o *reader) refuseLine(file string, line int, text, hint string) {
+	o.problems = append(o.problems, Problem{Where: yamlfile.Place(file, line, 0), Text: text, Hint: hint})
+}
+
+func (o *reader) warn(file, text, hint string) {
+	o.bundle.Warnings = append(o.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
+}
+
+// readFile reads a file of the bundle to one byte above the bound, so that whoever parses it can tell that it is
+// too long. Only regular files are read: a pipe of that name would never end.
+func readFile(path string, most int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the bundle: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &invalidError{Problems: []Problem{{Where: path, Text: "this is not a regular file",
+			Hint: "replace it with a text file, or delete it"}}}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the bundle: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return data, nil
+}
+
+// readDir lists a folder without the companions that macOS writes beside each file ("._Procfile") into archives and onto
+// foreign file systems: they hold no content of the app, whatever their name ends with.
+func readDir(path string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(path)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), "._") || e.Name() == ".DS_Store" || e.Name() == "__MACOSX"
+	}), err
+}
+
+// list names up to three of names, and how many more there are.
+func list(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+const (
+	procfileName   = "Procfile"
+	buildfileName  = "Buildfile"
+	extensionsName = ".ebextensions"
+	manifestName   = "env.yaml"
+	platformName   = ".platform"
+
+	maxProcfile   = 64 << 10 // bytes of a Procfile or Buildfile
+	maxProcesses  = 100      // lines of either
+	maxName       = 64       // bytes of the name of a line
+	maxExtensions = 200      // configuration files
+	maxHooks      = 200      // files of one stage
+	maxShebang    = 256      // bytes of the first line of a script, as systems have it
+)
+
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return !isNameByte(r) })
+}
+
+func isNameByte(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}
+
+// packageJSON reads package.json; one that is wrong says nothing, and npm will say why.
+func (o *reader) packageJSON() packageManifest {
+	var m packageManifest
+	data, err := readFile(filepath.Join(o.dir, "package.json"), maxDocument)
+	if err != nil || len(data) > maxDocument || json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &m) != nil {
+		return packageManifest{}
+	}
+	return m
+}
+
+type packageManifest struct {
+	Scripts      map[string]string          `json:"scripts"`
+	Dependencies map[string]json.RawMessage `json:"dependencies"`
+}

@@ -1,0 +1,283 @@
+package bundle
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// The namespaces of option settings that mean something to tendril.
+const (
+	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"                    // options of the worker daemon
+	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // variables of the app; also where none is named
+	NamespaceGroup       = "aws:autoscaling:asg"                          // bounds of scaling: MinSize, MaxSize, Cooldown
+	NamespaceTrigger     = "aws:autoscaling:trigger"                      // what scaling follows: MeasureName and others
+	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // options of health reporting
+	namespacePython      = "aws:elasticbeanstalk:container:python"        // how an app without a Procfile is started
+)
+
+const (
+	maxSettings = 2000 // of one bundle
+	maxOption   = 256  // bytes of the namespace and of the name of a setting
+)
+
+// Shown returns the value for people: hidden where it looks secret.
+func (s Setting) Shown() string {
+	if s.Computed {
+		return "(computed by CloudFormation)"
+	}
+	return shown(s.Option, s.Value)
+}
+
+// String returns "file:line: namespace option = value", with a secret hidden.
+func (s Setting) String() string {
+	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
+}
+
+// Setting returns the setting in force of an option: the last one in Settings.
+// There is none when CloudFormation computes its value.
+func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
+	for _, s := range slices.Backward(b.Settings) {
+		if s.Namespace == namespace && s.Option == option {
+			return s, !s.Computed
+		}
+	}
+	return Setting{}, false
+}
+
+// Environment returns the variables that the bundle gives the app, each once and with the value in force, sorted by
+// name. Those whose value CloudFormation computes are not among them.
+func (b *Bundle) Environment() []Setting {
+	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
+		return s.Namespace != NamespaceEnvironment || s.Computed
+	})
+}
+
+// InForce returns the settings in force, one for each namespace and option, sorted by both.
+func (b *Bundle) InForce() []Setting {
+	type key struct{ namespace, option string }
+	last := map[key]Setting{}
+	for _, s := range b.Settings {
+		last[key{s.Namespace, s.Option}] = s
+	}
+	return slices.SortedFunc(maps.Values(last), func(a, b Setting) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Option, b.Option))
+	})
+}
+
+// Named returns every setting of an option of that name, whatever its namespace, the
+// one that counts last; empty when there is none.
+func (b *Bundle) Named(option string) (found []Setting) {
+	for _, s := range b.Settings {
+		if s.Option == option {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+type settingsReader struct {
+	*document
+	settings []Setting
+	// aboutNamespace tells for which namespaces it was said that they have no effect.
+	aboutNamespace map[string]bool
+}
+
+const settingForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
+
+func (r *settingsReader) read(key yamlfile.Pair, n *yamlfile.Node) {
+	switch n.Kind {
+	case yamlfile.Null:
+	case yamlfile.Sequence:
+		for _, item := range n.Items {
+			r.item(item)
+		}
+	case yamlfile.Mapping:
+		for _, p := range n.Pairs {
+			r.namespace(p)
+		}
+	default:
+		r.refuse(key.Line, key.Column, settingForm, "%s is neither a list nor a map", key.Key)
+	}
+}
+
+// namespace takes "namespace: {option: value}".
+func (r *settingsReader) namespace(p yamlfile.Pair) {
+	switch {
+	case p.Value.Kind == yamlfile.Null:
+	case p.Value.Kind != yamlfile.Mapping:
+		r.refuse(p.Line, p.Column, settingForm+"; put variables of the app below "+NamespaceEnvironment,
+			"%s is not a namespace with options below it", yamlfile.Printable(p.Key))
+	default:
+		for _, option := range p.Value.Pairs {
+			r.take(p.Key, option.Key, option.Value, option.Line, option.Column)
+		}
+	}
+}
+
+func (r *settingsReader) item(n *yamlfile.Node) {
+	if n.Kind != yamlfile.Mapping {
+		r.refuse(n.Line, n.Column, settingForm, "this list item is not a map")
+		return
+	}
+	namespace, option := NamespaceEnvironment, ""
+	var value *yamlfile.Pair
+	for _, p := range n.Pairs {
+		switch p.Key {
+		case "namespace", "option_name":
+			if p.Value.Kind != yamlfile.Scalar {
+				r.refuse(p.Line, p.Column, settingForm, "%s is not plain text", p.Key)
+				return
+			}
+			if p.Key == "namespace" {
+				namespace = p.Value.Text
+			} else {
+				option = p.Value.Text
+			}
+		case "value":
+			value = &p
+		case "resource_name": // narrows a setting to a resource; none of ours has any
+		default:
+			r.refuse(p.Line, p.Column, "the keys are namespace, option_name and value", "%s is not a key of an option setting",
+				yamlfile.Printable(p.Key))
+			return
+		}
+	}
+	switch {
+	case option == "":
+		r.refuse(n.Line, n.Column, settingForm, "this entry has no option_name")
+	case value == nil:
+		r.refuse(n.Line, n.Column, `write "value: ..." beside the option_name; "value: ''" for an empty one`,
+			"%s has no value", yamlfile.Printable(option))
+	default:
+		r.take(namespace, option, value.Value, value.Line, value.Column)
+	}
+}
+
+// take adds one setting, unless its value is computed elsewhere.
+func (r *settingsReader) take(namespace, option string, n *yamlfile.Node, line, column int) {
+	name := yamlfile.Printable(option)
+	computed := holdsFunction(n, map[*yamlfile.Node]bool{})
+	if computed {
+		r.notUsed(line, "the value of %s is computed by CloudFormation and not known here, so it is not set; write the "+
+			"value itself", name)
+		n = &yamlfile.Node{Kind: yamlfile.Null, Line: line, Column: column}
+	}
+	switch {
+	case (n.Kind == yamlfile.Sequence || n.Kind == yamlfile.Mapping) && !structured(namespace):
+		r.refuse(line, column, "write one value; separate the items of a list with commas", "the value of %s is not "+
+			"plain text", name)
+		return
+	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
+		r.refuse(line, column, settingForm, "a namespace and an option's name have 1 to %d characters", maxOption)
+		return
+	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
+		r.refuse(line, column, `use letters, digits and "_"`, "%s is not a valid variable name", name)
+		return
+	case strings.ContainsRune(n.Text, 0):
+		r.refuse(line, column, "environment variables cannot contain it: encode it, for example as base64",
+			"the value of %s contains a NUL byte", name)
+		return
+	}
+	if len(r.settings) >= maxSettings {
+		if len(r.settings) == maxSettings {
+			r.refuse(line, column, "put data into files of the app", "there are more than %d settings", maxSettings)
+		}
+		return
+	}
+	value, err := valueOf(n)
+	if err != nil {
+		r.refuse(line, column, "put data into files of the app", "the value of %s %v", name, err)
+		return
+	}
+	r.settings = append(r.settings,
+		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: r.path, Line: line})
+	if why := NoEffect(namespace); why != "" && !r.aboutNamespace[namespace] {
+		r.aboutNamespace[namespace] = true
+		r.notUsed(line, "settings of %s have no effect: %s", yamlfile.Printable(namespace), why)
+	}
+}
+
+// structured reports whether values of a namespace may be maps and lists: where
+// Elastic Beanstalk has such an option, or where no value means anything here.
+func structured(namespace string) bool {
+	return namespace == NamespaceHealth || NoEffect(namespace) != ""
+}
+
+// embeddedFunction is a function of CloudFormation in a text: JSON in backquotes, which a shell would run as a
+// command.
+var embeddedFunction = regexp.MustCompile("(?s)`\\s*\\{\\s*[\"']?(Ref|Fn::[A-Za-z:]+)[\"']?\\s*:.*?\\}\\s*`")
+
+// fromCloudFormation reports whether a value is a function of CloudFormation, or a text with one in it:
+// !Ref and the like, a map with one such key, or JSON in backquotes.
+func fromCloudFormation(n *yamlfile.Node) bool {
+	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
+		return true
+	}
+	if n.Kind == yamlfile.Mapping {
+		return len(n.Pairs) == 1 && (n.Pairs[0].Key == "Ref" || strings.HasPrefix(n.Pairs[0].Key, "Fn::"))
+	}
+	return embeddedFunction.MatchString(n.Text)
+}
+
+// holdsFunction reports whether a value, or something in it, is from CloudFormation. Aliases share what they name, so
+// that seen bounds the search.
+func holdsFunction(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
+	if seen[n] {
+		return false
+	}
+	seen[n] = true
+	return fromCloudFormation(n) ||
+		slices.ContainsFunc(n.Items, func(item *yamlfile.Node) bool { return holdsFunction(item, seen) }) ||
+		slices.ContainsFunc(n.Pairs, func(p yamlfile.Pair) bool { return holdsFunction(p.Value, seen) })
+}
+
+// NoEffect says why the settings of a namespace change nothing; "" for those that do.
+func NoEffect(namespace string) string {
+	switch namespace {
+	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:
+		return ""
+	}
+	for _, n := range []struct{ prefix, why string }{
+		{"aws:elbv2:", noBalancer},
+		{"aws:elb:", noBalancer},
+		{"aws:rds:", "no database is created: create it, and give the app its address in " + NamespaceEnvironment},
+		{"aws:ec2:", noInstances},
+		{"aws:autoscaling:launchconfiguration", noInstances},
+		{"aws:autoscaling:",
+			"no Auto Scaling group is created: sizes belong in " + NamespaceGroup + ", what they follow in " + NamespaceTrigger},
+		{"aws:elasticbeanstalk:environment:process:", noBalancer},
+		{"aws:elasticbeanstalk:environment:proxy", noProxy},
+		{"aws:elasticbeanstalk:environment", noInstances},
+		{"aws:elasticbeanstalk:command", "deployments change this machine only, not a fleet in batches"},
+		{"aws:elasticbeanstalk:managedactions", "the platform is not updated: update this machine yourself"},
+		{"aws:elasticbeanstalk:cloudwatch:logs",
+			"no logs are sent to CloudWatch: they go to standard output, where a log collector can read them"},
+		{"aws:elasticbeanstalk:hostmanager", "no logs are published: they go to standard output"},
+		{"aws:elasticbeanstalk:sns:topics",
+			"no notifications are sent: only 'tendril alarms apply' uses the Notification Topic ARN"},
+		{"aws:elasticbeanstalk:xray", "no X-Ray daemon is started: start it on this machine"},
+		{"aws:elasticbeanstalk:application:environmentsecrets",
+			"secrets are not fetched: set these variables in tendril's own environment"},
+		{"aws:elasticbeanstalk:application", "set the app's health check with --healthcheck"},
+		{"aws:elasticbeanstalk:container:",
+			"no platform is installed: this machine's own runtime starts what the Procfile says"},
+		{"aws:elasticbeanstalk:customoption", "custom options are for resources, which tendril does not create"},
+	} {
+		if strings.HasPrefix(namespace, n.prefix) {
+			return n.why
+		}
+	}
+	return "unknown namespace; put the options of the worker in " + NamespaceWorker
+}
+
+const (
+	noBalancer  = "a worker has no load balancer"
+	noProxy     = "there is no proxy in front of the app: messages are posted to its port"
+	noInstances = "no instances are created: everything runs on this machine"
+)

@@ -1,0 +1,294 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"tendril/internal/config/yamlfile"
+)
+
+const (
+	// maxDocument bounds a file of settings: 128 KiB.
+	maxDocument = 128 << 10
+	maxTokens   = 20000
+	// maxDepth: CloudFormation resources have about 15 levels.
+	maxDepth = 32
+)
+
+func settingsForm() *yamlfile.Options {
+	return &yamlfile.Options{
+		MaxBytes: maxDocument, MaxTokens: maxTokens, MaxDepth: maxDepth, What: "map of settings",
+		HintTooMuch: "split the settings into several files, and put scripts and data into their own files",
+		HintForm:    `begin with a key and a colon, such as "option_settings:"`,
+		HintSyntax:  `indent with spaces, write a space after each colon, and quote values that contain ": " or " #"`,
+	}
+}
+
+// document is the reading of one file of settings: what is wrong with it, and what is not used.
+type document struct {
+	// path is for problems, name (below the bundle's folder) for findings.
+	path, name string
+	problems   []Problem
+	findings   []Finding
+}
+
+const maxProblems = 20
+
+func (d *document) refuse(line, column int, hint, format string, args ...any) {
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems,
+			Problem{Where: yamlfile.Place(d.path, line, column), Text: fmt.Sprintf(format, args...), Hint: hint})
+	}
+}
+
+func (d *document) notUsed(line int, format string, args ...any) {
+	d.findings = append(d.findings, Finding{File: d.name, Line: line, What: fmt.Sprintf(format, args...)})
+}
+
+// parse returns the document's one mapping, read as JSON or YAML by what it
+// looks like; nil when it is empty or wrong. Keys that come twice are refused.
+func (d *document) parse(data []byte) *yamlfile.Node {
+	root, fault := readMap(data)
+	if fault != nil {
+		d.refuse(fault.Line, fault.Column, fault.Hint, "%s", fault.Text)
+		return nil
+	}
+	if root == nil || !d.admitKeys(root, map[*yamlfile.Node]bool{}) {
+		return nil
+	}
+	return root
+}
+
+func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
+	form := settingsForm()
+	text, fault := yamlfile.Normalize(data, form)
+	if fault != nil {
+		return nil, fault
+	}
+	if begin := strings.TrimLeft(text, " \t\n"); strings.HasPrefix(begin, "{") {
+		// {a: b} is YAML, though no JSON.
+		root, fault := parseJSON([]byte(text))
+		if fault == nil || strings.HasPrefix(strings.TrimLeft(begin[1:], " \t\n"), `"`) {
+			return root, fault
+		}
+	}
+	return yamlfile.Map(text, form)
+}
+
+// admitKeys refuses a key that comes twice in one map: readers differ in which of the two they drop.
+func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
+	if seen[n] {
+		return true
+	}
+	seen[n] = true
+	lines := map[string]int{}
+	good := true
+	for _, p := range n.Pairs {
+		if first, twice := lines[p.Key]; twice {
+			d.refuse(p.Line, p.Column, "merge the two: one of them would be lost", "%q is already in line %d",
+				yamlfile.Short(p.Key), first)
+			good = false
+		} else {
+			lines[p.Key] = p.Line
+		}
+		good = d.admitKeys(p.Value, seen) && good
+	}
+	for _, item := range n.Items {
+		good = d.admitKeys(item, seen) && good
+	}
+	return good
+}
+
+// position returns line and column, from 1, of an offset in text.
+func position(text []byte, offset int) (line, column int) {
+	before := text[:min(offset, len(text))]
+	line = bytes.Count(before, []byte("\n")) + 1
+	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+}
+
+// maxValue bounds a value that was written as a map or a list: aliases can make it far larger than its file.
+const maxValue = 64 << 10
+
+var errValue = errors.New("is longer than 64 KiB")
+
+// valueOf returns the text of a scalar, and JSON for a map or a list.
+func valueOf(n *yamlfile.Node) (string, error) {
+	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.Null {
+		return n.Text, nil
+	}
+	var b strings.Builder
+	if !writeJSON(&b, n) {
+		return "", errValue
+	}
+	return b.String(), nil
+}
+
+// writeJSON writes a node as JSON, in which true, 60 and null stay what they are.
+// It reports whether that was not too long.
+func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
+	switch n.Kind {
+	case yamlfile.Scalar:
+		b.WriteString(plainJSON(n.Text))
+	case yamlfile.Null:
+		b.WriteString("null")
+	case yamlfile.Sequence:
+		b.WriteByte('[')
+		for i, item := range n.Items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if !writeJSON(b, item) {
+				return false
+			}
+		}
+		b.WriteByte(']')
+	case yamlfile.Mapping:
+		b.WriteByte('{')
+		for i, p := range n.Pairs {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(quoted(p.Key) + ":")
+			if !writeJSON(b, p.Value) {
+				return false
+			}
+		}
+		b.WriteByte('}')
+	}
+	return b.Len() <= maxValue
+}
+
+func plainJSON(text string) string {
+	if json.Valid([]byte(text)) && !strings.ContainsAny(text, "\"[{ \t\r\n") {
+		return text
+	}
+	return quoted(text)
+}
+
+func quoted(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return `""` // cannot be: any text has an encoding
+	}
+	return string(raw)
+}
+
+var errDepth = fmt.Errorf("maps and lists are nested deeper than %d", maxDepth)
+
+// parseJSON reads a JSON document, in which the order of keys, their places and the text of numbers are kept.
+func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
+	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
+	r.decoder.UseNumber()
+	root, err := r.value(0)
+	if err == nil {
+		if _, err = r.next(); errors.Is(err, io.EOF) {
+			return root, nil
+		}
+		if err == nil {
+			err = errors.New("there is text after the end of the document")
+		}
+	}
+	line, column := r.line, r.column
+	if errors.Is(err, errDepth) {
+		return nil, &yamlfile.Fault{Line: line, Column: column, Text: err.Error(), Hint: settingsForm().HintForm}
+	}
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line, column = position(data, int(syntax.Offset)-1)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the file ends unexpectedly")
+	}
+	return nil, &yamlfile.Fault{Line: line, Column: column, Text: "invalid JSON: " + yamlfile.Printable(err.Error()),
+		Hint: "fix it there, or write it as YAML"}
+}
+
+// jsonReader follows where in the text the decoder is.
+type jsonReader struct {
+	data    []byte
+	decoder *json.Decoder
+	// offset is where line and column, those of the last token, were counted.
+	offset       int
+	line, column int
+}
+
+// next returns the next token and notes where it begins.
+func (r *jsonReader) next() (json.Token, error) {
+	begin := int(r.decoder.InputOffset())
+	for begin < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[begin]) >= 0 {
+		begin++
+	}
+	if r.line == 0 {
+		r.line, r.column = 1, 1
+	}
+	// Counted on from the last token, so that long files take linear time.
+	lines, column := position(r.data[r.offset:], begin-r.offset)
+	if lines > 1 {
+		r.column = column
+	} else {
+		r.column += column - 1
+	}
+	r.line, r.offset = r.line+lines-1, begin
+	return r.decoder.Token()
+}
+
+func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
+	token, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	n := &yamlfile.Node{Line: r.line, Column: r.column}
+	switch t := token.(type) {
+	case nil:
+		n.Kind = yamlfile.Null
+	case string:
+		n.Text = t
+	case json.Delim:
+		if depth >= maxDepth {
+			return nil, errDepth
+		}
+		if t == '[' {
+			n.Kind = yamlfile.Sequence
+			return n, r.sequence(n, depth+1)
+		}
+		n.Kind = yamlfile.Mapping
+		return n, r.mapping(n, depth+1)
+	default: // json.Number, bool
+		n.Text = fmt.Sprint(t)
+	}
+	return n, nil
+}
+
+func (r *jsonReader) sequence(n *yamlfile.Node, depth int) error {
+	for r.decoder.More() {
+		item, err := r.value(depth)
+		if err != nil {
+			return err
+		}
+		n.Items = append(n.Items, item)
+	}
+	_, err := r.next()
+	return err
+}
+
+func (r *jsonReader) mapping(n *yamlfile.Node, depth int) error {
+	for r.decoder.More() {
+		token, err := r.next()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string) // the decoder accepts no other key
+		p := yamlfile.Pair{Key: key, Line: r.line, Column: r.column}
+		if p.Value, err = r.value(depth); err != nil {
+			return err
+		}
+		n.Pairs = append(n.Pairs, p)
+	}
+	_, err := r.next()
+	return err
+}

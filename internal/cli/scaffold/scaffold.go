@@ -1,0 +1,351 @@
+package scaffold
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tendril/internal/config"
+)
+
+// App is an app as it was recognised.
+type App struct {
+	// Platform is what it is made with, such as "Node.js", and File the file that says so.
+	Platform, File string
+	// Web is the command for its Procfile; "" where it has one, and for a Lambda function on this machine, which Lambda
+	// starts.
+	Web, Lambda string
+	// Before are commands to run once in the folder before it starts.
+	Before []string
+	// Connections is how many messages the command works on at once; 0 if it has no limit of its own.
+	Connections int
+}
+
+// pool is the number of threads or workers of a server that has a fixed number of them.
+const pool = 8
+
+// gunicorn is the command of gunicorn for an app. By itself gunicorn has one worker, which serves one request at a
+// time and is killed after 30 seconds, with the job it works on.
+func gunicorn(app string) string {
+	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 %s", pool, app)
+}
+
+// The errors of Recognize; each text goes on with what to do.
+var (
+	errContainer = errors.New("this app is made for a container, which tendril does not start; " +
+		"start it yourself and give its address: tendril up --target http://127.0.0.1:8080/, " +
+		"or write a Procfile that starts the app without a container")
+	errUnknown = errors.New("no app was recognised; " +
+		"write a Procfile with the line \"web: COMMAND\", of an app that listens on PORT")
+)
+
+// Recognize finds out what app is in a folder and how it is started.
+func Recognize(folder fs.FS) (*App, error) {
+	f := files{folder}
+	if f.first("Procfile") != "" {
+		return &App{Platform: "an app", File: "Procfile"}, nil
+	}
+	for _, platform := range []func() *App{f.function, f.node, f.python, f.ruby, f.goModule, f.php, f.java, f.dotNet} {
+		if app := platform(); app != nil {
+			return app, nil
+		}
+	}
+	if f.first("Dockerfile", "Containerfile", "docker-compose.yml", "compose.yaml", "Dockerrun.aws.json") != "" {
+		return nil, errContainer
+	}
+	return nil, errUnknown
+}
+
+// files are those of a folder. What cannot be read is as good as absent.
+type files struct{ folder fs.FS }
+
+const maxRead = 1 << 20
+
+func (f files) text(name string) string {
+	info, err := fs.Stat(f.folder, name)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxRead {
+		return ""
+	}
+	data, err := fs.ReadFile(f.folder, name)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// first is the first of these names that a regular file has.
+func (f files) first(names ...string) string {
+	for _, name := range names {
+		if info, err := fs.Stat(f.folder, name); err == nil && info.Mode().IsRegular() {
+			return name
+		}
+	}
+	return ""
+}
+
+// match is the first file by a pattern, in the order of names; "" for none.
+func (f files) match(patterns ...string) string {
+	for _, pattern := range patterns {
+		if found, err := fs.Glob(f.folder, pattern); err == nil && len(found) > 0 {
+			return found[0]
+		}
+	}
+	return ""
+}
+
+func (f files) has(folder string) bool {
+	info, err := fs.Stat(f.folder, folder)
+	return err == nil && info.IsDir()
+}
+
+func (f files) function() *App {
+	if f.first("bootstrap") == "" {
+		return nil
+	}
+	return &App{Platform: "a Lambda function", File: "bootstrap", Lambda: "./bootstrap"}
+}
+
+func (f files) node() *App {
+	var manifest struct {
+		Main         string            `json:"main"`
+		Scripts      map[string]string `json:"scripts"`
+		Dependencies map[string]string `json:"dependencies"`
+	}
+	app := &App{Platform: "Node.js", File: f.first("package.json")}
+	if app.File != "" && json.Unmarshal([]byte(f.text(app.File)), &manifest) != nil {
+		manifest.Main = "" // npm will say what is wrong with it
+	}
+	script := f.first("server.js", "app.js", "index.js", "main.js")
+	if main := path.Clean(manifest.Main); isPlain(main) && f.first(main) != "" {
+		script = main
+	}
+	switch {
+	case app.File == "" && script == "":
+		return nil
+	case manifest.Scripts["start"] != "":
+		app.Web = "npm start"
+	case script != "":
+		app.File, app.Web = cmp.Or(app.File, script), "node "+script
+	default:
+		return nil
+	}
+	if len(manifest.Dependencies) > 0 && !f.has("node_modules") {
+		app.Before = []string{"npm install"}
+	}
+	return app
+}
+
+var (
+	djangoSettings = regexp.MustCompile(`DJANGO_SETTINGS_MODULE["'],\s*["']([A-Za-z_]\w*)\.settings`)
+	fastAPI        = regexp.MustCompile(`(?m)^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=\s*(?:fastapi\.)?FastAPI\(`)
+	flask          = regexp.MustCompile(`(?m)^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=\s*(?:flask\.)?Flask\(`)
+)
+
+func (f files) python() *App {
+	listed := f.first("requirements.txt", "pyproject.toml")
+	app := &App{Platform: "Python"}
+	if listed == "requirements.txt" {
+		app.Before = []string{"pip install -r requirements.txt"}
+	} else if listed != "" {
+		app.Before = []string{"pip install ."}
+	}
+	hasGunicorn := strings.Contains(strings.ToLower(f.text(listed)), "gunicorn")
+	if m := djangoSettings.FindStringSubmatch(f.text("manage.py")); m != nil {
+		app.Platform, app.File, app.Web = "Django", "manage.py", "python3 manage.py runserver --noreload 127.0.0.1:$PORT"
+		if hasGunicorn {
+			app.Web, app.Connections = gunicorn(m[1]+".wsgi"), pool
+		}
+		return app
+	}
+	scripts := []string{"application.py", "app.py", "main.py", "server.py", "wsgi.py"}
+	for _, script := range scripts {
+		module, text := strings.TrimSuffix(script, ".py"), f.text(script)
+		if m := fastAPI.FindStringSubmatch(text); m != nil {
+			app.Platform, app.File = "FastAPI", script
+			app.Web = "uvicorn --host 127.0.0.1 --port $PORT " + module + ":" + m[1]
+			return app
+		}
+		if m := flask.FindStringSubmatch(text); m != nil {
+			app.Platform, app.File = "Flask", script
+			app.Web = "flask --app " + module + ":" + m[1] + " run --port $PORT"
+			if hasGunicorn {
+				app.Web, app.Connections = gunicorn(module+":"+m[1]), pool
+			}
+			return app
+		}
+	}
+	if script := f.first(scripts...); script != "" {
+		app.File, app.Web = script, "python3 "+script
+		return app
+	}
+	return nil
+}
+
+func (f files) ruby() *App {
+	app := &App{Platform: "Ruby", File: "config.ru"}
+	if f.first("Gemfile") != "" {
+		app.Before = []string{"bundle install"}
+	}
+	switch {
+	case f.first("bin/rails") != "":
+		app.Platform, app.File, app.Connections = "Rails", "bin/rails", pool
+		app.Web = fmt.Sprintf("RAILS_MAX_THREADS=%d bin/rails server --binding 127.0.0.1 --port $PORT", pool)
+	case f.first("config.ru") == "":
+		return nil
+	case strings.Contains(f.text("Gemfile"), "puma"):
+		app.Web, app.Connections = fmt.Sprintf("bundle exec puma --threads %d --bind tcp://127.0.0.1:$PORT", pool), pool
+	default:
+		app.Web = "bundle exec rackup --host 127.0.0.1 --port $PORT"
+	}
+	return app
+}
+
+var packageMain = regexp.MustCompile(`(?m)^package main\b`)
+
+func (f files) goModule() *App {
+	if f.first("go.mod") == "" {
+		return nil
+	}
+	for _, folder := range []string{".", "cmd/*"} {
+		names, err := fs.Glob(f.folder, path.Join(folder, "*.go"))
+		if err != nil {
+			continue
+		}
+		for _, name := range names {
+			at := path.Dir(name)
+			if strings.HasSuffix(name, "_test.go") || !packageMain.MatchString(f.text(name)) || at != "." && !isPlain(at) {
+				continue
+			}
+			app := &App{Platform: "Go", File: "go.mod", Web: "go run ."}
+			if at != "." {
+				app.Web = "go run ./" + at
+			}
+			return app
+		}
+	}
+	return nil
+}
+
+func (f files) php() *App {
+	app := &App{Platform: "PHP", File: f.first("composer.json", "public/index.php", "index.php")}
+	if app.File == "" {
+		return nil
+	}
+	app.Web, app.Connections = fmt.Sprintf("PHP_CLI_SERVER_WORKERS=%d php -S 127.0.0.1:$PORT", pool), pool
+	if f.first("public/index.php") != "" {
+		app.Web += " -t public"
+	} else if f.first("index.php") == "" {
+		return nil
+	}
+	if app.File == "composer.json" && !f.has("vendor") {
+		app.Before = []string{"composer install"}
+	}
+	return app
+}
+
+// java: the port is given to Spring Boot as it asks for it; another app reads PORT.
+func (f files) java() *App {
+	const run = "java -Dserver.port=$PORT -jar "
+	app := &App{Platform: "Java", File: f.match("*.jar")}
+	switch {
+	case app.File != "" && isPlain(app.File):
+		app.Web = run + app.File
+	case f.first("pom.xml") != "":
+		app.File, app.Web, app.Before = "pom.xml", run+"target/*.jar", []string{"mvn package"}
+	case f.first("build.gradle", "build.gradle.kts") != "":
+		app.File, app.Web = f.first("build.gradle", "build.gradle.kts"), run+"build/libs/*.jar"
+		app.Before = []string{"gradle build"}
+		if f.first("gradlew") != "" {
+			app.Before = []string{"./gradlew build"}
+		}
+	default:
+		return nil
+	}
+	return app
+}
+
+func (f files) dotNet() *App {
+	if file := f.match("*.csproj", "*.fsproj"); file != "" {
+		return &App{Platform: ".NET", File: file, Web: "dotnet run --urls http://127.0.0.1:$PORT"}
+	}
+	return nil
+}
+
+var plainPath = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_./-]*$`)
+
+// isPlain reports whether a path is safe for a shell, and below the folder.
+func isPlain(name string) bool {
+	return plainPath.MatchString(name) && !slices.Contains(strings.Split(name, "/"), "..")
+}
+
+// File is a file to write.
+type File struct{ Name, Text string }
+
+// Files are what the folder of that name needs: settings, and a Procfile for an app that Web starts.
+func (a *App) Files(folder string) []File {
+	settings := File{"tendril.yaml", a.settings(folder)}
+	if a.Web == "" {
+		return []File{settings}
+	}
+	return []File{{"Procfile", fmt.Sprintf(`# What is started and kept running. web is the app: it gets each message as a POST on the port
+# in the variable PORT, and the message is done when it answers 200.
+web: %s
+`, a.Web)}, settings}
+}
+
+// setting is an option that the settings show, with a value to begin with; "" for the example in its documentation.
+type setting struct{ key, value string }
+
+// offered are the options that an app, or a Lambda function, needs first.
+func (a *App) offered() []setting {
+	of := []setting{{"http_path", "/jobs"}, {"inactivity_timeout", "5m"}}
+	if a.Lambda != "" {
+		of = []setting{{"function_timeout", "1m"}}
+	}
+	if a.Connections == 0 {
+		of = append(of, setting{"http_connections", "10"})
+	}
+	return append(of, setting{"max_retries", "5"}, setting{"queue_url", ""})
+}
+
+func (a *App) settings(folder string) string {
+	var b strings.Builder
+	b.WriteString(`# Settings of this environment. 'tendril explain OPTION' tells about one, 'tendril up --help-all'
+# lists all. Remove the # in front of a line that you need, and apply it with 'tendril reload'.
+
+`)
+	fmt.Fprintf(&b, "# Name of the environment and of its queue.\nname: %s\n", environmentName(folder))
+	if a.Lambda != "" {
+		fmt.Fprintf(&b, "\n# The function that runs on this machine and gets the messages.\nlambda: %s\n", a.Lambda)
+	}
+	if a.Connections > 0 {
+		fmt.Fprintf(&b, "\n# Messages that the app works on at once, as many as the command in the Procfile has threads or workers.\n"+
+			"http_connections: %d\n", a.Connections)
+	}
+	for _, setting := range a.offered() {
+		if o, found := config.Lookup(setting.key); found {
+			fmt.Fprintf(&b, "\n# %s Default: %s.\n#%s: %s\n", o.Help, strings.TrimSuffix(o.DefaultText(), "."), o.Key,
+				cmp.Or(setting.value, o.ExampleText()))
+		}
+	}
+	return b.String()
+}
+
+const maxName = 64
+
+// environmentName makes a name of that of a folder.
+func environmentName(folder string) string {
+	name := strings.Trim(strings.Map(func(r rune) rune {
+		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
+			return r
+		}
+		return '-'
+	}, folder), "-")
+	return cmp.Or(name[:min(len(name), maxName)], "app")
+}

@@ -1,0 +1,184 @@
+package scaffold
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+)
+
+// folder is a file system with these files, as name and text in turn.
+func folder(files ...string) fs.FS {
+	all := fstest.MapFS{}
+	for pair := range slices.Chunk(files, 2) {
+		all[pair[0]] = &fstest.MapFile{Data: []byte(pair[1])}
+	}
+	return all
+}
+
+// TestCommandsOfInitSuitSlowWork: a server with a fixed number of threads or workers gets as many messages at once, and
+// none kills a job that takes longer than it likes.
+func TestCommandsOfInitSuitSlowWork(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files []string
+		fixed bool
+	}{
+		"gunicorn": {[]string{"requirements.txt", "Flask\ngunicorn\n", "app.py", "app = Flask(__name__)\n"}, true},
+		"Rails":    {[]string{"Gemfile", "", "bin/rails", ""}, true},
+		"puma":     {[]string{"Gemfile", `gem "puma"`, "config.ru", ""}, true},
+		"PHP":      {[]string{"index.php", ""}, true},
+		"flask":    {[]string{"app.py", "app = Flask(__name__)\n"}, false},
+		"Node.js":  {[]string{"server.js", ""}, false},
+		"Go":       {[]string{"go.mod", "module x", "main.go", "package main\n"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app, err := Recognize(folder(c.files...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files := app.Files("orders")
+			settings := files[len(files)-1].Text
+			if got := strings.Contains(settings, "\nhttp_connections: 8\n"); got != c.fixed {
+				t.Errorf("%s: http_connections set: %t, want %t:\n%s", app.Web, got, c.fixed, settings)
+			}
+			if c.fixed && !regexp.MustCompile(`(THREADS|WORKERS|--threads)[= ]8 `).MatchString(app.Web) {
+				t.Errorf("%s does not work on 8 messages at once", app.Web)
+			}
+			if strings.Contains(app.Web, "gunicorn") && !strings.Contains(app.Web, "--timeout 0") {
+				t.Errorf("%s kills jobs of more than 30 seconds", app.Web)
+			}
+		})
+	}
+}
+
+func TestRecognize(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files                []string
+		platform, web, first string // first is the command to run once; "" for none
+	}{
+		"npm start": {[]string{"package.json", `{"scripts": {"start": "node x"}, "dependencies": {"a": "1"}}`},
+			"Node.js", "npm start", "npm install"},
+		"packages installed": {[]string{"package.json", `{"scripts": {"start": "x"}, "dependencies": {"a": "1"}}`,
+			"node_modules/a/x", ""}, "Node.js", "npm start", ""},
+		"main of package.json": {[]string{"package.json", `{"main": "./lib/a.js"}`, "lib/a.js", "", "app.js", ""},
+			"Node.js", "node lib/a.js", ""},
+		"main outside the folder": {[]string{"package.json", `{"main": "../a.js"}`, "app.js", ""},
+			"Node.js", "node app.js", ""},
+		"main with a command": {[]string{"package.json", `{"main": "a;b.js"}`, "a;b.js", "", "app.js", ""},
+			"Node.js", "node app.js", ""},
+		"a script alone": {[]string{"server.js", ""}, "Node.js", "node server.js", ""},
+		"Django": {[]string{"manage.py", `os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")`},
+			"Django", "python3 manage.py runserver --noreload 127.0.0.1:$PORT", ""},
+		"Django on gunicorn": {[]string{"requirements.txt", "django\ngunicorn==23\n", "manage.py",
+			`os.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')`},
+			"Django", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 shop.wsgi", "pip install -r requirements.txt"},
+		"FastAPI": {[]string{"pyproject.toml", "", "main.py", "from fastapi import FastAPI\napi: FastAPI = FastAPI()\n"},
+			"FastAPI", "uvicorn --host 127.0.0.1 --port $PORT main:api", "pip install ."},
+		"Flask": {[]string{"requirements.txt", "flask\n", "app.py", "import flask\napp = flask.Flask(__name__)\n"},
+			"Flask", "flask --app app:app run --port $PORT", "pip install -r requirements.txt"},
+		"Flask on gunicorn": {[]string{"requirements.txt", "Flask\nGunicorn\n", "wsgi.py", "web = Flask(__name__)\n"},
+			"Flask", "gunicorn --bind 127.0.0.1:$PORT --threads 8 --timeout 0 wsgi:web", "pip install -r requirements.txt"},
+		"plain Python": {[]string{"main.py", "import http.server\n"}, "Python", "python3 main.py", ""},
+		"Rails": {[]string{"Gemfile", "", "bin/rails", "", "config.ru", ""},
+			"Rails", "RAILS_MAX_THREADS=8 bin/rails server --binding 127.0.0.1 --port $PORT", "bundle install"},
+		"Rack on puma": {[]string{"Gemfile", `gem "puma"`, "config.ru", ""},
+			"Ruby", "bundle exec puma --threads 8 --bind tcp://127.0.0.1:$PORT", "bundle install"},
+		"Rack": {[]string{"config.ru", ""},
+			"Ruby", "bundle exec rackup --host 127.0.0.1 --port $PORT", ""},
+		"Go": {[]string{"go.mod", "module x", "main.go", "// x\npackage main\n"},
+			"Go", "go run .", ""},
+		"Go below cmd": {[]string{"go.mod", "", "x.go", "package x\n", "cmd/x/main.go", "package main\n"},
+			"Go", "go run ./cmd/x", ""},
+		"PHP": {[]string{"index.php", ""}, "PHP", "PHP_CLI_SERVER_WORKERS=8 php -S 127.0.0.1:$PORT", ""},
+		"PHP with composer": {[]string{"composer.json", "{}", "public/index.php", ""},
+			"PHP", "PHP_CLI_SERVER_WORKERS=8 php -S 127.0.0.1:$PORT -t public", "composer install"},
+		"a jar": {[]string{"app.jar", ""}, "Java", "java -Dserver.port=$PORT -jar app.jar", ""},
+		"Maven": {[]string{"pom.xml", ""},
+			"Java", "java -Dserver.port=$PORT -jar target/*.jar", "mvn package"},
+		"Gradle": {[]string{"build.gradle.kts", "", "gradlew", ""},
+			"Java", "java -Dserver.port=$PORT -jar build/libs/*.jar", "./gradlew build"},
+		".NET": {[]string{"shop.csproj", ""},
+			".NET", "dotnet run --urls http://127.0.0.1:$PORT", ""},
+		"a Procfile":         {[]string{"Procfile", "web: x", "app.js", ""}, "an app", "", ""},
+		"a Lambda function":  {[]string{"bootstrap", "#!/bin/sh", "Dockerfile", ""}, "a Lambda function", "", ""},
+		"Docker and Node.js": {[]string{"Dockerfile", "", "app.js", ""}, "Node.js", "node app.js", ""},
+	} {
+		app, err := Recognize(folder(c.files...))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if first := strings.Join(app.Before, ", "); app.Platform != c.platform || app.Web != c.web || first != c.first {
+			t.Errorf("%s: %+v, want %s, %q after %q", name, app, c.platform, c.web, c.first)
+		}
+		if (app.Lambda != "") != (app.File == "bootstrap") || app.File == "" {
+			t.Errorf("%s: %+v", name, app)
+		}
+	}
+	for name, want := range map[string]error{
+		"Dockerfile": errContainer, "compose.yaml": errContainer, "readme": errUnknown,
+		"go.mod": errUnknown, "package.json": errUnknown, "composer.json": errUnknown} {
+		if app, err := Recognize(folder(name, "")); !errors.Is(err, want) {
+			t.Errorf("%s alone: %+v, %v; want %v", name, app, err, want)
+		}
+	}
+}
+
+// TestFilesAreTaken: the Procfile and the settings are read without a problem, and so is each line that is offered.
+func TestFilesAreTaken(t *testing.T) {
+	t.Parallel()
+	for _, app := range []*App{{Web: "npm start"}, {Lambda: "./bootstrap"}} {
+		for _, uncommented := range []bool{false, true} {
+			dir := t.TempDir()
+			for _, file := range app.Files("My shop (v2)") {
+				text := file.Text
+				if uncommented {
+					text = strings.ReplaceAll(text, "\n#", "\n")
+					text = strings.ReplaceAll(text, "\n ", "\n# ")
+					text = strings.ReplaceAll(text, "\nqueue_url", "\n#queue_url") // where max_retries has no effect
+				}
+				write(t, dir, file.Name, text)
+			}
+			b, err := bundle.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if app.Web != "" && (len(b.Processes) != 1 || b.Processes[0].Command != app.Web) {
+				t.Errorf("the Procfile has %v", b.Processes)
+			}
+			cfg, err := config.Load(config.Sources{Flags: map[string]string{"config": dir + "/tendril.yaml"},
+				Environ: []string{"HOME=" + dir}, Bundle: b})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cfg.Name != "My-shop--v2" || len(cfg.Warnings) > 0 || cfg.IsSet("max-retries") != uncommented ||
+				uncommented && cfg.MaxRetries != 5 || cfg.Queues[0].Lambda != app.Lambda {
+				t.Errorf("name %q, warnings %v, max-retries %d", cfg.Name, cfg.Warnings, cfg.MaxRetries)
+			}
+		}
+	}
+	if got := environmentName("Überall/"); got != "berall" {
+		t.Errorf("a name is %q", got)
+	}
+	if got := environmentName("..."); got != "app" {
+		t.Errorf("a name is %q", got)
+	}
+}
+
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

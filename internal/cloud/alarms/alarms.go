@@ -1,0 +1,257 @@
+package alarms
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/internal/aws"
+	"tendril/internal/observe/telemetry"
+)
+
+// Settings are what the alarms of an environment depend on.
+type Settings struct {
+	// Environment is the environment's name: 1 to 64 letters, digits, "_" and "-".
+	Environment string
+	// HealthName is the EnvironmentName dimension of the metrics about the environment; ""
+	// when they are not published.
+	HealthName string
+	// Publishes tells that the environment sends metrics to CloudWatch.
+	Publishes bool
+	// Interval is the time between two sendings.
+	Interval time.Duration
+	// Periodic tells that there are periodic tasks, which need a leader.
+	Periodic bool
+	// Region is the AWS region of the metrics in the dashboard.
+	Region string
+	// Queues are those that the environment works on.
+	Queues []Queue
+	// Actions are the ARNs that each alarm without actions of its own notifies.
+	Actions []string
+}
+
+// Queue is one queue of the environment.
+type Queue struct {
+	// Name is the queue's name; URL and ARN are "" where they are not known.
+	Name, URL, ARN string
+	// OnSQS tells that Amazon publishes the queue's metrics, in Region; "" is that of the
+	// environment.
+	OnSQS  bool
+	Region string
+	// DeadLetter is the name of its dead-letter queue; "" for none.
+	DeadLetter string
+	// Limit is how long one delivery may take.
+	Limit time.Duration
+}
+
+// Set is what an environment should have.
+type Set struct {
+	// Environment is the environment's name.
+	Environment string
+	// Alarms are sorted by name.
+	Alarms []aws.Alarm
+	// Dashboard is the body of the dashboard as JSON; "" for none.
+	Dashboard string
+	// LeftOut says what there is no alarm for, and why.
+	LeftOut []string
+}
+
+// The kinds of alarms.
+const (
+	queueAge    = "queue-age"
+	deadLetters = "dead-letters"
+	failures    = "failures"
+	latency     = "latency"
+	healthKind  = "health"
+	leaderKind  = "leader"
+)
+
+func kinds() []string {
+	return []string{queueAge, deadLetters, failures, latency, healthKind, leaderKind}
+}
+
+// The words of CloudWatch that more than one alarm has.
+const (
+	atLeast      = "GreaterThanOrEqualToThreshold"
+	below        = "LessThanThreshold"
+	notBreaching = "notBreaching"
+	breaching    = "breaching"
+	sqsNamespace = "AWS/SQS"
+)
+
+// Describe returns the alarms and the dashboard of an environment. The defaults go off where
+// the health of the environment becomes Degraded. A nil file changes nothing.
+func Describe(s *Settings, f *File) Set {
+	f = cmp.Or(f, &File{})
+	d := describer{Settings: s, file: f, set: Set{Environment: s.Environment}}
+	for i := range s.Queues {
+		d.queue(&s.Queues[i])
+	}
+	d.environment()
+	for i := range f.added {
+		a := f.added[i]
+		a.Name = Prefix(s.Environment) + a.Name
+		d.add(a, change{})
+	}
+	slices.SortFunc(d.set.Alarms, func(a, b aws.Alarm) int { return strings.Compare(a.Name, b.Name) })
+	d.set.LeftOut = append(d.set.LeftOut, f.leftOut...)
+	if !f.NoDashboard {
+		d.set.Dashboard = dashboard(s)
+	}
+	return d.set
+}
+
+// Prefix is what the names of an environment's alarms begin with.
+func Prefix(environment string) string { return "tendril/" + environment + "/" }
+
+// DashboardName is the name of an environment's dashboard.
+func DashboardName(environment string) string { return "tendril-" + environment }
+
+type describer struct {
+	*Settings
+	file *File
+	set  Set
+}
+
+// queue adds the alarms of one queue.
+func (d *describer) queue(q *Queue) {
+	unpublished := ""
+	switch {
+	case !q.OnSQS:
+		unpublished = "CloudWatch has no metrics of embedded queues"
+	case cmp.Or(q.Region, d.Region) != d.Region:
+		unpublished = fmt.Sprintf("the queue is in %s and the alarms are in %s: set --region %[1]s", q.Region, d.Region)
+	}
+	if unpublished == "" {
+		d.kind(queueAge, q, aws.Alarm{
+			Description: "The oldest message of the queue " + q.Name + " waits for too long.",
+			Namespace:   sqsNamespace, Metric: "ApproximateAgeOfOldestMessage",
+			Dimensions: dimension("QueueName", q.Name), Statistic: "Maximum", Comparison: atLeast, Threshold: 1800,
+			Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
+		})
+	} else {
+		d.leaveOut(queueAge, q, unpublished)
+	}
+	switch {
+	case unpublished != "":
+		d.leaveOut(deadLetters, q, unpublished)
+	case q.DeadLetter == "":
+		d.leaveOut(deadLetters, q, "the queue has no dead-letter queue")
+	default:
+		d.kind(deadLetters, q, aws.Alarm{
+			Description: fmt.Sprintf("Messages of the queue %s failed too often and are in %s.", q.Name, q.DeadLetter),
+			Namespace:   sqsNamespace, Metric: "ApproximateNumberOfMessagesVisible",
+			Dimensions: dimension("QueueName", q.DeadLetter), Statistic: "Maximum", Comparison: atLeast, Threshold: 1,
+			Period: 300, EvaluationPeriods: 1, MissingData: notBreaching,
+		})
+	}
+	if !d.Publishes {
+		d.leaveOut(failures, q, notPublished)
+		d.leaveOut(latency, q, notPublished)
+		return
+	}
+	namespace := telemetry.NamespacePrefix + d.Environment
+	d.kind(failures, q, aws.Alarm{
+		Description: "Many deliveries from the queue " + q.Name + " fail. The value is the share of failures, 0 to 1.",
+		Namespace:   namespace, Metric: "MessagesFailed", Dimensions: dimension("Queue", q.Name), Statistic: "Average",
+		Comparison: atLeast, Threshold: 0.15, Period: d.period(300), EvaluationPeriods: 3, DatapointsToAlarm: 2,
+		MissingData: notBreaching,
+	})
+	d.kind(latency, q, aws.Alarm{
+		Description: fmt.Sprintf("Deliveries from the queue %s take almost as long as they may, which is %s.", q.Name,
+			q.Limit),
+		Namespace: namespace, Metric: "Duration", Dimensions: dimension("Queue", q.Name), Statistic: "Maximum",
+		Comparison: atLeast, Threshold: math.Round(0.8 * float64(q.Limit.Milliseconds())), Period: d.period(300),
+		EvaluationPeriods: 3, MissingData: notBreaching,
+	})
+}
+
+const notPublished = "no metrics are sent to CloudWatch: set --cloudwatch on"
+
+// environment adds the alarms that are about no single queue.
+func (d *describer) environment() {
+	why := ""
+	switch {
+	case !d.Publishes:
+		why = notPublished
+	case d.HealthName == "":
+		why = "the status of the environment is not sent to CloudWatch: set --environment-name"
+	}
+	if why != "" {
+		d.leaveOut(healthKind, nil, why)
+		if d.Periodic {
+			d.leaveOut(leaderKind, nil, why)
+		}
+		return
+	}
+	period := d.period(60)
+	d.kind(healthKind, nil, aws.Alarm{
+		Description: "The environment is Degraded (20) or Severe (25), or not running.",
+		Namespace:   telemetry.HealthNamespace, Metric: "EnvironmentHealth",
+		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: atLeast, Threshold: 20,
+		Period: period, EvaluationPeriods: max(1, 300/period), MissingData: breaching,
+	})
+	if !d.Periodic {
+		return
+	}
+	d.kind(leaderKind, nil, aws.Alarm{
+		Description: "No instance is the leader, so that no periodic task is enqueued.",
+		Namespace:   telemetry.HealthNamespace, Metric: "Leader",
+		Dimensions: dimension("EnvironmentName", d.HealthName), Statistic: "Maximum", Comparison: below, Threshold: 1,
+		Period: period, EvaluationPeriods: max(1, 600/period), MissingData: breaching,
+	})
+}
+
+// period is a number of seconds in which at least one sample is sent: a multiple of 60.
+func (d *describer) period(least int) int {
+	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
+}
+
+func dimension(name, value string) []aws.Dimension {
+	return []aws.Dimension{{Name: name, Value: value}}
+}
+
+// kind adds one of the default alarms, as the file changes it.
+func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
+	name := kind
+	if q != nil {
+		name += "/" + q.Name
+	}
+	c := d.file.change(kind, name)
+	if c.Off {
+		return
+	}
+	a.Name = Prefix(d.Environment) + name
+	d.add(a, c)
+}
+
+// add adds an alarm, with the actions of all alarms where it has none of its own.
+func (d *describer) add(a aws.Alarm, c change) {
+	c.apply(&a)
+	if a.Actions == nil {
+		a.Actions = d.file.Actions
+	}
+	if a.Actions == nil {
+		a.Actions = d.Settings.Actions
+	}
+	if a.OKActions == nil {
+		a.OKActions = d.file.OKActions
+	}
+	if a.MissingActions == nil {
+		a.MissingActions = d.file.MissingActions
+	}
+	d.set.Alarms = append(d.set.Alarms, a)
+}
+
+func (d *describer) leaveOut(kind string, q *Queue, why string) {
+	name := kind
+	if q != nil {
+		name += "/" + q.Name
+	}
+	if !d.file.change(kind, name).Off {
+		d.set.LeftOut = append(d.set.LeftOut, name+": "+why)
+	}
+}

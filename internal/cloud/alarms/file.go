@@ -1,0 +1,329 @@
+package alarms
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/aws"
+	"tendril/internal/config/yamlfile"
+)
+
+// FileName is the name of the file at the root of a bundle that adjusts the alarms.
+const FileName = "alarms.yaml"
+
+// maxFile is the most bytes that the file may have.
+const maxFile = 64 << 10
+
+// File is what alarms.yaml and a bundle say about the alarms. The zero value changes nothing.
+type File struct {
+	// Actions, OKActions and MissingActions are ARNs for each alarm that has none of its own.
+	Actions, OKActions, MissingActions []string
+	// NoDashboard leaves the dashboard out.
+	NoDashboard bool
+
+	changes map[string]change // by kind, or kind/queue
+	added   []aws.Alarm       // of the bundle; the name is the last part only
+	leftOut []string
+}
+
+// change is what a file says about one alarm. Fields that are nil change nothing.
+type change struct {
+	// Off leaves the alarm out.
+	Off bool
+	// Threshold and the others are those of [aws.Alarm].
+	Threshold                          *float64
+	Period, EvaluationPeriods          *int
+	DatapointsToAlarm                  *int
+	MissingData                        *string
+	Muted                              *bool
+	Actions, OKActions, MissingActions []string
+}
+
+func (c *change) apply(a *aws.Alarm) {
+	set(&a.Threshold, c.Threshold)
+	set(&a.Period, c.Period)
+	set(&a.EvaluationPeriods, c.EvaluationPeriods)
+	if c.EvaluationPeriods != nil {
+		a.DatapointsToAlarm = min(a.DatapointsToAlarm, a.EvaluationPeriods)
+	}
+	set(&a.DatapointsToAlarm, c.DatapointsToAlarm)
+	set(&a.MissingData, c.MissingData)
+	set(&a.Muted, c.Muted)
+	for _, list := range []struct {
+		to   *[]string
+		from []string
+	}{{&a.Actions, c.Actions}, {&a.OKActions, c.OKActions}, {&a.MissingActions, c.MissingActions}} {
+		if list.from != nil {
+			*list.to = list.from
+		}
+	}
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// change is what the file says about an alarm; its own name counts more than its kind.
+func (f *File) change(kind, name string) change {
+	if c, found := f.changes[name]; found {
+		return c
+	}
+	return f.changes[kind]
+}
+
+// Error holds everything that is wrong with a file; it is never empty.
+type Error struct {
+	Problems []yamlfile.Problem
+}
+
+// Error returns one line per problem, each followed by its hint.
+func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
+
+// Read reads an alarms.yaml. queues are the names of the environment's queues. A file that
+// does not exist is an empty one where it is optional. The error about a bad file is an
+// [*Error].
+func Read(path string, optional bool, queues []string) (*File, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && optional {
+		return &File{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the alarms: %w", err)
+	}
+	return parse(path, data, queues)
+}
+
+func parse(path string, data []byte, queues []string) (*File, error) {
+	r := fileReader{path: path, queues: queues, file: &File{changes: map[string]change{}}}
+	root, fault := yamlfile.Read(data, &yamlfile.Options{
+		Plain: true, MaxBytes: maxFile, MaxTokens: 20000, MaxDepth: 6, What: "list of alarms",
+		HintTooMuch: "one entry for each kind of alarm and queue is enough",
+		HintForm:    skeleton,
+		HintSyntax:  `write one "key: value" per line, with a blank after the colon and without tabs in front`,
+	})
+	switch {
+	case fault != nil:
+		r.refuse(fault.Line, fault.Text, fault.Hint)
+	case root != nil:
+		r.root(root)
+	}
+	if len(r.problems) > 0 {
+		return nil, &Error{r.problems}
+	}
+	return r.file, nil
+}
+
+const skeleton = `write "alarms:" and below it, further to the right, "queue-age: {threshold: 600}"`
+
+type fileReader struct {
+	path     string
+	queues   []string
+	file     *File
+	problems []yamlfile.Problem
+}
+
+func (r *fileReader) refuse(line int, text, hint string) {
+	r.problems = append(r.problems, yamlfile.Problem{Where: yamlfile.Place(r.path, line, 0), Text: text, Hint: hint})
+}
+
+func (r *fileReader) root(n *yamlfile.Node) {
+	seen := map[string]bool{}
+	for _, p := range n.Pairs {
+		if r.repeated(seen, p) {
+			continue
+		}
+		switch p.Key {
+		case "actions":
+			r.file.Actions = r.arns(p)
+		case "ok_actions":
+			r.file.OKActions = r.arns(p)
+		case "insufficient_data_actions":
+			r.file.MissingActions = r.arns(p)
+		case "dashboard":
+			on := r.isOn(p)
+			r.file.NoDashboard = on != nil && !*on
+		case "alarms":
+			r.alarms(p)
+		default:
+			r.refuse(p.Line, "unknown key "+yamlfile.Shown(p.Key),
+				"the keys are alarms, actions, ok_actions, insufficient_data_actions and dashboard")
+		}
+	}
+}
+
+// repeated refuses a key that comes twice.
+func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
+	if seen[p.Key] {
+		r.refuse(p.Line, yamlfile.Shown(p.Key)+" comes twice", "delete one of them")
+		return true
+	}
+	seen[p.Key] = true
+	return false
+}
+
+func (r *fileReader) alarms(p yamlfile.Pair) {
+	if p.Value.Kind == yamlfile.Null {
+		return
+	}
+	if p.Value.Kind != yamlfile.Mapping {
+		r.refuse(p.Line, "alarms is not a map", skeleton)
+		return
+	}
+	seen := map[string]bool{}
+	for _, entry := range p.Value.Pairs {
+		if !r.repeated(seen, entry) && r.known(entry) {
+			r.file.changes[entry.Key] = r.change(entry)
+		}
+	}
+}
+
+// known reports whether a key names an alarm: a kind, or a kind and a queue.
+func (r *fileReader) known(p yamlfile.Pair) bool {
+	kind, queue, ofQueue := strings.Cut(p.Key, "/")
+	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
+	switch {
+	case !slices.Contains(kinds(), kind):
+		r.refuse(p.Line, "there is no alarm "+yamlfile.Shown(p.Key), "the alarms are "+strings.Join(kinds(), ", "))
+	case ofQueue && !ownQueue:
+		r.refuse(p.Line, "the alarm "+kind+" belongs to no queue", "write "+kind)
+	case ofQueue && !slices.Contains(r.queues, queue):
+		r.refuse(p.Line, "the environment has no queue "+yamlfile.Shown(queue),
+			"its queues are "+strings.Join(r.queues, ", "))
+	default:
+		return true
+	}
+	return false
+}
+
+func (r *fileReader) change(entry yamlfile.Pair) (c change) {
+	if entry.Value.Kind == yamlfile.Scalar {
+		on := r.isOn(entry)
+		c.Off = on != nil && !*on
+		return c
+	}
+	if entry.Value.Kind != yamlfile.Mapping {
+		r.refuse(entry.Line, entry.Key+" is neither a map nor off", skeleton)
+		return c
+	}
+	seen := map[string]bool{}
+	for _, p := range entry.Value.Pairs {
+		if !r.repeated(seen, p) {
+			r.property(&c, p)
+		}
+	}
+	if c.DatapointsToAlarm != nil && (c.EvaluationPeriods == nil || *c.DatapointsToAlarm > *c.EvaluationPeriods) {
+		r.refuse(entry.Line, "datapoints_to_alarm is more than evaluation_periods, or stands without it",
+			"write evaluation_periods too, with at least the same number")
+	}
+	return c
+}
+
+// property reads one property by the name that Terraform has for it.
+func (r *fileReader) property(c *change, p yamlfile.Pair) {
+	switch p.Key {
+	case "threshold":
+		v, err := strconv.ParseFloat(p.Value.Text, 64)
+		if p.Value.Kind != yamlfile.Scalar || err != nil || v-v != 0 {
+			r.refuse(p.Line, "threshold is not a number", "write a number such as 600 or 0.15")
+			return
+		}
+		c.Threshold = &v
+	case "period":
+		c.Period = r.integer(p, 86400, "10, 20, 30 or a multiple of 60 seconds, up to 86400", allowedPeriod)
+	case "evaluation_periods":
+		c.EvaluationPeriods = r.integer(p, 1440, "a whole number from 1 to 1440", nil)
+	case "datapoints_to_alarm":
+		c.DatapointsToAlarm = r.integer(p, 1440, "a whole number from 1 to 1440", nil)
+	case "treat_missing_data":
+		words := missingWords()
+		if !slices.Contains(words, p.Value.Text) {
+			r.refuse(p.Line, "treat_missing_data has another value than CloudWatch knows", "use "+strings.Join(words, ", "))
+			return
+		}
+		c.MissingData = &p.Value.Text
+	case "actions_enabled":
+		if on := r.isOn(p); on != nil {
+			muted := !*on
+			c.Muted = &muted
+		}
+	case "actions":
+		c.Actions = r.arns(p)
+	case "ok_actions":
+		c.OKActions = r.arns(p)
+	case "insufficient_data_actions":
+		c.MissingActions = r.arns(p)
+	default:
+		r.refuse(p.Line, "unknown property "+yamlfile.Shown(p.Key), "the properties are threshold, period, "+
+			"evaluation_periods, datapoints_to_alarm, treat_missing_data, actions_enabled, actions, ok_actions and "+
+			"insufficient_data_actions")
+	}
+}
+
+func missingWords() []string { return []string{"missing", notBreaching, breaching, "ignore"} }
+
+func allowedPeriod(n int) bool { return n == 10 || n == 20 || n == 30 || n%60 == 0 }
+
+func (r *fileReader) integer(p yamlfile.Pair, most int, allowed string, ok func(int) bool) *int {
+	n, err := strconv.Atoi(p.Value.Text)
+	if p.Value.Kind != yamlfile.Scalar || err != nil || n < 1 || n > most || ok != nil && !ok(n) {
+		r.refuse(p.Line, p.Key+" is out of range", "use "+allowed)
+		return nil
+	}
+	return &n
+}
+
+// isOn reads on or off; nil for anything else.
+func (r *fileReader) isOn(p yamlfile.Pair) *bool {
+	on := false
+	switch strings.ToLower(p.Value.Text) {
+	case "on", "true", "yes":
+		on = true
+	case "off", "false", "no":
+	default:
+		r.refuse(p.Line, p.Key+" is neither on nor off", "write on or off")
+		return nil
+	}
+	return &on
+}
+
+// maxActions is the most actions that CloudWatch takes for one state.
+const maxActions = 5
+
+// arns reads one ARN or a list of them; never nil, so that an empty list means none.
+func (r *fileReader) arns(p yamlfile.Pair) []string {
+	found := []string{}
+	items := p.Value.Items
+	if p.Value.Kind == yamlfile.Scalar {
+		items = []*yamlfile.Node{p.Value}
+	}
+	for _, item := range items {
+		if item.Kind != yamlfile.Scalar || CheckAction(item.Text) != nil {
+			r.refuse(item.Line, "this action is not an ARN", "write one such as "+exampleARN)
+			continue
+		}
+		found = append(found, item.Text)
+	}
+	if len(found) > maxActions {
+		r.refuse(p.Line, fmt.Sprintf("%s has more than %d actions", p.Key, maxActions), "use one topic for several receivers")
+	}
+	return found
+}
+
+const exampleARN = "arn:aws:sns:eu-west-1:123456789012:on-call"
+
+// CheckAction returns an error for what cannot be the ARN of an action.
+func CheckAction(text string) error {
+	parts := strings.SplitN(text, ":", 6)
+	if len(parts) != 6 || parts[0] != "arn" || parts[1] == "" || parts[2] == "" || parts[5] == "" ||
+		strings.ContainsAny(text, " \t\r\n") {
+		return fmt.Errorf("invalid action %q: use the ARN of an SNS topic, such as %s", text, exampleARN)
+	}
+	return nil
+}

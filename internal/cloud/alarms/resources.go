@@ -1,0 +1,250 @@
+package alarms
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/aws"
+	"tendril/internal/bundle"
+	"tendril/internal/config/yamlfile"
+)
+
+// The logical names that Elastic Beanstalk gives the resources of a worker environment. Its
+// guide lists them under "Modifying the resources that Elastic Beanstalk creates".
+const (
+	workerQueue     = "AWSEBWorkerQueue"
+	deadLetterQueue = "AWSEBWorkerDeadLetterQueue"
+	scalingHigh     = "AWSEBCloudwatchAlarmHigh"
+	scalingLow      = "AWSEBCloudwatchAlarmLow"
+)
+
+// AddBundle adds the alarms that the configuration files of a bundle declare as resources.
+// One that refers to a resource which tendril does not know is left out, with the reason.
+func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
+	for i := range b.Resources {
+		r := &b.Resources[i]
+		if r.Type != bundle.TypeAlarm {
+			continue
+		}
+		c := resourceReader{bundle: b, settings: s, resource: r}
+		if a := c.alarm(); c.why == "" {
+			f.added = append(f.added, a)
+		} else {
+			f.leftOut = append(f.leftOut, fmt.Sprintf("%s: %s (%s)", yamlfile.Printable(r.Name), c.why,
+				yamlfile.Place(r.File, cmp.Or(c.line, r.Line), 0)))
+		}
+	}
+}
+
+// resourceReader reads one resource of the type AWS::CloudWatch::Alarm.
+type resourceReader struct {
+	bundle   *bundle.Bundle
+	settings *Settings
+	resource *bundle.Resource
+	// why is the first reason to leave the alarm out, and line where it stands; "" for none.
+	why  string
+	line int
+}
+
+func (c *resourceReader) refuse(n *yamlfile.Node, format string, args ...any) {
+	if c.why == "" {
+		c.why, c.line = fmt.Sprintf(format, args...), n.Line
+	}
+}
+
+func (c *resourceReader) alarm() (a aws.Alarm) {
+	a.Name = c.resource.Name
+	if a.Name == scalingHigh || a.Name == scalingLow {
+		c.why = "this alarm scales the environment, which tendril does without it"
+		return a
+	}
+	if c.resource.Properties == nil {
+		c.why = "it has no Properties"
+		return a
+	}
+	for _, p := range c.resource.Properties.Pairs {
+		c.property(&a, p)
+	}
+	for _, required := range []struct{ name, value string }{
+		{"Namespace", a.Namespace}, {"MetricName", a.Metric}, {"Statistic", a.Statistic},
+		{"ComparisonOperator", a.Comparison},
+	} {
+		if required.value == "" {
+			c.refuse(c.resource.Properties, "it has no %s", required.name)
+		}
+	}
+	if a.Period == 0 || a.EvaluationPeriods == 0 {
+		c.refuse(c.resource.Properties, "it has no Period or no EvaluationPeriods")
+	}
+	slices.SortFunc(a.Dimensions, func(a, b aws.Dimension) int { return strings.Compare(a.Name, b.Name) })
+	return a
+}
+
+// property reads one property by the name that CloudFormation has for it.
+func (c *resourceReader) property(a *aws.Alarm, p yamlfile.Pair) {
+	switch p.Key {
+	case "AlarmName":
+		a.Name = c.text(p.Value)
+	case "AlarmDescription":
+		a.Description = c.text(p.Value)
+	case "Namespace":
+		a.Namespace = c.text(p.Value)
+	case "MetricName":
+		a.Metric = c.text(p.Value)
+	case "Statistic", "ExtendedStatistic":
+		a.Statistic = c.text(p.Value)
+	case "ComparisonOperator":
+		a.Comparison = c.text(p.Value)
+	case "Unit":
+		a.Unit = c.text(p.Value)
+	case "TreatMissingData":
+		a.MissingData = c.text(p.Value)
+	case "Threshold":
+		a.Threshold = c.number(p)
+	case "Period":
+		a.Period = int(c.number(p))
+	case "EvaluationPeriods":
+		a.EvaluationPeriods = int(c.number(p))
+	case "DatapointsToAlarm":
+		a.DatapointsToAlarm = int(c.number(p))
+	case "ActionsEnabled":
+		a.Muted = strings.EqualFold(c.text(p.Value), "false")
+	case "AlarmActions":
+		a.Actions = c.actions(p.Value)
+	case "OKActions":
+		a.OKActions = c.actions(p.Value)
+	case "InsufficientDataActions":
+		a.MissingActions = c.actions(p.Value)
+	case "Dimensions":
+		for _, item := range p.Value.Items {
+			name, value := item.Get("Name"), item.Get("Value")
+			if name == nil || value == nil {
+				c.refuse(item, "a dimension has no Name or no Value")
+				continue
+			}
+			a.Dimensions = append(a.Dimensions, aws.Dimension{Name: c.text(name), Value: c.text(value)})
+		}
+	case "Tags": // those of tendril are there
+	default:
+		c.refuse(p.Value, "the property %s is not supported", yamlfile.Printable(p.Key))
+	}
+}
+
+func (c *resourceReader) number(p yamlfile.Pair) float64 {
+	text := c.text(p.Value)
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil && c.why == "" {
+		c.refuse(p.Value, "%s is not a number", p.Key)
+	}
+	return v
+}
+
+// actions reads ARNs. A topic that the bundle declares is not created, so its place is left
+// to the actions of all alarms; nil then.
+func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
+	for _, item := range n.Items {
+		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {
+			continue
+		}
+		found = append(found, c.text(item))
+	}
+	if len(n.Items) == 0 {
+		return []string{}
+	}
+	return found
+}
+
+func (c *resourceReader) typeOf(name string) string {
+	for _, r := range c.bundle.Resources {
+		if name != "" && r.Name == name {
+			return r.Type
+		}
+	}
+	return ""
+}
+
+// text returns a value with CloudFormation's functions resolved, as far as tendril knows what
+// they stand for.
+func (c *resourceReader) text(n *yamlfile.Node) string {
+	if name, attribute := reference(n); name != "" {
+		value, known := c.resolve(name, attribute)
+		if !known {
+			c.refuse(n, "it refers to %s, which tendril does not create", yamlfile.Printable(name))
+		}
+		return value
+	}
+	if option := n.Get("Fn::GetOptionSetting"); option != nil {
+		return c.option(option)
+	}
+	if n.Kind != yamlfile.Scalar || strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") {
+		c.refuse(n, "a value is computed by CloudFormation and not known here")
+		return ""
+	}
+	return n.Text
+}
+
+// option resolves Fn::GetOptionSetting: an option of the bundle, or the default beside it.
+func (c *resourceReader) option(n *yamlfile.Node) string {
+	namespace, name := "aws:elasticbeanstalk:customoption", ""
+	if given := n.Get("Namespace"); given != nil {
+		namespace = given.Text
+	}
+	if given := n.Get("OptionName"); given != nil {
+		name = given.Text
+	}
+	if s, found := c.bundle.Setting(namespace, name); found {
+		return s.Value
+	}
+	if standard := n.Get("DefaultValue"); standard != nil {
+		return c.text(standard)
+	}
+	c.refuse(n, "the option %s has no value", yamlfile.Printable(name))
+	return ""
+}
+
+// reference returns the name and the attribute of Ref and Fn::GetAtt, in their long and short
+// forms; "" where n is neither.
+func reference(n *yamlfile.Node) (name, attribute string) {
+	switch {
+	case n.Tag == "!Ref":
+		return n.Text, ""
+	case n.Tag == "!GetAtt" && n.Kind == yamlfile.Scalar:
+		name, attribute, _ = strings.Cut(n.Text, ".")
+		return name, attribute
+	case n.Tag == "!GetAtt" && len(n.Items) == 2:
+		return n.Items[0].Text, n.Items[1].Text
+	case n.Kind != yamlfile.Mapping || len(n.Pairs) != 1:
+		return "", ""
+	}
+	if ref := n.Get("Ref"); ref != nil {
+		return ref.Text, ""
+	}
+	of := n.Get("Fn::GetAtt")
+	switch {
+	case of != nil && len(of.Items) == 2:
+		return of.Items[0].Text, of.Items[1].Text
+	case of != nil && of.Kind == yamlfile.Scalar:
+		name, attribute, _ = strings.Cut(of.Text, ".")
+	}
+	return name, attribute
+}
+
+// resolve returns what a reference stands for, and whether it is known. The worker's queue is
+// the first one of the environment on Amazon SQS.
+func (c *resourceReader) resolve(name, attribute string) (string, bool) {
+	var own Queue
+	if i := slices.IndexFunc(c.settings.Queues, func(q Queue) bool { return q.OnSQS }); i >= 0 {
+		own = c.settings.Queues[i]
+	}
+	values := map[string]string{
+		workerQueue + ".": own.URL, workerQueue + ".QueueName": own.Name, workerQueue + ".Arn": own.ARN,
+		deadLetterQueue + ".QueueName": own.DeadLetter,
+		"AWS::Region.":                 c.settings.Region,
+		"AWSEBEnvironmentName.":        cmp.Or(c.settings.HealthName, c.settings.Environment),
+	}
+	value := values[name+"."+attribute]
+	return value, value != ""
+}

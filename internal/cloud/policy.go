@@ -1,0 +1,258 @@
+package cloud
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tendril/internal/aws"
+	"tendril/internal/cloud/alarms"
+	"tendril/internal/config"
+)
+
+// Policy is an IAM policy: the JSON of it is what AWS takes.
+type Policy struct {
+	Version   string
+	Statement []Statement
+}
+
+// Statement allows actions on resources.
+type Statement struct {
+	Sid, Effect string
+	Action      []string
+	Resource    []string
+	// Condition limits the statement further; nil for no condition.
+	Condition map[string]map[string][]string `json:",omitempty"`
+}
+
+// Use is what an environment is used for, beside its settings.
+type Use struct {
+	// TaskQueues are the names, URLs or ARNs of the queues of periodic tasks, "" for the first queue; empty
+	// without tasks.
+	TaskQueues []string
+	// Operate asks for what the commands need that act on queues, instead of what the environment itself needs:
+	// dead, peek, queues, alarms and terminate.
+	Operate bool
+}
+
+// UnknownDeadLetterQueue begins the name that stands in a [Policy] for a dead-letter queue whose name only Amazon
+// SQS knows.
+const UnknownDeadLetterQueue = "DEAD-LETTER-QUEUE-OF-"
+
+// PolicyFor returns the IAM policy that the settings need, with one statement for each feature in use. Where an
+// account is not known, an ARN has "*" in its place; a resource is "*" alone only where AWS allows nothing else. It
+// asks no network.
+func PolicyFor(cfg *config.Config, use *Use) *Policy {
+	p := &policyMaker{settings: &cfg.Settings, region: cfg.Region}
+	if cfg.Origin("region") == (config.Origin{}) { // the profile's, or that of the machine
+		p.region = "*"
+	}
+	if use.Operate {
+		p.operate()
+	} else {
+		p.run(use)
+	}
+	return &Policy{Version: "2012-10-17", Statement: p.statements}
+}
+
+// policyMaker gathers the statements of a policy.
+type policyMaker struct {
+	settings   *config.Settings
+	region     string // "*" when it is not known
+	statements []Statement
+}
+
+// allow adds the actions of a feature on resources; the statement of a feature is one.
+func (p *policyMaker) allow(f aws.Feature, resources ...string) *Statement {
+	i := slices.IndexFunc(p.statements, func(s Statement) bool { return s.Sid == string(f) })
+	if i < 0 {
+		i = len(p.statements)
+		p.statements = append(p.statements, Statement{Sid: string(f), Effect: "Allow", Action: f.Actions()})
+	}
+	s := &p.statements[i]
+	for _, r := range resources {
+		if !slices.Contains(s.Resource, r) {
+			s.Resource = append(s.Resource, r)
+		}
+	}
+	return s
+}
+
+// run allows what the environment does.
+func (p *policyMaker) run(use *Use) {
+	s := p.settings
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		if q.Backend == config.BackendSQS {
+			p.allow(aws.Receive, p.queue(q, q.Name))
+			p.allow(aws.CountDeadLetters, p.queue(q, deadLetterQueue(q)))
+			if s.DeadLetterReasons || q.TerminalCodes != "" {
+				p.allow(aws.SendDeadLetters, p.queue(q, deadLetterQueue(q)))
+			}
+		}
+		if q.Managed {
+			p.allow(aws.CreateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))
+		}
+		if q.Function != "" {
+			p.allow(aws.InvokeFunctions, p.function(q.Function))
+		}
+	}
+	p.schedule(use.TaskQueues)
+	p.scale()
+	if s.CloudWatch == config.On {
+		p.publish("Workerless-" + s.Name)
+		if s.EnvironmentName != "" {
+			p.publish("ElasticBeanstalk/SQSD")
+		}
+	}
+	for _, bucket := range s.S3Payloads {
+		p.allow(aws.FetchPayloads, "arn:"+partitionOf(p.region)+":s3:::"+bucket+"/*")
+	}
+}
+
+// schedule allows to enqueue periodic tasks, and to agree with other instances.
+func (p *policyMaker) schedule(queues []string) {
+	s := p.settings
+	first := &s.Queues[0]
+	if first.Backend != config.BackendSQS {
+		return
+	}
+	for _, reference := range queues {
+		q := *first
+		if reference != "" {
+			q = config.QueueSettings{Name: afterLast(reference), URL: first.URL}
+			if strings.Contains(reference, ":") {
+				q.URL = reference
+			}
+		}
+		p.allow(aws.Enqueue, p.queue(&q, q.Name))
+	}
+	if s.RegistryTable == "" {
+		return
+	}
+	p.allow(aws.KeepRegistry, p.table())
+	if s.RegistryCreate {
+		p.allow(aws.CreateRegistry, p.table())
+	}
+}
+
+// scale allows to set the size of a group or service, or to publish what it is set by. Which one this instance is
+// in is not known here, where the settings do not name one.
+func (p *policyMaker) scale() {
+	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
+	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
+	publishes := p.settings.ScaleTarget == config.ScalePublish
+	finds := p.settings.ScaleTarget == config.ScaleAuto && p.settings.AnyOnSQS()
+	if publishes {
+		p.publish("tendril/" + p.settings.Name)
+	}
+	if publishes || finds {
+		group, service = "*", "*/*"
+	}
+	if finds {
+		p.allow(aws.DescribeScaling, "*")
+		p.allow(aws.FindScalers, "*")
+	}
+	if inGroup || publishes || finds {
+		p.allow(aws.DescribeGroups, "*")
+		p.allow(aws.TakePartInGroup, fmt.Sprintf("arn:%s:autoscaling:%s:*:autoScalingGroup:*:autoScalingGroupName/%s",
+			partitionOf(p.region), p.region, group))
+	}
+	if inService || publishes || finds {
+		cluster, _, _ := strings.Cut(service, "/")
+		place := fmt.Sprintf("arn:%s:ecs:%s:*:", partitionOf(p.region), p.region)
+		p.allow(aws.DescribeServices, place+"service/"+service, place+"task/"+cluster+"/*")
+		if !publishes {
+			p.allow(aws.ResizeServices, place+"service/"+service)
+		}
+	}
+}
+
+// publish allows metrics in a namespace. PutMetricData knows no resources, only that condition.
+func (p *policyMaker) publish(namespace string) {
+	s := p.allow(aws.PublishMetrics, "*")
+	if s.Condition == nil {
+		s.Condition = map[string]map[string][]string{"StringEquals": {}}
+	}
+	s.Condition["StringEquals"]["cloudwatch:namespace"] = append(s.Condition["StringEquals"]["cloudwatch:namespace"],
+		namespace)
+}
+
+// operate allows what the commands do.
+func (p *policyMaker) operate() {
+	s := p.settings
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		if q.Backend != config.BackendSQS {
+			continue
+		}
+		p.allow(aws.ManageDeadLetters, p.queue(q, q.Name), p.queue(q, deadLetterQueue(q)))
+		p.allow(aws.ListQueues, "*")
+		if q.Managed {
+			p.allow(aws.TerminateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))
+		}
+	}
+	if s.RegistryTable != "" && s.Queues[0].Backend == config.BackendSQS {
+		p.allow(aws.TerminateRegistry, p.table())
+	}
+	if s.AnyOnSQS() || s.CloudWatch == config.On {
+		arn := fmt.Sprintf("arn:%s:cloudwatch:%s:*:alarm:", partitionOf(p.region), p.region)
+		p.allow(aws.ListAlarms, arn+"*")
+		p.allow(aws.ManageAlarms, arn+alarms.Prefix(s.Name)+"*")
+		p.allow(aws.ManageDashboards, fmt.Sprintf("arn:%s:cloudwatch::*:dashboard/%s", partitionOf(p.region),
+			alarms.DashboardName(s.Name)))
+	}
+}
+
+// deadLetterQueue is the name of a queue's dead-letter queue, as far as the settings tell.
+func deadLetterQueue(q *config.QueueSettings) string {
+	if q.Managed {
+		return DeadLetterName(q.Name)
+	}
+	return UnknownDeadLetterQueue + q.Name
+}
+
+// queue is the ARN of a queue called name in the region and account of another one.
+func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
+	region, account := p.region, "*"
+	if ref, err := aws.ParseReference(near.URL); err == nil {
+		region = cmp.Or(ref.Region, region)
+		if len(ref.Account) == len("000000000000") {
+			account = ref.Account
+		}
+	}
+	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partitionOf(region), region, account, name)
+}
+
+// table is the ARN of the registry table, which is looked for in the region of the settings alone.
+func (p *policyMaker) table() string {
+	region := p.settings.Region
+	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)
+}
+
+// function is the ARN of a function that is named by its name, a partial ARN or an ARN.
+func (p *policyMaker) function(reference string) string {
+	if strings.HasPrefix(reference, "arn:") {
+		return reference
+	}
+	account, name, partial := strings.Cut(reference, ":function:")
+	if !partial {
+		account, name = "*", reference
+	}
+	return fmt.Sprintf("arn:%s:lambda:%s:%s:function:%s", partitionOf(p.region), p.region, account, name)
+}
+
+// partitionOf is the partition of AWS that a region belongs to.
+func partitionOf(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+// afterLast is a queue's name in its name, URL or ARN.
+func afterLast(reference string) string { return reference[strings.LastIndexAny(reference, ":/")+1:] }

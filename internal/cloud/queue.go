@@ -1,0 +1,151 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tendril/internal/aws"
+	"tendril/internal/config"
+	"tendril/queue"
+)
+
+// ErrNotOwned means that a resource of this name exists and was not created for this
+// environment.
+var ErrNotOwned = errors.New("not created for this environment")
+
+// deadLetterRetention is how long dead letters are kept: the longest that SQS offers.
+const deadLetterRetention = 14 * 24 * time.Hour
+
+// DeadLetterName is the name of the dead-letter queue of an environment's own queue. It fits
+// the 80 characters of SQS, since an environment's name has 64 at most.
+func DeadLetterName(queueName string) string { return queueName + "-dead" }
+
+// EnsureQueue creates the environment's own queue on Amazon SQS and its dead-letter queue where
+// they are missing, with the attributes that Elastic Beanstalk gives them, and sets the
+// attributes of existing ones that differ from the settings.
+//
+// The error wraps [ErrNotOwned] when one of the two exists and belongs to somebody else; then
+// nothing was created or changed. Others are of package queue.
+func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
+	log *slog.Logger) error {
+	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the queue as it is with --queue " + set.Name +
+		", or choose another name with --name", log: log}
+	main, err := e.find(ctx, set.Name)
+	if err != nil {
+		return err
+	}
+	dead, err := e.find(ctx, DeadLetterName(set.Name))
+	if err != nil {
+		return err
+	}
+	dead, err = e.ensure(ctx, dead, DeadLetterName(set.Name),
+		map[string]string{"MessageRetentionPeriod": seconds(deadLetterRetention)})
+	if err != nil {
+		return err
+	}
+	attributes, err := dead.Attributes(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = e.ensure(ctx, main, set.Name, map[string]string{
+		"VisibilityTimeout":      seconds(set.VisibilityTimeout),
+		"MessageRetentionPeriod": seconds(set.RetentionPeriod),
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, attributes["QueueArn"],
+			s.MaxRetries),
+	})
+	return err
+}
+
+func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
+
+// ensurer creates the queues of an environment.
+type ensurer struct {
+	sqs         *aws.SQS
+	environment string
+	advice      string // what to do about a queue of somebody else
+	log         *slog.Logger
+}
+
+// find returns a queue of the environment by its name; nil when it does not exist.
+func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
+	q, err := e.sqs.Queue(ctx, name)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	tags, err := q.Tags(ctx)
+	switch owner := aws.OwnerOf(tags); {
+	case errors.Is(err, queue.ErrNoQueue): // deleted a moment ago
+		return nil, nil
+	case errors.Is(err, queue.ErrDenied):
+		return nil, fmt.Errorf("queue %s exists, and its tags may not be read, so that it is not known whose it is: "+
+			"allow sqs:ListQueueTags; %s: %w", name, e.advice, err)
+	case err != nil:
+		return nil, err
+	case owner == "":
+		return nil, fmt.Errorf("queue %s in %s was %w: it has no tag of tendril; %s", name, q.Region(), ErrNotOwned,
+			e.advice)
+	case owner != e.environment:
+		return nil, fmt.Errorf("queue %s in %s was %w: it belongs to the environment %q; %s", name, q.Region(), ErrNotOwned,
+			owner, e.advice)
+	}
+	return q, nil
+}
+
+// ensure creates a queue, or sets those attributes of an existing one that differ.
+func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attributes map[string]string) (*aws.Queue,
+	error) {
+	if q == nil {
+		created, err := e.sqs.Create(ctx, name, attributes, aws.Tags(e.environment))
+		if err == nil {
+			e.log.Info("queue created", "queue", name, "url", created.URL())
+			return created, nil
+		}
+		if !errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
+			return nil, fmt.Errorf("creating the queue %s: %w", name, err)
+		}
+		// Another instance, with other settings, was faster.
+		if q, err = e.find(ctx, name); q == nil {
+			return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists and cannot be found", name), err)
+		}
+	}
+	current, err := q.Attributes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	changed := differing(current, attributes)
+	if len(changed) == 0 {
+		return q, nil
+	}
+	if err := q.SetAttributes(ctx, changed); err != nil {
+		return nil, fmt.Errorf("setting attributes of the queue %s: %w", name, err)
+	}
+	for attribute, value := range changed {
+		e.log.Info("queue attribute changed", "queue", name, "attribute", attribute, "from", current[attribute],
+			"to", value)
+	}
+	return q, nil
+}
+
+// differing are the attributes whose value is not the current one. Redrive policies are
+// compared by what they mean, since servers write them differently.
+func differing(current, wanted map[string]string) map[string]string {
+	changed := map[string]string{}
+	for name, value := range wanted {
+		same := current[name] == value
+		if name == "RedrivePolicy" {
+			target, receives := queue.ParseRedrivePolicy(value)
+			currentTarget, currentReceives := queue.ParseRedrivePolicy(current[name])
+			same = target == currentTarget && receives == currentReceives
+		}
+		if !same {
+			changed[name] = value
+		}
+	}
+	return changed
+}

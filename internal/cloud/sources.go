@@ -1,0 +1,187 @@
+package cloud
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/aws"
+	"tendril/internal/config"
+	"tendril/internal/cron/periodic"
+	"tendril/queue"
+)
+
+// queues are the queues of an environment on Amazon SQS, and their dead-letter queues.
+type queues struct {
+	sqs      *aws.SQS
+	settings *config.Settings
+}
+
+func (s *queues) close() { s.sqs.Close() }
+
+// list returns the queues of the settings with their dead-letter queues, and those that the environment
+// created for itself, also when the settings name others by now.
+func (s *queues) list(ctx context.Context) (all []Resource, err error) {
+	add := func(kind, reference string, onlyOwned bool) (r *Resource, err error) {
+		r, err = s.describe(ctx, kind, reference)
+		switch {
+		case err != nil || r == nil, onlyOwned && !r.Owned:
+			return nil, err
+		case slices.ContainsFunc(all, func(other Resource) bool { return other.URL == r.URL }):
+			return r, nil
+		}
+		all = append(all, *r)
+		return r, nil
+	}
+	for i := range s.settings.Queues {
+		q := &s.settings.Queues[i]
+		if q.Backend != config.BackendSQS {
+			continue
+		}
+		r, err := add(kindQueue, cmp.Or(q.URL, q.Name), false)
+		if err != nil {
+			return all, err
+		}
+		if r == nil {
+			continue
+		}
+		if dead, _ := queue.ParseRedrivePolicy(r.Attributes["RedrivePolicy"]); dead != "" {
+			// SQS wants it in the account and region of its source.
+			if _, err := add(kindDeadLetterQueue, sibling(r.URL, dead), false); err != nil {
+				return all, err
+			}
+		}
+	}
+	own, dead, named := s.settings.Name, DeadLetterName(s.settings.Name), !s.settings.Queues[0].Managed
+	if named && len(all) == 0 {
+		return nil, nil
+	} else if named { // in the account and region of the others
+		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
+	}
+	if _, err := add(kindQueue, own, named); err != nil {
+		return all, err
+	}
+	_, err = add(kindDeadLetterQueue, dead, named)
+	return all, err
+}
+
+// sibling is the URL of another queue of the same account and region.
+func sibling(queueURL, name string) string {
+	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
+}
+
+// describe returns a queue by its name, URL or ARN; nil when it does not exist.
+func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
+	q, err := s.sqs.Queue(ctx, reference)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := &Resource{Kind: kind, Name: q.Name(), URL: q.URL()}
+	attributes, err := q.Attributes(ctx)
+	switch {
+	case errors.Is(err, queue.ErrNoQueue):
+		return nil, nil
+	case errors.Is(err, queue.ErrDenied):
+		r.Note = "attributes may not be read: " + err.Error()
+		return r, nil
+	case err != nil:
+		return nil, err
+	}
+	r.ARN, r.Attributes = attributes["QueueArn"], attributes
+	messages := int64(0)
+	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
+		"ApproximateNumberOfMessagesDelayed"} {
+		n, _ := strconv.ParseInt(attributes[name], 10, 64)
+		messages += n
+	}
+	r.Messages = &messages
+	tags, err := q.Tags(ctx)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return nil, nil
+	}
+	return r, r.own(s.settings.Name, tags, err)
+}
+
+func (s *queues) shared(context.Context, []Resource) error { return nil }
+
+func (s *queues) remove(ctx context.Context, r *Resource) (mine bool, err error) {
+	if r.Kind != kindQueue && r.Kind != kindDeadLetterQueue {
+		return false, nil
+	}
+	q, err := s.sqs.Queue(ctx, r.URL)
+	if err != nil {
+		return true, err
+	}
+	tags, err := q.Tags(ctx)
+	if err == nil && aws.OwnerOf(tags) != s.settings.Name {
+		err = fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
+	}
+	if err != nil {
+		return true, err
+	}
+	return true, q.DeleteQueue(ctx)
+}
+
+// registryTable is the DynamoDB table of periodic tasks.
+type registryTable struct {
+	table    *aws.Table
+	settings *config.Settings
+}
+
+func (s *registryTable) close() { s.table.Close() }
+
+func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
+	info, err := s.table.Describe(ctx)
+	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+		return nil, nil
+	}
+	r := Resource{Kind: kindTable, Name: s.settings.RegistryTable, ARN: info.ARN}
+	if info.ARN != "" {
+		r.Items = &info.Items
+	}
+	if err := r.own(s.settings.Name, info.Tags, err); err != nil {
+		return nil, err
+	}
+	return []Resource{r}, nil
+}
+
+// shared disowns the table when another environment has a lease in it.
+func (s *registryTable) shared(ctx context.Context, found []Resource) error {
+	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
+	if i < 0 {
+		return nil
+	}
+	leases, err := s.table.Leases(ctx)
+	if errors.Is(err, queue.ErrDenied) {
+		found[i].Owned, found[i].Note = false, "other environments may use it, which cannot be read: "+err.Error()
+		return nil
+	}
+	others := slices.DeleteFunc(leases, func(lease string) bool {
+		return periodic.OwnsLease(s.settings.Queues[0].Name, lease)
+	})
+	if len(others) > 0 {
+		found[i].Owned, found[i].Note = false, "other environments use it: "+strings.Join(others, ", ")
+	}
+	return err
+}
+
+func (s *registryTable) remove(ctx context.Context, r *Resource) (mine bool, err error) {
+	if r.Kind != kindTable {
+		return false, nil
+	}
+	info, err := s.table.Describe(ctx)
+	if err == nil && aws.OwnerOf(info.Tags) != s.settings.Name {
+		err = fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
+	}
+	if err != nil {
+		return true, err
+	}
+	return true, s.table.Delete(ctx)
+}

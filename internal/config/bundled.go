@@ -1,0 +1,164 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config/yamlfile"
+)
+
+func (l bundleReader) readBundle() {
+	b := l.src.Bundle
+	if b == nil {
+		return
+	}
+	if name := b.Name(); name != "" {
+		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle, b.Dir}, name: "name", text: name})
+	}
+	if m := b.Manifest; m.Name != "" {
+		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle,
+			yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}, name: "EnvironmentName", text: m.Name})
+	}
+	for _, s := range b.Settings {
+		l.takeSetting(s)
+	}
+}
+
+// takeSetting takes one option setting; a value of "" takes back what the
+// bundle set before. The bundle itself tells of namespaces that have no effect.
+func (l bundleReader) takeSetting(s bundle.Setting) {
+	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
+	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
+		l.computedQueue = Origin{}
+	}
+	switch {
+	case s.Computed && s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL:
+		l.computedQueue = origin
+		return
+	case s.Computed:
+		return // the bundle itself names it
+	case s.Namespace == bundle.NamespaceHealth:
+		l.takeHealthSetting(origin, s)
+		return
+	}
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		if !o.isBundled(s) {
+			continue
+		}
+		a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: bareUnit(o, o.beanstalkMinutes)}
+		if a.text == "" {
+			a.text = o.Default
+		}
+		switch set := l.isSet(o.Name); {
+		case s.Value == "" && !set:
+		case s.Value == "" && o.Default == "":
+			l.warning(origin.Where, o.Name, s.Option+" has no value here, and keeps the one of "+l.origin(o.Name).Where,
+				"delete one of the two")
+		default:
+			l.assign(a)
+		}
+		return
+	}
+	switch s.Namespace {
+	case bundle.NamespaceWorker, bundle.NamespaceGroup, bundle.NamespaceTrigger:
+		l.unknownSetting(origin, s)
+	}
+}
+
+// unknownSetting refuses a mistyped name, and tells of an option that
+// Elastic Beanstalk has and that means nothing here.
+func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {
+	if s.Namespace == bundle.NamespaceGroup &&
+		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
+		l.warning(origin.Where, "", s.Option+" has no effect: no instances are created", "")
+		return
+	}
+	var known []string
+	for i := range l.cfg.options {
+		if o := &l.cfg.options[i]; o.Namespace == s.Namespace && o.Beanstalk != "" {
+			known = append(known, o.Beanstalk)
+		}
+	}
+	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic Beanstalk's %s", shown(s.Option),
+		s.Namespace), Hint: "it has " + strings.Join(known, ", ")}
+	if near := Nearest(s.Option, known); len(near) > 0 {
+		p.Hint = "did you mean " + orList(near) + "?"
+	}
+	l.refuse(p)
+}
+
+// healthDocument is what tendril acts on, or tells of, in the option ConfigDocument of Elastic Beanstalk's health
+// reporting ("Configuring enhanced health rules for an environment" and "Publishing custom metrics" in its guide).
+type healthDocument struct {
+	CloudWatchMetrics map[string]map[string]any
+	Rules             struct {
+		Environment struct {
+			Application struct {
+				ApplicationRequests4xx healthRule
+			}
+			ELB map[string]any
+		}
+	}
+}
+
+type healthRule struct {
+	Enabled *bool
+}
+
+// takeHealthSetting takes one option of health reporting. Most of them are about
+// instances and balancers, which there are none of.
+func (l bundleReader) takeHealthSetting(origin Origin, s bundle.Setting) {
+	switch s.Option {
+	case "ConfigDocument":
+		if s.Value != "" {
+			l.takeHealthDocument(origin, s.Value)
+		}
+	case "SystemType":
+		if s.Value == "basic" {
+			l.warning(origin.Where, "", "SystemType basic has no effect: health is always judged as enhanced health is", "")
+		}
+	case "HealthCheckSuccessThreshold":
+		l.warning(origin.Where, "", "HealthCheckSuccessThreshold has no effect: a new version gets messages when it is "+
+			"ready", "set when that is with --healthcheck")
+	case "EnhancedHealthAuthEnabled":
+		l.warning(origin.Where, "", "EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent", "")
+	default:
+		l.refuse(Problem{
+			Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic "+
+				"Beanstalk's %s", shown(s.Option), s.Namespace),
+			Hint: "it has ConfigDocument, SystemType, HealthCheckSuccessThreshold, EnhancedHealthAuthEnabled",
+		})
+	}
+}
+
+func (l bundleReader) takeHealthDocument(origin Origin, text string) {
+	var doc healthDocument
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		l.refuse(Problem{
+			Where: origin.Where, Option: "health-ignore-client-errors",
+			Text: "ConfigDocument cannot be read: " + strings.TrimPrefix(err.Error(), "json: "),
+			Hint: `it is a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
+		})
+		return
+	}
+	if enabled := doc.Rules.Environment.Application.ApplicationRequests4xx.Enabled; enabled != nil {
+		l.assign(assignment{option: l.option("health-ignore-client-errors"), origin: origin, name: "ConfigDocument",
+			text: strconv.FormatBool(!*enabled)})
+	}
+	if len(doc.Rules.Environment.ELB) > 0 {
+		l.warning(origin.Where, "", "the rules of ConfigDocument for ELB have no effect: a worker has no load balancer", "")
+	}
+	for _, metrics := range doc.CloudWatchMetrics {
+		if len(metrics) > 0 {
+			l.warning(origin.Where, "", "the CloudWatchMetrics of ConfigDocument are not published",
+				"tendril publishes its own with --cloudwatch on")
+			break
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// The settings file of aws-sqsd is flat: "key: value", with keys of its own. A file is taken for one when it was
+// named (by --config or TENDRIL_CONFIG) and lies in a folder called aws-sqsd.d, or holds a key that only aws-sqsd
+// has. Unknown keys are tolerated there, with a warning; the keys of tendril.yaml are understood as well.
+
+func (l fileReader) readDaemonFile(path string, entries []entry) {
+	d := daemonReader{fileReader: l, path: path, lines: map[string]entry{}}
+	for _, e := range entries {
+		if first, twice := d.lines[e.key]; twice && !e.sqsd {
+			l.refuse(Problem{Where: yamlfile.Place(path, e.line, 0),
+				Text: fmt.Sprintf("%s is already set in line %d", shown(e.key), first.line), Hint: "keep one of the two lines"})
+			continue
+		}
+		d.lines[e.key] = e
+		d.take(e)
+	}
+	d.target()
+	d.debug()
+}
+
+type daemonReader struct {
+	fileReader
+	path  string
+	lines map[string]entry
+}
+
+func (d *daemonReader) take(e entry) {
+	where := yamlfile.Place(d.path, e.line, 0)
+	switch {
+	case e.null:
+	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
+		// see target and debug
+	case e.items != nil:
+		d.takeQueues(d.path, e)
+	default:
+		o := d.byDaemonKey(e)
+		if o == nil {
+			d.warning(where, "", shown(e.key)+" is not a known key; it has no effect", "")
+			return
+		}
+		d.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
+	}
+}
+
+func (d *daemonReader) byDaemonKey(e entry) *Option {
+	for i := range d.cfg.options {
+		if o := &d.cfg.options[i]; !e.sqsd && o.DaemonKey == e.key && e.key != "" {
+			return o
+		}
+	}
+	return d.byKey(e)
+}
+
+// target joins http_url and http_port, of which either may be missing.
+func (d *daemonReader) target() {
+	const defaultURL, defaultPort = "http://localhost", "80"
+	base, hasURL := d.lines["http_url"]
+	port, hasPort := d.lines["http_port"]
+	hasURL, hasPort = hasURL && !base.null, hasPort && !port.null
+	if !hasURL && !hasPort {
+		return
+	}
+	if !hasURL {
+		base = entry{key: "http_port", text: defaultURL, line: port.line}
+	}
+	if !hasPort {
+		port.text = defaultPort
+	}
+	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
+		d.refuse(Problem{Where: yamlfile.Place(d.path, port.line, 0), Option: "target",
+			Text: fmt.Sprintf("http_port %s is not a port; allowed: 1 to 65535", shown(port.text)),
+			Hint: "write http_port: " + defaultPort})
+		return
+	}
+	text := base.text
+	if u, err := url.Parse(text); err == nil && u.Host != "" && u.Port() == "" && (hasPort || u.Scheme == "http") {
+		u.Host += ":" + port.text
+		text = u.String()
+	}
+	d.assign(assignment{option: d.option("target"), origin: Origin{fromFile, yamlfile.Place(d.path, base.line, 0)},
+		name: base.key, text: text})
+}
+
+// debug asks for more output than verbose; here both are one.
+func (d *daemonReader) debug() {
+	e, found := d.lines["debug"]
+	if !found || e.null {
+		return
+	}
+	o := d.option("verbose")
+	on, err := parseSwitch(e.text)
+	a := assignment{option: o, origin: Origin{fromFile, yamlfile.Place(d.path, e.line, 0)}, name: e.key, text: e.text}
+	switch {
+	case err != nil:
+		d.refuse(refusal(a, err))
+	case on:
+		d.assign(a)
+	}
+}

@@ -1,0 +1,193 @@
+package config
+
+import (
+	"fmt"
+	"time"
+
+	"tendril/internal/host/datadir"
+)
+
+// derive works out what nobody set, and settles what two options decide together.
+func (l deriver) derive() {
+	l.readSecrets()
+	l.deriveName()
+	l.deriveFree()
+	l.deriveDestination()
+	l.deriveTarget()
+	l.refuseComputedQueue()
+	l.deriveQueues()
+	l.refuseClearQueue()
+	l.deriveMetrics()
+	l.deriveEndpoint()
+	l.deriveConsole()
+	scalingDeriver(l).deriveScaling()
+	l.deriveOutput()
+	l.deriveBackoff()
+	l.deriveStop()
+	l.deriveDataDir()
+}
+
+// deriveName takes an environment's name that was set over one that was guessed.
+func (l deriver) deriveName() {
+	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
+		l.origin("name").Layer <= FromBundle {
+		l.cfg.Name = l.cfg.EnvironmentName
+		l.record("name", from)
+	}
+	if l.cfg.Name == "" {
+		l.cfg.Name = "tendril"
+		l.settle("name", "there is no app folder to take the name from")
+	}
+}
+
+// deriveTarget moves a path in target to http-path, unless a stronger layer chose that.
+func (l deriver) deriveTarget() {
+	s := &l.cfg.Settings
+	base, path := splitTarget(s.Target)
+	if base == s.Target {
+		return
+	}
+	s.Target = base
+	l.settle("target", "")
+	if path == "" {
+		return
+	}
+	target, chosen := l.origin("target"), l.origin("http-path")
+	if chosen.Layer > target.Layer {
+		return
+	}
+	if chosen.Layer == target.Layer && s.HTTPPath != path {
+		l.clash("target", "leave the path out of one of them", "the target has the path %s and http-path is %s (%s)",
+			shown(path), s.HTTPPath, chosen)
+		return
+	}
+	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
+}
+
+// deriveOutput lets the stronger layer choose between quiet and verbose.
+func (l deriver) deriveOutput() {
+	s := &l.cfg.Settings
+	if !s.Quiet || !s.Verbose {
+		return
+	}
+	quiet, verbose := l.origin("quiet"), l.origin("verbose")
+	switch {
+	case quiet.Layer > verbose.Layer:
+		s.Verbose = false
+		l.record("verbose", quiet)
+	case quiet.Layer < verbose.Layer:
+		s.Quiet = false
+		l.record("quiet", verbose)
+	default:
+		l.clash("quiet", "set only one of them", "output cannot be quiet and verbose (%s)", verbose)
+	}
+}
+
+func (l deriver) deriveBackoff() {
+	s := &l.cfg.Settings
+	if s.BackoffMax >= s.BackoffMin {
+		return
+	}
+	if l.isSet("backoff-max") {
+		l.clash("backoff-max", "make backoff-max the longer one", "%s is shorter than %s", l.named("backoff-max"),
+			l.cite("backoff-min"))
+		return
+	}
+	s.BackoffMax = s.BackoffMin
+	l.settle("backoff-max", "backoff-min is longer than the usual one")
+}
+
+// deriveDataDir gives each environment a folder of its own, by its name.
+func (l deriver) deriveDataDir() {
+	if l.cfg.DataDir != "" {
+		return
+	}
+	state, reason := stateFolder(l.vars, l.src.Root)
+	if state == "" {
+		l.refuse(Problem{Option: "data-dir", Text: "no data directory: neither STATE_DIRECTORY nor " +
+			"XDG_STATE_HOME nor HOME is set", Hint: "give --data-dir=/var/lib/tendril"})
+		return
+	}
+	l.cfg.DataDir = datadir.Of(state, l.cfg.Name)
+	l.settle("data-dir", reason)
+}
+
+// deriveFree takes another address or port where the default is taken and nobody chose one.
+func (l deriver) deriveFree() {
+	for _, name := range []string{"listen", "console", "port"} {
+		text := l.src.Free[name]
+		if text == "" || l.isSet(name) {
+			continue
+		}
+		o := l.option(name)
+		if err := o.set(&l.cfg.Settings, text); err != nil {
+			l.refuse(refusal(assignment{option: o, text: text}, err))
+			continue
+		}
+		l.settle(name, o.Default+" is taken")
+	}
+}
+
+const (
+	// stopMargin is what a stop takes beyond the app's grace.
+	stopMargin = 5 * time.Second
+	// leastDelay is the default of app-grace, and the least that WORKER_SHUTDOWN_DELAY can ask for, as in the article
+	// that the property is from. Only app-grace itself can be shorter.
+	leastDelay = 10 * time.Second
+)
+
+// deriveStop lets the one setting that says how long the app may take for its end, WORKER_SHUTDOWN_DELAY in a bundle,
+// hold for the jobs in work as well: an app that has a minute to end may finish jobs of a minute.
+func (l deriver) deriveStop() {
+	s := &l.cfg.Settings
+	from := l.origin("app-grace")
+
+	if s.AppGrace < leastDelay && (from.Layer == FromBundle || from.Where == shutdownDelay) {
+		l.warning(from.Where, "app-grace", fmt.Sprintf("%s %s is less than the minimum of %s, which is used",
+			shutdownDelay, l.option("app-grace").get(s), leastDelay), "set app-grace for less")
+		s.AppGrace = leastDelay
+		l.settle("app-grace", "")
+	}
+
+	if l.isSet("app-grace") && !l.isSet("shutdown-timeout") {
+		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
+		l.settle("shutdown-timeout", "that of app-grace and 5 seconds")
+	}
+}
+
+// deriveEndpoint refuses a queue endpoint that other machines reach and anybody may use.
+func (l deriver) deriveEndpoint() {
+	s := &l.cfg.Settings
+	address, _ := s.ListenOn()
+	switch {
+	case s.TLSCert != "" && s.TLSKey == "":
+		l.clash("tls-cert", "add tls-key", "tls-cert is set without its private key")
+	case s.TLSCert == "" && s.TLSKey != "":
+		l.clash("tls-key", "add tls-cert", "tls-key is set without its certificate")
+	case address != "" && !isLoopback(address) && s.Credentials == "":
+		l.clash("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
+			"127.0.0.1", "%s would let anyone who reaches this address use the queues", l.named("listen"))
+	}
+}
+
+func (l deriver) deriveConsole() {
+	s := &l.cfg.Settings
+	switch {
+	case s.ConsoleTLSCert != "" && s.ConsoleTLSKey == "":
+		l.clash("console-tls-cert", "add console-tls-key", "console-tls-cert is set without its private key")
+	case s.ConsoleTLSCert == "" && s.ConsoleTLSKey != "":
+		l.clash("console-tls-key", "add console-tls-cert", "console-tls-key is set without its certificate")
+	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
+		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who reaches this address "+
+			"deploy", l.named("console"))
+	case s.Console != Off && len(s.ConsoleTrustedProxy) > 0 && s.ConsoleAuth == ConsoleAuthNone:
+		l.clash("console-auth", "leave out one of them", "%s would let anyone whom a trusted proxy answers deploy",
+			l.named("console-auth"))
+	case len(s.ConsoleTrustedProxy) > 0:
+	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
+	default:
+		l.clash("console", "add console-tls-cert and console-tls-key, or console-trusted-proxy for a proxy that speaks "+
+			"HTTPS, or console-insecure on a trusted network, or use 127.0.0.1",
+			"%s would send the token and deployments unencrypted to other machines", l.named("console"))
+	}
+}

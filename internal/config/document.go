@@ -1,0 +1,175 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+const (
+	// sqsdSection is the map that holds options by their Elastic Beanstalk names.
+	sqsdSection = "sqsd"
+	// queuesKey is the key that may hold a list of maps.
+	queuesKey = "queues"
+	// maxFile bounds a settings file: 64 KiB.
+	maxFile = 64 << 10
+)
+
+// entry is one "key: value" of a settings file. The text is what was written,
+// so that 000000000000 and off stay what they are.
+type entry struct {
+	key, text string
+	line      int
+	// null: there is a key and no value.
+	null bool
+	// sqsd: the entry is below the key sqsd.
+	sqsd bool
+	// list: the text is the items of a list with commas between.
+	list bool
+	// items are the queues, where they are a list that holds maps: each has a text, or pairs.
+	items, pairs []entry
+}
+
+type document struct {
+	file     string
+	entries  []entry
+	problems []Problem
+}
+
+// fileForm is what a settings file may be.
+func fileForm() *yamlfile.Options {
+	return &yamlfile.Options{
+		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, What: "map of settings",
+		HintTooMuch: "this is not a settings file", HintForm: `write one "key: value" per line`,
+		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front`,
+	}
+}
+
+// parseDocument reads a settings file into its entries, in the order of the file. Anchors, aliases, tags and merge
+// keys are refused before anything is parsed.
+func parseDocument(file string, data []byte) ([]entry, []Problem) {
+	d := document{file: file}
+	root, fault := yamlfile.Read(data, fileForm())
+	if fault != nil {
+		d.refuse(fault.Line, fault.Text, fault.Hint)
+	}
+	if root == nil {
+		return nil, d.problems
+	}
+	const hint = "write the options by their Elastic Beanstalk names below it, such as \"  HttpPath: /\""
+	for _, pair := range root.Pairs {
+		switch {
+		case pair.Key != sqsdSection:
+			d.take(pair, false)
+		case pair.Value.Kind == yamlfile.Mapping:
+			for _, inner := range pair.Value.Pairs {
+				d.take(inner, true)
+			}
+		case pair.Value.Kind == yamlfile.Null:
+			d.refuse(pair.Line, "sqsd has no value", hint)
+		default:
+			d.refuse(pair.Line, "sqsd is not a map", hint)
+		}
+	}
+	return d.entries, d.problems
+}
+
+func (d *document) take(pair yamlfile.Pair, sqsd bool) {
+	e := entry{key: pair.Key, line: pair.Line, sqsd: sqsd}
+	switch v := pair.Value; v.Kind {
+	case yamlfile.Null:
+		e.null = true
+	case yamlfile.Sequence:
+		if e.key == queuesKey && !sqsd && slices.ContainsFunc(v.Items, isMap) {
+			d.takeQueues(e, v)
+			return
+		}
+		e.list = true
+		var items []string
+		for _, item := range v.Items {
+			text, ok := scalar(item)
+			if !ok {
+				d.refuse(pair.Line, shown(e.key)+" is a list of something else than plain values",
+					"write them on one line, with commas between")
+				return
+			}
+			items = append(items, text)
+		}
+		e.text = strings.Join(items, ",")
+	default:
+		text, ok := scalar(v)
+		if !ok {
+			hint := `write one plain value: "key: value"`
+			if e.key == queuesKey {
+				hint = "write " + queuesKey + ": payments:3,default:1, or a list whose items begin with a dash"
+			}
+			if e.key == "filter" {
+				hint = "put the pattern in single quotes, or name the file that holds it"
+			}
+			d.refuse(pair.Line, shown(e.key)+" has a map for a value", hint)
+			return
+		}
+		e.text = text
+	}
+	d.entries = append(d.entries, e)
+}
+
+func isMap(n *yamlfile.Node) bool { return n.Kind == yamlfile.Mapping }
+
+func (d *document) takeQueues(e entry, list *yamlfile.Node) {
+	before := len(d.problems)
+	for _, n := range list.Items {
+		item := entry{line: n.Line}
+		if isMap(n) {
+			inner := document{file: d.file}
+			for _, pair := range n.Pairs {
+				inner.take(pair, false)
+			}
+			item.pairs = inner.entries
+			d.problems = append(d.problems, inner.problems...)
+		} else if text, ok := scalar(n); ok {
+			item.text = text
+		} else {
+			d.refuse(item.line, "queues holds something else than queues",
+				"write - jobs, or - name: jobs and its settings below")
+		}
+		e.items = append(e.items, item)
+	}
+	if len(d.problems) == before {
+		d.entries = append(d.entries, e)
+	}
+}
+
+func (d *document) refuse(line int, text, hint string) {
+	d.problems = append(d.problems, Problem{Where: yamlfile.Place(d.file, line, 0), Text: text, Hint: hint})
+}
+
+// scalar returns a plain value as it was written.
+func scalar(n *yamlfile.Node) (string, bool) {
+	if n.Block {
+		return strings.TrimSpace(n.Text), true
+	}
+	return n.Text, n.Kind == yamlfile.Scalar
+}
+
+// daemonOnly are the keys that only aws-sqsd's file has, with what to write in tendril.yaml instead.
+var daemonOnly = map[string]string{
+	"http_url": "write target: http://HOST:PORT", "http_port": "write target: http://HOST:PORT",
+	"sqs_wait_time_seconds": "write wait_time: 20s", "drain_timeout": "write shutdown_timeout: 600s",
+	"debug": "write verbose: true", "cloudwatch_interval": "write metrics_interval: 60s",
+}
+
+// isDaemonFile applies the rule above.
+func isDaemonFile(path string, entries []entry) bool {
+	for _, e := range entries {
+		if !e.sqsd && daemonOnly[e.key] != "" {
+			return true
+		}
+	}
+	abs, err := filepath.Abs(path)
+	return err == nil && filepath.Base(filepath.Dir(abs)) == daemonFolder
+}
+
+const daemonFolder = "aws-sqsd.d"

@@ -1,0 +1,160 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// EditedLine is a line that a change took away or put in.
+type EditedLine = yamlfile.EditedLine
+
+// Edited is a settings file after a change that is not on disk yet.
+type Edited struct {
+	File
+	// Lines are those that were taken away and put in, in the order of the file, without secrets.
+	Lines []EditedLine
+}
+
+// EditFile changes options in a settings file: set holds a text by option, nil to remove the option; "NAME of QUEUE" is
+// a setting of one queue. Comments, order and the form of the rest stay. The values are not checked: [Load] does that
+// with [Sources.File]. The error is an [*Error].
+func EditFile(file File, set map[string]*string) (*Edited, error) {
+	e := fileEditor{file: file, options: Options()}
+	e.root, _ = yamlfile.Read(file.Data, fileForm()) // what is wrong with it, Apply says
+	if entries, _ := parseDocument(file.Path, file.Data); isDaemonFile(file.Path, entries) {
+		return nil, &Error{Problems: []Problem{{Where: file.Path, Text: "this is a settings file of aws-sqsd, which is not " +
+			"changed here", Hint: "edit it by hand, or name a tendril.yaml with --config"}}}
+	}
+	var edits []yamlfile.Edit
+	var problems []Problem
+	secret := map[int]string{}
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		path, o, problem := e.place(name)
+		if problem != nil {
+			problems = append(problems, *problem)
+			continue
+		}
+		if o.secret {
+			secret[len(edits)] = path[len(path)-1]
+		}
+		edits = append(edits, yamlfile.Edit{Path: path, Value: set[name]})
+	}
+	if len(problems) > 0 {
+		return nil, &Error{Problems: problems}
+	}
+	data, lines, fault := yamlfile.Apply(file.Data, fileForm(), edits)
+	if fault != nil {
+		return nil, &Error{Problems: []Problem{{Where: yamlfile.Place(file.Path, fault.Line, 0), Text: fault.Text,
+			Hint: fault.Hint}}}
+	}
+	for i := range lines {
+		lines[i].Text = shownLine(lines[i].Text, secret[lines[i].Edit])
+	}
+	return &Edited{File{file.Path, data}, lines}, nil
+}
+
+type fileEditor struct {
+	file    File
+	root    *yamlfile.Node
+	options []Option
+}
+
+// place is where an option stands in the file, or would.
+func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
+	option, queue, ofOne := strings.Cut(name, " of ")
+	if ofOne {
+		return e.placeOfQueue(name, option, queue)
+	}
+	o, found := find(e.options, option)
+	if !found {
+		return nil, nil, &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
+	}
+	if o.Key == "" {
+		return nil, nil, &Problem{Option: o.Name, Text: "the settings file cannot name itself", Hint: o.Lock(Origin{})}
+	}
+	if o.Key == queuesKey && len(e.queues()) > 0 {
+		return nil, nil, &Problem{Where: e.file.Path, Option: o.Name,
+			Text: "the queues have settings of their own in this file",
+			Hint: "change one of them as 'http-path of NAME', or edit the file by hand"}
+	}
+	if e.root != nil {
+		if section := e.root.Get(sqsdSection); section != nil {
+			for _, beanstalk := range o.workerNames() {
+				if section.Get(beanstalk) != nil {
+					return []string{sqsdSection, beanstalk}, &o, nil
+				}
+			}
+		}
+	}
+	return []string{o.Key}, &o, nil
+}
+
+// queues are the items of the key queues that are maps.
+func (e *fileEditor) queues() (maps []*yamlfile.Node) {
+	if e.root == nil {
+		return nil
+	}
+	if list := e.root.Get(queuesKey); list != nil && slices.ContainsFunc(list.Items, isMap) {
+		return list.Items
+	}
+	return nil
+}
+
+func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option, *Problem) {
+	refuse := func(text, hint string) ([]string, *Option, *Problem) {
+		return nil, nil, &Problem{Where: e.file.Path, Option: name, Text: text, Hint: hint}
+	}
+	key := strings.ReplaceAll(option, "-", "_")
+	keys := slices.DeleteFunc(queueKeys(), func(o Option) bool { return o.Key != "weight" && o.Key != "max" })
+	i := slices.IndexFunc(keys, func(o Option) bool { return o.Key == key })
+	if i < 0 {
+		o, found := find(e.options, option)
+		if !found || !o.PerQueue {
+			return refuse(shown(option)+" is not a setting of one queue", "it holds for all queues: leave out \" of "+queue+"\"")
+		}
+		keys, i = []Option{o}, 0
+	}
+	for number, item := range e.queues() {
+		if isMap(item) && queueOf(item) == queue {
+			return []string{queuesKey, strconv.Itoa(number), keys[i].Key}, &keys[i], nil
+		}
+	}
+	return refuse("the queue "+shown(queue)+" has no settings of its own in this file",
+		"write it there as '- name: "+queue+"' below "+queuesKey+", or set "+option+" for all queues")
+}
+
+// queueOf is the name of the queue that a map below queues is about.
+func queueOf(item *yamlfile.Node) string {
+	for _, key := range []string{"name", "url", "arn"} {
+		if n := item.Get(key); n != nil {
+			return lastSegment(n.Text)
+		}
+	}
+	return ""
+}
+
+// shownLine is a line of the file for people: the value of a secret option, what looks like a password, and the query
+// of a path are hidden.
+func shownLine(line, secret string) string {
+	key, _, found := strings.Cut(line, ":")
+	if secret != "" {
+		if found && strings.Trim(key, " \"'") == secret {
+			return key + ": " + hidden
+		}
+		return hidden // a further line of the value
+	}
+
+	line = WithoutQuery(line)
+	_, value, found := strings.Cut(line, ":")
+	if text := strings.TrimSpace(value); found && plainOption.shown(text) == hidden {
+		return key + ": " + hidden
+	}
+	return plainOption.shown(line)
+}
+
+// plainOption is one that is not secret by itself.
+var plainOption = Option{}

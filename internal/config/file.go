@@ -1,0 +1,260 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/host/trust"
+)
+
+type settingsFile struct {
+	path string
+	data []byte
+	info fs.FileInfo
+	// explicit: somebody named it.
+	explicit bool
+}
+
+// findFile returns the first settings file there is. A named one must exist;
+// where nobody named one, none is needed.
+func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
+	if src.File != nil {
+		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
+	}
+	if named != "" {
+		f, err := readFile(named)
+		if err != nil {
+			return nil, unreadable(named, err)
+		}
+		f.explicit = true
+		return f, nil
+	}
+	for _, path := range candidates(src, vars) {
+		f, err := readFile(path)
+		switch {
+		case err == nil:
+			return f, f.untrusted()
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		default:
+			return nil, unreadable(path, err)
+		}
+	}
+	return nil, nil
+}
+
+// candidates are the places of a settings file that nobody named, the strongest first.
+func candidates(src *Sources, vars map[string]string) []string {
+	paths := []string{filepath.Join(src.Dir, "tendril.yaml")}
+	if home := vars["XDG_CONFIG_HOME"]; filepath.IsAbs(home) {
+		paths = append(paths, filepath.Join(home, "tendril", "config.yaml"))
+	} else if home := vars["HOME"]; home != "" {
+		paths = append(paths, filepath.Join(home, ".config", "tendril", "config.yaml"))
+	}
+	if src.SystemFile != "" {
+		return append(paths, src.SystemFile)
+	}
+	return append(paths, systemFile)
+}
+
+// readFile reads a regular file to one byte above the bound.
+func readFile(path string) (*settingsFile, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, err
+	}
+	return &settingsFile{path: path, data: data, info: info}, nil
+}
+
+// untrusted refuses a file that nobody named and that others decide on: it may name commands to run.
+func (f *settingsFile) untrusted() *Problem {
+	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if it is to be trusted"
+	var wrong *trust.Error
+	switch err := trust.File(f.path); {
+	case errors.As(err, &wrong):
+		whose := wrong.Text
+		if wrong.Path != f.path {
+			whose = "it is in the folder " + wrong.Path + ": " + wrong.Text
+		}
+		return &Problem{Where: f.path, Option: "config", Text: "the settings file is not trusted: " + whose,
+			Hint: "type '" + wrong.Fix + "', or " + hint}
+	case err != nil:
+		return unreadable(f.path, err)
+	}
+	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // what was checked is not what was read
+		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while it was read",
+			Hint: "try again"}
+	}
+	return nil
+}
+
+func unreadable(path string, err error) *Problem {
+	p := Problem{Where: path, Option: "config", Hint: "give --config the path of a file that this user may read"}
+	var reason *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		p.Text = "there is no such settings file"
+	case errors.As(err, &reason):
+		p.Text = fmt.Sprintf("the settings file cannot be read: %v", reason.Err)
+	default:
+		p.Text = fmt.Sprintf("the settings file cannot be read: %v", err)
+	}
+	return &p
+}
+
+// configPath is the settings file that a flag or a variable names, and where.
+func (l fileReader) configPath() (string, Origin) {
+	if path := l.src.Flags["config"]; path != "" {
+		return path, Origin{fromFlag, "--config"}
+	}
+	if path := l.vars["TENDRIL_CONFIG"]; path != "" {
+		return path, Origin{fromEnvironment, "TENDRIL_CONFIG"}
+	}
+	return "", Origin{}
+}
+
+// readFile takes the settings file, if there is one.
+func (l fileReader) readFile() {
+	named, origin := l.configPath()
+	f, problem := findFile(named, &l.src, l.vars)
+	l.warnAboutBundleFile(f)
+	if problem != nil {
+		l.refuse(*problem)
+		return
+	}
+	if f == nil {
+		return
+	}
+	if named == "" {
+		origin = Origin{Default, "it was found there"}
+	}
+	l.cfg.ConfigFile = f.path
+	l.record("config", origin)
+	entries, problems := parseDocument(f.path, f.data)
+	l.problems = append(l.problems, problems...)
+	if f.explicit && isDaemonFile(f.path, entries) {
+		l.cfg.daemon = true
+		l.readDaemonFile(f.path, entries)
+		return
+	}
+	l.readOwnFile(f.path, entries)
+}
+
+// warnAboutBundleFile tells of a settings file beside the app that lies outside the search.
+func (l fileReader) warnAboutBundleFile(read *settingsFile) {
+	if l.src.Bundle == nil {
+		return
+	}
+	beside := filepath.Join(l.src.Bundle.Dir, "tendril.yaml")
+	if _, err := readFile(beside); err != nil {
+		return
+	}
+	if read != nil {
+		if abs, err := filepath.Abs(read.path); err != nil || abs == beside {
+			return
+		}
+	}
+	l.warning(beside, "config", "this file is not read: settings come from tendril.yaml in the working folder",
+		"start tendril in that folder, or give --config="+beside)
+}
+
+func (l fileReader) readOwnFile(path string, entries []entry) {
+	lines := map[string]int{}
+	for _, e := range entries {
+		where, o := yamlfile.Place(path, e.line, 0), l.byKey(e)
+		if o == nil {
+			l.refuse(l.unknownKey(where, e))
+			continue
+		}
+		a, ok := l.admit(where, o, e, lines)
+		switch {
+		case !ok:
+		case e.items != nil:
+			l.takeQueues(path, e)
+		case e.list && !o.list:
+			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value",
+				Hint: "write " + e.key + ": " + o.example()})
+		default:
+			l.assign(a)
+		}
+	}
+}
+
+// admit makes an entry an assignment, unless its option has been set before or the entry has no value. The lines
+// are those of the keys that were admitted.
+func (l fileReader) admit(where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
+	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
+	switch first := lines[o.Key]; {
+	case first != 0:
+		l.refuse(Problem{Where: where, Option: o.Name, Text: fmt.Sprintf("%s is already set in line %d", e.key, first),
+			Hint: "keep one of the two lines"})
+		return a, false
+	case e.null && o.Default != unset:
+		l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
+			Hint: "write " + a.line(o.example()) + ", or delete the line"})
+		return a, false
+	case e.null:
+		a.text = unset
+	}
+	lines[o.Key] = e.line
+	return a, true
+}
+
+func (l fileReader) unknownKey(where string, e entry) Problem {
+	p := Problem{Where: where, Text: shown(e.key) + " is not an option"}
+	if e.sqsd {
+		p.Text = shown(e.key) + " is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
+	}
+	var known []string
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		name := o.Key
+		if e.sqsd {
+			name = ""
+			if names := o.workerNames(); names != nil {
+				name = names[0]
+			}
+		}
+		if name == "" {
+			continue
+		}
+		if slices.Contains(o.names(), e.key) || strings.EqualFold(name, e.key) {
+			p.Option, p.Hint = o.Name, "here it is written "+name
+			return p
+		}
+		known = append(known, name)
+	}
+	switch near := Nearest(e.key, known); {
+	case e.key == "config":
+		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
+	case !e.sqsd && daemonOnly[e.key] != "":
+		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly[e.key]
+	case len(near) > 0:
+		p.Hint = "did you mean " + orList(near) + "?"
+	default:
+		p.Hint = "docs/options.md lists every option; tendril explain OPTION tells about one"
+	}
+	return p
+}

@@ -1,0 +1,134 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// Problem is one thing that is wrong, or worth knowing, about the settings.
+type Problem = yamlfile.Problem
+
+// Error holds everything that is wrong with the settings; it is never empty.
+type Error struct {
+	Problems []Problem
+}
+
+// Error returns one line per problem, each followed by its hint on an indented line.
+func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
+
+// refusal is the problem of a value that its option does not take.
+func refusal(a assignment, err error) Problem {
+	advice := ""
+	if a.option.value.nearest != nil {
+		advice = a.option.value.nearest(a.withUnit())
+	}
+	if advice == "" {
+		advice = a.option.example()
+	}
+	if a.unit == 0 {
+		advice = a.option.human(advice)
+	}
+	text := shown(a.text)
+	if a.option.secret {
+		text = hidden
+	}
+	return Problem{
+		Where:  a.origin.Where,
+		Option: a.option.Name,
+		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.allowed()),
+		Hint:   "write " + a.line(advice) + a.option.value.instead,
+	}
+}
+
+const hidden = "(hidden)"
+
+// WithoutQuery is a path or a URL for people: its query, which may hold a key, is hidden.
+func WithoutQuery(url string) string {
+	if path, query, _ := strings.Cut(url, "?"); query != "" {
+		return path + "?" + hidden
+	}
+	return url
+}
+
+// shownName is the option's name and a blank, or nothing where the place of the value says it already.
+func (a assignment) shownName() string {
+	switch {
+	case a.origin.Layer == fromFile || a.origin.Layer == FromBundle:
+		return a.name + " "
+	case a.name == a.option.Name || a.name == a.option.Variable:
+		return ""
+	default:
+		return a.option.Name + " "
+	}
+}
+
+// shown makes a refused value fit for a message: short, on one line, without a password.
+func shown(text string) string {
+	if u, err := url.Parse(text); err == nil && u.User != nil {
+		text = u.Redacted()
+	} else if i := strings.LastIndexByte(text, '@'); i >= 0 && strings.Contains(text, "://") {
+		text = "..." + text[i:] // no URL, and perhaps a password in it
+	}
+	return yamlfile.Shown(text)
+}
+
+// Nearest returns the known names that a mistyped one may have meant, the
+// nearest first, at most three. Case and the sort of dash do not count.
+func Nearest(name string, known []string) []string {
+	const longest = 64 // no name of ours is longer; the distance costs its square
+	name = fold(name)
+	if len(name) > longest {
+		return nil
+	}
+	away := func(known string) int { return distance(name, fold(known)) }
+	bound := max(1, len(name)/3)
+	near := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return away(k) > bound })
+	slices.SortStableFunc(near, func(a, b string) int { return away(a) - away(b) })
+	return near[:min(len(near), 3)]
+}
+
+func nearestOne(name string, known []string) string {
+	if names := Nearest(name, known); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+// orList writes names as "a, b or c".
+func orList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+func fold(s string) string {
+	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
+}
+
+// distance is how many bytes to insert, delete, replace or swap with their neighbour so that a becomes b.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
+}

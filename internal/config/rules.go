@@ -1,0 +1,545 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/delivery/filter"
+	"tendril/internal/delivery/webhook"
+)
+
+// The rules bring a text into its usual form or say what is wrong with it.
+// Their errors go on from the refused text: "... is not a URL".
+
+const (
+	maxEnvironmentName = 64
+	maxQueueName       = 80
+	maxPath            = 2048
+	maxMimeType        = 255
+	fifoSuffix         = ".fifo"
+	maxFunctionName    = 64
+	maxCommand         = 4096
+	allowedQueueName   = "1 to 80 letters, digits, \"_\" and \"-\", of which the end may be .fifo"
+	allowedAddresses   = "an address and a port, such as 127.0.0.1:9324, unix:PATH, or both with a comma between"
+)
+
+// fault is what may be wrong with a text.
+type fault struct {
+	found bool
+	text  string
+}
+
+// valid returns the text, or the first fault that was found in it.
+func valid(text string, faults ...fault) (string, error) {
+	for _, f := range faults {
+		if f.found {
+			return "", errors.New(f.text)
+		}
+	}
+	return text, nil
+}
+
+func environmentName(text string) (string, error) {
+	return valid(text, fault{len(text) > maxEnvironmentName, "is too long"},
+		fault{!isWord(text), "contains characters that a name cannot have"})
+}
+
+func queueName(text string) (string, error) {
+	return valid(text, fault{strings.Contains(text, ":"), "is not a name: a queue given as a URL or an ARN goes to " +
+		"queue-url"}, fault{len(text) > maxQueueName, "is too long"},
+		fault{!isWord(strings.TrimSuffix(text, fifoSuffix)), "contains characters that a name cannot have"})
+}
+
+func isWord(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}) < 0
+}
+
+func queueURL(text string) (string, error) {
+	if strings.HasPrefix(text, "arn:") {
+		parts := strings.Split(text, ":")
+		if len(parts) != 6 || !isWord(parts[1]) || parts[2] != "sqs" || !isWord(parts[3]) || !isWord(parts[4]) {
+			return "", errors.New("is not an ARN of a queue, such as arn:aws:sqs:eu-west-1:123456789012:jobs")
+		}
+		if _, err := queueName(parts[5]); err != nil {
+			return "", errors.New("does not end with a queue name")
+		}
+		return text, nil
+	}
+	u, err := plainURL(text)
+	if err != nil {
+		return "", err
+	}
+	_, err = queueName(lastSegment(u.Path))
+	return valid(text, fault{u.RawQuery != "", "has a query, which a queue URL cannot have"},
+		fault{err != nil, "does not end with a queue name"})
+}
+
+// functionName takes NAME, ACCOUNT:function:NAME or an ARN, each with :VERSION or :ALIAS behind or not.
+func functionName(text string) (string, error) {
+	const noARN = "is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
+	parts := strings.Split(text, ":")
+	if isARN := parts[0] == "arn"; isARN || len(parts) > 2 {
+		if isARN {
+			if len(parts) < 5 || !isWord(parts[1]) || parts[2] != "lambda" || !isWord(parts[3]) {
+				return "", errors.New(noARN)
+			}
+			parts = parts[4:]
+		}
+		if _, err := accountID(parts[0]); err != nil || len(parts) < 3 || parts[1] != "function" {
+			return "", errors.New(noARN)
+		}
+		parts = parts[2:]
+	}
+	version := ""
+	if len(parts) == 2 {
+		version = parts[1]
+	}
+	return valid(text, fault{strings.ContainsAny(text, " /"), "is not a name of a function on AWS; a program on this " +
+		"machine goes to lambda"}, fault{len(parts) > 2 || !isWord(parts[0]), "is not a name of a function"},
+		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
+			(!isWord(version) || len(version) > 2*maxFunctionName), "does not end with a version or alias"})
+}
+
+func commandLine(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	return valid(text, fault{text == "", "is not a command"}, fault{hasControl(text), "contains control characters"},
+		fault{len(text) > maxCommand, "is too long"})
+}
+
+func bucketName(text string) (string, error) {
+	return valid(text, fault{strings.Contains(text, "://"), "is a URL: write the name of the bucket alone"},
+		fault{len(text) < 3 || len(text) > 63 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" ||
+			strings.Trim(text, ".-") != text || strings.Contains(text, ".."),
+			"is not a list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\""})
+}
+
+// lastSegment returns what follows the last slash or colon: the queue's name in its URL or ARN.
+func lastSegment(s string) string {
+	return s[strings.LastIndexAny(s, "/:")+1:]
+}
+
+// endpointURL takes where SQS is called: a URL, or the path of a unix socket.
+func endpointURL(text string) (string, error) {
+	if socket, found := strings.CutPrefix(text, "unix:"); found {
+		return valid(text, fault{strings.Trim(socket, "/") == "" || hasControl(socket), "does not contain the path of a " +
+			"socket"})
+	}
+	u, err := plainURL(text)
+	if err != nil {
+		return "", err
+	}
+	return valid(text, fault{u.RawQuery != "", "has a query, which an endpoint cannot have"})
+}
+
+// targetURL takes the app's URL. A path is left in: it becomes the http-path.
+func targetURL(text string) (string, error) {
+	if socket, found := strings.CutPrefix(text, "unix://"); found {
+		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), "does not contain the absolute path of a " +
+			"socket"})
+	}
+	u, err := plainURL(text)
+	if err != nil {
+		return "", err
+	}
+	ip, _ := netip.ParseAddr(u.Hostname()) // a name is checked when it is looked up
+	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: give it with http-path"},
+		fault{ip.IsUnspecified(), "is an address to listen on: to reach an app on this machine write 127.0.0.1"},
+		fault{ip.IsLinkLocalUnicast() || ip.IsMulticast(),
+			"is a link-local address, to which tendril never posts"})
+}
+
+// plainURL takes an absolute http or https URL, and refuses what leaks (a password) or is never sent (a fragment).
+func plainURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Opaque != "" {
+		return nil, errors.New("is not a URL")
+	}
+	_, err = valid(text, fault{u.User != nil, "contains a user name or a password, which would be visible in logs and " +
+		"process lists"}, fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
+		fault{u.Hostname() == "", "has no host"}, fault{u.Port() != "" && !isPort(u.Port(), 1),
+			"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is not a http or https URL"})
+	return u, err
+}
+
+func isPort(text string, lowest int) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= lowest && n <= 65535
+}
+
+// httpPath takes a path that can only ever choose a path on the app, with an
+// optional query. A missing slash in front is put there, as aws-sqsd does.
+func httpPath(text string) (string, error) {
+	if !strings.HasPrefix(text, "/") {
+		text = "/" + text
+	}
+	path, _, _ := strings.Cut(text, "?")
+	if _, err := valid(text, fault{len(text) > maxPath, "is too long"},
+		fault{!isPrintableASCII(text) || strings.ContainsAny(text, " \"<>#"),
+			"contains characters that a path cannot have: write them percent-encoded"}); err != nil {
+		return "", err
+	}
+	return text, checkPath(path)
+}
+
+// checkPath looks at a path as written, and at what a server makes of it that decodes it, however often.
+func checkPath(path string) error {
+	decoded, err := url.PathUnescape(path)
+	if err != nil {
+		return errors.New("has a % without two hexadecimal digits: write %25")
+	}
+	for {
+		if err := checkSegments(path); err != nil {
+			return err
+		}
+		if err != nil || decoded == path {
+			return nil
+		}
+		path = decoded
+		decoded, err = url.PathUnescape(path)
+	}
+}
+
+func checkSegments(path string) error {
+	switch {
+	case hasControl(path):
+		return errors.New("contains control characters")
+	case strings.Contains(path, "//") || strings.Contains(path, "\\"):
+		return errors.New("could be read as the path of another host: it contains // or a backslash")
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if name, _, _ := strings.Cut(segment, ";"); name == ".." || name == "." {
+			return errors.New("contains a dot or dot-dot segment")
+		}
+	}
+	return nil
+}
+
+func mimeType(text string) (string, error) {
+	return valid(text, fault{text == "" || !isPrintableASCII(text), "cannot be sent in a header"},
+		fault{len(text) > maxMimeType, "is too long"})
+}
+
+func region(text string) (string, error) {
+	return valid(text, fault{!isWord(text) || strings.Contains(text, "_") || text != strings.ToLower(text) ||
+		len(text) > maxEnvironmentName, "is not a name of a region"})
+}
+
+func tableName(text string) (string, error) {
+	return valid(text, fault{len(text) < 3 || len(text) > 255 || !isWord(strings.ReplaceAll(text, ".", "_")),
+		"is not a name of a table"})
+}
+
+func accountID(text string) (string, error) {
+	return valid(text, fault{len(text) != 12 || strings.Trim(text, "0123456789") != "", "is not an account id"})
+}
+
+func healthcheck(text string) (string, error) {
+	kind, rest, found := strings.Cut(text, ":")
+	kind = strings.ToUpper(kind)
+	port, path, hasPath := strings.Cut(rest, "/")
+	if !found || !isPort(port, 1) {
+		return "", errors.New("has no port from 1 to 65535")
+	}
+	switch {
+	case kind == "TCP" && !hasPath:
+		return kind + ":" + port, nil
+	case kind == "HTTP":
+		path, err := httpPath("/" + path)
+		return kind + ":" + port + path, err
+	}
+	return "", errors.New("is not a health check")
+}
+
+// endpointAddresses takes an address to listen on, the path of a unix socket after "unix:", or both with a comma.
+func endpointAddresses(text string) (string, error) {
+	var address, socket string
+	for part := range strings.SplitSeq(text, ",") {
+		path, isSocket := strings.CutPrefix(strings.TrimSpace(part), unixPrefix)
+		parsed, err := folderPath(path)
+		if !isSocket {
+			parsed, err = listenAddress(strings.TrimSpace(part))
+		}
+		switch {
+		case err != nil:
+			return "", err
+		case isSocket && socket != "" || !isSocket && address != "":
+			return "", errors.New("has more than one address or socket")
+		case isSocket:
+			socket = unixPrefix + parsed
+		default:
+			address = parsed
+		}
+	}
+	if address != "" && socket != "" {
+		return address + "," + socket, nil
+	}
+	return address + socket, nil
+}
+
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// listenAddress takes HOST:PORT with an IP address or localhost, or a bare port on 127.0.0.1.
+func listenAddress(text string) (string, error) {
+	if _, err := strconv.Atoi(text); err == nil {
+		text = "127.0.0.1:" + text
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", errors.New("is not HOST:PORT")
+	}
+	_, err = netip.ParseAddr(host)
+	return valid(text, fault{!isPort(port, 0), "has no port from 0 to 65535"},
+		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
+}
+
+// token takes a secret that callers send. A placeholder, such as the one of a generated manifest, is known to everybody.
+func token(text string) (string, error) {
+	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: write a secret of your own, " +
+		"such as the output of 'openssl rand -hex 32'"},
+		fault{len(text) < 16 || len(text) > 256, "has the wrong length"},
+		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"},
+		fault{strings.Trim(text, text[:min(1, len(text))]) == "", "repeats a single character, which everybody can guess"})
+}
+
+// placeholder is written where a generated file needs a secret. Every option that holds a secret refuses it.
+const placeholder = "REPLACE-ME"
+
+// signingKey takes a key of Standard Webhooks, and says nothing of it.
+func signingKey(text string) (string, error) { return text, webhook.CheckKey(text) }
+
+// exampleFilter is a filter as it is stored.
+const exampleFilter = `{"body":{"kind":["order"]}}`
+
+// filterValue is a filter. A suggestion has quotes, which both a shell and YAML need.
+func filterValue() value {
+	v := checked("a pattern such as "+exampleFilter+", the path of a file that holds one, or off", filterPattern)
+	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
+	return v
+}
+
+// filterPattern takes a pattern, or the file of one, and returns the pattern on one line.
+func filterPattern(text string) (string, error) {
+	if text == Off {
+		return "", nil
+	}
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		f, err := readFile(text)
+		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+			err = wrong.Err // without the path, which is told already
+		}
+		if err != nil {
+			return "", fmt.Errorf("is no pattern, and no file that can be read: %w", err)
+		}
+		text = string(f.data)
+	}
+	if _, err := filter.Parse(text); err != nil {
+		return "", fmt.Errorf("is not a filter: %w", err)
+	}
+	var line bytes.Buffer
+	err := json.Compact(&line, []byte(text))
+	return line.String(), err
+}
+
+// network is a prefix of addresses; an address stands for itself alone.
+func network(text string) (string, error) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()).String(), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	return valid(p.Masked().String(), fault{err != nil, "is not a network"},
+		fault{err == nil && p.Bits() == 0, "would trust every address"})
+}
+
+func hostName(text string) (string, error) {
+	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return ip.String(), nil
+	}
+	other := func(r rune) bool {
+		return !(r == '-' || r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}
+	return valid(strings.ToLower(text), fault{strings.Contains(text, "://"), "is a URL: only the name of its host counts"},
+		fault{strings.Contains(text, ":"), "has a port: every port counts"},
+		fault{text == "" || len(text) > 253 || strings.ContainsFunc(text, other), "is not a host name"})
+}
+
+func consoleAddress(text string) (string, error) {
+	if on, err := parseSwitch(text); err == nil && !on && text != "0" {
+		return Off, nil
+	}
+	return listenAddress(text)
+}
+
+func folderPath(text string) (string, error) {
+	if _, err := filePath(text); err != nil {
+		return "", err
+	}
+	abs, err := filepath.Abs(text)
+	return valid(abs, fault{err != nil, "cannot be made an absolute path"})
+}
+
+// optionalFile is the path of a file, or off for none.
+func optionalFile() value {
+	return checked("a path of a file, or off", func(text string) (string, error) {
+		if text == Off {
+			return "", nil
+		}
+		return filePath(text)
+	})
+}
+
+func filePath(text string) (string, error) {
+	return valid(text, fault{text == "" || hasControl(text), "is not a path"})
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+func isPrintableASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+func scaleTarget(text string) (string, error) {
+	switch text {
+	case ScaleNone, ScaleAuto, ScaleProcesses, ScalePublish:
+		return text, nil
+	}
+	if name, found := strings.CutPrefix(text, ScaleService); found {
+		cluster, service, _ := strings.Cut(name, "/")
+		return valid(text, fault{!isECSName(cluster) || !isECSName(service), "does not name a cluster and a service"})
+	}
+	group, found := strings.CutPrefix(text, ScaleGroup)
+	return valid(text, fault{!found, "cannot be scaled"},
+		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
+}
+
+// isECSName reports whether a cluster or service may have this name: up to 255 letters, digits, hyphens and
+// underscores. Source: Amazon ECS API Reference, CreateCluster and CreateService.
+func isECSName(name string) bool {
+	return name != "" && len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+	})
+}
+
+const (
+	lowestFinal  = 200 // below are the informational statuses, which end nothing
+	highestFinal = 599
+)
+
+type codeRange struct{ first, last int }
+
+// successCodes takes a list such as "200,202-204" or "2xx" and returns it
+// sorted, joined where ranges touch, with classes written as ranges.
+func successCodes(text string) (string, error) {
+	var ranges []codeRange
+	for item := range strings.SplitSeq(text, ",") {
+		r, err := parseCodes(strings.TrimSpace(item))
+		if err != nil {
+			return "", err
+		}
+		ranges = append(ranges, r)
+	}
+	slices.SortFunc(ranges, func(a, b codeRange) int { return a.first - b.first })
+	var b strings.Builder
+	for i := 0; i < len(ranges); {
+		r := ranges[i]
+		for i++; i < len(ranges) && ranges[i].first <= r.last+1; i++ {
+			r.last = max(r.last, ranges[i].last)
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(r.first))
+		if r.last > r.first {
+			b.WriteString("-" + strconv.Itoa(r.last))
+		}
+	}
+	return b.String(), nil
+}
+
+// terminalCodes takes such a list too, or off for none.
+func terminalCodes(text string) (string, error) {
+	if text == Off || text == "" {
+		return "", nil
+	}
+	return successCodes(text)
+}
+
+func parseCodes(item string) (codeRange, error) {
+	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
+		item = class + "00-" + class + "99"
+	}
+	first, last, isRange := strings.Cut(item, "-")
+	if !isRange {
+		last = first
+	}
+	a, errA := strconv.Atoi(strings.TrimSpace(first))
+	b, errB := strconv.Atoi(strings.TrimSpace(last))
+	switch {
+	case errA != nil || errB != nil:
+		return codeRange{}, errors.New("is not a list of statuses")
+	case a < lowestFinal || b > highestFinal:
+		return codeRange{}, errRange
+	case a > b:
+		return codeRange{}, fmt.Errorf("has a range that runs backwards, %d-%d", a, b)
+	}
+	return codeRange{a, b}, nil
+}
+
+func userName(text string) (string, error) {
+	const longest = 32 // of useradd
+	name, group, hasGroup := strings.Cut(text, ":")
+	isID := func(s string) bool {
+		_, err := strconv.ParseUint(s, 10, 31)
+		return err == nil
+	}
+	return valid(text, fault{hasGroup && (!isID(name) || !isID(group)), "is not UID:GID"},
+		fault{len(name) > longest || name == "" || strings.HasPrefix(name, "-") ||
+			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
+}
+
+// resources are the limits that a process may be given, as ulimit and systemd name them.
+func resources() []string {
+	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
+}
+
+// processLimit takes NAME=NUMBER or NAME=unlimited; a number may be a size.
+func processLimit(text string) (string, error) {
+	name, value, found := strings.Cut(text, "=")
+	switch {
+	case !found:
+		return "", errors.New("has a limit without a value: write nofile=1024")
+	case !slices.Contains(resources(), name):
+		return "", errors.New("has no limit of that name: there are " + orList(resources()))
+	case value == "unlimited":
+		return text, nil
+	}
+	n, err := parseSize(value)
+	if err != nil || n < 0 {
+		return "", errors.New("has a value that is not a number, size or unlimited")
+	}
+	return name + "=" + strconv.FormatInt(n, 10), nil
+}
+
+func appLogFolder(text string) (string, error) {
+	if text == Off {
+		return "", nil
+	}
+	return folderPath(text)
+}

@@ -1,0 +1,226 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/internal/autoscale"
+	"tendril/internal/bundle"
+)
+
+// TestScaling: what is scaled, between which bounds, and by what, as it follows
+// from what was set.
+func TestScaling(t *testing.T) {
+	t.Parallel()
+	inBundle := func(pairs ...string) []bundle.Setting {
+		var all []bundle.Setting
+		for i := 0; i < len(pairs); i += 2 {
+			namespace := bundle.NamespaceTrigger
+			if o, _ := Lookup(pairs[i]); o.Namespace == bundle.NamespaceGroup {
+				namespace = bundle.NamespaceGroup
+			}
+			all = append(all, setting(namespace, pairs[i], pairs[i+1], i+1))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		bundle  []bundle.Setting
+		flags   map[string]string
+		check   func(*Settings) bool
+		warning string // part of the only one
+		want    string // part of the error
+	}{
+		"nothing": {check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleNone && s.ProcessesMin == 1 && s.ProcessesMax == 1
+		}},
+		"a fixed number": {flags: map[string]string{"processes-min": "3"}, check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleNone && s.ProcessesMax == 3
+		}},
+		"a range": {flags: map[string]string{"processes-max": "3"}, check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleProcesses && s.ProcessesMin == 1 && s.ProcessesMax == 3
+		}},
+		"a range upside down": {flags: map[string]string{"processes-min": "5", "processes-max": "3"},
+			want: "--processes-max: processes-max 3 is less than processes-min 5 (--processes-min)"},
+		"a range not scaled": {flags: map[string]string{"processes-max": "3", "scale-target": "none"},
+			check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleNone
+			}, warning: "processes-max 3 has no effect with scale-target none"},
+		"processes": {flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool {
+			return s.ProcessesMin == 1 && s.ProcessesMax == 4
+		}},
+		"processes of a group": {bundle: inBundle("MinSize", "2", "MaxSize", "100"),
+			flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool {
+				return s.ProcessesMin == 2 && s.ProcessesMax == 64
+			},
+			warning: "scale-max-size 100 counts as 64: the maximum on one machine"},
+		"a group in a bundle": {bundle: inBundle("MinSize", "2", "MaxSize", "6", "Cooldown", "60"),
+			check: func(s *Settings) bool {
+				return s.ProcessesMin == 2 && s.ProcessesMax == 6 && s.ScaleTarget == ScaleAuto && s.ScaleMinSize == 2 &&
+					s.ScaleMaxSize == 6 && s.ScaleCooldown == time.Minute
+			}},
+		"a large group in a bundle": {bundle: inBundle("MinSize", "20", "MaxSize", "100"),
+			flags: map[string]string{"scale-min-size": "2"}, check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleAuto && s.ProcessesMin == 2 && s.ProcessesMax == 16 && s.ScaleMaxSize == 100
+			}, warning: "scale-max-size 100 counts as 16: on one machine; set processes-max for more"},
+		"a group of one in a bundle": {bundle: inBundle("MinSize", "1", "MaxSize", "1", "MeasureName", "CPUUtilization"),
+			check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleNone && s.ProcessesMax == 1
+			}},
+		"a group that is not to be scaled": {bundle: inBundle("MinSize", "2", "MaxSize", "6"),
+			flags: map[string]string{"scale-target": "none"}, check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleNone && s.ProcessesMin == 1 && s.ProcessesMax == 1
+			}},
+		"a group and one process": {bundle: inBundle("MinSize", "2", "MaxSize", "6"),
+			flags: map[string]string{"processes-max": "1"}, check: func(s *Settings) bool {
+				return s.ScaleTarget == ScaleNone && s.ProcessesMax == 1
+			}},
+		"a trigger alone": {bundle: inBundle("MeasureName", "CPUUtilization"), check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleAuto && s.ProcessesMin == 1 && s.ProcessesMax == 4
+		}},
+		"a cooldown alone": {bundle: inBundle("Cooldown", "60"), check: func(s *Settings) bool {
+			return s.ScaleTarget == ScaleNone
+		}},
+		"a group and nothing to scale": {bundle: inBundle("MaxSize", "6"), flags: map[string]string{"target": "http://app"},
+			check: func(s *Settings) bool { return s.ScaleTarget == ScaleNone }},
+		"a group and an app elsewhere": {bundle: inBundle("MaxSize", "6"),
+			flags: map[string]string{"target": "http://app", "queue-url": someURL},
+			check: func(s *Settings) bool { return s.ScaleTarget == ScaleAuto }},
+		"a service": {flags: map[string]string{"scale-target": "ecs:jobs/worker-1", "queue-url": someURL},
+			check: func(s *Settings) bool {
+				return s.ScaleTarget == "ecs:jobs/worker-1" && s.ScalesInstances()
+			}},
+		"a service without a cluster": {flags: map[string]string{"scale-target": "ecs:worker", "queue-url": someURL},
+			want: "does not name a cluster and a service"},
+		"a large least size": {flags: map[string]string{"scale-min-size": "9"}, check: func(s *Settings) bool {
+			return s.ScaleMaxSize == 9
+		}},
+		"a most size of none": {bundle: inBundle("MinSize", "3", "MaxSize", "2"),
+			want: "scale-max-size 2 is less than scale-min-size 3"},
+		"processes without a range": {flags: map[string]string{"scale-target": "processes", "processes-max": "2"},
+			check: func(s *Settings) bool {
+				return s.ProcessesMin == 1 && s.ProcessesMax == 2
+			}},
+		"processes without a app": {flags: map[string]string{"processes-max": "2", "target": "http://app"},
+			check: func(*Settings) bool {
+				return true
+			}, warning: "processes-max 2 has no effect where no messages go to an app that is started here"},
+		"instances of own queues": {flags: map[string]string{"scale-target": "publish"}, check: func(*Settings) bool {
+			return true
+		}, warning: "the queue of each is its own"},
+		"instances of a group": {flags: map[string]string{"scale-target": "asg:my-group", "queue-url": someURL},
+			check: func(s *Settings) bool {
+				return s.ScaleTarget == "asg:my-group"
+			}},
+		"an idle option": {flags: map[string]string{"scale-cooldown": "9"}, check: func(*Settings) bool {
+			return true
+		}, warning: "scale-cooldown 9s has no effect with scale-target none"},
+		"an idle trigger": {flags: map[string]string{"processes-max": "2", "scale-period": "60"},
+			check: func(*Settings) bool {
+				return true
+			}, warning: "scale-period 60s has no effect without scale-measure-name"},
+		"an idle target for backlog": {flags: map[string]string{"processes-max": "2", "scale-measure-name": "busyshare",
+			"scale-target-busy": "50"}, check: func(s *Settings) bool {
+			return s.ScaleMeasureName == "BusyShare"
+		}, warning: "scale-target-busy 50 has no effect with scale-measure-name"},
+		"a trigger": {flags: map[string]string{"processes-max": "2", "scale-measure-name": "CPUUtilization"},
+			check: func(s *Settings) bool {
+				return s.ScaleUnit == "Percent" && s.ScaleLowerThreshold == 25 && s.ScaleUpperThreshold == 75
+			}},
+		"a trigger of a bundle": {bundle: inBundle("MeasureName", "CPUUtilization", "Statistic", "Maximum", "Unit",
+			"Percent", "LowerThreshold", "20", "UpperThreshold", "80.5",
+			"LowerBreachScaleIncrement", "-2", "UpperBreachScaleIncrement", "3", "Period", "2", "EvaluationPeriods", "3"),
+			flags: map[string]string{"scale-target": "processes"},
+			check: func(s *Settings) bool {
+				return s.ScaleStatistic == "Maximum" && s.ScaleLowerThreshold == 20 && s.ScaleUpperThreshold == 80.5 &&
+					s.ScaleLowerBreachScaleIncrement == -2 &&
+					s.ScaleUpperBreachScaleIncrement == 3 && s.ScalePeriod == 2*time.Minute && s.ScaleEvaluationPeriods == 3
+			}},
+		"a low upper threshold": {bundle: inBundle("MeasureName", "BacklogPerProcess", "UpperThreshold", "6"),
+			check: func(s *Settings) bool {
+				return s.ScaleLowerThreshold == 2 && s.ScaleUpperThreshold == 6
+			}},
+		"a high lower threshold": {bundle: inBundle("MeasureName", "BacklogPerProcess", "LowerThreshold", "60"),
+			check: func(s *Settings) bool {
+				return s.ScaleLowerThreshold == 60 && s.ScaleUpperThreshold == 180
+			}},
+		"a high share": {bundle: inBundle("MeasureName", "BusyShare", "LowerThreshold", "90"), check: func(s *Settings) bool {
+			return s.ScaleUpperThreshold == 95
+		}},
+		"thresholds upside down": {bundle: inBundle("MeasureName", "BusyShare", "LowerThreshold", "80", "UpperThreshold",
+			"20"), want: "scale-lower-threshold 80 is not below scale-upper-threshold 20"},
+		"an upper threshold of 0": {bundle: inBundle("MeasureName", "BusyShare", "UpperThreshold", "0"),
+			want: "scale-lower-threshold 0 is not below scale-upper-threshold 0"},
+		"a short breach": {bundle: inBundle("BreachDuration", "1"), check: func(s *Settings) bool {
+			return s.ScalePeriod == time.Minute
+		}},
+		"a long breach": {bundle: inBundle("BreachDuration", "10"), check: func(s *Settings) bool {
+			return s.ScalePeriod == 5*time.Minute && s.ScaleBreachDuration == 10*time.Minute
+		}},
+		"a unit that does not fit": {bundle: inBundle("MeasureName", "CPUUtilization", "Unit", "Bytes"),
+			check: func(s *Settings) bool {
+				return s.ScaleUnit == "Percent"
+			}, warning: "scale-unit Bytes has no effect: CPUUtilization is measured in Percent"},
+		"a measure of AWS's": {bundle: inBundle("MeasureName", "NetworkOut", "Unit", "Bytes", "LowerThreshold", "2000000",
+			"UpperThreshold", "6000000"), flags: map[string]string{"scale-target": "processes"},
+			check: func(s *Settings) bool {
+				return s.ScaleMeasureName == "" && s.ScaleUnit == "" && s.ScaleUpperThreshold == 0
+			},
+			warning: "NetworkOut is not measured here, so neither it nor its thresholds are used"},
+		"a measure of AWS's that scales nothing": {bundle: inBundle("MeasureName", "NetworkOut"),
+			flags: map[string]string{"scale-target": "none"},
+			check: func(s *Settings) bool {
+				return s.ScaleMeasureName == ""
+			}},
+		"a measure over one of AWS's": {bundle: inBundle("MeasureName", "NetworkOut", "Unit", "Bytes", "LowerThreshold",
+			"2000000", "UpperThreshold", "6000000"),
+			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BacklogPerProcess"},
+			check: func(s *Settings) bool {
+				return s.ScaleUnit == "Count" && s.ScaleLowerThreshold == 10 && s.ScaleUpperThreshold == 100
+			},
+			warning: "not used, as they were set for another measure than BacklogPerProcess: scale-unit Bytes ("},
+		"a measure over none": {bundle: inBundle("UpperThreshold", "6000000"),
+			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare",
+				"scale-lower-threshold": "40"},
+			check:   func(s *Settings) bool { return s.ScaleLowerThreshold == 40 && s.ScaleUpperThreshold == 80 },
+			warning: "not used, as they were set for another measure than BusyShare: scale-upper-threshold 6"},
+		"the same measure again": {bundle: inBundle("MeasureName", "BusyShare", "UpperThreshold", "60"),
+			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare"},
+			check: func(s *Settings) bool { return s.ScaleUpperThreshold == 60 && s.ScaleLowerThreshold == 20 }},
+		"no measure at all": {flags: map[string]string{"scale-measure-name": "Mood"},
+			want: "--scale-measure-name: Mood is unknown; allowed: CPUUtilization, BacklogPerProcess"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Bundle: withSettings(c.bundle...), Flags: c.flags})
+			switch {
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || len(err.(*Error).Problems) != 1):
+				t.Errorf("got %v, want %q alone", err, c.want)
+			case c.want != "":
+			case err != nil:
+				t.Error(err)
+			case !c.check(&cfg.Settings):
+				t.Errorf("got %+v", cfg.Settings)
+			case c.warning == "" && len(cfg.Warnings) > 0,
+				c.warning != "" && (len(cfg.Warnings) != 1 || !strings.Contains(cfg.Warnings[0].Text, c.warning)):
+				t.Errorf("warnings %v, want %q", cfg.Warnings, c.warning)
+			}
+			if err == nil {
+				checkLoaded(t, cfg)
+			}
+		})
+	}
+}
+
+// TestMeasureDefaults: a trigger of which only the measure is named is the same
+// here and where it is carried out.
+func TestMeasureDefaults(t *testing.T) {
+	t.Parallel()
+	for _, measure := range ownMeasures() {
+		unit, lower, upper := measureDefaults(measure)
+		p, err := autoscale.Policy{Measure: autoscale.Measure(measure)}.Complete()
+		if err != nil || p.Unit != unit || p.LowerThreshold != lower || p.UpperThreshold != upper {
+			t.Errorf("%s: %s, %g, %g here; %+v, %v there", measure, unit, lower, upper, p, err)
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/bundle"
+)
+
+const systemFile = "/etc/tendril/config.yaml"
+
+// Sources are where [Load] looks. The zero value has no flags, no variables and no bundle, and still finds a
+// settings file in the working folder or that of the machine.
+type Sources struct {
+	// Flags are the flags that were given, by name without dashes (an alias counts as a name), and their values as
+	// text. Flags left at their default do not belong here.
+	Flags map[string]string
+	// Environ is the environment as os.Environ gives it. A variable that is set to nothing counts as not set.
+	Environ []string
+	// Bundle is the app's source bundle, whose settings count; nil when there is none.
+	Bundle *bundle.Bundle
+	// Dir is the folder in which tendril.yaml is looked for; "" is the working folder.
+	Dir string
+	// SystemFile is looked for last; "" is /etc/tendril/config.yaml.
+	SystemFile string
+	// File is read in place of every settings file, to check what it says before it is written; nil for the one that
+	// is found.
+	File *File
+	// Root tells that the process is root's: data then lies below /var/lib.
+	Root bool
+	// Free replace the defaults of options whose default address or port is taken on this machine, by option; nil
+	// where none is. What somebody set counts before them.
+	Free map[string]string
+}
+
+// File is a settings file that may not be on disk yet.
+type File struct {
+	// Path is where it is, or will be.
+	Path string
+	Data []byte
+}
+
+// variables returns the environment as a map, without empty ones. As in a
+// process, the last of two equal names counts.
+func (s *Sources) variables() map[string]string {
+	vars := make(map[string]string, len(s.Environ))
+	for _, kv := range s.Environ {
+		if name, text, found := strings.Cut(kv, "="); found && text != "" {
+			vars[name] = text
+		}
+	}
+	return vars
+}
+
+// StateFolder is where each environment has its data directory, by its name, when nobody says otherwise; "" when even
+// the home folder is unknown. environ are the variables of a process, root tells that it is root's.
+func StateFolder(environ []string, root bool) string {
+	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
+	return path
+}
+
+// stateFolder is [StateFolder], and why it is there.
+func stateFolder(vars map[string]string, root bool) (path, reason string) {
+	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
+		// systemd sorts them: a second one, for the app, may come first.
+		own := max(slices.IndexFunc(list, func(path string) bool { return filepath.Base(path) == "tendril" }), 0)
+		return list[own], "STATE_DIRECTORY is set"
+	}
+	if state := vars["XDG_STATE_HOME"]; filepath.IsAbs(state) {
+		return filepath.Join(state, "tendril"), "XDG_STATE_HOME is set"
+	}
+	if root {
+		return "/var/lib/tendril", "this is root's process"
+	}
+	if home := vars["HOME"]; home != "" {
+		return filepath.Join(home, ".local", "state", "tendril"), "below the home folder"
+	}
+	return "", ""
+}
+
+// readEnvironment takes the variables of every option, the weakest first: those of aws-sqsd's clones, those of
+// other programs, the Elastic Beanstalk names, the option's own.
+func (l *loader) readEnvironment() {
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		if name := l.firstSet(o.cloneVariables); name != "" {
+			l.assignVariable(o, name)
+			l.warning(name, o.Name, "this variable is read for compatibility with other daemons", "write "+o.Variable+" instead")
+		}
+		if name := l.firstSet(o.OtherVariables); name != "" {
+			l.assignVariable(o, name)
+		}
+		for _, beanstalk := range slices.Backward(o.workerNames()) {
+			if name := variablePrefix + beanstalk; l.vars[name] != "" {
+				l.assignVariable(o, name)
+			}
+		}
+		if l.vars[o.Variable] != "" {
+			l.assignVariable(o, o.Variable)
+		}
+	}
+	l.warnAboutVariables()
+}
+
+func (l *loader) assignVariable(o *Option, name string) {
+	l.assign(assignment{option: o, origin: Origin{fromEnvironment, name}, name: name, text: l.vars[name]})
+}
+
+func (l *loader) firstSet(names []string) string {
+	for _, n := range names {
+		if l.vars[n] != "" {
+			return n
+		}
+	}
+	return ""
+}
+
+// warnAboutVariables tells of variables that look like settings and are none.
+func (l *loader) warnAboutVariables() {
+	read, own := map[string]bool{}, []string{}
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		own = append(own, o.Variable)
+		for _, n := range o.workerNames() {
+			own = append(own, variablePrefix+n)
+		}
+		for _, n := range slices.Concat(o.OtherVariables, o.cloneVariables) {
+			read[n] = true
+		}
+	}
+	for _, n := range own {
+		read[n] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.vars)) {
+		if read[name] {
+			continue
+		}
+		switch {
+		case strings.HasPrefix(name, "SQSD_"):
+			l.warning(name, "", "this variable of another daemon is not supported", "docs/options.md lists every option")
+		case strings.HasPrefix(name, "TENDRIL_"):
+			l.warnAboutTypo(name, own)
+		}
+	}
+}
+
+// warnAboutTypo stays silent about names that are far from every option's:
+// the program and its tests have variables that are no options.
+func (l *loader) warnAboutTypo(name string, own []string) {
+	const typo = 2 // edits
+	near := nearestOne(name, own)
+	if strings.HasPrefix(name, variablePrefix) || near != "" && distance(fold(name), fold(near)) <= typo {
+		hint := ""
+		if near != "" {
+			hint = fmt.Sprintf("did you mean %s?", near)
+		}
+		l.warning(name, "", "this variable is not an option and has no effect", hint)
+	}
+}

@@ -1,0 +1,295 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"tendril/internal/host/proof"
+)
+
+// The scopes: what a caller may do. A scope does not hold another one.
+const (
+	// ScopeRead shows message bodies, settings, and what apps, hooks and other servers said.
+	ScopeRead = "read"
+	// ScopeAct changes queues, messages and tasks, and stops the environment.
+	ScopeAct = "act"
+	// ScopeDeploy runs code: deployments and reloads.
+	ScopeDeploy = "deploy"
+	// scopeDrain is for the hooks by which a platform stops the environment. ScopeAct includes it.
+	scopeDrain = "drain"
+	// scopeOwn is for routes that let others in. Only the owner's token has it.
+	scopeOwn = "own"
+)
+
+// allScopes are those that a session or a token can have.
+var allScopes = []string{ScopeRead, ScopeAct, ScopeDeploy}
+
+// Access says who may ask for what, beside the holder of the owner's token. The zero value lets in nobody else.
+type Access struct {
+	// Hosts are host names that a request may address beside localhost and
+	// loopback IP addresses; ports do not matter.
+	Hosts []string
+	// Anyone gives every request that comes over loopback all scopes, but for acts by GET.
+	Anyone bool
+	// TokenDir is the data directory whose tokens are accepted too, see [CreateToken]; "" for none.
+	TokenDir string
+	// DrainToken lets its holder use the hooks /-/drain and /-/quiet, and nothing else; "" for none.
+	DrainToken string
+	// ReadOnly refuses every act, whoever asks.
+	ReadOnly bool
+	// HideBodies withholds bodies and attributes of messages from requests without ?body=1.
+	HideBodies bool
+	// TrustedProxies are the addresses of proxies whose X-Forwarded-Proto and X-Forwarded-For are believed. With any,
+	// what needs a scope is refused in clear text from elsewhere than loopback, unless ClearText allows it.
+	TrustedProxies []netip.Prefix
+	ClearText      bool
+	// Audit gets every act, refused ones too, and may not block; nil for nobody.
+	Audit func(Act)
+}
+
+// scope is what a kind of route asks for; "" for nothing.
+func (k kind) scope() string {
+	switch k {
+	case open:
+		return ""
+	case private, bodies:
+		return ScopeRead
+	case deploys, deployHook:
+		return ScopeDeploy
+	case hook:
+		return scopeDrain
+	case own:
+		return scopeOwn
+	}
+	return ScopeAct
+}
+
+// acts reports whether a kind of route changes something.
+func (k kind) acts() bool { return k != open && k != private && k != bodies }
+
+// isHook reports whether a kind of route takes requests without a body, and acts by GET.
+func (k kind) isHook() bool { return k == hook || k == deployHook }
+
+// caller is who sent a request.
+type caller struct {
+	// who is as in [Caller].
+	who    string
+	scopes []string
+	// bearer is whether a header that no browser sends by itself named the caller.
+	bearer bool
+	// keyless is whether a session's cookie came without its key: see [SessionKeyHeader].
+	keyless bool
+}
+
+// CallerName is who asked for what is done with ctx, as in [Caller]; "" where nobody did over the console.
+func CallerName(ctx context.Context) string {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c.who
+}
+
+func (c caller) may(scope string) bool {
+	return scope == "" || slices.Contains(c.scopes, scope) || scope == scopeDrain && slices.Contains(c.scopes, ScopeAct)
+}
+
+// callerKey is the key of the caller in the context of a request.
+type callerKey struct{}
+
+func callerOf(r *http.Request) caller {
+	c, _ := r.Context().Value(callerKey{}).(caller)
+	return c
+}
+
+// identify finds out who sent a request. Where there is an Authorization header, nothing else counts.
+func (s *Server) identify(r *http.Request) caller {
+	if r.Header.Get("Authorization") != "" {
+		given := bearer(r)
+		if isToken(given, s.opts.Token) {
+			return caller{who: "owner", scopes: append([]string{scopeOwn}, allScopes...), bearer: true}
+		}
+		if isToken(given, s.opts.DrainToken) {
+			return caller{who: "drain hook", scopes: []string{scopeDrain}, bearer: true}
+		}
+		if t, ok := s.tokens.find(given); ok {
+			return caller{who: "token " + t.Name, scopes: t.Scopes, bearer: true}
+		}
+		return caller{}
+	}
+	for _, cookie := range r.CookiesNamed(s.cookieName(r)) { // another port may have planted one of this name
+		if g, ok := s.sessions.find(cookie.Value); ok {
+			key := sha256.Sum256([]byte(r.Header.Get(SessionKeyHeader)))
+			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
+		}
+	}
+	if s.opts.Anyone && remoteOf(r).IsLoopback() {
+		return caller{who: "anyone", scopes: allScopes}
+	}
+	return caller{}
+}
+
+// Anonymous reports whether a request has no valid credentials.
+func (s *Server) Anonymous(r *http.Request) bool {
+	return s.identify(r).who == "" && !proof.Knows(r, s.opts.Token)
+}
+
+// IsProbe reports whether a request is one that must be answered however many others wait: a probe, or the link that
+// gives a browser its credentials. The answers are short.
+func IsProbe(r *http.Request) bool {
+	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
+}
+
+// permit refuses a request whose caller may not use the route.
+func (s routeHandler) permit(r *http.Request) *Error {
+	c, scope := callerOf(r), s.kind.scope()
+	const hint = "send the header Authorization: Bearer TOKEN with the content of " + TokenFile +
+		" in the data directory, or open the link that 'tendril open' prints"
+	switch {
+	case scope == "":
+		return nil
+	case s.isExposed(r):
+		return refuse(http.StatusForbidden, "this request came unencrypted, and not by a trusted proxy",
+			"use HTTPS, by way of a proxy that --console-trusted-proxy names and that sets X-Forwarded-Proto")
+	case c.who == "":
+		return refuse(http.StatusUnauthorized, "this needs the console's token", hint)
+	case !c.may(scope) && scope == scopeOwn:
+		return refuse(http.StatusForbidden, "only the owner's token lets others in", hint)
+	case !c.may(scope):
+		return refuse(http.StatusForbidden, c.who+" has the scope "+strings.Join(c.scopes, ", ")+"; this needs "+scope,
+			"use a token or a link with the scope "+scope)
+	case s.opts.ReadOnly && s.kind.acts() && s.kind != own:
+		return refuse(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
+	case s.opts.HideBodies && s.kind == bodies && looksInto(r) && !wantsBodies(r):
+		return refuse(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
+	case c.keyless && s.kind.acts():
+		refusal := refuse(http.StatusForbidden, "this act came without the key of its session",
+			"send the header "+SessionKeyHeader+", or open the link that 'tendril open' prints")
+		refusal.Code = CodeSessionKey
+		return refusal
+	case s.kind.isHook() && r.Method == http.MethodGet && !c.bearer:
+		// A page of another site could have sent the browser here.
+		return refuse(http.StatusUnauthorized, "an act by GET needs the console's token", hint)
+	}
+	return nil
+}
+
+// with returns the request with its caller.
+func (c caller) with(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+}
+
+// bearer is the token that the request carries; "" for none.
+func bearer(r *http.Request) string {
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(given)
+}
+
+// isToken compares in the same time whatever was sent. An empty token lets nobody in.
+func isToken(given, token string) bool {
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
+	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// looksInto reports whether a request searches for what messages say.
+func looksInto(r *http.Request) bool {
+	query := r.URL.Query()
+	return query.Has("match") || query.Has("attribute")
+}
+
+// wantsBodies reports whether a request asks for bodies where they are hidden.
+func wantsBodies(r *http.Request) bool { return r.URL.Query().Get("body") == "1" }
+
+// hidden is an answer that can be shown without what messages say.
+type hidden interface{ withoutBodies() any }
+
+func (m Message) withoutBodies() any {
+	m.Body, m.Attributes, m.BodyHidden = "", nil, true
+	m.Attempts = slices.Clone(m.Attempts)
+	for i := range m.Attempts {
+		m.Attempts[i].Answer = ""
+	}
+	return m
+}
+
+func (p messagePage) withoutBodies() any {
+	p.Messages = slices.Clone(p.Messages)
+	for i := range p.Messages {
+		p.Messages[i] = p.Messages[i].withoutBodies().(Message)
+	}
+	return p
+}
+
+// remoteOf is the address that a request came from; the zero value where it is unknown.
+func remoteOf(r *http.Request) netip.Addr {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return remote.Addr().Unmap()
+}
+
+// byProxy reports whether a proxy that is believed sent a request.
+func (s *Server) byProxy(r *http.Request) bool {
+	remote := remoteOf(r)
+	return slices.ContainsFunc(s.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(remote) })
+}
+
+// isSecure reports whether the sender used HTTPS.
+func (s *Server) isSecure(r *http.Request) bool {
+	return r.TLS != nil || s.byProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// isExposed reports whether others on the network could have read a request.
+func (s *Server) isExposed(r *http.Request) bool {
+	// A program of this machine sends no such header; a proxy on this machine does.
+	isLocal := remoteOf(r).IsLoopback() && r.Header.Get("X-Forwarded-Proto") == ""
+	return len(s.opts.TrustedProxies) > 0 && !s.opts.ClearText && !isLocal && !s.isSecure(r)
+}
+
+// senderOf names the address of the sender for people. A trusted proxy tells whom it answers.
+func (s *Server) senderOf(r *http.Request) string {
+	if all := r.Header.Values("X-Forwarded-For"); len(all) > 0 && s.byProxy(r) {
+		last := all[len(all)-1]
+		last = strings.TrimSpace(last[strings.LastIndexByte(last, ',')+1:])
+		if addr, err := netip.ParseAddr(last); err == nil {
+			return addr.String()
+		}
+	}
+	return r.RemoteAddr
+}
+
+// Caller is what the console knows of the sender of a request.
+type Caller struct {
+	// Who is "owner", "session" and a number, "token" and its name, or "anyone"; "" for nobody.
+	Who string `json:"who,omitempty"`
+	// Scopes are of the Scope constants.
+	Scopes []string `json:"scopes"`
+	// ReadOnly is whether every act is refused, BodiesHidden whether bodies are shown on request only.
+	ReadOnly     bool `json:"read_only"`
+	BodiesHidden bool `json:"bodies_hidden"`
+}
+
+func (e *environmentRoutes) caller(r *http.Request) (any, error) {
+	c := callerOf(r)
+	shown := Caller{Who: c.who, Scopes: []string{}, ReadOnly: e.opts.ReadOnly, BodiesHidden: e.opts.HideBodies}
+	for _, scope := range allScopes {
+		if c.may(scope) {
+			shown.Scopes = append(shown.Scopes, scope)
+		}
+	}
+	return shown, nil
+}
+
+// accessClient is the part of a [Client] about who may do what.
+type accessClient struct{ conn *connection }
+
+// Caller returns who the client is for the console.
+func (c accessClient) Caller(ctx context.Context) (Caller, error) {
+	return ask[Caller](ctx, c.conn, "GET /api/v1/caller", nil)
+}

@@ -1,0 +1,356 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/internal/observe/health"
+)
+
+func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// dial serves the options on a real listener and returns a client that found
+// it through a data directory, as the commands do.
+func dial(t *testing.T, opts *Options) *Client {
+	t.Helper()
+	c, _ := dialServer(t, opts, func(*http.Server) {})
+	return c
+}
+
+// claim makes a data directory one on which an environment runs, until the test ends.
+func claim(t *testing.T, dir string) {
+	t.Helper()
+	release, err := Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = release() })
+}
+
+// dialServer is dial with changes of the HTTP server.
+func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, *httptest.Server) {
+	t.Helper()
+	opts.Token = NewToken()
+	s := New(opts)
+	srv := httptest.NewUnstartedServer(s)
+	srv.Config = HTTPServer(s)
+	edit(srv.Config)
+	srv.Start()
+	dir := t.TempDir()
+	instance := sampleInstance()
+	instance.Console = srv.Listener.Addr().String()
+	claim(t, dir)
+	if err := errors.Join(instance.Write(dir), WriteToken(dir, opts.Token)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		s.Close()
+		srv.Close()
+	})
+	return c, srv
+}
+
+func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
+	t.Parallel()
+	ds := NewDeliveries(0)
+	ds.Record(Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500",
+		At: time.Unix(5, 0).UTC()})
+	workers := []Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
+	c := dial(t, &Options{
+		Environment: "photos", Version: "1.2.3", Deliveries: ds,
+		Status: func() Status {
+			return Status{State: StateRunning, Workers: workers,
+				Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
+				App:    []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
+		},
+		Probes: Probes{Ready: func() []health.Check { return []health.Check{{Name: "app", Detail: "not ready"}} }},
+	})
+	got, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Status{
+		Environment: "photos", Version: "1.2.3", PID: os.Getpid(), State: StateRunning, Backend: BackendSQS,
+		Checks: []health.Check{{Name: "app", Detail: "not ready"}},
+		Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
+		App: []Process{{Name: "web", State: "running", PID: 7, Ready: true}},
+		Problems: []Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(),
+			Last: time.Unix(5, 0).UTC(), LastMessageID: "m1"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if err := live(t.Context(), c); err != nil {
+		t.Errorf("Live: %v", err)
+	}
+	recent, err := c.Deliveries(t.Context(), 5)
+	if err != nil || len(recent) != 1 || recent[0].MessageID != "m1" {
+		t.Errorf("Deliveries = %v, %v", recent, err)
+	}
+}
+
+func TestClientPausesAndResumes(t *testing.T) {
+	t.Parallel()
+	var said []string
+	c := dial(t, &Options{Receiving: Receiving{
+		Pause: func(name, why string) error {
+			said = append(said, "pause "+name+" "+why)
+			if name == "nobody" {
+				return errors.New("no worker")
+			}
+			if name == "other" {
+				return queue.Errorf(queue.CodeQueueDoesNotExist, "this environment does not work on queue %q", name)
+			}
+			return nil
+		},
+		Resume: func(name string) error { said = append(said, "resume "+name); return nil },
+	}})
+	ctx := t.Context()
+	if err := errors.Join(c.Pause(ctx, "a b/c?d", "deploy"), c.Resume(ctx, "a b/c?d"), c.Quiet(ctx, "night"),
+		c.ResumeAll(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"pause a b/c?d deploy", "resume a b/c?d", "pause  night", "resume "}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	err := c.Pause(ctx, "other", "")
+	var refusal *Error
+	if !errors.As(err, &refusal) || refusal.Status != 404 || !errors.Is(err, queue.ErrNoQueue) || refusal.Hint == "" {
+		t.Errorf("pausing a foreign queue: %#v", err)
+	}
+	if err = c.Pause(ctx, "nobody", ""); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
+		t.Errorf("a pause that cannot be: %#v", err)
+	}
+}
+
+func TestClientThatOnlyReads(t *testing.T) {
+	t.Parallel()
+	opts := &Options{Status: func() Status { return Status{} }}
+	opts.Pause = func(string, string) error {
+		t.Error("paused")
+		return nil
+	}
+	c := dial(t, opts)
+	c.OnlyRead()
+	if err := c.Pause(t.Context(), "jobs", ""); !errors.Is(err, errOnlyReads) {
+		t.Errorf("pause: %v", err)
+	}
+	if _, err := c.Deploy(t.Context(), "/"); !errors.Is(err, errOnlyReads) {
+		t.Errorf("deploy: %v", err)
+	}
+	if _, err := c.Status(t.Context()); errors.Is(err, errOnlyReads) {
+		t.Errorf("status: %v", err)
+	}
+}
+
+func TestOutcomeOfAMessage(t *testing.T) {
+	t.Parallel()
+	ds := NewDeliveries(0)
+	c := dial(t, &Options{Deliveries: ds})
+	if _, known, err := c.Outcome(t.Context(), "m1", 0); known || err != nil {
+		t.Errorf("Outcome before any delivery = %v, %v", known, err)
+	}
+	arrived := make(chan Delivery)
+	go func() {
+		d, known, err := c.Outcome(t.Context(), "m1", time.Minute)
+		if !known || err != nil {
+			t.Errorf("Outcome = %v, %v", known, err)
+		}
+		arrived <- d
+	}()
+	ds.Record(Delivery{MessageID: "m1", Outcome: "done", Status: 200})
+	if d := <-arrived; d.Status != 200 {
+		t.Errorf("outcome %+v", d)
+	}
+}
+
+// TestCloseEndsWaits: with a wait that would outlast the test, only Close can
+// make it return.
+func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan struct{})
+		s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(ctx context.Context) error {
+			close(begun)
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		start := time.Now()
+		codes := make(chan int, 2)
+		go func() { code, _ := exchange(t, s, get("/api/v1/messages/m1/outcome?wait=25s")); codes <- code }()
+		go func() { code, _ := exchange(t, s, post("/api/v1/drain", `{"wait":"25s"}`)); codes <- code }()
+		<-begun
+		synctest.Wait()
+		s.Close()
+		s.Close()
+		if got := <-codes + <-codes; got != 404+202 || time.Since(start) != 0 {
+			t.Errorf("codes add up to %d after %v; want 404 and 202 at once", got, time.Since(start))
+		}
+	})
+}
+
+func TestWaitsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(context.Context) error { return nil }})
+	for _, wait := range []string{"26s", "-1s", "x", "20"} {
+		if code, body := exchange(t, s, get("/api/v1/messages/m1/outcome?wait="+wait)); code != 400 ||
+			!strings.Contains(body["hint"].(string), "25s") {
+			t.Errorf("outcome?wait=%s: %d %v", wait, code, body)
+		}
+		if code, body := exchange(t, s, post("/api/v1/drain", `{"wait":"`+wait+`"}`)); code != 400 {
+			t.Errorf("drain %s: %d %v", wait, code, body)
+		}
+	}
+	for _, limit := range []string{"0", "-1", "x", "10001"} {
+		if code, _ := exchange(t, s, get("/api/v1/deliveries?limit="+limit)); code != 400 {
+			t.Errorf("deliveries?limit=%s: %d", limit, code)
+		}
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		drain func(ctx context.Context) error
+		want  bool
+		err   string
+		late  bool
+	}{
+		{"finished", func(context.Context) error { return nil }, true, "", false},
+		{"still going", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, "", false},
+		{"failed", func(context.Context) error { return errors.New("the disk is full") }, false, "the disk is full", false},
+		{"late", func(context.Context) error {
+			return &Error{Status: 500, Message: "2 deliveries were aborted", Late: true}
+		}, false, "2 deliveries were aborted", true},
+		{"wrapped", func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("draining: %w", ctx.Err())
+		}, false, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			done, err := dial(t, &Options{Drain: c.drain}).Drain(t.Context(), time.Millisecond)
+			if done != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+				t.Errorf("Drain = %v, %v; want %v, %q", done, err, c.want, c.err)
+			}
+			var refusal *Error
+			if late := errors.As(err, &refusal) && refusal.Late; late != c.late {
+				t.Errorf("Drain: late %v, want %v", late, c.late)
+			}
+		})
+	}
+}
+
+func TestDialSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	write := func(t *testing.T, change func(*Instance)) string {
+		dir := t.TempDir()
+		claim(t, dir)
+		instance := sampleInstance()
+		change(instance)
+		if err := instance.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	if _, err := Dial(t.TempDir()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if _, err := Dial(write(t, func(i *Instance) {
+		i.Console = ""
+	})); !errors.Is(err, ErrOff) || !strings.Contains(err.Error(), "photos") {
+		t.Errorf("console off: %v", err)
+	}
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	c, err := Dial(write(t, func(i *Instance) { i.Console = closed.Listener.Addr().String() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := live(t.Context(), c); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+func TestClientDistinguishesForeignListeners(t *testing.T) {
+	t.Parallel()
+	c := dial(t, &Options{Drain: func(context.Context) error { return nil }})
+	other := newClient(newConnection(c.Instance, c.conn.dataDir, NewToken(), maxWait), c.slow)
+	defer other.Close()
+	var refusal *Error
+	if _, err := other.Drain(t.Context(), 0); !errors.As(err, &refusal) ||
+		!strings.Contains(refusal.Hint, "another environment") {
+		t.Errorf("with another token: %#v", err)
+	}
+	c.conn.token = ""
+	if err := os.Remove(filepath.Join(c.conn.dataDir, TokenFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) || !strings.Contains(refusal.Hint, TokenFile) {
+		t.Errorf("without a token: %#v", err)
+	}
+	c.Instance.PID = os.Getppid()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("the status of another process: %v", err)
+	}
+}
+
+func TestClientReadsWhatOthersAnswer(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{"/livez": "not JSON"}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/queues" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		io.WriteString(w, answers[r.URL.Path])
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	claim(t, dir)
+	instance := sampleInstance()
+	instance.Console = srv.Listener.Addr().String()
+	if err := instance.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "decoding the answer") {
+		t.Errorf("an empty answer: %v", err)
+	}
+	if _, err := c.Queues(t.Context()); err == nil || !strings.Contains(err.Error(), "418") {
+		t.Errorf("a foreign status: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := live(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled question: %v", err)
+	}
+}
+
+// live asks whether the console answers.
+func live(ctx context.Context, c *Client) error { return command(ctx, c.conn, "GET /livez", nil) }

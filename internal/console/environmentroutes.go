@@ -1,0 +1,294 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/internal/cron/periodic"
+	"tendril/internal/observe/health"
+	"tendril/internal/observe/series"
+	"tendril/queue"
+)
+
+// MaxDeploy is the longest that one deployment may take, the last delivery of
+// the old version included.
+const MaxDeploy = 15 * time.Minute
+
+const (
+	maxHookWait   = 15 * time.Minute // for a drain: the longest that a platform lets a stop take
+	shownProblems = 20               // groups of failures in a status
+	describeWait  = 10 * time.Second // for what a description asks Amazon
+	examineWait   = 20 * time.Second // for what an examination asks of others
+)
+
+// environmentRoutes answers for the environment as a whole.
+type environmentRoutes struct {
+	opts   *Options
+	closed context.Context // ends every wait
+}
+
+// getStatus answers after the queues were closed too: it then leaves them out.
+func (e *environmentRoutes) getStatus(*http.Request) (any, error) {
+	st := e.environment()
+	st.Environment, st.Version, st.PID, st.Backend = e.opts.Environment, e.opts.Version, os.Getpid(), BackendSQS
+	st.Checks, st.Ready = all(e.opts.Ready)
+	st.Problems = e.opts.Deliveries.Problems()
+	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
+	if st.Queues == nil {
+		st.Queues = []Queue{}
+	}
+	if e.opts.Health != nil {
+		r := e.health()
+		st.Health = &r
+	}
+	if b := e.opts.Broker; b != nil {
+		st.Backend = BackendEmbedded
+		queues, err := listQueues(b, st.Workers)
+		if err != nil && !errors.Is(err, queue.ErrClosed) {
+			return nil, err
+		}
+		if err == nil {
+			st.Queues, st.Ledger = queues, account(b.TotalLedger(), queues)
+		}
+	}
+	return st, nil
+}
+
+// environment is what only the environment knows.
+func (e *environmentRoutes) environment() Status {
+	if e.opts.Status == nil {
+		return Status{}
+	}
+	return e.opts.Status()
+}
+
+// health returns the report with a list of causes, even an empty one.
+func (e *environmentRoutes) health() health.Report {
+	r := e.opts.Health()
+	if r.Causes == nil {
+		r.Causes = []string{}
+	}
+	return r
+}
+
+// getHealth is 200 whatever the status: it is a report, not a probe.
+func (e *environmentRoutes) getHealth(*http.Request) (any, error) {
+	return healthReport{e.health()}, nil
+}
+
+func (e *environmentRoutes) describe(r *http.Request) (any, error) {
+	ctx, cancel := bounded(r.Context(), e.closed, describeWait)
+	defer cancel()
+	return e.opts.Describe(ctx), nil
+}
+
+func (e *environmentRoutes) examine(r *http.Request) (any, error) {
+	ctx, cancel := bounded(r.Context(), e.closed, examineWait)
+	defer cancel()
+	return e.opts.Examine(ctx), nil
+}
+
+func (e *environmentRoutes) getScale(*http.Request) (any, error) { return e.opts.Scale(), nil }
+
+// getSeries answers with the curves of ?range=.
+func (e *environmentRoutes) getSeries(r *http.Request) (any, error) {
+	name := r.URL.Query().Get("range")
+	curves, known := e.opts.Series(name)
+	if !known {
+		return nil, refuse(http.StatusBadRequest, "invalid range "+strconv.Quote(name),
+			"use one of "+strings.Join(series.Ranges(), ", "))
+	}
+	return curves, nil
+}
+
+// probed is the answer of a probe.
+type probed struct {
+	// Status is "ok" or "failed"; /readyz has Ready in its place.
+	Status string         `json:"status,omitempty"`
+	Ready  *bool          `json:"ready,omitempty"`
+	Checks []health.Check `json:"checks,omitempty"`
+}
+
+// probe answers with the checks that ask returns: 200 when every one is OK and 503 when
+// not. It lists those that are not, or all of them with ?verbose. Those of /livez never ask
+// the queue or the app, since a restart would not fix those.
+func probe(ask func() []health.Check, isReady bool) handler {
+	return func(r *http.Request) (any, error) {
+		checks, passed := all(ask)
+		if !r.URL.Query().Has("verbose") {
+			checks = slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
+		}
+		status, said := http.StatusOK, probed{Status: "ok", Checks: checks}
+		if !passed {
+			status, said.Status = http.StatusServiceUnavailable, "failed"
+		}
+		if isReady {
+			said.Status, said.Ready = "", &passed
+		}
+		return answer{status, said}, nil
+	}
+}
+
+// all asks for checks, and reports whether every one is OK; without anybody to
+// ask there are none.
+func all(ask func() []health.Check) (checks []health.Check, passed bool) {
+	if ask != nil {
+		checks = slices.Clone(ask())
+	}
+	return checks, !slices.ContainsFunc(checks, func(c health.Check) bool { return !c.OK })
+}
+
+func (e *environmentRoutes) getDeliveries(r *http.Request) (any, error) {
+	limit, err := limitOf(r, DefaultDeliveries, 100)
+	if err != nil {
+		return nil, err
+	}
+	return deliveryList{e.opts.Deliveries.Recent(limit)}, nil
+}
+
+// getOutcome answers with the most recent delivery of a message. With wait it
+// waits for the end of the first one; without it in time it is the attempt that is
+// in work, or else 404.
+func (e *environmentRoutes) getOutcome(r *http.Request) (any, error) {
+	wait, err := waitTime(r.URL.Query().Get("wait"), maxWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := bounded(r.Context(), e.closed, wait)
+	defer cancel()
+	id := r.PathValue("id")
+	d, err := e.opts.Deliveries.Wait(ctx, id)
+	if (err != nil || !d.Tried()) && e.opts.InWork != nil {
+		if d, inWork := e.opts.InWork(id); inWork {
+			return d, nil
+		}
+	}
+	if err != nil {
+		return nil, refuse(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is remembered",
+			"ask again with ?wait=20s; the message may still be waiting")
+	}
+	return d, nil
+}
+
+// pause stops receiving from the queue in the path, or from every queue.
+func (e *environmentRoutes) pause(r *http.Request, why reason) (any, error) {
+	return paused{true}, conflict(e.opts.Pause(r.PathValue("name"), why.Reason))
+}
+
+// hookQuiet is pause for a caller that is about to end the process: the next one receives again.
+func (e *environmentRoutes) hookQuiet(r *http.Request, why reason) (any, error) {
+	if e.opts.Quiet == nil {
+		return e.pause(r, why)
+	}
+	return paused{true}, conflict(e.opts.Quiet(why.Reason))
+}
+
+func (e *environmentRoutes) resume(r *http.Request) (any, error) {
+	return paused{false}, conflict(e.opts.Resume(r.PathValue("name")))
+}
+
+// drain begins a drain and waits for its end. It is 200 when drained and 202 when
+// the drain goes on.
+func (e *environmentRoutes) drain(r *http.Request, body drainRequest) (any, error) {
+	wait, err := waitTime(body.Wait, maxWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	return e.drainFor(r, wait)
+}
+
+// hookDrain is drain for a caller that sends only a path, such as a hook that a
+// platform calls before it stops the app: it returns when nothing is in work, or
+// after ?wait.
+func (e *environmentRoutes) hookDrain(r *http.Request) (any, error) {
+	wait, err := waitTime(r.URL.Query().Get("wait"), maxHookWait, maxWait)
+	if err != nil {
+		return nil, err
+	}
+	return e.drainFor(r, wait)
+}
+
+func (e *environmentRoutes) drainFor(r *http.Request, wait time.Duration) (any, error) {
+	ctx, cancel := bounded(r.Context(), e.closed, wait)
+	defer cancel()
+	err := e.opts.Drain(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return answer{http.StatusAccepted, drained{false}}, nil
+	}
+	return drained{true}, err
+}
+
+// deploy answers when the deployment is over: 200 when the new version
+// serves and the old one is gone, 422 when it went wrong, 409 when it could not
+// be begun. It goes on when the caller goes away.
+func (e *environmentRoutes) deploy(r *http.Request, body deployRequest) (any, error) {
+	if body.Path != "" && !filepath.IsAbs(body.Path) {
+		return nil, refuse(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
+			"give an absolute path: the environment runs in another folder")
+	}
+	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
+	defer cancel()
+	result, err := e.opts.Deploy(ctx, body.Path)
+	return result, deployRefusal(err)
+}
+
+// deployRefusal says what an error of [Options].Deploy means to the caller.
+func deployRefusal(err error) error {
+	var own *Error
+	var failed *DeployError
+	switch {
+	case err == nil || errors.As(err, &own):
+		return err
+	case errors.As(err, &failed):
+		hint := "the previous version is still serving; fix the problem and redeploy"
+		if failed.Switched {
+			hint = "the new version is serving; fix the problem and redeploy"
+		}
+		if failed.Stopped {
+			hint = "the environment is stopping; redeploy when it runs again"
+		}
+		if failed.Aborted && !failed.Switched {
+			hint = "the previous version is still serving"
+		}
+		return &Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
+			Step: failed.Step, Output: failed.Output}
+	case errors.Is(err, fs.ErrNotExist):
+		return refuse(http.StatusNotFound, err.Error(), "name a folder that the environment can read")
+	}
+	return refuse(http.StatusConflict, err.Error(), "'tendril status' shows what is under way")
+}
+
+// reload puts in force what changed, or refuses it with everything that is
+// wrong. It goes on when the caller goes away, as a deployment does.
+func (e *environmentRoutes) reload(r *http.Request) (any, error) {
+	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
+	defer cancel()
+	done, err := e.opts.Reload(ctx)
+	return done, reloadRefusal(err)
+}
+
+// reloadRefusal says what an error of a reload means to the caller.
+func reloadRefusal(err error) error {
+	var wrong *periodic.Error
+	var own *Error
+	var failed *DeployError
+	switch {
+	case errors.As(err, &wrong):
+		refusal := refuse(http.StatusBadRequest, "the task file was rejected; the current tasks stay in force", "")
+		for _, p := range wrong.Problems {
+			refusal.Details = append(refusal.Details, Detail{Text: p.String(), Hint: p.Hint})
+		}
+		return refusal
+	case err == nil || errors.As(err, &own) || errors.As(err, &failed):
+		return deployRefusal(err)
+	}
+	return refuse(http.StatusConflict, err.Error(), "'tendril status' shows what runs and what is under way")
+}

@@ -1,0 +1,267 @@
+package console
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/host/datadir"
+)
+
+const (
+	// TokensFile is the name of the file in the data directory that holds the tokens that were created.
+	TokensFile = "console-tokens.json"
+	// TokensUsedFile is that of the file in which the environment writes when they were used.
+	TokensUsedFile = "console-tokens.used.json"
+	// tokenPrefix makes a token easy to find where it should not be.
+	tokenPrefix = "tendril_"
+	maxTokens   = 100
+	// usedEvery is how exactly the time of use is kept on disk.
+	usedEvery = time.Minute
+)
+
+// Token is a created token, without its secret.
+type Token struct {
+	// Name says who holds it: 1 to 64 letters, digits, "_", "-" and ".".
+	Name string `json:"name"`
+	// Scopes are of the Scope constants, one at least.
+	Scopes []string `json:"scopes"`
+	// Created is when it was made, Expires when it ends, zero for never, and LastUsed when a request had it last, to
+	// the minute, zero for never.
+	Created  time.Time `json:"created"`
+	Expires  time.Time `json:"expires,omitzero"`
+	LastUsed time.Time `json:"last_used,omitzero"`
+}
+
+// storedToken is a token as it lies in the file: with the SHA-256 of its secret. That is enough, since the secret is
+// 256 random bits.
+type storedToken struct {
+	Token
+	SHA256 string `json:"sha256"`
+}
+
+var validTokenName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// CreateToken adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
+// and Expires are read. A name that is there already is an error.
+func CreateToken(dataDir string, t Token, now time.Time) (secret string, err error) {
+	tokens, err := t.besides(dataDir)
+	if err == nil {
+		err = datadir.Make(dataDir)
+	}
+	if err != nil {
+		return "", err
+	}
+	secret = tokenPrefix + NewToken()
+	sum := sha256.Sum256([]byte(secret))
+	t.Created, t.LastUsed = now.UTC().Truncate(time.Second), time.Time{}
+	return secret, writeTokens(filepath.Join(dataDir, TokensFile),
+		append(tokens, storedToken{t, hex.EncodeToString(sum[:])}))
+}
+
+// CanCreateToken returns the error that [CreateToken] would have before it writes, and changes nothing.
+func CanCreateToken(dataDir string, t Token) error {
+	_, err := t.besides(dataDir)
+	return err
+}
+
+// besides returns the tokens that a new one is added to, and what is wrong with it.
+func (t *Token) besides(dataDir string) ([]storedToken, error) {
+	tokens, err := readTokens(filepath.Join(dataDir, TokensFile))
+	if err != nil {
+		return nil, err
+	}
+	isNamed := func(other storedToken) bool { return other.Name == t.Name }
+	switch {
+	case len(t.Name) > 64 || !validTokenName.MatchString(t.Name):
+		err = refuse(http.StatusBadRequest, fmt.Sprintf("invalid name %q", t.Name),
+			`use 1 to 64 letters, digits, "_", "-" and "."`)
+	case len(t.Scopes) == 0:
+		err = refuse(http.StatusBadRequest, "a token without a scope may do nothing", "use "+strings.Join(allScopes, ", "))
+	case slices.ContainsFunc(tokens, isNamed):
+		err = refuse(http.StatusConflict, "there is a token "+t.Name+" already",
+			"type 'tendril tokens revoke "+t.Name+"', or choose another name")
+	case len(tokens) >= maxTokens:
+		err = refuse(http.StatusConflict, fmt.Sprintf("there are %d tokens already", len(tokens)), "revoke some")
+	default:
+		err = checkScopes(t.Scopes)
+	}
+	return tokens, err
+}
+
+// RevokeToken removes a token from those in dataDir. One that is not there is an [Error] of status 404.
+func RevokeToken(dataDir, name string) error {
+	left, err := withoutToken(dataDir, name)
+	if err != nil {
+		return err
+	}
+	return writeTokens(filepath.Join(dataDir, TokensFile), left)
+}
+
+// CanRevokeToken returns the error that [RevokeToken] would have before it writes, and changes nothing.
+func CanRevokeToken(dataDir, name string) error {
+	_, err := withoutToken(dataDir, name)
+	return err
+}
+
+func withoutToken(dataDir, name string) ([]storedToken, error) {
+	tokens, err := readTokens(filepath.Join(dataDir, TokensFile))
+	if err != nil {
+		return nil, err
+	}
+	left := slices.DeleteFunc(slices.Clone(tokens), func(t storedToken) bool { return t.Name == name })
+	if len(left) == len(tokens) {
+		return nil, refuse(http.StatusNotFound, fmt.Sprintf("there is no token %q", name),
+			"'tendril tokens list' shows them")
+	}
+	return left, nil
+}
+
+// Tokens returns the tokens in dataDir, in the order in which they were created.
+func Tokens(dataDir string) ([]Token, error) {
+	stored, err := readTokens(filepath.Join(dataDir, TokensFile))
+	if err != nil {
+		return nil, err
+	}
+	used := readUsed(filepath.Join(dataDir, TokensUsedFile))
+	tokens := make([]Token, len(stored))
+	for i := range stored {
+		tokens[i] = stored[i].Token
+		if at := used[stored[i].Name]; !at.Before(tokens[i].Created) { // not of another one that had the name
+			tokens[i].LastUsed = at
+		}
+	}
+	return tokens, nil
+}
+
+// readTokens returns none for a file that is missing.
+func readTokens(path string) ([]storedToken, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && (!info.Mode().IsRegular() || info.Mode().Perm()&0o077 != 0) {
+		err = fmt.Errorf("%s is not a regular file for its owner alone; type 'chmod 600 %s'", path, path)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading tokens: %w", err)
+	}
+	var tokens []storedToken
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&tokens); err != nil {
+		return nil, fmt.Errorf("reading tokens: %s is damaged: remove it, and create the tokens again", path)
+	}
+	return tokens, nil
+}
+
+func writeTokens(path string, tokens []storedToken) error {
+	text, err := json.MarshalIndent(tokens, "", "  ")
+	if err == nil {
+		err = datadir.Replace(path, append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("writing tokens: %w", err)
+	}
+	return nil
+}
+
+// readUsed returns when tokens were used, by name. What cannot be read is not known: it decides nothing.
+func readUsed(path string) map[string]time.Time {
+	used := map[string]time.Time{}
+	text, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(text, &used) != nil {
+		return map[string]time.Time{}
+	}
+	return used
+}
+
+// tokenFile are the created tokens as they are in force: the file is read again when it changes.
+type tokenFile struct {
+	dir string // "" for no tokens
+	log *slog.Logger
+
+	mu     sync.Mutex
+	seen   fs.FileInfo
+	tokens []storedToken
+	used   map[string]time.Time
+}
+
+// find returns the token of a secret. The comparison takes the same time whatever was sent.
+func (f *tokenFile) find(secret string) (Token, bool) {
+	if f.dir == "" || !strings.HasPrefix(secret, tokenPrefix) {
+		return Token{}, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reread()
+	sum := sha256.Sum256([]byte(secret))
+	got, now := []byte(hex.EncodeToString(sum[:])), time.Now()
+	var found *storedToken
+	for i := range f.tokens {
+		if subtle.ConstantTimeCompare([]byte(f.tokens[i].SHA256), got) == 1 {
+			found = &f.tokens[i]
+		}
+	}
+	if found == nil || !found.Expires.IsZero() && !now.Before(found.Expires) {
+		return Token{}, false
+	}
+	f.use(found.Name, now)
+	return found.Token, true
+}
+
+// reread reads the file where it is another one than before. One that cannot be read lets nobody in.
+func (f *tokenFile) reread() {
+	path := filepath.Join(f.dir, TokensFile)
+	info, err := os.Lstat(path)
+	if err != nil {
+		f.seen, f.tokens = nil, nil
+		return
+	}
+	if f.seen != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) &&
+		info.Size() == f.seen.Size() {
+		return
+	}
+	f.seen = info
+	if f.tokens, err = readTokens(path); err != nil {
+		f.log.Error("tokens not accepted", "err", err)
+	}
+	f.used = readUsed(filepath.Join(f.dir, TokensUsedFile))
+	maps.DeleteFunc(f.used, func(name string, _ time.Time) bool {
+		return !slices.ContainsFunc(f.tokens, func(t storedToken) bool { return t.Name == name })
+	})
+}
+
+// use writes down that a token was used, once in a while.
+func (f *tokenFile) use(name string, now time.Time) {
+	if now.Sub(f.used[name]) < usedEvery {
+		return
+	}
+	f.used[name] = now.UTC().Truncate(time.Second)
+	text, err := json.Marshal(f.used)
+	if err == nil {
+		err = datadir.Replace(filepath.Join(f.dir, TokensUsedFile), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		f.log.Warn("writing the use of a token failed", "err", err)
+	}
+}

@@ -1,0 +1,89 @@
+package web
+
+import (
+	"context"
+	"slices"
+
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+)
+
+var appScreens = []screen{{path: "/app", entry: "App", view: "app", load: (*visit).app}}
+
+var appActs = []act{{"/app/{name}/restart", func(v *visit) (string, error) {
+	return v.patiently("The restart is under way.", func(ctx context.Context) (string, error) {
+		now, err := v.api.RestartProcess(ctx, v.name("name"))
+		if now == v.name("name") {
+			return now + " was restarted.", err
+		}
+		return v.name("name") + " was restarted as " + now + ".", err
+	})
+}}}
+
+const (
+	shownLines     = 20 // of the app's output
+	shownProcesses = 50 // whose output is read
+)
+
+// appPage is the processes of the app and the last lines that they wrote, the newest first.
+type appPage struct {
+	Processes  []console.Process
+	Deployment *console.Deployment
+	Poison     *console.PoisonMessages
+	Names      []choice // of processes, to choose lines
+	Process    string
+	Lines      []eventlog.Line
+	// Target is what messages go to where somebody else runs the app.
+	Target string
+}
+
+func (v *visit) app() (any, error) {
+	page := &appPage{Processes: v.status.App, Deployment: v.status.Deployment, Poison: v.status.PoisonMessages,
+		Process: v.query("process")}
+	if len(page.Processes) == 0 {
+		if len(v.status.Workers) > 0 {
+			page.Target = v.status.Workers[0].Target
+		}
+		return page, nil
+	}
+	var names []string
+	for _, p := range page.Processes {
+		names = append(names, p.Name)
+	}
+	if len(names) > 1 || page.Process != "" {
+		page.Names = v.choices("process", "All", names)
+		for i, name := range names {
+			page.Names[i+1].Label = name // as it is
+		}
+	}
+	if page.Process != "" {
+		names = []string{page.Process}
+	}
+	seen := map[int64]bool{} // the name of a process stands for its replicas too
+	for _, name := range names[:min(len(names), shownProcesses)] {
+		lines, err := v.api.Logs(v.ctx, console.LineFilter{Process: name, Limit: shownLines})
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range lines {
+			if !seen[l.ID] {
+				seen[l.ID] = true
+				page.Lines = append(page.Lines, l)
+			}
+		}
+	}
+	slices.SortFunc(page.Lines, func(a, b eventlog.Line) int { return int(b.ID - a.ID) })
+	page.Lines = page.Lines[:min(len(page.Lines), shownLines)]
+	return page, nil
+}
+
+// processState is the state of a process in one word: one that runs is ready or not.
+func processState(p console.Process) string {
+	switch {
+	case p.State == "running" && !p.Ready:
+		return "not ready"
+	case p.State == "waiting": // for its restart
+		return "restarting"
+	}
+	return p.State
+}

@@ -1,0 +1,205 @@
+package web
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"tendril/internal/console"
+)
+
+var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// hiddenFields returns the hidden fields of the form of a page that posts to an address.
+func hiddenFields(t *testing.T, page, action string) url.Values {
+	t.Helper()
+	_, after, found := strings.Cut(page, `action="`+action+`"`)
+	if !found {
+		t.Fatalf("the page has no form for %s:\n%s", action, page)
+	}
+	inside, _, _ := strings.Cut(after, "</form>")
+	fields := url.Values{}
+	for _, match := range hiddenField.FindAllStringSubmatch(inside, -1) {
+		fields.Add(match[1], html.UnescapeString(match[2]))
+	}
+	return fields
+}
+
+// TestActOnAllThatMatchMeansTheMessagesOfThePage presses "all that match" after more messages came, after the page's
+// filter was lost, and as the page is.
+func TestActOnAllThatMatchMeansTheMessagesOfThePage(t *testing.T) {
+	const reason = "HTTP 422 missing customer_id"
+	address := "/dead?" + url.Values{"queue": {"jobs-dead"}, "reason": {reason}}.Encode()
+	for name, c := range map[string]struct {
+		change      func(fields url.Values)
+		referer     string
+		says        string
+		moved, left int64
+	}{
+		"as shown":            {nil, address, "Redriving 3 messages.", 3, 9},
+		"without the address": {nil, "", "Redriving 3 messages.", 3, 9},
+		"with a lost filter":  {func(f url.Values) { f.Del("reason") }, address, "not about the messages", 0, 12},
+		"with a lost filter, without the address": {func(f url.Values) { f.Del("reason") }, "",
+			"8 messages match, more than the 3 that were expected: none was moved", 0, 12},
+		"with another queue":  {nil, "/dead?queue=mail-dead&reason=" + url.QueryEscape(reason), "not about the messages", 0, 12},
+		"without the newest":  {func(f url.Values) { f.Del("through") }, address, "not about the messages", 0, 12},
+		"with a later newest": {func(f url.Values) { f.Set("through", "1000") }, address, "7 messages match", 0, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
+			s.dead("b", "no such tenant", "4", "5", "6", "7", "8")
+			fields := hiddenFields(t, s.get(address), "/dead/redrive")
+			s.dead("a", `{"error":"missing customer_id"}`, "9", "10", "11", "12") // after the page was shown
+			fields.Set("which", "all")
+			if c.change != nil {
+				c.change(fields)
+			}
+			s.referer = c.referer
+			wantText(t, s.post("/dead/redrive", fields), c.says)
+			if c.moved > 0 {
+				s.settled()
+			}
+			s.wantLive("jobs", c.moved)
+			s.wantLive("jobs-dead", c.left)
+		})
+	}
+}
+
+// TestRedriveFromTheOverviewAsksFirst goes from the overview to the page that says what is redriven, and chooses one
+// reason there.
+func TestRedriveFromTheOverviewAsksFirst(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", `{"error":"missing customer_id"}`, "1", "2", "3")
+	s.dead("b", "no such tenant", "4", "5")
+	page := s.get("/")
+	if strings.Contains(page, `action="/dead/redrive"`) {
+		t.Error("the overview redrives at one click")
+	}
+	wantText(t, page, `href="/dead/jobs-dead/redrive?which=all"`)
+	page = s.get("/dead/jobs-dead/redrive?which=all")
+	wantText(t, page, "redrives <b>5</b> dead letters", "HTTP 422 missing customer_id", "Only this reason", `name="rate"`,
+		"Redrive 5")
+	page = s.get("/dead/jobs-dead/redrive?" + url.Values{"which": {"all"}, "queue": {"jobs-dead"},
+		"reason": {"HTTP 422 no such tenant"}}.Encode())
+	wantText(t, page, "redrives <b>2</b> dead letters", "HTTP 422 no such tenant")
+	s.dead("b", "no such tenant", "6") // stays
+	fields := hiddenFields(t, page, "/dead/redrive")
+	fields.Set("rate", "100")
+	wantText(t, s.post("/dead/redrive", fields), "Redriving 2 messages.")
+	if task := s.settled(); task.Rate != 100 {
+		t.Errorf("task %+v", task)
+	}
+	s.wantLive("jobs", 2)
+	s.wantLive("jobs-dead", 4)
+}
+
+func TestDeletionLeavesLaterMessages(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", "no", "1", "2", "3")
+	fields := hiddenFields(t, s.get("/dead/jobs-dead/delete?queue=jobs-dead&which=all&attribute=tenant%3Da"), "/dead/jobs-dead/delete")
+	s.dead("a", "no", "4")
+	fields.Set("confirm", "3")
+	wantText(t, s.post("/dead/jobs-dead/delete", fields), "Deleting 3 messages.")
+	s.settled()
+	s.wantLive("jobs-dead", 1)
+}
+
+func TestPurgeLeavesLaterMessages(t *testing.T) {
+	s := newSite(t)
+	s.queue("jobs", nil)
+	s.send("jobs", "one")
+	s.send("jobs", "two")
+	fields := hiddenFields(t, s.get("/queues/jobs"), "/queues/jobs/purge")
+	s.send("jobs", "three")
+	fields.Set("confirm", "jobs")
+	wantText(t, s.post("/queues/jobs/purge", fields), "2 messages were removed")
+	wantText(t, s.get("/queues/jobs"), "three")
+	s.wantLive("jobs", 1)
+}
+
+// TestCountsOnAmazonSQSAreAboutRight reads the pages of an environment whose queues are on Amazon SQS.
+func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
+	s := newSite(t)
+	v := &visit{site: New(Options{}), r: &http.Request{URL: &url.URL{Path: "/"}}, screen: &overviewScreens[0]}
+	v.status = console.Status{Backend: console.BackendSQS}
+	v.Data = &overview{Dead: []deadQueue{{Queue: "jobs-dead", Count: 76}}}
+	page, err := v.site.execute(view("overview"), v, "page")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, page.String(), "About 76 in jobs-dead")
+	if strings.Contains(page.String(), "/redrive") {
+		t.Error("messages on Amazon SQS can be redriven from the overview")
+	}
+	v.Data = &deadPage{Queue: "jobs-dead", OnSQS: true, Queues: []choice{{Label: "jobs-dead", N: 76, Chosen: true}}}
+	if page, err = v.site.execute(view("dead"), v, "page"); err != nil {
+		s.Fatal(err)
+	}
+	wantText(t, page.String(), "About 76 dead letters are on Amazon SQS")
+}
+
+// actsAtOnce are the forms that act when their only button is pressed, without a menu or a page before it, and why.
+var actsAtOnce = map[string]string{
+	"overview.html /queues/{{segment .Name}}/resume": "undone by a pause",
+	"queue.html /queues/{{segment $q.Name}}/resume":  "undone by a pause",
+	"task.html /tasks/{{segment $t.Name}}/resume":    "undone by a pause",
+	"task.html /tasks/{{segment $t.Name}}/run":       "adds one message",
+	"tasks.html /tasks/{{segment .Name}}/run":        "adds one message",
+	"message.html /messages/{{segment $m.ID}}/retry": "one message, which would become visible anyway",
+	"message.html /dead/redrive":                     "one message, which goes back to where it was",
+	"dead.html /dead/cancel":                         "the rest can be redriven later",
+	"dead.html /dead/redrive":                        "a form around a list: its buttons are in a menu, or lead to a page",
+}
+
+var (
+	popups    = regexp.MustCompile(`(?s)<details class="popup.*?</details>`)
+	postForms = regexp.MustCompile(`<form[^>]*method="post" action="([^"]*)"[^>]*>`)
+)
+
+// TestNoActThatDestroysTakesOneClick reads the templates: a form that acts is in a menu that was opened for it, or on a
+// page for it, or its act is in the list above.
+func TestNoActThatDestroysTakesOneClick(t *testing.T) {
+	pages := []string{"bulk.html", "key.html", "edit.html", "configuration.html"} // those of the forms themselves
+	names, err := templates.ReadDir("templates")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		text, err := templates.ReadFile("templates/" + name.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(pages, name.Name()) {
+			continue
+		}
+		for _, form := range postForms.FindAllStringSubmatch(popups.ReplaceAllString(string(text), ""), -1) {
+			action := name.Name() + " " + form[1]
+			seen[action] = true
+			if actsAtOnce[action] == "" {
+				t.Errorf("%s acts at one click", action)
+			}
+		}
+	}
+	for action := range actsAtOnce {
+		if !seen[action] {
+			t.Errorf("there is no form %s any more", action)
+		}
+	}
+}
+
+// TestRedriveOfOneReasonNamesIt: where all dead letters failed alike, the page says how.
+func TestRedriveOfOneReasonNamesIt(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", "no such tenant", "1", "2")
+	page := s.get("/dead/jobs-dead/redrive?which=all")
+	wantText(t, page, "redrives <b>2</b> dead letters", "HTTP 422 no such tenant")
+	if strings.Contains(page, "Only this reason") {
+		t.Error("one reason of one can be chosen")
+	}
+}

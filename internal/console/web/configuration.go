@@ -1,0 +1,376 @@
+package web
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"tendril/internal/console"
+)
+
+var configurationScreens = []screen{
+	{path: "/configuration", entry: "Configuration", view: "configuration", load: configuration},
+	{path: "/configuration/preview", entry: "Configuration", view: "configuration", load: previewConfiguration,
+		form: true},
+}
+
+var configurationActs = []act{{"/configuration/save", saveConfiguration}}
+
+// configurationPage is the form of all options, or what a change of them would do.
+type configurationPage struct {
+	console.Configuration
+	Off     string // why there is nothing to show; "" where there is
+	Match   string
+	Changed bool
+	Tabs    []choice
+	// Sections are the blocks of the configuration page of Elastic Beanstalk, then the topics of all other options, then
+	// the queues.
+	Sections []settingsSection
+	// Version stands for all that the form shows, so that a form which is older than the settings is noticed.
+	Version string
+	// ReadOnly says why nobody can change anything here, Note what happened to the form; "" for nothing.
+	ReadOnly, Note string
+	Problems       []console.Detail // what is wrong with no field that is shown
+	// Preview is what the change in Fields and Unset would do; nil for the form.
+	Preview *console.SettingsPreview
+	Fields  map[string]string
+	Unset   []string
+}
+
+// settingsSection is some rows of the form below one title.
+type settingsSection struct {
+	Title   string
+	Block   bool // of the configuration page of Elastic Beanstalk: always open
+	Open    bool
+	Rows    []settingRow
+	Changed int    // rows that something has set
+	Locked  string // why none of the rows can be changed; "" where one can
+}
+
+// settingRow is one option in the form.
+type settingRow struct {
+	console.ConfigOption
+	Text     string // what the field holds
+	FieldFor string // the name of the field
+	Units    string // beside the field, "" for none
+	InForce  string // the value until the next start, where the file has another one already
+	Removes  bool   // the file sets it, so that it can be removed there
+	Problems []console.Detail
+}
+
+// The layers of an option that decide what the form offers.
+const (
+	layerDefault = "default"
+	layerFile    = "file"
+)
+
+// specified are the options of the blocks in the order of the specification.
+var specified = []string{"queue-url", "http-path", "mime-type", "http-connections", "visibility-timeout",
+	"error-visibility-timeout", "max-retries", "connect-timeout", "inactivity-timeout", "retention-period"}
+
+const (
+	setField   = "set." // and the name of an option
+	unsetField = "unset"
+)
+
+// configuration is the screen of all options.
+func configuration(v *visit) (any, error) {
+	page := &configurationPage{Match: v.query("match"), Changed: v.query("changed") == "1"}
+	page.Tabs = []choice{{Label: "All", Path: v.with("changed", ""), Chosen: !page.Changed},
+		{Label: "Changed", Path: v.with("changed", "1"), Chosen: page.Changed}}
+	var err error
+	if page.Configuration, err = v.api.Configuration(v.ctx); err != nil {
+		if p := problemOf(err); p.Status == http.StatusConflict { // only queues are served
+			page.Off = p.Message
+			return page, nil
+		}
+		return nil, err
+	}
+	caller, err := v.api.Caller(v.ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case caller.ReadOnly:
+		page.ReadOnly = "The console is read-only."
+	case !slices.Contains(caller.Scopes, console.ScopeAct):
+		page.ReadOnly = "You may read: a change needs the scope act."
+	}
+	page.arrange(caller.Scopes)
+	return page, nil
+}
+
+// Failed reports whether the form has a mistake.
+func (p *configurationPage) Failed() bool {
+	return len(p.Problems) > 0 || slices.ContainsFunc(p.rows(), func(r *settingRow) bool { return len(r.Problems) > 0 })
+}
+
+// Now is the value of an option that is in force.
+func (p *configurationPage) Now(name string) string {
+	if o := p.Option(name); o != nil {
+		return o.Value
+	}
+	return ""
+}
+
+// Short reports whether the field holds a number or a word.
+func (r *settingRow) Short() bool { return r.Type != "text" && r.Type != "list" }
+
+// Query finds the rows that the form shows again.
+func (p *configurationPage) Query() string {
+	query := url.Values{}
+	if p.Match != "" {
+		query.Set("match", p.Match)
+	}
+	if p.Changed {
+		query.Set("changed", "1")
+	}
+	if len(query) == 0 {
+		return ""
+	}
+	return "?" + query.Encode()
+}
+
+// arrange makes the sections.
+func (p *configurationPage) arrange(scopes []string) {
+	version := sha256.New()
+	version.Write([]byte(p.Hash))
+	section := func(s settingsSection, options []console.ConfigOption, includes func(*console.ConfigOption) bool) {
+		for i := range options {
+			if !includes(&options[i]) {
+				continue
+			}
+			row := p.row(options[i], scopes)
+			version.Write([]byte(row.Name + "\x00" + row.Text + "\x00"))
+			if changed := row.Layer != layerDefault; changed {
+				s.Changed++
+			} else if p.Changed {
+				continue
+			}
+			if row.matches(p.Match) {
+				s.Rows = append(s.Rows, row)
+			}
+		}
+		if len(s.Rows) > 0 {
+			s.Open = s.Block || p.Match != "" || p.Changed
+			s.lockTogether()
+			p.Sections = append(p.Sections, s)
+		}
+	}
+	ordered := slices.SortedStableFunc(slices.Values(p.Options), func(a, b console.ConfigOption) int {
+		return cmp.Compare(slices.Index(specified, a.Name), slices.Index(specified, b.Name))
+	})
+	for _, block := range p.Blocks {
+		section(settingsSection{Title: block, Block: true}, ordered,
+			func(o *console.ConfigOption) bool { return o.Block == block })
+	}
+	for _, topic := range p.Topics {
+		section(settingsSection{Title: topic}, p.Options,
+			func(o *console.ConfigOption) bool { return o.Block == "" && o.Topic == topic })
+	}
+	for _, q := range p.Queues {
+		section(settingsSection{Title: "Queue " + q.Name}, q.Settings,
+			func(*console.ConfigOption) bool { return len(p.Queues) > 1 })
+	}
+	p.Version = hex.EncodeToString(version.Sum(nil)[:8])
+}
+
+// row is an option as the form shows it.
+func (p *configurationPage) row(o console.ConfigOption, scopes []string) settingRow {
+	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Text: o.Value, Units: o.Unit,
+		Removes: o.Layer == layerFile}
+	for _, change := range p.Changes {
+		if change.Name == o.Name {
+			row.Text, row.InForce, row.Removes = change.Value, cmp.Or(o.Value, "none"), change.Layer == layerFile
+		}
+	}
+	if row.Hidden || strings.Contains(row.Text, "(hidden)") {
+		row.Hidden, row.Text = true, ""
+	}
+	if o.Type == "duration" { // a bare number counts seconds
+		if digits, found := strings.CutSuffix(row.Text, "s"); found && strings.Trim(digits, "0123456789") == "" {
+			row.Text = digits
+		} else {
+			row.Units = ""
+		}
+	}
+	if o.Type == "switch" {
+		row.ConfigOption.Choices = []string{"true", "false"}
+	}
+	if len(row.ConfigOption.Choices) > 0 && !slices.Contains(row.ConfigOption.Choices, row.Text) {
+		row.ConfigOption.Choices = append([]string{row.Text}, row.ConfigOption.Choices...)
+	}
+	switch {
+	case p.ReadOnly != "" || row.Locked != "" || slices.Contains(scopes, o.Scope):
+	case o.Scope == console.ScopeDeploy:
+		row.Locked = "it decides what runs: a change needs the scope deploy"
+	default:
+		row.Locked = "it decides who may call: change it with 'tendril config set'"
+	}
+	return row
+}
+
+func (r *settingRow) matches(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc([]string{r.Label, r.Name, r.Key, r.Help, r.Detail, r.Topic, r.Text, r.Where},
+		func(of string) bool { return strings.Contains(strings.ToLower(of), text) })
+}
+
+// lockTogether says once why no row can be changed, where the reason is the same for all.
+func (s *settingsSection) lockTogether() {
+	why := s.Rows[0].Locked
+	for i := range s.Rows {
+		if s.Rows[i].Locked != why {
+			return
+		}
+	}
+	if len(s.Rows) > 1 {
+		s.Locked = why
+	}
+}
+
+// change is what the form that was sent would change, with the typed texts in the rows.
+func (p *configurationPage) change(form url.Values) console.SettingsChange {
+	p.Fields = map[string]string{}
+	set := map[string]*string{}
+	for _, row := range p.rows() {
+		texts, sent := form[row.FieldFor]
+		if row.Locked != "" {
+			continue
+		}
+		if slices.Contains(form[unsetField], row.Name) {
+			p.Unset = append(p.Unset, row.Name)
+			set[row.Name] = nil
+			continue
+		}
+		if !sent {
+			continue
+		}
+		text := strings.TrimSpace(texts[0])
+		switch {
+		case text == row.Text:
+		case text == "" && row.Removes && !row.Hidden:
+			p.Unset = append(p.Unset, row.Name)
+			set[row.Name] = nil
+		case text != "":
+			p.Fields[row.Name] = text
+			set[row.Name] = &text
+		}
+		row.Text = text
+	}
+	return console.SettingsChange{Set: set}
+}
+
+// rows are those of all sections.
+func (p *configurationPage) rows() (all []*settingRow) {
+	for i := range p.Sections {
+		for j := range p.Sections[i].Rows {
+			all = append(all, &p.Sections[i].Rows[j])
+		}
+	}
+	return all
+}
+
+// refuse puts what is wrong at the fields.
+func (p *configurationPage) refuse(refused *console.Error) {
+	p.Note = "Nothing was changed yet: " + refused.Message + "."
+	if len(refused.Details) > 0 {
+		p.Note = "Nothing was changed yet: correct what is marked below."
+	}
+	for _, d := range refused.Details {
+		at := slices.IndexFunc(p.rows(), func(r *settingRow) bool { return r.Name == d.Option })
+		if at < 0 {
+			p.Problems = append(p.Problems, d)
+			continue
+		}
+		row := p.rows()[at]
+		row.Problems = append(row.Problems, d)
+		for i := range p.Sections {
+			p.Sections[i].Open = p.Sections[i].Open || slices.ContainsFunc(p.Sections[i].Rows,
+				func(r settingRow) bool { return r.Name == d.Option })
+		}
+	}
+}
+
+// previewConfiguration answers the form with the difference that it would make, or with the form and what is wrong.
+func previewConfiguration(v *visit) (any, error) {
+	loaded, err := configuration(v)
+	page, _ := loaded.(*configurationPage)
+	if err != nil || page.Off != "" {
+		return loaded, err
+	}
+	if v.field("version") != page.Version {
+		page.Note = "The settings were changed meanwhile. This is what they are now: make your change again."
+		return page, nil
+	}
+	change := page.change(v.r.PostForm)
+	if len(change.Set) == 0 {
+		page.Note = "Nothing differs from the settings in force."
+		return page, nil
+	}
+	preview, err := v.api.PreviewChange(v.ctx, change)
+	refused := (*console.Error)(nil)
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
+		page.refuse(refused)
+	case err != nil:
+		return nil, err
+	case len(preview.Lines) == 0:
+		page.Note = "The file says that already."
+	default:
+		page.Preview = &preview
+	}
+	return page, nil
+}
+
+// saveConfiguration writes the change whose difference was shown.
+func saveConfiguration(v *visit) (string, error) {
+	change := console.SettingsChange{Base: v.field("base"), Set: map[string]*string{}}
+	for name, texts := range v.r.PostForm {
+		if option, found := strings.CutPrefix(name, setField); found {
+			change.Set[option] = &texts[0]
+		}
+	}
+	for _, option := range v.r.PostForm[unsetField] {
+		change.Set[option] = nil
+	}
+	done, err := v.api.ChangeSettings(v.ctx, change)
+	if err != nil {
+		refused := (*console.Error)(nil)
+		if errors.As(err, &refused) && len(refused.Details) > 0 {
+			d := refused.Details[0]
+			return "", &console.Error{Status: refused.Status, Message: refused.Message + ": " + d.Text, Hint: d.Hint}
+		}
+		return "", err
+	}
+	var now, later []string
+	for _, o := range done.Changes {
+		if o.Restart {
+			later = append(later, o.Name)
+		} else {
+			now = append(now, o.Name)
+		}
+	}
+	text := done.File + " was written."
+	if len(now) > 0 {
+		text += " In force now: " + listed(now) + "."
+	}
+	if len(later) > 0 {
+		text += " At the next start: " + listed(later) + "."
+	}
+	return text, nil
+}
+
+// listed is a list for people, of at most ten.
+func listed(names []string) string {
+	const most = 10
+	if len(names) > most {
+		names = append(names[:most:most], "and more")
+	}
+	return strings.Join(names, ", ")
+}

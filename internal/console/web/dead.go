@@ -1,0 +1,432 @@
+package web
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/internal/console"
+)
+
+var deadScreens = []screen{
+	{path: "/dead", entry: "Dead letters", view: "dead", load: loadDeadLetters},
+	{path: "/dead/{name}/redrive", entry: "Dead letters", view: "bulk", load: loadBulk(false), still: true},
+	{path: "/dead/{name}/delete", entry: "Dead letters", view: "bulk", load: loadBulk(true), still: true},
+	{path: "/messages/{id}/edit", entry: "Dead letters", view: "edit", load: loadEdit, still: true},
+}
+
+var deadActs = []act{
+	{"/dead/redrive", redrive},
+	{"/dead/cancel", func(v *visit) (string, error) {
+		task, err := v.api.CancelRedrive(v.ctx, v.field("queue"))
+		return "Cancelled after " + plural(task.Moved, "message") + ".", err
+	}},
+	{"/dead/{name}/delete", deleteDead},
+	{"/messages/{id}/edit", sendEdited},
+}
+
+// deadPage is one dead-letter queue: its groups, and a page of the messages that the filter means.
+type deadPage struct {
+	Queue    string
+	Queues   []choice // all dead-letter queues, when there are several
+	Targets  []string // queues that dead letters can be moved to
+	Task     *console.MoveTask
+	Groups   []reasonGroup
+	Filter   deadFilter
+	Messages []console.Message
+	Total    console.Total
+	Through  int64  // the newest message of the queue, which an act on all that match names
+	Hidden   bool   // bodies are not shown
+	Show     string // the address of the page that shows them
+	First    string
+	Next     string
+	OnSQS    bool
+}
+
+// reasonGroup is a group and the address that opens or closes it.
+type reasonGroup struct {
+	console.ReasonGroup
+	Path   string
+	Chosen bool
+	Bars   []hourBar
+}
+
+// hourBar is one hour of a bar chart that is 20 units high.
+type hourBar struct{ X, Y, Height int }
+
+// deadFilter is what the URL, or a form that repeats it, says about dead letters.
+type deadFilter struct {
+	Match, Attribute, Since, Until string
+	// Reason is that of a group; ByReason is whether one is chosen, as "" is the group without a reason.
+	Reason   string
+	ByReason bool
+	Bodies   bool // they are asked for
+}
+
+// readDeadFilter reads one from a query or a form.
+func readDeadFilter(values url.Values) deadFilter {
+	text := func(name string) string { return strings.TrimSpace(values.Get(name)) }
+	return deadFilter{Match: text("match"), Attribute: text("attribute"), Since: text("since"), Until: text("until"),
+		Reason: values.Get("reason"), ByReason: values.Has("reason"), Bodies: text("body") == "1"}
+}
+
+// Any reports whether the filter leaves something out.
+func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
+
+// Search reports whether it looks for more than a group.
+func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
+
+// selection is the filter in the words of the API.
+func (f deadFilter) selection() (sel console.Selection, err error) {
+	sel.Match = f.Match
+	sel.Attribute, sel.Value, _ = strings.Cut(f.Attribute, "=")
+	if f.ByReason {
+		sel.Reason = &f.Reason
+	}
+	if sel.DeadSince, err = utcTime(f.Since); err == nil {
+		sel.DeadUntil, err = utcTime(f.Until)
+	}
+	return sel, err
+}
+
+// utcTime reads a time as a browser writes that of a field; it is meant in UTC. "" is the zero time.
+func utcTime(text string) (at time.Time, err error) {
+	if text == "" {
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04", "2006-01-02T15:04:05", time.RFC3339, time.DateOnly} {
+		if at, err = time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return at, &console.Error{Status: http.StatusBadRequest, Message: strconv.Quote(text) + " is not a time",
+		Hint: "write it as 2006-01-02T15:04, in UTC"}
+}
+
+// query is that of a page about the messages of a queue that the filter means.
+func (f deadFilter) query(queue string) string {
+	query := url.Values{"queue": {queue}}
+	for name, value := range map[string]string{"match": f.Match, "attribute": f.Attribute, "since": f.Since,
+		"until": f.Until} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if f.ByReason {
+		query.Set("reason", f.Reason)
+	}
+	if f.Bodies {
+		query.Set("body", "1")
+	}
+	return query.Encode()
+}
+
+func loadDeadLetters(v *visit) (any, error) {
+	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query()),
+		OnSQS: v.status.Backend == console.BackendSQS}
+	page.chooseQueue(v.status.Queues)
+	if page.Queue == "" || page.OnSQS {
+		return page, nil // messages on Amazon SQS: looking at them would be a receive
+	}
+	sel, err := page.Filter.selection()
+	if err != nil {
+		return nil, err
+	}
+	task, err := v.api.RedriveTask(v.ctx, page.Queue)
+	if err == nil {
+		page.Task = &task
+	} else if refused := (*console.Error)(nil); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		return nil, err
+	}
+	groups, err := v.api.Reasons(v.ctx, page.Queue)
+	if err != nil {
+		return nil, err
+	}
+	page.group(groups)
+	if page.Total.N, page.Total.Exact = page.countGroup(); !page.Total.Exact {
+		counted := sel
+		counted.Through = page.Through
+		if page.Total, err = v.api.Count(v.ctx, page.Queue, counted, 0); err != nil {
+			return nil, err
+		}
+	}
+	next := ""
+	page.Messages, next, err = v.api.Messages(v.ctx, page.Queue,
+		console.Filter{Selection: sel, After: v.query("after"), Limit: pageSize})
+	if next != "" {
+		page.Next = v.with("after", next)
+	}
+	if v.query("after") != "" {
+		page.First = v.with("after", "")
+	}
+	page.Hidden = slices.ContainsFunc(page.Messages, func(m console.Message) bool { return m.BodyHidden })
+	page.Show = v.with("body", "1")
+	return page, err
+}
+
+// chooseQueue fills in the dead-letter queues, and which of them is shown: the one that is named, or else the one with
+// the most messages.
+func (p *deadPage) chooseQueue(queues []console.Queue) {
+	dead, most := deadLetterQueues(queues), int64(-1)
+	named := p.Queue != ""
+	for _, q := range queues {
+		if !dead[q.Name] {
+			p.Targets = append(p.Targets, q.Name)
+			continue
+		}
+		p.Queues = append(p.Queues, choice{Label: q.Name, Path: "/dead?" + deadFilter{}.query(q.Name), N: q.Ledger.Live})
+		if !named && q.Ledger.Live > most {
+			p.Queue, most = q.Name, q.Ledger.Live
+		}
+	}
+	for i := range p.Queues {
+		p.Queues[i].Chosen = p.Queues[i].Label == p.Queue
+	}
+	p.Through = newest(queues, p.Queue)
+}
+
+// newest is the place of the newest message of a queue; 0 for none.
+func newest(queues []console.Queue, name string) int64 {
+	for _, q := range queues {
+		if q.Name == name {
+			return q.Newest
+		}
+	}
+	return 0
+}
+
+// group fills in the groups. Each opens with its address, and closes when it is the chosen one.
+func (p *deadPage) group(groups []console.ReasonGroup) {
+	most := 1
+	for _, g := range groups {
+		most = max(most, slices.Max(g.Hours[:]))
+	}
+	for _, g := range groups[:min(len(groups), pageSize)] {
+		filter := p.Filter
+		row := reasonGroup{ReasonGroup: g, Chosen: filter.ByReason && filter.Reason == g.Reason}
+		filter.ByReason, filter.Reason = !row.Chosen, g.Reason
+		row.Path = "/dead?" + filter.query(p.Queue)
+		for hour, n := range g.Hours {
+			if n > 0 {
+				height := max(2, 20*n/most)
+				row.Bars = append(row.Bars, hourBar{hour * 5, 20 - height, height})
+			}
+		}
+		p.Groups = append(p.Groups, row)
+	}
+}
+
+// countGroup is how many messages the filter means if that is a group alone, which is counted already.
+func (p *deadPage) countGroup() (n int64, is bool) {
+	for _, g := range p.Groups {
+		if g.Chosen && !p.Filter.Search() {
+			return int64(g.Count), true
+		}
+	}
+	return 0, false
+}
+
+// chosen is what a form about dead letters means: messages by their ids, or all that its filter means.
+type chosen struct {
+	Queue  string
+	Filter deadFilter
+	IDs    []string // nil for all
+	sel    console.Selection
+}
+
+// chosenOf reads the form of the page of dead letters.
+func chosenOf(values url.Values) (c chosen, err error) {
+	c = chosen{Queue: values.Get("queue"), Filter: readDeadFilter(values)}
+	switch values.Get("which") {
+	case "all":
+		c.sel, err = c.Filter.selection()
+		return c, err
+	case "page":
+		c.IDs = values["shown"]
+	default:
+		c.IDs = values["message"]
+	}
+	if len(c.IDs) == 0 {
+		return c, &console.Error{Status: http.StatusBadRequest, Message: "no dead letters are chosen",
+			Hint: "mark rows, or choose the page or all that match"}
+	}
+	c.sel.IDs = c.IDs
+	return c, nil
+}
+
+// confirmed reads a form that acts. One about all messages that match names the newest message and the number that its
+// page showed, and has the filter of the address at which it was shown.
+func confirmed(v *visit) (c chosen, most, rate int, err error) {
+	if c, err = chosenOf(v.r.PostForm); err != nil {
+		return c, 0, 0, err
+	}
+	if most, err = v.number("most"); err != nil {
+		return c, 0, 0, err
+	}
+	through, err := v.number("through")
+	if err != nil {
+		return c, 0, 0, err
+	}
+	if c.sel.Through = int64(through); c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
+		return c, 0, 0, &console.Error{Status: http.StatusConflict,
+			Message: "nothing was done: the form is not about the messages that its page showed",
+			Hint:    "load the page again, and repeat the act"}
+	}
+	rate, err = v.number("rate")
+	return c, most, rate, err
+}
+
+// isOf reports whether the form can be of a page with an address: one about dead letters has the same filter. Browsers
+// may leave the address out.
+func (c chosen) isOf(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || !strings.HasPrefix(u.Path, "/dead") {
+		return true
+	}
+	shown, queue := readDeadFilter(u.Query()), u.Query().Get("queue")
+	shown.Bodies = c.Filter.Bodies
+	return shown == c.Filter && (queue == "" || queue == c.Queue)
+}
+
+// redrive moves the chosen dead letters: a few at once, or else by a task.
+func redrive(v *visit) (string, error) {
+	c, most, rate, err := confirmed(v)
+	if err != nil {
+		return "", err
+	}
+	to := v.field("to")
+	if c.IDs != nil && rate == 0 {
+		n, err := v.api.Move(v.ctx, c.Queue, to, c.IDs)
+		if err == nil && n < len(c.IDs) {
+			err = &console.Error{Status: http.StatusConflict, Message: strconv.Itoa(n) + " of " +
+				plural(len(c.IDs), "message") + " moved: the others are gone, in work, or do not say where they came from",
+				Hint: "choose a queue to move to"}
+		}
+		return plural(n, "message") + " moved.", err
+	}
+	task, err := v.api.Redrive(v.ctx, c.Queue, to, rate, c.sel, int64(most))
+	return "Redriving " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
+}
+
+// bulkPage asks whether dead letters are to be redriven or deleted.
+type bulkPage struct {
+	chosen
+	Deletes bool
+	Total   console.Total
+	Through int64
+	Reasons []reasonGroup // of all messages, where no filter is given: each with the page about its messages alone
+	Targets []string
+	Back    string
+}
+
+// longCount is how long the messages of a filter are counted before an act on them.
+const longCount = 20 * time.Second
+
+func loadBulk(deletes bool) func(*visit) (any, error) {
+	return func(v *visit) (any, error) {
+		c, err := chosenOf(v.r.URL.Query())
+		if err != nil {
+			return nil, err
+		}
+		c.Queue, v.title = v.name("name"), "Redrive dead letters"
+		if deletes {
+			v.title = "Delete dead letters"
+		}
+		list := &deadPage{Queue: c.Queue}
+		list.chooseQueue(v.status.Queues)
+		page := &bulkPage{chosen: c, Deletes: deletes, Total: console.Total{N: int64(len(c.IDs)), Exact: true},
+			Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
+		if c.IDs != nil {
+			return page, nil
+		}
+		c.sel.Through = page.Through
+		v.api.Bodies = true // for the count alone
+		if page.Total, err = v.api.Count(v.ctx, c.Queue, c.sel, longCount); err != nil || c.Filter.Any() {
+			return page, err
+		}
+		groups, err := v.api.Reasons(v.ctx, c.Queue)
+		for _, g := range groups[:min(len(groups), pageSize)] {
+			one := deadFilter{ByReason: true, Reason: g.Reason}
+			page.Reasons = append(page.Reasons, reasonGroup{ReasonGroup: g, Path: "?which=all&" + one.query(c.Queue)})
+		}
+		return page, err
+	}
+}
+
+func deleteDead(v *visit) (string, error) {
+	c, _, rate, err := confirmed(v)
+	if err != nil {
+		return "", err
+	}
+	confirm, err := v.number("confirm")
+	if err != nil {
+		return "", err
+	}
+	if c.IDs != nil {
+		n, err := v.api.Delete(v.ctx, c.Queue, c.IDs, int64(confirm))
+		return plural(n, "message") + " deleted.", err
+	}
+	task, err := v.api.DeleteMatching(v.ctx, c.Queue, c.sel, rate, int64(confirm))
+	return "Deleting " + plural(task.ToMove, "message") + ". It goes on when you leave the page.", err
+}
+
+// editPage is the form that sends a dead letter again with another content.
+type editPage struct {
+	console.Message
+	AttributesText string
+	Targets        []string
+	Target         string // the queue that it came from
+	FIFO           bool
+}
+
+func loadEdit(v *visit) (any, error) {
+	v.api.Bodies = true // who edits a message has asked for it
+	m, err := v.api.Message(v.ctx, v.query("queue"), v.name("id"))
+	if err != nil {
+		return nil, err
+	}
+	v.title = "Edit and redrive"
+	page := &editPage{Message: m, Target: m.DeadLetterSource[strings.LastIndexByte(m.DeadLetterSource, ':')+1:]}
+	if len(m.Attributes) > 0 {
+		text, err := m.Attributes.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		page.AttributesText = string(text)
+	}
+	for _, q := range v.status.Queues {
+		if q.Name == m.Queue {
+			page.FIFO = q.FIFO
+		}
+	}
+	dead := deadLetterQueues(v.status.Queues)
+	for _, q := range v.status.Queues {
+		if !dead[q.Name] && q.FIFO == page.FIFO {
+			page.Targets = append(page.Targets, q.Name)
+		}
+	}
+	return page, nil
+}
+
+func sendEdited(v *visit) (string, error) {
+	name, id := v.field("queue"), v.name("id")
+	v.api.Bodies = true
+	m, err := v.api.Message(v.ctx, name, id)
+	if err != nil {
+		return "", err
+	}
+	out, err := v.outgoing()
+	if err != nil {
+		return "", err
+	}
+	if strings.Contains(m.Body, "\r\n") {
+		out.Body = strings.ReplaceAll(out.Body, "\n", "\r\n")
+	}
+	out.TraceHeader = m.TraceHeader
+	sent, err := v.api.Edit(v.ctx, name, id, v.field("to"), out)
+	return "Sent as " + sent + "; the dead letter is removed.", err
+}

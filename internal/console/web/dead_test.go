@@ -1,0 +1,223 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/console"
+	"tendril/queue"
+)
+
+// dead makes dead letters of jobs, each with the attribute tenant and, unless answer is "", an attempt that was
+// answered so.
+func (s *site) dead(tenant, answer string, bodies ...string) (ids []string) {
+	s.Helper()
+	if _, err := s.broker.Ledger("jobs-dead"); err != nil {
+		s.queue("jobs-dead", nil)
+		s.queue("jobs", map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":1}`,
+			s.broker.ARN("jobs-dead"))})
+	}
+	now := time.Duration(0)
+	for _, body := range bodies {
+		id := s.send("jobs", body, queue.Attribute{Name: "tenant", Type: "String", Value: tenant})
+		ids = append(ids, id)
+		for range 2 {
+			got, err := s.broker.Queue("jobs").Receive(s.Context(),
+				queue.ReceiveRequest{Max: 1, Wait: &now, Visibility: &now})
+			if err != nil {
+				s.Fatal(err)
+			}
+			if len(got) == 1 && answer != "" {
+				s.broker.RecordAttempt("jobs", id, broker.Attempt{At: time.Now(), Instance: "i-1", Outcome: "failed", Status: 422,
+					Answer: answer, ReceiveCount: 1})
+			}
+		}
+	}
+	return ids
+}
+
+// settled waits for the latest task of jobs-dead.
+func (s *site) settled() broker.MoveTask {
+	s.Helper()
+	for {
+		tasks, err := s.broker.MoveTasks(s.broker.ARN("jobs-dead"), 1)
+		if err != nil || len(tasks) == 0 {
+			s.Fatal(tasks, err)
+		}
+		if tasks[0].Status != broker.MoveRunning {
+			return tasks[0]
+		}
+	}
+}
+
+func (s *site) wantLive(name string, n int64) {
+	s.Helper()
+	if l, err := s.broker.Ledger(name); err != nil || l.Live != n {
+		s.Errorf("%s holds %d messages, want %d (%v)", name, l.Live, n, err)
+	}
+}
+
+func TestDeadLettersAreGroupedByReason(t *testing.T) {
+	s := newSite(t)
+	ids := s.dead("a", `{"error":"missing customer_id"}`, "one", "two")
+	ids = append(ids, s.dead("b", "<b>no</b> such tenant", "three")...)
+	page := s.get("/dead")
+	wantText(t, page, "HTTP 422 missing customer_id", "HTTP 422 &lt;b&gt;no&lt;/b&gt; such tenant", ids[0], ids[2],
+		"<rect ")
+	reason := url.Values{"queue": {"jobs-dead"}, "reason": {"HTTP 422 missing customer_id"}}
+	page = s.get("/dead?" + reason.Encode())
+	wantText(t, page, ids[0], ids[1], "all 2 that match")
+	if strings.Contains(page, ids[2]) {
+		t.Error("a message with another reason is shown")
+	}
+	wantText(t, s.get("/messages/"+ids[2]+"?queue=jobs-dead"), "The app refused the message with status 422.",
+		"&lt;b&gt;no&lt;/b&gt; such tenant", "i-1", "Edit and redrive")
+}
+
+func TestDeadLettersAreFiltered(t *testing.T) {
+	s := newSite(t)
+	ids := s.dead("a", "", "apple", "banana")
+	ids = append(ids, s.dead("b", "", "apple pie")...)
+	for query, want := range map[string][]string{
+		"":                                ids,
+		"&match=apple":                    {ids[0], ids[2]},
+		"&attribute=tenant%3Da":           ids[:2],
+		"&attribute=tenant":               ids,
+		"&attribute=other":                nil,
+		"&until=2020-01-01T00:00":         nil,
+		"&since=2020-01-01T00:00":         ids,
+		"&match=apple&attribute=tenant=b": {ids[2]},
+	} {
+		page := s.get("/dead?queue=jobs-dead" + query)
+		if got := strings.Count(page, `<tr id="m-`); got != len(want) {
+			t.Errorf("%q shows %d rows, want %d", query, got, len(want))
+		}
+		for _, id := range want {
+			wantText(t, page, `id="m-`+id)
+		}
+	}
+	if status, page, _ := s.do("GET", "/dead?queue=jobs-dead&since=soon", nil); status != http.StatusBadRequest ||
+		!strings.Contains(page, "is not a time") {
+		t.Errorf("a bad time: %d", status)
+	}
+}
+
+func TestDeadLettersAreRedriven(t *testing.T) {
+	s := newSite(t)
+	ids := s.dead("a", "", "one", "two", "three", "four")
+	back := url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}}
+	with := func(name string, values ...string) url.Values {
+		form := url.Values{name: values}
+		for key, value := range back {
+			form[key] = value
+		}
+		return form
+	}
+	wantText(t, s.post("/dead/redrive", back), "no dead letters are chosen")
+	wantText(t, s.post("/dead/redrive", with("message", ids[0])), "1 message moved.")
+	form := with("shown", ids[1], ids[2])
+	form.Set("which", "page")
+	form.Set("rate", "100")
+	wantText(t, s.post("/dead/redrive", form), "Redriving 2 messages")
+	if task := s.settled(); task.Moved != 2 || task.Rate != 100 {
+		t.Errorf("task %+v", task)
+	}
+	wantText(t, s.get("/dead"), "Last task: 2 of 2 redriven")
+	form = with("match", "four")
+	form.Set("which", "all")
+	form.Set("through", "4")
+	wantText(t, s.post("/dead/redrive", form), "Redriving 1 message.")
+	s.settled()
+	s.wantLive("jobs", 4)
+	s.wantLive("jobs-dead", 0)
+}
+
+func TestRunningTaskIsShownAndCancelled(t *testing.T) {
+	s := newSite(t)
+	s.dead("a", "", "one", "two", "three", "four")
+	wantText(t, s.post("/dead/redrive", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "which": {"all"},
+		"through": {"4"}, "rate": {"1"}}), "Redriving 4 messages", "<progress max=\"4\"", "at most 1/s")
+	wantText(t, s.get("/dead"), "<progress")
+	wantText(t, s.post("/dead/cancel", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}}), "Cancelled after ",
+		"cancelled")
+}
+
+func TestDeletingDeadLettersAsksForTheirNumber(t *testing.T) {
+	s := newSite(t)
+	ids := s.dead("a", "", "one", "two", "three", "four")
+	page := s.get("/dead/jobs-dead/delete?queue=jobs-dead&which=all&attribute=tenant=a")
+	wantText(t, page, "<b>4</b> dead letters", `name="confirm"`, `name="attribute" value="tenant=a"`)
+	form := url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "which": {"all"}, "match": {"o"},
+		"through": {"4"}}
+	wantText(t, s.post("/dead/jobs-dead/delete", form), "this deletes 3 messages and cannot be undone")
+	form.Set("confirm", "2")
+	wantText(t, s.post("/dead/jobs-dead/delete", form), "but 3 messages would be deleted")
+	s.wantLive("jobs-dead", 4)
+	form.Set("confirm", "3")
+	wantText(t, s.post("/dead/jobs-dead/delete", form), "Deleting 3 messages")
+	s.settled()
+	s.wantLive("jobs-dead", 1)
+	page = s.get("/dead/jobs-dead/delete?queue=jobs-dead&message=" + ids[2])
+	if strings.Contains(page, `name="confirm"`) {
+		t.Error("one message asks for its number")
+	}
+	wantText(t, s.post("/dead/jobs-dead/delete", url.Values{"back": {"/dead"}, "queue": {"jobs-dead"}, "message": {ids[2]}}),
+		"1 message deleted.")
+	s.wantLive("jobs-dead", 0)
+}
+
+func TestEditedDeadLetterIsSentInstead(t *testing.T) {
+	s := newSite(t)
+	id := s.dead("a", "", "\n{\n  \"total\": 12345678901234567890\n}")[0]
+	page := s.get("/messages/" + id + "/edit?queue=jobs-dead")
+	wantText(t, page, "12345678901234567890", `{&#34;tenant&#34;:&#34;a&#34;}`, "<option selected>jobs</option>")
+	form := url.Values{"back": {"/queues/jobs"}, "queue": {"jobs-dead"}, "to": {"jobs"},
+		"body": {"\r\n{\r\n  \"total\": 7\r\n}"}, "message-attributes": {`{"tenant":"b"}`}}
+	wantText(t, s.post("/messages/"+id+"/edit", form), "the dead letter is removed")
+	s.wantLive("jobs-dead", 0)
+	sent, _, err := s.broker.Browse(s.Context(), "jobs", broker.BrowseRequest{})
+	if err != nil || len(sent) != 1 || sent[0].Body != "\n{\n  \"total\": 7\n}" || sent[0].Attributes[0].Value != "b" {
+		t.Errorf("sent %+v, %v", sent, err)
+	}
+}
+
+func TestMessagePageActs(t *testing.T) {
+	s := newSite(t)
+	s.queue("jobs", nil)
+	s.queue("other", nil)
+	id := s.send("jobs", "one")
+	form := func(values ...string) url.Values {
+		f := url.Values{"back": {"/messages/" + id + "?queue=jobs"}, "queue": {"jobs"}}
+		for i := 0; i < len(values); i += 2 {
+			f.Set(values[i], values[i+1])
+		}
+		return f
+	}
+	wantText(t, s.post("/messages/"+id+"/delay", form("seconds", "600")), "hidden for 10 min", "Retry now", "delayed")
+	wantText(t, s.post("/messages/"+id+"/delay", form("seconds", "x")), "is not a whole number")
+	wantText(t, s.post("/messages/"+id+"/retry", form()), "The message is visible now.")
+	wantText(t, s.post("/messages/"+id+"/move", form("to", "other", "back", "/queues/other")), "moved to other", id)
+}
+
+func TestHiddenBodiesAreShownOnRequest(t *testing.T) {
+	s := newSiteWith(t, console.Access{HideBodies: true})
+	id := s.dead("a", "answer of the app", "a body")[0]
+	page := s.get("/messages/" + id + "?queue=jobs-dead")
+	wantText(t, page, "are hidden", "body=1")
+	for _, secret := range []string{"a body", "answer of the app"} {
+		if strings.Contains(page, secret) {
+			t.Errorf("the page shows %q", secret)
+		}
+	}
+	wantText(t, s.get("/messages/"+id+"?queue=jobs-dead&body=1"), "a body", "answer of the app")
+	if page = s.get("/dead"); strings.Contains(page, "a body") {
+		t.Error("the list shows a body")
+	}
+	wantText(t, page, "Show them")
+	wantText(t, s.get("/dead?queue=jobs-dead&body=1&match=body"), "a body")
+}

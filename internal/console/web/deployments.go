@@ -1,0 +1,98 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+)
+
+var deploymentScreens = []screen{{path: "/deployments", entry: "Deployments", view: "deployments",
+	load: (*visit).deployments}}
+
+var deploymentActs = []act{
+	{"/deployments/deploy", func(v *visit) (string, error) {
+		return v.deployment(func(ctx context.Context) (console.DeployResult, error) {
+			return v.api.Deploy(ctx, v.field("path"))
+		})
+	}},
+	{"/deployments/abort", func(v *visit) (string, error) {
+		d, err := v.api.AbortDeploy(v.ctx)
+		return "The deployment of " + d.To + " was aborted.", err
+	}},
+	{"/deployments/rollback", func(v *visit) (string, error) {
+		number, err := v.number("version")
+		if err != nil {
+			return "", err
+		}
+		return v.deployment(func(ctx context.Context) (console.DeployResult, error) {
+			return v.api.Rollback(ctx, number)
+		})
+	}},
+}
+
+// deployPatience is how long a form waits for the end of a deployment. The page after it shows the progress.
+const deployPatience = 400 * time.Millisecond
+
+// deployment begins a deployment, which goes on when it takes longer than the form waits.
+func (v *visit) deployment(begin func(context.Context) (console.DeployResult, error)) (string, error) {
+	return v.patiently("The deployment is under way.", func(ctx context.Context) (string, error) {
+		done, err := begin(ctx)
+		return "The environment runs " + done.To + " now.", err
+	})
+}
+
+// patiently begins what goes on when it takes longer than the form waits, and returns what it did, or that it is under
+// way.
+func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
+	ctx, cancel := context.WithTimeout(v.ctx, deployPatience)
+	defer cancel()
+	done, err := begin(ctx)
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return underWay, nil
+	}
+	return done, err
+}
+
+// shownDeployments is how many events of deployments are shown.
+const shownDeployments = 20
+
+// deploymentsPage is the versions of the app and what happened to them, the newest first.
+type deploymentsPage struct {
+	// NoApp says why there are no versions; "" where there can be.
+	NoApp    string
+	Versions []console.AppVersion
+	Live     *console.AppVersion // nil while none serves
+	Latest   *console.Deployment // under way or over; nil for none
+	Events   []eventlog.Event
+}
+
+func (v *visit) deployments() (any, error) {
+	page := &deploymentsPage{Latest: v.status.Deployment}
+	var err error
+	page.Versions, err = v.api.Versions(v.ctx)
+	if isConflict(err) {
+		page.NoApp = problemOf(err).Message
+	} else if err != nil {
+		return nil, err
+	}
+	for i := range page.Versions {
+		if page.Versions[i].State == console.VersionLive {
+			page.Live = &page.Versions[i]
+		}
+	}
+	page.Events, err = v.api.Events(v.ctx, console.EventFilter{Kinds: []string{eventlog.Deploy}, Limit: shownDeployments})
+	if isConflict(err) { // no data directory, in which they are kept
+		err = nil
+	}
+	return page, err
+}
+
+// isConflict reports whether the environment does not have what was asked for.
+func isConflict(err error) bool {
+	refused := (*console.Error)(nil)
+	return errors.As(err, &refused) && refused.Status == http.StatusConflict
+}

@@ -1,0 +1,75 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+)
+
+var eventScreens = []screen{{path: "/events", entry: "Events", view: "events", load: (*visit).events}}
+
+// eventsPage is a page of events, the newest first.
+type eventsPage struct {
+	Kinds       []choice
+	Kind, Match string
+	Events      []eventlog.Event
+	First, Next string // the addresses of the first page and of that with older ones; "" for none
+}
+
+func (v *visit) events() (any, error) {
+	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"), Kinds: v.choices("kind", "All", eventlog.Kinds())}
+	before, err := v.before()
+	if err != nil {
+		return nil, err
+	}
+	filter := console.EventFilter{Before: before, Limit: pageSize + 1, Match: page.Match}
+	if page.Kind != "" {
+		filter.Kinds = []string{page.Kind}
+	}
+	page.Events, err = v.api.Events(v.ctx, filter)
+	page.First, page.Next = v.pages(len(page.Events), func(i int) int64 { return page.Events[i].ID })
+	page.Events = page.Events[:min(len(page.Events), pageSize)]
+	return page, err
+}
+
+// choices are links that set a parameter of the page to one of several values, or to none.
+func (v *visit) choices(name, all string, values []string) []choice {
+	list := []choice{{Label: all, Path: v.with(name, ""), Chosen: v.query(name) == ""}}
+	for _, value := range values {
+		list = append(list, choice{Label: capital(value), Path: v.with(name, value), Chosen: v.query(name) == value})
+	}
+	return list
+}
+
+func capital(word string) string {
+	return strings.ToUpper(word[:1]) + strings.ReplaceAll(word[1:], "-", " ")
+}
+
+// before is the id that a page of older rows ends before; 0 on the first page.
+func (v *visit) before() (int64, error) {
+	text := v.query("after")
+	if text == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, &console.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is no id",
+			Hint: "go to the first page"}
+	}
+	return id, nil
+}
+
+// pages are the addresses of the first page, "" on it, and of the next one: there is one where a row more was read than
+// the page shows.
+func (v *visit) pages(rows int, id func(row int) int64) (first, next string) {
+	if v.query("after") != "" {
+		first = v.with("after", "")
+	}
+	if rows > pageSize {
+		next = v.with("after", strconv.FormatInt(id(pageSize-1), 10))
+	}
+	return first, next
+}

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/internal/observe/eventlog"
+)
+
+func TestEventsAreFilteredByTheAddress(t *testing.T) {
+	s := newSite(t)
+	s.history.Events.Add(eventlog.Pause, "queue paused", map[string]string{"queue": "jobs", "reason": hostile})
+	s.history.Events.Add(eventlog.Deploy, "deployment started", map[string]string{"version": "7"})
+	all := s.get("/events")
+	wantText(t, all, "queue paused", "deployment started", "&lt;script&gt;", `aria-current="page"`)
+	newestFirst := strings.Index(all, "deployment started") < strings.Index(all, "queue paused")
+	if strings.Contains(all, "<script>alert") || !newestFirst {
+		t.Errorf("the newest is not first, or a field is markup:\n%s", all)
+	}
+	for path, missing := range map[string]string{"/events?kind=pause": "deployment started",
+		"/events?match=version": "", "/events?kind=deploy&match=7": "queue paused"} {
+		page := s.get(path)
+		if missing != "" && strings.Contains(page, missing) {
+			t.Errorf("%s shows %q", path, missing)
+		}
+	}
+	wantText(t, s.get("/events?kind=deploy"), `href="/events?kind=pause"`, `<input type="hidden" name="kind" value="deploy">`)
+	wantText(t, s.get("/events?match=nothing"), "No event matches.")
+	if status, page, _ := s.do("GET", "/events?kind=lunch", nil); status != http.StatusBadRequest {
+		t.Errorf("a kind that does not exist: %d %s", status, page)
+	}
+	if status, page, _ := s.do("GET", "/events?after=x", nil); status != http.StatusBadRequest {
+		t.Errorf("an id that is none: %d %s", status, page)
+	}
+}
+
+func TestEventsHavePages(t *testing.T) {
+	s := newSite(t)
+	for i := range pageSize + 5 {
+		s.history.Events.Add(eventlog.Act, "console act", map[string]string{"subject": fmt.Sprintf("number-%d.", i)})
+	}
+	page := s.get("/events?kind=act")
+	if got := strings.Count(page, `<tr id="e-`); got != pageSize || strings.Contains(page, "number-4.") {
+		t.Fatalf("the first page has %d rows, want %d", got, pageSize)
+	}
+	wantText(t, page, "Older events", "number-5.")
+	page = s.get("/events?after=6&kind=act")
+	if got := strings.Count(page, `<tr id="e-`); got != 5 {
+		t.Fatalf("the second page has %d rows, want 5", got)
+	}
+	wantText(t, page, "number-0.", `<a href="/events?kind=act">First page</a>`)
+}
+
+func TestLogsAreFilteredByTheAddress(t *testing.T) {
+	s := newSite(t)
+	for _, line := range []eventlog.Line{
+		{Process: eventlog.Own, Level: slog.LevelWarn, Text: "breaker open"},
+		{Process: "web.1", Stream: "stderr", Text: hostile},
+	} {
+		line.At = time.Now()
+		s.history.Lines.Add(line)
+	}
+	wantText(t, s.get("/logs"), "breaker open", "&lt;script&gt;", "Warning", "stderr")
+	page := s.get("/logs?process=web")
+	if strings.Contains(page, "breaker open") {
+		t.Errorf("another process is shown:\n%s", page)
+	}
+	wantText(t, page, "web.1", `<input type="hidden" name="process" value="web">`)
+	if page := s.get("/logs?level=warn"); strings.Contains(page, "web.1") {
+		t.Errorf("another level is shown:\n%s", page)
+	}
+	wantText(t, s.get("/logs?match=nothing"), "No line matches.")
+	if status, page, _ := s.do("GET", "/logs?level=loud", nil); status != http.StatusBadRequest {
+		t.Errorf("a level that does not exist: %d %s", status, page)
+	}
+}

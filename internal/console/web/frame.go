@@ -1,0 +1,107 @@
+package web
+
+import (
+	"cmp"
+	"embed"
+	"html/template"
+	"net/url"
+	"sync"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
+)
+
+//go:embed templates
+var templates embed.FS
+
+// views are the templates by the name of their file, each together with those of the frame. Each is parsed when it is
+// first shown: most environments run for weeks with nobody looking.
+var views sync.Map
+
+// view returns the template of a file of the folder templates. A file that is not there, or is no template, is a fault
+// of the build.
+func view(name string) *template.Template {
+	if parsed, ok := views.Load(name); ok {
+		return parsed.(*template.Template)
+	}
+	parsed := template.Must(template.New("").Funcs(functions).ParseFS(templates, "templates/frame.html",
+		"templates/parts.html", "templates/"+name+".html"))
+	first, _ := views.LoadOrStore(name, parsed)
+	return first.(*template.Template)
+}
+
+// frame is what a template executes with: the state of the environment and the data of the screen.
+type frame struct {
+	Title   string
+	Path    string // of this page, with its query: forms come back to it
+	Live    string // the address of the stream of its changes; "" for a page that does not follow them
+	Entry   string // the entry of the navigation that is marked
+	Entries []entry
+	Counts  map[string]count // beside entries of the navigation
+	Status  *console.Status
+	Health  health.Status
+	Result  *result
+	Now     time.Time
+	Paused  int // queues
+	// Form holds the fields of the form that was sent, and Action its address.
+	Form   url.Values
+	Action string
+	Data   any
+}
+
+// count is a number beside an entry. Attention marks one that somebody should look at.
+type count struct {
+	N         int64
+	Attention bool
+}
+
+func (v *visit) frame() *frame {
+	f := &frame{Title: v.title, Path: v.path(), Entries: entries, Counts: map[string]count{}, Status: &v.status,
+		Result: v.result, Now: v.now, Data: v.Data, Form: v.r.PostForm, Action: v.r.URL.RequestURI()}
+	f.Title = "Problem"
+	if v.screen != nil {
+		if !v.screen.form && !v.screen.still {
+			f.Live = "/live?" + url.Values{"at": {v.path()}}.Encode()
+		}
+		f.Entry, f.Title = cmp.Or(v.entry, v.screen.entry), cmp.Or(v.title, v.screen.entry)
+	}
+	if v.status.Health != nil {
+		f.Health = v.status.Health.Status
+	}
+	dead := deadLetterQueues(v.status.Queues)
+	letters, queues := int64(0), int64(0)
+	for _, q := range v.status.Queues {
+		if dead[q.Name] {
+			letters += q.Ledger.Live
+		} else {
+			queues++
+		}
+	}
+	for _, w := range v.status.Workers {
+		if w.Paused {
+			f.Paused++
+		}
+	}
+	f.Counts["Queues"] = count{queues, false}
+	f.Counts["Dead letters"] = count{letters, letters > 0}
+	for _, p := range v.status.App {
+		app := f.Counts["App"]
+		f.Counts["App"] = count{app.N + 1, app.Attention || !p.Ready}
+	}
+	if v.status.Tasks != nil {
+		f.Counts["Scheduled"] = count{int64(len(v.status.Tasks.Tasks)), false}
+	}
+	return f
+}
+
+// deadLetterQueues are the names of the queues that others dead-letter into.
+func deadLetterQueues(queues []console.Queue) map[string]bool {
+	names := map[string]bool{}
+	for _, q := range queues {
+		if q.DeadLetterQueue != "" {
+			names[q.DeadLetterQueue] = true
+		}
+	}
+	return names
+}

@@ -1,0 +1,239 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/internal/host/terminal"
+)
+
+// functions are what templates call beside those of html/template.
+var functions = template.FuncMap{
+	"asset": assetPath, "segment": url.PathEscape, "count": countText, "number": number, "ago": ago, "in": in,
+	"age": age, "seconds": seconds, "ms": milliseconds, "percent": percent, "bytes": size, "plural": plural,
+	"exact": exact, "tone": tone, "lower": strings.ToLower, "list": list, "pair": pair,
+	"preview": preview, "runstate": runState, "processstate": processState, "since": since,
+	"measured": measured, "sizes": sizes, "protection": protection, "uncoloured": uncoloured,
+	"before": before, "words": words, "exactcount": exactCount, "queuename": queueName,
+	"shell": terminal.ShellWord, "lastattempt": lastAttempt, "shortid": shortID, "persecond": perSecond,
+}
+
+// number is a number for people: exact up to 9,999, then 12.3 k.
+func number(n int64) string {
+	switch {
+	case n < 0:
+		return "-" + number(-n)
+	case n < 1000:
+		return strconv.FormatInt(n, 10)
+	case n < 10_000:
+		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+	case n < 1_000_000:
+		return fmt.Sprintf("%.1f k", float64(n/100)/10)
+	case n < 1_000_000_000:
+		return fmt.Sprintf("%.1f M", float64(n/100_000)/10)
+	}
+	return fmt.Sprintf("%.1f G", float64(n/100_000_000)/10)
+}
+
+// countText is a number with the exact one on hover where they differ.
+func countText(n any) template.HTML {
+	var value int64
+	switch n := n.(type) {
+	case int:
+		value = int64(n)
+	case int64:
+		value = n
+	}
+	text := number(value)
+	if exact := strconv.FormatInt(value, 10); strings.ContainsAny(text, "kMG") {
+		return template.HTML(`<span title="` + exact + `">` + text + `</span>`)
+	}
+	return template.HTML(text)
+}
+
+// age is a duration in its largest unit, two for hours and days.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "0 s"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%d d %d h", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
+
+// seconds is an age that is a number of seconds, "–" for none.
+func seconds(s float64) string {
+	if s <= 0 {
+		return "–"
+	}
+	return age(time.Duration(s * float64(time.Second)))
+}
+
+// milliseconds is a short duration: 12 ms, 1.25 s, 3 min.
+func milliseconds(ms int64) string {
+	switch {
+	case ms < 1000:
+		return fmt.Sprintf("%d ms", ms)
+	case ms < 60_000:
+		return fmt.Sprintf("%.2f s", float64(ms)/1000)
+	}
+	return age(time.Duration(ms) * time.Millisecond)
+}
+
+// exact is a moment to the second in UTC.
+func exact(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// since is how long ago a moment was, with the exact one on hover; "–" for the zero time.
+func since(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	return moment(t, age(time.Since(t)))
+}
+
+// ago is a moment of the past as its age, with the exact one on hover; "–" for the zero time.
+func ago(t time.Time) template.HTML {
+	if t.IsZero() {
+		return "–"
+	}
+	return moment(t, age(time.Since(t))+" ago")
+}
+
+// in is a moment of the future as the time until then.
+func in(t time.Time) template.HTML {
+	switch left := time.Until(t); {
+	case t.IsZero():
+		return "–"
+	case left <= 0:
+		return moment(t, "now")
+	default:
+		return moment(t, "in "+age(left+time.Second-1))
+	}
+}
+
+func moment(t time.Time, text string) template.HTML {
+	return template.HTML(`<time datetime="` + t.UTC().Format(time.RFC3339) + `" title="` + exact(t) + `">` + text + `</time>`)
+}
+
+func percent(share float64) string {
+	if share > 0 && share < 0.01 {
+		return "< 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// size is a number of bytes.
+func size(count any) string {
+	n, _ := count.(int64)
+	if small, is := count.(int); is {
+		n = int64(small)
+	}
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+func plural(n any, noun string) string {
+	text := fmt.Sprint(n)
+	if text == "1" {
+		return "1 " + noun
+	}
+	return text + " " + noun + "s"
+}
+
+// tone is the class of a state's colour: ok, info, warning, failing or none.
+func tone(state any) string {
+	switch word := strings.ToLower(fmt.Sprint(state)); word {
+	case "ok", "running", "done", "closed", "ready", "success", "live", "scheduled":
+		return "ok"
+	case "info", "starting", "preparing", "finishing", "delayed", "in_flight", "in work", "leading":
+		return "info"
+	case "warning", "paused", "draining", "half-open", "stopping", "unreached", "skipped", "rolled back",
+		"not ready", "restarting":
+		return "warning"
+	case "degraded", "severe", "failed", "open", "failing", "crashed", "dead", "given up", "damaged":
+		return "failing"
+	}
+	return "none"
+}
+
+// list and pair make values for templates that take several.
+func list(items ...any) []any { return items }
+
+func pair(first, second any) [2]any { return [2]any{first, second} }
+
+// maxPreview is how much of a body a list shows, in characters.
+const maxPreview = 120
+
+// preview is the beginning of a text on one line.
+func preview(text string) string {
+	n := 0
+	for i := range text {
+		if n++; n > maxPreview {
+			return oneLine(text[:i]) + "…"
+		}
+	}
+	return oneLine(text)
+}
+
+// colours are the sequences with which programs choose a colour, or the title of a terminal, as the log holds them:
+// escaped.
+var colours = regexp.MustCompile(`\\x1b\[[0-9;:]*m|\\x1b\][^\\]*\\a`)
+
+// before is the part of a text before a separator.
+func before(text, separator string) string {
+	first, _, _ := strings.Cut(text, separator)
+	return first
+}
+
+// uncoloured is a line of the log without them. All that is not printable was escaped when it came.
+func uncoloured(line string) string { return colours.ReplaceAllString(line, "") }
+
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// words is the name of a state as people write it.
+func words(state string) string {
+	if state == "visible" {
+		return "waiting"
+	}
+	return strings.ReplaceAll(state, "_", " ")
+}
+
+// exactCount is a whole number with commas, for counts that somebody compares or types.
+func exactCount(n any) string {
+	digits := fmt.Sprint(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// queueName is the name of the queue in an ARN.
+func queueName(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+
+// shortID is the beginning of an id, enough to tell the rows of a page apart.
+func shortID(id string) string {
+	short, _, _ := strings.Cut(id, "-")
+	return short
+}

@@ -1,0 +1,121 @@
+package web
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tendril/internal/console"
+)
+
+const (
+	maxStreams = 64               // pages that are live at once
+	liveEvery  = time.Second      // how often a page is rendered
+	aliveEvery = 15 * time.Second // the longest silence of a stream, for proxies
+	writeWait  = 10 * time.Second // for one event; a reader that is slower is let go
+)
+
+// found is a screen as the multiplexer of the live stream finds it.
+type found struct{ screen *screen }
+
+// ServeHTTP does nothing: the multiplexer has filled in the wildcards of the pattern by then.
+func (found) ServeHTTP(http.ResponseWriter, *http.Request) {}
+
+// live streams one page: GET /live?at=/queues/jobs. Each event holds the part of the page between header and footer,
+// sent when it differs from the one before.
+func (s *Site) live(w http.ResponseWriter, r *http.Request) {
+	at, sc := s.find(r)
+	if sc == nil || sc.still {
+		http.Error(w, "at names no page", http.StatusNotFound)
+		return
+	}
+	if s.streams.Add(1) > maxStreams {
+		s.streams.Add(-1)
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, strconv.Itoa(maxStreams)+" pages are live already", http.StatusServiceUnavailable)
+		return
+	}
+	defer s.streams.Add(-1)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	out := stream{w: w, rc: http.NewResponseController(w)}
+	tick := time.NewTicker(liveEvery)
+	defer tick.Stop()
+	for {
+		part, err := s.render(newVisit(s, sc, at), "live")
+		if err == nil {
+			err = out.send(part.Bytes())
+			s.buffers.Put(part)
+		} else if problemOf(err).Status == http.StatusUnauthorized {
+			return // the session is over: the page says so when it is loaded again
+		} else {
+			err = out.alive()
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// find returns the request for the page that the parameter at names, and its screen; nil for none.
+func (s *Site) find(r *http.Request) (*http.Request, *screen) {
+	u, err := url.Parse(ownPath(r.URL.Query().Get("at")))
+	if err != nil {
+		return nil, nil
+	}
+	at := r.Clone(r.Context())
+	at.URL, at.RequestURI = u, u.RequestURI()
+	h, pattern := s.pages.Handler(at)
+	page, ok := h.(found)
+	if !ok || pattern == "" {
+		return nil, nil
+	}
+	s.pages.ServeHTTP(nil, at)
+	return at, page.screen
+}
+
+// stream is the connection to one page that is live.
+type stream struct {
+	w    http.ResponseWriter
+	rc   *http.ResponseController
+	id   int
+	last []byte // what was sent before
+	sent time.Time
+}
+
+// send sends a part as one event, unless it is what was sent before.
+func (s *stream) send(part []byte) error {
+	if bytes.Equal(part, s.last) {
+		return s.alive()
+	}
+	s.last = append(s.last[:0], part...)
+	s.id++
+	event := make([]byte, 0, len(part)+len(part)/16+64)
+	return s.write(console.AppendEvent(event, int64(s.id), part))
+}
+
+// alive sends a comment when nothing was sent for a while.
+func (s *stream) alive() error {
+	if time.Since(s.sent) < aliveEvery {
+		return nil
+	}
+	return s.write([]byte(": alive\n\n"))
+}
+
+func (s *stream) write(event []byte) error {
+	now := time.Now()
+	// A connection that has no deadlines, in a test for one, is written without.
+	_ = s.rc.SetWriteDeadline(now.Add(writeWait))
+	if _, err := s.w.Write(event); err != nil {
+		return err
+	}
+	s.sent = now
+	return s.rc.Flush()
+}

@@ -1,0 +1,48 @@
+package web
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+)
+
+var logScreens = []screen{{path: "/logs", entry: "Logs", view: "logs", load: (*visit).logs}}
+
+// logsPage is a page of lines of the log, the newest first.
+type logsPage struct {
+	Processes, Levels     []choice
+	Process, Level, Match string
+	Lines                 []eventlog.Line
+	First, Next           string // as in eventsPage
+}
+
+func (v *visit) logs() (any, error) {
+	page := &logsPage{Process: v.query("process"), Level: v.query("level"), Match: v.query("match"),
+		Levels: v.choices("level", "All levels", []string{"warn", "error"})}
+	names := []string{eventlog.Own}
+	for _, p := range v.status.App {
+		names = append(names, p.Name)
+	}
+	if page.Process != "" && !slices.Contains(names, page.Process) {
+		names = append(names, page.Process)
+	}
+	page.Processes = v.choices("process", "All processes", names)
+	before, err := v.before()
+	if err != nil {
+		return nil, err
+	}
+	filter := console.LineFilter{Before: before, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
+	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
+		return nil, &console.Error{Status: http.StatusBadRequest, Message: "there is no level " + strconv.Quote(page.Level),
+			Hint: "choose one of the list"}
+	}
+	page.Lines, err = v.api.Logs(v.ctx, filter)
+	page.First, page.Next = v.pages(len(page.Lines), func(i int) int64 { return page.Lines[i].ID })
+	page.Lines = page.Lines[:min(len(page.Lines), pageSize)]
+	return page, err
+}

@@ -1,0 +1,222 @@
+package web
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/host/terminal"
+	"tendril/queue"
+)
+
+var messageScreens = []screen{{path: "/messages/{id}", entry: "Queues", view: "message", load: (*visit).message}}
+
+var messageActs = []act{
+	{"/messages/{id}/retry", func(v *visit) (string, error) {
+		_, err := v.api.Retry(v.ctx, v.field("queue"), v.name("id"))
+		return "The message is visible now.", err
+	}},
+	{"/messages/{id}/delay", func(v *visit) (string, error) {
+		seconds, err := v.number("seconds")
+		if err != nil {
+			return "", err
+		}
+		_, err = v.api.Delay(v.ctx, v.field("queue"), v.name("id"), time.Duration(seconds)*time.Second)
+		return "The message is hidden for " + age(time.Duration(seconds)*time.Second) + ".", err
+	}},
+	{"/messages/{id}/move", func(v *visit) (string, error) {
+		n, err := v.api.Move(v.ctx, v.field("queue"), v.field("to"), []string{v.name("id")})
+		if err == nil && n == 0 {
+			return "", errGone
+		}
+		return "The message was moved to " + v.field("to") + ".", err
+	}},
+	{"/messages/{id}/delete", func(v *visit) (string, error) {
+		n, err := v.api.Delete(v.ctx, v.field("queue"), []string{v.name("id")}, 1)
+		if err == nil && n == 0 {
+			return "", errGone
+		}
+		return "The message was deleted.", err
+	}},
+}
+
+var errGone = &console.Error{Status: http.StatusNotFound, Message: "the message is gone already, or in work"}
+
+// messagePage is one message and the forms in which its body can be seen.
+type messagePage struct {
+	console.Message
+	Forms    []choice
+	Form     string
+	Text     string    // the body in the form that was chosen
+	Tree     *jsonNode // instead of Text
+	Whole    bool      // Tree has all of the body
+	MaxTries int       // receives before it is dead-lettered; 0 without a dead-letter queue
+	Dead     bool
+	Targets  []string  // queues that it can be moved to
+	Timeline []attempt // the newest first
+	Show     string    // the address of the page that shows a hidden body
+	// Curl and Send are commands that post the body to the app, and put it into the queue again; "" where it is too long.
+	Curl, Send string
+}
+
+func (v *visit) message() (any, error) {
+	m, err := v.findMessage(v.query("queue"), v.name("id"))
+	if err != nil {
+		return nil, err
+	}
+	v.title = "Message " + m.ID
+	page := &messagePage{Message: m, Form: v.query("as"), Show: v.with("body", "1")}
+	for _, a := range slices.Backward(m.Attempts) {
+		page.Timeline = append(page.Timeline, attempt{a})
+	}
+	page.chooseForm(v)
+	if page.Dead = deadLetterQueues(v.status.Queues)[m.Queue]; page.Dead {
+		v.entry = "Dead letters"
+	}
+	target, fifo := "", false
+	for _, q := range v.status.Queues {
+		if q.Name == m.Queue {
+			page.MaxTries, fifo = q.MaxReceives, q.FIFO
+		}
+	}
+	for _, q := range v.status.Queues {
+		if q.Name != m.Queue && q.FIFO == fifo {
+			page.Targets = append(page.Targets, q.Name)
+		}
+	}
+	for _, w := range v.status.Workers {
+		if w.Queue == m.Queue || target == "" {
+			target = w.Target
+		}
+	}
+	if len(m.Body) <= maxArgument {
+		page.Curl, page.Send = curlCommand(target, m.Body), sendCommand(m.Queue, m.Body)
+	}
+	return page, nil
+}
+
+// maxArgument bounds the bodies of commands: Linux takes arguments of less than 128 KiB.
+const maxArgument = 127 << 10
+
+// curlCommand is a command that posts a body to the app; "" where the target is no URL.
+func curlCommand(target, body string) string {
+	if u, err := url.Parse(target); err != nil || !strings.HasPrefix(u.Scheme, "http") {
+		return ""
+	}
+	return "curl -i --data-raw " + terminal.ShellWord(body) + " " + terminal.ShellWord(target)
+}
+
+// sendCommand is a command that sends a body to a queue.
+func sendCommand(queue, body string) string {
+	if body == "-" { // as an argument it stands for standard input
+		return "printf %s - | tendril send --queue " + terminal.ShellWord(queue)
+	}
+	return "tendril send --queue " + terminal.ShellWord(queue) + " -- " + terminal.ShellWord(body)
+}
+
+// chooseForm shows the body in the form that the address names, JSON as a tree unless it names one.
+func (p *messagePage) chooseForm(v *visit) {
+	p.Form = v.query("as")
+	isJSON := json.Valid([]byte(p.Body))
+	switch {
+	case p.Form == "hex":
+		p.Text = hex.Dump([]byte(p.Body))
+	case isJSON && p.Form != "raw":
+		p.Form = "json"
+		p.Tree, p.Whole = treeOf(p.Body)
+	default:
+		p.Form, p.Text = "raw", p.Body
+	}
+	for _, form := range []struct {
+		name, label string
+		offered     bool
+	}{{"json", "JSON", isJSON}, {"raw", "Text", true}, {"hex", "Hex", true}} {
+		if form.offered {
+			p.Forms = append(p.Forms, choice{Label: form.label, Path: v.with("as", form.name),
+				Chosen: p.Form == form.name})
+		}
+	}
+}
+
+// Raw is the address of the body as text.
+func (p *messagePage) Raw() string {
+	for _, form := range p.Forms {
+		if form.Label == "Text" {
+			return form.Path
+		}
+	}
+	return ""
+}
+
+// attempt is one failed delivery for people.
+type attempt struct{ console.Attempt }
+
+// Sign is the status, or the outcome where there is none or it does not tell: a function that failed answers with 200.
+func (a attempt) Sign() string {
+	if a.Status != 0 && a.Status != http.StatusOK {
+		return "HTTP " + strconv.Itoa(a.Status)
+	}
+	return a.Outcome
+}
+
+// Words says why the attempt failed.
+func (a attempt) Words() string {
+	switch {
+	case a.Status >= 500:
+		return "The app failed with status " + strconv.Itoa(a.Status) + "."
+	case a.Status == http.StatusTooManyRequests:
+		return "The app has too much to do (status 429)."
+	case a.Status >= 400:
+		return "The app refused the message with status " + strconv.Itoa(a.Status) + "."
+	case a.Status >= 300:
+		return "The app answered with a redirect, status " + strconv.Itoa(a.Status) + "."
+	case a.Outcome == queue.Unreached.String():
+		return "The app was not reached: " + a.Reason
+	case a.Reason != "":
+		return a.Reason
+	}
+	return "The delivery " + a.Outcome + "."
+}
+
+// Waits reports whether the next attempt is still to come.
+func (a attempt) Waits() bool { return time.Until(a.RetryAt) > 0 }
+
+// Summary is the last failure in one line of a table.
+func (a attempt) Summary() string {
+	if line, _, _ := strings.Cut(strings.TrimSpace(a.Answer), "\n"); a.Status != 0 && line != "" {
+		return preview(a.Sign() + " " + line)
+	}
+	return preview(cmp.Or(a.Reason, a.Sign()))
+}
+
+// lastAttempt is the newest of the attempts of a message; nil for none.
+func lastAttempt(all []console.Attempt) *attempt {
+	if len(all) == 0 {
+		return nil
+	}
+	return &attempt{all[len(all)-1]}
+}
+
+// findMessage returns a message of one queue, or of whichever has it when name is "".
+func (v *visit) findMessage(name, id string) (m console.Message, err error) {
+	if name != "" {
+		return v.api.Message(v.ctx, name, id)
+	}
+	for _, q := range v.status.Queues {
+		m, err = v.api.Message(v.ctx, q.Name, id)
+		refused := (*console.Error)(nil)
+		if err == nil || !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+			return m, err
+		}
+	}
+	return m, &console.Error{Status: http.StatusNotFound, Message: "there is no message " + id,
+		Hint: "it was delivered, deleted or has expired"}
+}

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/observe/health"
+	"tendril/internal/observe/series"
+)
+
+var overviewScreens = []screen{{path: "/{$}", entry: "Overview", view: "overview", load: (*visit).overview}}
+
+var environmentActs = []act{
+	{"/pause", func(v *visit) (string, error) {
+		return "Every queue is paused. What is in work is finished.", v.api.Quiet(v.ctx, v.field("reason"))
+	}},
+	{"/resume", func(v *visit) (string, error) {
+		return "Every queue is received from again.", v.api.ResumeAll(v.ctx)
+	}},
+	{"/reload", func(v *visit) (string, error) {
+		_, err := v.api.Reload(v.ctx)
+		return "Reloaded.", err
+	}},
+}
+
+// overview is what a person looks at first.
+type overview struct {
+	Causes   []health.Cause
+	Since    time.Time // when the status became what it is
+	Dead     []deadQueue
+	Paused   []queueRow
+	Queues   []queueRow
+	Tasks    []console.Task // those that fail, then those due next
+	Problems []console.Problem
+}
+
+// deadQueue is a dead-letter queue that is not empty: why most of its messages are there, and since when.
+type deadQueue struct {
+	Queue string
+	Count int64
+	Most  *console.ReasonGroup // nil where the reasons are not known, or may not be read
+	Since time.Time            // of the oldest message; zero when unknown
+}
+
+// queueRow is one queue in a table, with what its worker does.
+type queueRow struct {
+	console.Queue
+	Dead         bool // other queues dead-letter into it
+	Worker       *console.Worker
+	FailingShare float64 // of its deliveries since the start, 0 to 1
+	DeadLetters  int64   // in its dead-letter queue
+	State        string
+	Reason       string         // why it is in that state
+	Traffic      series.Traffic // of the last 15 minutes; no values where it is not known
+	Spark        *sparkline     // of Traffic; nil for none
+}
+
+const (
+	shownTasks    = 5
+	shownProblems = 10
+)
+
+func (v *visit) overview() (any, error) {
+	o := &overview{Queues: v.queueRows(), Problems: v.status.Problems, Tasks: v.status.Tasks.First(shownTasks)}
+	o.Problems = o.Problems[:min(len(o.Problems), shownProblems)]
+	if h := v.status.Health; h != nil {
+		o.Causes, o.Since = h.Each(), h.Since
+	}
+	for _, q := range o.Queues {
+		if q.Dead && q.Ledger.Live > 0 {
+			o.Dead = append(o.Dead, v.deadQueue(q.Name, q.Ledger.Live))
+		}
+		if q.Worker != nil && q.Worker.Paused {
+			o.Paused = append(o.Paused, q)
+		}
+	}
+	return o, nil
+}
+
+// deadQueue asks why the messages of a dead-letter queue are there. Who may not know sees how many there are.
+func (v *visit) deadQueue(name string, count int64) deadQueue {
+	d := deadQueue{Queue: name, Count: count}
+	groups, err := v.api.Reasons(v.ctx, name)
+	if err != nil {
+		return d
+	}
+	for i, g := range groups {
+		if i == 0 && g.Reason != "" {
+			d.Most = &groups[0]
+		}
+		if d.Since.IsZero() || !g.First.IsZero() && g.First.Before(d.Since) {
+			d.Since = g.First
+		}
+	}
+	return d
+}
+
+// queueRows are all queues, those that are worked on first.
+func (v *visit) queueRows() []queueRow {
+	live := map[string]int64{}
+	for _, q := range v.status.Queues {
+		live[q.Name] = q.Ledger.Live
+	}
+	dead, curves := deadLetterQueues(v.status.Queues), v.site.curves.of(v)
+	rows := make([]queueRow, len(v.status.Queues))
+	for i, q := range v.status.Queues {
+		rows[i] = queueRow{Queue: q, Dead: dead[q.Name], DeadLetters: live[q.DeadLetterQueue], State: "Not worked on"}
+		for j := range v.status.Workers {
+			if w := &v.status.Workers[j]; w.Queue == q.Name {
+				rows[i].work(w)
+			}
+		}
+		if rows[i].Dead {
+			rows[i].State = "Dead letters"
+		}
+		if problem := q.Problem(); problem != "" {
+			rows[i].Reason = strings.TrimPrefix(rows[i].Reason+"; "+problem, "; ")
+		}
+		rows[i].Traffic = curves[q.Name]
+		rows[i].Spark = sparklineOf(rows[i].Traffic)
+	}
+	slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(a.rank(), b.rank()) })
+	return rows
+}
+
+// work fills in what the queue's worker does.
+func (q *queueRow) work(w *console.Worker) {
+	q.Worker, q.FailingShare = w, w.FailingShare()
+	q.State, q.Reason = w.State()
+}
+
+func (q *queueRow) rank() int {
+	switch {
+	case q.Worker != nil:
+		return 0
+	case !q.Dead:
+		return 1
+	}
+	return 2
+}

@@ -1,0 +1,150 @@
+package web
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"tendril/internal/console"
+	"tendril/queue"
+)
+
+var queueScreens = []screen{
+	{path: "/queues", entry: "Queues", view: "queues", load: func(v *visit) (any, error) { return v.queueRows(), nil }},
+	{path: "/queues/{name}", entry: "Queues", view: "queue", load: (*visit).queue},
+}
+
+var queueActs = []act{
+	{"/queues/{name}/pause", func(v *visit) (string, error) {
+		return v.name("name") + " is paused. What is in work is finished.",
+			v.api.Pause(v.ctx, v.name("name"), v.field("reason"))
+	}},
+	{"/queues/{name}/resume", func(v *visit) (string, error) {
+		return v.name("name") + " is received from again.", v.api.Resume(v.ctx, v.name("name"))
+	}},
+	{"/queues/{name}/send", (*visit).send},
+	{"/queues/{name}/purge", (*visit).purge},
+	{"/queues/{name}/delete", func(v *visit) (string, error) {
+		n, err := v.api.DeleteQueue(v.ctx, v.name("name"), v.field("confirm"))
+		return v.name("name") + " was deleted with " + strconv.Itoa(n) + " messages.", err
+	}},
+}
+
+// pageSize is how many rows a list shows.
+const pageSize = 50
+
+// queuePage is one queue and a page of its messages.
+type queuePage struct {
+	Queue queueRow
+	// Filter is what the URL says, States are the links that choose one.
+	Filter   console.Filter
+	States   []choice
+	Messages []console.Message
+	First    string // the address of the first page; "" on it
+	Next     string // that of the next one; "" at the end
+}
+
+// choice is a link that sets one parameter of the page.
+type choice struct {
+	Label, Path string
+	Chosen      bool
+	N           int64
+}
+
+func (v *visit) queue() (any, error) {
+	name := v.name("name")
+	page := &queuePage{Filter: console.Filter{State: v.query("state"), After: v.query("after"), Limit: pageSize,
+		Selection: console.Selection{Match: v.query("match")}}}
+	v.title = name
+	for _, row := range v.queueRows() {
+		if row.Name == name {
+			page.Queue = row
+		}
+	}
+	if v.status.Backend == console.BackendSQS {
+		if page.Queue.Name == "" {
+			return nil, noQueue(name)
+		}
+		return page, nil // its messages are on Amazon: looking at them would be a receive
+	}
+	full, err := v.api.Queue(v.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	page.Queue.Queue = full
+	counts := full.Ledger
+	for _, c := range []choice{{Label: "All", N: counts.Live},
+		{Label: "Waiting", Path: console.MessageVisible, N: counts.Visible},
+		{Label: "In flight", Path: console.MessageInFlight, N: counts.InFlight},
+		{Label: "Delayed", Path: console.MessageDelayed, N: counts.Delayed},
+		{Label: "Damaged", Path: console.MessageDamaged, N: counts.Damaged}} {
+		if c.Path == console.MessageDamaged && c.N == 0 {
+			continue
+		}
+		c.Chosen = c.Path == page.Filter.State
+		c.Path = v.with("state", c.Path)
+		page.States = append(page.States, c)
+	}
+	next := ""
+	page.Messages, next, err = v.api.Messages(v.ctx, name, page.Filter)
+	if next != "" {
+		page.Next = v.with("after", next)
+	}
+	if page.Filter.After != "" {
+		page.First = v.with("after", "")
+	}
+	return page, err
+}
+
+func noQueue(name string) error {
+	return &console.Error{Status: 404, Message: "there is no queue " + strconv.Quote(name), Hint: "choose one of the list"}
+}
+
+// outgoing is the message that the fields of a form say.
+func (v *visit) outgoing() (console.Outgoing, error) {
+	// A form makes every line end with CR and LF.
+	body := strings.ReplaceAll(v.r.PostFormValue("body"), "\r\n", "\n")
+	out := console.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
+	if text := v.field("message-attributes"); text != "" {
+		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
+			return out, &console.Error{Status: 400, Message: "the attributes are not understood: " + err.Error(),
+				Hint: `write a JSON object such as {"tenant": "a", "tries": 3}`}
+		}
+	}
+	return out, nil
+}
+
+// send puts one message in, with the fields of the form.
+func (v *visit) send() (string, error) {
+	out, err := v.outgoing()
+	if err != nil {
+		return "", err
+	}
+	if v.field("delay") != "" {
+		delay, err := v.number("delay")
+		if err != nil {
+			return "", err
+		}
+		out.DelaySeconds = &delay
+	}
+	sent, err := v.api.Send(v.ctx, v.name("name"), []queue.Outgoing{out.ToQueue()})
+	if err != nil {
+		return "", err
+	}
+	return "Sent as " + sent[0].ID + ".", sent[0].Err
+}
+
+// purge removes all messages, once the name of the queue was typed.
+func (v *visit) purge() (string, error) {
+	name := v.name("name")
+	if v.field("confirm") != name {
+		return "", &console.Error{Status: 400, Message: "nothing was removed: the name typed is not that of the queue",
+			Hint: "type " + name}
+	}
+	through, err := v.number("through")
+	if err != nil {
+		return "", err
+	}
+	n, err := v.api.Purge(v.ctx, name, v.field("confirm"), int64(through))
+	return strconv.Itoa(n) + " messages were removed from " + name + ".", err
+}

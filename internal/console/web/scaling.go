@@ -1,0 +1,73 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"tendril/internal/console"
+)
+
+var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling}}
+
+// scalingPage is how the size is chosen. Scaling is nil where it is fixed: the decisions are advice then.
+type scalingPage struct {
+	Scaling *console.Scaling
+	console.ScaleDecisions
+	// Backlog, Oldest and Desired are what an external scaler reads.
+	Backlog int64
+	Oldest  time.Duration
+	Desired int
+	Ready   int                  // how many can work now
+	Last    *console.ScaleInputs // of the newest decision; nil for none
+	// None says why there is nothing to show; "" where there is.
+	None string
+}
+
+func (v *visit) scaling() (any, error) {
+	page := &scalingPage{Scaling: v.status.Scaling}
+	now, err := v.api.Scale(v.ctx)
+	if isConflict(err) {
+		page.None = problemOf(err).Message
+		return page, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	page.Backlog, page.Oldest, page.Desired = now.Backlog, time.Duration(now.OldestSeconds)*time.Second, now.Desired
+	if page.ScaleDecisions, err = v.api.ScaleDecisions(v.ctx); err != nil {
+		return nil, err
+	}
+	if page.Scaling != nil {
+		page.Ready = page.Scaling.Ready
+	}
+	page.Decisions = page.Decisions[:min(len(page.Decisions), pageSize)]
+	if len(page.Decisions) > 0 {
+		page.Last = page.Decisions[0].Inputs
+	}
+	return page, nil
+}
+
+// measured is a measure of a decision, "–" where it was not known.
+func measured(value *float64, unit string) string {
+	if value == nil {
+		return "–"
+	}
+	return strings.TrimSpace(fmt.Sprintf("%.0f %s", *value, unit))
+}
+
+// sizes is what is scaled, in words.
+func sizes(target string) string {
+	kind, name, found := strings.Cut(target, ":")
+	switch {
+	case target == "processes":
+		return "Replicas of the app on this machine"
+	case kind == "asg" && found:
+		return "Instances of the Auto Scaling group " + name
+	case kind == "ecs" && found:
+		return "Tasks of the Amazon ECS service " + name
+	case target == "publish":
+		return "Figures are published; something else scales"
+	}
+	return "Nothing"
+}

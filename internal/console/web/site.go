@@ -1,0 +1,213 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"tendril/internal/console"
+)
+
+// Options configure a [Site].
+type Options struct {
+	// Client returns the API as the sender of a request may use it.
+	Client func(*http.Request) *console.Client
+	Logger *slog.Logger // gets a line for each page that cannot be rendered; nil discards them
+}
+
+// Site answers the requests for pages. It is an [http.Handler].
+type Site struct {
+	opts    Options
+	log     *slog.Logger
+	mux     *http.ServeMux
+	pages   *http.ServeMux // the same screens, for the live stream to find one by its path
+	streams atomic.Int64
+	buffers sync.Pool
+	curves  recentCurves
+	results results
+}
+
+// screen is one page.
+type screen struct {
+	path  string // a pattern of http.ServeMux, without the method
+	entry string // the entry of the navigation that it belongs to
+	view  string // the name of its template, NAME.html
+	// load returns what the template shows as .Data, read from the API.
+	load func(*visit) (any, error)
+	// form tells that the page answers a form, whose field back names the page before it.
+	form bool
+	// still tells that the page is for filling in a form, and does not follow changes.
+	still bool
+}
+
+// act is what a form does. A page of the same site follows it.
+type act struct {
+	path string
+	// do calls the API, and returns what was done as a sentence for people.
+	do func(*visit) (done string, err error)
+}
+
+// screens and acts are the whole site, one line for each file.
+var (
+	screens = slices.Concat(overviewScreens, queueScreens, messageScreens, deadScreens, taskScreens, appScreens,
+		deploymentScreens, scalingScreens, instanceScreens, configurationScreens, eventScreens, logScreens)
+	acts = slices.Concat(environmentActs, queueActs, messageActs, deadActs, taskActs, appActs, deploymentActs,
+		configurationActs)
+)
+
+// entries are the navigation, in its order. A number beside an entry comes from [frame.Counts].
+var entries = []entry{
+	{"Overview", "/", "o"},
+	{"Queues", "/queues", "q"},
+	{"Dead letters", "/dead", "d"},
+	{"Scheduled", "/tasks", "t"},
+	{"App", "/app", "a"},
+	{"Deployments", "/deployments", "p"},
+	{"Scaling", "/scaling", "s"},
+	{"Instances", "/instances", "i"},
+	{"Configuration", "/configuration", "c"},
+	{"Events", "/events", "e"},
+	{"Logs", "/logs", "l"},
+}
+
+// entry is one line of the navigation; pressing g and then Key goes there.
+type entry struct{ Label, Path, Key string }
+
+// New returns the site.
+func New(opts Options) *Site {
+	s := &Site{opts: opts, mux: http.NewServeMux(), pages: http.NewServeMux()}
+	s.log = cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	s.buffers.New = func() any { return new(bytes.Buffer) }
+	for i := range screens {
+		if screens[i].form {
+			s.mux.Handle("POST "+screens[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.answer(w, newVisit(s, &screens[i], r))
+			}))
+			continue
+		}
+		s.mux.Handle("GET "+screens[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.show(w, newVisit(s, &screens[i], r))
+		}))
+		s.pages.Handle("GET "+screens[i].path, found{&screens[i]})
+	}
+	for i := range acts {
+		s.mux.Handle("POST "+acts[i].path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.perform(w, r, &acts[i])
+		}))
+	}
+	s.mux.HandleFunc("GET /live", s.live)
+	s.mux.HandleFunc("GET /login", func(w http.ResponseWriter, r *http.Request) {
+		v := newVisit(s, nil, r)
+		v.Data = console.NewSessionKey(r)
+		s.answerWith(w, v, "signedin", http.StatusOK)
+	})
+	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
+	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, newVisit(s, nil, r), &console.Error{Status: http.StatusNotFound,
+			Message: "there is no page " + r.URL.Path, Hint: "choose one on the left"})
+	})
+	return s
+}
+
+// ServeHTTP answers one request.
+func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
+		"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	// With no-referrer a browser sends "Origin: null" with forms, as pages of other sites can.
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	s.mux.ServeHTTP(w, r)
+}
+
+// answer answers a form with a page.
+func (s *Site) answer(w http.ResponseWriter, v *visit) {
+	if err := parseForm(w, v.r); err != nil {
+		s.fail(w, v, err)
+		return
+	}
+	s.show(w, v)
+}
+
+// show answers with a page.
+func (s *Site) show(w http.ResponseWriter, v *visit) {
+	v.result = s.results.take(v.who())
+	page, err := s.render(v, "page")
+	if err != nil {
+		s.fail(w, v, err)
+		return
+	}
+	write(w, http.StatusOK, page)
+	s.buffers.Put(page)
+}
+
+// render loads a screen and executes a template of it: "page" is the whole page, "live" what the stream replaces.
+func (s *Site) render(v *visit, part string) (*bytes.Buffer, error) {
+	if err := v.load(); err != nil {
+		return nil, err
+	}
+	return s.execute(view(v.screen.view), v, part)
+}
+
+func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.Buffer, error) {
+	page := s.buffers.Get().(*bytes.Buffer)
+	page.Reset()
+	if err := view.ExecuteTemplate(page, part, v.frame()); err != nil {
+		s.log.Error("rendering a page failed", "path", v.path(), "err", err)
+		return nil, errors.New("rendering the page failed; tendril's log tells why")
+	}
+	if bytes.IndexByte(page.Bytes(), '\r') < 0 {
+		return page, nil
+	}
+	// A carriage return is what others wrote. Browsers turn it into a line feed, unless it is a reference.
+	escaped := bytes.ReplaceAll(page.Bytes(), []byte("\r"), []byte("&#13;"))
+	page.Reset()
+	page.Write(escaped)
+	return page, nil
+}
+
+// fail answers with what went wrong, in the frame of the page where there is one.
+func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
+	status, name := http.StatusInternalServerError, "error"
+	refused := (*console.Error)(nil)
+	if errors.As(err, &refused) && refused.Status >= 400 {
+		status = refused.Status
+	}
+	if status == http.StatusUnauthorized {
+		name = "signin"
+	}
+	shown := problemOf(err)
+	if shown.NoKey {
+		name = "key" // the page sends the form again, with the key that is typed
+	}
+	shown.Request = w.Header().Get(console.RequestIDHeader)
+	v.Data, v.screen = shown, nil
+	if name != "signin" && v.status.Environment == "" {
+		v.status, _ = v.api.Status(v.ctx) // for the frame; without it the page says less
+	}
+	s.answerWith(w, v, name, status)
+}
+
+// answerWith answers with a page whose data are loaded.
+func (s *Site) answerWith(w http.ResponseWriter, v *visit, name string, status int) {
+	page, err := s.execute(view(name), v, "page")
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	write(w, status, page)
+	s.buffers.Put(page)
+}
+
+func write(w http.ResponseWriter, status int, page *bytes.Buffer) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	w.Write(page.Bytes())
+}

@@ -1,0 +1,596 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tendril/internal/cron/leader/leadertest"
+	"tendril/internal/testing/testpeer"
+	"tendril/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
+
+// harness is electors on one store, in virtual time.
+type harness struct {
+	t     *testing.T
+	store *leadertest.Memory
+	nodes []*node
+}
+
+// node is one elector under test with what its listeners were told.
+type node struct {
+	*Elector
+	stop func() // ends Run and waits for it
+	kill func() // as kill -9: Run stops without a word to the store
+
+	mu       sync.Mutex
+	reported []string
+	wall     time.Duration // what was added to its time of day
+}
+
+func (n *node) report(format string, args ...any) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reported = append(n.reported, fmt.Sprintf(format, args...))
+}
+
+func (n *node) events() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Join(n.reported, "\n")
+}
+
+// cuttable is a node's own way to the store.
+type cuttable struct {
+	*leadertest.Memory
+	mu  sync.Mutex
+	cut bool
+}
+
+var errCut = errors.New("no route to the store")
+
+func (c *cuttable) down() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut
+}
+
+func (c *cuttable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = cut
+}
+
+func (c *cuttable) Read(ctx context.Context, name string) (queue.Lease, error) {
+	if c.down() {
+		return queue.Lease{}, errCut
+	}
+	return c.Memory.Read(ctx, name)
+}
+
+func (c *cuttable) Swap(ctx context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
+	if c.down() {
+		return false, queue.Lease{}, errCut
+	}
+	return c.Memory.Swap(ctx, name, old, next)
+}
+
+// in runs a test in a bubble of virtual time.
+func in(t *testing.T, test func(r *harness)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &harness{t: t, store: leadertest.NewMemory()}
+		test(r)
+		for _, n := range r.nodes {
+			n.stop()
+		}
+	})
+}
+
+// start runs one more elector.
+func (r *harness) start(change ...func(*Options)) *node {
+	r.t.Helper()
+	n := &node{}
+	way := &cuttable{Memory: r.store}
+	opts := Options{
+		Name:  "jobs",
+		Owner: fmt.Sprintf("node-%d", len(r.nodes)),
+		Wall: func() time.Time {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return time.Now().Add(n.wall)
+		},
+		Events: &Events{
+			Elected:   func(e Elected) { n.report("%s: leading, term %d", e.Name, e.Term) },
+			Lost:      func(e Lost) { n.report("%s: no longer leading, term %d: %s", e.Name, e.Term, e.Reason) },
+			Following: func(e Following) { n.report("%s: following %s, term %d", e.Name, e.Owner, e.Term) },
+			Failed:    func(e Failure) { n.report("%s: failure %d: %v", e.Name, e.Consecutive, e.Err) },
+		},
+	}
+	for _, c := range change {
+		c(&opts)
+	}
+	e, err := New(way, opts)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	n.Elector = e
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := e.Run(ctx); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	n.stop = func() { cancel(); <-done }
+	n.kill = func() { way.set(true); n.stop() }
+	r.nodes = append(r.nodes, n)
+	synctest.Wait()
+	return n
+}
+
+func (r *harness) sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+	r.atMostOne()
+}
+
+// atMostOne fails the test when two lead, and returns who does.
+func (r *harness) atMostOne() *node {
+	r.t.Helper()
+	var leader *node
+	for _, n := range r.nodes {
+		if _, ok := n.Term(); ok {
+			if leader != nil {
+				r.t.Fatalf("%s and %s both lead", leader.opts.Owner, n.opts.Owner)
+			}
+			leader = n
+		}
+	}
+	return leader
+}
+
+// until waits in small steps until one of the nodes given leads, and
+// returns how long that took.
+func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
+	r.t.Helper()
+	begin := time.Now()
+	for time.Since(begin) < limit {
+		if l := r.atMostOne(); l != nil {
+			for _, n := range of {
+				if n == l {
+					return l, time.Since(begin)
+				}
+			}
+		}
+		r.sleep(10 * time.Millisecond)
+	}
+	r.t.Fatalf("no leader after %s", limit)
+	return nil, 0
+}
+
+func (n *node) wants(t *testing.T, term int64) {
+	t.Helper()
+	if got, ok := n.Term(); ok != (term > 0) || got != term {
+		t.Errorf("%s: Term() = %d, %v, want %d\n%s", n.opts.Owner, got, ok, term, n.events())
+	}
+}
+
+func TestFirstIsElectedAtOnceAndStays(t *testing.T) {
+	in(t, func(r *harness) {
+		a, b := r.start(), r.start()
+		a.wants(t, 1)
+		b.wants(t, 0)
+		for range 600 {
+			r.sleep(time.Second)
+			a.wants(t, 1)
+		}
+		if got := r.store.Counts().Swaps; got < 100 || got > 125 {
+			t.Errorf("%d writes in ten minutes, want one each 5 s", got)
+		}
+		if got := r.store.Counts().Reads; got < 120 || got > 180 {
+			t.Errorf("%d reads in ten minutes, want one each 3.75 s to 5 s", got)
+		}
+		if got, want := a.events(), "jobs: leading, term 1"; got != want {
+			t.Errorf("a was told\n%s\nwant\n%s", got, want)
+		}
+		if got, want := b.events(), "jobs: following node-0, term 1"; got != want {
+			t.Errorf("b was told\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+func TestTenStartTogether(t *testing.T) {
+	in(t, func(r *harness) {
+		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Takes: 100 * time.Millisecond} })
+		for range 10 {
+			r.start()
+		}
+		r.until(time.Second, r.nodes...)
+		if got := r.store.Stored("jobs").Term; got != 1 {
+			t.Errorf("term %d after ten started on an empty store, want 1", got)
+		}
+	})
+}
+
+func TestTakeoverAfterAKill(t *testing.T) {
+	in(t, func(r *harness) {
+		var longest time.Duration
+		alive := r.start()
+		for i := range 100 {
+			dead := alive
+			alive = r.start()
+			r.sleep(20*time.Second + time.Duration(i)*53*time.Millisecond)
+			dead.wants(t, int64(i+1))
+			dead.kill()
+			_, took := r.until(time.Minute, alive)
+			longest = max(longest, took)
+			alive.wants(t, int64(i+2))
+		}
+		if limit := 20 * time.Second; longest > limit {
+			t.Errorf("longest takeover of 100: %s, want at most %s (lease + one poll)", longest, limit)
+		}
+		t.Logf("longest takeover of 100 kills: %s", longest)
+	})
+}
+
+func TestStopReleasesTheLease(t *testing.T) {
+	in(t, func(r *harness) {
+		a, b := r.start(), r.start()
+		r.sleep(7 * time.Second)
+		changed := a.Changed()
+		a.stop()
+		a.wants(t, 0)
+		select {
+		case <-changed:
+		default:
+			t.Error("the stop did not close the channel of Changed")
+		}
+		if l := r.store.Stored("jobs"); !l.Released || l.Term != 1 {
+			t.Errorf("stored after a stop: %+v", l)
+		}
+		if _, took := r.until(time.Minute, b); took > 5*time.Second {
+			t.Errorf("took over %s after a release, want at most one poll", took)
+		}
+		b.wants(t, 2)
+		if err := a.Run(context.Background()); err == nil {
+			t.Error("a second Run was not refused")
+		}
+		if !strings.HasSuffix(a.events(), "no longer leading, term 1: stopped") {
+			t.Errorf("a was told\n%s", a.events())
+		}
+	})
+}
+
+// At a stop the lease is given back also when the outcome of the last write is
+// not known.
+func TestAStopAmidALostReply(t *testing.T) {
+	in(t, func(r *harness) {
+		r.store.SetFault(func(swap bool) leadertest.Fault {
+			if swap {
+				return leadertest.Fault{Err: errors.New("reply lost")}
+			}
+			return leadertest.Fault{}
+		})
+		a := r.start()
+		r.store.SetFault(nil)
+		a.stop()
+		if l := r.store.Stored("jobs"); !l.Released {
+			t.Errorf("stored after the stop: %+v", l)
+		}
+	})
+}
+
+func TestLeaderCutFromTheStore(t *testing.T) {
+	in(t, func(r *harness) {
+		a, b := r.start(), r.start()
+		r.sleep(7 * time.Second) // the last renewal began at 5 s
+		a.store.(*cuttable).set(true)
+		r.sleep(9*time.Second + 990*time.Millisecond)
+		a.wants(t, 1)
+		r.sleep(20 * time.Millisecond) // 5 s + 15 s - 3 s
+		a.wants(t, 0)
+		if n := strings.Count(a.events(), "failure"); n < 8 { // from 10 s on, with at most 1 s between them
+			t.Errorf("%d tries to renew:\n%s", n, a.events())
+		}
+		if s := a.Status(); !errors.Is(s.Err, errCut) {
+			t.Errorf("status of the one cut off: %+v", s)
+		}
+		if !strings.Contains(a.events(), "term 1: the lease was not renewed in time") {
+			t.Errorf("a was told\n%s", a.events())
+		}
+		r.until(10*time.Second, b)
+		b.wants(t, 2)
+		a.store.(*cuttable).set(false)
+		r.sleep(10 * time.Second)
+		a.wants(t, 0)
+		if s := a.Status(); s.Err != nil || s.Leader != "node-1" || s.LeaderTerm != 2 {
+			t.Errorf("status after the cut: %+v", s)
+		}
+	})
+}
+
+// The store is away for everybody: nobody leads; afterwards somebody does,
+// within the longest back-off.
+func TestStoreAwayForAll(t *testing.T) {
+	in(t, func(r *harness) {
+		a, b := r.start(), r.start()
+		r.sleep(time.Second)
+		calls := 0
+		r.store.SetFault(func(bool) leadertest.Fault {
+			calls++
+			return leadertest.Fault{Drop: true, Err: errors.New("throttled")}
+		})
+		r.sleep(12 * time.Second)
+		for range 600 {
+			r.sleep(time.Second)
+			a.wants(t, 0)
+			b.wants(t, 0)
+		}
+		if calls > 700 {
+			t.Errorf("%d calls in ten minutes of two instances: the back-off does not hold", calls)
+		}
+		r.store.SetFault(nil)
+		if _, took := r.until(time.Minute, a, b); took > 5*time.Second {
+			t.Errorf("back after %s, want at most the longest back-off of 5 s", took)
+		}
+	})
+}
+
+func TestSlowStore(t *testing.T) {
+	in(t, func(r *harness) {
+		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Takes: 1900 * time.Millisecond} })
+		a, b := r.start(), r.start()
+		r.until(10*time.Second, a, b)
+		leader := r.atMostOne()
+		for range 100 {
+			r.sleep(time.Second)
+			leader.wants(t, 1)
+		}
+		beyondTheLimit := leadertest.Fault{Takes: 2100 * time.Millisecond}
+		r.store.SetFault(func(bool) leadertest.Fault { return beyondTheLimit })
+		r.sleep(13 * time.Second)
+		for range 100 {
+			r.sleep(time.Second)
+			a.wants(t, 0)
+			b.wants(t, 0)
+		}
+	})
+}
+
+// Every second reply is lost after the write was applied: the leader finds its
+// own success and nothing changes hands.
+func TestLostReplies(t *testing.T) {
+	in(t, func(r *harness) {
+		n := 0
+		r.store.SetFault(func(swap bool) leadertest.Fault {
+			if n++; swap && n%2 == 0 {
+				return leadertest.Fault{Err: errors.New("connection reset")}
+			}
+			return leadertest.Fault{}
+		})
+		a, b := r.start(), r.start()
+		r.until(5*time.Second, a, b)
+		leader := r.atMostOne()
+		for range 600 {
+			r.sleep(time.Second)
+			leader.wants(t, 1)
+		}
+	})
+}
+
+// A write whose first try was applied counts from that try on, not from the
+// try that found it.
+func TestTrustCountsFromTheFirstTry(t *testing.T) {
+	in(t, func(r *harness) {
+		first := true
+		r.store.SetFault(func(swap bool) leadertest.Fault {
+			if swap && first {
+				first = false
+				return leadertest.Fault{Err: errors.New("connection reset")}
+			}
+			return leadertest.Fault{Takes: 900 * time.Millisecond}
+		})
+		a := r.start()
+		begin := time.Now() // the read takes no time: faults begin with the swap
+		r.until(5*time.Second, a)
+		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: errCut} })
+		for r.atMostOne() == a && time.Since(begin) < time.Minute {
+			r.sleep(10 * time.Millisecond)
+		}
+		if got := time.Since(begin); got > 12*time.Second+900*time.Millisecond+20*time.Millisecond {
+			t.Errorf("trusted until %s after the start", got)
+		}
+	})
+}
+
+func TestSuspendedMachine(t *testing.T) {
+	in(t, func(r *harness) {
+		a, b := r.start(), r.start()
+		r.sleep(6 * time.Second)
+		a.mu.Lock()
+		a.wall = 30 * time.Second // the monotonic clock stood still meanwhile
+		a.mu.Unlock()
+		if _, ok := a.Term(); ok {
+			t.Fatal("leading right after a suspend")
+		}
+		r.sleep(time.Millisecond)
+		if l := r.atMostOne(); l == a { // the lease was still its own: a new term
+			a.wants(t, 2)
+		}
+		if !strings.Contains(a.events(), "the machine was suspended or its clock was set (30s apart)") {
+			t.Errorf("a was told\n%s", a.events())
+		}
+		b.wants(t, 0)
+	})
+}
+
+// The lease of a term that was lost is still this instance's own, and it leads again at once.
+func TestSuspendedMachineLeadsAgainWhenItIsAlone(t *testing.T) {
+	in(t, func(r *harness) {
+		a := r.start()
+		r.sleep(6 * time.Second)
+		a.mu.Lock()
+		a.wall = 30 * time.Second
+		a.mu.Unlock()
+		r.sleep(time.Second) // a tick notices it
+		a.wants(t, 2)
+	})
+}
+
+// Small steps of the clock, as time synchronisation makes them, change nothing.
+func TestSmallClockSteps(t *testing.T) {
+	in(t, func(r *harness) {
+		a := r.start()
+		for i := range 60 {
+			a.mu.Lock()
+			a.wall = time.Duration(i%2) * 900 * time.Millisecond
+			a.mu.Unlock()
+			r.sleep(time.Second)
+			a.wants(t, 1)
+		}
+	})
+}
+
+// A listener that blocks for two leases keeps neither the gate open nor the
+// instance from leading again.
+func TestBlockedListener(t *testing.T) {
+	in(t, func(r *harness) {
+		var a *node
+		blocked := make(chan bool, 1)
+		a = r.start(func(o *Options) {
+			o.Events.Lost = func(Lost) {
+				_, ok := a.Term()
+				select {
+				case blocked <- ok:
+					time.Sleep(30 * time.Second)
+				default: // the stop at the end of the test
+				}
+			}
+		})
+		r.sleep(time.Second)
+		a.store.(*cuttable).set(true)
+		r.sleep(11500 * time.Millisecond)
+		a.wants(t, 0)
+		a.store.(*cuttable).set(false)
+		r.sleep(5 * time.Second) // the longest back-off, far less than the listener takes
+		a.wants(t, 2)
+		r.sleep(40 * time.Second)
+		select {
+		case open := <-blocked:
+			if open {
+				t.Error("the gate was open when Lost was called")
+			}
+		default:
+			t.Error("Lost was not called")
+		}
+		blocked <- false
+	})
+}
+
+func TestRemovedLeaseEndsTheTerm(t *testing.T) {
+	in(t, func(r *harness) {
+		a := r.start()
+		r.sleep(time.Second)
+		r.store.Remove("jobs")
+		r.sleep(5 * time.Second)
+		a.wants(t, 2) // higher than any term seen, so that fences stay right
+		if !strings.Contains(a.events(), "the lease was removed from the store") {
+			t.Errorf("a was told\n%s", a.events())
+		}
+	})
+}
+
+func TestContradictingStoreIsNotAskedInALoop(t *testing.T) {
+	in(t, func(r *harness) {
+		asked := 0
+		r.store.SetFault(func(bool) leadertest.Fault { asked++; return leadertest.Fault{Drop: true} })
+		a := r.start()
+		r.sleep(time.Minute)
+		a.wants(t, 0)
+		if asked > 60 {
+			t.Errorf("asked %d times in a minute", asked)
+		}
+	})
+}
+
+func TestStatus(t *testing.T) {
+	in(t, func(r *harness) {
+		a := r.start(func(o *Options) { o.Data = "http://127.0.0.1:9325" })
+		b := r.start()
+		r.sleep(6 * time.Second)
+		s := a.Status()
+		if s.Term != 1 || s.Leader != "node-0" || s.Age != time.Second {
+			t.Errorf("status of the leader: %+v", s)
+		}
+		if left := time.Until(a.gate.until); left != 11*time.Second {
+			t.Errorf("the leader trusts its lease for another %s", left)
+		}
+		s = b.Status()
+		if s.Term != 0 || s.Leader != "node-0" || s.LeaderTerm != 1 {
+			t.Errorf("status of the follower: %+v", s)
+		}
+		if seen := b.core; seen.seen.Data != "http://127.0.0.1:9325" || time.Since(seen.readAt) > 5*time.Second {
+			t.Errorf("the follower read %+v at %s", seen.seen, seen.readAt)
+		}
+		e, err := New(r.store, Options{Name: "idle"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := e.Status(); s != (Status{}) || e.opts.Owner == "" {
+			t.Errorf("status before Run: %+v", s)
+		}
+		if _, ok := e.Term(); ok {
+			t.Error("leading before Run")
+		}
+	})
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		opts Options
+		says string
+	}{
+		{Options{}, "needs a name"},
+		{Options{Name: "x", Lease: -time.Second}, "the lease of lease x is -1s"},
+		{Options{Name: "x", Lease: 5 * time.Second, Renew: 4 * time.Second, CallTimeout: 2 * time.Second,
+			Margin: time.Second}, "give a lease of at least 7s"},
+		{Options{Name: "x", Lease: 7 * time.Second, Renew: 4 * time.Second, CallTimeout: 2 * time.Second,
+			Margin: time.Second}, ""},
+		{Options{Name: "x"}, ""},
+		{Options{Name: "x", Lease: 900 * time.Millisecond}, ""},
+	} {
+		_, err := New(leadertest.NewMemory(), test.opts)
+		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
+			t.Errorf("New(%+v): %v, want %q", test.opts, err, test.says)
+		}
+	}
+	if _, err := New(nil, Options{Name: "x"}); err == nil {
+		t.Error("New without a store returned no error")
+	}
+	o, _ := Options{Name: "x"}.complete()
+	if host, err := os.Hostname(); err == nil && o.Owner != fmt.Sprintf("%s (%d)", host, os.Getpid()) {
+		t.Errorf("the owner is %q, want host name %s and process id", o.Owner, host)
+	}
+	if o.Lease != 15*time.Second || o.Renew != 5*time.Second || o.CallTimeout != 2*time.Second ||
+		o.Margin != 3*time.Second {
+		t.Errorf("defaults are %s %s %s %s", o.Lease, o.Renew, o.CallTimeout, o.Margin)
+	}
+}
+
+func TestMemoryIsALeaseStore(t *testing.T) {
+	t.Parallel()
+	leadertest.Run(t, func(testing.TB) leadertest.Store { return leadertest.NewMemory() })
+}

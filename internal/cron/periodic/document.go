@@ -1,0 +1,114 @@
+package periodic
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// MaxFile is the most bytes that a file may have: 512 KiB, half a KiB for each of the most tasks.
+const MaxFile = 512 << 10
+
+// reader reads one file and collects what is wrong with it.
+type reader struct {
+	file     string
+	at       string // the task that is being read, as in [Problem]; "" for none
+	problems []Problem
+	warnings []Problem
+}
+
+func (r *reader) refuse(line int, option, text, hint string) {
+	r.problems = append(r.problems, r.problem(line, option, text, hint))
+}
+
+func (r *reader) warn(line int, option, text, hint string) {
+	r.warnings = append(r.warnings, r.problem(line, option, text, hint))
+}
+
+func (r *reader) problem(line int, option, text, hint string) Problem {
+	return Problem{Where: yamlfile.Place(r.file, line, 0), Task: r.at, Option: option, Text: text, Hint: hint}
+}
+
+// skeleton is what an advice to write a whole file shows.
+const skeleton = `begin it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." for each task`
+
+// parse returns the file's one mapping; nil when it is empty or wrong.
+func (r *reader) parse(data []byte) *yamlfile.Node {
+	form := &yamlfile.Options{
+		// A thousand tasks have about 14,000 words and signs, 50,000 with every key, and three levels, or four with
+		// attributes.
+		Plain: true, MaxBytes: MaxFile, MaxTokens: 60000, MaxDepth: 8, What: "list of tasks",
+		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
+		HintForm:    skeleton,
+		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front; put an ` +
+			`expression in quotes`,
+	}
+	root, fault := yamlfile.Read(data, form)
+	if fault != nil {
+		if fault.Line > 0 && fault.Hint != skeleton {
+			r.refuseLine(strings.Split(string(data), "\n"), fault)
+		} else {
+			r.refuse(fault.Line, "", fault.Text, fault.Hint)
+		}
+		return nil
+	}
+	if root == nil {
+		r.refuse(0, "", "the file is empty", skeleton)
+	}
+	return root
+}
+
+var (
+	itemLine = regexp.MustCompile(`^\s*-(\s|$)`)
+	nameLine = regexp.MustCompile(`(?:^|[\s{,])name:\s+("[^"]*"|'[^']*'|[^\s,}#][^,}#]*)`)
+	starLine = regexp.MustCompile(`^[\s-]*schedule:\s+(\*.*?)\s*(?:\s#.*)?$`)
+)
+
+// refuseLine names the task that a line of a file belongs to that cannot be parsed, as
+// [taskLabel] does. A name below the line is not seen.
+func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
+	number, name := 0, ""
+	for _, line := range lines[:min(fault.Line, len(lines))] {
+		if itemLine.MatchString(line) {
+			number, name = number+1, ""
+		}
+		if found := nameLine.FindStringSubmatch(line); found != nil {
+			if text := strings.Trim(found[1], `"' `); checkName(text) == nil {
+				name = yamlfile.Shown(text)
+			}
+		}
+	}
+	if r.at = name; name == "" && number > 0 {
+		r.at = fmt.Sprintf("number %d", number)
+	}
+	if fault.Line <= len(lines) {
+		if star := starLine.FindStringSubmatch(lines[fault.Line-1]); star != nil {
+			fault.Text = "in YAML an expression that begins with * must be in quotes"
+			expression := yamlfile.Short(strings.Join(strings.Fields(star[1]), " "))
+			fault.Hint = fmt.Sprintf("put it in quotes: schedule: %q", expression)
+		}
+	}
+	r.refuse(fault.Line, "", fault.Text, fault.Hint)
+}
+
+// scalar returns a plain value as it was written.
+func scalar(n *yamlfile.Node) (string, bool) {
+	if n.Kind == yamlfile.Scalar && n.Block {
+		return strings.TrimSuffix(n.Text, "\n"), true
+	}
+	return n.Text, n.Kind == yamlfile.Scalar
+}
+
+// Problem is one thing that is wrong, or worth knowing, about a cron.yaml.
+type Problem = yamlfile.Problem
+
+// Error holds everything that is wrong with a file; it is never empty.
+type Error struct {
+	Problems []Problem
+}
+
+// Error returns one line per problem, each followed by its hint on an indented
+// line.
+func (e *Error) Error() string { return yamlfile.Join(e.Problems) }

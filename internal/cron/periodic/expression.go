@@ -1,0 +1,206 @@
+package periodic
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// field is one of the five of an expression.
+type field struct {
+	name     string
+	low, top int
+	names    []string // in order, the first for low
+	example  string
+}
+
+func fields() [5]field {
+	return [5]field{
+		{"minute", 0, 59, nil, "0, */15 or 0,30"},
+		{"hour", 0, 23, nil, "23, */12 or 9-17"},
+		{"day of month", 1, 31, nil, "*, 1 or 1,15"},
+		{"month", 1, 12, strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec"), "*, 1 or jan,jul"},
+		{"day of week", 0, 7, strings.Fields("sun mon tue wed thu fri sat"), "*, 1-5 or mon,thu"},
+	}
+}
+
+// maxExpression bounds an expression: 512 bytes.
+const maxExpression = 512
+
+// splitExpression returns the five fields of an expression, checked for the forms and ranges that are read: each is *
+// or a list of numbers.
+func splitExpression(expression string) ([]string, error) {
+	if len(expression) > maxExpression {
+		return nil, fmt.Errorf("the expression is longer than %d bytes: write five fields, such as 0 23 * * *", maxExpression)
+	}
+	words := strings.Fields(expression)
+	if len(words) > 0 && strings.HasPrefix(words[0], "@") {
+		return macro(words)
+	}
+	if len(words) > 0 && (strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ=")) {
+		_, zone, _ := strings.Cut(words[0], "=")
+		return nil, fmt.Errorf("the expression names a time zone: write the zone on a line of its own, timezone: %s",
+			yamlfile.Short(zone))
+	}
+	switch {
+	case len(words) == 6:
+		return nil, fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the "+
+			"first as seconds or the last as the year, so it is ambiguous; write the five fields minute, hour, "+
+			"day of month, month, day of week, such as %s",
+			yamlfile.Short(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
+	case len(words) != 5:
+		return nil, fmt.Errorf("the expression has %s: write the five fields minute, hour, day of month, month, day of "+
+			"week, such as 0 23 * * *", count(len(words), "field"))
+	}
+	for i, f := range fields() {
+		if err := f.check(words[i]); err != nil {
+			return nil, err
+		}
+		words[i] = f.numbers(words[i])
+	}
+	return words, nil
+}
+
+func macro(words []string) ([]string, error) {
+	five := map[string]string{
+		"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+		"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+	}[strings.ToLower(strings.Join(words, " "))]
+	if five == "" {
+		return nil, fmt.Errorf("%s is not known: write @yearly, @annually, @monthly, @weekly, @daily, @midnight or "+
+			"@hourly, or five fields, such as 0 23 * * *", yamlfile.Shown(words[0]))
+	}
+	return strings.Fields(five), nil
+}
+
+// check refuses a field that is not a list of *, */n, a, a-b and a-b/n.
+func (f field) check(text string) error {
+	for item := range strings.SplitSeq(text, ",") {
+		if problem := f.problem(item); problem != "" {
+			return fmt.Errorf("the %s %s %s: write %d to %d, a range, a list or *, such as %s", f.name, yamlfile.Shown(text),
+				problem, f.low, f.top, f.example)
+		}
+	}
+	return nil
+}
+
+// problem says what is wrong with one item of the list; "" when nothing is.
+func (f field) problem(item string) string {
+	base, step, stepped := strings.Cut(item, "/")
+	if stepped {
+		if n, ok := number(step); !ok || n < 1 || n > f.top {
+			return fmt.Sprintf("has a step that is not a number from 1 to %d", f.top)
+		}
+	}
+	if base == "*" {
+		return ""
+	}
+	from, to, ranged := strings.Cut(base, "-")
+	low, ok := f.value(from)
+	switch {
+	case base == "":
+		return "has an empty item"
+	case base == "?":
+		return "has a ?, which stands for *"
+	case !ok:
+		return "is not understood"
+	case low < f.low || low > f.top:
+		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
+	case !ranged && stepped:
+		return fmt.Sprintf("has a step without a range (%s-%d/%s?)", base, f.top, step)
+	case !ranged:
+		return ""
+	}
+	high, ok := f.value(to)
+	switch {
+	case !ok:
+		return "is not understood"
+	case high > f.top:
+		return fmt.Sprintf("is not between %d and %d", f.low, f.top)
+	case low > high:
+		return fmt.Sprintf("has a range that runs backwards (%s?)", f.forwards(item, from, to))
+	}
+	return ""
+}
+
+// forwards is what a range that runs backwards probably means.
+func (f field) forwards(item, from, to string) string {
+	_, step, stepped := strings.Cut(item, "/")
+	if high, _ := f.value(to); f.top == 7 && high == 0 { // up to Sunday, which is 7 too
+		return strings.TrimSuffix(from+"-7/"+step, "/")
+	}
+	if !stepped {
+		return fmt.Sprintf("%s-%d,%d-%s", from, f.top, f.low, to)
+	}
+	low, _ := f.value(from)
+	high, _ := f.value(to)
+	cycle := f.top - f.low + 1
+	if f.top == 7 {
+		cycle = 7
+	}
+	every, _ := number(step)
+	var list []string
+	for n := low; n <= high+cycle; n += every {
+		list = append(list, strconv.Itoa(f.low+(n-f.low)%cycle))
+	}
+	return strings.Join(list, ",")
+}
+
+// numbers returns a checked field as *, or as the list of its numbers. Only a field that is * alone leaves the choice of
+// the days to the other one, so that a * in a list becomes numbers too.
+func (f field) numbers(text string) string {
+	if text == "*" {
+		return text
+	}
+	var list []string
+	for item := range strings.SplitSeq(text, ",") {
+		base, step, stepped := strings.Cut(item, "/")
+		from, to, ranged := strings.Cut(base, "-")
+		low, _ := f.value(from)
+		high := low
+		switch {
+		case base == "*":
+			low, high = f.low, f.top
+		case ranged:
+			high, _ = f.value(to)
+		}
+		every := 1
+		if stepped {
+			every, _ = number(step)
+		}
+		for n := low; n <= high; n += every {
+			list = append(list, strconv.Itoa(n))
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+// value reads a number or a name.
+func (f field) value(text string) (int, bool) {
+	if n, ok := number(text); ok {
+		return n, true
+	}
+	if i := slices.Index(f.names, strings.ToLower(text)); i >= 0 {
+		return f.low + i, true
+	}
+	return 0, false
+}
+
+func number(text string) (int, bool) {
+	if len(text) == 0 || len(text) > 4 || strings.Trim(text, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(text)
+	return n, err == nil
+}
+
+// count is "1 field", "2 fields".
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,176 @@
+package periodic
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"tendril/internal/config/yamlfile"
+)
+
+// maxTasks is how many tasks one file may hold.
+const maxTasks = 1000
+
+// File is what a cron.yaml asks for. The zero value asks for nothing.
+type File struct {
+	// Tasks are in the order of the file; their names differ.
+	Tasks []Task
+	// Warnings are what was read over, such as keys that are not known.
+	Warnings []Problem
+}
+
+// ParseFile reads a cron.yaml: version 1, and below the key cron a list of
+// tasks, each with name, url and schedule, and where wanted timezone, jitter,
+// overlap, missed, grace, payload, attributes and queue. The name of the file
+// is for messages only. Everything that is wrong is in the one [*Error]; keys
+// that are not known are warnings.
+func ParseFile(name string, data []byte) (*File, error) {
+	r := &reader{file: name}
+	f := &File{}
+	if root := r.parse(data); root != nil {
+		f.Tasks = r.walk(root)
+	}
+	f.Warnings = r.warnings
+	if line := tasksWithoutKey(data); len(r.problems) > 0 && line > 0 {
+		// As in the documentation of 2015. Parsers report it as many other things.
+		r.problems, r.at = nil, ""
+		r.refuse(line, "cron", "the list of tasks has no key", `write "cron:" on a line of its own above the first task`)
+	}
+	if len(r.problems) > 0 {
+		return nil, &Error{Problems: r.problems}
+	}
+	return f, nil
+}
+
+var (
+	cronLine = regexp.MustCompile(`(?m)^["']?cron["']?\s*:`)
+	taskLine = regexp.MustCompile(`(?m)^\s*-\s+["']?(name|url|schedule)["']?\s*:`)
+)
+
+// tasksWithoutKey returns the line of the first task of a file that has tasks and no key "cron"; 0 for others.
+func tasksWithoutKey(data []byte) int {
+	at := taskLine.FindIndex(data)
+	if at == nil || cronLine.Match(data) {
+		return 0
+	}
+	return 1 + bytes.Count(data[:at[1]], []byte("\n"))
+}
+
+// walk takes the top level.
+func (r *reader) walk(root *yamlfile.Node) []Task {
+	seen := map[string]int{}
+	var list *yamlfile.Pair
+	for i := range root.Pairs {
+		pair := &root.Pairs[i]
+		key, line := pair.Key, pair.Line
+		switch {
+		case !r.once(seen, key, line):
+		case key == "version":
+			r.version(pair)
+		case key == "cron":
+			list = pair
+		default:
+			r.warn(line, key, yamlfile.Shown(key)+" is not known here and was ignored", "the file has the keys version and cron")
+		}
+	}
+	if seen["version"] == 0 {
+		r.refuse(root.Line, "version", "there is no version", `write "version: 1" above the tasks`)
+	}
+	if list == nil {
+		r.refuse(root.Line, "cron", "there is no list of tasks",
+			`write "cron:" and below it one "- name: ..." for each task`)
+		return nil
+	}
+	return r.tasks(list)
+}
+
+// once refuses a key that was there before.
+func (r *reader) once(seen map[string]int, key string, line int) bool {
+	if first := seen[key]; first > 0 {
+		r.refuse(line, key, fmt.Sprintf("%s is set twice, first on line %d", yamlfile.Shown(key), first),
+			"keep one of them")
+		return false
+	}
+	seen[key] = line
+	return true
+}
+
+func (r *reader) version(pair *yamlfile.Pair) {
+	if text, ok := scalar(pair.Value); !ok || strings.TrimSpace(text) != "1" {
+		if !ok {
+			text = "this"
+		}
+		r.refuse(pair.Line, "version", yamlfile.Shown(text)+" is not a known version", `write "version: 1"`)
+	}
+}
+
+// tasks takes the list below cron. An empty list is not a mistake: it is how to
+// have no tasks for a while.
+func (r *reader) tasks(pair *yamlfile.Pair) []Task {
+	list := pair.Value
+	if list.Kind == yamlfile.Null {
+		r.warn(pair.Line, "cron", "there are no tasks", "")
+		return nil
+	}
+	if list.Kind != yamlfile.Sequence {
+		r.refuse(pair.Line, "cron", "cron is not a list", `write one "- name: ..." for each task, with the "-"`)
+		return nil
+	}
+	if len(list.Items) == 0 {
+		r.warn(pair.Line, "cron", "there are no tasks", "")
+	}
+	var tasks []Task
+	names := map[string]int{}
+	for i, node := range list.Items {
+		if i == maxTasks {
+			r.refuse(node.Line, "cron", fmt.Sprintf("there are more than %d tasks", maxTasks),
+				"combine several tasks into one")
+			break
+		}
+		r.at = taskLabel(node, i+1)
+		t, ok := r.task(node)
+		r.at = ""
+		if !ok {
+			continue
+		}
+		if first := names[t.Name]; t.Name != "" && first > 0 {
+			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d",
+				yamlfile.Shown(t.Name), first), "a name must be unique: it tells the runs apart")
+		} else {
+			names[t.Name] = t.Line
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+// taskLabel is how problems call an item of the list: by its name where it has a good
+// one, wherever that stands in it, else by its number.
+func taskLabel(node *yamlfile.Node, number int) string {
+	for _, pair := range node.Pairs {
+		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
+			checkName(name) == nil {
+			return yamlfile.Shown(name)
+		}
+	}
+	return fmt.Sprintf("number %d", number)
+}
+
+// task takes one item of the list. ok is false when it is not a task at all.
+func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
+	if node.Kind != yamlfile.Mapping {
+		r.refuse(node.Line, "cron", "this item is not a task",
+			"write name, url and schedule below it, each on a line of its own")
+		return Task{}, false
+	}
+	t = Task{Line: node.Line}
+	e := taskReader{reader: r, task: &t, zone: "", lines: map[string]int{}}
+	for i := range node.Pairs {
+		if pair := &node.Pairs[i]; r.once(e.lines, pair.Key, pair.Line) {
+			e.take(pair.Key, pair)
+		}
+	}
+	e.finish()
+	return t, true
+}

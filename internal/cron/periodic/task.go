@@ -1,0 +1,307 @@
+package periodic
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"tendril/internal/config/yamlfile"
+	"tendril/queue"
+)
+
+// Limits of a task.
+const (
+	defaultGrace  = 5 * time.Minute // how old a missed run may be and still be made up for
+	maxGrace      = 24 * time.Hour
+	maxJitter     = time.Hour
+	maxName       = 128 // bytes
+	maxAttributes = 6   // what an SQS message has room for beside ours
+)
+
+// Task is one entry of a cron.yaml.
+type Task struct {
+	// Name is unique in its file, 1 to 128 bytes without control characters.
+	Name string
+	// URL is the path that is posted to, perhaps with a query.
+	URL string
+	// Schedule is when the task is due.
+	Schedule Schedule
+	// Jitter is the most by which a run is delayed, up to an hour. The delay
+	// of each run follows from the task's name and the time, so that all
+	// instances agree.
+	Jitter time.Duration
+	// Overlap says what happens while the task's previous run is unfinished.
+	Overlap Overlap
+	// Missed says what happens with runs that nobody enqueued in time.
+	Missed Missed
+	// Grace is how old a missed run may be, up to 24 h; 0 means 5 min.
+	Grace time.Duration
+	// Payload is the message's body; "" means the one that Elastic Beanstalk
+	// sends.
+	Payload string
+	// Attributes are message attributes beside those that make a message a
+	// periodic one, sorted by name; at most 6.
+	Attributes []queue.Attribute
+	// Queue is where the task is enqueued, a name, URL or ARN; "" means the
+	// environment's own queue.
+	Queue string
+	// Line is where the task begins in its file; 0 when it is of no file.
+	Line int
+}
+
+func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
+
+// Overlap says what happens when a task is due while its previous run is
+// unfinished. The zero value is [Allow].
+type Overlap string
+
+// The overlaps.
+const (
+	Allow       Overlap = "allow" // it is enqueued all the same
+	SkipOverlap Overlap = "skip"  // that run is left out
+)
+
+// Missed says what happens with runs that are found more than 10 s late,
+// but not more than the task's grace. The zero value is [MissedOne].
+type Missed string
+
+// The ways to make up.
+const (
+	// MissedOne makes up for all of them by the latest, unless a newer run is
+	// due anyway.
+	MissedOne  Missed = "one"
+	MissedAll  Missed = "all"  // makes up for every one
+	MissedSkip Missed = "skip" // makes up for none
+)
+
+// taskReader reads the keys of one task.
+type taskReader struct {
+	*reader
+	task             *Task
+	zone, expression string
+	lines            map[string]int
+}
+
+// take reads one key.
+func (r *taskReader) take(key string, pair *yamlfile.Pair) {
+	line := pair.Line
+	if key == "attributes" {
+		r.attributes(pair)
+		return
+	}
+	if examples[key] == "" {
+		r.warn(line, key, yamlfile.Shown(key)+" is not known and was ignored", "a task has the keys name, url, schedule, "+
+			"timezone, jitter, overlap, missed, grace, payload, queue and attributes")
+		return
+	}
+	text, ok := scalar(pair.Value)
+	if !ok || strings.TrimSpace(text) == "" {
+		r.refuse(line, key, key+" has no plain value", writeLine+examples[key])
+		return
+	}
+	r.refuseFor(line, key, r.set(key, text))
+}
+
+// refuseFor refuses a value for an error, if there is one, whose advice follows its first colon.
+func (r *reader) refuseFor(line int, key string, err error) {
+	if err != nil {
+		what, hint, _ := strings.Cut(err.Error(), ": ")
+		r.refuse(line, key, what, hint)
+	}
+}
+
+// writeLine and examples are the advice for a key without a usable value.
+const writeLine = "write a line such as "
+
+var examples = map[string]string{
+	"name": "name: backup-job", "url": "url: /backup", "schedule": `schedule: "0 23 * * *"`,
+	"timezone": "timezone: Europe/Berlin", "jitter": "jitter: 30s", "overlap": "overlap: skip", "missed": "missed: one",
+	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
+}
+
+// set takes a value. The error has the advice after its first colon.
+func (r *taskReader) set(key, text string) (err error) {
+	t := r.task
+	switch key {
+	case "name":
+		t.Name, err = text, checkName(text)
+	case "url":
+		t.URL = text
+		if _, problem := queue.ParsePath(text); problem != nil {
+			err = fmt.Errorf("the url %s is not a path, %w: write a path on the app, such as /backup", yamlfile.Shown(text),
+				problem)
+		}
+	case "schedule":
+		r.expression = text
+	case "timezone":
+		r.zone = text
+	case "jitter":
+		t.Jitter, err = duration(key, text, 0, maxJitter)
+	case "grace":
+		t.Grace, err = duration(key, text, time.Second, maxGrace)
+	case "overlap":
+		t.Overlap, err = oneOf(key, Overlap(text), Allow, SkipOverlap)
+	case "missed":
+		t.Missed, err = oneOf(key, Missed(text), MissedOne, MissedAll, MissedSkip)
+	case "payload":
+		t.Payload, err = text, checkText("payload", text)
+	case "queue":
+		t.Queue, err = text, checkQueue(text)
+	}
+	return err
+}
+
+var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
+
+// checkQueue takes a name, a URL or an ARN; what a name may be is SQS's rule.
+func checkQueue(text string) error {
+	switch {
+	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
+		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", yamlfile.Shown(text))
+	case leavesInClear(text):
+		return fmt.Errorf("the queue %s is not encrypted on the way, and credentials' session tokens go there: "+
+			"write https, or the queue's name, and where it is with --endpoint-url", yamlfile.Shown(text))
+	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
+		return nil
+	case len(text) > 80 || !queueForm.MatchString(text):
+		return fmt.Errorf("invalid queue name %s: use 1 to 80 letters, digits, hyphens and underscores, with .fifo at "+
+			"the end for a FIFO queue", yamlfile.Shown(text))
+	}
+	return nil
+}
+
+// finish checks what needs more than one key.
+func (r *taskReader) finish() {
+	for _, key := range []string{"name", "url", "schedule"} {
+		if r.lines[key] == 0 {
+			r.refuse(r.task.Line, key, "the task has no "+key, writeLine+examples[key])
+		}
+	}
+	zone, err := loadZone(r.zone)
+	if err != nil {
+		r.refuse(r.lines["timezone"], "timezone", err.Error(),
+			"write a name such as Europe/Berlin, or leave the line out for UTC")
+	}
+	if r.expression != "" {
+		r.task.Schedule, err = parseSchedule(r.expression, zone)
+		r.refuseFor(r.lines["schedule"], "schedule", err)
+	}
+}
+
+// loadZone finds a time zone; "" is UTC.
+func loadZone(name string) (*time.Location, error) {
+	if strings.EqualFold(name, "local") {
+		return nil, fmt.Errorf("the time zone %s is different on each machine", name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("the time zone %s is not known", yamlfile.Shown(name))
+	}
+	return zone, nil
+}
+
+// leavesInClear reports whether a URL leads to another machine without encryption. A
+// file of tasks often comes with the app: where signed calls go is not for it to say.
+func leavesInClear(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || !strings.EqualFold(u.Scheme, "http") {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return !strings.EqualFold(u.Hostname(), "localhost") && (err != nil || !ip.IsLoopback())
+}
+
+func checkName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("the name is longer than %d bytes: write a shorter one", maxName)
+	}
+	if name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return fmt.Errorf("the name %s has invisible characters: write letters, digits and hyphens, such as "+
+			"backup-job", yamlfile.Shown(name))
+	}
+	return nil
+}
+
+// checkText refuses what a queue would refuse.
+func checkText(what, text string) error {
+	for _, c := range text {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
+			return fmt.Errorf("the %s has a character that SQS does not accept: write text", what)
+		}
+	}
+	return nil
+}
+
+// duration reads "30s", "5m", or a number of seconds.
+func duration(key, text string, low, top time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(strings.TrimSpace(text))
+	if err != nil {
+		d, err = time.ParseDuration(strings.TrimSpace(text) + "s")
+	}
+	if err != nil || d < low || d > top {
+		return 0, fmt.Errorf("the %s %s is not a time from %s to %s: write a line such as %s: 30s", key, yamlfile.Shown(text),
+			low, top, key)
+	}
+	return d, nil
+}
+
+func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
+	if slices.Contains(allowed, value) {
+		return value, nil
+	}
+	var words []string
+	for _, a := range allowed {
+		words = append(words, string(a))
+	}
+	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, yamlfile.Shown(string(value)), list(words))
+}
+
+// attributes reads the map of further message attributes.
+func (r *taskReader) attributes(pair *yamlfile.Pair) {
+	const hint = `write a map below it, such as "  tenant: blue"`
+	if pair.Value.Kind != yamlfile.Mapping {
+		r.refuse(pair.Line, "attributes", "attributes is not a map", hint)
+		return
+	}
+	seen := map[string]int{}
+	for _, inner := range pair.Value.Pairs {
+		name, line := inner.Key, inner.Line
+		value, ok := scalar(inner.Value)
+		switch {
+		case !r.once(seen, name, line):
+		case !ok || value == "":
+			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has no plain value", hint)
+		case !attributeName(name):
+			r.refuse(line, "attributes", "the attribute's name "+yamlfile.Shown(name)+" is not allowed",
+				"use letters, digits, hyphens, underscores and single dots; names that begin with aws., amazon. or "+
+					"beanstalk.sqsd. are taken")
+		case checkText("attribute", value) != nil:
+			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has a character that SQS does not accept",
+				"write text")
+		case len(r.task.Attributes) == maxAttributes:
+			r.refuse(line, "attributes", fmt.Sprintf("there are more than %d attributes", maxAttributes),
+				"put the task's data into payload")
+			return
+		default:
+			r.task.Attributes = append(r.task.Attributes, queue.Attribute{Name: name, Type: "String", Value: value})
+		}
+	}
+	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// attributeName reports whether SQS takes the name and it is not one of ours.
+func attributeName(name string) bool {
+	lower := strings.ToLower(name)
+	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},
+		func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
+	return !taken && len(name) <= 256 && attributeForm.MatchString(name)
+}
+
+var attributeForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)

@@ -1,0 +1,97 @@
+package tasks
+
+import (
+	"context"
+	"sync/atomic"
+
+	"tendril/internal/console"
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/periodic"
+)
+
+// localLeader is the leadership of the only instance. Its term is always 1.
+type localLeader struct{}
+
+// Term implements [periodic.Leadership].
+func (localLeader) Term() (int64, bool) { return 1, true }
+
+// Changed implements [periodic.Leadership].
+func (localLeader) Changed() <-chan struct{} { return nil }
+
+// Election is the part of this instance in the election of the leader. There is one elector for
+// everything that only the leader does.
+type Election struct {
+	registry *finder
+	opts     leader.Options
+	elector  atomic.Pointer[leader.Elector] // nil while there is nothing to agree in
+	made     chan struct{}                  // closed when elector is there
+	joined   atomic.Bool                    // also without tasks
+}
+
+// leadership returns who leads by a registry. It is called by one goroutine at a time.
+func (e *Election) leadership(reg *registry) (periodic.Leadership, error) {
+	if e.registry.opts.Local {
+		return localLeader{}, nil
+	}
+	if l := e.elector.Load(); l != nil {
+		return l, nil
+	}
+	l, err := leader.New(reg.leases, e.opts)
+	if err != nil {
+		return nil, err
+	}
+	e.elector.Store(l)
+	close(e.made)
+	return l, nil
+}
+
+// run lets the elector run, as soon as there is one, until ctx is done.
+func (e *Election) run(ctx context.Context) {
+	select {
+	case <-e.made:
+		e.elector.Load().Run(ctx)
+	case <-ctx.Done():
+	}
+}
+
+// Join takes part in the election also without tasks, for others that only the leader may do.
+// elected is false where there is nothing to agree in. It is called before the tasks start.
+func (e *Election) Join(ctx context.Context) (elected bool, err error) {
+	e.joined.Store(true)
+	err = e.rejoin(ctx)
+	return e.registry.opts.Local || e.elector.Load() != nil || e.registry.undecided.Load(), err
+}
+
+// rejoin looks for the registry, and takes part when that was asked for and there is one.
+func (e *Election) rejoin(ctx context.Context) error {
+	reg, err := e.registry.open(ctx)
+	if err == nil && reg != nil && e.joined.Load() {
+		_, err = e.leadership(reg)
+	}
+	return err
+}
+
+// IsLeader reports whether this instance may do what only one may do: it is elected, or there
+// is nothing to agree in. While that is not known it may not.
+func (e *Election) IsLeader() bool {
+	if l := e.elector.Load(); l != nil {
+		_, ok := l.Term()
+		return ok
+	}
+	return e.registry.opts.Local || !e.registry.undecided.Load() && e.registry.found.Load() == nil
+}
+
+// Status returns who leads.
+func (e *Election) Status() console.Leader {
+	l := e.elector.Load()
+	if l == nil {
+		return console.Leader{Leading: true, Local: true}
+	}
+	s := l.Status()
+	out := console.Leader{Leading: s.Term > 0, Term: max(s.Term, s.LeaderTerm), Holder: s.Leader,
+		AgeSeconds: s.Age.Seconds(), Console: s.LeaderData}
+	if s.Err != nil {
+		out.Error = s.Err.Error()
+	}
+	return out
+}

@@ -1,0 +1,101 @@
+package tasks
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/periodic"
+)
+
+// Observers are told what happens, for metrics. Every field may be nil.
+type Observers struct {
+	Scheduler periodic.Events
+	Leader    leader.Events
+	// Reloaded follows each reading of the file while the environment runs.
+	Reloaded func(error)
+}
+
+// leaderEvents are the listeners of the elector.
+func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() bool) *leader.Events {
+	return &leader.Events{
+		Elected: func(e leader.Elected) {
+			call(observers.Elected, e)
+			log.Info("leadership acquired", "lease", e.Name, "term", e.Term)
+		},
+		Lost: func(e leader.Lost) {
+			level := slog.LevelWarn
+			if stopping() {
+				level = slog.LevelInfo
+			}
+			log.Log(context.Background(), level, "leadership lost", "lease", e.Name, "term", e.Term, "reason", e.Reason)
+		},
+		Following: func(e leader.Following) {
+			log.Info("following another leader", "lease", e.Name, "term", e.Term, "leader", e.Owner)
+		},
+		Failed: func(e leader.Failure) {
+			call(observers.Failed, e)
+			log.Warn("lease store failed", "lease", e.Name, "failures", e.Consecutive, "retry_in", rounded(e.Retry),
+				"err", e.Err)
+		},
+	}
+}
+
+// schedulerEvents are the listeners of the scheduler. reasons returns why tasks are paused.
+func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func() map[string]string) periodic.Events {
+	return periodic.Events{
+		Enqueued: func(e periodic.Enqueued) {
+			call(observers.Enqueued, e)
+			log.Info("scheduled run enqueued", "task", e.Task, "run_id", e.ID, "queue", e.Queue, "message_id", e.MessageID,
+				"scheduled_at", e.ScheduledAt.Format(time.RFC3339), "lateness", rounded(e.Lateness), "resent", e.Resent)
+		},
+		Skipped: func(e periodic.Skipped) {
+			call(observers.Skipped, e)
+			level := slog.LevelWarn
+			if e.Reason == periodic.ReasonPaused || e.Reason == periodic.ReasonAlready {
+				level = slog.LevelDebug
+			}
+			log.Log(context.Background(), level, "scheduled runs skipped", "task", e.Task, "runs", e.Count,
+				"last", e.To.Format(time.RFC3339), "reason", string(e.Reason))
+		},
+		Failed: func(e periodic.Failed) {
+			call(observers.Failed, e)
+			if e.Task == "" {
+				log.Warn("reading the registry failed", "retry_in", rounded(e.Retry), "err", e.Err)
+				return
+			}
+			log.Warn("enqueueing a scheduled run failed", "task", e.Task, "run_id", e.ID, "retry_in", rounded(e.Retry),
+				"err", e.Err)
+		},
+		Refused: func(e periodic.Refused) {
+			log.Warn("registry refuses the leader's runs", "term", e.Term, "err", e.Err,
+				"hint", "check whether other instances run with --leader local on the same registry")
+		},
+		Reloaded: func(e periodic.Reloaded) {
+			log.Info("periodic tasks reloaded", "tasks", e.Tasks, "added", e.Added, "removed", e.Removed, "changed", e.Changed)
+		},
+		ClockStepped: func(e periodic.ClockStepped) {
+			log.Warn("clock was set, or the machine was suspended", "by", rounded(e.By))
+		},
+		Held: func(e periodic.Held) {
+			if e.Paused {
+				attrs := []any{"task", e.Task}
+				if why := reasons()[e.Task]; why != "" {
+					attrs = append(attrs, "reason", why)
+				}
+				log.Info("task paused", attrs...)
+			} else {
+				log.Info("task resumed", "task", e.Task)
+			}
+		},
+	}
+}
+
+func call[E any](listener func(E), event E) {
+	if listener != nil {
+		listener(event)
+	}
+}
+
+func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -1,0 +1,175 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"tendril/internal/cron/periodic"
+)
+
+// File is a cron.yaml that was read.
+type File struct {
+	// Path is where it is; "" for none.
+	Path string
+	// Tasks are what it says; nil for none.
+	Tasks *periodic.File
+
+	stamp string // changes when the file does
+}
+
+// Open reads the file of tasks at path and logs its warnings; no file for "".
+func Open(path string, log *slog.Logger) (File, error) {
+	if path == "" {
+		return File{}, nil
+	}
+	f := File{Path: path, stamp: stamp(path)}
+	var err error
+	if f.Tasks, err = Read(path); err != nil {
+		return File{}, err
+	}
+	for _, w := range f.Tasks.Warnings {
+		var hint []any
+		if w.Hint != "" {
+			hint = []any{"hint", w.Hint}
+		}
+		log.Warn("cron.yaml has a questionable setting", append([]any{"file", w.Where, "reason", w.Text}, hint...)...)
+	}
+	return f, nil
+}
+
+// Read reads a cron.yaml from disk, bounded. The error is a [*periodic.Error] when the file
+// is wrong. A FIFO or a device is refused, and not waited for.
+func Read(path string) (*periodic.File, error) {
+	data, err := readRegular(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the periodic tasks: %w; give a file that can be read with --cron", err)
+	}
+	return periodic.ParseFile(path, data)
+}
+
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file")}
+	}
+	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
+}
+
+// stamp changes when a file does; "" when it is not there.
+func stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	inode := uint64(0) // a file of the same size and time may have been moved here
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		inode = uint64(stat.Ino)
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
+}
+
+// watchedFile is the file of tasks in force. Only who may change what is scheduled sets it.
+type watchedFile struct {
+	inForce atomic.Pointer[File] // never nil
+	seen    atomic.Value         // the stamp, a string, that was looked at last
+	absent  atomic.Int32         // looks in a row that found no file
+}
+
+// path is where the file is; "" for none.
+func (f *watchedFile) path() string { return f.inForce.Load().Path }
+
+// tasks are those of the file, scheduled or not.
+func (f *watchedFile) tasks() []periodic.Task {
+	if file := f.inForce.Load().Tasks; file != nil {
+		return file.Tasks
+	}
+	return nil
+}
+
+// mayOverlap reports whether the runs of a task may overlap.
+func (f *watchedFile) mayOverlap(task string) bool {
+	return !slices.ContainsFunc(f.tasks(), func(t periodic.Task) bool {
+		return t.Name == task && t.Overlap == periodic.SkipOverlap
+	})
+}
+
+// setPath makes the next reload read another file.
+func (f *watchedFile) setPath(path string) {
+	file := *f.inForce.Load()
+	file.Path = path
+	f.inForce.Store(&file)
+}
+
+// set replaces what the file says.
+func (f *watchedFile) set(now File) {
+	f.inForce.Store(&now)
+	f.seen.Store(now.stamp)
+}
+
+// absentLooks is how many looks in a row find no file before it counts as deleted: while it is being replaced it may be
+// away for a moment.
+const absentLooks = 3
+
+// changed reports whether the file changed, or was deleted, since it was looked at last.
+func (f *watchedFile) changed() bool {
+	now := stamp(f.path())
+	if now != "" {
+		f.absent.Store(0)
+	} else if f.absent.Add(1) < absentLooks {
+		return false
+	}
+	return f.seen.Swap(now) != now
+}
+
+// reread reads the file again. Without one there are no tasks, and neither when it is gone,
+// unless it is required.
+func (f *watchedFile) reread(required bool) (File, error) {
+	f.changed()
+	now := File{Path: f.path(), Tasks: &periodic.File{}}
+	if now.Path == "" {
+		return now, nil
+	}
+	now.stamp = stamp(now.Path)
+	tasks, err := Read(now.Path)
+	switch {
+	case err == nil:
+		now.Tasks = tasks
+	case required || !errors.Is(err, fs.ErrNotExist):
+		return File{}, err
+	}
+	return now, nil
+}
+
+// watchInterval is how often the file of tasks is looked at for changes.
+const watchInterval = 2 * time.Second
+
+// watch calls reload when the file has changed, until ctx is done.
+func (f *watchedFile) watch(ctx context.Context, reload func()) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if f.changed() {
+			reload()
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/host/datadir"
+	"tendril/queue"
+)
+
+// HistoryFile is the name of the file of the data directory with the runs that this instance remembers.
+const HistoryFile = "task-history.json"
+
+// historyInterval is the time between two writes of the file, where there are new outcomes: what a kill costs.
+const historyInterval = 5 * time.Second
+
+// storedHistory is the content of the file: the runs as the console shows them, the newest first.
+type storedHistory struct {
+	Runs []console.TaskRun `json:"runs"`
+}
+
+// KeepHistory writes the history to its file from time to time, until ctx is done, and then once more. It is stopped
+// after the workers, whose last deliveries count too.
+func (m *Manager) KeepHistory(ctx context.Context) {
+	if m.opts.HistoryFile == "" {
+		return
+	}
+	tick := time.NewTicker(historyInterval)
+	defer tick.Stop()
+	written, failing := int64(0), false
+	for over := false; !over; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			over = true
+		}
+		s := m.current.Load()
+		if s == nil || s.scheduler == nil {
+			continue
+		}
+		changes := s.scheduler.Recorded()
+		if changes == written {
+			continue
+		}
+		err := writeHistory(m.opts.HistoryFile, s.scheduler.History(""))
+		if err == nil {
+			written = changes
+		} else if !failing {
+			m.log.Warn("task history not written, a restart forgets it", "file", m.opts.HistoryFile, "err", err)
+		}
+		failing = err != nil
+	}
+}
+
+func writeHistory(path string, runs []periodic.Run) error {
+	stored := storedHistory{Runs: make([]console.TaskRun, len(runs))}
+	for i := range runs {
+		stored.Runs[i] = taskRun(runs[i])
+	}
+	data, err := json.Marshal(stored)
+	if err != nil {
+		return err
+	}
+	return datadir.Replace(path, data, 0o600)
+}
+
+// readHistory returns the runs in a file, the oldest first. A file that is missing has none, nor has the path "".
+func readHistory(path string, log *slog.Logger) []periodic.Run {
+	if path == "" {
+		return nil
+	}
+	var stored storedHistory
+	err := datadir.CheckFile(path)
+	if err == nil {
+		var data []byte
+		if data, err = os.ReadFile(path); err == nil {
+			err = json.Unmarshal(data, &stored)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		log.Warn("task history not read, it begins anew", "file", path, "err", err)
+		return nil
+	}
+	runs := make([]periodic.Run, len(stored.Runs))
+	for i := range stored.Runs {
+		runs[i] = storedRun(&stored.Runs[i])
+	}
+	slices.Reverse(runs)
+	return runs
+}
+
+// storedRun is the reverse of taskRun.
+func storedRun(r *console.TaskRun) periodic.Run {
+	run := periodic.Run{
+		Task: r.Task, ID: r.RunID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
+		Lateness: time.Duration(r.LatenessMS) * time.Millisecond, Skipped: periodic.Reason(r.Skipped),
+		MessageID: r.MessageID, Resent: r.Resent, Attempts: r.Attempts, FinishedAt: r.FinishedAt,
+		Result: queue.Result{Status: r.Status, Reason: r.Reason, Duration: time.Duration(r.DurationMS) * time.Millisecond},
+	}
+	for outcome := queue.Failed; outcome <= queue.Postponed; outcome++ {
+		if outcome.String() == r.Outcome {
+			run.Result.Outcome = outcome
+		}
+	}
+	return run
+}

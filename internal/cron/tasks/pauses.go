@@ -1,0 +1,96 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/internal/cron/periodic"
+)
+
+// pauseTimeout limits the question which tasks are paused.
+const pauseTimeout = 10 * time.Second
+
+// pauses are the tasks that are paused, as far as known here.
+type pauses struct {
+	store    PauseStore    // nil when nobody keeps them
+	interval time.Duration // of looks for pauses by other instances; 0 where there are none
+
+	setting sync.Mutex
+	reasons atomic.Pointer[map[string]string] // by task; nil for none
+}
+
+// all returns why tasks are paused. The map is never changed.
+func (p *pauses) all() map[string]string {
+	if reasons := p.reasons.Load(); reasons != nil {
+		return *reasons
+	}
+	return nil
+}
+
+// set tells the registry that a task is paused, or no longer is, and remembers the reason.
+func (p *pauses) set(ctx context.Context, task, reason string, paused bool) error {
+	if p.store != nil {
+		if err := p.store.SetPaused(ctx, task, reason, paused); err != nil {
+			return fmt.Errorf("keeping the pause: %w", err)
+		}
+	}
+	p.setting.Lock()
+	defer p.setting.Unlock()
+	reasons := map[string]string{}
+	maps.Copy(reasons, p.all())
+	delete(reasons, task)
+	if paused {
+		reasons[task] = reason
+	}
+	p.reasons.Store(&reasons)
+	return nil
+}
+
+// read asks the registry which tasks are paused; when that cannot be known, none.
+func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
+	if p.store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
+	defer cancel()
+	reasons, err := p.store.Paused(ctx)
+	if err != nil {
+		log.Warn("paused tasks not known", "err", err)
+	}
+	p.reasons.Store(&reasons)
+	return slices.Sorted(maps.Keys(reasons))
+}
+
+// follow applies the pauses that other instances make, until ctx is done.
+func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
+	if p.store == nil || p.interval == 0 {
+		return
+	}
+	tick := time.NewTicker(p.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		reasons, err := p.store.Paused(ctx)
+		if err != nil {
+			continue // what is known stays in force
+		}
+		p.reasons.Store(&reasons)
+		for _, task := range s.Status() {
+			if _, paused := reasons[task.Task.Name]; paused && !task.Paused {
+				s.Pause(task.Task.Name)
+			} else if !paused && task.Paused {
+				s.Resume(task.Task.Name)
+			}
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
+	"tendril/queue"
+)
+
+// Any reports whether there are tasks, or a file of them.
+func (m *Manager) Any() bool { return m.file.path() != "" || m.current.Load() != nil }
+
+// Off says why the tasks are not scheduled; "" when they are, or when there are none.
+func (m *Manager) Off() string {
+	if s := m.current.Load(); s != nil {
+		return s.off
+	}
+	return ""
+}
+
+// scheduled returns what enqueues the tasks, or says why nothing does.
+func (m *Manager) scheduled() (*schedule, error) {
+	s := m.current.Load()
+	switch {
+	case !m.started.Load():
+		return nil, errStarting
+	case s == nil:
+		return nil, errors.New("there are no periodic tasks: write cron.yaml, or give --cron FILE")
+	case s.scheduler == nil:
+		return nil, fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
+	}
+	return s, nil
+}
+
+// Readings returns the scheduled tasks as they stand.
+func (m *Manager) Readings() []periodic.TaskStatus {
+	s, err := m.scheduled()
+	if err != nil {
+		return nil
+	}
+	return s.scheduler.Status()
+}
+
+// Leading reports whether this instance enqueues the tasks.
+func (m *Manager) Leading() bool {
+	_, err := m.scheduled()
+	return err == nil && m.election.Status().Leading
+}
+
+// Election is this instance's part in the election of the leader.
+func (m *Manager) Election() *Election { return m.election }
+
+// Count is how many tasks there are, scheduled or not.
+func (m *Manager) Count() int {
+	if m.current.Load() == nil {
+		return 0
+	}
+	return len(m.file.tasks())
+}
+
+// Status returns the tasks as they stand.
+func (m *Manager) Status() console.TasksStatus {
+	st := console.TasksStatus{File: m.file.path()}
+	s, err := m.scheduled()
+	if err != nil {
+		st.Off = err.Error()
+		if errors.Is(err, ErrNotScheduled) {
+			for _, t := range m.file.tasks() {
+				st.Tasks = append(st.Tasks, taskStatus(&t))
+			}
+		}
+		return st
+	}
+	st.Leader = m.election.Status()
+	reasons, queues := s.pauses.all(), map[string]string{}
+	for _, t := range m.file.tasks() {
+		queues[t.Name] = t.Queue
+	}
+	runs := map[string][]periodic.Run{}
+	for _, r := range s.scheduler.History("") {
+		runs[r.Task] = append(runs[r.Task], r)
+	}
+	for _, t := range s.scheduler.Status() {
+		task := taskStatus(&t.Task)
+		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
+		task.Problem = t.Problem
+		if own := queues[t.Task.Name]; m.opts.isMissing(own) && task.Problem == "" {
+			task.Queue, task.Problem = own, fmt.Sprintf("the queue %s is made by a restart: until then its runs go to %s", own,
+				m.opts.Registry.Queue)
+		}
+		task.FailedRuns, task.LastFailure = failedRuns(runs[t.Task.Name])
+		if runs := runs[t.Task.Name]; len(runs) > 0 {
+			last := taskRun(runs[0])
+			task.Last = &last
+		}
+		st.Tasks = append(st.Tasks, task)
+	}
+	return st
+}
+
+// failedRuns returns how many of the runs, the newest first, failed in a row, and why the newest of them did. Runs that
+// were left out or not delivered yet are passed over.
+func failedRuns(runs []periodic.Run) (failed int, reason string) {
+	for i := range runs {
+		switch r := &runs[i]; {
+		case r.Attempts == 0:
+		case r.Result.Outcome != queue.Failed && r.Result.Outcome != queue.Unreached:
+			return failed, reason
+		default:
+			failed++
+			reason = cmp.Or(reason, r.Result.Reason)
+		}
+	}
+	return failed, reason
+}
+
+// Describe returns the tasks of a file, which are not scheduled.
+func Describe(file *periodic.File) (all []console.Task) {
+	for i := range file.Tasks {
+		all = append(all, taskStatus(&file.Tasks[i]))
+	}
+	return all
+}
+
+func taskStatus(t *periodic.Task) console.Task {
+	return console.Task{
+		Name: t.Name, URL: shownURL(t.URL), Schedule: t.Schedule.String(),
+		Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
+		Next: t.Schedule.Upcoming(time.Now(), 5), Queue: t.Queue,
+		Overlap: string(cmp.Or(t.Overlap, periodic.Allow)), Missed: string(cmp.Or(t.Missed, periodic.MissedOne)),
+	}
+}
+
+func taskRun(r periodic.Run) console.TaskRun {
+	run := console.TaskRun{
+		Task: r.Task, RunID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
+		LatenessMS: r.Lateness.Milliseconds(), Skipped: string(r.Skipped), MessageID: r.MessageID, Resent: r.Resent,
+		Attempts: r.Attempts, Status: r.Result.Status, Reason: r.Result.Reason,
+		DurationMS: r.Result.Duration.Milliseconds(), FinishedAt: r.FinishedAt,
+	}
+	if r.Attempts > 0 {
+		run.Outcome = r.Result.Outcome.String()
+	}
+	return run
+}
+
+// History returns what is remembered of the runs of a task, or of all for "", the newest first.
+func (m *Manager) History(task string) []console.TaskRun {
+	s, err := m.scheduled()
+	if err != nil {
+		return nil
+	}
+	var runs []console.TaskRun
+	for _, r := range s.scheduler.History(task) {
+		runs = append(runs, taskRun(r))
+	}
+	return runs
+}
+
+// Run enqueues one run of a task at once.
+func (m *Manager) Run(ctx context.Context, task string) (console.TaskRun, error) {
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, m.file.path())
+	}
+	if err != nil {
+		return console.TaskRun{}, err
+	}
+	run, sent, err := s.scheduler.RunNow(ctx, task)
+	if err != nil {
+		return console.TaskRun{}, err
+	}
+	return console.TaskRun{Task: run.Task, RunID: run.ID, Manual: true, ScheduledAt: run.ScheduledAt,
+		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
+}
+
+// Pause pauses a task on every instance that shares the registry, where the registry can say so;
+// else on this one.
+func (m *Manager) Pause(ctx context.Context, task, reason string) error {
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, m.file.path())
+	}
+	if err == nil {
+		err = s.pauses.set(ctx, task, reason, true)
+	}
+	if err != nil {
+		return err
+	}
+	return s.scheduler.Pause(task)
+}
+
+// Resume ends a pause.
+func (m *Manager) Resume(ctx context.Context, task string) error {
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, m.file.path())
+	}
+	if err == nil {
+		err = s.pauses.set(ctx, task, "", false)
+	}
+	if err != nil {
+		return err
+	}
+	return s.scheduler.Resume(task)
+}
+
+// has returns an error when there is no task of that name.
+func (s *schedule) has(name, file string) error {
+	if slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
+		return nil
+	}
+	return queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, file)
+}
+
+// Known reports whether the registry has the scheduled run of that id, with the path that its
+// message goes to. The error is [periodic.ErrUndecided] while it is not known whether there is a registry.
+func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
+	return m.registry.known(ctx, id, path)
+}
+
+// shownURL is the path of a task without its query, which may hold a secret.
+func shownURL(path string) string {
+	if path, _, query := strings.Cut(path, "?"); query {
+		return path + "?(hidden)"
+	}
+	return path
+}

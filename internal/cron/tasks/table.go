@@ -1,0 +1,89 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"tendril/internal/aws"
+	"tendril/internal/cron/periodic"
+	"tendril/queue"
+)
+
+// sqsSender sends runs to the environment's first queue on Amazon SQS, or to another one that
+// a task names.
+type sqsSender struct {
+	sqs  *aws.SQS
+	name string     // of the first queue
+	home *aws.Queue // the first queue itself
+
+	mu     sync.Mutex
+	queues map[string]*aws.Queue
+}
+
+// Send implements [periodic.Sender].
+func (s *sqsSender) Send(ctx context.Context, name string, m queue.Outgoing) (queue.Sent, error) {
+	q, err := s.find(ctx, name)
+	if err != nil {
+		return queue.Sent{}, errors.Join(periodic.ErrNotSent, err)
+	}
+	sent, err := q.SendOnce(ctx, m)
+	return sent, errors.Join(err, sent.Err)
+}
+
+func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
+	if s.home != nil && name == s.name {
+		return s.home, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[name]; q != nil {
+		return q, nil
+	}
+	q, err := s.sqs.Queue(ctx, name)
+	if err == nil {
+		s.queues[name] = q
+	}
+	return q, err
+}
+
+// prepareTable checks the table, or creates it, until ctx is done.
+func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
+	err := table.Check(ctx)
+	if err != nil && opts.Create {
+		err = table.Create(ctx, opts.Tags)
+	}
+	switch {
+	case err == nil:
+		expireRecords(ctx, table, opts.Table, opts.Create, log)
+	case !errors.Is(err, context.Canceled):
+		log.Warn("registry table not available, periodic tasks wait for it", "table", opts.Table, "err", err)
+	}
+}
+
+// expireRecords makes the records of old runs leave the table, or logs that they do not.
+// Nothing waits for that.
+func expireRecords(ctx context.Context, table *aws.Table, name string, create bool, log *slog.Logger) {
+	if create {
+		if err := table.Expire(ctx); err != nil {
+			log.Warn("records of old runs are never removed from the registry table", "table", name, "err", err)
+		}
+		return
+	}
+	expires, attribute, err := table.Expires(ctx)
+	switch {
+	case err != nil: // to look takes a permission that nothing else needs
+		log.Debug("time to live of the registry table not known", "table", name, "err", err)
+	case expires:
+	case attribute != "":
+		log.Warn("records of old runs are never removed from the registry table", "table", name,
+			"reason", "another attribute than \"expires\" is its time to live",
+			"attribute", attribute, "hint", "name another table with --registry-table")
+	default:
+		log.Warn("records of old runs are never removed from the registry table", "table", name,
+			"reason", "it has no time to live", "hint", "give --registry-create, or run aws "+
+				"dynamodb update-time-to-live --table-name "+name+" --time-to-live-specification "+
+				"Enabled=true,AttributeName=expires")
+	}
+}

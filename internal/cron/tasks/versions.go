@@ -1,0 +1,58 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/periodic"
+)
+
+// claimPatience is how long a registry that cannot be used is tried again before a claim on a version fails.
+const claimPatience = time.Minute
+
+var errUndecided = errors.New("the server of the queue does not answer whether it keeps a registry, so whether " +
+	"another instance runs this version too is not known")
+
+// ClaimVersion asks for the right to do what only one of the instances that share the queue does for a version of the
+// app, which is the same text on all of them. The claim is nil when another instance has done it, which this one
+// waited for. alone is true where there is nothing to agree in: this instance does it then.
+func ClaimVersion(ctx context.Context, m *Manager, version string) (claim *leader.Claim, alone bool, err error) {
+	reg, err := awaitRegistry(ctx, m)
+	if err != nil {
+		return nil, false, err
+	}
+	if reg == nil || reg.leases == nil || m.opts.Registry.Local {
+		return nil, true, nil
+	}
+	log := m.opts.Log.With("component", "app")
+	claim, err = leader.AcquireClaim(ctx, reg.leases, leader.Options{
+		Name: periodic.VersionLease(m.opts.Registry.Queue, version), Lease: m.opts.Lease,
+		Events: &leader.Events{Following: func(f leader.Following) {
+			log.Info("waiting for the instance that runs the leader_only commands", "holder", f.Owner)
+		}},
+	}, m.opts.Registry.Broker != nil, claimPatience)
+	return claim, false, err
+}
+
+// awaitRegistry finds the registry, and asks a server again that does not answer; nil when there is no registry.
+func awaitRegistry(ctx context.Context, m *Manager) (reg *registry, err error) {
+	for began := time.Now(); ; {
+		err := m.change(ctx, func(ctx context.Context) error {
+			reg, err = m.registry.open(ctx)
+			return err
+		})
+		switch {
+		case err != nil || reg != nil || !m.registry.undecided.Load():
+			return reg, err
+		case time.Since(began) > claimPatience:
+			return nil, errUndecided
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(firstSeekPause):
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package deliver
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"tendril/internal/delivery/webhook"
+	"tendril/queue"
+)
+
+const (
+	attributePrefix = "X-Aws-Sqsd-Attr-"
+	// droppedName is the attribute name under which the count of attributes
+	// that did not travel is told.
+	droppedName = "Dropped"
+)
+
+// requestHead renders the part of a request before its body. All that is the same for
+// every message is rendered once.
+type requestHead struct {
+	ordinary string          // an ordinary message's, from the request line to the path header
+	fixed    string          // the lines after the request line that every request has
+	batch    string          // of several messages, from the request line to the path header
+	budget   int             // bytes for all headers of attributes and traces together
+	signer   *webhook.Signer // nil: POSTs are not signed
+}
+
+func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
+	h := &requestHead{budget: opts.HeaderBudget, signer: signer}
+	agent := strings.TrimSuffix("aws-sqsd/3.0 tendril/"+opts.Version, "/")
+	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", agent) +
+		field("Content-Type", opts.MimeType) + field("X-Aws-Sqsd-Queue", opts.QueueName)
+	if opts.KeepAlive < 0 {
+		h.fixed += field("Connection", "close")
+	}
+	h.ordinary = "POST " + opts.Path + h.fixed + field("X-Aws-Sqsd-Path", opts.Path)
+	h.batch = strings.Replace(h.ordinary, field("Content-Type", opts.MimeType),
+		field("Content-Type", "application/json"), 1)
+	return h
+}
+
+func field(name, value string) string { return name + ": " + value + "\r\n" }
+
+// append renders the head for m, as that of a scheduled run unless run is nil, with a
+// body to follow, as a part of trace. It returns how many attributes were dropped.
+func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
+	out []byte, dropped int) {
+	if run == nil {
+		b = append(b, h.ordinary...)
+	} else {
+		b = append(append(append(b, "POST "...), run.target...), h.fixed...)
+		b = appendField(b, "X-Aws-Sqsd-Path", run.Path)
+		if run.Task != "" {
+			b = appendField(b, "X-Aws-Sqsd-Taskname", run.Task)
+		}
+		if at := scheduledAt(run.Time); at != "" {
+			b = appendField(b, "X-Aws-Sqsd-Scheduled-At", at)
+		}
+	}
+	b = appendField(b, "X-Aws-Sqsd-Msgid", m.ID)
+	b = appendNumber(b, "X-Aws-Sqsd-Receive-Count", m.ReceiveCount)
+	if m.Attempt > 0 {
+		b = appendNumber(b, "X-Tendril-Attempt", m.Attempt)
+	}
+	b = appendTime(b, "X-Aws-Sqsd-First-Received-At", m.FirstReceivedAt)
+	b = appendTime(b, "X-Aws-Sqsd-Sent-At", m.SentAt)
+	b = appendField(b, "X-Aws-Sqsd-Sender-Id", m.SenderID)
+	start := len(b)
+	b = trace.append(b, h.budget)
+	b, dropped = appendAttributes(b, m.Attributes, h.budget-(len(b)-start))
+	if h.signer != nil {
+		b = h.signer.AppendHeaders(b, fieldValue(m.ID), body, time.Now())
+	}
+	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
+}
+
+// appendAttributes renders one header per attribute that is text, that no
+// earlier attribute shares a header with, that a header can carry, and that
+// room bytes have place for. The others that are text are counted, and so are those
+// that lose blanks at the ends of their value. The count is told to the app, in a header
+// that no attribute can have.
+func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
+	for i := range attributes {
+		a := &attributes[i]
+		if !isForwarded(a) {
+			continue
+		}
+		size := len(attributePrefix) + len(a.Name) + len(": ") + len(a.Value) + len("\r\n")
+		if size > room || !httpguts.ValidHeaderFieldName(a.Name) || !isFieldValue(a.Value) ||
+			isRepeated(attributes[:i], a.Name) || strings.EqualFold(a.Name, droppedName) {
+			dropped++
+			continue
+		}
+		room -= size
+		value := strings.Trim(a.Value, " \t")
+		if value != a.Value {
+			dropped++
+		}
+		b = append(appendCanonical(append(b, attributePrefix...), a.Name), ": "...)
+		b = append(append(b, value...), "\r\n"...)
+	}
+	if dropped > 0 {
+		b = appendNumber(b, attributePrefix+droppedName, dropped)
+	}
+	return b, dropped
+}
+
+// isForwarded reports whether a becomes a header if it can: it is text, and not
+// one of the daemon's own.
+func isForwarded(a *queue.Attribute) bool {
+	n := len(queue.RunPrefix)
+	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
+}
+
+// isRepeated reports whether one of the earlier attributes has the same header
+// name, which differs from the attribute's in case only.
+func isRepeated(earlier []queue.Attribute, name string) bool {
+	for i := range earlier {
+		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// appendCanonical writes a token as the part of a canonical header name that
+// follows a hyphen: a capital first and after each hyphen, all else small.
+func appendCanonical(b []byte, token string) []byte {
+	first := true
+	for i := range len(token) {
+		c := token[i]
+		switch {
+		case first && c >= 'a' && c <= 'z':
+			c -= 'a' - 'A'
+		case !first && c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		first = c == '-'
+		b = append(b, c)
+	}
+	return b
+}
+
+// appendField writes a header that always travels: what it cannot carry is
+// percent-escaped, and what is longer than a path is cut.
+func appendField(b []byte, name, value string) []byte {
+	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
+	return append(b, "\r\n"...)
+}
+
+func fieldValue(value string) string {
+	value = value[:min(len(value), queue.MaxPath)]
+	if isFieldValue(value) {
+		return strings.Trim(value, " \t")
+	}
+	return string(appendEscaped(nil, value))
+}
+
+func appendEscaped(b []byte, value string) []byte {
+	const hex = "0123456789ABCDEF"
+	for _, c := range []byte(value) {
+		if c <= ' ' || c >= 0x7f || c == '%' {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		} else {
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+func appendNumber(b []byte, name string, n int) []byte {
+	b = append(append(b, name...), ": "...)
+	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
+}
+
+// appendTime writes a time in UTC to the second; nothing for the zero time.
+func appendTime(b []byte, name string, at time.Time) []byte {
+	if at.IsZero() {
+		return b
+	}
+	b = append(append(b, name...), ": "...)
+	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
+}
+
+// scheduledRun is a scheduled run, and the request target that its path asked for.
+type scheduledRun struct {
+	*queue.Run
+	target string
+}
+
+// runOf returns what is posted for m where it is a scheduled run; nil for an ordinary
+// message. The error says why the path was refused.
+func runOf(m *queue.Message) (*scheduledRun, error) {
+	if m.Run == nil {
+		return nil, nil
+	}
+	target, err := queue.ParsePath(m.Run.Path)
+	if err != nil {
+		return nil, fmt.Errorf("task path refused: %w", err)
+	}
+	return &scheduledRun{m.Run, target}, nil
+}
+
+// scheduledAt turns the queue's spelling of a time into the header's. What it
+// cannot read it leaves as it is: the app may know better.
+func scheduledAt(value string) string {
+	value = strings.TrimSpace(value)
+	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {
+		if at, err := time.Parse(layout, value); err == nil {
+			return at.UTC().Format(time.RFC3339)
+		}
+	}
+	return value
+}
+
+// append renders the headers of t that fit into room bytes.
+func (t *TraceContext) append(b []byte, room int) []byte {
+	end := len(b) + room
+	b = appendTrace(b, end, "Traceparent", t.Traceparent)
+	b = appendTrace(b, end, "X-Amzn-Trace-Id", t.XRay)
+	b = appendTrace(b, end, "Tracestate", t.Tracestate)
+	return appendTrace(b, end, "Baggage", t.Baggage)
+}
+
+func appendTrace(b []byte, end int, name, value string) []byte {
+	if value == "" || len(b)+len(name)+len(": ")+len(value)+len("\r\n") > end || !isFieldValue(value) {
+		return b
+	}
+	b = append(append(b, name...), ": "...)
+	return append(append(b, value...), "\r\n"...)
+}

@@ -1,0 +1,123 @@
+package deliver
+
+import (
+	"crypto/md5"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/internal/sqsapi/sqswire"
+	"tendril/queue"
+)
+
+const (
+	eventStart = `{"Records":[`
+	eventEnd   = `]}`
+)
+
+// recordEnd renders the part of a record that is the same in all: from where the messages
+// come, by the ARN of their queue.
+func recordEnd(arn string) (string, error) {
+	parts := strings.Split(arn, ":")
+	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
+	for _, part := range parts {
+		valid = valid && part != ""
+	}
+	if !valid {
+		return "", fmt.Errorf("queue ARN %q: write one such as arn:aws:sqs:us-east-1:123456789012:jobs", arn)
+	}
+	b := sqswire.AppendString([]byte(`,"eventSource":"aws:sqs","eventSourceARN":`), arn)
+	b = sqswire.AppendString(append(b, `,"awsRegion":`...), parts[3])
+	return string(append(b, '}')), nil
+}
+
+// recordSize is about the size of m's record where nothing has to be escaped.
+func recordSize(m *queue.Message) int {
+	size := 900 + len(m.Body) + len(m.Body)/16 + len(m.ReceiptHandle)
+	for i := range m.Attributes {
+		size += 120 + len(m.Attributes[i].Name) + len(m.Attributes[i].Value)*3/2
+	}
+	return size
+}
+
+// appendRecord renders m as one record of an event that ends with end.
+func appendRecord(b []byte, m *queue.Message, end string) []byte {
+	b = appendMember(b, `{"messageId":`, m.ID)
+	b = appendMember(b, `,"receiptHandle":`, m.ReceiptHandle)
+	b = appendMember(b, `,"body":`, m.Body)
+	b = appendSystemAttributes(b, m)
+	b = appendMessageAttributes(b, m.Attributes)
+	b = appendSum(append(b, `,"md5OfBody":"`...), md5.Sum([]byte(m.Body)))
+	if len(m.Attributes) > 0 {
+		b = appendSum(append(b, `,"md5OfMessageAttributes":"`...), sqswire.AttributesMD5(m.Attributes))
+	}
+	return append(b, end...)
+}
+
+// appendMember renders a name, punctuation included, and a string.
+func appendMember(b []byte, name, value string) []byte {
+	return sqswire.AppendString(append(b, name...), value)
+}
+
+// appendSystemAttributes renders what the queue says about m. All values are
+// strings; what m does not have is left out.
+func appendSystemAttributes(b []byte, m *queue.Message) []byte {
+	b = append(b, `,"attributes":{"ApproximateReceiveCount":"`...)
+	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
+	b = append(b, '"')
+	b = appendMillis(b, `,"SentTimestamp":"`, m.SentAt)
+	b = appendMillis(b, `,"ApproximateFirstReceiveTimestamp":"`, m.FirstReceivedAt)
+	for _, a := range [...]struct{ name, value string }{
+		{`,"SenderId":`, m.SenderID},
+		{`,"SequenceNumber":`, m.SequenceNumber},
+		{`,"MessageGroupId":`, m.GroupID},
+		{`,"MessageDeduplicationId":`, m.DedupID},
+		{`,"AWSTraceHeader":`, m.TraceHeader},
+		{`,"DeadLetterQueueSourceArn":`, m.DeadLetterSource},
+	} {
+		if a.value != "" {
+			b = appendMember(b, a.name, a.value)
+		}
+	}
+	return append(b, '}')
+}
+
+// appendMillis renders a time as milliseconds since 1970; nothing for the zero time.
+func appendMillis(b []byte, name string, at time.Time) []byte {
+	if at.IsZero() {
+		return b
+	}
+	b = append(b, name...)
+	b = strconv.AppendInt(b, at.UnixMilli(), 10)
+	return append(b, '"')
+}
+
+// appendMessageAttributes renders the message's own attributes. The two lists of
+// values are always there and always empty, as SQS never came to fill them.
+func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
+	b = append(b, `,"messageAttributes":{`...)
+	for i := range attributes {
+		a := &attributes[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = sqswire.AppendString(b, a.Name)
+		if a.IsBinary() {
+			b = append(b, `:{"binaryValue":"`...)
+			b = base64.StdEncoding.AppendEncode(b, []byte(a.Value))
+			b = append(b, '"')
+		} else {
+			b = appendMember(b, `:{"stringValue":`, a.Value)
+		}
+		b = appendMember(b, `,"stringListValues":[],"binaryListValues":[],"dataType":`, a.Type)
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}
+
+func appendSum(b []byte, sum [md5.Size]byte) []byte {
+	return append(hex.AppendEncode(b, sum[:]), '"')
+}

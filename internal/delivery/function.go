@@ -1,0 +1,105 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"path"
+	"regexp"
+	"strings"
+
+	"tendril/internal/delivery/runtimeapi"
+)
+
+// Functions are the Lambda functions that run on this machine, by their commands. It is
+// for one goroutine at a time.
+type Functions struct {
+	byCommand map[string]*Function
+}
+
+// Function is a Lambda function that runs on this machine.
+type Function struct {
+	*runtimeapi.Pool
+	// Name is what it is called in logs, metrics and the status.
+	Name string
+}
+
+// Open returns the function of a command, which start starts when no queue had that
+// command before.
+func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {
+	if function := f.byCommand[command]; function != nil {
+		return function, nil
+	}
+	pool, err := start()
+	if err != nil {
+		return nil, err
+	}
+	if f.byCommand == nil {
+		f.byCommand = map[string]*Function{}
+	}
+	// The name is read without the console's token: the program's, since arguments may hold
+	// secrets, with a number where another function has that name.
+	same, name := 1, "lambda: "+programName(command)
+	for other := range f.byCommand {
+		if programName(other) == programName(command) {
+			same++
+		}
+	}
+	if same > 1 {
+		name += fmt.Sprintf(" (%d)", same)
+	}
+	f.byCommand[command] = &Function{pool, name}
+	return f.byCommand[command], nil
+}
+
+var (
+	plainAssignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./:@%+,-]*$`)
+	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
+)
+
+// programName is the base name of the program that a command line for the shell runs;
+// "function" where only a shell can separate it from the rest.
+func programName(command string) string {
+	for word := range strings.FieldsSeq(command) {
+		switch {
+		case word == "exec", plainAssignment.MatchString(word):
+		case plainPath.MatchString(word):
+			return path.Base(word)
+		default:
+			return "function"
+		}
+	}
+	return "function"
+}
+
+// LogFunction returns the listeners that log what happens to a function. stopping
+// reports whether the end of its processes is expected. log may be nil.
+func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
+	log = cmp.Or(log, slog.New(slog.DiscardHandler))
+	process := func(instance int) *slog.Logger { return log.With("component", fmt.Sprintf("function.%d", instance)) }
+	return runtimeapi.Events{
+		Ready: func(r runtimeapi.Ready) {
+			process(r.Instance).Info("function ready", "pid", r.PID, "duration_ms", r.After.Milliseconds())
+		},
+		InitFailed: func(f runtimeapi.InitFailed) {
+			process(f.Instance).Warn("function failed to start", "reason", f.Type, "err", f.Reason,
+				"retry_in", f.Pause.String())
+		},
+		TimedOut: func(t runtimeapi.TimedOut) {
+			process(t.Instance).Warn("function timed out and was killed", "timeout", t.Limit.String())
+		},
+		Refused: func(r runtimeapi.Refused) {
+			process(r.Instance).Warn("request for messages refused: not from a process of the function",
+				"client", r.Client, "refused", r.Total)
+		},
+		Exited: func(x runtimeapi.Exited) {
+			level := slog.LevelWarn
+			if x.Asked != "" || stopping() {
+				level = slog.LevelDebug
+			}
+			process(x.Instance).Log(context.Background(), level, "function process exited",
+				"pid", x.PID, "reason", x.Exit.String())
+		},
+	}
+}

@@ -1,0 +1,80 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"tendril/internal/delivery/deliver"
+	"tendril/internal/supervisor"
+	"tendril/queue"
+)
+
+// Remote is an app that runs elsewhere.
+type Remote struct {
+	open  func() (*deliver.Client, error)
+	check supervisor.Check
+	http  atomic.Pointer[deliver.Client]
+}
+
+// NewRemote returns a target. open opens connections by the settings in force. check is
+// the health check; with the zero value the app only has to accept connections.
+func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*Remote, error) {
+	r := &Remote{open: open, check: check}
+	return r, r.Renew()
+}
+
+// Deliver hands over one message.
+func (r *Remote) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	return r.http.Load().Deliver(ctx, m)
+}
+
+// DeliverBatch hands several messages over at once.
+func (r *Remote) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
+	return r.http.Load().DeliverBatch(ctx, ms)
+}
+
+// Probe returns nil when the app passes its health check, or accepts connections where
+// it has none.
+func (r *Remote) Probe(ctx context.Context) error {
+	if check := r.check; !check.IsZero() {
+		if check.TLS {
+			check.TLSConfig = r.http.Load().TLSConfig()
+		}
+		return check.Probe(ctx)
+	}
+	return r.http.Load().Probe(ctx)
+}
+
+// Renew opens new connections, by the settings that are in force now. Deliveries under
+// way end on the old ones, which stay in use after an error.
+func (r *Remote) Renew() error {
+	opened, err := r.open()
+	if err != nil {
+		return err
+	}
+	if old := r.http.Swap(opened); old != nil {
+		old.Close()
+	}
+	return nil
+}
+
+// Close closes the connections.
+func (r *Remote) Close() { r.http.Load().Close() }
+
+// CheckAt returns a health check that asks the host of a target. At the target's own
+// port it speaks TLS where the target does.
+func CheckAt(check supervisor.Check, target string) supervisor.Check {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a socket has no host
+		return check
+	}
+	if host := u.Hostname(); !strings.EqualFold(host, "localhost") {
+		check.Host = host
+	}
+	check.TLS = u.Scheme == "https" && check.Path != "" && strconv.Itoa(check.Port) == cmp.Or(u.Port(), "443")
+	return check
+}

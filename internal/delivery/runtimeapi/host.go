@@ -1,0 +1,67 @@
+package runtimeapi
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+
+	"tendril/internal/supervisor"
+)
+
+// host starts processes and gives each its port; a test has its own.
+type host struct {
+	// listen opens a port that the next process can reach.
+	listen func() (net.Listener, error)
+	// client names the program at the other end of a connection; "" when it is gone.
+	client func(net.Conn) string
+	// start runs the function's command as the leader of a new group.
+	start func(instance int, env []string) (process, error)
+	// close lets go what the host keeps; every process must be reaped.
+	close func()
+}
+
+// process is a running process and the group that it leads: see [supervisor.Run].
+type process interface {
+	PID() int
+	Exited() <-chan struct{}
+	Owns(conn net.Conn) bool
+	Signal(sig syscall.Signal)
+	Reap() supervisor.Exit
+}
+
+// processName is what package supervisor calls the processes, with their number behind.
+const processName = "function"
+
+// newHost returns the host of real processes. The error says what is wrong with the
+// command, or with whom and within which limits it is to run.
+func newHost(set *Options) (host, error) {
+	p := supervisor.Process{Name: processName, Argv: set.Command, Dir: set.Dir, Env: set.Env, User: set.User,
+		Limits: set.Limits}
+	if err := p.Validate(); err != nil {
+		return host{}, err
+	}
+	runner, err := supervisor.NewRunner(&supervisor.Options{LinesPerSecond: set.LinesPerSecond,
+		Events: supervisor.Events{LinesDropped: set.Events.LinesDropped}})
+	if err != nil {
+		return host{}, err
+	}
+	return host{
+		listen: func() (net.Listener, error) { return net.Listen("tcp4", "127.0.0.1:0") },
+		client: supervisor.Client,
+		start: func(instance int, env []string) (process, error) {
+			var output func(stream string, line []byte)
+			if set.Output != nil {
+				output = func(stream string, line []byte) { set.Output(instance, stream, line) }
+			}
+			one := p
+			one.Name, one.Env = processName+"-"+strconv.Itoa(instance), env
+			run, err := runner.Start(&one, output)
+			if err != nil {
+				return nil, fmt.Errorf("starting the function: %w", err)
+			}
+			return run, nil
+		},
+		close: runner.Close,
+	}, nil
+}

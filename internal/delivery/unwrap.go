@@ -1,0 +1,88 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"tendril/internal/delivery/envelope"
+	"tendril/queue"
+)
+
+const (
+	// fetchTimeout is how long the payloads of one delivery may take to come from S3:
+	// the largest one takes so long at 5 Mbit/s.
+	fetchTimeout = 30 * time.Second
+	// fetchPause is how soon a payload is asked for again that S3 did not give.
+	fetchPause = 5 * time.Second
+)
+
+// unwrap takes messages out of what carries them: an envelope of SNS, a pointer to S3.
+// A message whose content is not available is not delivered, since its body is not
+// what was sent.
+func unwrap(next stage, opts *Options) stage {
+	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	return func(ctx context.Context, batch []*message) {
+		limit := fetchTimeout
+		if opts.Deadline != nil && opts.Deadline() > 0 {
+			limit = min(limit, opts.Deadline())
+		}
+		until := time.Now().Add(limit)
+		batch = prepare(batch, opts.FIFO, func(m *message) bool {
+			if m.Run.Named() {
+				return true
+			}
+			if opts.SNS {
+				openSNS(m, log)
+			}
+			return opts.Payloads == nil || fetch(ctx, m, until, opts)
+		})
+		if len(batch) > 0 {
+			next(ctx, batch)
+		}
+	}
+}
+
+// openSNS takes a message out of an envelope of SNS.
+func openSNS(m *message, log *slog.Logger) {
+	inner, kind := envelope.SNS(m.Message)
+	m.Message = &inner
+	if kind == envelope.Confirmation {
+		log.Warn("SNS subscription not confirmed", "message_id", m.ID,
+			"hint", "confirm it in the SNS console: tendril never follows a link in a message")
+	}
+}
+
+// fetch replaces a pointer by the payload in S3, which has to be there in time. It
+// returns false when the payload is not available.
+func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
+	begin := time.Now()
+	fetching, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	opened, _, err := opts.Payloads.Open(fetching, m.Message)
+	switch {
+	case err == nil:
+		m.Message = &opened
+		return true
+	case ctx.Err() == nil && !mayComeLater(err):
+		m.result = queue.Result{Reason: "its payload in S3 is not available", Err: err, Unsent: true}
+		return false
+	}
+	// S3 that hangs must leave the slots to other messages for most of the time.
+	retryIn := max(fetchPause, 2*time.Since(begin))
+	if ctx.Err() == nil && opts.Postponed != nil {
+		opts.Postponed(m.ID, retryIn, err)
+	}
+	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is temporarily not available", Err: err,
+		RetryAfter: retryIn}
+	return false
+}
+
+// mayComeLater reports whether an error is about S3, or the way to it, rather than
+// about the object.
+func mayComeLater(err error) bool {
+	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
+		errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,338 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"tendril/internal/app"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/host/datadir"
+)
+
+// settingsFile is the file that a change is written to.
+type settingsFile struct {
+	config.File
+	info fs.FileInfo // nil where there is no file yet
+}
+
+func (f *settingsFile) hash() string { return hashOf(f.Data) }
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// place is the file's path for people, who may be in another folder.
+func (f *settingsFile) place() string {
+	if abs, err := filepath.Abs(f.Path); err == nil {
+		return abs
+	}
+	return f.Path
+}
+
+// settingsFile reads the file in force, or else the one that would be found first. The configuration is what the files
+// say now, nil where they are wrong.
+func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
+	now, _, err = c.compare(c.currentBundle(), nil)
+	f.Path = c.s.ConfigFile
+	if now != nil {
+		f.Path = now.ConfigFile
+	}
+	f.Path = cmp.Or(f.Path, "tendril.yaml")
+	if f.info, _ = os.Stat(f.Path); f.info == nil {
+		return f, now, err
+	}
+	data, unreadable := os.ReadFile(f.Path)
+	if unreadable != nil {
+		return f, nil, unreadable
+	}
+	f.Data = data
+	return f, now, err
+}
+
+// configuration is every option in force, and how it is changed.
+func (c *changes) configuration() console.Configuration {
+	f, _, err := c.settingsFile()
+	shown := console.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
+		Topics: config.Topics(), Queues: []console.ConfigQueue{}}
+	if err != nil {
+		shown.Problem = problemText(err)
+	} else if change, err := c.pending(); err == nil {
+		shown.Changes = pendingChanges(&change)
+	}
+	locked := lockOfFile(&f, "http-path")
+	explained := c.explanations()
+	described := describedOptions(explained)
+	for i := range explained {
+		e := &explained[i]
+		o := c.configOption(&e.Option, described[i])
+		o.Locked = cmp.Or(locked, e.Option.Lock(e.From))
+		if e.Option.Name == "queues" {
+			o.Locked = cmp.Or(o.Locked, lockOfFile(&f, "queues"))
+			for _, q := range e.Queues {
+				shown.Queues = append(shown.Queues, c.configQueue(&f, &q, cmp.Or(locked, e.Option.Lock(e.From))))
+			}
+		}
+		shown.Options = append(shown.Options, o)
+	}
+	return shown
+}
+
+// configQueue is the settings of one queue; those of the file can be changed where it has them in a map of their own.
+func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) console.ConfigQueue {
+	locked = cmp.Or(locked, lockOfFile(f, "max of "+q.Name))
+	shown := console.ConfigQueue{Name: q.Name}
+	for i := range q.Settings {
+		s := &q.Settings[i]
+		row := s.Option()
+		o := c.configOption(&row, console.DescribedOption{
+			Name: strings.ReplaceAll(s.Key, "_", "-") + " of " + q.Name, OptionValue: optionValue(s.Key, s.Value, s.From)})
+		if o.Locked = locked; s.Key == "url" {
+			o.Locked = cmp.Or(locked, "it names the queue: edit the file by hand")
+		}
+		shown.Settings = append(shown.Settings, o)
+	}
+	return shown
+}
+
+// lockOfFile says why the file cannot be changed in the place of an option; "" where it can.
+func lockOfFile(f *settingsFile, name string) string {
+	_, err := config.EditFile(f.File, map[string]*string{name: nil})
+	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
+		return wrong.Problems[0].Text + ": " + wrong.Problems[0].Hint
+	}
+	return ""
+}
+
+func (c *changes) configOption(o *config.Option, described console.DescribedOption) console.ConfigOption {
+	shown := console.ConfigOption{DescribedOption: described, Block: o.Block(), Topic: o.Group,
+		Label: o.Label(), Key: o.Key,
+		Help: o.Help, Detail: o.Detail, Type: o.Kind(), Unit: o.Unit(), Default: o.DefaultText(), Allowed: o.AllowedText(),
+		Choices: o.Choices(), Hidden: strings.Contains(described.Value, "(hidden)"), Effect: console.EffectRestart,
+		Scope: console.SettingsScope(o.Guard() == config.GuardCode, o.Guard() == config.GuardAccess)}
+	if o.Live && (o.Name != connections || !c.sharesConnections()) {
+		shown.Effect = console.EffectReload
+	}
+	return shown
+}
+
+// settingsPlan is a change of the settings file that was checked.
+type settingsPlan struct {
+	console.SettingsPreview
+	old settingsFile
+	new config.File
+}
+
+// previewChange says what a change of the settings file would do.
+func (c *changes) previewChange(change console.SettingsChange) (console.SettingsPreview, error) {
+	plan, err := c.plan(change)
+	return plan.SettingsPreview, err
+}
+
+func (c *changes) plan(change console.SettingsChange) (plan settingsPlan, err error) {
+	old, now, err := c.settingsFile()
+	if err != nil && now == nil && old.info != nil && old.Data == nil {
+		return plan, refusedChange(change.Set, err)
+	}
+	if err := c.refuseLocked(change.Set); err != nil {
+		return plan, err
+	}
+	edited, err := config.EditFile(old.File, change.Set)
+	if err != nil {
+		return plan, refusedChange(change.Set, err)
+	}
+	loaded, after, err := c.compare(c.currentBundle(), &edited.File)
+	if err == nil && loaded == nil {
+		err = errors.New("this process cannot read its settings again")
+	}
+	if err != nil {
+		return plan, refusedChange(change.Set, err)
+	}
+	plan = settingsPlan{old: old, new: edited.File, SettingsPreview: console.SettingsPreview{
+		File: old.place(), Base: old.hash(), Hash: hashOf(edited.Data), Scope: scopeOf(change.Set),
+		Lines:   fileLines(edited.Lines),
+		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
+	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // what waits already is no part of this change
+		waits := pendingChanges(&before)
+		plan.Changes = slices.DeleteFunc(plan.Changes, func(o console.OptionChange) bool {
+			same := func(w console.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
+			return slices.ContainsFunc(waits, same)
+		})
+	}
+	return plan, nil
+}
+
+// scopeOf is the scope that a change needs: that of the option that decides most.
+func scopeOf(set map[string]*string) string {
+	code, access := false, false
+	for name := range set {
+		option, _, _ := strings.Cut(name, " of ")
+		o, _ := config.Lookup(option) // what only queues have, weight and max, decides nothing more
+		if o.Name != "" {
+			code, access = code || o.Guard() == config.GuardCode, access || o.Guard() == config.GuardAccess
+		}
+	}
+	return console.SettingsScope(code, access)
+}
+
+func fileLines(lines []config.EditedLine) []console.FileLine {
+	all := make([]console.FileLine, len(lines))
+	for i, l := range lines {
+		all[i] = console.FileLine{Line: l.Line, Added: l.Added, Text: l.Text}
+	}
+	return all
+}
+
+// newWarnings are those of a configuration that the one of the start did not have.
+func (c *changes) newWarnings(loaded *config.Config) (all []console.Detail) {
+	known := func(text string) bool {
+		return slices.ContainsFunc(c.Config.Warnings, func(p config.Problem) bool { return p.Text == text })
+	}
+	for _, w := range loaded.Warnings {
+		if !known(w.Text) {
+			all = append(all, console.Detail{Option: w.Option, Text: w.String(), Hint: w.Hint})
+		}
+	}
+	return all
+}
+
+// refuseLocked refuses to set what the file cannot change: something stronger has set it.
+func (c *changes) refuseLocked(set map[string]*string) error {
+	var details []console.Detail
+	explained := c.explanations()
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		option, _, ofOne := strings.Cut(name, " of ")
+		o, found := config.Lookup(option)
+		if ofOne {
+			o, found = config.Lookup("queues")
+		}
+		i := slices.IndexFunc(explained, func(e config.Explanation) bool { return found && e.Option.Name == o.Name })
+		if i < 0 {
+			continue // the file's editor says so
+		}
+		if why := o.Lock(explained[i].From); why != "" {
+			details = append(details, console.Detail{Option: name, Text: o.Name + " is locked: " + why})
+		}
+	}
+	if len(details) == 0 {
+		return nil
+	}
+	return &console.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
+}
+
+// refusedChange is the refusal of a change that is wrong, with what is wrong by option.
+func refusedChange(set map[string]*string, err error) error {
+	refusal := &console.Error{Status: http.StatusBadRequest, Message: "the settings were not changed"}
+	var wrong *config.Error
+	if !errors.As(err, &wrong) {
+		refusal.Message += ": " + err.Error()
+		return refusal
+	}
+	for _, p := range wrong.Problems {
+		d := console.Detail{Option: p.Option, Text: p.String(), Hint: p.Hint}
+		for _, name := range slices.Sorted(maps.Keys(set)) { // by the name in the request
+			option, _, _ := strings.Cut(name, " of ")
+			if o, found := config.Lookup(option); found && o.Name == p.Option {
+				d.Option = name
+			}
+		}
+		refusal.Details = append(refusal.Details, d)
+	}
+	return refusal
+}
+
+// problemText is an error for a person, on one line.
+func problemText(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// changeSettings writes a change into the settings file and puts in force what can be. Where anything fails, the file
+// is what it was.
+func (c *changes) changeSettings(ctx context.Context, change console.SettingsChange) (console.SettingsPreview, error) {
+	var none console.SettingsPreview
+	if err := c.awaitStart(ctx); err != nil {
+		return none, err
+	}
+	select {
+	case <-c.changing:
+		defer func() { c.changing <- struct{}{} }()
+	case <-c.draining:
+		return none, app.ErrStopped
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+	plan, err := c.plan(change)
+	if err != nil {
+		return none, err
+	}
+	if change.Base != plan.Base {
+		return none, &console.Error{Status: http.StatusConflict, Message: "the settings file was changed meanwhile: " +
+			plan.File, Hint: "look at the difference again, and repeat the change"}
+	}
+	b := c.currentBundle()
+	now, err := c.replaceSettings(&plan, b)
+	if err != nil {
+		return none, err
+	}
+	c.adopt(now, b)
+	var names []string
+	for _, l := range plan.Changes {
+		names = append(names, l.Name)
+	}
+	c.Logger.Info("settings file changed", "component", "config", "file", plan.File, "options", strings.Join(names, ", "))
+	return plan.SettingsPreview, nil
+}
+
+// replaceSettings writes the new file and reads all settings again, as the next start will.
+func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
+	path, mode := plan.old.Path, fs.FileMode(0o600)
+	if plan.old.info != nil {
+		mode = plan.old.info.Mode().Perm()
+		if path, err = filepath.EvalSymlinks(path); err != nil {
+			return change, err
+		}
+	}
+	if err := writeSettings(path, plan.new.Data, mode, plan.old.info); err != nil {
+		return change, &console.Error{Status: http.StatusConflict, Message: "the settings file cannot be written: " +
+			err.Error(), Hint: "let the user who runs tendril write " + filepath.Dir(plan.File)}
+	}
+	cfg, change, err := c.compare(b, nil)
+	if err == nil && cfg.ConfigFile != plan.old.Path {
+		err = fmt.Errorf("another settings file is in force: %s", cfg.ConfigFile)
+	}
+	if err == nil {
+		c.logNotApplied(cfg, b)
+		return change, nil
+	}
+	restored := os.Remove
+	if plan.old.info != nil {
+		restored = func(path string) error { return writeSettings(path, plan.old.Data, mode, plan.old.info) }
+	}
+	if failed := restored(path); failed != nil {
+		return change, fmt.Errorf("%w; the old settings file could not be restored: %w", err, failed)
+	}
+	return change, refusedChange(nil, err)
+}
+
+// writeSettings replaces a file whole, and leaves it to the owner that it had.
+func writeSettings(path string, data []byte, mode fs.FileMode, old fs.FileInfo) error {
+	if err := datadir.Replace(path, data, mode); err != nil || old == nil {
+		return err
+	}
+	if was, ok := old.Sys().(*syscall.Stat_t); ok && int(was.Uid) != os.Geteuid() {
+		return os.Lchown(path, int(was.Uid), int(was.Gid))
+	}
+	return nil
+}

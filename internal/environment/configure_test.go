@@ -1,0 +1,259 @@
+package environment
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/console"
+)
+
+// configured runs an environment whose settings are in a file, below flags and variables.
+func configured(t *testing.T, content string, flags map[string]string, environ ...string) (r *running, file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "tendril.yaml")
+	if content != "" {
+		if err := os.WriteFile(file, []byte(content), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	given := map[string]string{"target": "http://127.0.0.1:1/", "data-dir": t.TempDir(), "listen": "127.0.0.1:0",
+		"console": "127.0.0.1:0"}
+	for name, value := range flags {
+		given[name] = value
+	}
+	load := func(b *bundle.Bundle, edited *config.File) (*config.Config, error) {
+		return config.Load(config.Sources{Flags: given, Dir: filepath.Dir(file), Bundle: b, File: edited,
+			Environ: append(environ, "HOME="+t.TempDir())})
+	}
+	cfg, err := load(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run(t, nil, func(e *Environment) {
+		e.Config, e.s, e.Load = cfg, &cfg.Settings, load
+	}), file
+}
+
+func setting(pairs ...string) map[string]*string {
+	set := map[string]*string{}
+	for _, p := range pairs {
+		name, text, found := strings.Cut(p, "=")
+		if set[name] = nil; found {
+			set[name] = &text
+		}
+	}
+	return set
+}
+
+func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
+	t.Parallel()
+	r, file := configured(t, "# mine\nhttp_path: /a # here\nqueues:\n  - name: a\n    deadline: 5s\n  - b\n",
+		map[string]string{"mime-type": "text/plain"}, "TENDRIL_RATE=5/s")
+	shown := r.configuration()
+	if shown.File != file || !shown.Exists || shown.Problem != "" || len(shown.Changes) > 0 ||
+		!slices.Contains(shown.Topics, "Scaling") || len(shown.Options) != len(config.Options()) {
+		t.Errorf("%+v", shown)
+	}
+	for name, want := range map[string]struct{ value, effect, locked string }{
+		"http-path":        {"/a", "reload", ""},
+		"http-connections": {"50", "restart", ""}, // which several queues share
+		"max-retries":      {"10", "restart", ""},
+		"mime-type":        {"text/plain", "reload", "set by the flag --mime-type, which overrides"},
+		"rate":             {"5/s", "restart", "set by the variable TENDRIL_RATE, which overrides"},
+		"config":           {file, "restart", "it names the settings file"},
+		"queues":           {"a,b", "restart", "the queues have settings of their own"},
+		"deadline of a":    {"5s", "reload", ""},
+		"deadline of b":    {"0s", "reload", "the queue b has no settings of its own"},
+	} {
+		o := shown.Option(name)
+		if o == nil || o.Value != want.value || o.Effect != want.effect || !strings.HasPrefix(o.Locked, want.locked) ||
+			(want.locked == "") != (o.Locked == "") || o.Label == "" || o.Help == "" {
+			t.Errorf("%s: %+v", name, o)
+		}
+	}
+	set := setting("http-path=/b", "max-retries=7", "deadline of a=9s")
+	preview, err := r.previewChange(console.SettingsChange{Set: set})
+	if err != nil || preview.Base != shown.Hash || len(preview.Lines) != 5 || len(preview.Changes) != 3 {
+		t.Fatalf("%+v, %v", preview, err)
+	}
+	if r.inForce().HTTPPath != "/a" {
+		t.Error("a preview changed what is in force")
+	}
+	done, err := r.changeSettings(t.Context(), console.SettingsChange{Set: set, Base: preview.Base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(file); string(data) != "# mine\nhttp_path: /b # here\nqueues:\n  - name: a\n"+
+		"    deadline: 9s\n  - b\nmax_retries: 7\n" {
+		t.Errorf("the file is\n%s", data)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if s := r.inForce(); s.HTTPPath != "/b" || s.MaxRetries != 10 || s.Queues[0].Deadline != 9*time.Second {
+		t.Errorf("in force: %s, %d, %+v", s.HTTPPath, s.MaxRetries, s.Queues[0])
+	}
+	if shown = r.configuration(); shown.Hash != done.Hash || len(shown.Changes) != 1 || !shown.Changes[0].Restart ||
+		shown.Changes[0].Name != "max-retries" || shown.Option("http-path").Where != file+":2" {
+		t.Errorf("after the change: %s, %+v", shown.Hash, shown.Changes)
+	}
+	// What waits already is no part of the next change.
+	if preview, err = r.previewChange(console.SettingsChange{Set: setting("http-path")}); err != nil ||
+		len(preview.Changes) != 1 || preview.Changes[0].Name != "http-path" || preview.Changes[0].Value != "/" {
+		t.Errorf("%+v, %v", preview.Changes, err)
+	}
+}
+
+func TestSettingsThatAreNotChanged(t *testing.T) {
+	t.Parallel()
+	const content = "http_path: /a\nconsole_token: 0123456789abcdef0\n"
+	r, file := configured(t, content, map[string]string{"mime-type": "text/plain"})
+	base := r.configuration().Hash
+	for what, c := range map[string]struct {
+		set    map[string]*string
+		base   string
+		status int
+		option string
+	}{
+		"a wrong value":        {setting("http-connections=5000"), base, 400, "http-connections"},
+		"an unknown option":    {setting("http-pth=/"), base, 400, "http-pth"},
+		"an option of a flag":  {setting("MimeType=a/b"), base, 400, "MimeType"},
+		"options that clash":   {setting("backend=embedded", "queue-url=https://sqs.test/1/b"), base, 400, ""},
+		"a queue without maps": {setting("deadline of b=1s"), base, 400, "deadline of b"},
+		"another file":         {setting("http-path=/b"), "0", 409, ""},
+	} {
+		_, err := r.changeSettings(t.Context(), console.SettingsChange{Set: c.set, Base: c.base})
+		var said *console.Error
+		if !errors.As(err, &said) || said.Status != c.status || c.status == 400 && len(said.Details) == 0 ||
+			c.option != "" && said.Details[0].Option != c.option {
+			t.Errorf("%s: %+v", what, err)
+		}
+	}
+	now := r.configuration()
+	for _, o := range []string{"console-token", "mime-type"} {
+		if shown := now.Option(o); strings.Contains(shown.Value, "0123456789") {
+			t.Errorf("%s is shown: %+v", o, shown)
+		}
+	}
+	for name, want := range map[string]string{"http-path": "act", "rate": "act", "target": "deploy", "lambda": "deploy",
+		"machine-sections": "deploy", "filter": "deploy", "signing-secret": "own",
+		"console-hosts": "own", "credentials": "own"} {
+		if got := scopeOf(setting("http-path=/", name)); got != want || now.Option(name).Scope != want {
+			t.Errorf("%s needs the scope %q, want %q", name, got, want)
+		}
+	}
+	preview, err := r.previewChange(console.SettingsChange{Set: setting("console-token=fedcba98765432100")})
+	if err != nil || len(preview.Lines) != 2 || preview.Lines[0].Text != "console_token: (hidden)" ||
+		preview.Changes[0].Value != "(hidden)" {
+		t.Errorf("%+v, %v", preview, err)
+	}
+	// Somebody else may write the file from now on: it would be refused by the next start, and the old one is put back.
+	if err := os.Chmod(filepath.Dir(file), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.changeSettings(t.Context(), console.SettingsChange{Set: setting("http-path=/b"), Base: base})
+	var said *console.Error
+	if !errors.As(err, &said) || said.Status != http.StatusBadRequest ||
+		!strings.Contains(said.Details[0].Text, "not trusted") {
+		t.Errorf("%+v", err)
+	}
+	if data, _ := os.ReadFile(file); string(data) != content || r.inForce().HTTPPath != "/a" {
+		t.Errorf("the file is\n%s", data)
+	}
+	if err := os.WriteFile(file, []byte("http_path: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if shown := r.configuration(); shown.Problem == "" || !shown.Exists {
+		t.Errorf("a file that cannot be read is not told of: %+v", shown.Problem)
+	}
+}
+
+// TestEveryLiveOptionIsReadInForce: an option that the table calls Live changes what deliveries and workers go by;
+// one that it does not waits for the next start. Each is changed in turn.
+func TestEveryLiveOptionIsReadInForce(t *testing.T) {
+	t.Parallel()
+	key := "whsec_" + strings.Repeat("A", 32)
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{"http-path": "/other", "mime-type": "a/b", "success-codes": "200-299",
+		"terminal-codes": "422", "error-visibility-timeout": "7s", "signing-secret": key, "signing-secret-file": file,
+		"filter": `{"body":{"kind":["order"]}}`}
+	tuned := map[string]bool{}
+	for _, o := range config.Options() {
+		value := values[o.Name]
+		switch {
+		case o.Key == "" || o.Name == "queues" || o.Name == "config":
+			continue
+		case value != "":
+		case o.IsSwitch():
+			value = map[string]string{"true": "false", "false": "true"}[o.Default]
+		case o.Default != "" && !strings.Contains(o.Default, "unset"):
+			value = another(o)
+		}
+		if value == "" {
+			continue
+		}
+		sources := config.Sources{Environ: []string{"HOME=/h"}, SystemFile: "/nowhere", Dir: "/nowhere",
+			Flags: map[string]string{"target": "http://h"}}
+		before, err := config.Load(sources)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources.Flags[o.Name] = value
+		after, err := config.Load(sources)
+		if err != nil {
+			continue // one that something else must go with: it waits for a start
+		}
+		change := config.Changed(&before.Settings, after)
+		differs := !reflect.DeepEqual(readInForce(t, &before.Settings), readInForce(t, change.Settings))
+		if tuned[o.Name] = differs; differs != o.Live || o.Live != slices.Contains(change.Live, o.Name) {
+			t.Errorf("%s to %s: Live is %t, and what is read in force differs: %t (%q, %q)", o.Name, value, o.Live, differs,
+				change.Live, change.Later)
+		}
+	}
+	for _, o := range config.Options() {
+		if o.Live && !tuned[o.Name] {
+			t.Errorf("%s is Live and was not tried", o.Name)
+		}
+	}
+}
+
+// readInForce is all that a change of settings reaches: what workers are told, and what deliveries are made of.
+func readInForce(t *testing.T, s *config.Settings) []any {
+	t.Helper()
+	q := &pipelines{queues: queues{core: &core{s: s}}}
+	l := &pipeline{}
+	l.set.Store(&s.Queues[0])
+	opts, err := httpOptions(s, l.settings(), "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []any{q.tuning(l), *opts, l.filter() == nil}
+}
+
+func another(o config.Option) string {
+	for _, word := range o.Choices() {
+		if word != o.Default {
+			return word
+		}
+	}
+	low, high, found := strings.Cut(o.Allowed(), " to ")
+	if high, _, _ = strings.Cut(high, ","); !found {
+		return ""
+	}
+	if low != o.Default {
+		return low
+	}
+	return high
+}

@@ -1,0 +1,147 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tendril/internal/app"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/observe/health"
+	"tendril/internal/observe/series"
+)
+
+// curves keeps what the charts of the console show. All but read is for the goroutine that reads the counters.
+type curves struct {
+	*pipelines
+	recorder *series.Recorder
+	monitor  *health.Monitor
+	app      func() *app.App       // nil where none runs here
+	tasks    func() *tasks.Manager // nil where there are no tasks
+
+	counted map[string]time.Time // when each queue on Amazon SQS was counted last, by name
+	marked  time.Time            // end of the newest deployment that has a mark
+	leader  string               // who led last; "" for nobody
+}
+
+func newCurves(e *Environment) *curves {
+	c := &curves{pipelines: e.pipelines, monitor: e.monitor, counted: map[string]time.Time{},
+		app: func() *app.App { return e.app }, tasks: func() *tasks.Manager { return e.tasks }}
+	c.recorder = series.New(func(now time.Time) series.Reading {
+		c.mark(now)
+		return c.count(now)
+	})
+	return c
+}
+
+func (c *curves) start(context.Context) error {
+	c.steps.background("the curves", c.recorder.Run)
+	return nil
+}
+
+func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Curves(name, time.Now()) }
+
+// count reads the counters that exist. Of an embedded queue they are its ledger; of one on Amazon SQS, what this
+// instance received and finished.
+func (c *curves) count(now time.Time) series.Reading {
+	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
+	limits := map[string]int{} // by target
+	for _, l := range c.lines {
+		st := l.worker.Status()
+		r.InFlight += st.InWork
+		limits[l.targetKey()] = l.atMost(limits[l.targetKey()] + st.Limit)
+		c.countOldest(&r, l, now)
+		if !l.embedded {
+			one := series.Counts{In: st.Counts.Received - st.Counts.Duplicates, Out: st.Counts.Done}
+			r.Queues[l.name] = one
+			r.In, r.Out = r.In+one.In, r.Out+one.Out
+		}
+	}
+	for _, n := range limits {
+		r.Limit += n
+	}
+	if c.pool != nil {
+		r.Limit = min(r.Limit, c.inForce().HTTPConnections)
+	}
+	if c.broker != nil {
+		total := c.broker.TotalLedger()
+		r.In, r.Out = r.In+total.Sent, r.Out+total.Done
+		c.countEmbedded(&r)
+	}
+	return r
+}
+
+// countEmbedded reads the ledgers of the first queues: those that are worked on, with their dead-letter queues, and
+// then the others.
+func (c *curves) countEmbedded(r *series.Reading) {
+	var names []string
+	for _, l := range c.lines {
+		if l.embedded {
+			names = append(names, l.name, l.dead)
+		}
+	}
+	for _, name := range append(names, c.broker.ListQueues("")...) {
+		if len(r.Queues) == series.MaxQueues {
+			return
+		}
+		if ledger, err := c.broker.Ledger(name); err == nil {
+			r.Queues[name] = series.Counts{In: ledger.Sent + ledger.MovedIn, Out: ledger.Done + ledger.MovedOut}
+		}
+	}
+}
+
+// countOldest reads the age of the oldest message of a queue. Of one on Amazon SQS it is known when that was counted.
+func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
+	found, known := c.depths.Read(l.name, now)
+	if !known || !found.HasAge || found.Taken.Equal(c.counted[l.name]) {
+		return
+	}
+	if !l.embedded {
+		c.counted[l.name] = found.Taken
+	}
+	r.Oldest, r.HasOldest = max(r.Oldest, found.Oldest), true
+}
+
+// atMost returns how many of n deliveries the limit of the target lets begin.
+func (l *pipeline) atMost(n int) int {
+	if l.limiter == nil {
+		return n
+	}
+	st := l.limiter.Status()
+	return min(n, cmp.Or(st.SlowStart, st.Limit, n))
+}
+
+// mark notes the deployments that ended, and who leads, where that changed since the last reading.
+func (c *curves) mark(now time.Time) {
+	if a := c.app(); a != nil {
+		for _, d := range slices.Backward(a.Deployments()) { // the oldest first
+			if d.Over() && d.Ended.After(c.marked) {
+				c.marked = d.Ended
+				c.recorder.Mark(d.Ended, "deploy", deploymentMark(&d))
+			}
+		}
+	}
+	m := c.tasks()
+	if m == nil {
+		return
+	}
+	st := m.Election().Status()
+	leader := cmp.Or(st.Holder, c.leader) // nobody leads for the moment of a change
+	if st.Leading {
+		leader = "this instance"
+	}
+	if leader != c.leader && !st.Local {
+		c.recorder.Mark(now, "leadership", leader+" leads")
+	}
+	c.leader = leader
+}
+
+// deploymentMark is what the mark of a deployment says. What went wrong is not in it: that may hold a secret.
+func deploymentMark(d *console.Deployment) string {
+	if d.State == console.DeployDone {
+		return d.To
+	}
+	return d.To + ": " + d.State
+}

@@ -1,0 +1,86 @@
+package environment
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tendril/internal/bundle"
+	"tendril/internal/testing/testpeer"
+	"tendril/queue"
+)
+
+// TestMain lets this program be an app too: each POST takes until somebody gets /finish.
+func TestMain(m *testing.M) {
+	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
+		os.Exit(testpeer.Contained(m, "TENDRIL_REGISTRY_TOKEN=0123456789abcdef").Run())
+	}
+	finish := make(chan struct{})
+	panic(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"),
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/finish" {
+				close(finish)
+			}
+			<-finish
+		})))
+}
+
+// TestADeploymentEndsWhileTheOldVersionWorks: its last hooks run at once, the next deployment is accepted, and the work
+// of both old versions is finished.
+func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
+	t.Parallel()
+	dir, said, port := t.TempDir(), filepath.Join(t.TempDir(), "said"), testpeer.FreePort(t)
+	for name, text := range map[string]string{
+		"Procfile":                          "web: ENVIRONMENT_TEST_APP=1 exec " + os.Args[0] + "\n",
+		".platform/hooks/postdeploy/say.sh": "#!/bin/sh\necho deployed >> " + said + "\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, map[string]string{"port": port, "queue": "jobs", "allow-root": "true"}, func(e *Environment) {
+		e.Bundle, e.AppEnv = b, os.Environ()
+	})
+	sendOne(t, r, "work")
+	eventually(t, "the message is in work", func() bool { return r.lines[0].status().InWork > 0 })
+	eventually(t, "the hook of the start", func() bool { // a later version would leave it out
+		text, err := os.ReadFile(said)
+		return err == nil && string(text) == "deployed\n"
+	})
+	for version := 2; version <= 3; version++ {
+		if _, err := r.DeployPath(t.Context(), dir); err != nil {
+			t.Fatalf("deploying version %d: %v", version, err)
+		}
+	}
+	if text, err := os.ReadFile(said); string(text) != "deployed\ndeployed\ndeployed\n" {
+		t.Errorf("the hooks said %q, %v", text, err)
+	}
+	if r.lines[0].status().InWork != 1 {
+		t.Error("the message is no longer in work")
+	}
+	// Its work done, it may be stopped before it has answered this one.
+	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {
+		answer.Body.Close()
+	}
+	eventually(t, "the message is done", func() bool { return r.lines[0].status().InWork == 0 })
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// sendOne puts a message into the queue "jobs".
+func sendOne(t *testing.T, r *running, body string) {
+	t.Helper()
+	if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {
+		t.Fatal(err)
+	}
+}

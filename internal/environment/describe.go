@@ -1,0 +1,362 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tendril/internal/autoscale"
+	"tendril/internal/bundle"
+	"tendril/internal/cloud"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+)
+
+// UseBundle is what a description calls the folder of the app.
+const UseBundle = "bundle"
+
+// The kinds of resources on AWS that package cloud does not know.
+const (
+	kindGroup    = "Auto Scaling group"
+	kindFunction = "Lambda function"
+	kindBucket   = "S3 bucket"
+	kindMetrics  = "CloudWatch namespace"
+)
+
+// Describe says what an environment with these options would consist of, and what of it exists on AWS. Nothing is
+// started or created. ctx bounds what is asked of AWS; what is not known by then is noted.
+func (o *Options) Describe(ctx context.Context) console.Description {
+	d := o.describeOffline()
+	o.addResources(ctx, &d)
+	return d
+}
+
+// describeOffline is Describe without what exists on AWS.
+func (o *Options) describeOffline() console.Description {
+	s := &o.Config.Settings
+	d := console.Description{
+		Environment: s.Name, Version: o.Version, Region: s.Region, Processes: o.describedProcesses(o.Bundle),
+		Options: describedOptions(o.Config.ExplainAll()), Places: console.Places{Files: o.describedFiles(o.Bundle)},
+		Resources: []console.Resource{}, Scaling: plannedScaling(o.Config),
+	}
+	if o.CronFile() != "" || isFleet(s) {
+		d.Election = electionText(s)
+	}
+	if !o.QueuesOnly {
+		for i := range s.Queues {
+			d.Queues = append(d.Queues, o.plannedQueue(&s.Queues[i]))
+		}
+	}
+	describeQueueSettings(d.Queues, o.Config.ExplainAll())
+	if o.HasApp() && o.Bundle != nil {
+		d.AppVersion = o.Bundle.Dir
+	}
+	if file, err := tasks.Read(o.CronFile()); o.CronFile() != "" {
+		d.Tasks = &console.TasksStatus{File: o.CronFile(), Off: "nothing runs"}
+		if err == nil {
+			d.Tasks.Tasks = withoutSecrets(tasks.Describe(file))
+		} else {
+			d.Notes = append(d.Notes, "the periodic tasks cannot be read: "+err.Error())
+		}
+	}
+	if s.Console != config.Off {
+		d.Ports = append(d.Ports, console.Place{Use: "console", At: s.Console})
+	}
+	if s.AnyEmbedded() || o.QueuesOnly {
+		d.Ports = append(d.Ports, console.Place{Use: "queues, SQS protocol", At: s.Listen})
+	}
+	d.Ports = append(d.Ports, o.appPort()...)
+	return d
+}
+
+// plannedQueue is a queue as 'tendril up' would make or find it.
+func (o *Options) plannedQueue(set *config.QueueSettings) console.DescribedQueue {
+	s := &o.Config.Settings
+	q := console.DescribedQueue{Name: set.Name, Backend: set.Backend, URL: set.URL, FIFO: set.FIFO(),
+		Target: withoutSecret(o.targetText(set))}
+	if set.Backend != config.BackendEmbedded {
+		if set.Managed {
+			q.DeadLetterQueue = &console.DescribedQueue{Name: cloud.DeadLetterName(set.Name), Backend: set.Backend}
+		}
+		return q
+	}
+	created, own := ownAttributes(s, set)
+	dead := deadName(set.Name)
+	q.ARN = embeddedARN(s, set.Name)
+	q.DeadLetterQueue = &console.DescribedQueue{Name: dead, Backend: set.Backend, ARN: embeddedARN(s, dead),
+		FIFO: set.FIFO(), Attributes: created}
+	q.Attributes = own
+	for name, value := range created {
+		q.Attributes[name] = value
+	}
+	return q
+}
+
+// targetText names what the messages of a queue go to.
+func (o *Options) targetText(set *config.QueueSettings) string {
+	path, _, _ := strings.Cut(set.HTTPPath, "?")
+	switch {
+	case set.Function != "":
+		return "lambda:" + set.Function
+	case set.Lambda != "":
+		return set.Lambda
+	case set.Target != "":
+		return strings.TrimSuffix(set.Target, "/") + path
+	}
+	return ownAddress(&o.Config.Settings) + path
+}
+
+// describedProcesses are what is started: the app, or the functions on this machine.
+func (o *Options) describedProcesses(b *bundle.Bundle) (all []console.DescribedProcess) {
+	add := func(name, command string) {
+		p := console.DescribedProcess{Name: name, Command: withoutSecret(command)}
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	if len(o.Command) > 0 {
+		add(bundle.MainProcess, strings.Join(o.Command, " "))
+	} else if b != nil {
+		for _, p := range b.Processes {
+			add(p.Name, p.Command)
+		}
+	}
+	for i := range o.Config.Queues {
+		if q := &o.Config.Queues[i]; runsHere(*q) {
+			add("function", q.Lambda)
+		}
+	}
+	return all
+}
+
+// describedFiles are the files and folders that are read and written.
+func (o *Options) describedFiles(b *bundle.Bundle) (all []console.Place) {
+	add := func(use, path string) {
+		at, err := filepath.Abs(path)
+		if err != nil { // the working folder is gone
+			at = path
+		}
+		p := console.Place{Use: use, At: at}
+		if path != "" && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	s := &o.Config.Settings
+	add("data directory", s.DataDir)
+	add("settings file", s.ConfigFile)
+	if b != nil {
+		add(UseBundle, b.Dir)
+		for _, setting := range b.InForce() {
+			add("settings of the bundle", setting.File)
+		}
+	}
+	cron := cmp.Or(s.Cron, o.CronFile())
+	if s.Cron == "" && b != nil {
+		cron = b.Cron
+	}
+	add("periodic tasks", cron)
+	add("app logs", s.AppLogDir)
+	add("pid file", s.PIDFile)
+	add("certificate", s.ConsoleTLSCert)
+	add("key of the certificate", s.ConsoleTLSKey)
+	return all
+}
+
+func (o *Options) appPort() []console.Place {
+	if !o.HasApp() {
+		return nil
+	}
+	return []console.Place{{Use: "app", At: strings.TrimPrefix(ownAddress(&o.Config.Settings), "http://")}}
+}
+
+// describedOptions are options for the console.
+func describedOptions(all []config.Explanation) (options []console.DescribedOption) {
+	for i := range all {
+		e := &all[i]
+		o := console.DescribedOption{Name: e.Option.Name, OptionValue: optionValue(e.Option.Name, e.Value, e.From)}
+		for _, set := range e.Chain {
+			if len(e.Chain) > 1 {
+				o.SetBy = append(o.SetBy, optionValue(o.Name, set.Value, set.Origin))
+			}
+		}
+		options = append(options, o)
+	}
+	return options
+}
+
+// describeQueueSettings gives each queue its settings in force.
+func describeQueueSettings(queues []console.DescribedQueue, all []config.Explanation) {
+	for i := range all {
+		for _, explained := range all[i].Queues {
+			for j := range queues {
+				if queues[j].Name != explained.Name {
+					continue
+				}
+				for _, s := range explained.Settings {
+					queues[j].Settings = append(queues[j].Settings,
+						console.DescribedOption{Name: s.Key, OptionValue: optionValue(s.Key, s.Value, s.From)})
+				}
+			}
+		}
+	}
+}
+
+// optionValue is a value for the console, which never shows the query of a path.
+func optionValue(name, value string, from config.Origin) console.OptionValue {
+	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
+	if o, found := config.Lookup(name); found {
+		value = o.WithoutQuery(value)
+	}
+	return console.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
+}
+
+// withoutSecrets hides what looks like a password in the paths of tasks.
+func withoutSecrets(list []console.Task) []console.Task {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].URL = withoutSecret(list[i].URL)
+	}
+	return list
+}
+
+// withoutSecret is a target or a command for people: hidden where a part of it looks like a password.
+func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
+
+// addResources adds what exists on AWS. Of queues it fills in the attributes.
+func (o *Options) addResources(ctx context.Context, d *console.Description) {
+	found, err := o.listCloud(ctx)
+	if err != nil {
+		d.Notes = append(d.Notes, "not everything on AWS is known: "+err.Error())
+	}
+	for i := range found {
+		r := &found[i]
+		d.Resources = append(d.Resources, console.Resource{Kind: r.Kind, Name: r.Name, ARN: r.ARN, URL: r.URL, Owned: r.Owned,
+			Note: r.Note})
+		for j := range d.Queues {
+			for q := &d.Queues[j]; q != nil; q = q.DeadLetterQueue {
+				if q.Backend == config.BackendSQS && (q.Name == r.Name || q.URL != "" && q.URL == r.URL) {
+					q.ARN, q.URL = cmp.Or(q.ARN, r.ARN), cmp.Or(q.URL, r.URL)
+					if r.Attributes != nil {
+						q.Attributes = r.Attributes
+					}
+				}
+			}
+		}
+	}
+	if err == nil {
+		d.Notes = append(d.Notes, missing(d, o.Config, found)...)
+	}
+	d.Resources = append(d.Resources, sharedResources(&o.Config.Settings)...)
+}
+
+// listCloud lists what of the environment is on AWS; nothing where it uses none of it.
+func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
+	if o.QueuesOnly {
+		return nil, nil
+	}
+	inventory, err := cloud.Open(ctx, &cloud.Environment{Config: o.Config, SDK: o.aws().Log})
+	if err != nil {
+		return nil, err
+	}
+	defer inventory.Close()
+	return inventory.List(ctx)
+}
+
+// missing says what of the settings does not exist on AWS.
+func missing(d *console.Description, cfg *config.Config, found []cloud.Resource) (notes []string) {
+	exists := func(name string) bool {
+		return slices.ContainsFunc(found, func(r cloud.Resource) bool { return r.Name == name })
+	}
+	for i := range d.Queues {
+		if q := &d.Queues[i]; q.Backend == config.BackendSQS && !exists(q.Name) {
+			note := "queue " + q.Name + " does not exist on Amazon SQS"
+			if dead := q.DeadLetterQueue; dead != nil {
+				note += ": 'tendril up' creates it, with " + dead.Name
+			}
+			notes = append(notes, note)
+		}
+	}
+	if table := cfg.RegistryTable; table != "" && cfg.Backend == config.BackendSQS && !exists(table) {
+		note := "table " + table + " does not exist in DynamoDB"
+		if cfg.RegistryCreate {
+			note += ": 'tendril up' creates it for periodic tasks"
+		}
+		notes = append(notes, note)
+	}
+	return notes
+}
+
+// sharedResources are what the settings name on AWS beside queues.
+func sharedResources(s *config.Settings) []console.Resource {
+	var all []console.Resource
+	add := func(kind, name string) {
+		r := console.Resource{Kind: kind, Name: name, Region: s.Region, Note: "not created by tendril"}
+		if kind == kindMetrics {
+			r.Note = "metrics are sent there"
+		}
+		if !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	for i := range s.Queues {
+		if function := s.Queues[i].Function; function != "" {
+			add(kindFunction, function)
+		}
+	}
+	if group, ok := strings.CutPrefix(s.ScaleTarget, config.ScaleGroup); ok {
+		add(kindGroup, group)
+	}
+	if s.ScaleTarget == config.ScalePublish {
+		add(kindMetrics, loadNamespace(s))
+	}
+	if s.CloudWatch == config.On {
+		add(kindMetrics, "Workerless-"+s.Name)
+	}
+	for _, bucket := range s.S3Payloads {
+		add(kindBucket, bucket)
+	}
+	return all
+}
+
+// plannedScaling is what would be scaled, and its bounds; nil where nothing is.
+func plannedScaling(cfg *config.Config) *console.Scaling {
+	s := &cfg.Settings
+	planned := &console.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}
+	switch {
+	case s.ScaleTarget == config.ScaleNone:
+		return nil
+	case s.ScaleTarget == config.ScaleProcesses, s.ScaleTarget == config.ScaleAuto && !s.AnyOnSQS():
+		planned.MinSize, planned.MaxSize = s.ProcessesMin, maxReplicas(s)
+	case strings.HasPrefix(s.ScaleTarget, config.ScaleGroup):
+		planned.MinSize, planned.MaxSize = groupBounds(cfg)
+	}
+	return planned
+}
+
+// groupBounds are those of an Auto Scaling group, whose own hold unless others are set.
+func groupBounds(cfg *config.Config) (least, most int) {
+	least, most = cfg.ScaleMinSize, cfg.ScaleMaxSize
+	if !cfg.IsSet("scale-min-size") {
+		least = 1
+	}
+	if !cfg.IsSet("scale-max-size") {
+		most = autoscale.MaxSize
+	}
+	return least, most
+}
+
+// electionText says how instances agree on the leader.
+func electionText(s *config.Settings) string {
+	switch {
+	case s.Leader == config.LeaderLocal:
+		return "none: this instance is declared the only one"
+	case s.Backend == config.BackendEmbedded:
+		return "lease in the embedded queue " + s.Queues[0].Name
+	case s.RegistryTable != "":
+		return "lease in the DynamoDB table " + s.RegistryTable
+	}
+	return "lease in the registry of the queue's server, where it has one"
+}

@@ -1,0 +1,139 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"tendril/internal/aws"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/queue"
+)
+
+// Describe says what the running environment consists of. ctx bounds what is asked of Amazon; what is not known by
+// then is noted.
+func (e *Environment) Describe(ctx context.Context) console.Description {
+	now := e.Options // with the version of the app that serves
+	if e.running() {
+		now.Bundle = e.currentBundle()
+	}
+	d := now.describeOffline()
+	st := e.Status()
+	d.Running, d.PID, d.StartedAt, d.State = true, os.Getpid(), st.StartedAt, st.State
+	explained := e.explanations()
+	d.Options = describedOptions(explained)
+	d.Ports = e.openPorts()
+	if e.instance.address != "" {
+		token := filepath.Join(e.s.DataDir, console.TokenFile)
+		d.Files = append(d.Files, console.Place{Use: "token of the console", At: token})
+	}
+	if !e.running() {
+		d.Notes = append(d.Notes, errStarting.Error())
+		return d
+	}
+	d.Queues, d.Notes = e.describeQueues(ctx)
+	describeQueueSettings(d.Queues, explained)
+	now.addResources(ctx, &d)
+	if d.Tasks = st.Tasks; d.Tasks != nil {
+		d.Tasks.Tasks = withoutSecrets(d.Tasks.Tasks)
+		d.Election = electionText(e.s)
+	}
+	d.Scaling = st.Scaling
+	if d.Election != "" && d.Tasks.Off == "" && e.election != nil { // off: nobody is to lead
+		leader := e.election.Status()
+		d.Leader = &leader
+	}
+	if e.app != nil {
+		d.AppVersion, d.Deployments = e.app.Version(), e.app.Deployments()
+	}
+	change, err := e.pending()
+	if err != nil {
+		d.Notes = append(d.Notes, "the settings in the files are wrong by now, and would be refused: "+refusal(err))
+		return d
+	}
+	d.Changes = pendingChanges(&change)
+	return d
+}
+
+func pendingChanges(c *config.Change) (all []console.OptionChange) {
+	for i, names := range [][]string{c.Live, c.Later} {
+		for _, name := range names {
+			p := c.Pending(name)
+			all = append(all, console.OptionChange{Name: name, OptionValue: optionValue(name, p.Value, p.Origin),
+				Restart: i == 1})
+		}
+	}
+	return all
+}
+
+// openPorts are the addresses of the listeners.
+func (e *Environment) openPorts() (all []console.Place) {
+	if e.instance.address != "" {
+		all = append(all, console.Place{Use: "console", At: e.instance.address})
+	}
+	if e.endpoint != "" {
+		all = append(all, console.Place{Use: "queues, SQS protocol", At: strings.TrimPrefix(e.endpoint, "http://")})
+	}
+	return append(all, e.appPort()...)
+}
+
+// describeQueues reads the attributes of all queues at once. Where only queues are served, these are all.
+func (q *pipelines) describeQueues(ctx context.Context) (all []console.DescribedQueue, notes []string) {
+	if len(q.lines) == 0 && q.broker != nil {
+		for _, name := range q.broker.ListQueues("") {
+			found, err := q.describeEmbedded(name)
+			if err == nil {
+				all = append(all, found)
+			}
+		}
+		return all, nil
+	}
+	all = make([]console.DescribedQueue, len(q.lines))
+	errs := make([]error, len(q.lines))
+	var asked sync.WaitGroup
+	for i, l := range q.lines {
+		asked.Go(func() { all[i], errs[i] = q.describeQueue(ctx, l) })
+	}
+	asked.Wait()
+	for i, err := range errs {
+		if err != nil {
+			notes = append(notes, "attributes of "+all[i].Name+" are not known: "+err.Error())
+		}
+	}
+	return all, notes
+}
+
+func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found console.DescribedQueue, err error) {
+	onSQS, _ := l.Queue.(*aws.Queue)
+	if onSQS != nil {
+		found = console.DescribedQueue{Name: l.name, Backend: config.BackendSQS, URL: l.url, ARN: l.arn, FIFO: l.fifo}
+		found.Attributes, err = onSQS.Attributes(ctx)
+	} else {
+		found, err = q.describeEmbedded(l.name)
+	}
+	found.Target = withoutSecret(l.goesTo())
+	dead, _ := queue.ParseRedrivePolicy(found.Attributes["RedrivePolicy"])
+	if err != nil || dead == "" {
+		return found, err
+	}
+	if onSQS == nil {
+		deadQueue, err := q.describeEmbedded(dead)
+		found.DeadLetterQueue = &deadQueue
+		return found, err
+	}
+	found.DeadLetterQueue = &console.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.fifo}
+	return found, nil // the rest is among the resources
+}
+
+func (q *queues) describeEmbedded(name string) (console.DescribedQueue, error) {
+	attributes, err := q.broker.Attributes(name)
+	if errors.Is(err, queue.ErrNoQueue) {
+		err = errors.New("there is no queue " + name)
+	}
+	return console.DescribedQueue{Name: name, Backend: config.BackendEmbedded, URL: q.urlOf(name), ARN: q.broker.ARN(name),
+		FIFO: attributes["FifoQueue"] == "true", Attributes: attributes}, err
+}

@@ -1,0 +1,514 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/internal/aws"
+	"tendril/internal/cloud"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/delivery/deliver"
+	"tendril/internal/observe/doctor"
+	"tendril/internal/observe/health"
+	"tendril/internal/supervisor"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// How long doctor waits for one server.
+const (
+	targetPatience = 3 * time.Second
+	cloudPatience  = 15 * time.Second
+)
+
+// Examine looks for what is wrong with an environment that would be started with these options. Nothing is started or
+// created. ctx bounds what is asked of others.
+func (o *Options) Examine(ctx context.Context) doctor.Examination {
+	x := &examiner{Options: o, settings: &o.Config.Settings}
+	for i := range o.Config.Queues {
+		if set := &o.Config.Queues[i]; !o.QueuesOnly {
+			planned := o.plannedQueue(set)
+			x.addQueue(set, &planned)
+		}
+	}
+	for _, p := range o.MissingPrograms() {
+		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
+	}
+	if o.HasApp() && len(x.facts.Apps) == 0 {
+		x.facts.Apps = []doctor.App{{Own: true, Target: o.describedProcesses(o.Bundle)[0].Command}}
+	}
+	x.plannedPorts()
+	return x.examine(ctx)
+}
+
+// examineRunning looks for what is wrong with a running environment, its machine and what it works with. ctx bounds
+// what is asked of others.
+func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
+	now := e.Options // with the version of the app that serves
+	x := &examiner{Options: &now, settings: e.s, facts: doctor.Facts{Running: true}}
+	for _, p := range e.openPorts() {
+		if p.Use != "app" {
+			x.lookAtPort(ctx, p.Use, p.At)
+		}
+	}
+	x.endpoint = strings.TrimPrefix(e.endpoint, "http://")
+	report := e.monitor.Report()
+	x.facts.HealthStatus = string(report.Status)
+	for _, c := range report.Each() {
+		x.facts.Health = append(x.facts.Health, doctor.Cause{Level: levelOf(c.Status), Text: c.Text})
+	}
+	if !e.running() {
+		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "state", What: errStarting.Error(),
+			Why: "what it works with is not known yet", Remedy: "tendril status"})
+		return x.examine(ctx)
+	}
+	now.Bundle, x.settings = e.currentBundle(), e.inForce()
+	for _, p := range now.MissingPrograms() {
+		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
+	}
+	for _, l := range e.lines {
+		described := console.DescribedQueue{Name: l.name, URL: l.url}
+		if l.embedded {
+			described, _ = e.describeQueue(ctx, l) // without attributes, it was deleted
+		}
+		x.addQueue(l.settings(), &described)
+		last := &x.facts.Queues[len(x.facts.Queues)-1]
+		last.Missing = l.embedded && last.Attributes == nil
+	}
+	for _, p := range e.Status().App {
+		if p.Port != 0 {
+			x.lookAtPort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
+		}
+		app := doctor.App{Own: true, Target: p.Name}
+		if !p.Ready {
+			app.Problem, app.Remedy = cmp.Or(p.NotReady, p.LastExit, p.State), "tendril logs "+p.Name
+		}
+		x.facts.Apps = append(x.facts.Apps, app)
+	}
+	return x.examine(ctx)
+}
+
+// levelOf is how bad a cause of the health is.
+func levelOf(s health.Status) doctor.Level {
+	switch s {
+	case health.Severe, health.Degraded:
+		return doctor.Error
+	case health.Warning, health.NoData:
+		return doctor.Warning
+	}
+	return doctor.OK
+}
+
+// lookAtPort connects to an address that the environment listens on.
+func (x *examiner) lookAtPort(ctx context.Context, use, address string) {
+	ctx, cancel := context.WithTimeout(ctx, targetPatience)
+	defer cancel()
+	p := doctor.Port{Name: wordFor(use), Use: use, At: address}
+	if err := doctor.LookAtAddress(ctx, strings.TrimPrefix(address, "https://")); err != nil {
+		p.Refused = err.Error()
+	}
+	x.facts.Ports = append(x.facts.Ports, p)
+}
+
+// examiner collects facts.
+type examiner struct {
+	*Options
+	settings *config.Settings // in force
+	endpoint string           // where the running environment serves its queues; "" for none, or before a start
+	facts    doctor.Facts
+}
+
+// examine collects the facts that are the same for a process and for one that would be started.
+func (x *examiner) examine(ctx context.Context) doctor.Examination {
+	f := &x.facts
+	x.lookAtCloud(ctx)
+	x.lookAtTargets(ctx)
+	f.Disk = doctor.LookAtDisk(x.settings.DataDir)
+	f.Disk.Embedded = x.settings.AnyEmbedded() || x.QueuesOnly
+	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(x.settings)}
+	f.Certificates = x.certificates(x.settings)
+	if address, _ := x.settings.ListenOn(); f.Disk.Embedded && address != "" && x.settings.Credentials == "" {
+		f.OpenEndpoint = cmp.Or(x.endpoint, address)
+		f.OtherUsers = doctor.LookForUsers("/etc/passwd", os.Getuid())
+	}
+	f.Zones = doctor.LookForZones()
+	f.Zones.App = x.HasApp()
+	return doctor.Examination{Environment: x.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
+}
+
+// certificates are the files for TLS that are in use with these settings, or would be.
+func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
+	seen := map[[3]string]bool{}
+	add := func(option, file, key string) {
+		files := [3]string{option, file, key}
+		if file == "" || seen[files] {
+			return
+		}
+		seen[files] = true
+		if c, known := doctor.LookAtCertificate(option, file, key); known {
+			all = append(all, c)
+		}
+	}
+	if s.AnyEmbedded() || o.QueuesOnly {
+		add("tls-cert", s.TLSCert, s.TLSKey)
+	}
+	if s.Console != config.Off {
+		add("console-tls-cert", s.ConsoleTLSCert, s.ConsoleTLSKey)
+	}
+	for i := range s.Queues {
+		if set := &s.Queues[i]; strings.HasPrefix(set.Target, "https:") && !o.QueuesOnly {
+			add("target-cert", set.TargetCert, set.TargetKey)
+			add("target-ca", set.TargetCA, "")
+		}
+	}
+	return all
+}
+
+// addQueue adds a queue with what is known of an embedded one.
+func (x *examiner) addQueue(set *config.QueueSettings, described *console.DescribedQueue) {
+	s := x.settings
+	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
+		Several: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
+	if dead := described.DeadLetterQueue; dead != nil && !q.OnSQS {
+		q.Dead = &doctor.DeadLetterQueue{Name: dead.Name, URL: dead.URL, Attributes: dead.Attributes,
+			Missing: dead.Attributes == nil && described.Attributes != nil}
+	}
+	x.facts.Queues = append(x.facts.Queues, q)
+}
+
+// queueTimes are the settings of time of one queue.
+func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
+	t := doctor.Times{Visibility: set.VisibilityTimeout, Retention: set.RetentionPeriod, MaxRetries: s.MaxRetries,
+		TerminalCodes: set.TerminalCodes,
+		Attempt:       set.InactivityTimeout + s.ConnectTimeout, AttemptText: "connect-timeout and inactivity-timeout"}
+	switch {
+	case set.ToFunction():
+		t.Attempt, t.AttemptText = s.FunctionTimeout, "function-timeout"
+	case set.Deadline > 0:
+		t.Attempt, t.AttemptText = set.Deadline, "deadline"
+	}
+	backoff := worker.Backoff{Min: s.BackoffMin, Max: s.BackoffMax, Doublings: s.BackoffDoublings}
+	t.Pause = func(attempt int) time.Duration {
+		switch {
+		case s.BackoffMin > 0:
+			return backoff.Longest(attempt)
+		case set.ErrorVisibilityTimeout != nil:
+			return *set.ErrorVisibilityTimeout
+		}
+		return set.VisibilityTimeout
+	}
+	return t
+}
+
+// plannedPorts finds out who listens where the environment would. Where one runs on the data directory, they are its
+// own, and what is looked at is to be deployed there.
+func (x *examiner) plannedPorts() {
+	s := x.settings
+	if _, err := console.ReadInstance(s.DataDir); err == nil {
+		return
+	}
+	state := config.StateFolder(x.AppEnv, os.Geteuid() == 0)
+	free := x.choosePorts(state)
+	running := console.Running(console.DataDirectories(state))
+	add := func(option, use, address string) {
+		host, text, err := net.SplitHostPort(address)
+		port, wrong := strconv.Atoi(text)
+		if err != nil || wrong != nil || port == 0 {
+			return
+		}
+		p := doctor.Port{Name: wordFor(use), Option: option, Use: use, At: address,
+			Set: x.Config.IsSet(option), Free: free[option]}
+		if !isFree(host, port) {
+			p.Holder, p.Free = holderOf(port, running), cmp.Or(p.Free, nextFree(host, port))
+		}
+		x.facts.Ports = append(x.facts.Ports, p)
+	}
+	if address, _ := s.ListenOn(); s.AnyEmbedded() || x.QueuesOnly {
+		add("listen", "queues, SQS protocol", address)
+	}
+	if s.Console != config.Off {
+		add("console", "console", s.Console)
+	}
+	if x.HasApp() {
+		add("port", "app", ":"+strconv.Itoa(s.Port))
+	}
+}
+
+// wordFor is the first word of what a port is for.
+func wordFor(use string) string {
+	word, _, _ := strings.Cut(use, ",")
+	return word
+}
+
+// nextFree is the next address, or the next port where there is no host, on which nobody listens; "" for none.
+func nextFree(host string, port int) string {
+	for next := port + 1; next < port+portTries; next++ {
+		switch free := isFree(host, next); {
+		case free && host == "":
+			return strconv.Itoa(next)
+		case free:
+			return net.JoinHostPort(host, strconv.Itoa(next))
+		}
+	}
+	return ""
+}
+
+// holderOf names who listens on a port.
+func holderOf(port int, running []console.Found) string {
+	for i := range running {
+		found := &running[i]
+		own := []string{found.Console, strings.TrimPrefix(strings.TrimPrefix(found.Endpoint, "http://"), "https://")}
+		if found.AppPort == port || slices.ContainsFunc(own, func(address string) bool {
+			return strings.HasSuffix(address, ":"+strconv.Itoa(port))
+		}) {
+			return "environment " + strconv.Quote(found.Environment)
+		}
+	}
+	var taken *supervisor.PortError
+	if errors.As(supervisor.CheckPort("", port), &taken) && taken.Holder != "" {
+		return taken.Holder
+	}
+	return "another program"
+}
+
+// lookAtTargets asks the apps that tendril does not start.
+func (x *examiner) lookAtTargets(ctx context.Context) {
+	seen := map[string]bool{}
+	for i := range x.settings.Queues {
+		set := &x.settings.Queues[i]
+		if set.Target == "" || seen[set.Target] || x.QueuesOnly {
+			continue
+		}
+		seen[set.Target] = true
+		app := doctor.App{Target: withoutSecret(set.Target)}
+		limited, cancel := context.WithTimeout(ctx, targetPatience)
+		answer, err := doctor.LookAtServer(limited, set.Target, &http.Transport{TLSClientConfig: x.targetTLS(set)})
+		cancel()
+		if err != nil {
+			app.Problem = err.Error()
+		}
+		x.facts.Apps = append(x.facts.Apps, app)
+		local := isLocal(set.Target)
+		if answer.Dated && !local {
+			x.facts.Clocks = append(x.facts.Clocks, doctor.Clock{Server: app.Target, Ahead: answer.Ahead})
+		}
+		if p, found := doctor.LookForProxy(app.Target, answer.Server, x.proxyFiles(local)...); found {
+			p.Attempt = cmp.Or(set.Deadline, set.InactivityTimeout)
+			x.facts.Proxies = append(x.facts.Proxies, p)
+		}
+	}
+}
+
+// targetTLS is how deliveries would reach the target of a queue; nil without TLS, and where the files cannot be used.
+func (x *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
+	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: x.Version,
+		Credentials: deliver.Credentials{TLS: targetFiles(set)}})
+	if err != nil {
+		return nil
+	}
+	defer client.Close()
+	return client.TLSConfig()
+}
+
+// proxyFiles are patterns of the files in which nginx has its time limits: those of this machine when it runs here, and
+// those of the bundle.
+func (x *examiner) proxyFiles(local bool) (patterns []string) {
+	if x.Bundle != nil {
+		dir := filepath.Join(x.Bundle.Dir, ".platform", "nginx")
+		patterns = append(patterns, filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "conf.d", "*.conf"),
+			filepath.Join(dir, "conf.d", "*", "*.conf"))
+	}
+	if local {
+		patterns = append(patterns, "/etc/nginx/nginx.conf", "/etc/nginx/conf.d/*.conf", "/etc/nginx/conf.d/*/*.conf",
+			"/etc/nginx/sites-enabled/*")
+	}
+	return patterns
+}
+
+// isLocal reports whether a target is on this machine.
+func isLocal(target string) bool {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme == "unix" {
+		return err == nil
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// lookAtCloud adds what Amazon knows of the queues, its clock, and what the role may do.
+func (x *examiner) lookAtCloud(ctx context.Context) {
+	if x.QueuesOnly || len(cloud.PolicyFor(x.Config, &cloud.Use{}).Statement) == 0 {
+		return // nothing of the environment is on AWS
+	}
+	ctx, cancel := context.WithTimeout(ctx, cloudPatience)
+	defer cancel()
+	found, err := x.listCloud(ctx)
+	if err != nil {
+		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "aws",
+			What: "what exists on AWS is not known: " + err.Error(), Why: "'tendril up' needs it",
+			Remedy: "look whose credentials these are: aws sts get-caller-identity"})
+		return
+	}
+	for i := range x.facts.Queues {
+		if q := &x.facts.Queues[i]; q.OnSQS {
+			x.lookAtQueue(q, found)
+		}
+	}
+	if table := x.settings.RegistryTable; table != "" && !x.settings.RegistryCreate && resource(found, table, "") == nil {
+		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "registry-table",
+			What: "table " + table + " does not exist in DynamoDB", Why: "periodic tasks have no leader without it",
+			Remedy: "tendril up --registry-create"})
+	}
+	x.lookAtPermissions(ctx, x.lookAtSQS(ctx))
+}
+
+// resource finds a queue or table by its name or URL; nil where it does not exist.
+func resource(found []cloud.Resource, name, url string) *cloud.Resource {
+	for i := range found {
+		if r := &found[i]; r.Name == name || url != "" && r.URL == url {
+			return r
+		}
+	}
+	return nil
+}
+
+// lookAtQueue adds what exists of a queue on Amazon SQS.
+func (x *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
+	r := resource(found, q.Name, q.URL)
+	if q.Missing = r == nil; q.Missing {
+		return
+	}
+	if q.URL, q.Attributes = r.URL, r.Attributes; r.Attributes == nil {
+		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "attributes", What: "queue " + q.Name + ": " + r.Note,
+			Why: "they are not compared with the settings", Remedy: "allow these credentials sqs:GetQueueAttributes"})
+	}
+	dead, _ := queue.ParseRedrivePolicy(q.Attributes["RedrivePolicy"])
+	if dead == "" {
+		return
+	}
+	q.Dead = &doctor.DeadLetterQueue{Name: dead, Missing: true}
+	if r = resource(found, dead, ""); r != nil {
+		*q.Dead = doctor.DeadLetterQueue{Name: dead, URL: r.URL, Attributes: r.Attributes}
+	}
+}
+
+// lookAtSQS compares the clock with that of Amazon SQS, and returns where that is.
+func (x *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
+	if !x.settings.AnyOnSQS() || strings.HasPrefix(x.settings.EndpointURL, "unix:") {
+		return ""
+	}
+	opts := x.aws()
+	opts.Endpoint = x.settings.EndpointURL
+	sqs, err := aws.OpenSQS(ctx, opts)
+	if err != nil {
+		return ""
+	}
+	defer sqs.Close()
+	i := slices.IndexFunc(x.facts.Queues, func(q doctor.Queue) bool { return q.OnSQS })
+	q := &x.facts.Queues[i]
+	if endpoint, err = sqs.Endpoint(ctx, cmp.Or(q.URL, q.Name)); err != nil {
+		return ""
+	}
+	if answer, err := doctor.LookAtServer(ctx, endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment}); err == nil &&
+		answer.Dated {
+		x.facts.Clocks = append(x.facts.Clocks,
+			doctor.Clock{Server: "Amazon SQS, " + endpoint, Ahead: answer.Ahead, Signed: true})
+	}
+	return endpoint
+}
+
+// lookAtPermissions asks IAM what the role may do of all that the settings need. Where the queues are on a server that
+// is not Amazon's, there is nobody to ask.
+func (x *examiner) lookAtPermissions(ctx context.Context, sqs string) {
+	iam, err := aws.OpenIAM(ctx, x.aws())
+	if err != nil {
+		x.facts.Unchecked = err.Error()
+		return
+	}
+	defer iam.Close()
+	if sqs != "" && !strings.Contains(sqs, ".amazonaws.com") && !iam.Configured() {
+		return
+	}
+	caller, err := iam.Caller(ctx)
+	if err != nil {
+		x.facts.Unchecked = err.Error()
+		return
+	}
+	use := &cloud.Use{}
+	if file, err := tasks.Read(x.CronFile()); err == nil && x.CronFile() != "" {
+		for _, t := range file.Tasks {
+			use.TaskQueues = append(use.TaskQueues, t.Queue)
+		}
+	}
+	names := resourceNames{account: caller.Account, region: cmp.Or(iam.Region(), x.settings.Region)}
+	for i := range x.facts.Queues {
+		q := &x.facts.Queues[i]
+		if q.Dead != nil {
+			names.dead = append(names.dead, cloud.UnknownDeadLetterQueue+q.Name, q.Dead.Name)
+		}
+	}
+	for _, statement := range cloud.PolicyFor(x.Config, use).Statement {
+		for _, pattern := range statement.Resource {
+			if err := x.simulate(ctx, iam, caller, &statement, names.concrete(pattern)); err != nil {
+				x.facts.Unchecked = err.Error()
+				return
+			}
+		}
+	}
+}
+
+// simulate adds whether the actions of a statement are allowed on one resource.
+func (x *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {
+	if strings.Contains(on, cloud.UnknownDeadLetterQueue) {
+		return nil // there is none
+	}
+	denied, err := iam.Denied(ctx, caller, s.Action, on, s.Condition["StringEquals"])
+	if err != nil {
+		return err
+	}
+	for _, action := range s.Action {
+		x.facts.Permissions = append(x.facts.Permissions, doctor.Permission{Action: action, Resource: on, Feature: s.Sid,
+			Allowed: !slices.Contains(denied, action)})
+	}
+	return nil
+}
+
+// resourceNames fill the gaps in the ARNs of a policy.
+type resourceNames struct {
+	account, region string
+	dead            []string // stand-ins and names of dead-letter queues, in pairs
+}
+
+// concrete is an ARN with the account and the region in the place of "*", and with the real name of a dead-letter
+// queue. A simulation takes a pattern for the name of a resource.
+func (n *resourceNames) concrete(arn string) string {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) < 6 {
+		return arn
+	}
+	if parts[3] == "*" {
+		parts[3] = n.region
+	}
+	if parts[4] == "*" {
+		parts[4] = n.account
+	}
+	for i := 0; i < len(n.dead); i += 2 {
+		if parts[5] == n.dead[i] {
+			parts[5] = n.dead[i+1]
+		}
+	}
+	return strings.Join(parts, ":")
+}

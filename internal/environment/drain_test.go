@@ -1,0 +1,60 @@
+package environment
+
+import (
+	"testing"
+	"time"
+
+	"tendril/internal/config"
+)
+
+// TestDrainLimit: a replica that is retired has the time that a delivery to
+// it may take, by the settings in force then.
+func TestDrainLimit(t *testing.T) {
+	t.Parallel()
+	const most = 14 * time.Minute
+	silent := config.QueueSettings{PerQueue: config.PerQueue{InactivityTimeout: 3 * time.Minute}}
+	bounded, elsewhere, function := silent, silent, silent
+	bounded.Deadline = 5 * time.Minute
+	long := bounded
+	long.Deadline = time.Hour
+	elsewhere.Target, function.Lambda = "http://localhost:1/", "./function"
+	for _, tt := range []struct {
+		name     string
+		queues   []config.QueueSettings
+		shutdown time.Duration
+		want     time.Duration
+	}{
+		{"no deadline, so that an app that streams may take any time", []config.QueueSettings{silent}, 30 * time.Second,
+			most},
+		{"a deadline", []config.QueueSettings{bounded}, 30 * time.Second, 5 * time.Minute},
+		{"one of two has none", []config.QueueSettings{bounded, silent}, 30 * time.Second, most},
+		{"the other one goes elsewhere", []config.QueueSettings{bounded, elsewhere, function}, 30 * time.Second,
+			5 * time.Minute},
+		{"a deadline beyond that of a deployment", []config.QueueSettings{long}, 30 * time.Second, most},
+		{"a stop may take longer", []config.QueueSettings{bounded}, 7 * time.Minute, 7 * time.Minute},
+		{"nothing goes to the app", []config.QueueSettings{elsewhere}, 0, time.Second},
+	} {
+		q := pipelines{queues: queues{core: &core{s: &config.Settings{ShutdownTimeout: tt.shutdown}}}}
+		for i := range tt.queues {
+			q.lines = append(q.lines, newPipeline(queueRef{}, &tt.queues[i]))
+		}
+		limit := q.drainLimit
+		if got := limit(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		reloaded := tt.queues[0]
+		reloaded.Deadline = 8 * time.Minute
+		q.lines[0].set.Store(&reloaded)
+		if got, want := limit(), max(tt.want, 8*time.Minute); q.lines[0].settings().ToOwnApp() && tt.want < 8*time.Minute &&
+			got != want {
+			t.Errorf("%s, after a reload: %s, want %s", tt.name, got, want)
+		}
+	}
+	for want, set := range map[time.Duration]*config.QueueSettings{
+		silent.InactivityTimeout: &silent, bounded.Deadline: &bounded, time.Second: &function,
+	} {
+		if got := deliveryLimit(set, time.Second); got != want {
+			t.Errorf("health compares deliveries with %s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+
+	"tendril/internal/access"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/host/httplimit"
+	"tendril/internal/host/listen"
+	"tendril/internal/sqsapi"
+)
+
+// anyLoopback is where the endpoint listens for the app, where it listens on nothing else that the app can use.
+const anyLoopback = "127.0.0.1:0"
+
+// serveBroker serves the embedded queues, where there are any, over the SQS protocol.
+func (q *queues) serveBroker(context.Context) error {
+	if q.broker == nil {
+		return nil
+	}
+	keys, err := q.openKeys()
+	if err != nil {
+		return err
+	}
+	l, err := q.listenEndpoint()
+	if err != nil {
+		return err
+	}
+	token, err := q.ownToken()
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	shares := sharesOf(q.Memory)
+	bodies := httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody)
+	opts := &sqsapi.Options{Keys: keys, RegistryToken: token}
+	if q.Memory > 0 {
+		opts.Memory = bodies
+	}
+	handler := sqsapi.New(q.broker, opts)
+	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.s))
+	limits := httplimit.Limits{Connections: min(most, shares.connections), Bodies: bodies, Anonymous: handler.Anonymous}
+	q.serve("the queue endpoint", sqsapi.Server(handler), l, limits, handler.Stop)
+	return nil
+}
+
+// ownToken is the token that callers of the registry must show: the one that was set, else the one in the data
+// directory. Where it cannot be shared with the other environments of this user, they have to be given it.
+func (q *queues) ownToken() (token string, err error) {
+	if token = q.s.RegistryToken; token == "" {
+		if token, err = tasks.Token(q.s.DataDir); err != nil {
+			return "", err
+		}
+	}
+	path, err := tasks.ShareToken(q.stateFolder(), q.endpoint, token)
+	if err != nil {
+		q.Logger.Debug("registry token is not shared with other environments of this user", "component", "registry",
+			"err", err)
+	} else if path != "" {
+		q.steps.push("the registry's token", func(context.Context) error { return os.Remove(path) })
+	}
+	return token, nil
+}
+
+// stateFolder is where this user's environments find each other; "" for a process without an environment.
+func (c *core) stateFolder() string {
+	if len(c.AppEnv) == 0 {
+		return ""
+	}
+	return config.StateFolder(c.AppEnv, os.Geteuid() == 0)
+}
+
+// openKeys reads the file of credentials, and makes a key pair for the app; nil where there is no such file.
+func (q *queues) openKeys() (*access.Keyring, error) {
+	if q.s.Credentials == "" {
+		return nil, nil
+	}
+	keys, err := access.Open(q.s.Credentials, func(err error) {
+		q.Logger.Error("credentials not replaced", "component", "the queue endpoint", "err", err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: --credentials: %w", ErrSettings, err)
+	}
+	q.appKeys = keys.Grant("app")
+	return keys, nil
+}
+
+// listenEndpoint listens on all that --listen names. Where the app cannot use that, since it is encrypted, a socket
+// or another machine's view of this one, it gets a loopback address of its own.
+func (q *queues) listenEndpoint() (l net.Listener, err error) {
+	var all []net.Listener
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, listen.CloseAll(all))
+		}
+	}()
+	address, socket := q.s.ListenOn()
+	own := address == "" || q.s.TLSCert != ""
+	if address != "" {
+		l, err := opened("listen")(listen.TCP(address, q.s.Credentials == ""))
+		if err != nil {
+			return nil, err
+		}
+		bound := listen.Address(l).Addr()
+		own = own || !bound.IsLoopback() && !bound.IsUnspecified()
+		q.endpoint = scheme(q.s) + listen.Local(l)
+		if l, err = q.encrypt(l); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	if socket != "" {
+		l, err := opened("listen")(listen.Unix(socket))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // any host will do on a socket
+	}
+	q.appEndpoint = q.endpoint
+	if own && (q.HasApp() || slices.ContainsFunc(q.s.Queues, runsHere)) {
+		l, err := opened("listen")(listen.TCP(anyLoopback, true))
+		if err != nil {
+			return nil, err
+		}
+		q.appEndpoint = "http://" + listen.Local(l)
+		all = append(all, l)
+	}
+	return listen.Merge(all), nil
+}
+
+func scheme(s *config.Settings) string {
+	if s.TLSCert != "" {
+		return "https://"
+	}
+	return "http://"
+}
+
+// encrypt puts TLS on a listener, where there is a certificate.
+func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
+	if q.s.TLSCert == "" {
+		if !listen.Address(l).Addr().IsLoopback() {
+			q.Logger.Warn("queue endpoint is not encrypted", "component", "the queue endpoint", "address", l.Addr().String(),
+				"hint", "whoever can read this network's traffic can read the messages: add --tls-cert and --tls-key")
+		}
+		return l, nil
+	}
+	certificate, err := openEndpointCertificate(q.s, console.CertificateEvents{
+		Changed: func(string) { q.Logger.Info("certificate replaced", "component", "the queue endpoint") },
+		Rejected: func(err error) {
+			q.Logger.Error("certificate not replaced", "component", "the queue endpoint", "err", err)
+		},
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrSettings, err), l.Close())
+	}
+	return tls.NewListener(l, certificate.TLSConfig()), nil
+}
+
+func openEndpointCertificate(s *config.Settings, events console.CertificateEvents) (*console.Certificate, error) {
+	certificate, err := console.OpenCertificate(s.TLSCert, s.TLSKey, events)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert: %w", err)
+	}
+	return certificate, nil
+}

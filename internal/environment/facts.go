@@ -1,0 +1,169 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"tendril/internal/bundle"
+	"tendril/internal/bundle/getconfig"
+	"tendril/internal/config"
+	"tendril/internal/supervisor"
+)
+
+// facts are what get-config answers in this environment.
+type facts struct {
+	*programs
+	*getconfig.Folder
+}
+
+func newFacts(p *programs) *facts { return &facts{programs: p, Folder: &p.answers} }
+
+// startFacts is the version under which the answers are published that no version of an app has.
+const startFacts = 0
+
+// open makes the folder with the answers, in the data directory where that is this environment's alone, and has it
+// answer about the bundle of the start.
+func (f *facts) open(context.Context) error {
+	program, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding the program of get-config: %w", err)
+	}
+	dir := f.s.DataDir
+	if f.s.Console == config.Off && f.broker == nil { // it was not claimed
+		dir = ""
+	}
+	uid, gid := -1, -1
+	if os.Geteuid() == 0 && f.s.AppUser != "" {
+		if uid, gid, err = supervisor.IDsOf(f.s.AppUser); err != nil {
+			return fmt.Errorf("%w: --app-user: %w", ErrSettings, err)
+		}
+		if uid == 0 {
+			uid = -1
+		}
+	}
+	f.steps.push("the answers of get-config", func(context.Context) error { return f.Folder.Close() })
+	if err := f.Create(dir, program, uid, gid); err != nil {
+		return err
+	}
+	if err := f.Publish(startFacts, f.Bundle, nil); err != nil {
+		return err
+	}
+	return f.Serve(startFacts)
+}
+
+// Publish writes the answers about a version with these settings, as [app.Facts] has it.
+func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error {
+	if s == nil {
+		s = f.inForce()
+	}
+	return f.Folder.Publish(version, f.describe(b, s))
+}
+
+// describe returns the answers about a bundle, nil for none, with these settings.
+func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts {
+	home := f.home()
+	properties := f.properties(b)
+	daemon := s.Daemon()
+	daemon["queue_url"] = home.url
+	options := map[string]map[string]string{}
+	set := func(namespace, option, value string) {
+		if options[namespace] == nil {
+			options[namespace] = map[string]string{}
+		}
+		options[namespace][option] = value
+	}
+	own := map[[2]string]string{} // values in force of options that tendril knows
+	for _, known := range s.Bundled() {
+		own[[2]string{known.Namespace, known.Option}] = known.Value
+		if known.Namespace == bundle.NamespaceWorker {
+			set(known.Namespace, known.Option, known.Value)
+		}
+	}
+	set(bundle.NamespaceWorker, "WorkerQueueURL", home.url)
+	if b != nil {
+		for _, written := range b.InForce() {
+			value, known := own[[2]string{written.Namespace, written.Option}]
+			switch {
+			case written.Computed || written.Namespace == bundle.NamespaceWorker:
+				continue
+			case written.Namespace == bundle.NamespaceEnvironment:
+				value = properties[written.Option]
+			case !known:
+				value = written.Value
+			}
+			set(written.Namespace, written.Option, value)
+		}
+	}
+	port := strconv.Itoa(s.Port)
+	container := map[string]any{"app_user": appUser(s.AppUser), "environment_name": s.Name, "instance_port": port,
+		"proxy_server": noProxy, "xray_enabled": "false"}
+	general := map[string]string{"AppUser": appUser(s.AppUser), "ProxyServer": noProxy, "DefaultInstancePort": port}
+	if b != nil {
+		container["app_deploy_dir"], container["app_staging_dir"] = b.Dir, b.Dir
+		general["AppDeployDir"], general["AppStagingDir"] = b.Dir+"/", b.Dir+"/"
+	}
+	if s.AppLogDir != "" {
+		container["app_log_dir"] = s.AppLogDir
+	}
+	return &getconfig.Facts{
+		Environment: properties, OptionSettings: options, Container: container,
+		Meta: map[string]any{"sqsdconfig": daemon, "region": s.Region},
+		PlatformConfig: map[string]map[string]string{"GeneralConfig": general,
+			"PlatformSpecificConfig": {"ApplicationPort": port}},
+	}
+}
+
+// noProxy is what Elastic Beanstalk calls an environment without a proxy server.
+const noProxy = "none"
+
+// properties are the variables of the app that the bundle or tendril sets. Others, which the app inherits, may hold
+// secrets that are stored nowhere yet; a process that inherits them too needs no file for them.
+func (f *facts) properties(b *bundle.Bundle) map[string]string {
+	named := map[string]bool{}
+	if b != nil {
+		for _, p := range b.Environment() {
+			named[p.Option] = true
+		}
+		for _, link := range b.Links {
+			named[link.Variable] = true
+		}
+	}
+	for _, entry := range f.AppEnv {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, known := named[name]; !known {
+			named[name] = false
+		}
+	}
+	all := map[string]string{}
+	for _, entry := range f.environ(b, f.s.Port) {
+		name, value, _ := strings.Cut(entry, "=")
+		if wanted, inherited := named[name]; wanted || !inherited || isProvided(name) {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// isProvided reports whether tendril sets a variable whatever the app would inherit.
+func isProvided(name string) bool {
+	switch name {
+	case "PORT", "TENDRIL_QUEUE", "TENDRIL_QUEUE_URL", "AWS_ENDPOINT_URL_SQS":
+		return true
+	}
+	return false
+}
+
+// appUser is the name of the user as whom the app runs.
+func appUser(setting string) string {
+	if name, _, _ := strings.Cut(setting, ":"); name != "" {
+		return name
+	}
+	if self, err := user.Current(); err == nil {
+		return self.Username
+	}
+	return strconv.Itoa(os.Geteuid())
+}

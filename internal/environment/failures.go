@@ -1,0 +1,77 @@
+package environment
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+	"tendril/queue"
+)
+
+// failures keeps the last failures of messages of Amazon SQS over a restart: SQS tells nobody why a message failed.
+// Embedded queues keep that themselves.
+type failures struct {
+	shown *console.Deliveries
+	log   atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
+}
+
+// restore shows what was kept, and keeps what comes from now on.
+func (f *failures) restore(log *eventlog.Log) error {
+	kept, err := log.Read(eventlog.Query{Range: eventlog.Range{Newest: true, Limit: console.DefaultDeliveries}})
+	for i := len(kept) - 1; i >= 0; i-- {
+		f.shown.Record(deliveryOf(&kept[i]))
+	}
+	f.log.Store(log)
+	return err
+}
+
+// record shows a delivery, and keeps it if it failed, or if it succeeded after others that failed.
+func (f *failures) record(l *pipeline, d *console.Delivery) {
+	f.shown.Record(*d)
+	log := f.log.Load()
+	if log == nil || l.embedded || d.Outcome != queue.Failed.String() && !(d.Done() && d.ReceiveCount > 1) {
+		return
+	}
+	log.Add(d.Outcome, "", deliveryFields(d))
+}
+
+// deliveryFields are a delivery as the fields of an event, whose kind is the outcome.
+func deliveryFields(d *console.Delivery) map[string]string {
+	fields := map[string]string{"message_id": d.MessageID, "queue": d.Queue, "reason": d.Reason, "answer": d.Answer,
+		"dead_letter_queue": d.DeadLetterQueue, "status": number(d.Status), "attempt": number(d.Attempt),
+		"receives": number(d.ReceiveCount), "duration_ms": strconv.FormatInt(d.DurationMS, 10),
+		"wait_ms": strconv.FormatInt(d.WaitMS, 10)}
+	if !d.RetryAt.IsZero() {
+		fields["retry_at"] = d.RetryAt.UTC().Format(time.RFC3339Nano)
+	}
+	for name, value := range fields {
+		if value == "" {
+			delete(fields, name)
+		}
+	}
+	return fields
+}
+
+// number is empty for 0.
+func number(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+// deliveryOf is the delivery that [deliveryFields] made an event of. What cannot be read is zero.
+func deliveryOf(e *eventlog.Event) console.Delivery {
+	f := e.Fields
+	d := console.Delivery{MessageID: f["message_id"], Queue: f["queue"], Outcome: e.Kind, Reason: f["reason"],
+		Answer: f["answer"], At: e.At, DeadLetterQueue: f["dead_letter_queue"]}
+	d.Status, _ = strconv.Atoi(f["status"])
+	d.Attempt, _ = strconv.Atoi(f["attempt"])
+	d.ReceiveCount, _ = strconv.Atoi(f["receives"])
+	d.DurationMS, _ = strconv.ParseInt(f["duration_ms"], 10, 64)
+	d.WaitMS, _ = strconv.ParseInt(f["wait_ms"], 10, 64)
+	d.RetryAt, _ = time.Parse(time.RFC3339Nano, f["retry_at"])
+	return d
+}

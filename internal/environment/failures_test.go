@@ -1,0 +1,222 @@
+package environment
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/broker"
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+	"tendril/internal/sqsapi"
+	"tendril/queue"
+)
+
+// standInForSQS serves a queue with a dead-letter queue over the protocol of SQS, and returns the queue's URL.
+func standInForSQS(t *testing.T, name, dead string) (*broker.Broker, string) {
+	t.Helper()
+	b, err := broker.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	h := sqsapi.New(b, &sqsapi.Options{})
+	server := httptest.NewServer(h)
+	t.Cleanup(func() { h.Stop(); server.Close() })
+	attributes := map[string]string{}
+	if strings.HasSuffix(name, fifoSuffix) {
+		attributes["FifoQueue"] = "true"
+	}
+	for _, q := range []string{dead, name} {
+		if err := b.CreateQueue(t.Context(), q, attributes, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.SetAttributes(t.Context(), name, map[string]string{"RedrivePolicy": fmt.Sprintf(
+		`{"deadLetterTargetArn":%q,"maxReceiveCount":2}`, b.ARN(dead))}); err != nil {
+		t.Fatal(err)
+	}
+	for variable, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_REGION": "us-east-1", "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null"} {
+		t.Setenv(variable, value)
+	}
+	return b, server.URL + "/000000000000/" + name
+}
+
+func failingApp(t *testing.T) string {
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "no such order", http.StatusUnprocessableEntity)
+	}))
+	t.Cleanup(app.Close)
+	return app.URL
+}
+
+// deadLetters receives what is in a dead-letter queue once there are n.
+func deadLetters(t *testing.T, b *broker.Broker, name string, n int) (found []queue.Message) {
+	t.Helper()
+	eventually(t, "the dead letters", func() bool {
+		ledger, err := b.Ledger(name)
+		return err == nil && ledger.Live >= int64(n)
+	})
+	found, err := b.Queue(name).Receive(t.Context(), queue.ReceiveRequest{Max: queue.MaxBatch})
+	if err != nil || len(found) != n {
+		t.Fatalf("%d dead letters, %v", len(found), err)
+	}
+	return found
+}
+
+// TestDeadLetterOnSQSSaysWhyItFailed: body, attributes and trace header are those of the message, and the queue did not
+// dead-letter it itself.
+func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
+	b, url := standInForSQS(t, "jobs", "jobs-dead")
+	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
+		"dead-letter-reasons": "true"}, nil)
+	<-r.depths.Asked()
+	body := "{\"order\":\t7}\r\n\u00e9"
+	attributes := []queue.Attribute{{Name: "blob", Type: "Binary", Value: "\x00\xff"}, {Name: "n", Type: "Number.int",
+		Value: "7"}}
+	sent, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body, Attributes: attributes,
+		TraceHeader: "Root=1-67891233-abcdef012345678912345678"}})
+	if err != nil || sent[0].Err != nil {
+		t.Fatal(err, sent)
+	}
+	m := deadLetters(t, b, "jobs-dead", 1)[0]
+	others, f := queue.CutReason(m.Attributes)
+	if f == nil || f.Reason != "status 422" || f.Status != 422 || f.Answer != "no such order" || f.Attempts != 2 ||
+		f.Receives != 2 || f.MessageID != sent[0].ID || f.Source != b.ARN("jobs") || f.Instance == "" ||
+		time.Since(f.FailedAt) > patience || f.SentAt.IsZero() {
+		t.Errorf("the reason: %+v", f)
+	}
+	if diff := cmp.Diff(attributes, others); diff != "" || m.Body != body ||
+		m.TraceHeader != "Root=1-67891233-abcdef012345678912345678" || m.DeadLetterSource != "" {
+		t.Errorf("the dead letter: %+v\n%s", m, diff)
+	}
+	eventually(t, "the original to be deleted", func() bool {
+		ledger, err := b.Ledger("jobs")
+		return err == nil && ledger.Live == 0 && ledger.Done == 1 && ledger.DeadLettered == 0
+	})
+	if log := r.log.String(); !strings.Contains(log, "message dead-lettered") {
+		t.Error("the dead letter is not logged")
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeadLettersOfAFIFOQueueKeepTheirOrder, their groups, and take their ids for deduplication.
+func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
+	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
+	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
+		"dead-letter-reasons": "true"}, nil)
+	<-r.depths.Asked()
+	const n = 6
+	for i := range n {
+		if _, err := b.Queue("jobs.fifo").Send(t.Context(), []queue.Outgoing{{Body: fmt.Sprint(i), GroupID: "g",
+			DedupID: fmt.Sprint("d", i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, m := range deadLetters(t, b, "dead.fifo", n) {
+		_, f := queue.CutReason(m.Attributes)
+		if m.Body != fmt.Sprint(i) || m.GroupID != "g" || f == nil || m.DedupID != f.MessageID {
+			t.Errorf("dead letter %d: %+v, %+v", i, m, f)
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLastFailuresOnSQSSurviveARestart, and so does that a message was done later.
+func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
+	b, url := standInForSQS(t, "jobs", "jobs-dead")
+	flags := map[string]string{"queue-url": url, "error-visibility-timeout": "0", "data-dir": t.TempDir()}
+	good := false
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if good {
+			return
+		}
+		http.Error(w, "no such order", http.StatusUnprocessableEntity)
+		good = r.Header.Get("X-Aws-Sqsd-Receive-Count") == "2"
+	}))
+	t.Cleanup(app.Close)
+	flags["target"] = app.URL
+	first := run(t, flags, nil)
+	<-first.depths.Asked()
+	sent, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "bad"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before console.Delivery
+	eventually(t, "the second failure", func() bool {
+		recent := first.shown.Recent(1)
+		if len(recent) > 0 {
+			before = recent[0]
+		}
+		return before.Attempt == 2
+	})
+	if err := first.end(); err != nil {
+		t.Fatal(err)
+	}
+	second := run(t, flags, nil)
+	restored, err := second.shown.Wait(t.Context(), sent[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.At, before.RetryAt = before.At.UTC().Round(0), before.RetryAt.UTC().Round(0)
+	if diff := restored.At.Sub(before.At).Abs(); diff > time.Second || restored.Answer != "no such order" {
+		t.Errorf("restored %+v", restored)
+	}
+	restored.At = before.At
+	if diff := cmp.Diff(before, restored); diff != "" {
+		t.Errorf("(-before +restored)\n%s", diff)
+	}
+	if before.DeadLetterQueue != "jobs-dead" || len(second.shown.Problems()) != 1 {
+		t.Errorf("before %+v, problems %+v", before, second.shown.Problems())
+	}
+	if err := second.end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhichDeliveriesAreKept(t *testing.T) {
+	t.Parallel()
+	log := eventlog.OpenFailures(t.TempDir(), func(err error) { t.Error(err) })
+	f := failures{shown: console.NewDeliveries(0)}
+	onSQS, embedded := &pipeline{}, &pipeline{queueRef: queueRef{embedded: true}}
+	f.record(onSQS, &console.Delivery{MessageID: "before the data directory is ours", Outcome: "failed"})
+	if err := f.restore(log); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []struct {
+		on *pipeline
+		console.Delivery
+	}{
+		{onSQS, console.Delivery{MessageID: "failed", Outcome: "failed", ReceiveCount: 1}},
+		{onSQS, console.Delivery{MessageID: "unreached", Outcome: "unreached"}},
+		{onSQS, console.Delivery{MessageID: "done", Outcome: "done", ReceiveCount: 1}},
+		{onSQS, console.Delivery{MessageID: "done after a failure", Outcome: "done", ReceiveCount: 2}},
+		{embedded, console.Delivery{MessageID: "embedded", Outcome: "failed", ReceiveCount: 1}},
+	} {
+		f.record(d.on, &d.Delivery)
+	}
+	events, err := log.Read(eventlog.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for i := range events {
+		kept = append(kept, deliveryOf(&events[i]).MessageID)
+	}
+	if got := strings.Join(kept, ", "); got != "failed, done after a failure" || len(f.shown.Recent(0)) != 6 {
+		t.Errorf("kept %s; %d are shown", got, len(f.shown.Recent(0)))
+	}
+	if err := log.Close(); err != nil {
+		t.Error(err)
+	}
+}

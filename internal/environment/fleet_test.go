@@ -1,0 +1,368 @@
+package environment
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tendril/internal/autoscale/fleet"
+	"tendril/queue"
+)
+
+// TestFleet runs environments in and beside an Auto Scaling group. moto stands
+// in for the cloud, and a server of ours for an instance's metadata.
+func TestFleet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a Python server is slow: not with -short")
+	}
+	c := startCloud(t)
+	for name, test := range map[string]func(*testing.T, *amazon){
+		"a member": testMember, "one instance of several is idle": testIdleLeader, "publishing": testPublishing, "not a member": testNotAMember,
+		"the group's own bounds": testOwnBounds, "tasks that nobody schedules": testNotScheduled,
+		"tasks that come later": testTasksInAFleet,
+	} {
+		c.reset(t)
+		t.Run(name, func(t *testing.T) { test(t, c) })
+	}
+}
+
+// testMember: an instance of the group sets its size, is protected while it
+// works, and drains when it is taken away.
+func testMember(t *testing.T, c *amazon) {
+	id := makeFleet(t, c)
+	var leaving atomic.Bool
+	startMetadata(t, id, &leaving)
+	queueURL := makeQueue(t, c, 20)
+	app, release := slowApp(t)
+
+	r := run(t, map[string]string{
+		"queue-url": queueURL, "target": app, "http-connections": "1", "scale-target": "asg:workers", "scale-cooldown": "0",
+		"scale-max-size":     "3",
+		"scale-measure-name": "BacklogPerProcess", "scale-lower-threshold": "1", "scale-upper-threshold": "5",
+		"scale-period": "1s",
+	}, func(e *Environment) {
+		e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 50 * time.Millisecond, Poll: 50 * time.Millisecond}
+	})
+
+	eventually(t, "a group of three", func() bool { return group(t, c).Desired == 3 })
+	eventually(t, "protection of this instance, and of no other", func() bool {
+		return fmt.Sprint(group(t, c).protected()) == fmt.Sprint([]string{id})
+	})
+	st := r.scalingStatus()
+	if st.Target != "asg:workers" || st.MaxSize != 3 || st.Desired != 3 || !st.IsLeader || st.Problem != "" ||
+		len(st.Decisions) == 0 {
+		t.Errorf("the status is %+v", st)
+	}
+	eventually(t, "all members, and this one in place of itself", func() bool {
+		known := (&knownInstances{r.sizing, r.Environment.instance, r.Status}).list()
+		self := known.Instances[0]
+		return len(known.Instances) == 3 && strings.HasPrefix(self.Name, id+", ") && self.Protected != nil &&
+			*self.Protected && self.State == "running, InService" && known.Instances[1].Source == "asg:workers" &&
+			known.Instances[1].Version == "" && !known.Instances[1].SeenAt.IsZero()
+	})
+	if made := r.scaleDecisions(); made.Advice || len(made.Decisions) == 0 || made.Decisions[0].Inputs == nil ||
+		made.Decisions[0].Inputs.Backlog == nil {
+		t.Errorf("the decisions are %+v", made)
+	}
+	if scale := r.scale(); scale.Desired != 3 || scale.Backlog == 0 || scale.Queues["jobs"].Backlog != scale.Backlog {
+		t.Errorf("a scaler outside reads %+v", scale)
+	}
+	if !strings.Contains(r.log.String(), "assumes that no other one") {
+		t.Error("it should say that it assumes that no other one")
+	}
+
+	leaving.Store(true)
+	<-r.draining
+	if calls := c.lifecycle(); len(calls) > 0 {
+		t.Errorf("the group was told before the drain: %v", calls)
+	}
+	release()
+	if err := <-r.done; err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	calls := c.lifecycle()
+	if len(calls) != 1 || calls[0].Get("Action") != "CompleteLifecycleAction" || calls[0].Get("InstanceId") != id ||
+		calls[0].Get("LifecycleHookName") != "drain" || calls[0].Get("LifecycleActionResult") != "CONTINUE" {
+		t.Errorf("the group was told %v", calls)
+	}
+	if left := group(t, c).protected(); len(left) > 0 {
+		t.Errorf("still protected: %v", left)
+	}
+	if !strings.Contains(r.log.String(), "instance drained: its group may terminate it") {
+		t.Error("the log should tell of the departure")
+	}
+}
+
+// testIdleLeader: what this instance measures does not shrink a group of three, and says so everywhere.
+func testIdleLeader(t *testing.T, c *amazon) {
+	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
+	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "3")
+	app, release := slowApp(t)
+	release()
+	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": app, "scale-target": "asg:workers",
+		"scale-cooldown": "0", "scale-measure-name": "BusyShare", "scale-period": "1s", "scale-breach-duration": "1s"}, nil)
+
+	eventually(t, "a held scale-in", func() bool { return strings.Contains(r.scalingStatus().Problem, "scale-in is held") })
+	if d := group(t, c).Desired; d != 3 {
+		t.Errorf("the group has %d instances, want 3", d)
+	}
+	if made := r.scaleDecisions().Decisions; made[0].Rule != "one instance" ||
+		!strings.Contains(made[0].Why, "only this one of 3 instances") {
+		t.Errorf("the decision is %+v", made[0])
+	}
+	eventually(t, "a cause of the health", func() bool {
+		return strings.Contains(strings.Join(r.monitor.Report().Causes, " "), "The group keeps its size. Scale-in is held")
+	})
+	if !strings.Contains(r.log.String(), `"msg":"scale-in held"`) {
+		t.Error("the log does not say that scale-in is held")
+	}
+}
+
+// testPublishing: the load goes to CloudWatch, shared among the instances that
+// the group has in service.
+func testPublishing(t *testing.T, c *amazon) {
+	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "4")
+	app, release := slowApp(t)
+	r := run(t, map[string]string{"name": "shop", "queue-url": makeQueue(t, c, 20), "target": app,
+		"http-connections": "1", "scale-target": "publish"}, nil)
+	eventually(t, "figures", func() bool { return c.metrics() != "" })
+	release()
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	got := regexp.MustCompile(`"Maximum":([0-9.]+)`).FindStringSubmatch(c.metrics())
+	if !strings.Contains(c.metrics(), `"tendril/shop"`) || !strings.Contains(c.metrics(), `"BacklogPerInstance"`) ||
+		len(got) == 0 {
+		t.Fatalf("published: %s", c.metrics())
+	}
+	// One of 20 is in work, and there are 4 instances; SQS counts approximately.
+	if got[1] != "4.75" && got[1] != "5" {
+		t.Errorf("the backlog of each is %s, want 19 or 20 divided by 4", got[1])
+	}
+}
+
+// testNotAMember: a machine that is not an instance says so, and scales the group all
+// the same; its queue is another tendril's, by which a leader is elected.
+func testNotAMember(t *testing.T, c *amazon) {
+	makeFleet(t, c)
+	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	server := run(t, nil, func(e *Environment) { e.QueuesOnly = true })
+	makeDead(t, server, 2)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", server.endpoint)
+	app, release := slowApp(t)
+	defer release()
+	r := run(t, map[string]string{
+		"queue-url": server.endpoint + "/000000000000/jobs", "target": app, "scale-target": "asg:workers",
+		"scale-min-size":     "2",
+		"scale-measure-name": "BusyShare", "scale-period": "1s", // read often: the first readings come before the election
+	}, nil)
+	eventually(t, "a group of two", func() bool { return group(t, c).Desired == 2 })
+	eventually(t, "a warning", func() bool {
+		return strings.Contains(r.log.String(), "instance not found in any Auto Scaling group") &&
+			strings.Contains(r.scalingStatus().Problem, "is not in the group workers")
+	})
+	if log := r.log.String(); !strings.Contains(log, `"msg":"leadership acquired","component":"leader","lease":"periodic:jobs"`) ||
+		strings.Contains(log, "assumes that no other one") {
+		t.Error("a leader should be elected")
+	}
+	eventually(t, "the dead letters", func() bool {
+		d, known := r.depths.Read("jobs", time.Now())
+		return known && d.HasDeadLetters && d.DeadLetters == 2 && d.DeadLettered == 2 && d.Backlog == 0 && d.HasAge
+	})
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	if r.fleet.IsLeader() || !strings.Contains(r.log.String(), `"msg":"leadership lost","component":"leader","lease":"periodic:jobs"`) {
+		t.Error("the lease should be given back")
+	}
+	if got := group(t, c).protected(); len(got) > 0 || len(c.lifecycle()) > 0 {
+		t.Errorf("protected: %v, told: %v", got, c.lifecycle())
+	}
+}
+
+// testOwnBounds: a fleet that runs keeps its size when nobody chose bounds.
+func testOwnBounds(t *testing.T, c *amazon) {
+	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	c.ask(t, "autoscaling", "UpdateAutoScalingGroup", "AutoScalingGroupName", "workers", "MinSize", "2", "MaxSize", "20",
+		"DesiredCapacity", "10")
+	app, release := slowApp(t)
+	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 5), "target": app, "scale-target": "asg:workers"}, nil)
+	eventually(t, "the size of the group", func() bool { return r.scalingStatus().Desired != 0 })
+	if st := r.scalingStatus(); st.Desired != 10 || st.MinSize != 2 || st.MaxSize != 20 || group(t, c).Desired != 10 {
+		t.Errorf("the group has %d, and the status is %+v", group(t, c).Desired, st)
+	}
+	eventually(t, "figures of the queue", func() bool {
+		all := r.queueReadings()
+		return len(all) == 1 && all[0].Name == "jobs" && all[0].Visible+all[0].InFlight == 5
+	})
+	release()
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// testNotScheduled: tasks that are not scheduled, for want of a leader, are shown, and in
+// nobody's way.
+func testNotScheduled(t *testing.T, c *amazon) {
+	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
+	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
+	if st := r.tasks.Status(); len(st.Tasks) != 1 || !strings.Contains(st.Off, "--registry-table") {
+		t.Errorf("the status is %+v", st)
+	}
+	if done, err := r.reloadChanged(t.Context()); err != nil || done.File != cron || done.Tasks != 1 ||
+		!strings.Contains(done.NotScheduled, "--registry-table") {
+		t.Errorf("a reload: %+v, %v", done, err)
+	}
+	if err := r.tasks.Reload(); err == nil || !strings.Contains(err.Error(), "nothing is scheduled: ") {
+		t.Errorf("a reload of the tasks: %v", err)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// testTasksInAFleet: whoever is in charge of the size enqueues the tasks that come later.
+func testTasksInAFleet(t *testing.T, c *amazon) {
+	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
+	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
+		"scale-target": "publish", "registry-table": "registry", "registry-create": "true"}, nil)
+	eventually(t, "somebody in charge", r.fleet.IsLeader)
+	if err := r.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
+		t.Fatal(err)
+	}
+	if !r.leads() || !r.fleet.IsLeader() {
+		t.Error("another one enqueues the tasks")
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	if r.leads() || r.fleet.IsLeader() {
+		t.Error("it still leads")
+	}
+}
+
+// makeDead makes the queue jobs with a dead-letter queue that has some messages.
+func makeDead(t *testing.T, server *running, messages int) {
+	t.Helper()
+	b, ctx := server.broker, t.Context()
+	for _, name := range []string{"jobs-dead", "jobs"} {
+		if err := b.CreateQueue(ctx, name, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.SetAttributes(ctx, "jobs",
+		map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":3}`,
+			b.ARN("jobs-dead"))}); err != nil {
+		t.Fatal(err)
+	}
+	for range messages {
+		if _, err := b.Queue("jobs-dead").Send(ctx, []queue.Outgoing{{Body: "done for"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// fleetGroup is a group as the service describes it.
+type fleetGroup struct {
+	Desired   int `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>DesiredCapacity"`
+	Instances []struct {
+		ID        string `xml:"InstanceId"`
+		Protected bool   `xml:"ProtectedFromScaleIn"`
+	} `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>Instances>member"`
+}
+
+func (g fleetGroup) protected() (ids []string) {
+	for _, i := range g.Instances {
+		if i.Protected {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+func group(t *testing.T, c *amazon) (g fleetGroup) {
+	t.Helper()
+	answer := c.ask(t, "autoscaling", "DescribeAutoScalingGroups", "AutoScalingGroupNames.member.1", "workers")
+	if err := xml.Unmarshal([]byte(answer), &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// makeFleet makes the group workers, of one instance, with a hook, and returns
+// the instance's id.
+func makeFleet(t *testing.T, c *amazon) (id string) {
+	t.Helper()
+	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b",
+		"InstanceType", "t2.micro")
+	c.ask(t, "autoscaling", "CreateAutoScalingGroup", "AutoScalingGroupName", "workers", "LaunchConfigurationName", "one",
+		"AvailabilityZones.member.1", "eu-west-1a", "MinSize", "1", "MaxSize", "5", "DesiredCapacity", "1")
+	c.ask(t, "autoscaling", "PutLifecycleHook", "AutoScalingGroupName", "workers", "LifecycleHookName", "drain",
+		"LifecycleTransition", "autoscaling:EC2_INSTANCE_TERMINATING", "HeartbeatTimeout", "300")
+	return group(t, c).Instances[0].ID
+}
+
+// makeQueue makes the queue jobs, with so many messages, and returns its URL.
+func makeQueue(t *testing.T, c *amazon, messages int) (queueURL string) {
+	t.Helper()
+	answer := c.ask(t, "sqs", "CreateQueue", "QueueName", "jobs", "Version", "2012-11-05")
+	found := regexp.MustCompile(`<QueueUrl>(.+)</QueueUrl>`).FindStringSubmatch(answer)
+	if found == nil {
+		t.Fatalf("no URL in %s", answer)
+	}
+	for range messages {
+		c.ask(t, "sqs", "SendMessage", "QueueUrl", found[1], "MessageBody", "work", "Version", "2012-11-05")
+	}
+	return found[1]
+}
+
+// startMetadata answers as the metadata service of an instance.
+func startMetadata(t *testing.T, id string, leaving *atomic.Bool) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/latest/api/token":
+			w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "60")
+			io.WriteString(w, "token")
+		case "/latest/meta-data/instance-id":
+			io.WriteString(w, id)
+		case "/latest/meta-data/autoscaling/target-lifecycle-state":
+			io.WriteString(w, map[bool]string{true: "Terminated", false: "InService"}[leaving.Load()])
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
+	t.Setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", server.URL)
+}
+
+// slowApp answers when it is released, and at once from then on.
+func slowApp(t *testing.T) (address string, release func()) {
+	t.Helper()
+	released := make(chan struct{})
+	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-released:
+		case <-r.Context().Done():
+		}
+	}))
+	release = sync.OnceFunc(func() { close(released) })
+	t.Cleanup(func() {
+		release() // a test that failed has not
+		app.Close()
+	})
+	return app.URL, release
+}

@@ -1,0 +1,211 @@
+package environment
+
+import (
+	"cmp"
+	"os"
+	"sync"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/app"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/observe/health"
+	"tendril/internal/supervisor"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// queueStates are what health is told of each queue and its worker.
+func (q *pipelines) queueStates(now time.Time) (all []health.QueueState) {
+	for _, l := range q.lines {
+		set, st := l.settings(), l.worker.Status()
+		r, known := q.depths.Read(l.name, now)
+		state := health.QueueState{
+			Name: l.name, Embedded: l.embedded, Receiving: st.Receiving, InWork: st.InWork, Paused: isPaused(st),
+			DeliveryLimit: deliveryLimit(set, q.s.FunctionTimeout), Retention: cmp.Or(set.RetentionPeriod, queueRetention),
+			Known: known, Backlog: r.Backlog, Oldest: r.Oldest,
+			DeadLetters: r.DeadLetters, DeadLettered: r.DeadLettered, HasDeadLetters: r.HasDeadLetters,
+		}
+		if !l.embedded {
+			state.Taken = r.Taken
+		}
+		for _, r := range st.Reasons {
+			problem := health.Problem{Since: r.Since, Reason: r.Text}
+			switch r.Block {
+			case worker.NotReady, worker.AppDown:
+				state.NotReady = append(state.NotReady, problem)
+			case worker.DeleteRefused:
+				state.DeletesRefused = problem
+			}
+		}
+		all = append(all, state)
+	}
+	return all
+}
+
+// appState is what health is told of the app; false where none runs here.
+func appState(a *app.App, deployLimit time.Duration) (st health.AppState, runs bool) {
+	if a == nil {
+		return st, false
+	}
+	st.NotReady, st.LastReady = a.NotReady()
+	st.Processes = processStates(a.Serving())
+	st.Operation, st.Deployment = deploymentStates(a.Deployment(), deployLimit)
+	return st, true
+}
+
+func processStates(all []supervisor.Status) (list []health.Process) {
+	for _, p := range all {
+		h := health.Process{Name: p.Name, GivenUp: p.State == supervisor.Failed, Restarts: p.Restarts}
+		if h.GivenUp {
+			h.RetryAfter = app.RetryGivenUp
+		}
+		if p.LastExit != nil {
+			h.LastExit = p.LastExit.String()
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// deploymentStates are what health is told of the last deployment; limit is how
+// long a version may take to be ready.
+func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
+	switch {
+	case d == nil:
+		return o, last
+	case !d.Over():
+		return health.Operation{Name: "application deployment", Since: d.Since, Limit: max(limit, 10*time.Minute)}, last
+	}
+	if d.Aborted { // nothing was completed, and nothing failed
+		return o, last
+	}
+	last = health.Deployment{Version: d.To, Ended: d.Ended, Took: d.Ended.Sub(d.Since)}
+	if d.State == console.DeployRolledBack {
+		last.Failed = d.Error
+	}
+	return o, last
+}
+
+// leaderState is what health is told of the leader of the periodic tasks, once they are there.
+func leaderState(m *tasks.Manager) health.LeaderState {
+	if off := m.Off(); off != "" {
+		return health.LeaderState{Tasks: m.Count(), Off: true, Error: off}
+	}
+	st := m.Election().Status()
+	return health.LeaderState{Tasks: m.Count(), Known: st.Leading || st.Holder != "", Error: st.Error}
+}
+
+// taskStates are what health is told of the tasks that are paused or do not succeed.
+func taskStates(all []console.Task) (states []health.TaskState) {
+	for i := range all {
+		if t := &all[i]; t.State() != console.TaskScheduled {
+			states = append(states, health.TaskState{Name: t.Name, Paused: t.Paused, Reason: t.PauseReason,
+				Problem: t.Problem, FailedRuns: t.FailedRuns, LastFailure: t.LastFailure})
+		}
+	}
+	return states
+}
+
+// deliveryClass is how health counts a delivery; false when it does not.
+func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, counts bool) {
+	switch {
+	case s.Outcome == queue.Done:
+		return health.Success, true
+	case s.Outcome == queue.Unreached:
+		return health.Unreached, true
+	case s.Outcome != queue.Failed: // nothing was tried
+		return 0, false
+	case s.Unsent:
+		return health.Unsent, true
+	}
+	class = health.ClassOf(s.Status)
+	switch {
+	case class == health.Success && toFunction:
+		class = health.FailedInside
+	case class == health.Success: // but no success for this message
+		class = health.Other
+	}
+	return class, !s.Aborted
+}
+
+// workerEvents are the listeners of a queue's worker: the log, health, and what remembers deliveries for the console.
+func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *failures) *worker.Events {
+	return worker.JoinEvents(q.Logger.Worker(l.name, l.target), &worker.Events{
+		Received: func(worker.Received) { monitor.PollAnswered(l.name) },
+		Settled: func(s worker.Settled) {
+			next := q.afterFailure(l, &s)
+			d := console.Delivery{
+				MessageID: s.ID, Queue: l.name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
+				Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
+				WaitMS: s.Wait.Milliseconds(), At: time.Now(), RetryAt: s.NextRetry,
+			}
+			if next.DeadLetterQueue != "" {
+				d.RetryAt, d.DeadLetterQueue = time.Time{}, next.DeadLetterQueue
+			}
+			if q.s.Quiet {
+				d.Answer, s.Excerpt = "", ""
+			}
+			if l.record != nil && isFailedAttempt(&s) {
+				l.record(l.name, s.ID, attemptOf(&s, &d))
+			}
+			kept.record(l, &d)
+			if class, counts := deliveryClass(&s, l.settings().ToFunction()); counts {
+				monitor.Delivered(class, s.Duration)
+			}
+			q.Logger.Settled(l.name, l.goesTo(), &s, next)
+		},
+		DeadLettered: func(d worker.DeadLettered) {
+			q.Logger.DeadLettered(l.name, deadLetterQueue(q, l), d)
+		},
+		GateChanged: func(worker.GateChanged) { monitor.JudgeSoon() },
+		PollFailed:  func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },
+		Expired:     func(worker.Expired) { monitor.Expired(1) },
+	})
+}
+
+// isFailedAttempt reports whether a delivery tried its message, and is to be kept with it.
+func isFailedAttempt(s *worker.Settled) bool {
+	return s.Outcome == queue.Failed || s.Outcome == queue.Unreached && !s.NextRetry.IsZero()
+}
+
+// attemptOf is what the embedded queue keeps of a delivery that the console shows as d.
+func attemptOf(s *worker.Settled, d *console.Delivery) broker.Attempt {
+	a := broker.Attempt{At: d.At, Instance: hostName(), Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
+		Duration: s.Duration, ReceiveCount: d.ReceiveCount, RetryAt: d.RetryAt}
+	if s.Process != "" {
+		a.Instance += "/" + s.Process
+	}
+	a.Answer = cmp.Or(s.Excerpt, d.Answer)
+	return a
+}
+
+// hostName names this instance.
+var hostName = sync.OnceValue(func() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown host"
+	}
+	return name
+})
+
+// brokerEvents are the listeners of the embedded queues: the log, the counters, and health. forget is
+// told of each message that the app gets no more.
+func (c *core) brokerEvents(counts *broker.Events, monitor *health.Monitor, forget func(id string)) *broker.Events {
+	logged := c.Logger.Broker()
+	return &broker.Events{
+		DeadLettered: func(from, to string, ids []string) {
+			counts.DeadLettered(from, to, ids)
+			for _, id := range ids {
+				forget(id)
+			}
+			logged.DeadLettered(from, to, ids)
+		},
+		Expired: func(name string, n int) {
+			counts.Expired(name, n)
+			monitor.Expired(int64(n))
+			logged.Expired(name, n)
+		},
+	}
+}

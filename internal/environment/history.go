@@ -1,0 +1,205 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"tendril/internal/autoscale"
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+	"tendril/internal/observe/logging"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// eventKinds are the log messages that are events, which are kept on disk.
+var eventKinds = map[string]string{
+	"deployment started":   eventlog.Deploy,
+	"deployment abandoned": eventlog.Deploy,
+	"deployment aborted, the old version is still serving":          eventlog.Deploy,
+	"deployment failed, the old version is still serving":           eventlog.Deploy,
+	"deployment rolled back, the old version is still serving":      eventlog.Deploy,
+	"hook failed, the new version is serving":                       eventlog.Deploy,
+	"new version is serving":                                        eventlog.Deploy,
+	"deployment refused":                                            eventlog.Deploy,
+	"settings changed":                                              eventlog.Deploy,
+	"settings changed, a restart is needed":                         eventlog.Deploy,
+	"changing the settings failed, the old ones are still in force": eventlog.Deploy,
+	"periodic tasks reloaded":                                       eventlog.Deploy,
+	"periodic tasks not reloaded":                                   eventlog.Deploy,
+	"reload refused":                                                eventlog.Deploy,
+	"leadership acquired":                                           eventlog.Leadership,
+	"leadership lost":                                               eventlog.Leadership,
+	"following another leader":                                      eventlog.Leadership,
+	"registry refuses the leader's runs":                            eventlog.Leadership,
+	"queue paused":                                                  eventlog.Pause,
+	"queue is still paused":                                         eventlog.Pause,
+	"queue resumed":                                                 eventlog.Pause,
+	"all queues paused":                                             eventlog.Pause,
+	"task paused":                                                   eventlog.Pause,
+	"task resumed":                                                  eventlog.Pause,
+	"breaker open":                                                  eventlog.Breaker,
+	"trial failed, breaker open":                                    eventlog.Breaker,
+	"breaker half-open, trial started":                              eventlog.Breaker,
+	"breaker closed":                                                eventlog.Breaker,
+	"scaling call failed":                                           eventlog.Scaling,
+	"scale target chosen":                                           eventlog.Scaling,
+	"instance is being terminated by its group: draining":           eventlog.Scaling,
+	"health changed":                                                eventlog.Health,
+	"process exited":                                                eventlog.Health,
+	"process failed too often":                                      eventlog.Health,
+	"app crashes on every message":                                  eventlog.Health,
+	"app survives messages again":                                   eventlog.Health,
+	"poison message detected":                                       eventlog.Health,
+	"scheduled runs skipped":                                        eventlog.Task,
+	"enqueueing a scheduled run failed":                             eventlog.Task,
+	"periodic tasks not scheduled":                                  eventlog.Task,
+	"draining, a second signal stops at once":                       eventlog.Stop,
+	"clock was set, or the machine was suspended":                   eventlog.Health,
+	"process stalled, messages in work may be attempted twice":      eventlog.Health,
+}
+
+// history keeps what happened: events on disk, and the last lines of the log.
+type history struct {
+	*pipelines
+	recent *eventlog.Lines              // of the log
+	log    atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
+	lost   losses
+	failed failures
+	totals
+}
+
+// newHistory returns one that listens to the log.
+func newHistory(q *pipelines, shown *console.Deliveries) *history {
+	h := &history{pipelines: q, totals: totals{of: q}, recent: eventlog.NewLines(), failed: failures{shown: shown}}
+	h.lost.record = h.add
+	if q.Logger != nil {
+		q.Logger.Observe(h.observe)
+	}
+	return h
+}
+
+// acted is told of what callers of the console did, or tried to do.
+func (h *history) acted(a console.Act) {
+	text, fields := "console act", map[string]string{"who": a.Who, "remote": a.Remote, "method": a.Method, "path": a.Path,
+		"status": strconv.Itoa(a.Status)}
+	if a.Subject != "" {
+		fields["subject"] = a.Subject
+	}
+	if a.Count > 0 {
+		fields["messages"] = strconv.Itoa(a.Count)
+	}
+	if a.Refused != "" {
+		text, fields["reason"] = "console act refused", a.Refused
+	}
+	h.add(eventlog.Act, text, fields)
+}
+
+// open opens the log on disk. It ends after everything that is started later, and tells how that went.
+func (h *history) open(context.Context) error {
+	if !h.ownsDataDir() {
+		return nil
+	}
+	writes := func(file string) func(error) {
+		return func(err error) {
+			if err != nil {
+				h.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
+					"err", err)
+			} else {
+				h.Logger.Info("events written again", "component", "environment", "file", file)
+			}
+		}
+	}
+	log := eventlog.Open(h.s.DataDir, writes(eventlog.CurrentFile))
+	fields := map[string]string{"version": h.Version, "environment": h.s.Name}
+	if last, found := log.Newest(); found && last.Text != stopText {
+		fields["previous_run"] = "ended without a stop"
+	}
+	log.Add(eventlog.Start, "environment started", fields)
+	h.log.Store(log)
+	h.steps.push("the events", func(context.Context) error {
+		h.lost.flush() // after all that reports losses
+		log.Add(eventlog.Stop, stopText, h.stopFields())
+		return log.Close()
+	})
+	if !h.s.AnyOnSQS() {
+		return nil
+	}
+	failed := eventlog.OpenFailures(h.s.DataDir, writes(eventlog.FailuresFile))
+	if err := h.failed.restore(failed); err != nil {
+		h.Logger.Warn("failures of the last run not read", "component", "environment", "file", eventlog.FailuresFile,
+			"err", err)
+	}
+	h.steps.push("the failures", func(context.Context) error { return failed.Close() })
+	return nil
+}
+
+// stopText is the text of the last event of a run that was not killed.
+const stopText = "environment stopped"
+
+// add records an event, where events are kept.
+func (h *history) add(kind, text string, fields map[string]string) {
+	if log := h.log.Load(); log != nil {
+		log.Add(kind, text, fields)
+	}
+}
+
+// observe is told of each line of the log.
+func (h *history) observe(r *logging.Record) {
+	h.recent.Add(eventlog.Line{At: r.At, Process: cmp.Or(r.Process, eventlog.Own), Stream: r.Stream, Level: r.Level,
+		Text: r.Text})
+	if kind := eventKinds[r.Message]; kind != "" && r.Process == "" && r.Level >= slog.LevelInfo {
+		h.add(kind, r.Message, fieldsOf(r.Attrs))
+	}
+}
+
+// fieldsOf are the attributes of a log line as the fields of an event.
+func fieldsOf(attrs []slog.Attr) map[string]string {
+	fields := map[string]string{}
+	for _, a := range attrs {
+		name, isMillis := strings.CutSuffix(a.Key, "_ms")
+		switch {
+		case a.Key == "component" || a.Key == "hint":
+		case isMillis && a.Value.Kind() == slog.KindInt64:
+			fields[name] = (time.Duration(a.Value.Int64()) * time.Millisecond).String()
+		case a.Value.String() != "":
+			fields[a.Key] = a.Value.String()
+		}
+	}
+	return fields
+}
+
+// decided is told of the decisions about the size.
+func (h *history) decided(d autoscale.Decided) {
+	fields := map[string]string{"from": fmt.Sprint(d.From), "desired": fmt.Sprint(d.Desired), "rule": string(d.Rule),
+		"reason": d.Why}
+	switch {
+	case d.Applied:
+		h.add(eventlog.Scaling, "size changed", fields)
+	case d.Changes():
+		fields["not_applied"] = d.NotApplied
+		h.add(eventlog.Scaling, "size not changed", fields)
+	}
+}
+
+// kept is what the console shows.
+func (h *history) kept() console.History {
+	return console.History{Events: h.log.Load(), Lines: h.recent}
+}
+
+// settled is told of deliveries. On Amazon SQS the last failure is all that is known of a dead letter; an embedded
+// queue tells of them itself.
+func (h *history) settled(l *pipeline, s *worker.Settled) {
+	if l.embedded || s.Outcome != queue.Failed {
+		return
+	}
+	if next := h.afterFailure(l, s); next.DeadLetterQueue != "" {
+		h.lost.add(deadText, l.name, next.DeadLetterQueue, s.Reason, 1)
+	}
+}

@@ -1,0 +1,233 @@
+package environment
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/internal/autoscale"
+	"tendril/internal/console"
+	"tendril/internal/observe/eventlog"
+	"tendril/internal/observe/logging"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// TestMessagesOfEventsExist: a log message that is worded anew is worded anew in the table of events too.
+func TestMessagesOfEventsExist(t *testing.T) {
+	t.Parallel()
+	missing := map[string]bool{}
+	for text := range eventKinds {
+		missing[text] = true
+	}
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && (name == "testdata" || name == "out" || name[0] == '.' && path != "../..") {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "history.go" {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				if text, err := strconv.Unquote(lit.Value); err == nil {
+					delete(missing, text)
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text := range missing {
+		t.Errorf("nothing logs %q, which the table of events has", text)
+	}
+}
+
+// openHistory returns one that writes into a folder.
+func openHistory(t *testing.T) (*history, string) {
+	t.Helper()
+	dir := t.TempDir()
+	log := eventlog.Open(dir, func(err error) { t.Error(err) })
+	t.Cleanup(func() { _ = log.Close() })
+	h := &history{recent: eventlog.NewLines()}
+	h.lost.record = h.add
+	h.log.Store(log)
+	return h, dir
+}
+
+func eventsOf(t *testing.T, h *history) (list []string) {
+	t.Helper()
+	events, err := h.log.Load().Read(eventlog.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		text := e.Kind + ": " + e.Text
+		for _, name := range []string{"queue", "messages", "reason", "trial_in", "from", "desired", "not_applied", "who",
+			"subject", "component", "hint"} {
+			if value := e.Fields[name]; value != "" {
+				text += " " + name + "=" + value
+			}
+		}
+		list = append(list, text)
+	}
+	return list
+}
+
+func TestLogLinesBecomeEvents(t *testing.T) {
+	t.Parallel()
+	h, _ := openHistory(t)
+	l := logging.New(logging.Options{Out: &safeBuffer{}, Level: slog.LevelDebug})
+	l.Observe(h.observe)
+	l.Debug("scheduled runs skipped", "task", "tidy") // which is not worth an event
+	l.With("component", "limit").Warn("breaker open", "trial_in_ms", 5000, "hint", "wait")
+	l.Info("receiving started", "queue", "jobs")
+	l.AppOutput("web", "stdout", []byte("breaker open")) // what an app writes is no event
+	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, Applied: true})
+	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, NotApplied: "denied"})
+	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 1}})
+	h.acted(console.Act{Who: "owner", Path: "/api/v1/queues/jobs/purge", Subject: "jobs", Count: 7, Status: 200})
+	h.acted(console.Act{Who: "nobody", Status: 401, Refused: "this needs the console's token"})
+	want := []string{"breaker: breaker open trial_in=5s",
+		"scaling: size changed reason=backlog from=1 desired=3",
+		"scaling: size not changed reason=backlog from=1 desired=3 not_applied=denied",
+		"act: console act messages=7 who=owner subject=jobs",
+		"act: console act refused reason=this needs the console's token who=nobody"}
+	if diff := cmp.Diff(want, eventsOf(t, h)); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	var lines []string
+	for _, line := range h.recent.Read(eventlog.LineQuery{}) {
+		lines = append(lines, line.Process+": "+line.Text)
+	}
+	if diff := cmp.Diff([]string{"tendril: breaker open  trial_in=5s hint=wait", "tendril: receiving started  queue=jobs",
+		"web: breaker open"}, lines); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// TestLossesAreGrouped: one event for each queue and ten seconds, and what waits at the stop.
+func TestLossesAreGrouped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := openHistory(t)
+		for range 1000 {
+			h.lost.add(deadText, "jobs", "jobs-dead", "", 2)
+		}
+		h.lost.add(deadText, "mails", "mails-dead", "", 1)
+		h.lost.add(expiredText, "jobs", "", "", 4)
+		time.Sleep(lossInterval + time.Second)
+		synctest.Wait()
+		l := &pipeline{queueRef: queueRef{name: "orders", embedded: true}}
+		h.settled(l, &worker.Settled{Outcome: queue.Failed}) // an embedded queue tells itself
+		h.lost.add(deadText, "jobs", "jobs-dead", "status 500", 3)
+		h.lost.flush()
+		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,
+			"dead-letter: messages dead-lettered queue=mails messages=1":                      1,
+			"dead-letter: messages past their retention period deleted queue=jobs messages=4": 1,
+			"dead-letter: messages dead-lettered queue=jobs messages=3 reason=status 500":     1}
+		got := map[string]int{}
+		for _, e := range eventsOf(t, h) {
+			got[e]++
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestPausesAreKeptInAFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), pausedFile)
+	log := logging.New(logging.Options{Out: &safeBuffer{}}).Logger
+	jobs, mails := &pipeline{queueRef: queueRef{name: "jobs"}}, &pipeline{queueRef: queueRef{name: "mails"}}
+	f := openPauses(path, []string{"jobs", "mails"}, []string{"tidy", "sweep"}, log)
+	holds := func(step string, want storedPauses) {
+		t.Helper()
+		for place, got := range map[string]storedPauses{"memory": f.stored, "file": openPauses(path, nil, nil, log).stored} {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: the %s (-want +got):\n%s", step, place, diff)
+			}
+		}
+	}
+	if err := errors.Join(f.setQueues([]*pipeline{jobs}, "lunch", true), f.setQueues([]*pipeline{mails}, "", true),
+		f.setQueues([]*pipeline{mails}, "", false), f.SetPaused(t.Context(), "tidy", "audit", true)); err != nil {
+		t.Fatal(err)
+	}
+	want := storedPauses{Queues: map[string]string{"jobs": "lunch"}, Tasks: map[string]string{"tidy": "audit"}}
+	holds("changes", want)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+
+	text, err := os.ReadFile(path)
+	if err := errors.Join(err, os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // nothing can be written there
+		t.Fatal(err)
+	}
+	var refused *console.Error
+	for step, err := range map[string]error{
+		"pause a queue":  f.setQueues([]*pipeline{mails}, "", true),
+		"resume a queue": f.setQueues([]*pipeline{jobs}, "", false),
+		"pause a task":   f.SetPaused(t.Context(), "sweep", "", true),
+		"resume a task":  f.SetPaused(t.Context(), "tidy", "", false),
+	} {
+		if !errors.As(err, &refused) || !strings.Contains(refused.Message, path) || refused.Hint == "" {
+			t.Errorf("%s: %v", step, err)
+		}
+	}
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, text, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	holds("changes that were refused", want)
+}
+
+// TestUnreadablePausesPauseEverything: it is not known what was paused, and what is resumed is written anew.
+func TestUnreadablePausesPauseEverything(t *testing.T) {
+	t.Parallel()
+	for _, content := range []string{"", "{", "\x00\x00", "[]"} {
+		t.Run(strconv.Quote(content), func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), pausedFile)
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			lines := &safeBuffer{}
+			log := logging.New(logging.Options{Out: lines}).Logger
+			f := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log)
+			if tasks, err := f.Paused(t.Context()); err != nil || tasks["tidy"] == "" {
+				t.Errorf("tasks paused: %v, %v", tasks, err)
+			}
+			if err := f.setQueues([]*pipeline{{queueRef: queueRef{name: "jobs"}}}, "", false); err != nil {
+				t.Fatal(err)
+			}
+			again := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log).stored
+			if _, jobs := again.Queues["jobs"]; jobs || again.Queues["mails"] == "" || again.Tasks["tidy"] == "" {
+				t.Errorf("after jobs was resumed, %+v is paused", again)
+			}
+			if text := lines.String(); strings.Count(text, "pauses not read") != 1 || !strings.Contains(text, path) {
+				t.Errorf("it says %s", text)
+			}
+		})
+	}
+}

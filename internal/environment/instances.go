@@ -1,0 +1,121 @@
+package environment
+
+import (
+	"fmt"
+	"os"
+
+	"tendril/internal/autoscale/fleet"
+	"tendril/internal/config"
+	"tendril/internal/console"
+)
+
+// knownInstances tells which instances of the environment are known to this one: itself, the holder of the lease of the
+// leader, and the members of its Auto Scaling group.
+type knownInstances struct {
+	*sizing
+	self   *instance
+	status func() console.Status
+}
+
+// list returns them, this instance first.
+func (k *knownInstances) list() console.Instances {
+	st := k.status()
+	self := console.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.Version,
+		StartedAt: k.self.began, Console: k.self.address}
+	if !k.running() || k.QueuesOnly {
+		return console.Instances{Instances: []console.KnownInstance{self}, Notes: k.aloneNotes()}
+	}
+	inFlight := 0
+	for _, w := range st.Workers {
+		inFlight += w.InWork
+	}
+	self.InFlight = &inFlight
+	if k.replicas != nil {
+		self.AppVersion = k.replicas.Version()
+	}
+	if st.Scaling != nil && st.Scaling.Protection != "" {
+		on := st.Scaling.Protection == "on"
+		self.Protected = &on
+	}
+	out := console.Instances{Instances: []console.KnownInstance{self}}
+	leader := k.election.Status()
+	if !leader.Local {
+		out.Election = electionText(k.s)
+	}
+	addLeader(&out, &leader)
+	members := k.fleet.Members()
+	addMembers(&out, &members)
+	if out.Notes = k.aloneNotes(); out.Notes == nil {
+		out.Notes = sharedNotes(members.Group, k.s.Leader == config.LeaderLocal, &leader)
+	}
+	return out
+}
+
+// processName is the name of this instance in the lease of the leader, as package leader has it.
+func processName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return fmt.Sprintf("%s (%d)", host, os.Getpid())
+}
+
+// addLeader marks who leads: this instance, or another one that is known by its lease alone.
+func addLeader(out *console.Instances, leader *console.Leader) {
+	switch self := &out.Instances[0]; {
+	case leader.Local: // nobody is elected
+	case leader.Leading:
+		self.Leads, self.Term, self.LeaseAgeSeconds = true, leader.Term, leader.AgeSeconds
+	case leader.Holder != "":
+		out.Instances = append(out.Instances, console.KnownInstance{Name: leader.Holder, Source: "lease", Leads: true,
+			Term: leader.Term, LeaseAgeSeconds: leader.AgeSeconds, Console: leader.Console})
+	}
+}
+
+// addMembers adds the members of the group, of which this instance is one.
+func addMembers(out *console.Instances, group *fleet.Members) {
+	for _, one := range group.Instances {
+		if one.ID == group.Self {
+			self := &out.Instances[0]
+			self.Name, self.Unhealthy, self.SeenAt = one.ID+", "+self.Name, !one.Healthy, group.At
+			self.State += ", " + one.State
+			continue
+		}
+		protected := one.Protected
+		out.Instances = append(out.Instances, console.KnownInstance{Name: one.ID, Source: config.ScaleGroup + group.Group,
+			State: one.State, Unhealthy: !one.Healthy, Protected: &protected, SeenAt: group.At})
+	}
+}
+
+// aloneNotes say why no other instance can be there; nil where one can.
+func (k *knownInstances) aloneNotes() []string {
+	if k.s.AnyOnSQS() {
+		return nil
+	}
+	return []string{"This is the only instance: no other one can use the queues in its data directory."}
+}
+
+// sharedNotes say what is not known of other instances that share the queue, and why. group is "" for none; sole is
+// whether this instance was declared to be the only one.
+func sharedNotes(group string, sole bool, leader *console.Leader) []string {
+	notes := []string{"Other instances that receive from the same queue on Amazon SQS do not report themselves: only " +
+		"the one that leads is known, by its lease."}
+	if group != "" {
+		notes[0] = "Of the other members of the group " + group + ", only what Auto Scaling says is known."
+	}
+	switch {
+	case sole:
+		notes = append(notes, "No leader is elected: --leader local declares this instance to be the only one.")
+	case leader.Local:
+		notes = append(notes, "No leader is elected: there are no periodic tasks, and no group whose size one instance of "+
+			"several sets.")
+	case leader.Error != "":
+		notes = append(notes, "The registry cannot be asked: "+leader.Error)
+	case !leader.Leading && leader.Holder == "":
+		notes = append(notes, "No instance leads at this moment.")
+	case group != "" && !leader.Leading:
+		notes = append(notes, "The lease names the leader by its host, and the group names it by its instance id: it may be "+
+			"in the list twice.")
+	}
+	return notes
+}

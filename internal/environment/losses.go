@@ -1,0 +1,86 @@
+package environment
+
+import (
+	"cmp"
+	"strconv"
+	"sync"
+	"time"
+
+	"tendril/internal/observe/eventlog"
+)
+
+// lossInterval is the least time between two events of the same text about one queue.
+const lossInterval = 10 * time.Second
+
+// The texts of these events.
+const (
+	deadText    = "messages dead-lettered"
+	expiredText = "messages past their retention period deleted"
+)
+
+// losses counts messages that were dead-lettered or deleted unprocessed, so that a thousand of them are one event.
+type losses struct {
+	record func(kind, text string, fields map[string]string)
+
+	mu      sync.Mutex
+	waiting map[lossKey]*lossGroup
+}
+
+type lossKey struct{ text, queue string }
+
+// lossGroup is what a queue lost since the first message.
+type lossGroup struct {
+	to, reason string // the last message's; "" for none
+	messages   int
+	timer      *time.Timer
+}
+
+// add counts n messages of a queue. They went to the queue to, and reason says why; both may be "".
+func (d *losses) add(text, from, to, reason string, n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := lossKey{text, from}
+	g := d.waiting[key]
+	if g == nil {
+		if d.waiting == nil {
+			d.waiting = map[lossKey]*lossGroup{}
+		}
+		g = &lossGroup{timer: time.AfterFunc(lossInterval, func() { d.end(key) })}
+		d.waiting[key] = g
+	}
+	g.to, g.reason = to, cmp.Or(reason, g.reason)
+	g.messages += n
+}
+
+// end records a group.
+func (d *losses) end(key lossKey) {
+	d.mu.Lock()
+	g := d.waiting[key]
+	delete(d.waiting, key)
+	d.mu.Unlock()
+	if g == nil {
+		return
+	}
+	fields := map[string]string{"queue": key.queue, "messages": strconv.Itoa(g.messages)}
+	if g.to != "" {
+		fields["dead_letter_queue"] = g.to
+	}
+	if g.reason != "" {
+		fields["reason"] = g.reason
+	}
+	d.record(eventlog.DeadLetter, key.text, fields)
+}
+
+// flush records all groups.
+func (d *losses) flush() {
+	d.mu.Lock()
+	var keys []lossKey
+	for key, g := range d.waiting {
+		g.timer.Stop()
+		keys = append(keys, key)
+	}
+	d.mu.Unlock()
+	for _, key := range keys {
+		d.end(key)
+	}
+}

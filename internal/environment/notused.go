@@ -1,0 +1,165 @@
+package environment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"tendril/internal/app"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/cron/tasks"
+)
+
+// NotUsed names everything in the bundle that an environment with these options does not act on, with the
+// reason and what to do instead; empty when everything counts, and without a bundle.
+func NotUsed(opts *Options) []bundle.Finding {
+	b := opts.Bundle
+	if b == nil {
+		return nil
+	}
+	found := slices.Concat(b.Unsupported, opts.Config.NotUsed)
+	if opts.AppliesMachine() {
+		found = append(found, b.Machine.NotUsed...)
+	} else {
+		found = append(found, b.Machine.Sections...)
+	}
+	found = append(found, opts.unrunSteps()...)
+	for _, p := range b.Environment() {
+		if what := opts.Withheld(p); what != "" {
+			found = append(found, b.Finding(p.File, p.Line, what))
+		}
+	}
+	for _, link := range b.Links {
+		if what := opts.brokenLink(link); what != "" {
+			found = append(found, b.Finding(link.File, link.Line, what))
+		}
+	}
+	slices.SortStableFunc(found, func(a, b bundle.Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return found
+}
+
+// AppliesMachine reports whether the sections of the bundle that change the machine are applied.
+func (o *Options) AppliesMachine() bool {
+	return o.Bundle != nil && len(o.Command) == 0 && o.HasApp() && o.Config.MachineSections == config.MachineApply
+}
+
+// refuseMachine says why the sections of a bundle that change the machine cannot be applied; nil when they can.
+func refuseMachine(b *bundle.Bundle) error {
+	if err := b.Machine.Err(); err != nil || len(b.Machine.Configs) == 0 || os.Geteuid() == 0 {
+		return err
+	}
+	return errors.New("--machine-sections=apply changes the machine, which only root can: run tendril as root, or leave " +
+		"the option out")
+}
+
+// MissingPrograms names the programs that the bundle runs and that are not on this
+// machine; nothing where it runs none.
+func (o *Options) MissingPrograms() []bundle.Problem {
+	if o.Bundle == nil || len(o.Command) > 0 || !o.HasApp() {
+		return nil
+	}
+	path := ""
+	if s, found := o.Bundle.Setting(bundle.NamespaceEnvironment, "PATH"); found {
+		path = s.Value
+	}
+	for _, entry := range o.AppEnv {
+		if value, found := strings.CutPrefix(entry, "PATH="); found {
+			path = value
+		}
+	}
+	return o.Bundle.MissingPrograms(path, o.AppliesMachine() && os.Geteuid() == 0)
+}
+
+// unrunSteps names what a deployment does not run: a command takes the place of all
+// that the bundle runs, and where no app is run, nothing is prepared for it.
+func (o *Options) unrunSteps() (found []bundle.Finding) {
+	why := ": the app is not started here"
+	switch {
+	case len(o.Command) > 0:
+		why = ": a command was given instead of the bundle; name the folder without a command to run the bundle"
+	case o.HasApp():
+		return nil
+	}
+	b := o.Bundle
+	if len(b.Build) > 0 {
+		found = append(found, bundle.Finding{File: "Buildfile", What: "it is not run" + why})
+	}
+	if len(b.ContainerCommands) > 0 {
+		found = append(found, bundle.Finding{File: b.ContainerCommands[0].File, Line: b.ContainerCommands[0].Line,
+			What: "the container commands are not run" + why})
+	}
+	if len(b.Hooks)+len(b.ConfigHooks) > 0 {
+		found = append(found, bundle.Finding{File: ".platform", What: "the hooks are not run" + why})
+	}
+	var others []string
+	for _, p := range b.Processes {
+		if p.Name != bundle.MainProcess {
+			others = append(others, p.Name)
+		}
+	}
+	if len(others) > 0 {
+		found = append(found, bundle.Finding{File: "Procfile", What: strings.Join(others, ", ") + " is not run" + why})
+	}
+	return found
+}
+
+// Withheld says why the app does not get an environment property of the bundle; ""
+// when it does, or when the one who starts tendril sets that variable.
+func (o *Options) Withheld(p bundle.Setting) string {
+	q := app.Queue{Name: "-", URL: "-"}
+	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
+		q.Endpoint = "-"
+	}
+	entry := p.Option + "=" + p.Value
+	option, isOption := config.Lookup(p.Option)
+	switch {
+	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // an option; set otherwise
+		return ""
+	case slices.Contains(app.Environ([]string{entry}, nil, nil, 0, q), entry):
+		return ""
+	case isOption && option.Variable == p.Option:
+		return p.Option + " is tendril's own variable, which is not read from a bundle and not given to the app: set it " +
+			"where tendril is started"
+	}
+	return p.Option + " has no effect: the app gets another value from tendril, or none"
+}
+
+// brokenLink says why a link of env.yaml gives the app nothing; "" when it does, or
+// when the variable is set by the one who starts tendril.
+func (o *Options) brokenLink(link bundle.Link) string {
+	if app.HasVariable(o.AppEnv, link.Variable) {
+		return ""
+	}
+	if slices.ContainsFunc(o.Bundle.Environment(), func(p bundle.Setting) bool { return p.Option == link.Variable }) {
+		return fmt.Sprintf("the link %s has no effect: the environment property of that name counts", link.Variable)
+	}
+	if o.LinkedQueue(link) == "" {
+		return fmt.Sprintf("the queue of the environment %s is not known here, so %s is not set: set it to the URL of "+
+			"that queue where tendril is started, or as an environment property",
+			link.Environment, link.Variable)
+	}
+	return ""
+}
+
+// LinkedQueue returns the name of the queue that a link of env.yaml means: the one of that name, or the first
+// where it names this very environment; "" for another environment, whose queue is not known here.
+func (o *Options) LinkedQueue(link bundle.Link) string {
+	var names []string
+	for i := range o.Config.Queues {
+		names = append(names, o.Config.Queues[i].Name)
+	}
+	if file := o.CronFile(); file != "" && o.Config.AnyEmbedded() {
+		if cron, err := tasks.Read(file); err == nil {
+			for i := range cron.Tasks {
+				names = append(names, cron.Tasks[i].Queue)
+			}
+		}
+	}
+	return linkedQueue(&o.Config.Settings, names, link.Environment)
+}

@@ -1,0 +1,145 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"sync"
+
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/host/datadir"
+)
+
+// pausedFile holds the pauses that outlive a restart.
+const pausedFile = "paused.json"
+
+// pausedText is the reason of a pause without one.
+const pausedText = "paused"
+
+// storedPauses is the content of the file: the reasons by the name of the queue or the task.
+type storedPauses struct {
+	Queues map[string]string `json:"queues,omitempty"`
+	Tasks  map[string]string `json:"tasks,omitempty"`
+}
+
+// pauseFile keeps pauses in the data directory. What it holds is in force: a change that cannot be written is not made.
+type pauseFile struct {
+	path string
+
+	mu     sync.Mutex
+	stored storedPauses
+}
+
+// ownsDataDir reports whether this environment keeps files in its data directory.
+func (q *queues) ownsDataDir() bool { return q.s.Console != config.Off || q.broker != nil }
+
+// openPauses reads the file; a missing one has no pauses. From a file that cannot be read it is not known what is
+// paused, so everything is: a delivery that somebody stopped must not start by itself.
+func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFile {
+	f := &pauseFile{path: path}
+	err := f.read()
+	if err == nil {
+		return f
+	}
+	const reason = pausedFile + " cannot be read"
+	f.stored = storedPauses{}
+	for _, name := range queues {
+		setPause(&f.stored.Queues, name, reason, true)
+	}
+	for _, name := range tasks {
+		setPause(&f.stored.Tasks, name, reason, true)
+	}
+	log.Error("pauses not read, all queues and tasks are paused", "component", "worker", "file", path, "err", err,
+		"hint", "type 'tendril queues resume', which writes the file anew")
+	return f
+}
+
+func (f *pauseFile) read() error {
+	err := datadir.CheckFile(f.path)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &f.stored)
+	}
+	return err
+}
+
+// change lets alter change the pauses. It fails if they cannot be written; a nil file keeps nothing.
+func (f *pauseFile) change(alter func(*storedPauses)) error {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	after := storedPauses{maps.Clone(f.stored.Queues), maps.Clone(f.stored.Tasks)}
+	alter(&after)
+	if maps.Equal(f.stored.Queues, after.Queues) && maps.Equal(f.stored.Tasks, after.Tasks) {
+		return nil
+	}
+	data, err := json.MarshalIndent(after, "", "  ")
+	if err == nil {
+		err = datadir.Replace(f.path, append(data, '\n'), 0o600)
+	}
+	if err != nil {
+		return &console.Error{Status: http.StatusInsufficientStorage,
+			Message: "nothing was paused or resumed: writing " + f.path + ": " + err.Error(),
+			Hint:    "free some space on that disk; the signal USR1 pauses all queues until the process ends"}
+	}
+	f.stored = after
+	return nil
+}
+
+// setPause adds or removes one pause.
+func setPause(pauses *map[string]string, name, reason string, paused bool) {
+	if delete(*pauses, name); !paused {
+		return
+	}
+	if *pauses == nil {
+		*pauses = map[string]string{}
+	}
+	(*pauses)[name] = reason
+}
+
+// setQueues keeps that queues are paused, or no longer are.
+func (f *pauseFile) setQueues(lines []*pipeline, reason string, paused bool) error {
+	return f.change(func(s *storedPauses) {
+		for _, l := range lines {
+			setPause(&s.Queues, l.name, reason, paused)
+		}
+	})
+}
+
+// SetPaused implements [tasks.PauseStore].
+func (f *pauseFile) SetPaused(_ context.Context, task, reason string, paused bool) error {
+	return f.change(func(s *storedPauses) { setPause(&s.Tasks, task, reason, paused) })
+}
+
+// Paused implements [tasks.PauseStore].
+func (f *pauseFile) Paused(context.Context) (map[string]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return maps.Clone(f.stored.Tasks), nil
+}
+
+// restore pauses the queues that were paused when the environment ran last, and says so.
+func (f *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
+	for _, l := range lines {
+		if reason, paused := f.stored.Queues[l.name]; paused {
+			l.worker.Pause(cmp.Or(reason, pausedText))
+			log.Warn("queue is still paused", "component", "worker", "queue", l.name, "reason", cmp.Or(reason, pausedText),
+				"hint", "type 'tendril queues resume "+l.name+"'")
+		}
+	}
+}

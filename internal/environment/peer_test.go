@@ -1,0 +1,231 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tendril/internal/config"
+	"tendril/internal/observe/logging"
+	"tendril/internal/testing/testpeer"
+)
+
+// patience bounds what tests wait for; it says nothing about speed.
+const patience = 30 * time.Second
+
+// eventually waits until ask finds what it looks for.
+func eventually(t *testing.T, what string, ask func() bool) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patience)
+	for !ask() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
+// safeBuffer may be read while it is written to.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// running is an environment in this process.
+type running struct {
+	*Environment
+	log  *safeBuffer
+	stop context.CancelFunc
+	done chan error
+}
+
+// run starts an environment from settings as on a command line; change, unless
+// nil, may alter it before.
+func run(t *testing.T, flags map[string]string, change func(*Environment)) *running {
+	t.Helper()
+	given := map[string]string{"data-dir": t.TempDir(), "listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
+	for name, value := range flags {
+		given[name] = value
+	}
+	cfg, err := config.Load(config.Sources{Flags: given, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &safeBuffer{}
+	e := New(Options{Config: cfg, Logger: logging.New(logging.Options{Out: log, Level: slog.LevelDebug}), Version: "test"})
+	if change != nil {
+		change(e)
+	}
+	stop, cancel := context.WithCancel(context.Background())
+	r := &running{e, log, cancel, make(chan error, 1)}
+	go func() { r.done <- e.Run(stop, context.Background()) }()
+	t.Cleanup(func() {
+		cancel()
+		<-e.drained
+		if t.Failed() {
+			t.Log(log)
+		}
+	})
+	eventually(t, "the start", func() bool {
+		select {
+		case err := <-r.done:
+			t.Fatalf("it ended: %v\n%s", err, log)
+		default:
+		}
+		return e.running()
+	})
+	return r
+}
+
+// end stops it and returns how that went.
+func (r *running) end() error {
+	r.stop()
+	return <-r.done
+}
+
+// amazon is a stand-in for Amazon: moto, which knows all calls but the two of a
+// lifecycle action; these are only noted.
+type amazon struct {
+	*httptest.Server
+	mu    sync.Mutex
+	calls []url.Values
+	puts  []string
+	// changes are the calls that create or delete something, as "CreateQueue BODY".
+	changes []string
+}
+
+var changesResources = regexp.MustCompile(`\.((?:Create|Delete)(?:Queue|Table))$`)
+
+func startCloud(t *testing.T) *amazon {
+	t.Helper()
+	moto, err := url.Parse(testpeer.Moto(t, "sqs", "autoscaling", "cloudwatch", "dynamodb",
+		"ecs", "applicationautoscaling"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(moto)
+	forward.ErrorLog = log.New(io.Discard, "", 0) // calls that were given up
+	c := &amazon{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		form, _ := url.ParseQuery(string(body)) // of other protocols nothing is asked
+		c.mu.Lock()
+		if strings.Contains(r.Header.Get("X-Amz-Target"), "PutMetricData") {
+			c.puts = append(c.puts, string(body))
+		}
+		if call := changesResources.FindStringSubmatch(r.Header.Get("X-Amz-Target")); call != nil {
+			c.changes = append(c.changes, call[1]+" "+string(body))
+		}
+		ours := strings.Contains(form.Get("Action"), "LifecycleAction")
+		if ours {
+			c.calls = append(c.calls, form)
+		}
+		c.mu.Unlock()
+		if ours {
+			io.WriteString(w, "<"+form.Get("Action")+"Response><"+form.Get("Action")+"Result/></"+form.Get("Action")+"Response>")
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(c.Close)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": c.URL, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	return c
+}
+
+// reset forgets everything.
+func (c *amazon) reset(t *testing.T) {
+	t.Helper()
+	res, err := http.Post(c.URL+"/moto-api/reset", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls, c.puts, c.changes = nil, nil, nil
+}
+
+// lifecycle returns the calls about a lifecycle action.
+func (c *amazon) lifecycle() []url.Values {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}
+
+// metrics returns the bodies of the calls that wrote metrics.
+func (c *amazon) metrics() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.puts, "\n")
+}
+
+// changed returns the calls that created or deleted something since the last time.
+func (c *amazon) changed() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changes := c.changes
+	c.changes = nil
+	return changes
+}
+
+// ask makes a call in the way of the query protocol, and returns its answer.
+func (c *amazon) ask(t *testing.T, service, action string, args ...string) string {
+	t.Helper()
+	form := url.Values{"Action": {action}, "Version": {"2011-01-01"}}
+	for i := 0; i < len(args); i += 2 {
+		form.Set(args[i], args[i+1])
+	}
+	req, err := http.NewRequest(http.MethodPost, c.URL+"/", strings.NewReader(form.Encode()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential=test/20260101/eu-west-1/"+service+"/aws4_request, SignedHeaders=host, Signature=none")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s: %s (%v)", action, res.Status, answer, err)
+	}
+	return string(answer)
+}

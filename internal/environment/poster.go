@@ -1,0 +1,56 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/delivery"
+	"tendril/internal/delivery/deliver"
+	"tendril/internal/observe/telemetry"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// Poster posts messages of one queue as deliveries do, outside of any queue. It is for one goroutine.
+type Poster struct {
+	// URL is where ordinary messages go.
+	URL     string
+	name    string
+	http    *deliver.Client
+	deliver worker.Deliverer
+	last    *console.Exchange
+}
+
+// NewPoster returns one for the messages of a queue with these settings. address is what is dialled, path where on it
+// messages are posted: "" for the path of the settings.
+func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, address, path string) (*Poster, error) {
+	opts, err := httpOptions(s, set, name)
+	if err != nil {
+		return nil, err
+	}
+	opts.Target, opts.Path, opts.Version, opts.Trace = address, cmp.Or(path, opts.Path), version, telemetry.Propagate
+	p := &Poster{URL: address + opts.Path, name: name}
+	opts.Events.Record = func(m *queue.Message) func(*deliver.Exchange) {
+		return func(x *deliver.Exchange) {
+			shown := exchangeOf(x, name, address, m.ID)
+			p.last = &shown
+		}
+	}
+	if p.http, err = deliver.NewClient(opts); err != nil {
+		return nil, err
+	}
+	p.deliver = delivery.ForWorker(&delivery.Options{Target: p.http, SNS: set.ViaSNS})
+	return p, nil
+}
+
+// Post posts a message. The exchange is nil where nothing was sent.
+func (p *Poster) Post(ctx context.Context, m *queue.Message) (queue.Result, *console.Exchange) {
+	p.last = nil
+	result := p.deliver.Deliver(ctx, m)
+	return result, p.last
+}
+
+// Close closes the connections.
+func (p *Poster) Close() { p.http.Close() }

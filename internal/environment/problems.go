@@ -1,0 +1,172 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/config"
+	"tendril/internal/console"
+)
+
+// How often stored messages are looked at, and those in databases that this process does not have open.
+const (
+	problemInterval   = 10 * time.Second
+	leftBehindRefresh = time.Minute
+)
+
+// problem is what is wrong with stored messages: damage, a dead-letter queue that does not exist, or messages that
+// nothing receives.
+type problem struct{ queue, text, hint string }
+
+// problems are what is wrong with stored messages, for the log and for health, which doctor reports.
+type problems struct {
+	*pipelines
+
+	mu    sync.Mutex
+	found map[string]problem // by their text
+
+	looking     sync.Mutex // guards the rest
+	elsewhere   []problem  // in other databases
+	elsewhereAt time.Time
+}
+
+// watch looks until ctx is done, and logs what is new.
+func (p *problems) watch(ctx context.Context) {
+	tick := time.NewTicker(problemInterval)
+	defer tick.Stop()
+	for {
+		p.look()
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (p *problems) look() {
+	p.looking.Lock()
+	defer p.looking.Unlock()
+	found := map[string]problem{}
+	for _, one := range append(p.here(), p.leftElsewhere()...) {
+		found[one.text] = one
+	}
+	p.mu.Lock()
+	before := p.found
+	p.found = found
+	p.mu.Unlock()
+
+	for _, text := range slices.Sorted(maps.Keys(found)) {
+		if _, known := before[text]; !known {
+			p.Logger.Warn("problem with stored messages", "component", "environment", "queue", found[text].queue,
+				"reason", text, "hint", found[text].hint)
+		}
+	}
+	for text, one := range before {
+		if _, still := found[text]; !still {
+			p.Logger.Info("problem with stored messages is over", "component", "environment", "queue", one.queue,
+				"reason", text)
+		}
+	}
+}
+
+// texts are the problems as sentences.
+func (p *problems) texts() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, one := range p.found {
+		all = append(all, one.text+".")
+	}
+	slices.Sort(all)
+	return all
+}
+
+// here are the problems of the embedded queues.
+func (p *problems) here() (all []problem) {
+	if p.broker == nil {
+		return nil
+	}
+	for _, name := range p.broker.ListQueues("") {
+		ledger, err := p.broker.Ledger(name)
+		if err != nil {
+			continue // deleted since
+		}
+		missing := p.broker.MissingDeadLetterQueue(name)
+		q := console.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
+		if text := q.Problem(); text != "" {
+			hint := "look at them with 'tendril peek " + name + " --state damaged', send them anew, and delete them"
+			if missing != "" {
+				hint = "type 'tendril queues create " + missing + " --no-dead-letter-queue'"
+			}
+			all = append(all, problem{name, "queue " + name + ": " + text, hint})
+		}
+		if p.isLeft(name) && ledger.Live > 0 {
+			all = append(all, problem{name, fmt.Sprintf("%s left in queue %s, which this environment does not receive from",
+				messagesText(ledger.Live), name), "add it to --queues, or move them to another queue"})
+		}
+	}
+	return all
+}
+
+// isLeft reports whether an embedded queue was made by 'tendril up', for itself, under a name that it does not use any
+// more, and nothing has received from it since the start.
+func (p *problems) isLeft(name string) bool {
+	dead, _, err := p.broker.Redrive(name)
+	return err == nil && !p.QueuesOnly && p.lineOf(name) == nil && dead == deadName(name) && !p.broker.Received(name)
+}
+
+// leftElsewhere are messages in databases that this environment could work on and does not: embedded queues of an
+// environment that has moved to Amazon SQS, and those that an older version wrote to the shared data directory.
+func (p *problems) leftElsewhere() []problem {
+	if time.Since(p.elsewhereAt) < leftBehindRefresh {
+		return p.elsewhere
+	}
+	p.elsewhere, p.elsewhereAt = nil, time.Now()
+	if p.QueuesOnly {
+		return nil
+	}
+	add := func(dir, hint string, mine func(string) bool) {
+		queues, err := broker.Inspect(dir)
+		if err != nil {
+			p.Logger.Debug("stored queues not read", "component", "environment", "dir", dir, "err", err)
+		}
+		for _, q := range queues {
+			if q.Messages > 0 && mine(q.Name) {
+				p.elsewhere = append(p.elsewhere, problem{q.Name, fmt.Sprintf(
+					"%s of the embedded queue %s in %s not received by this environment", messagesText(q.Messages), q.Name,
+					dir), hint})
+			}
+		}
+	}
+	if p.broker == nil && p.ownsDataDir() {
+		add(p.s.DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
+			filepath.Join(p.s.DataDir, databaseFile), func(string) bool { return true })
+	}
+	state := p.stateFolder()
+	if p.broker == nil || p.Config.IsSet("data-dir") || state == "" || state == p.s.DataDir || !exists(
+		filepath.Join(state, databaseFile)) {
+		return p.elsewhere
+	}
+	release, err := console.Claim(state)
+	if err != nil {
+		return p.elsewhere // an environment of an older version works on them
+	}
+	defer func() { _ = release() }()
+	add(state, "start an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
+		return slices.ContainsFunc(p.s.Queues, func(set config.QueueSettings) bool {
+			return name == set.Name || name == deadName(set.Name)
+		})
+	})
+	return p.elsewhere
+}
+
+func messagesText(n int64) string {
+	return strings.TrimSuffix(fmt.Sprintf("%d messages", n), map[bool]string{true: "s"}[n == 1])
+}

@@ -1,0 +1,132 @@
+package environment
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/host/trust"
+)
+
+// isMachineRoot reports whether tendril is root on a machine of its own, where it could do anything. In
+// a container it cannot.
+func isMachineRoot() bool {
+	read := func(path string) (string, bool) {
+		text, err := os.ReadFile(path)
+		return string(text), err == nil
+	}
+	return os.Geteuid() == 0 && containerMark(read, os.Getenv) == ""
+}
+
+// refuseRoot does not let root run the user's code ("the app") outside a container when others can change that code,
+// unless the settings name its user or allow it. A bundle whose commands every user can change is refused in any case.
+func refuseRoot(s *config.Settings, b *bundle.Bundle, what string, root bool) error {
+	if !root {
+		return nil
+	}
+	if wrong := othersDecide(b); wrong != nil && wrong.Everybody {
+		return fmt.Errorf("%w: %w, and its commands would run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
+	}
+	if isRootIntended(s) {
+		return nil
+	}
+
+	err := othersChange(b)
+	if err == nil {
+		return nil
+	}
+	fix := ""
+	if wrong := (*trust.Error)(nil); errors.As(err, &wrong) {
+		fix = "type '" + wrong.Fix + "', "
+	}
+	return fmt.Errorf("%w: tendril runs as root, and so would %s, which others can change: %w: %sset its user with "+
+		"--app-user, or allow this with --allow-root", ErrSettings, what, err, fix)
+}
+
+// warnOfRoot warns of code that root runs although the settings do not say so, and of another user who decides what
+// root runs.
+func warnOfRoot(log *slog.Logger, s *config.Settings, b *bundle.Bundle, root bool) {
+	if !root {
+		return
+	}
+	if wrong := othersDecide(b); wrong != nil {
+		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
+			"hint", "type '"+wrong.Fix+"'")
+	}
+	if !isRootIntended(s) {
+		log.Warn("app runs as root", "component", "app", "hint",
+			"set its user with --app-user, or confirm this with --allow-root")
+	}
+}
+
+// isRootIntended reports whether the settings say as whom the user's code runs.
+func isRootIntended(s *config.Settings) bool { return s.AppUser != "" || s.AllowRoot }
+
+// othersDecide says who else decides what is run from a bundle's folder; nil for nobody.
+func othersDecide(b *bundle.Bundle) *trust.Error {
+	var wrong *trust.Error
+	if b != nil && errors.As(b.Trusted(), &wrong) {
+		return wrong
+	}
+	return nil
+}
+
+// othersChange returns an error when others can change the code that is run: a bundle's folder, or the working folder
+// of a command, with the files in it.
+func othersChange(b *bundle.Bundle) error {
+	if b == nil {
+		dir, err := os.Getwd()
+		return cmp.Or(err, trust.File(dir), trust.Folder(dir, "."))
+	}
+	return cmp.Or(b.Trusted(), trust.File(b.Dir), trust.Folder(b.Dir, "."))
+}
+
+var (
+	// containerGroup finds the control group of a container in /proc/1/cgroup.
+	containerGroup = regexp.MustCompile(
+		`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
+	// containerMount finds a file in /proc/self/mountinfo that engines bind into each container
+	// from a folder of their own.
+	containerMount = regexp.MustCompile(
+		`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
+)
+
+// containerMark returns what shows that this is a container, "" when nothing does: an
+// unknown system counts as a machine, where the app needs a user of its own. read returns
+// the content of a file, and whether there is one.
+func containerMark(read func(path string) (string, bool), getenv func(string) string) string {
+	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, found := read(path); found {
+			return path
+		}
+	}
+	for _, name := range []string{"KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4",
+		"ECS_CONTAINER_METADATA_URI"} {
+		if getenv(name) != "" {
+			return name
+		}
+	}
+	systemd, _ := read("/run/systemd/container")
+	environ, _ := read("/proc/1/environ")
+	_, first, _ := strings.Cut("\x00"+environ, "\x00container=")
+	first, _, _ = strings.Cut(first, "\x00")
+	engine := cmp.Or(getenv("container"), strings.TrimSpace(systemd), first)
+	if engine != "" && engine != "wsl" { // which is a machine
+		return "container=" + engine
+	}
+	groups, _ := read("/proc/1/cgroup")
+	if found := containerGroup.FindStringSubmatch(groups); found != nil {
+		return "control group " + found[1]
+	}
+	mounts, _ := read("/proc/self/mountinfo")
+	if found := containerMount.FindStringSubmatch(mounts); found != nil {
+		return "mount of " + found[1]
+	}
+	return ""
+}

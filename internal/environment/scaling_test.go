@@ -1,0 +1,71 @@
+package environment
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"tendril/internal/autoscale"
+	"tendril/internal/config"
+	"tendril/internal/observe/logging"
+)
+
+func discard() *logging.Logger { return logging.New(logging.Options{Out: io.Discard}) }
+
+func TestScalePolicy(t *testing.T) {
+	t.Parallel()
+	load := func(flags map[string]string) *Environment {
+		flags["data-dir"] = "/nowhere"
+		cfg, err := config.Load(config.Sources{Flags: flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return New(Options{Config: cfg, Logger: discard()})
+	}
+	e := load(map[string]string{"processes-max": "8", "http-connections": "5"})
+	p, err := scalePolicy(e.s, 1, maxReplicas(e.s)).Complete()
+	if err != nil || p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 ||
+		p.DrainWithin != time.Minute || p.Measure != "" {
+		t.Errorf("the usual policy is %+v (%v)", p, err)
+	}
+	if got := loadIntervalOf(loadInterval, p); got != loadInterval {
+		t.Errorf("it is read each %s", got)
+	}
+	e = load(map[string]string{
+		"scale-target": "asg:g", "scale-cooldown": "0", "scale-measure-name": "BacklogPerProcess",
+		"scale-statistic": "Maximum", "scale-lower-threshold": "2",
+		"scale-upper-threshold": "9", "scale-lower-breach-scale-increment": "-3", "scale-upper-breach-scale-increment": "4",
+		"scale-period":             "4s",
+		"scale-evaluation-periods": "2", "scale-breach-duration": "12s", "processes-min": "3", "http-connections": "2",
+	})
+	p, err = scalePolicy(e.s, 2, 7).Complete()
+	want := autoscale.Policy{
+		MinSize: 2, MaxSize: 7, Cooldown: -1, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum,
+		Unit: "Count", LowerThreshold: 2, UpperThreshold: 9,
+		LowerBreachScaleIncrement: -3, UpperBreachScaleIncrement: 4, Period: 4 * time.Second, EvaluationPeriods: 3,
+		BreachDuration: 12 * time.Second,
+		TargetBusy:     75, DrainWithin: time.Minute, ScaleOutAfter: 20 * time.Second, ScaleInAfter: 5 * time.Minute,
+	}
+	if err != nil || p != want {
+		t.Errorf("the trigger is\n%+v, want\n%+v (%v)", p, want, err)
+	}
+	if got := loadIntervalOf(groupInterval, p); got != 2*time.Second {
+		t.Errorf("it is read each %s", got)
+	}
+	if got := maxReplicas(e.s); got != 3 {
+		t.Errorf("the most replicas are %d: never fewer than the least", got)
+	}
+	for _, tt := range []struct {
+		all  int
+		each []int
+		want int
+	}{{50, []int{50}, 50}, {50, []int{10, 20}, 30}, {5, []int{5, 5}, 5}, {5, nil, 1}} {
+		concurrency := 0
+		for _, n := range tt.each {
+			concurrency += n
+		}
+		if got := slotsOf(tt.all, concurrency); got != tt.want {
+			t.Errorf("slots of %+v: %d", tt, got)
+		}
+	}
+}

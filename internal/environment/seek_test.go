@@ -1,0 +1,80 @@
+package environment
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"tendril/broker"
+	"tendril/internal/sqsapi"
+	"tendril/queue"
+)
+
+// TestLookingForARegistryHoldsUpNoDelivery: the server of a queue is asked whether it
+// keeps a registry. However it takes that, messages are delivered meanwhile; and
+// where it tells later that it does, the periodic tasks begin then.
+func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	for name, refuse := range map[string]http.HandlerFunc{
+		"an SQS error": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+			w.WriteHeader(http.StatusBadRequest)
+			w.Write([]byte(`{"__type":"com.amazonaws.sqs#InvalidAddress","message":"The address is not valid for this endpoint."}`))
+		},
+		"no answer": func(_ http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body) // only then is the end of the connection noticed
+			<-r.Context().Done()
+		},
+		"nonsense": func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("\x00nonsense")) },
+		"trouble":  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := broker.Open(t.TempDir(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { b.Close() })
+			if err := b.CreateQueue(t.Context(), "jobs", nil, nil); err != nil {
+				t.Fatal(err)
+			}
+			serve := sqsapi.New(b, &sqsapi.Options{RegistryToken: os.Getenv("TENDRIL_REGISTRY_TOKEN")})
+			t.Cleanup(serve.Stop)
+			var willing atomic.Bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if target := r.Header.Get("X-Amz-Target"); !strings.HasPrefix(target, "AmazonSQS.") && !willing.Load() {
+					refuse(w, r)
+					return
+				}
+				serve.ServeHTTP(w, r)
+			}))
+			t.Cleanup(server.Close)
+			posted := make(chan struct{}, 10)
+			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { posted <- struct{}{} }))
+			t.Cleanup(app.Close)
+			if _, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
+				t.Fatal(err)
+			}
+			r := run(t, map[string]string{"queue-url": server.URL + "/000000000000/jobs", "endpoint-url": server.URL,
+				"region": "us-east-1",
+				"target": app.URL, "cron": writeTasks(t, minutely)}, nil)
+			<-posted
+			if _, decided := map[string]bool{"an SQS error": true, "nonsense": true}[name]; searching(r) == decided {
+				t.Errorf("still looking: %v, decided: %v", searching(r), decided)
+			} else if !decided {
+				willing.Store(true)
+				eventually(t, "the tasks scheduled", func() bool { return r.tasks.Off() == "" })
+			}
+			if err := r.end(); err != nil {
+				t.Errorf("the end: %v", err)
+			}
+		})
+	}
+}
+
+// searching reports whether it is not known yet if there is a registry.
+func searching(r *running) bool { return strings.Contains(r.tasks.Off(), "is not known yet") }

@@ -1,0 +1,146 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/host/httplimit"
+	"tendril/internal/host/listen"
+	"tendril/internal/observe/logging"
+	"tendril/internal/sqsapi"
+)
+
+// Bounds of what the listeners take.
+const (
+	// endpointBodies and consoleBodies are how many bytes of request bodies are held at once where memory is plenty.
+	endpointBodies, consoleBodies = 32 << 20, 16 << 20
+	// connectionBytes is what an idle connection takes.
+	connectionBytes = 16 << 10
+	// ownDescriptors are open without any work: files of the queues, locks, listeners, the kernel's events.
+	ownDescriptors = 48
+	// processDescriptors are those of one process: its output, what is watched of it, and a connection to it.
+	processDescriptors = 8
+	// leastConnections is what a listener takes however few descriptors there are.
+	leastConnections = 8
+	// fullEvery is the least time between two lines about a listener that is full.
+	fullEvery = time.Minute
+)
+
+// connectionShares are the most connections of the queue endpoint and of the console. What the worker needs for
+// its deliveries is reserved first, so that clients of the listeners can never take it.
+func connectionShares(descriptors, deliveries int) (endpoint, console int) {
+	rest := descriptors - ownDescriptors - deliveries
+	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
+}
+
+// memoryShares are what the parts of this process may hold of the message bodies, and how many connections they may
+// have, within a budget in bytes; 0 stands for no budget, and as held for no bound. The rest is for the program, the
+// caches, the kernel's buffers, and garbage.
+type memoryShares struct {
+	endpoint, console int64 // request bodies, and answers of receives
+	held              int   // messages that the workers hold
+	connections       int
+}
+
+func sharesOf(budget int64) memoryShares {
+	if budget == 0 {
+		return memoryShares{endpointBodies, consoleBodies, 0, math.MaxInt}
+	}
+	return memoryShares{
+		endpoint:    min(max(budget/6, sqsapi.MaxBody), endpointBodies),
+		console:     min(max(budget/16, console.MaxBody), consoleBodies),
+		held:        int(budget / 5),
+		connections: int(budget / 4 / connectionBytes),
+	}
+}
+
+func openFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 1024
+	}
+	return int(min(limit.Cur, 1<<20))
+}
+
+// deliveryDescriptors are the descriptors that the worker and the app need.
+func deliveryDescriptors(s *config.Settings) int {
+	perDelivery := 1 // a connection to the app
+	if slices.ContainsFunc(s.Queues, runsHere) {
+		perDelivery = processDescriptors
+	}
+	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
+}
+
+// serve runs an HTTP server within limits until the stop reaches it; before is called first.
+func (c *core) serve(name string, server *http.Server, l net.Listener, limits httplimit.Limits, before func()) {
+	server.ErrorLog = log.New(errorLog{c.Logger.With("component", name)}, "", 0)
+	full := logging.Interval{Every: fullEvery}
+	limits.Full = func() {
+		if full.Allow() {
+			c.Logger.Warn("connection limit reached, idle connections are closed for new ones",
+				"component", name, "connections", limits.Connections, "open_files", openFiles())
+		}
+	}
+	l = httplimit.Listen(server, l, limits)
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			c.fail(fmt.Errorf("serving %s: %w", name, err))
+		}
+	}()
+	c.steps.push(name, func(ctx context.Context) error {
+		before()
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+}
+
+// opened makes what opening a listener returns an error of the option that named its address.
+func opened(option string) func(net.Listener, error) (net.Listener, error) {
+	return func(l net.Listener, err error) (net.Listener, error) {
+		switch {
+		case err == nil:
+			return l, nil
+		case errors.Is(err, listen.ErrInUse):
+			return nil, conflict{fmt.Errorf("--%s %w", option, err)}
+		case errors.Is(err, listen.ErrReachable):
+			return nil, fmt.Errorf("%w: --%s %w", ErrSettings, option, err)
+		}
+		return nil, fmt.Errorf("--%s %w", option, err)
+	}
+}
+
+func listenConsole(s *config.Settings) (net.Listener, error) {
+	localOnly := s.ConsoleTLSCert == "" && !s.ConsoleInsecure && len(s.ConsoleTrustedProxy) == 0 ||
+		s.ConsoleAuth == config.ConsoleAuthNone
+	return opened("console")(listen.TCP(s.Console, localOnly))
+}
+
+// errorLog turns the lines of an HTTP server into log events.
+type errorLog struct{ log *slog.Logger }
+
+// Write logs one line. A client that does not get through TLS is not a fault of ours,
+// and anybody can cause thousands of them.
+func (w errorLog) Write(line []byte) (int, error) {
+	level, text := slog.LevelWarn, strings.TrimSpace(string(line))
+	if strings.HasPrefix(text, "http: TLS handshake error") {
+		level = slog.LevelDebug
+	}
+	w.log.Log(context.Background(), level, "http server error", "error", text)
+	return len(line), nil
+}

@@ -1,0 +1,354 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/internal/app"
+	"tendril/internal/autoscale"
+	"tendril/internal/autoscale/fleet"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/delivery"
+	"tendril/internal/observe/health"
+)
+
+// The time between two readings of the load; longer where each asks a group, whose figures
+// change once a minute.
+const (
+	loadInterval  = 10 * time.Second
+	groupInterval = 30 * time.Second
+)
+
+// sizing lets the number of replicas, or of instances, follow the load, and protects this instance
+// while it works.
+type sizing struct {
+	*pipelines
+	replicas    *app.App         // nil when no app runs here
+	inFlight    delivery.Tracker // empty where nothing protects what is in flight
+	loop        *autoscale.Loop
+	election    *tasks.Election // of the leader of the periodic tasks, who leads the fleet too
+	fleet       *fleet.Fleet    // nil for an instance on its own
+	target      string          // what is scaled: Settings.ScaleTarget, or what that means here
+	left        string          // why nothing is scaled although the settings say so; "" for no reason
+	fleetTiming fleet.Timing
+	protection  protection
+	decided     func(autoscale.Decided) // is told of decisions about what is scaled
+}
+
+// loadNamespace is where the load is published in CloudWatch.
+func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
+
+// closeFleet has the fleet end late: the group may terminate this instance when everything else has ended.
+func (z *sizing) closeFleet(context.Context) error {
+	if isFleet(z.s) {
+		z.steps.push("the group of instances", func(ctx context.Context) error {
+			if z.fleet == nil {
+				return nil
+			}
+			return z.fleet.Close(ctx)
+		})
+	}
+	return nil
+}
+
+// openFleet opens the connections that a fleet needs. The leader of the periodic tasks leads the fleet too, if
+// there is a registry in which one is elected.
+func (z *sizing) openFleet(ctx context.Context) (err error) {
+	if !z.isFleet() {
+		return nil
+	}
+	log := z.Logger.With("component", "scale")
+	elected, err := z.election.Join(ctx)
+	if err == nil && !elected && z.isAuto() {
+		z.leaveSize("no leader is elected: give all instances the same --registry-table")
+		return nil
+	}
+	var group, cluster, service string
+	if name, found := strings.CutPrefix(z.target, config.ScaleGroup); found {
+		group = name
+	} else if name, found := strings.CutPrefix(z.target, config.ScaleService); found {
+		cluster, service, _ = strings.Cut(name, "/")
+	}
+	if err != nil {
+		return err
+	}
+	z.fleet, err = fleet.Open(ctx, fleet.Options{Region: z.aws().Region, Group: group, Cluster: cluster, Service: service,
+		Namespace: loadNamespace(z.s), Work: z.inFlight.Work, Drain: z.Drain,
+		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff,
+		IsLeader: z.election.IsLeader, Log: log, LogSDK: z.Logger.SDK, Protected: z.protection.set, Timing: z.fleetTiming,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.target, err)
+	}
+	if !elected {
+		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
+			"hint", "give all instances the same --registry-table, so that one is elected")
+	}
+	return nil
+}
+
+// inTask reports whether this process runs in a task of Amazon ECS, and is to protect it.
+func (z *sizing) inTask() bool {
+	return z.s.ScaleInProtection != config.ProtectionOff && fleet.InTask()
+}
+
+// protectTask protects the task of Amazon ECS that this is, if it is one, from scale-in and
+// deployments while long work runs. It ends after the drain.
+func (z *sizing) protectTask(context.Context) error {
+	if !z.inTask() {
+		return nil
+	}
+	end, err := fleet.ProtectTask(z.inFlight.Work, z.fleetTiming, z.Logger.With("component", "scale"),
+		z.protection.set)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	z.steps.push("the protection of the task", end)
+	return nil
+}
+
+// runScaling lets the size follow the load until the stop. It is the first to
+// be stopped, so that nothing grows or shrinks during a drain.
+func (z *sizing) runScaling(context.Context) error {
+	run, stop := context.WithCancel(context.Background())
+	loop, err := z.newLoop(run)
+	if err != nil {
+		stop()
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	z.loop = loop
+	z.steps.background("the counts of the queues", z.depths.Run) // scaling waits for the first ones
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		if z.target == config.ScaleProcesses { // a second one that starts beside the first could take its port
+			select {
+			case <-z.ready:
+			case <-run.Done():
+			}
+		}
+		loop.Run(run)
+	})
+	ended.Go(func() { z.fleet.Run(run, z.depths.Asked()) })
+	z.steps.push("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
+	return nil
+}
+
+// newLoop makes the loop for what is scaled. There always is one: where nothing is scaled it
+// works out an advice for an external scaler.
+func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
+	log := z.Logger.With("component", "scale")
+	gauge, interval, target := z.gauge(false), loadInterval, autoscale.Target(&autoscale.Advice{})
+	opts := autoscale.Options{Policy: scalePolicy(z.s, z.s.ScaleMinSize, z.s.ScaleMaxSize)}
+	group, isGroup := strings.CutPrefix(z.target, config.ScaleGroup)
+	service, isService := strings.CutPrefix(z.target, config.ScaleService)
+	switch {
+	case z.target == config.ScaleProcesses && z.replicas != nil:
+		opts.Policy.MinSize, opts.Policy.MaxSize = z.s.ProcessesMin, maxReplicas(z.s)
+		if opts.Policy.MaxSize < z.s.ProcessesMax {
+			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", z.s.ProcessesMax,
+				"http_connections", z.s.HTTPConnections, "used", opts.Policy.MaxSize)
+		}
+		opts.Events = autoscale.LogEvents(log, "replicas of the app")
+		gauge, target = z.replicaGauge(opts.Policy.MaxSize), z.replicas.Scaler(run)
+	case isGroup:
+		opts.Policy.MinSize, opts.Policy.MaxSize = groupBounds(z.Config)
+		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
+	case isService:
+		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
+	default:
+		opts.Events.Decided = func(d autoscale.Decided) { // at debug, because it is read by whoever wants it
+			log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
+		}
+	}
+	if logged := opts.Events.Decided; z.target != config.ScaleNone {
+		opts.Events.Decided = func(d autoscale.Decided) { logged(d); z.decided(d) }
+	}
+	if isGroup || isService {
+		opts.IsLeader, interval, target = z.fleet.IsLeader, groupInterval, z.fleet.Target()
+		opts.Policy.OneInstance = true
+	}
+	opts.Interval = loadIntervalOf(interval, opts.Policy)
+	return autoscale.New(gauge.Read, target, opts)
+}
+
+// maxReplicas is the largest number of replicas that can all have a delivery in work.
+func maxReplicas(s *config.Settings) int {
+	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
+}
+
+// scalePolicy is the policy of the settings. A chosen 0 means none, which the policy says as less than 0.
+func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
+	p := autoscale.Policy{
+		MinSize: least, MaxSize: most, Cooldown: zeroMeant(s.ScaleCooldown),
+		TargetBusy: float64(s.ScaleTargetBusy), DrainWithin: s.ScaleDrainWithin,
+	}
+	if s.ScaleMeasureName == "" {
+		return p
+	}
+	p.Measure, p.Statistic, p.Unit = autoscale.Measure(s.ScaleMeasureName), autoscale.Statistic(s.ScaleStatistic),
+		s.ScaleUnit
+	p.LowerThreshold, p.UpperThreshold = s.ScaleLowerThreshold, s.ScaleUpperThreshold
+	p.LowerBreachScaleIncrement, p.UpperBreachScaleIncrement = s.ScaleLowerBreachScaleIncrement,
+		s.ScaleUpperBreachScaleIncrement
+	p.Period, p.EvaluationPeriods, p.BreachDuration = s.ScalePeriod, s.ScaleEvaluationPeriods, s.ScaleBreachDuration
+	return p
+}
+
+// loadIntervalOf is the time between two readings: two in a period at least.
+func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
+	if p.Measure == "" {
+		return usual
+	}
+	return min(usual, p.Period/2)
+}
+
+// replicaGauge measures for the replicas of the app on this machine, of which there are at most so many.
+func (z *sizing) replicaGauge(most int) *autoscale.Gauge {
+	g := z.gauge(true)
+	g.Slots, g.Ready = max(g.Slots/most, 1), z.replicas.ReadyReplicas
+	return g
+}
+
+// gauge measures the load of all pipelines, for what has instances like this one, or only of those
+// that lead to the app that runs here.
+func (z *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
+	concurrency := 0
+	for _, l := range z.lines {
+		if !toOwnApp || l.settings().ToOwnApp() {
+			concurrency += l.settings().Concurrency
+		}
+	}
+	host := health.NewHost("")
+	return &autoscale.Gauge{
+		Slots:  slotsOf(z.s.HTTPConnections, concurrency),
+		Queues: func() []autoscale.QueueState { return z.loads(toOwnApp) },
+		CPU:    func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
+		Deploying: func() bool {
+			return z.replicas != nil && z.replicas.Deployment() != nil && !z.replicas.Deployment().Over()
+		},
+	}
+}
+
+// slotsOf is how many deliveries can be in work at once, of the queues with this concurrency.
+func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
+
+func (z *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
+	now := time.Now()
+	for _, l := range z.lines {
+		if toOwnApp && !l.settings().ToOwnApp() {
+			continue
+		}
+		r, known := z.depths.Read(l.name, now)
+		st := l.worker.Status()
+		all = append(all, autoscale.QueueState{
+			Name: l.name, Known: known, Backlog: r.Backlog, Oldest: r.Oldest, HasAge: r.HasAge,
+			InWork: st.InWork, ServiceTime: st.ServiceTime, PerSecond: st.PerSecond, Paused: isPaused(st),
+		})
+	}
+	return all
+}
+
+// scale answers an external scaler.
+func (z *sizing) scale() autoscale.Scale {
+	if !z.running() {
+		return autoscale.NewScale(nil, 1)
+	}
+	st := z.loop.Status()
+	return autoscale.NewScale(z.loads(false), cmp.Or(st.Desired, st.Policy.MinSize))
+}
+
+// scalingStatus is what the console shows; nil where nothing is scaled.
+func (z *sizing) scalingStatus() *console.Scaling {
+	protection := z.protection.text()
+	if z.loop == nil || z.target == config.ScaleNone {
+		if z.left != "" || protection != "" {
+			return &console.Scaling{Target: config.ScaleNone, Problem: z.left, Protection: protection}
+		}
+		return nil
+	}
+	st := z.loop.Status()
+	out := &console.Scaling{
+		Target: z.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
+		Ready: st.Ready, IsLeader: z.fleet.IsLeader(), Problem: z.fleet.Problem(), Protection: protection,
+	}
+	if st.Failed != nil {
+		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)
+	}
+	if held := z.heldScaleIn(); held != "" {
+		out.Problem = cmp.Or(out.Problem, held)
+	}
+	for _, d := range st.Decisions[:min(len(st.Decisions), console.ShownDecisions)] {
+		out.Decisions = append(out.Decisions, decision(&d))
+	}
+	return out
+}
+
+// heldScaleIn is why the group keeps its size although this instance would shrink it; "" if it does not.
+func (z *sizing) heldScaleIn() string {
+	if z.loop == nil || !z.fleet.IsLeader() {
+		return ""
+	}
+	if all := z.loop.Status().Decisions; len(all) > 0 && all[0].HeldByOneInstance() {
+		return all[0].Why
+	}
+	return ""
+}
+
+func decision(d *autoscale.Entry) console.ScaleDecision {
+	return console.ScaleDecision{
+		At: d.At, Until: d.Until, Times: d.Times, From: d.From, Desired: d.Desired, Rule: string(d.Rule), Why: d.Why,
+		Applied: d.Applied, NotApplied: d.NotApplied,
+	}
+}
+
+// scaleDecisions are all decisions that are remembered, with what each was made by.
+func (z *sizing) scaleDecisions() console.ScaleDecisions {
+	out := console.ScaleDecisions{Advice: z.target == config.ScaleNone}
+	if !z.running() || z.loop == nil {
+		return out
+	}
+	for _, d := range z.loop.Status().Decisions {
+		one := decision(&d)
+		one.Inputs = &console.ScaleInputs{Ready: d.Inputs.Ready, Backlog: known(d.Inputs.Backlog),
+			OldestSeconds: known(d.Inputs.OldestAge), BusyPercent: known(d.Inputs.Busy), CPUPercent: known(d.Inputs.CPU),
+			Hold: d.Inputs.Hold}
+		out.Decisions = append(out.Decisions, one)
+	}
+	return out
+}
+
+// known is a reading; nil where there is none.
+func known(r autoscale.Reading) *float64 {
+	if !r.Known {
+		return nil
+	}
+	return &r.Value
+}
+
+// protection is whether this instance is kept from scale-in.
+type protection struct{ state atomic.Int32 }
+
+const (
+	notProtected = iota + 1 // 0 is for what nothing could take away
+	protected
+)
+
+func (p *protection) set(on bool) {
+	if on {
+		p.state.Store(protected)
+	} else {
+		p.state.Store(notProtected)
+	}
+}
+
+// text is as [console.Scaling].Protection.
+func (p *protection) text() string {
+	return [...]string{"", "off", "on"}[p.state.Load()]
+}

@@ -1,0 +1,99 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"tendril/broker"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/host/datadir"
+)
+
+// takeOver moves the data directory that all environments of this user shared into the one of this environment, when
+// a queue of this environment is in it. That happens once: afterwards there is nothing to take over.
+func (q *queues) takeOver(context.Context) error {
+	state := q.stateFolder()
+	if !q.s.AnyEmbedded() || q.Config.IsSet("data-dir") || state == "" ||
+		exists(filepath.Join(q.s.DataDir, databaseFile)) || exists(filepath.Join(q.s.DataDir, broker.CreatedFile)) ||
+		!exists(filepath.Join(state, databaseFile)) {
+		return nil
+	}
+	shared := &config.Settings{DataDir: state}
+	d, err := OpenDataDirectory(shared)
+	if errors.Is(err, ErrConflict) { // an environment still runs there, and keeps it
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("taking over the queues in %s: %w; move them away, or use them with --data-dir %s", state, err,
+			state)
+	}
+	var names []string
+	for _, stored := range d.Queues {
+		names = append(names, stored.Name)
+	}
+	if !slices.ContainsFunc(q.s.Queues, func(set config.QueueSettings) bool { return slices.Contains(names, set.Name) }) {
+		return d.Close()
+	}
+	if err := errors.Join(moveData(state, q.s.DataDir), d.Close()); err != nil {
+		return fmt.Errorf("taking over the queues in %s: %w", state, err)
+	}
+	q.Logger.Info("data directory taken over", "component", "environment", "from", state, "to", q.s.DataDir,
+		"queues", names)
+	return nil
+}
+
+// moveData moves what environments keep from one data directory, which is locked and closed, to another. The database
+// is moved last: when this is interrupted, it is done again at the next start.
+func moveData(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err == nil {
+		err = datadir.Make(to)
+	}
+	if err != nil {
+		return err
+	}
+	if exists(filepath.Join(from, databaseFile+"-wal")) {
+		return errors.New("the database was not closed completely")
+	}
+	// It records the database of this directory: the next start makes one in the other.
+	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, entry := range entries {
+		switch name := entry.Name(); {
+		case name == databaseFile || name == broker.CreatedFile || name == claimFile || name == console.InstanceFile ||
+			!isOwn(entry):
+		default:
+			if err := move(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Rename(filepath.Join(from, databaseFile), filepath.Join(to, databaseFile))
+}
+
+// move moves a file or a folder. What is in a folder goes into the one of that name, such as versions, where the archive
+// of this start lies already.
+func move(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if err != nil || !exists(to) {
+		return os.Rename(from, to)
+	}
+	for _, entry := range entries {
+		if err := move(filepath.Join(from, entry.Name()), filepath.Join(to, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return os.Remove(from)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,130 @@
+package environment
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/internal/config"
+	"tendril/internal/observe/telemetry"
+	"tendril/internal/testing/testpeer"
+	"tendril/internal/worker"
+)
+
+// openDelivery opens what delivers the messages of one queue. change may alter what is
+// set for it alone.
+func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSettings)) worker.Deliverer {
+	t.Helper()
+	set := e.s.Queues[0]
+	if change != nil {
+		change(&set)
+	}
+	l := newPipeline(queueRef{}, &set)
+	if err := e.openTargets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d, err := e.targets.open(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	return d
+}
+
+// unstarted is an environment of settings as on a command line, which is not started.
+func unstarted(t *testing.T, flags map[string]string) *Environment {
+	t.Helper()
+	flags["data-dir"] = t.TempDir()
+	cfg, err := config.Load(config.Sources{Flags: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(Options{Config: cfg, Logger: discard()})
+	e.telemetry = telemetry.New(nil)
+	return e
+}
+
+// TestIdleProbes: the app that runs here is watched by its supervisor, and a function of
+// AWS Lambda is not asked.
+func TestIdleProbes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		set     config.QueueSettings
+		checked bool
+		want    time.Duration
+	}{
+		{"the app that runs here", config.QueueSettings{}, false, 0},
+		{"a target", config.QueueSettings{PerQueue: config.PerQueue{Target: "http://app"}}, false, 10 * time.Second},
+		{"a target with a health check", config.QueueSettings{PerQueue: config.PerQueue{Target: "http://app"}}, true,
+			5 * time.Second},
+		{"a function here", config.QueueSettings{PerQueue: config.PerQueue{Lambda: "fn"}}, false, 10 * time.Second},
+		{"a function of AWS Lambda", config.QueueSettings{PerQueue: config.PerQueue{Function: "fn"}}, false, 0},
+	} {
+		l := newPipeline(queueRef{}, &tt.set)
+		l.checked = tt.checked
+		if got := l.probeIdle(); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	e := unstarted(t, map[string]string{"target": "http://localhost:8080/", "healthcheck": "HTTP:8080/health"})
+	l := newPipeline(queueRef{}, &e.s.Queues[0])
+	if err := e.openTargets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.targets.open(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if got := l.probeIdle(); got != checkIdle {
+		t.Errorf("the target of the settings is probed after %v", got)
+	}
+}
+
+// TestProbeOfATarget: the health check tells of what all queues go to. A queue's own
+// target is asked itself.
+func TestProbeOfATarget(t *testing.T) {
+	t.Parallel()
+	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(sick.Close)
+	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(well.Close)
+	nobody := "http://127.0.0.1:" + testpeer.FreePort(t)
+	check := func(server *httptest.Server) string {
+		return fmt.Sprintf("HTTP:%d/health", server.Listener.Addr().(*net.TCPAddr).Port)
+	}
+	for _, tt := range []struct{ name, all, check, own, says string }{
+		{"without a check", well.URL, "", "", ""},
+		{"without a check, down", nobody, "", "", "refused"},
+		{"the target of all", nobody, check(well), "", ""},
+		{"the target of all, with a slash", well.URL, check(sick), well.URL + "/", "status 503"},
+		{"the target of all is sick", well.URL, check(sick), "", "status 503"},
+		{"its own, beside a well one", well.URL, check(well), nobody, "refused"},
+		{"its own, beside a sick one", well.URL, check(sick), sick.URL, ""},
+		{"its own, beside the app here", "", check(well), nobody, "refused"},
+	} {
+		flags := map[string]string{}
+		for name, value := range map[string]string{"target": tt.all, "healthcheck": tt.check} {
+			if value != "" {
+				flags[name] = value
+			}
+		}
+		c := openDelivery(t, unstarted(t, flags), func(q *config.QueueSettings) {
+			if tt.own != "" {
+				q.Target = tt.own
+			}
+		})
+		switch err := c.Probe(t.Context()); {
+		case tt.says == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%s: %v, want one that says %q", tt.name, err, tt.says)
+		}
+	}
+}

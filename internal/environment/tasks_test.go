@@ -1,0 +1,358 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tendril/internal/aws"
+	"tendril/internal/config"
+	"tendril/internal/cron/periodic"
+)
+
+// skewed is a clock that a test puts forward.
+type skewed struct{ by atomic.Int64 }
+
+func (c *skewed) now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }
+
+// toNextMinute puts it a second behind the next full minute.
+func (c *skewed) toNextMinute() {
+	now := c.now()
+	c.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
+}
+
+func writeTasks(t *testing.T, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "cron.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestHealthNamesTasksThatFailOrArePaused: a person who looks at the health, the doctor or the tasks sees both.
+func TestHealthNamesTasksThatFailOrArePaused(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer app.Close()
+	cron := writeTasks(t, `version: 1
+cron:
+  - {name: broken, url: /broken, schedule: "0 3 * * *"}
+  - {name: idle, url: /idle, schedule: "0 3 * * *"}
+`)
+	r := run(t, map[string]string{"cron": cron, "target": app.URL}, nil)
+	eventually(t, "a leader", r.leads)
+	for range 3 {
+		if _, err := r.tasks.Run(t.Context(), "broken"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.tasks.Pause(t.Context(), "idle", "too slow"); err != nil {
+		t.Fatal(err)
+	}
+
+	eventually(t, "both in the health", func() bool {
+		causes := strings.Join(r.monitor.Report().Causes, "\n")
+		return strings.Contains(causes, "The periodic task broken failed in its last 3 runs. Status 500.") &&
+			strings.Contains(causes, "The periodic task idle is paused. Too slow.")
+	})
+	status := r.tasks.Status()
+	first := status.First(2)
+	if len(first) != 2 || first[0].Name != "broken" || first[0].State() != "Failing" || first[1].State() != "Paused" {
+		t.Errorf("the tasks are %+v", first)
+	}
+	var found []string
+	for _, f := range examineRunning(t.Context(), r.Environment).Findings {
+		if f.ID == "health" {
+			found = append(found, string(f.Level)+" "+f.What)
+		}
+	}
+	if all := strings.Join(found, "\n"); !strings.Contains(all, "warning The periodic task broken failed") ||
+		!strings.Contains(all, "ok The periodic task idle is paused") {
+		t.Errorf("doctor found %s", all)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// TestOverlapIsSkipped: while the message of a task's last run lies in its queue the next
+// run is left out, where the task says so, and others go on.
+func TestOverlapIsSkipped(t *testing.T) {
+	t.Parallel()
+	var clock skewed
+	cron := writeTasks(t, `version: 1
+cron:
+  - {name: patient, url: /patient, schedule: "* * * * *", overlap: skip}
+  - {name: patient elsewhere, url: /elsewhere, schedule: "* * * * *", overlap: skip, queue: others}
+  - {name: eager, url: /eager, schedule: "* * * * *"}
+`)
+	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/"}, func(e *Environment) {
+		e.wall = clock.now
+	})
+	eventually(t, "a leader", r.leads)
+	for n := 1; n <= 3; n++ {
+		clock.toNextMinute()
+		for _, task := range []string{"patient", "patient elsewhere", "eager"} {
+			eventually(t, "a run of "+task, func() bool { return len(r.tasks.History(task)) >= n })
+		}
+	}
+	for task, want := range map[string]string{"patient": string(periodic.ReasonOverlap),
+		"patient elsewhere": string(periodic.ReasonOverlap), "eager": ""} {
+		runs := r.tasks.History(task)
+		if first := runs[len(runs)-1]; first.MessageID == "" || first.Skipped != "" {
+			t.Errorf("the first run of %s is %+v", task, first)
+		}
+		for _, run := range runs[:len(runs)-1] {
+			if run.Skipped != want {
+				t.Errorf("a later run of %s is %+v, want it left out for %q", task, run, want)
+			}
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// TestOverlapOfInstances: a run that another instance works on is unfinished, too. On Amazon SQS the registry tells.
+func TestOverlapOfInstances(t *testing.T) {
+	_, queueURL := onlyInstancePlace(t)
+	var clock skewed
+	app, release := slowApp(t)
+	cron := writeTasks(t,
+		"version: 1\ncron:\n  - {name: patient, url: /patient, schedule: \"* * * * *\", overlap: skip}\n")
+	flags := map[string]string{"queue-url": queueURL, "cron": cron, "registry-table": "registry",
+		"target": "http://127.0.0.1:1/"}
+	leads := run(t, flags, func(e *Environment) { e.wall = clock.now })
+	eventually(t, "a leader", leads.leads)
+	flags["target"] = app
+	works := run(t, flags, nil)
+	clock.toNextMinute()
+	eventually(t, "the delivery of the first run", func() bool { return works.lines[0].status().InWork == 1 })
+	// next tells what becomes of the next run: the clock waits for that, or runs would be missed.
+	next := func() (reason string) {
+		var last time.Time
+		if runs := leads.tasks.History("patient"); len(runs) > 0 {
+			last = runs[0].ScheduledAt
+		}
+		clock.toNextMinute()
+		eventually(t, "the next run", func() bool {
+			runs := leads.tasks.History("patient")
+			if len(runs) == 0 || !runs[0].ScheduledAt.After(last) {
+				return false
+			}
+			reason = runs[0].Skipped
+			return true
+		})
+		return reason
+	}
+	// A short run would not be told of, so that it takes a moment.
+	eventually(t, "a run that is left out", func() bool { return next() == string(periodic.ReasonOverlap) })
+	release()
+	eventually(t, "a run after the end", func() bool { return next() == "" })
+	for _, r := range []*running{works, leads} {
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+	}
+}
+
+// TestTasksOfAQueueThatComesLater: a task whose own queue did not exist at the start uses the first one, and the
+// status says why.
+func TestTasksOfAQueueThatComesLater(t *testing.T) {
+	t.Parallel()
+	cron := writeTasks(t, minutely)
+	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
+	eventually(t, "a leader", r.leads)
+	if err := os.WriteFile(cron, []byte(`version: 1
+cron:
+  - {name: late, url: /late, schedule: "0 3 1 1 *", queue: others}
+  - {name: tidy, url: /tidy, schedule: "0 3 1 1 *"}
+`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.tasks.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range r.tasks.Status().Tasks {
+		if late := task.Name == "late"; late != strings.Contains(task.Problem, "its runs go to jobs") ||
+			late != (task.Queue == "others") {
+			t.Errorf("the task is %+v", task)
+		}
+	}
+	enqueued, err := r.tasks.Run(t.Context(), "late")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.broker.Message(t.Context(), "jobs", enqueued.MessageID); err != nil {
+		t.Errorf("the run is not in the first queue: %v", err)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// TestTrustWithoutTasks: an instance that has no tasks knows the runs of those that have.
+func TestTrustWithoutTasks(t *testing.T) {
+	localKeys(t)
+	seen := make(chan string, 1)
+	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		if req.Method == http.MethodPost {
+			seen <- req.URL.Path + " " + req.Header.Get("X-Aws-Sqsd-Taskname")
+		}
+	}))
+	defer app.Close()
+	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 1 1 *\"}\n")
+	schedules := run(t, map[string]string{"target": "http://127.0.0.1:1/", "cron": cron, "queue": "jobs"}, nil)
+	works := run(t, map[string]string{"target": app.URL, "queue-url": schedules.endpoint + "/000000000000/jobs",
+		"periodic-trust": config.TrustRegistry}, nil)
+	if _, err := schedules.tasks.Run(context.Background(), "tidy"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case got := <-seen:
+		if got != "/tidy tidy" {
+			t.Errorf("the app got %q", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("no delivery")
+	}
+	for _, r := range []*running{works, schedules} {
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+	}
+}
+
+// onlyInstancePlace is a queue jobs on moto, its URL, and a registry's table.
+func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
+	t.Helper()
+	c := startCloud(t)
+	table, err := aws.OpenTable(t.Context(), "registry", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(table.Close)
+	if err := table.Create(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	return table, makeQueue(t, c, 0)
+}
+
+// TestOnlyInstanceWithATable: what is declared the only instance enqueues its
+// tasks also where a table is named, though no lease was ever written there,
+// and what it enqueued is not enqueued again after a restart.
+func TestOnlyInstanceWithATable(t *testing.T) {
+	table, queueURL := onlyInstancePlace(t)
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(app.Close)
+	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	cron := "version: 1\ncron:\n"
+	enqueued := regexp.MustCompile(`"run_id":"([^"]+)"`)
+	seen := map[string]int{}
+	// An earlier process accounted for each task up to three minutes ago. That
+	// of the second start tells that it is at work on the table.
+	for _, task := range []string{"audit", "mail"} {
+		if _, err := runs.Since(t.Context(), 0,
+			map[string]periodic.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {
+			t.Fatal(err)
+		}
+		cron += fmt.Sprintf("  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n", task)
+		if err := os.WriteFile(file, []byte(cron), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, map[string]string{"queue-url": queueURL, "target": app.URL, "registry-table": "registry",
+			"leader": "local", "cron": file}, nil)
+		eventually(t, "the runs of "+task+" that were missed", func() bool {
+			return countEnqueued(r, task) >= 3
+		})
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		for _, m := range enqueued.FindAllStringSubmatch(r.log.String(), -1) {
+			if seen[m[1]]++; seen[m[1]] > 1 {
+				t.Errorf("the run %s was enqueued again", m[1])
+			}
+		}
+		if strings.Contains(r.log.String(), "registry refuses") {
+			t.Error("a term was refused where none is checked")
+		}
+	}
+}
+
+// countEnqueued counts the log lines about runs of a task that were enqueued.
+func countEnqueued(r *running, task string) int {
+	return len(regexp.MustCompile(`"msg":"scheduled run enqueued".*"task":"`+task+`"`).FindAllString(r.log.String(), -1))
+}
+
+// TestTimeToLiveOfAnExistingTable: --registry-create sets it also where the
+// table was there before; else its lack is reported, and what to do.
+func TestTimeToLiveOfAnExistingTable(t *testing.T) {
+	table, queueURL := onlyInstancePlace(t)
+	file := filepath.Join(t.TempDir(), "cron.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\ncron:\n  - {name: audit, url: /a, schedule: \"@yearly\"}\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	const advice = "aws dynamodb update-time-to-live --table-name registry --time-to-live-specification " +
+		"Enabled=true,AttributeName=expires"
+	for _, step := range []struct {
+		create         string
+		reported, then bool
+	}{{"false", true, false}, {"true", false, true}, {"false", false, true}} {
+		r := run(t, map[string]string{
+			"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry",
+			"registry-create": step.create, "leader": "local", "cron": file,
+		}, nil)
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		if reported := strings.Count(r.log.String(), advice); reported > 1 || (reported == 1) != step.reported {
+			t.Errorf("with registry-create=%s: it was reported %d times\n%s", step.create, reported, r.log)
+		}
+		if yes, _, err := table.Expires(t.Context()); yes != step.then || err != nil {
+			t.Errorf("with registry-create=%s: on %v, %v", step.create, yes, err)
+		}
+	}
+}
+
+// TestScheduleChangedOverARestart: what was due by a schedule that was not in
+// force then is not made up for.
+func TestScheduleChangedOverARestart(t *testing.T) {
+	table, queueURL := onlyInstancePlace(t)
+	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	before := time.Now().Add(-3 * time.Minute)
+	if _, err := runs.Since(t.Context(), 0, map[string]periodic.Start{"audit": {At: before, Schedule: "0 5 * * * UTC"},
+		"mail": {At: before, Schedule: "* * * * * UTC"}}); err != nil {
+		t.Fatal(err)
+	}
+	const task = "  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n"
+	if err := os.WriteFile(file, []byte("version: 1\ncron:\n"+fmt.Sprintf(task, "audit")+fmt.Sprintf(task, "mail")),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().UTC().Truncate(time.Second)
+	r := run(t, map[string]string{"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry",
+		"leader": "local", "cron": file}, nil)
+	eventually(t, "the runs of the task that stayed as it was", func() bool {
+		return countEnqueued(r, "mail") >= 3
+	})
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	for _, m := range regexp.MustCompile(`"run_id":"audit@([^"]+)"`).FindAllStringSubmatch(r.log.String(), -1) {
+		if at, err := time.Parse(time.RFC3339, m[1]); err != nil || at.Before(start) {
+			t.Errorf("a run of %s was made up for, when the task had another schedule", m[1])
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package environment
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/worker"
+)
+
+// totals are what an environment did from its start to its end: its last event and its last log line tell them.
+type totals struct {
+	of     *pipelines
+	began  time.Time
+	before broker.Ledger // of all embedded queues, at the start
+	final  []total       // as they were when the workers had stopped; nil until then
+	// reason is why the environment stops; "" while nobody said.
+	reason string
+}
+
+// total is one figure, by the key that it has in log lines and events.
+type total struct {
+	key string
+	n   int64
+}
+
+// beginTotals remembers what the queues held. What it pushes runs before they are closed.
+func (t *totals) beginTotals(context.Context) error {
+	t.began = time.Now()
+	if b := t.of.broker; b != nil {
+		t.before = b.TotalLedger()
+	}
+	t.of.steps.push("the totals", func(context.Context) error {
+		t.final = t.count()
+		return nil
+	})
+	return nil
+}
+
+// count returns what is known: of workers how many messages were received, done, failed and given back; of embedded
+// queues how many were dead-lettered and how many wait. Amazon SQS tells neither. Without a worker the queues say what
+// was done.
+func (t *totals) count() (all []total) {
+	var sum worker.Counts
+	for _, l := range t.of.lines {
+		if l.worker == nil {
+			return nil // the start failed
+		}
+		c := l.worker.Status().Counts
+		sum.Received += c.Received
+		sum.Done += c.Done
+		sum.Failed += c.Failed
+		sum.Returned += c.Returned
+	}
+	if len(t.of.lines) > 0 {
+		all = append(all, total{"received", sum.Received}, total{"done", sum.Done}, total{"failed", sum.Failed},
+			total{"given_back", sum.Returned})
+	}
+	b := t.of.broker
+	if b == nil {
+		return all
+	}
+	now := b.TotalLedger()
+	if t.of.QueuesOnly {
+		all = append(all, total{"sent", now.Sent - t.before.Sent}, total{"done", now.Done - t.before.Done})
+	}
+	all = append(all, total{"dead_lettered", now.DeadLettered - t.before.DeadLettered})
+	if queued, known := t.queued(b, now.Live); known {
+		all = append(all, total{"queued", queued})
+	}
+	return all
+}
+
+// queued counts the messages in the queues that are received from; without a worker it is live, those of all queues.
+// It is not known when one of them is on Amazon SQS.
+func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
+	if t.of.QueuesOnly {
+		return live, true
+	}
+	for _, l := range t.of.lines {
+		ledger, err := b.Ledger(l.name)
+		if err != nil || !l.embedded {
+			return 0, false
+		}
+		n += ledger.Live
+	}
+	return n, len(t.of.lines) > 0
+}
+
+// stopFields are the fields of the last event.
+func (t *totals) stopFields() map[string]string {
+	fields := map[string]string{"reason": t.reason, "up": time.Since(t.began).Round(time.Second).String()}
+	for _, total := range t.count() {
+		fields[total.key] = strconv.FormatInt(total.n, 10)
+	}
+	return fields
+}
+
+// reportStopped writes the last line of the log, unless the start failed.
+func (t *totals) reportStopped() {
+	if t.began.IsZero() || len(t.final) == 0 {
+		return
+	}
+	attrs := []any{"component", "environment", "reason", t.reason, "up_ms", time.Since(t.began).Milliseconds()}
+	for _, total := range t.final {
+		attrs = append(attrs, total.key, total.n)
+	}
+	t.of.Logger.Info("stopped", attrs...)
+}

@@ -1,0 +1,61 @@
+package environment
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+)
+
+// TestConnectionsWaitWhereTheyAreSharedOut: a change of http-connections is told to wait
+// where something was made for their number at the start, and does wait.
+func TestConnectionsWaitWhereTheyAreSharedOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flags map[string]string
+		live  bool
+	}{
+		{nil, true},
+		{map[string]string{"rate": "100/s"}, true},
+		{map[string]string{"sleep": "3"}, false},
+		{map[string]string{"queues": "a,b"}, false},
+		{map[string]string{"breaker": "50"}, false},
+		{map[string]string{"adaptive-concurrency": "true"}, false},
+		{map[string]string{"lambda": "cat", "target": ""}, false},
+	} {
+		flags := map[string]string{"target": "http://127.0.0.1:1/", "http-connections": "2"}
+		for name, value := range c.flags {
+			if flags[name] = value; value == "" {
+				delete(flags, name)
+			}
+		}
+		r := run(t, flags, nil)
+		flags["http-connections"], flags["deadline"], flags["data-dir"] = "9", "33s", r.s.DataDir
+		loaded, err := config.Load(config.Sources{Flags: flags})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Load = func(*bundle.Bundle, *config.File) (*config.Config, error) { return loaded, nil }
+		done, err := r.reloadSettings(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 2
+		if c.live {
+			want = 9
+		}
+		if slices.Contains(done.Settings, connections) != c.live || slices.Contains(done.Later, connections) == c.live ||
+			!slices.Contains(done.Settings, "deadline") {
+			t.Errorf("%v: in force %q, later %q", c.flags, done.Settings, done.Later)
+		}
+		if s := r.inForce(); s.HTTPConnections != want || s.Queues[0].Concurrency != want || s.Deadline != 33*time.Second {
+			t.Errorf("%v: %d and %d connections are in force, want %d", c.flags, s.HTTPConnections, s.Queues[0].Concurrency,
+				want)
+		}
+		if err := r.end(); err != nil {
+			t.Errorf("%v: the end: %v", c.flags, err)
+		}
+	}
+}

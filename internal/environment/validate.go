@@ -1,0 +1,227 @@
+package environment
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"tendril/internal/access"
+	"tendril/internal/app"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/delivery/deliver"
+	"tendril/internal/host/listen"
+	"tendril/internal/supervisor"
+)
+
+// Validate returns everything for which a start would be refused, as far as that shows
+// without starting, creating or asking anything; nil for nothing. A start begins with it.
+func (o *Options) Validate() error {
+	if o.QueuesOnly {
+		return nil
+	}
+	_, scaling := scalePolicy(&o.Config.Settings, o.Config.ScaleMinSize, o.Config.ScaleMaxSize).Complete()
+	var problems []error
+	for _, err := range slices.Concat(o.validateApp(), o.validateTargets(), o.validatePaths(), []error{scaling}) {
+		if err != nil && !errors.Is(err, ErrSettings) {
+			err = fmt.Errorf("%w: %w", ErrSettings, err)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(append(problems, o.validateTasks())...)
+}
+
+// ProbePorts returns an error that wraps [ErrConflict] when an address on which the
+// environment or the app is to listen is in use, or when two of them are the same.
+func (o *Options) ProbePorts() error {
+	s := &o.Config.Settings
+	var problems []error
+	var held []net.Listener
+	hold := func(l net.Listener, err error) {
+		if problems = append(problems, err); err == nil {
+			held = append(held, l)
+		}
+	}
+	if s.Console != config.Off {
+		hold(listenConsole(s))
+	}
+	if s.AnyEmbedded() {
+		if address, _ := s.ListenOn(); address != "" {
+			hold(opened("listen")(listen.TCP(address, s.Credentials == "")))
+		}
+	}
+	if o.HasApp() {
+		if err := supervisor.CheckPort(bundle.MainProcess, s.Port); err != nil {
+			problems = append(problems, portConflict(err))
+		}
+	}
+	for _, l := range held {
+		problems = append(problems, l.Close())
+	}
+	return errors.Join(problems...)
+}
+
+func (o *Options) validateApp() (problems []error) {
+	s := &o.Config.Settings
+	if slices.ContainsFunc(s.Queues, runsHere) {
+		function := app.Guard(s, supervisor.Process{Name: "function", Shell: "true"})
+		_, err := supervisor.New([]supervisor.Process{function}, nil)
+		problems = append(problems, err, refuseRoot(s, o.Bundle, "the function", isMachineRoot()))
+	}
+	if !o.HasApp() {
+		return problems
+	}
+	web := supervisor.Process{Name: bundle.MainProcess, Argv: o.Command, Port: s.Port}
+	if len(o.Command) == 0 {
+		main, err := o.Bundle.Web()
+		if err != nil {
+			return problems // it was refused when the bundle was opened
+		}
+		web.Shell = main.Command
+	}
+	if s.Healthcheck != "" {
+		web.Check, _ = supervisor.ParseCheck(s.Healthcheck) // validateTargets judges it
+	}
+	_, err := supervisor.New([]supervisor.Process{app.Guard(s, web)}, nil)
+	if o.AppliesMachine() {
+		problems = append(problems, refuseMachine(o.Bundle))
+	}
+	return append(problems, err, refuseRoot(s, o.Bundle, "the app", isMachineRoot()))
+}
+
+func (o *Options) validateTargets() (problems []error) {
+	s := &o.Config.Settings
+	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
+	if err != nil {
+		problems = append(problems, fmt.Errorf("success codes %w", err))
+	}
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		if _, err := terminalCodes(q); err != nil {
+			problems = append(problems, err)
+		}
+		if q.ToFunction() || q.Target == "" {
+			continue
+		}
+		way, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
+			QueueName: q.Name, SuccessCodes: codes, Version: o.Version,
+			Credentials: deliver.Credentials{TLS: targetFiles(q)}})
+		if err != nil {
+			problems = append(problems, fmt.Errorf("the app's address: %w", err))
+			continue
+		}
+		way.Close()
+	}
+	if s.Healthcheck != "" {
+		_, err := supervisor.ParseCheck(s.Healthcheck)
+		problems = append(problems, err)
+	}
+	return problems
+}
+
+// validatePaths judges the files and folders that are to be read and written.
+func (o *Options) validatePaths() (problems []error) {
+	s := &o.Config.Settings
+	if s.Console != config.Off || s.AnyEmbedded() {
+		problems = append(problems, creatable("data-dir", s.DataDir))
+	}
+	if s.AppLogDir != "" {
+		problems = append(problems, creatable("app-log-dir", s.AppLogDir))
+	}
+	if s.PIDFile != "" {
+		problems = append(problems, validatePIDFile(s.PIDFile))
+	}
+	if s.Credentials != "" && s.AnyEmbedded() {
+		if _, err := access.ReadFile(s.Credentials); err != nil {
+			problems = append(problems, fmt.Errorf("--credentials: %w", err))
+		}
+	}
+	if s.TLSCert != "" && s.AnyEmbedded() {
+		_, err := openEndpointCertificate(s, console.CertificateEvents{})
+		problems = append(problems, err)
+	}
+	if s.ConsoleTLSCert != "" && s.Console != config.Off {
+		if _, err := console.OpenCertificate(s.ConsoleTLSCert, s.ConsoleTLSKey, console.CertificateEvents{}); err != nil {
+			problems = append(problems, fmt.Errorf("--console-tls-cert: %w", err))
+		}
+	}
+	return problems
+}
+
+// validatePIDFile says why a PID file cannot be written; nil when it can.
+func validatePIDFile(path string) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("pid-file %s: it is not a regular file: choose another path", path)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("pid-file %s: there is no folder %s: choose a path in a folder that exists", path, dir)
+	}
+	return creatable("pid-file", dir)
+}
+
+// creatable says why a folder can neither be written to nor made; nil when it can.
+func creatable(option, dir string) error {
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
+			continue
+		case err == nil && !info.IsDir():
+			err = errors.New("it is not a folder")
+		case err == nil:
+			const writeAndSearch = 0x2 | 0x1
+			err = syscall.Access(at, writeAndSearch)
+		}
+		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+			err = wrong.Err // without the path, which is told already
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s cannot be used: %s: %w; choose a folder that may be written to with --%s", option, dir,
+				at, err, option)
+		}
+		return nil
+	}
+}
+
+// validateTasks judges the file of periodic tasks, and the queues that they go to.
+func (o *Options) validateTasks() error {
+	path := o.CronFile()
+	if path == "" {
+		return nil
+	}
+	file, err := tasks.Read(path)
+	if err != nil {
+		var wrong *periodic.Error
+		if !errors.As(err, &wrong) {
+			err = fmt.Errorf("%w: %w", ErrSettings, err)
+		}
+		return err
+	}
+	s := &o.Config.Settings
+	first := &s.Queues[0]
+	for _, t := range file.Tasks {
+		named := slices.IndexFunc(s.Queues, func(q config.QueueSettings) bool { return q.Name == t.Queue })
+		switch embedded := first.Backend == config.BackendEmbedded; {
+		case t.Queue == "":
+		case named >= 0 && (s.Queues[named].Backend == config.BackendEmbedded) != embedded:
+			err = errors.Join(err,
+				fmt.Errorf("%w: task %s cannot go to %s: scheduled runs are recorded where the first queue %s is, and only one "+
+					"of the two is embedded; name the other one first, or another queue for the task",
+					ErrSettings, t.Name, t.Queue, first.Name))
+		case named < 0 && embedded && strings.Contains(t.Queue, ":"):
+			err = errors.Join(err,
+				fmt.Errorf("%w: task %s: on the embedded backend a queue has only a name, not %s", ErrSettings, t.Name, t.Queue))
+		}
+	}
+	return err
+}

@@ -1,0 +1,28 @@
+package environment
+
+import (
+	"testing"
+
+	"tendril/internal/config"
+)
+
+// TestOrderIsThatOfJoining: a queue that only a periodic task uses is looked at
+// first, though it was made last.
+func TestOrderIsThatOfJoining(t *testing.T) {
+	t.Parallel()
+	of := func(weight int) *pipelines {
+		q := &pipelines{}
+		for _, name := range []string{"jobs", "mails", "nightly"} {
+			l := newPipeline(queueRef{name: name}, &config.QueueSettings{Weight: weight})
+			l.forTask = name == "nightly"
+			q.lines = append(q.lines, l)
+		}
+		return q
+	}
+	if got, want := of(0).orderText(), "nightly, then jobs, then mails"; got != want {
+		t.Errorf("strict: %q, want %q", got, want)
+	}
+	if got, want := of(1).orderText(), "nightly 33%, jobs 33%, mails 33% of free slots"; got != want {
+		t.Errorf("by weight: %q, want %q", got, want)
+	}
+}

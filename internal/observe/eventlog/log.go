@@ -1,0 +1,327 @@
+package eventlog
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"tendril/internal/host/datadir"
+)
+
+// The files of the log of events and of that of failures, the newer one first.
+const (
+	CurrentFile       = "events.ndjson"
+	OlderFile         = "events.1.ndjson"
+	FailuresFile      = "failures.ndjson"
+	OlderFailuresFile = "failures.1.ndjson"
+)
+
+// files are the paths of the two files of a log.
+type files struct{ current, older string }
+
+func eventFiles(dir string) files {
+	return files{filepath.Join(dir, CurrentFile), filepath.Join(dir, OlderFile)}
+}
+
+const (
+	maxSegment = 4 << 20 // bytes of one file
+	// heldEvents are kept in memory, for those who follow the log; as many may wait for a disk that takes nothing.
+	heldEvents = 512
+	// tailBytes are read of each file at the start.
+	tailBytes  = 256 << 10
+	retryAfter = 5 * time.Second // after a write that failed
+)
+
+// Log appends events to files in the data directory. It is safe for concurrent use.
+type Log struct {
+	files
+	maxSegment int64
+	failed     func(error)
+	tail       tail[Event]
+
+	mu      sync.Mutex
+	pending []Event // not written yet
+	poke    chan struct{}
+	stop    chan struct{}
+	stopped chan struct{}
+
+	// file and what follows belong to the writer.
+	file    *os.File // nil where it could not be opened again
+	size    int64
+	torn    bool // the last line may be cut short
+	failing bool
+}
+
+// Open opens the log in a data directory, which exists, for appending. What is wrong with the files is told to failed
+// once, and nil when writing works again: until then the newest events are held in memory. failed may be nil.
+func Open(dir string, failed func(error)) *Log { return open(eventFiles(dir), maxSegment, failed) }
+
+// OpenFailures opens, beside the log of events and like it, that of failed deliveries. Who writes it says what its
+// events mean.
+func OpenFailures(dir string, failed func(error)) *Log {
+	return open(files{filepath.Join(dir, FailuresFile), filepath.Join(dir, OlderFailuresFile)}, maxSegment, failed)
+}
+
+func open(at files, maxSegment int64, failed func(error)) *Log {
+	if failed == nil {
+		failed = func(error) {}
+	}
+	l := &Log{files: at, maxSegment: maxSegment, failed: failed,
+		tail: tail[Event]{most: heldEvents, maxBytes: 1}, poke: make(chan struct{}, 1), stop: make(chan struct{}),
+		stopped: make(chan struct{})}
+	err := l.openFile()
+	for _, path := range []string{at.older, at.current} {
+		events, whole, failure := readEnd(path)
+		err = errors.Join(err, failure)
+		l.tail.dropped = l.tail.dropped || !whole
+		for _, e := range events {
+			if e.ID > l.tail.last {
+				l.tail.push(e)
+			}
+		}
+	}
+	if l.failing = err != nil; l.failing {
+		failed(err)
+	}
+	go l.write()
+	return l
+}
+
+// Newest returns the event that came last; false when there is none.
+func (l *Log) Newest() (e Event, found bool) {
+	entries, _ := l.tail.held()
+	if len(entries) == 0 {
+		return e, false
+	}
+	return entries[len(entries)-1], true
+}
+
+// Add records that something happened now. It does not wait for the disk.
+func (l *Log) Add(kind, text string, fields map[string]string) {
+	fields = bounded(fields)
+	at := time.Now().UTC().Round(0)
+	l.mu.Lock()
+	defer l.mu.Unlock() // pending is in the order of the ids
+	l.pending = append(l.pending, l.tail.add(func(id int64) Event {
+		return Event{ID: id, At: at, Kind: kind, Text: text, Fields: fields}
+	}))
+	if extra := len(l.pending) - heldEvents; extra > 0 {
+		l.pending = slices.Delete(l.pending, 0, extra)
+	}
+	select {
+	case l.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Changed returns a channel that is closed when the next event comes.
+func (l *Log) Changed() <-chan struct{} { return l.tail.wait() }
+
+// Read returns the events that q selects.
+func (l *Log) Read(q Query) ([]Event, error) {
+	entries, dropped := l.tail.held()
+	s := selector[Event]{Range: q.Range, matches: q.matches}
+	offer := func() {
+		for _, e := range entries {
+			if !s.take(e) {
+				break
+			}
+		}
+	}
+	offer()
+	enough := q.Newest && q.Limit > 0 && len(s.selected) == q.Limit
+	if !dropped || enough || len(entries) > 0 && q.After >= entries[0].ID-1 {
+		return s.result(), nil
+	}
+	s.selected = nil
+	first := int64(math.MaxInt64)
+	if len(entries) > 0 {
+		first = entries[0].ID
+	}
+	err := scan(l.files, func(e Event) bool { return e.ID < first && s.take(e) })
+	offer()
+	return s.result(), err
+}
+
+// Close writes what is left and closes the file. Events that come later are not written.
+func (l *Log) Close() error {
+	close(l.stop)
+	<-l.stopped
+	if l.file == nil {
+		return nil
+	}
+	return l.file.Close()
+}
+
+// write writes events until the log is closed.
+func (l *Log) write() {
+	defer close(l.stopped)
+	var retry <-chan time.Time
+	for {
+		ending := false
+		select {
+		case <-l.poke:
+		case <-retry:
+		case <-l.stop:
+			ending = true
+		}
+		err := l.flush()
+		if failing := err != nil; failing != l.failing {
+			l.failing = failing
+			l.failed(err)
+		}
+		if retry = nil; err != nil {
+			retry = time.After(retryAfter)
+		}
+		if ending {
+			return
+		}
+	}
+}
+
+// flush writes what is pending. What the disk did not take stays pending.
+func (l *Log) flush() error {
+	l.mu.Lock()
+	events := l.pending
+	l.pending = nil
+	l.mu.Unlock()
+	for i := range events {
+		if err := l.append(&events[i]); err != nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.pending = append(events[i:len(events):len(events)], l.pending...)
+			l.pending = l.pending[max(len(l.pending)-heldEvents, 0):]
+			return err
+		}
+	}
+	return nil
+}
+
+// append writes one line.
+func (l *Log) append(e *Event) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return nil // no map of strings cannot be encoded
+	}
+	line = append(line, '\n')
+	if l.file != nil && l.size > 0 && l.size+int64(len(line)) > l.maxSegment {
+		if err := os.Rename(l.current, l.older); err != nil {
+			return err
+		}
+		_ = l.file.Close()
+		l.file = nil
+	}
+	if l.file == nil {
+		if err := l.openFile(); err != nil {
+			return err
+		}
+	}
+	if l.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := l.file.WriteAt(line, l.size)
+	if err != nil {
+		// The next line is written over what a full disk took of this one.
+		return errors.Join(err, l.file.Truncate(l.size))
+	}
+	l.size, l.torn = l.size+int64(n), false
+	return nil
+}
+
+// openFile opens the current file at its end.
+func (l *Log) openFile() error {
+	f, err := datadir.OpenFile(l.current)
+	if err != nil {
+		return err
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	last := []byte{'\n'}
+	if err == nil && size > 0 {
+		_, err = f.ReadAt(last, size-1)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	l.file, l.size, l.torn = f, size, last[0] != '\n'
+	return nil
+}
+
+// Read returns the events in a data directory that q selects, also while an environment appends to them. A directory
+// without a log has none.
+func Read(dir string, q Query) ([]Event, error) {
+	s := selector[Event]{Range: q.Range, matches: q.matches}
+	err := scan(eventFiles(dir), s.take)
+	return s.result(), err
+}
+
+// scan calls take for the events of both files, in the order of their ids, until it returns false.
+func scan(at files, take func(Event) bool) error {
+	current, err := openToRead(at.current) // first: it may become the older one
+	if err != nil {
+		return err
+	}
+	defer current.Close()
+	older, err := openToRead(at.older)
+	if err != nil {
+		return err
+	}
+	defer older.Close()
+	last := int64(0)
+	for _, f := range []io.Reader{older, current} {
+		more, err := decode(f, func(e Event) bool {
+			if e.ID <= last {
+				return true
+			}
+			last = e.ID
+			return take(e)
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// openToRead opens a file; an empty one for one that is missing.
+func openToRead(path string) (io.ReadSeekCloser, error) {
+	if err := datadir.CheckFile(path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return empty{}, nil
+	}
+	return f, err
+}
+
+// empty is a file without content.
+type empty struct{}
+
+// Read, Seek and Close make it one.
+func (empty) Read([]byte) (int, error)       { return 0, io.EOF }
+func (empty) Seek(int64, int) (int64, error) { return 0, nil }
+func (empty) Close() error                   { return nil }
+
+// readEnd returns the events at the end of a file, and whether they are all.
+func readEnd(path string) (events []Event, whole bool, err error) {
+	f, err := openToRead(path)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.Seek(max(size-tailBytes, 0), io.SeekStart)
+	}
+	if err == nil { // the first line may be a part of one, which is no event
+		_, err = decode(f, func(e Event) bool { events = append(events, e); return true })
+	}
+	return events, size <= tailBytes, err
+}

@@ -1,0 +1,182 @@
+package logging
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/aws"
+	"tendril/internal/delivery/limit"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// Worker returns listeners that log what the worker of a queue reports, but for settled messages.
+func (l *Logger) Worker(name, target string) *worker.Events {
+	log := l.With("component", "worker", "queue", name)
+	throttled := Interval{Every: 10 * time.Second} // each refusal makes the pause a little longer
+	unsent := Interval{Every: 10 * time.Second}    // a metric counts them
+	return &worker.Events{
+		GateChanged: gateListener(log),
+		PollFailed: func(p worker.PollFailed) {
+			level := slog.LevelWarn
+			if p.Permanent {
+				level = slog.LevelError
+			}
+			log.Log(context.Background(), level, "receiving failed", "failures", p.Failures, slog.Duration("retry_in", p.RetryIn),
+				"err", p.Err)
+		},
+		DeleteFailed: func(d worker.DeleteFailed) {
+			switch {
+			case d.Final && d.DeadLetter:
+				log.Error("message dead-lettered but not deleted, it may be dead-lettered twice", "message_id", d.ID, "err", d.Err)
+			case d.Final:
+				log.Error("message done but not deleted, another attempt may begin", "message_id", d.ID, "err", d.Err)
+			}
+		},
+		ChangeFailed: func(c worker.ChangeFailed) {
+			log.Warn("visibility timeout not changed", "message_id", c.ID, "change", c.Kind, "err", c.Err)
+		},
+		DeadLettered: func(d worker.DeadLettered) {
+			if d.Err == nil || !unsent.Allow() {
+				return
+			}
+			attrs := []any{"message_id", d.ID, "reason", d.Reason, "err", d.Err}
+			if errors.Is(d.Err, queue.ErrDenied) {
+				attrs = append(attrs, "hint", "allow sqs:SendMessage on the dead-letter queue")
+			}
+			if d.Instruction.DeadLetters() {
+				log.Error("message not sent to the dead-letter queue, another attempt may begin", attrs...)
+				return
+			}
+			log.Error("message not sent to the dead-letter queue, Amazon SQS moves it without a reason", attrs...)
+		},
+		VisibilityExpired: func(x worker.VisibilityExpired) {
+			if x.InWork {
+				log.Warn("visibility timeout expired in work, another attempt may begin", "message_id", x.ID)
+			}
+		},
+		Expired: func(x worker.Expired) {
+			log.Warn("message past its retention period deleted", "message_id", x.ID, "outcome", "expired",
+				"first_received_at", x.FirstReceivedAt.UTC(), "receive_count", x.ReceiveCount)
+		},
+		Filtered: func(x worker.Filtered) {
+			log.Debug("message filtered out and deleted", "message_id", x.ID, "outcome", "filtered")
+		},
+		Throttled: func(x worker.Throttled) {
+			if throttled.Allow() {
+				log.Warn("target throttles, receiving paused", "target", target, "reason", x.Reason, slog.Duration("pause", x.For))
+			}
+		},
+		Limited: func(x worker.Limited) {
+			log := l.With("component", "limit", "queue", name, "reason", x.Reason)
+			if x.Over {
+				log.Info("limit no longer delays messages", slog.Duration("duration", x.For))
+			} else {
+				log.Info("limit delays messages")
+			}
+		},
+		Stalled: func(s worker.Stalled) {
+			log.Warn("process stalled, messages in work may be attempted twice", slog.Duration("duration", s.For))
+		},
+		Duplicate: func(d worker.Duplicate) {
+			log.Debug("message received again, not posted twice", "message_id", d.ID, "stage", d.Stage)
+		},
+		Returned: func(g worker.Returned) { log.Debug("messages returned unposted", "messages", g.Messages) },
+	}
+}
+
+// DeadLettered logs a message that the worker of a queue sent to its dead-letter queue.
+func (l *Logger) DeadLettered(name, to string, d worker.DeadLettered) {
+	if d.Err == nil {
+		l.Warn("message dead-lettered", "component", "worker", "queue", name, "message_id", d.ID,
+			"outcome", "dead-lettered", "dead_letter_queue", to, "reason", d.Reason)
+	}
+}
+
+// OutcomeIgnored returns a listener that logs each problem of the Tendril-Outcome headers that an app answers to the
+// messages of a queue, once.
+func (l *Logger) OutcomeIgnored(queue string) func(problem string) {
+	var logged sync.Map
+	return func(problem string) {
+		if _, again := logged.LoadOrStore(problem, true); !again {
+			l.Warn("header Tendril-Outcome ignored, the status counts", "component", "worker", "queue", queue,
+				"reason", problem, "hint", `write it like Tendril-Outcome: retry; after=90s; reason="text"`)
+		}
+	}
+}
+
+// gateListener logs why nothing is received, and when that is over. Of several reasons it
+// logs the first one, once.
+func gateListener(log *slog.Logger) func(worker.GateChanged) {
+	var mu sync.Mutex
+	logged := ""
+	return func(g worker.GateChanged) {
+		mu.Lock()
+		defer mu.Unlock()
+		if g.Open {
+			logged = ""
+			log.Info("receiving started")
+			return
+		}
+		reason, level := g.Reasons[0], slog.LevelInfo
+		if reason.Text == logged || reason.Block == worker.Draining {
+			return
+		}
+		logged = reason.Text
+		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "receiving paused", "reason", string(reason.Block), "detail", reason.Text)
+	}
+}
+
+// Broker returns listeners that log what the embedded queues report.
+func (l *Logger) Broker() *broker.Events {
+	log := l.With("component", "broker")
+	return &broker.Events{
+		DeadLettered: func(from, to string, ids []string) {
+			for _, id := range ids {
+				log.Warn("message dead-lettered", "queue", from, "message_id", id, "outcome", "dead-lettered",
+					"dead_letter_queue", to)
+			}
+		},
+		Expired: func(name string, n int) {
+			log.Warn("messages past their retention period deleted", "queue", name, "outcome", "expired", "messages", n)
+		},
+	}
+}
+
+// AWS returns listeners that log what package aws reports.
+func (l *Logger) AWS() *aws.Events {
+	log := l.With("component", "aws")
+	return &aws.Events{
+		Corrupted: func(c aws.Corruption) {
+			log.Error("message damaged, its checksum does not match", "queue", c.Queue, "message_id", c.MessageID,
+				"part", c.Part, "sent", c.Sent)
+		},
+		ClockAdjusted: func(offset time.Duration) {
+			log.Warn("system clock is wrong, signatures allow for it", slog.Duration("offset", offset), "hint", "set the clock")
+		},
+	}
+}
+
+// Limiter returns listeners that log what the limiter of a target reports.
+func (l *Logger) Limiter(target string) *limit.Events {
+	log := l.With("component", "limit", "target", target)
+	return &limit.Events{
+		Opened: func(o limit.Opened) {
+			if o.TrialFailed {
+				log.Warn("trial failed, breaker open", slog.Duration("trial_in", o.Delay))
+				return
+			}
+			log.Warn("breaker open", "failures", o.Failures, "deliveries", o.Deliveries, slog.Duration("trial_in", o.Delay))
+		},
+		HalfOpened:   func(limit.HalfOpened) { log.Info("breaker half-open, trial started") },
+		Closed:       func(c limit.Closed) { log.Info("breaker closed", slog.Duration("duration", c.After)) },
+		LimitChanged: func(c limit.LimitChanged) { log.Debug("concurrency limit changed", "from", c.From, "to", c.To) },
+	}
+}

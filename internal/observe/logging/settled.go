@@ -1,0 +1,149 @@
+package logging
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tendril/internal/host/terminal"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// Redelivery says what the queue does next with a message that is not done.
+type Redelivery struct {
+	// Known reports whether the redrive policy of the queue is known, or that there is none.
+	Known bool
+	// DeadLetterQueue is where the message goes next; "" if it comes again.
+	DeadLetterQueue string
+	// MaxReceives is how often the queue gives out a message before that.
+	MaxReceives int
+}
+
+// Sent prints the begin of a delivery to a target, which only the format of aws-sqsd has.
+func (l *Logger) Sent(target func() string) {
+	if l.opts.Format != SQSD || l.quiet() {
+		return
+	}
+	if ok, _ := l.sampler.admit(queue.Done, time.Now()); ok {
+		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSent(b.AvailableBuffer(), time.Now(), target())) })
+	}
+}
+
+// Settled prints the end of a delivery.
+func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
+	// A message that is done with a reason, and not dropped, has a reply that deserves a look.
+	noted := s.Outcome == queue.Done && s.Reason != "" && s.Instruction != queue.Drop
+	silent := s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD)
+	if silent && !noted {
+		return
+	}
+	now := time.Now()
+	if !l.admit(s.Outcome, now) {
+		return
+	}
+	if noted {
+		l.Warn("message deleted in spite of its reply", "component", "worker", "queue", name, "message_id", s.ID,
+			"target", target, "reason", s.Reason)
+	}
+	if silent {
+		return
+	}
+	if l.observer.Load() != nil {
+		var b bytes.Buffer
+		l.settledText(&printer{}, &b, s, next, now)
+		l.observer.report(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
+	}
+	switch l.opts.Format {
+	case SQSD:
+		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, s)) })
+	case Text:
+		l.print(func(b *bytes.Buffer) {
+			l.paint(b, dim, now.Format(time.TimeOnly))
+			b.WriteByte(' ')
+			l.settledText(l.printer, b, s, next, now)
+		})
+	default:
+		l.settledEvent(name, target, s, next)
+	}
+}
+
+func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redelivery) {
+	attrs := make([]slog.Attr, 0, 16)
+	attrs = append(attrs, slog.String("component", "worker"), slog.String("queue", name), slog.String("message_id", s.ID),
+		slog.String("target", target), slog.Int("attempt", s.Attempt), slog.Int("receive_count", s.ReceiveCount),
+		slog.String("outcome", s.Outcome.String()), slog.Int64("duration_ms", s.Duration.Milliseconds()),
+		slog.Int64("wait_ms", s.Wait.Milliseconds()))
+	add := func(known bool, a slog.Attr) {
+		if known {
+			attrs = append(attrs, a)
+		}
+	}
+	last := next.DeadLetterQueue != ""
+	add(s.Status != 0, slog.Int("status", s.Status))
+	add(s.Reason != "", slog.String("reason", s.Reason))
+	add(s.Answer != "" && !l.quiet(), slog.String("answer", s.Answer))
+	add(last, slog.Bool("last_attempt", true))
+	add(last, slog.String("dead_letter_queue", next.DeadLetterQueue))
+	add(!last && !s.NextRetry.IsZero(), slog.Time("next_retry_at", s.NextRetry))
+	add(s.Late, slog.Bool("late", true))
+	add(s.Err != nil, slog.Any("err", s.Err))
+	l.printing.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
+}
+
+// appendAnswer appends what the app said, where that may be shown.
+func (l *Logger) appendAnswer(b *bytes.Buffer, s *worker.Settled) {
+	if s.Answer != "" && !l.quiet() {
+		fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
+	}
+}
+
+// settledText appends what follows the time in one line such as
+//
+//	12:00:01 ✓ 200   12ms  4f0c2b1e-...
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead now
+//	12:00:01 ✗ 422   12ms  4f0c2b1e-...  attempt 1: status 422 "no such user"; goes to jobs-dead now
+func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
+	mark, color := "✓ ", green
+	if s.Outcome != queue.Done {
+		mark, color = "✗ ", red
+	}
+	p.paint(b, color, mark)
+	status := "---"
+	if s.Status != 0 {
+		status = fmt.Sprint(s.Status)
+	}
+	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
+	p.paint(b, dim, s.ID)
+	switch {
+	case s.Outcome == queue.Done && s.Instruction == queue.Drop:
+		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
+		l.appendAnswer(b, s)
+	case s.Outcome == queue.Done && s.Attempt > 1:
+		fmt.Fprintf(b, "  attempt %d", s.Attempt)
+	case s.Outcome == queue.Done:
+	case s.Outcome == queue.Unreached && s.NextRetry.IsZero():
+		fmt.Fprintf(b, "  no attempt: %s; again when the app is ready", terminal.Plain(s.Reason, false))
+	default:
+		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
+		l.appendAnswer(b, s)
+		in := short(max(s.NextRetry.Sub(now), 0))
+		switch {
+		case s.DeadLettering && s.Instruction.DeadLetters():
+			fmt.Fprintf(b, "; goes to %s now", next.DeadLetterQueue)
+		case s.DeadLettering:
+			fmt.Fprintf(b, "; last of %d, goes to %s now", next.MaxReceives, next.DeadLetterQueue)
+		case s.NextRetry.IsZero():
+		case next.DeadLetterQueue != "":
+			fmt.Fprintf(b, "; last of %d, goes to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
+		case next.Known:
+			fmt.Fprintf(b, "; again in %s", in)
+		default:
+			fmt.Fprintf(b, "; visible again in %s", in)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package logging
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// The log of aws-sqsd, for people who have tools that read it:
+//
+//	2018-09-27T08:26:55Z message: sent to http://localhost:80/worker/queue
+//	2018-09-27T08:26:57Z http-err: ae772911-9a93-4d3f-9092-fc1970fe3807 (3) 500 - 1.466
+//	2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986
+//
+// The time is in UTC and whole seconds. The first line is written when a delivery
+// begins; a second one only when it fails, with the message's id and receive count,
+// what it failed of, and the seconds it took. A success has no line of its own.
+
+// appendSqsdSent appends the line for a delivery that begins at the given time,
+// without a line feed. target is what [TargetAddress] returned.
+func appendSqsdSent(b []byte, at time.Time, target string) []byte {
+	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)
+	return append(b, target...)
+}
+
+// appendSqsdSettled appends the line for a delivery that ended at the given time,
+// without a line feed; nothing for one that is done. An answer that is not a success
+// is an http-err; where there was none, or it broke off, it is a socket-err.
+func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
+	if s.Outcome == queue.Done {
+		return b
+	}
+	kind, why := "http-err", strconv.Itoa(s.Status)
+	if s.Status == 0 || s.Err != nil {
+		kind, why = "socket-err", socketError(s.Err)
+	}
+	b = at.UTC().AppendFormat(b, time.RFC3339)
+	return fmt.Appendf(b, " %s: %s (%d) %s - %.3f", kind, s.ID, s.ReceiveCount, why, s.Duration.Seconds())
+}
+
+// errnos are the errors of the system that the log knows by their names.
+var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED,
+	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
+	syscall.EACCES}
+
+// socketError names what ended a delivery without an answer, in the way of Ruby:
+// the log is grepped for such names. What has none there is an IOError.
+func socketError(err error) string {
+	var name *net.DNSError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &name):
+		return "SocketError"
+	case errors.Is(err, context.Canceled):
+		return "Interrupt"
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "Errno::ETIMEDOUT"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "EOFError"
+	}
+	for _, errno := range errnos {
+		if errors.Is(err, errno) {
+			return "Errno::" + unix.ErrnoName(errno)
+		}
+	}
+	return "IOError"
+}
+
+// TargetAddress returns the address of an app as the log shows it: with its port, also
+// when that is the scheme's own, and without user, password, query and fragment, which
+// may hold secrets. Anything but an HTTP address is returned as it is.
+func TargetAddress(target string) string {
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return target
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if u.Port() == "" {
+		port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		shown.Host = net.JoinHostPort(u.Hostname(), port)
+	}
+	return shown.String()
+}

@@ -1,0 +1,197 @@
+package logging
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/host/terminal"
+)
+
+// ANSI colours of a terminal.
+const (
+	green  = "32"
+	red    = "31"
+	yellow = "33"
+	cyan   = "36"
+	dim    = "2"
+)
+
+// printer prints whole lines.
+type printer struct {
+	out   io.Writer
+	color bool
+	mu    sync.Mutex
+	buf   bytes.Buffer
+}
+
+// print writes the text that write appends, and a line feed, at once.
+func (p *printer) print(write func(b *bytes.Buffer)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.buf.Reset()
+	write(&p.buf)
+	p.buf.WriteByte('\n')
+	p.out.Write(p.buf.Bytes())
+}
+
+func (p *printer) paint(b *bytes.Buffer, code, text string) {
+	if p.color {
+		text = "\x1b[" + code + "m" + text + "\x1b[0m"
+	}
+	b.WriteString(text)
+}
+
+// textHandler prints events for a person:
+//
+//	12:00:00 ! message  key=value key="two words" hint="what to type"
+type textHandler struct {
+	*printer
+	level slog.Level
+	attrs []slog.Attr // with the names of their groups in their keys
+	group string      // the prefix of further keys
+}
+
+// Enabled reports whether events of a level are printed.
+func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+// WithAttrs returns a handler that adds attributes to each event.
+func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := h.withAttrs(attrs)
+	return &with
+}
+
+func (h *textHandler) withAttrs(attrs []slog.Attr) textHandler {
+	with := *h
+	with.attrs = slices.Clip(h.attrs)
+	for _, a := range attrs {
+		with.attrs = appendFlat(with.attrs, h.group, a)
+	}
+	return with
+}
+
+// WithGroup returns a handler that puts a name in front of the keys that follow.
+func (h *textHandler) WithGroup(name string) slog.Handler {
+	with := h.withGroup(name)
+	return &with
+}
+
+func (h *textHandler) withGroup(name string) textHandler {
+	with := *h
+	with.group += name + "."
+	return with
+}
+
+// Handle prints one event.
+func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
+	message, attrs := actText(r.Level, r.Message, h.attrsOf(r))
+	h.print(func(b *bytes.Buffer) {
+		h.paint(b, dim, r.Time.Format(time.TimeOnly))
+		mark, color := " · ", dim
+		if r.Level >= slog.LevelWarn {
+			mark, color = " ! ", yellow
+		}
+		if r.Level >= slog.LevelError {
+			color = red
+		}
+		h.paint(b, color, mark)
+		h.appendEvent(b, message, attrs)
+	})
+	return nil
+}
+
+// requestKeys are what programs want to know of a request that did something, and people do not.
+var requestKeys = []string{"method", "path", "remote", "status", "request_id"}
+
+// actText is an event for people: what somebody did, which the attribute "act" says in words, without the request. One
+// that was refused keeps its message.
+func actText(level slog.Level, message string, attrs []slog.Attr) (string, []slog.Attr) {
+	i := slices.IndexFunc(attrs, func(a slog.Attr) bool { return a.Key == "act" })
+	if i < 0 {
+		return message, attrs
+	}
+	done := level < slog.LevelWarn
+	if done {
+		message = attrs[i].Value.String()
+	}
+	return message, slices.DeleteFunc(slices.Clone(attrs), func(a slog.Attr) bool {
+		return done && a.Key == "act" || slices.Contains(requestKeys, a.Key)
+	})
+}
+
+// attrsOf are the attributes of an event, those of the handler included.
+func (h *textHandler) attrsOf(r slog.Record) []slog.Attr {
+	attrs := slices.Clip(h.attrs)
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = appendFlat(attrs, h.group, a)
+		return true
+	})
+	return attrs
+}
+
+// appendEvent appends the message and the attributes of an event. A further line of its message is indented, so
+// that no text of others looks like a line of its own.
+func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.Attr) {
+	b.WriteString(strings.ReplaceAll(terminal.Plain(message, true), "\n", "\n  "))
+	separator := "  "
+	for _, hints := range []bool{false, true} {
+		for _, a := range attrs {
+			if a.Key == "component" || (a.Key == "hint") != hints {
+				continue
+			}
+			if key, isMillis := strings.CutSuffix(a.Key, "_ms"); isMillis && a.Value.Kind() == slog.KindInt64 {
+				a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
+			}
+			b.WriteString(separator)
+			h.paint(b, dim, terminal.Plain(a.Key, false)+"=")
+			b.WriteString(quoted(a.Value))
+			separator = " "
+		}
+	}
+}
+
+// appendFlat appends an attribute; of a group its members, with its name in front of their keys.
+func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
+	value := a.Value.Resolve()
+	if value.Kind() != slog.KindGroup {
+		return append(attrs, slog.Attr{Key: prefix + a.Key, Value: value})
+	}
+	if a.Key != "" {
+		prefix += a.Key + "."
+	}
+	for _, member := range value.Group() {
+		attrs = appendFlat(attrs, prefix, member)
+	}
+	return attrs
+}
+
+// quoted returns a value as printable text, in quotation marks unless it is one word.
+func quoted(v slog.Value) string {
+	switch v.Kind() {
+	case slog.KindDuration:
+		return short(v.Duration())
+	case slog.KindTime:
+		return v.Time().Format(time.RFC3339)
+	}
+	text := terminal.Plain(v.String(), false)
+	if text != "" && !strings.ContainsAny(text, " \"=") {
+		return text
+	}
+	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
+}
+
+// short returns a duration rounded so that it can be read in one look.
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

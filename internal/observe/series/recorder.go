@@ -1,0 +1,310 @@
+package series
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"tendril/internal/observe/health"
+)
+
+// MaxQueues is how many queues have curves of their own: the first that were read.
+const MaxQueues = 64
+
+// maxMarks is how many marks are kept, the newest.
+const maxMarks = 100
+
+// Counts are messages since some moment. They may fall when the counter begins anew.
+type Counts struct{ In, Out int64 }
+
+// Reading is what is known at one moment.
+type Reading struct {
+	// Counts are those of all queues, Queues those of each, by name.
+	Counts
+	Queues map[string]Counts
+	// InFlight is how many messages the target has, Limit the most that it would be given now.
+	InFlight, Limit int
+	// Oldest is the age of the oldest message; it is known only if HasOldest is true.
+	Oldest    time.Duration
+	HasOldest bool
+	// Latencies are of the deliveries since the start.
+	Latencies health.Latencies
+}
+
+// Recorder keeps curves. All methods are safe for concurrent use.
+type Recorder struct {
+	read func(now time.Time) Reading
+
+	mu     sync.Mutex
+	levels [len(ranges)]level
+	last   Reading
+	at     time.Time // of last; zero before the first
+	marks  []Mark
+}
+
+// New returns a recorder that reads with read.
+func New(read func(now time.Time) Reading) *Recorder {
+	r := &Recorder{read: read}
+	for i := range r.levels {
+		r.levels[i] = newLevel(ranges[i].step)
+	}
+	return r
+}
+
+// Run reads every five seconds until ctx ends.
+func (r *Recorder) Run(ctx context.Context) {
+	tick := time.NewTicker(ranges[0].step)
+	defer tick.Stop()
+	for {
+		now := time.Now()
+		reading := r.read(now)
+		r.record(&reading, now)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Mark notes something that happened.
+func (r *Recorder) Mark(at time.Time, kind, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.marks = append(r.marks[max(0, len(r.marks)-maxMarks+1):], Mark{at.Unix(), kind, text})
+}
+
+// record adds a reading. Of the first one only the counters are kept: what they count began at an unknown time.
+func (r *Recorder) record(now *Reading, at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if elapsed := at.Sub(r.at); !r.at.IsZero() && elapsed > 0 {
+		s := sample{took: elapsed, traffic: now.since(&r.last), reading: now,
+			latencies: now.Latencies.Since(&r.last.Latencies)}
+		for i := range r.levels {
+			r.levels[i].add(&s, at)
+		}
+	}
+	r.last, r.at = *now, at
+}
+
+// total is the key of the counts of all queues: no queue has this name.
+const total = ""
+
+// since returns how much came and went after an earlier reading. A queue that was not in it is left out until the
+// next reading.
+func (r *Reading) since(earlier *Reading) map[string]Counts {
+	rose := map[string]Counts{total: r.Counts.since(earlier.Counts)}
+	for name, counts := range r.Queues {
+		if before, known := earlier.Queues[name]; known {
+			rose[name] = counts.since(before)
+		}
+	}
+	return rose
+}
+
+// since is 0 where a counter began anew.
+func (c Counts) since(earlier Counts) Counts {
+	return Counts{max(c.In-earlier.In, 0), max(c.Out-earlier.Out, 0)}
+}
+
+// Curves returns the curves of a range by its name, "" for the shortest; false for an unknown name.
+func (r *Recorder) Curves(name string, now time.Time) (Curves, bool) {
+	i := 0
+	if name != "" {
+		if i = slices.Index(Ranges(), name); i < 0 {
+			return Curves{}, false
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.levels[i].curves(now)
+	c.Marks = []Mark{}
+	for _, m := range r.marks {
+		if m.At > c.At[0]-int64(ranges[i].step/time.Second) {
+			c.Marks = append(c.Marks, m)
+		}
+	}
+	return c, true
+}
+
+// sample is what was found between two readings.
+type sample struct {
+	took      time.Duration
+	traffic   map[string]Counts
+	reading   *Reading // the later one
+	latencies health.Latencies
+}
+
+// The gauges of a level.
+const (
+	inFlight = iota
+	limit
+	p50
+	p95
+	p99
+	oldest
+	gauges
+)
+
+// curve is a ring of points.
+type curve [points]float32
+
+// queueCurves are the curves of one queue, or of all.
+type queueCurves struct{ in, out *curve }
+
+// level keeps one range.
+type level struct {
+	step    time.Duration // of one point
+	slot    int64         // number of the period of the newest point since 1970; 0 before the first
+	traffic map[string]queueCurves
+	gauges  [gauges]curve
+	open    period
+}
+
+// period adds up the samples of the period that is not over.
+type period struct {
+	took      time.Duration
+	traffic   map[string]Counts
+	inFlight  float64 // multiplied by time
+	limit     int
+	oldest    time.Duration
+	hasOldest bool
+	latencies health.Latencies
+}
+
+func newLevel(p time.Duration) level {
+	l := level{step: p, traffic: map[string]queueCurves{}}
+	for i := range l.gauges {
+		l.gauges[i].blank(0, points)
+	}
+	l.addQueue(total)
+	return l
+}
+
+// blank sets n points from one on to [none].
+func (c *curve) blank(from, n int64) {
+	for i := range n {
+		c[(from+i)%points] = none
+	}
+}
+
+func (l *level) addQueue(name string) {
+	q := queueCurves{new(curve), new(curve)}
+	q.in.blank(0, points)
+	q.out.blank(0, points)
+	l.traffic[name] = q
+}
+
+// add adds a sample that ends at a time to the period of that time, and begins that one if it is new.
+func (l *level) add(s *sample, at time.Time) {
+	slot := at.UnixNano() / int64(l.step)
+	switch {
+	case slot < l.slot-points: // the clock was set back by more than the range
+		*l = newLevel(l.step)
+	case slot < l.slot:
+		return
+	}
+	if slot > l.slot {
+		skipped := min(slot-l.slot, points)
+		for _, c := range l.all() {
+			c.blank(slot-skipped+1, skipped)
+		}
+		l.slot, l.open = slot, period{traffic: map[string]Counts{}}
+		l.forget()
+	}
+	l.open.add(s)
+	l.write()
+}
+
+// all returns every curve of the level.
+func (l *level) all() (curves []*curve) {
+	for i := range l.gauges {
+		curves = append(curves, &l.gauges[i])
+	}
+	for _, q := range l.traffic {
+		curves = append(curves, q.in, q.out)
+	}
+	return curves
+}
+
+// forget drops the queues of which no point is left, to make room for others.
+func (l *level) forget() {
+	maps.DeleteFunc(l.traffic, func(name string, q queueCurves) bool {
+		return name != total && !slices.ContainsFunc(q.in[:], func(v float32) bool { return !isNone(v) })
+	})
+}
+
+func (p *period) add(s *sample) {
+	p.took += s.took
+	for name, counts := range s.traffic {
+		sum := p.traffic[name]
+		p.traffic[name] = Counts{sum.In + counts.In, sum.Out + counts.Out}
+	}
+	p.inFlight += float64(s.reading.InFlight) * s.took.Seconds()
+	p.limit = s.reading.Limit
+	if s.reading.HasOldest {
+		p.oldest, p.hasOldest = max(p.oldest, s.reading.Oldest), true
+	}
+	p.latencies.Add(&s.latencies)
+}
+
+// write puts the open period into its place.
+func (l *level) write() {
+	at, took := l.slot%points, l.open.took.Seconds()
+	for name, counts := range l.open.traffic {
+		if _, known := l.traffic[name]; !known {
+			if len(l.traffic) > MaxQueues { // and all together
+				continue
+			}
+			l.addQueue(name)
+		}
+		l.traffic[name].in[at] = float32(float64(counts.In) / took)
+		l.traffic[name].out[at] = float32(float64(counts.Out) / took)
+	}
+	l.gauges[inFlight][at] = float32(l.open.inFlight / took)
+	l.gauges[limit][at] = float32(l.open.limit)
+	if l.open.hasOldest {
+		l.gauges[oldest][at] = float32(l.open.oldest.Seconds())
+	}
+	for i, share := range [...]float64{0.5, 0.95, 0.99} {
+		if d := l.open.latencies.Percentile(share); d > 0 {
+			l.gauges[p50+i][at] = float32(d.Seconds() * 1000)
+		}
+	}
+}
+
+// curves returns the points up to now.
+func (l *level) curves(now time.Time) Curves {
+	// A period that has only begun has no point before it was read in.
+	newest := max(now.UnixNano()/int64(l.step)-1, l.slot)
+	copied := func(c *curve) Values {
+		v := make(Values, points)
+		for i := range v {
+			slot := newest - points + 1 + int64(i)
+			v[i] = none
+			if slot <= l.slot && slot > l.slot-points {
+				v[i] = c[slot%points]
+			}
+		}
+		return v
+	}
+	c := Curves{At: make([]int64, points), Queues: map[string]Traffic{}, Series: Environment{
+		InFlight: copied(&l.gauges[inFlight]), Limit: copied(&l.gauges[limit]), P50MS: copied(&l.gauges[p50]),
+		P95MS: copied(&l.gauges[p95]), P99MS: copied(&l.gauges[p99]), OldestSeconds: copied(&l.gauges[oldest]),
+	}}
+	for i := range c.At {
+		c.At[i] = (newest - points + 2 + int64(i)) * int64(l.step/time.Second)
+	}
+	c.At[points-1] = min(c.At[points-1], now.Unix()) // its period is not over
+	for name, q := range l.traffic {
+		if name == total {
+			c.Series.Traffic = Traffic{copied(q.in), copied(q.out)}
+			continue
+		}
+		c.Queues[name] = Traffic{copied(q.in), copied(q.out)}
+	}
+	return c
+}

@@ -1,0 +1,129 @@
+package telemetry
+
+import (
+	"cmp"
+	"sync"
+
+	"tendril/broker"
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/delivery/deliver"
+	"tendril/internal/supervisor"
+	"tendril/queue"
+)
+
+// Deliver returns the listeners of the deliveries from a queue to a target.
+func (t *Telemetry) Deliver(queue, target string) deliver.Events {
+	ok := t.counter("tendril_app_connects_total", target, "ok")
+	failed := t.counter("tendril_app_connects_total", target, "failed")
+	dropped := t.counter("tendril_attributes_dropped_total", queue)
+	return deliver.Events{
+		Connected: func(c deliver.Connected) {
+			if c.Err != nil {
+				failed.Inc()
+				return
+			}
+			ok.Inc()
+		},
+		AttributesDropped: func(d deliver.AttributesDropped) { dropped.Add(float64(d.Count)) },
+		Reconnected:       t.counter("tendril_app_reconnects_total", target).Inc,
+	}
+}
+
+// Supervisor returns the listeners of the app's supervisor.
+func (t *Telemetry) Supervisor() *supervisor.Events {
+	var exits sync.Map // how each process exited the last time
+	return &supervisor.Events{
+		Exited: func(e supervisor.Exited) { exits.Store(e.Process, exitReason(&e.Exit)) },
+		Restarting: func(r supervisor.Restarting) {
+			reason, _ := exits.LoadOrStore(r.Process, "exit")
+			t.counter("tendril_app_restarts_total", r.Process, reason.(string)).Inc()
+		},
+		GaveUp: func(g supervisor.GaveUp) { t.counter("tendril_app_given_up_total", g.Process).Inc() },
+		LinesDropped: func(l supervisor.LinesDropped) {
+			t.counter("tendril_app_output_lines_dropped_total", l.Process).Add(float64(l.Lines))
+		},
+	}
+}
+
+func exitReason(e *supervisor.Exit) string {
+	switch {
+	case e.Err != nil:
+		return "not_started"
+	case e.Signal != "":
+		return "signal"
+	}
+	return "exit"
+}
+
+// Periodic returns the listeners of the scheduler of periodic tasks.
+func (t *Telemetry) Periodic() *periodic.Events {
+	reasons := map[periodic.Reason]string{
+		periodic.ReasonMissed: "missed", periodic.ReasonOverlap: "overlap", periodic.ReasonPaused: "paused",
+		periodic.ReasonUncertain: "uncertain", periodic.ReasonAlready: "already",
+	}
+	return &periodic.Events{
+		Enqueued: func(f periodic.Enqueued) {
+			t.counter("tendril_cron_runs_total", f.Task, "enqueued").Inc()
+			if !f.Manual {
+				t.histogram("tendril_cron_lateness_seconds").Observe(max(f.Lateness, 0).Seconds())
+			}
+		},
+		Skipped: func(s periodic.Skipped) {
+			t.counter("tendril_cron_runs_total", s.Task, cmp.Or(reasons[s.Reason], "other")).Add(float64(max(s.Count, 0)))
+		},
+		Failed: func(f periodic.Failed) {
+			if f.Task == "" {
+				t.counter("tendril_cron_registry_errors_total").Inc()
+				return
+			}
+			t.counter("tendril_cron_runs_total", f.Task, "failed").Inc()
+		},
+	}
+}
+
+// Leader returns the listeners of the elector.
+func (t *Telemetry) Leader() *leader.Events {
+	terms, failed := t.counter("tendril_leader_terms_total"), t.counter("tendril_leader_store_errors_total")
+	return &leader.Events{
+		Elected: func(leader.Elected) { terms.Inc() },
+		Failed:  func(leader.Failure) { failed.Inc() },
+	}
+}
+
+// The reasons why messages are dead-lettered: they were received too often, the app asked for it, or the status of its
+// answer is one of terminal-codes.
+const (
+	reasonReceives = "receives"
+	reasonApp      = "app"
+	reasonStatus   = "status"
+)
+
+func deadLetterReason(i queue.Instruction) string {
+	switch i {
+	case queue.DeadLetterNow:
+		return reasonApp
+	case queue.TerminalStatus:
+		return reasonStatus
+	}
+	return reasonReceives
+}
+
+// Broker returns the listeners of the embedded queues. The counters of the named
+// queues start at 0, so that their first dead-lettered message shows as a change. Other
+// queues appear with their first event.
+func (t *Telemetry) Broker(queues ...string) *broker.Events {
+	events := &broker.Events{
+		DeadLettered: func(from, _ string, ids []string) {
+			t.counter("tendril_dead_lettered_total", t.queues.label(from), reasonReceives).Add(float64(len(ids)))
+		},
+		Expired: func(name string, n int) {
+			t.counter("tendril_queue_expired_total", t.queues.label(name)).Add(float64(n))
+		},
+	}
+	for _, name := range queues {
+		events.DeadLettered(name, "", nil)
+		events.Expired(name, 0)
+	}
+	return events
+}

@@ -1,0 +1,117 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"tendril/internal/delivery/deliver"
+	"tendril/queue"
+)
+
+// The attributes by which a sender passes on its trace. They have the names of the
+// headers that they become.
+const (
+	parentAttribute  = "traceparent"
+	stateAttribute   = "tracestate"
+	baggageAttribute = "baggage"
+)
+
+// maxState is the longest tracestate that everybody passes on, in bytes.
+const maxState = 512
+
+// Propagate returns the trace headers for a request that delivers a message: those of
+// the span in ctx, if there is one, and else those that the message carries. What is
+// not valid is left out, because receivers would drop the trace with it, or refuse the
+// request.
+func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
+	var state string
+	for i := range m.Attributes {
+		a := &m.Attributes[i]
+		switch a.Name {
+		case parentAttribute:
+			if parentOf(carrier{m}).IsValid() {
+				t.Traceparent = textAttribute(m, parentAttribute)
+			}
+		case stateAttribute:
+			state = textAttribute(m, stateAttribute)
+		case baggageAttribute:
+			value := textAttribute(m, baggageAttribute)
+			if b, err := baggage.Parse(value); err == nil && b.Len() > 0 {
+				t.Baggage = value
+			}
+		}
+	}
+	if m.TraceHeader != "" && isPrintable(m.TraceHeader) && !strings.Contains(m.TraceHeader, " ") {
+		if _, err := parseXRay(m.TraceHeader); err == nil {
+			t.XRay = m.TraceHeader
+		}
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // the root of a trace of its own
+		t.Traceparent = traceparent(ctx)
+	} else if t.Traceparent != "" && len(state) <= maxState {
+		if members, err := trace.ParseTraceState(state); err == nil && members.Len() > 0 {
+			t.Tracestate = state
+		}
+	}
+	return t
+}
+
+// creation returns the trace context in which a message was created, from its attributes
+// traceparent and tracestate, or from its X-Ray header.
+func creation(m *queue.Message) trace.SpanContext {
+	if sc := parentOf(carrier{m}); sc.IsValid() {
+		return sc
+	}
+	x, err := parseXRay(m.TraceHeader)
+	if err != nil {
+		return trace.SpanContext{}
+	}
+	return trace.NewSpanContext(x)
+}
+
+func parentOf(c carrier) trace.SpanContext {
+	if textAttribute(c.m, parentAttribute) == "" {
+		return trace.SpanContext{}
+	}
+	return trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), c))
+}
+
+// traceparent returns the header for a request in ctx.
+func traceparent(ctx context.Context) string {
+	headers := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, headers)
+	return headers[parentAttribute]
+}
+
+// carrier lets the propagator read the attributes of a message.
+type carrier struct{ m *queue.Message }
+
+// Get returns an attribute's value.
+func (c carrier) Get(name string) string { return textAttribute(c.m, name) }
+
+// Set does nothing: messages are never changed.
+func (carrier) Set(string, string) {}
+
+// Keys is not needed by the propagator.
+func (carrier) Keys() []string { return nil }
+
+// textAttribute returns the value of an attribute that is printable text; else "".
+func textAttribute(m *queue.Message, name string) string {
+	for i := range m.Attributes {
+		if a := &m.Attributes[i]; a.Name == name && a.IsText() {
+			if value := strings.Trim(a.Value, " \t"); isPrintable(value) {
+				return value
+			}
+		}
+	}
+	return ""
+}
+
+// isPrintable reports whether s is printable ASCII alone.
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= 0x7f })
+}

@@ -1,0 +1,189 @@
+package telemetry
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/internal/cron/periodic"
+	"tendril/internal/supervisor"
+	"tendril/internal/worker"
+)
+
+// Sources return the current state. They are called when the metrics are read, each on
+// its own goroutine, and not again while a call is running or its result is younger
+// than a second. The metrics of a source that takes longer than two seconds are absent
+// from that reading. Each may be nil; then its metrics are always absent.
+type Sources struct {
+	// Workers returns the status of all workers.
+	Workers func() []WorkerStatus
+	// Queues returns the number of messages in the queues.
+	Queues func() []Queue
+	// Processes returns the status of the app's processes.
+	Processes func() []supervisor.Status
+	// Tasks returns the periodic tasks.
+	Tasks func() []periodic.TaskStatus
+	// Leader reports whether this instance is the leader.
+	Leader func() bool
+	// Limits returns the state of the limits of all targets.
+	Limits func() []Limit
+	// Desired returns the number of processes, instances or pods that the load needs.
+	Desired func() int
+	// Certificates returns when the certificates in files expire.
+	Certificates func() []Certificate
+}
+
+// WorkerStatus is the status of one worker.
+type WorkerStatus struct {
+	// Queue and Target are the arguments of [Telemetry.Worker].
+	Queue, Target string
+	Status        worker.Status
+	// AdaptiveLimit is the limit of concurrent deliveries to the target that follows
+	// its speed; 0 for none.
+	AdaptiveLimit int
+}
+
+// Queue is the state of one queue.
+type Queue struct {
+	Name string
+	// Visible, InFlight and Delayed are numbers of messages.
+	Visible, InFlight, Delayed int64
+	// OldestAge is the age of the oldest message, 0 when there is none. HasAge is false
+	// when the queue does not report it.
+	OldestAge time.Duration
+	HasAge    bool
+}
+
+// Limit is the state of the limits of one target. The zero value has no limits.
+type Limit struct {
+	Target string
+	// Breaker is "closed", "open" or "half-open"; "" for no breaker.
+	Breaker string
+	// RateRefused, ConcurrencyRefused and BreakerRefused count how often a delivery had
+	// to wait since the start, by reason.
+	RateRefused, ConcurrencyRefused, BreakerRefused int64
+}
+
+// Certificate is a file for TLS.
+type Certificate struct {
+	// Option is the name of the option that names the file.
+	Option, File string
+	Expires      time.Time
+}
+
+// collect has the metrics of all sources read.
+func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
+	collect(c, s.Workers, sendWorkers)
+	var names boundedNames
+	collect(c, s.Queues, func(out samples, queues []Queue) { sendQueues(out, queues, &names) })
+	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
+		for _, p := range processes {
+			if p.State == supervisor.Finished {
+				continue // it is not meant to run
+			}
+			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
+		}
+	})
+	collect(c, s.Tasks, func(out samples, tasks []periodic.TaskStatus) {
+		for _, t := range tasks {
+			if !t.Paused && !t.Next.IsZero() {
+				out.send("tendril_cron_next_run_timestamp_seconds", timestamp(t.Next), t.Task.Name)
+			}
+		}
+	})
+	collect(c, s.Leader, func(out samples, leads bool) { out.send("tendril_leader", boolValue(leads)) })
+	collect(c, s.Limits, sendLimits)
+	collect(c, s.Desired, func(out samples, n int) { out.send("tendril_desired_capacity", float64(n)) })
+	collect(c, s.Certificates, func(out samples, all []Certificate) {
+		for _, one := range all {
+			out.send("tendril_certificate_expiry_timestamp_seconds", timestamp(one.Expires), one.Option, one.File)
+		}
+	})
+	collect(c, sinks, func(out samples, all []sinkStats) {
+		for _, s := range all {
+			out.send("tendril_sink_errors_total", float64(s.errors), s.sink)
+			out.send("tendril_sink_dropped_total", float64(s.dropped), s.sink)
+		}
+	})
+}
+
+// sendWorkers sends the limit of a target that several workers share once.
+func sendWorkers(out samples, workers []WorkerStatus) {
+	limits := map[string]int{} // by target
+	for i := range workers {
+		w, s := &workers[i], &workers[i].Status
+		out.send("tendril_inflight", float64(s.InWork), w.Queue, w.Target)
+		out.send("tendril_waiting", float64(s.Prefetched+s.Waiting), w.Queue)
+		out.send("tendril_receiving", boolValue(s.Receiving), w.Queue)
+		out.send("tendril_queue_longest_wait_seconds", s.LongestWait.Seconds(), w.Queue)
+		out.send("tendril_queue_oldest_in_hand_seconds", s.Oldest.Seconds(), w.Queue)
+		for _, reason := range s.Reasons {
+			out.send("tendril_receiving_blocked", 1, w.Queue, strings.ReplaceAll(string(reason.Block), " ", "_"))
+		}
+		limit := s.Limit
+		if w.AdaptiveLimit > 0 {
+			limit = min(limit, w.AdaptiveLimit)
+		}
+		limits[w.Target] = max(limits[w.Target], limit)
+	}
+	for target, n := range limits {
+		out.send("tendril_concurrency_limit", float64(n), target)
+	}
+}
+
+// sendQueues sends the first queues, up to the bound. The others are left out,
+// because a sum of some of them would be misleading.
+func sendQueues(out samples, queues []Queue, names *boundedNames) {
+	for _, q := range queues {
+		if names.label(q.Name) != q.Name {
+			continue
+		}
+		out.send("tendril_queue_messages", float64(q.Visible), q.Name, "visible")
+		out.send("tendril_queue_messages", float64(q.InFlight), q.Name, "inflight")
+		out.send("tendril_queue_messages", float64(q.Delayed), q.Name, "delayed")
+		if q.HasAge {
+			out.send("tendril_queue_oldest_message_age_seconds", q.OldestAge.Seconds(), q.Name)
+		}
+	}
+}
+
+func sendLimits(out samples, limits []Limit) {
+	for _, l := range limits {
+		out.send("tendril_rate_limited_total", float64(l.RateRefused), l.Target)
+		out.send("tendril_limit_refusals_total", float64(l.RateRefused), l.Target, "rate")
+		out.send("tendril_limit_refusals_total", float64(l.ConcurrencyRefused), l.Target, "concurrency")
+		out.send("tendril_limit_refusals_total", float64(l.BreakerRefused), l.Target, "breaker")
+		if l.Breaker == "" {
+			continue
+		}
+		for _, state := range []string{"closed", "open", "half-open"} {
+			out.send("tendril_breaker_state", boolValue(l.Breaker == state), l.Target, strings.ReplaceAll(state, "-", "_"))
+		}
+	}
+}
+
+// timestamp returns a time in seconds since 1970.
+func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
+
+// maxQueueNames limits the label values for queue names, because any client that may
+// create queues chooses them.
+const maxQueueNames = 200
+
+// boundedNames keeps the first names and replaces all others by "other". The zero value has none.
+type boundedNames struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (b *boundedNames) label(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.seen[name] && len(b.seen) >= maxQueueNames {
+		return "other"
+	}
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	b.seen[name] = true
+	return name
+}

@@ -1,0 +1,107 @@
+package telemetry
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"tendril/internal/aws"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// add adds the values of another set of the same metric. A set without samples takes those of the other.
+func add(d, o *aws.Datum) {
+	if d.Samples == 0 {
+		d.Minimum = o.Minimum
+	}
+	d.Samples += o.Samples
+	d.Sum += o.Sum
+	d.Minimum = min(d.Minimum, o.Minimum)
+	d.Maximum = max(d.Maximum, o.Maximum)
+}
+
+// tally counts the deliveries from one queue in the current interval.
+type tally struct {
+	queue string
+
+	mu       sync.Mutex
+	duration aws.Datum // its values only, in milliseconds
+	failed   float64
+}
+
+// settled counts one delivery that the app answered or failed. A delivery that did
+// not reach the app, or that it throttled, does not count.
+func (t *tally) settled(s worker.Settled) {
+	if s.Outcome != queue.Done && s.Outcome != queue.Failed {
+		return
+	}
+	took := float64(s.Duration) / float64(time.Millisecond)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	add(&t.duration, &aws.Datum{Samples: 1, Sum: took, Minimum: took, Maximum: took})
+	if s.Outcome == queue.Failed {
+		t.failed++
+	}
+}
+
+// endInterval appends the statistic sets of the interval to data and starts the next
+// interval. A whole interval without deliveries has one: no message was processed. A zero failure
+// would lower the share of failures, and a zero duration the average.
+func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Datum {
+	t.mu.Lock()
+	duration, failed := t.duration, t.failed
+	t.duration, t.failed = aws.Datum{}, 0
+	t.mu.Unlock()
+	n := duration.Samples
+	if n == 0 && !whole {
+		return data
+	}
+	duration.Name, duration.Unit, duration.At = "Duration", "Milliseconds", at
+	duration.Dimension, duration.DimensionValue = "Queue", t.queue
+	processed, failures := duration, duration
+	processed.Name, processed.Unit = "MessagesProcessed", "Count"
+	if n == 0 {
+		processed.Samples = 1
+		return append(data, processed)
+	}
+	processed.Sum, processed.Minimum, processed.Maximum = n, 1, 1
+	// 1 for each failure and 0 for each success, so the average is the failure ratio.
+	failures.Name, failures.Unit = "MessagesFailed", "Count"
+	failures.Sum, failures.Minimum, failures.Maximum = failed, boolValue(failed == n), boolValue(failed > 0)
+	return append(data, processed, failures, duration)
+}
+
+// maxIntervals is the number of intervals that are kept while CloudWatch does not
+// accept data.
+const maxIntervals = 15
+
+// mergeOldest merges the oldest intervals of data, which is ordered by time, until at
+// most limit intervals are left. No value is lost.
+func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
+	for {
+		second, intervals := 0, min(len(data), 1)
+		for i := len(data) - 1; i > 0; i-- {
+			if !data[i].At.Equal(data[i-1].At) {
+				second = i
+				intervals++
+			}
+		}
+		if intervals <= limit {
+			return data
+		}
+		oldest, rest := data[:second], data[second:]
+		for _, d := range oldest {
+			d.At = data[second].At
+			i := slices.IndexFunc(rest, func(o aws.Datum) bool {
+				return o.At.Equal(d.At) && o.Name == d.Name && o.DimensionValue == d.DimensionValue
+			})
+			if i >= 0 {
+				add(&rest[i], &d)
+			} else {
+				rest = slices.Insert(rest, 0, d)
+			}
+		}
+		data = rest
+	}
+}

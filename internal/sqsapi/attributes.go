@@ -1,0 +1,186 @@
+package sqsapi
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+
+	"tendril/internal/sqsapi/sqswire"
+	"tendril/queue"
+)
+
+// attributeValue is one message attribute on the wire. BinaryValue is base64
+// in JSON.
+type attributeValue struct {
+	StringValue      *string
+	BinaryValue      []byte
+	DataType         string
+	StringListValues []string `query:"StringListValue"`
+	BinaryListValues [][]byte `query:"BinaryListValue"`
+}
+
+// messageAttributes turns the attributes of a send into the queue's form,
+// sorted by name. read are those that have it already. The broker judges names,
+// types and sizes; here is only what it cannot see, which field held the value.
+func messageAttributes(wire map[string]*attributeValue, read []queue.Attribute) ([]queue.Attribute, error) {
+	attributes := read
+	for name, value := range wire {
+		a, err := value.attribute(name)
+		if err != nil {
+			return nil, err
+		}
+		attributes = append(attributes, a)
+	}
+	slices.SortFunc(attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
+	return attributes, nil
+}
+
+// attribute returns the attribute of that name; nil is an empty one.
+func (v *attributeValue) attribute(name string) (queue.Attribute, error) {
+	if v == nil {
+		v = &attributeValue{}
+	}
+	a := queue.Attribute{Name: name, Type: v.DataType}
+	if len(v.StringListValues) > 0 || len(v.BinaryListValues) > 0 {
+		return a, queue.Errorf(queue.CodeUnsupportedOperation,
+			"Message attribute list values in SendMessage operation are not supported.")
+	}
+	field, other := "String", len(v.BinaryValue) > 0
+	if a.IsBinary() {
+		field, other = "Binary", v.StringValue != nil
+		a.Value = string(v.BinaryValue)
+	} else if v.StringValue != nil {
+		a.Value = *v.StringValue
+	}
+	if other {
+		return a, queue.Errorf(queue.CodeInvalidParameterValue,
+			"The message attribute '%s' with type '%s' must use field '%s'.", name, v.DataType, field)
+	}
+	return a, nil
+}
+
+// traceAttribute is the one system attribute that a producer may set.
+const traceAttribute = "AWSTraceHeader"
+
+// maxTrace bounds the trace header, which counts towards no size limit of
+// SQS. X-Ray's own is below 500 bytes.
+const maxTrace = 2048
+
+// checkTraceHeader refuses system attributes of a send other than one AWSTraceHeader.
+func checkTraceHeader(system []queue.Attribute) error {
+	for _, a := range system {
+		if a.Name != traceAttribute {
+			return queue.Errorf(queue.CodeInvalidParameterValue,
+				"Message system attribute name '%s' is invalid.", a.Name)
+		}
+		if a.Type != "String" || a.Value == "" || len(a.Value) > maxTrace {
+			return queue.Errorf(queue.CodeInvalidParameterValue,
+				"The message system attribute '%s' must be a non-empty String of at most %d bytes.", a.Name, maxTrace)
+		}
+	}
+	return nil
+}
+
+// selectAttributes returns those of a message's attributes that a receive
+// asked for: by exact name, by "prefix.*", or all of them by "All", ".*" or "*".
+func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
+	if len(attributes) == 0 || len(names) == 0 {
+		return nil
+	}
+	if slices.ContainsFunc(names, func(name string) bool { return name == "All" || name == ".*" || name == "*" }) {
+		return attributes
+	}
+	var selected []queue.Attribute
+	for _, a := range attributes {
+		if slices.ContainsFunc(names, func(pattern string) bool {
+			prefix, ok := strings.CutSuffix(pattern, ".*")
+			return a.Name == pattern || ok && strings.HasPrefix(a.Name, prefix)
+		}) {
+			selected = append(selected, a)
+		}
+	}
+	return selected
+}
+
+// appendBodyMD5 appends the MD5 digest of a message body in hexadecimal, which
+// clients compare with their own. It guards against corruption, not against
+// attackers.
+func appendBodyMD5(dst []byte, body string) []byte {
+	sum := md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
+	return hex.AppendEncode(dst, sum[:])
+}
+
+// appendAttributesMD5 appends the digest of attributes in hexadecimal, nothing for none.
+func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
+	if len(attributes) == 0 {
+		return dst
+	}
+	sum := sqswire.AttributesMD5(attributes)
+	return hex.AppendEncode(dst, sum[:])
+}
+
+// digestOf returns what one of the functions above appends.
+func digestOf[T any](appendTo func(dst []byte, of T) []byte, of T) string {
+	var text [2 * md5.Size]byte
+	return string(appendTo(text[:0], of))
+}
+
+// systemAttributes are what a receive may ask for, in the order in which they are written;
+// those without a value are left out. Numbers are text, times are milliseconds since 1970.
+// The list is never written to.
+var systemAttributes = [...]struct {
+	name string
+	of   func(m *queue.Message) string
+}{
+	{"SenderId", func(m *queue.Message) string { return m.SenderID }},
+	{"SentTimestamp", func(m *queue.Message) string { return millis(m.SentAt) }},
+	{"ApproximateReceiveCount", func(m *queue.Message) string { return strconv.Itoa(m.ReceiveCount) }},
+	{"ApproximateFirstReceiveTimestamp", func(m *queue.Message) string { return millis(m.FirstReceivedAt) }},
+	{"SequenceNumber", func(m *queue.Message) string { return m.SequenceNumber }},
+	{"MessageDeduplicationId", func(m *queue.Message) string { return m.DedupID }},
+	{"MessageGroupId", func(m *queue.Message) string { return m.GroupID }},
+	{traceAttribute, func(m *queue.Message) string { return m.TraceHeader }},
+	{"DeadLetterQueueSourceArn", func(m *queue.Message) string { return m.DeadLetterSource }},
+}
+
+// systemSet is a set of system attributes, one bit for each.
+type systemSet uint16
+
+// systemSetOf unites the names of the old and the new request parameter.
+// Names that SQS does not know are ignored, as it does itself.
+func systemSetOf(lists ...[]string) (set systemSet) {
+	for _, name := range slices.Concat(lists...) {
+		for i := range systemAttributes {
+			if name == "All" || name == systemAttributes[i].name {
+				set |= 1 << i
+			}
+		}
+	}
+	return set
+}
+
+// pair is a system attribute with its value.
+type pair struct{ name, value string }
+
+// of appends the attributes of the set that m has.
+func (set systemSet) of(m *queue.Message, dst []pair) []pair {
+	for i := range systemAttributes {
+		if a := &systemAttributes[i]; set&(1<<i) != 0 {
+			if value := a.of(m); value != "" {
+				dst = append(dst, pair{a.name, value})
+			}
+		}
+	}
+	return dst
+}
+
+func millis(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(t.UnixMilli(), 10)
+}

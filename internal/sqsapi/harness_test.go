@@ -1,0 +1,79 @@
+package sqsapi
+
+import (
+	"context"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tendril/broker"
+	"tendril/internal/testing/testpeer"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files with what the handler answers now")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
+
+// newHandler serves an empty broker, which is closed at the test's end.
+func newHandler(t testing.TB, opts *Options) *Handler {
+	t.Helper()
+	return New(newBroker(t, nil), opts)
+}
+
+func newBroker(t testing.TB, opts *broker.Options) *broker.Broker {
+	t.Helper()
+	b, err := broker.Open(t.TempDir(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Errorf("closing the broker: %v", err)
+		}
+	})
+	return b
+}
+
+// newServer serves a handler on a loopback port with the limits of [Server]
+// and returns its URL.
+func newServer(t testing.TB, h *Handler) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config = Server(h)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// call sends one JSON request straight to a handler.
+func call(h http.Handler, action, body string) *httptest.ResponseRecorder {
+	return callContext(context.Background(), h, action, body)
+}
+
+func callContext(ctx context.Context, h http.Handler, action, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, newRequest(ctx, action, body))
+	return w
+}
+
+func newRequest(ctx context.Context, action, body string) *http.Request {
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body))
+	r.Host = "localhost:9324"
+	r.Header.Set("X-Amz-Target", sqsPrefix+action)
+	r.Header.Set("Content-Type", jsonType)
+	return r
+}
+
+// mustCall is call for requests that have to succeed.
+func mustCall(t testing.TB, h http.Handler, action, body string) string {
+	t.Helper()
+	w := call(h, action, body)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s %s: status %d, %s", action, body, w.Code, w.Body)
+	}
+	return w.Body.String()
+}

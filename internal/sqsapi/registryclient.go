@@ -1,0 +1,338 @@
+package sqsapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"tendril/broker"
+	"tendril/internal/host/proof"
+	"tendril/queue"
+)
+
+// RegistryClient is the registry of a broker that another process serves, with
+// the methods of [broker.Registry]. Refusals come back as the [*queue.Error]
+// that the registry itself gave; an endpoint that does not answer, or not as
+// this server would, is a queue.CodeUnreachable or a
+// queue.CodeUnsupportedOperation. After any other error than a refusal it is
+// unknown what became of a write, and to repeat it is harmless.
+//
+// Nothing is tried twice, and only the context limits how long a call takes.
+// All methods are safe for concurrent use.
+type RegistryClient struct {
+	endpoint string
+	token    string
+	sign     func(*http.Request, []byte) error
+	signing  atomic.Bool // the endpoint wants signatures
+	http     http.Client
+}
+
+// Identity is how a [RegistryClient] shows who calls. The zero value shows nothing.
+type Identity struct {
+	// Token is the token of the registry; "" for none.
+	Token string
+	// Insecure sends the token to a server that does not prove that it knows it.
+	Insecure bool
+	// Sign signs a request with the given body, for an endpoint that wants that: other SQS servers answer a signed
+	// request that they do not know with a failure. nil leaves every request unsigned.
+	Sign func(r *http.Request, body []byte) error
+}
+
+// maxRegistryAnswer bounds what is read of an answer.
+const maxRegistryAnswer = 16 << 20
+
+// NewRegistryClient returns a client of the endpoint that a [Handler] serves
+// at a URL such as http://127.0.0.1:9324. hc may bring a transport; nil means
+// http.DefaultClient's. It does not follow redirects. Nothing is sent yet. The token is sent over TLS, or to a server
+// that has proved that it knows it.
+func NewRegistryClient(endpoint string, as Identity, hc *http.Client) *RegistryClient {
+	c := &RegistryClient{endpoint: endpoint, token: as.Token, sign: as.Sign}
+	if hc != nil {
+		c.http = *hc
+	}
+	if as.Token != "" && !as.Insecure && strings.HasPrefix(endpoint, "http:") {
+		transport, ok := c.http.Transport.(*http.Transport)
+		if !ok {
+			transport = http.DefaultTransport.(*http.Transport)
+		}
+		c.http.Transport = proof.Require(transport, as.Token)
+	}
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c
+}
+
+// Probe tells whether the endpoint serves a registry. false without an error
+// means that something else answers there, such as another SQS server. An
+// error means that nobody can tell: there was no answer, or the server could
+// not work, or would not for this caller.
+func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
+	_, err := c.Last(ctx, nil)
+	if err == nil {
+		return true, nil
+	}
+	if u, bad := url.Parse(c.endpoint); bad != nil || u.Host == "" {
+		return false, err // nobody was asked
+	}
+	if errors.Is(err, errNoRegistry) || ctx.Err() == nil && !mayPass(err) {
+		return false, nil
+	}
+	return false, err
+}
+
+// mayPass reports whether a registry can answer this call with an error. Other SQS
+// servers refuse an action that they do not know with all kinds of codes.
+func mayPass(err error) bool {
+	e := asQueueError(err)
+	return e == nil || slices.Contains([]string{queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity,
+		queue.CodeSignatureDoesNotMatch,
+		queue.CodeRequestThrottled, queue.CodeOverLimit, queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed},
+		e.Code)
+}
+
+// Read is [broker.Registry.Read].
+func (c *RegistryClient) Read(ctx context.Context, name string) (queue.Lease, error) {
+	out, err := ask[readLeaseResponse](ctx, c, "ReadLease", readLeaseRequest{name})
+	return out.Lease.lease(), err
+}
+
+// Swap is [broker.Registry.Swap].
+func (c *RegistryClient) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
+	err error) {
+	out, err := ask[swapLeaseResponse](ctx, c, "SwapLease", swapLeaseRequest{name, old.Version, new(toWire(next))})
+	return out.Won, out.Current.lease(), err
+}
+
+// Enqueue is [broker.Registry.Enqueue]. The message's Delay is in whole seconds.
+func (c *RegistryClient) Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent,
+	already bool, err error) {
+	message, err := messageWire(&m)
+	if err != nil {
+		return queue.Sent{}, false, err
+	}
+	out, err := ask[enqueueResponse](ctx, c, "Fire", enqueueRequest{req.Queue, toRunWire(req), message})
+	return queue.Sent{ID: out.MessageID, SequenceNumber: out.SequenceNumber}, out.Already, err
+}
+
+// Last is [broker.Registry.Last].
+func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
+	out, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{tasks})
+	if err != nil {
+		return nil, err
+	}
+	return fromMilli(out.Last), nil
+}
+
+// SinceUnder is [broker.Registry.SinceUnder]. A server of an older version does not tell from when tasks exist.
+func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
+	schedules map[string]string) (map[string]queue.TaskTimes, error) {
+	out, err := ask[sinceRunsResponse](ctx, c, "SinceRuns", sinceRunsRequest{lease, term, toMilli(from), schedules})
+	if err != nil {
+		return nil, err
+	}
+	return out.known(), nil
+}
+
+// Skip is [broker.Registry.Skip]. A server of an older version looks for no runs.
+func (c *RegistryClient) Skip(ctx context.Context, req broker.RunRequest, ids []string) (map[string]string, error) {
+	out, err := ask[skipRunResponse](ctx, c, "SkipFire", skipRunRequest{toRunWire(req), ids})
+	return out.Made, err
+}
+
+// EnqueuedTo is [broker.Registry.EnqueuedTo].
+func (c *RegistryClient) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
+	out, err := ask[enqueuedResponse](ctx, c, "Fired", enqueuedRequest{id, &path})
+	return out.Enqueued, err
+}
+
+// SetPaused is [broker.Registry.SetPaused].
+func (c *RegistryClient) SetPaused(ctx context.Context, task, reason string, paused bool) error {
+	out, err := ask[setPausedResponse](ctx, c, "SetPaused", setPausedRequest{task, reason, &paused})
+	if err == nil && out.Paused != paused {
+		return c.noRegistry(http.StatusOK)
+	}
+	return err
+}
+
+// Paused is [broker.Registry.Paused].
+func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) {
+	out, err := ask[pausedResponse](ctx, c, "Paused", struct{}{})
+	return out.Paused, err
+}
+
+// messageWire turns a message into the parameters of a send.
+func messageWire(m *queue.Outgoing) (*outgoing, error) {
+	o := &outgoing{MessageBody: m.Body, MessageAttributes: map[string]*attributeValue{}}
+	if m.GroupID != "" {
+		o.MessageGroupID = &m.GroupID
+	}
+	if m.DedupID != "" {
+		o.MessageDeduplicationID = &m.DedupID
+	}
+	if m.Delay != nil {
+		n := int(*m.Delay / time.Second)
+		if time.Duration(n)*time.Second != *m.Delay {
+			return nil, invalid(*m.Delay, "Delay", "A delay is a whole number of seconds.")
+		}
+		o.DelaySeconds = &n
+	}
+	if m.TraceHeader != "" {
+		o.MessageSystemAttributes = map[string]*attributeValue{traceAttribute: {DataType: "String",
+			StringValue: &m.TraceHeader}}
+	}
+	for _, a := range m.Attributes {
+		if _, twice := o.MessageAttributes[a.Name]; twice {
+			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+				"Message (user) attribute name '%s' already exists.", a.Name)
+		}
+		value := &attributeValue{DataType: a.Type, StringValue: &a.Value}
+		if a.IsBinary() {
+			value.StringValue, value.BinaryValue = nil, []byte(a.Value)
+		}
+		o.MessageAttributes[a.Name] = value
+	}
+	return o, nil
+}
+
+// callOptions write what the standard encoder writes, but refuse text that is not UTF-8
+// rather than change it.
+var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
+	json.FormatNilSliceAsNull(true))
+
+// ask makes one call.
+func ask[Response any](ctx context.Context, c *RegistryClient, action string, in any) (out Response, err error) {
+	body, err := json.Marshal(in, callOptions)
+	if err != nil {
+		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The call of %s is not JSON: %w", action, err)
+	}
+	status, answer, err := c.post(ctx, action, body)
+	if err == nil && status == http.StatusForbidden && c.sign != nil && c.signing.CompareAndSwap(false, true) {
+		status, answer, err = c.post(ctx, action, body)
+	}
+	if err != nil {
+		return out, err
+	}
+	if status != http.StatusOK {
+		return out, c.refusal(status, answer)
+	}
+	var fields map[string]jsontext.Value
+	if json.Unmarshal(answer, &fields, decodeOptions) != nil {
+		return out, c.noRegistry(status)
+	}
+	for field := range reflect.TypeFor[Response]().Fields() {
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if value := fields[cmp.Or(name, field.Name)]; option == "" && (value == nil || value.Kind() == 'n') {
+			return out, c.noRegistry(status)
+		}
+	}
+	if json.Unmarshal(answer, &out, decodeOptions) != nil {
+		return *new(Response), c.noRegistry(status)
+	}
+	return out, nil
+}
+
+// post makes one HTTP exchange.
+func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (status int, answer []byte, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
+	if err != nil || req.URL.Host == "" {
+		return 0, nil, queue.Errorf(queue.CodeInvalidAddress,
+			"The address %s of a registry is not of the form http://HOST:PORT.", quote(c.endpoint))
+	}
+	req.Header.Set("Content-Type", jsonType)
+	req.Header.Set("X-Amz-Target", registryPrefix+action)
+	if c.token != "" {
+		req.Header.Set(registryToken, c.token)
+	}
+	if c.signing.Load() {
+		if err := c.sign(req, body); err != nil {
+			return 0, nil, queue.Errorf(queue.CodeUnreachable, "The request to the registry cannot be signed: %w.", err)
+		}
+	}
+	resp, err := c.http.Do(req)
+	if err == nil {
+		defer resp.Body.Close()
+		answer, err = io.ReadAll(io.LimitReader(resp.Body, maxRegistryAnswer))
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		var outer *url.Error // repeats the address
+		if errors.As(err, &outer) {
+			err = outer.Err
+		}
+		if unproved := (*proof.Error)(nil); errors.As(err, &unproved) {
+			return 0, nil, c.unproved(unproved)
+		}
+		return 0, nil, queue.Errorf(queue.CodeUnreachable,
+			"The registry at %s did not answer: %w; check that tendril serve runs there.", c.shown(), err)
+	}
+	return resp.StatusCode, answer, nil
+}
+
+// unproved says what to do about a server that did not get the token.
+func (c *RegistryClient) unproved(err *proof.Error) error {
+	if err.Other {
+		return queue.Errorf(queue.CodeAccessDenied, "The registry at %s has another token than this instance, so nothing was "+
+			"sent to it. Give the content of the file registry-token, in the data directory of the tendril that serves the "+
+			"queue, as --registry-token or TENDRIL_REGISTRY_TOKEN: %w.", c.shown(), err)
+	}
+	return queue.Errorf(queue.CodeAccessDenied, "The registry at %s does not prove that it knows the token, so the token "+
+		"was not sent: it is tendril serve of an older version, which you should upgrade, a forwarded port with another "+
+		"number, or another program. If you trust what listens there, start with --registry-insecure: %w.", c.shown(), err)
+}
+
+// Signs reports whether the endpoint asked for signed requests.
+func (c *RegistryClient) Signs() bool { return c.signing.Load() }
+
+// refusal reads an error's answer.
+func (c *RegistryClient) refusal(status int, answer []byte) error {
+	var wire struct {
+		Type    string `json:"__type"`
+		Message string `json:"message"`
+	}
+	ours := json.Unmarshal(answer, &wire, decodeOptions) == nil
+	_, code, named := strings.Cut(wire.Type, "#")
+	f, known := faults[code]
+	ours = ours && named && known && f.status == status && code != codeUnknownOperation
+	switch {
+	case ours:
+		return &queue.Error{Code: code, Message: wire.Message}
+	case status >= 500 && status != http.StatusNotImplemented:
+		return queue.Errorf(queue.CodeUnreachable, "The registry at %s could not answer: status %d.", c.shown(), status)
+	default:
+		return c.noRegistry(status)
+	}
+}
+
+// errNoRegistry is the cause when something else answers.
+var errNoRegistry = errors.New("not a registry's answer")
+
+func (c *RegistryClient) noRegistry(status int) error {
+	return &queue.Error{Code: queue.CodeUnsupportedOperation, Err: errNoRegistry, Message: fmt.Sprintf(
+		"The server at %s answered with status %d and does not run a tendril that keeps a registry; give the address of "+
+			"tendril "+
+			"serve, of this version or later.",
+		c.shown(), status)}
+}
+
+// shown is the endpoint for people, without a password.
+func (c *RegistryClient) shown() string {
+	u, err := url.Parse(c.endpoint)
+	if err != nil {
+		return quote(c.endpoint)
+	}
+	return u.Redacted()
+}

@@ -1,0 +1,310 @@
+package sqsapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/broker"
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/leader/leadertest"
+	"tendril/queue"
+)
+
+var _ leader.Store = (*RegistryClient)(nil)
+
+// registry is what the client and the broker's own have in common.
+type registry interface {
+	leader.Store
+	Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (queue.Sent, bool, error)
+	Last(ctx context.Context, tasks []string) (map[string]time.Time, error)
+	SetPaused(ctx context.Context, task, reason string, paused bool) error
+	Paused(ctx context.Context) (map[string]string, error)
+}
+
+var _, _ registry = (*RegistryClient)(nil), (*broker.Registry)(nil)
+
+// clientTo returns a client with connections of its own.
+func clientTo(t testing.TB, url string) *RegistryClient {
+	t.Helper()
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	return NewRegistryClient(url, Identity{}, &http.Client{Transport: transport})
+}
+
+// newRegistry returns a client and the broker behind its server, which has a
+// queue of each type.
+func newRegistry(t testing.TB) (*RegistryClient, *broker.Broker) {
+	t.Helper()
+	b := newBroker(t, nil)
+	for name, attrs := range map[string]map[string]string{"jobs": nil, "steps.fifo": {"FifoQueue": "true"}} {
+		if err := b.CreateQueue(t.Context(), name, attrs, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return clientTo(t, newServer(t, New(b, nil))), b
+}
+
+// answering returns a client of a server that answers everything in one way,
+// and counts.
+func answering(t testing.TB, status int, contentType, body string) (*RegistryClient, *atomic.Int32) {
+	t.Helper()
+	var calls atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Location", r.URL.String())
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(s.Close)
+	return clientTo(t, s.URL), &calls
+}
+
+func TestRegistryClientIsALeaseStore(t *testing.T) {
+	t.Parallel()
+	c, _ := newRegistry(t)
+	leadertest.Run(t, func(testing.TB) leadertest.Store { return c })
+}
+
+func TestRegistryClientEnqueues(t *testing.T) {
+	t.Parallel()
+	c, b := newRegistry(t)
+	delay, at := time.Duration(0), time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+	attributes := []queue.Attribute{
+		{Name: "beanstalk.sqsd.path", Type: "String", Value: "/a?b=c&d=<e>"},
+		{Name: "blob", Type: "Binary.png", Value: "\x00\xff\n"},
+		{Name: "n", Type: "Number", Value: "1"},
+	}
+	for name, m := range map[string]queue.Outgoing{
+		"jobs":       {Body: "Zürich \u2028 <&>", Attributes: attributes, Delay: &delay, TraceHeader: "Root=1"},
+		"steps.fifo": {Body: "x", Attributes: attributes, GroupID: "g", DedupID: "d"},
+	} {
+		req := broker.RunRequest{Queue: name, ID: name + "@1", Task: name, At: at}
+		sent, already, err := c.Enqueue(t.Context(), req, m)
+		if already || err != nil || (sent.SequenceNumber != "") != (m.GroupID != "") {
+			t.Fatalf("%s: enqueued %+v, %v, %v", name, sent, already, err)
+		}
+		got, err := b.Queue(name).Receive(t.Context(), queue.ReceiveRequest{Max: 10})
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: received %v, %v", name, got, err)
+		}
+		back := queue.Outgoing{
+			Body: got[0].Body, Attributes: got[0].Attributes, Delay: m.Delay,
+			GroupID: got[0].GroupID, DedupID: got[0].DedupID, TraceHeader: got[0].TraceHeader,
+		}
+		if diff := cmp.Diff(m, back); diff != "" || got[0].ID != sent.ID {
+			t.Errorf("%s: message %s, sent as %s: %s", name, got[0].ID, sent.ID, diff)
+		}
+		if again, already, err := c.Enqueue(t.Context(), req, m); again != sent || !already || err != nil {
+			t.Errorf("%s: enqueued again %+v, %v, %v", name, again, already, err)
+		}
+	}
+	last, err := c.Last(t.Context(), []string{"jobs", "never"})
+	if diff := cmp.Diff(map[string]time.Time{"jobs": at}, last); diff != "" || err != nil {
+		t.Errorf("last: %v %s", err, diff)
+	}
+}
+
+func TestRegistryClientPauses(t *testing.T) {
+	t.Parallel()
+	c, b := newRegistry(t)
+	for _, step := range []struct {
+		reason string
+		paused bool
+		want   map[string]string
+	}{{"why \u00fc", true, map[string]string{"a": "why \u00fc"}}, {"", false, map[string]string{}}} {
+		if err := c.SetPaused(t.Context(), "a", step.reason, step.paused); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range []registry{c, b.Registry()} {
+			if got, err := r.Paused(t.Context()); err != nil || !cmp.Equal(got, step.want) {
+				t.Errorf("paused %v, %v; want %v", got, err, step.want)
+			}
+		}
+	}
+}
+
+// A refusal has the same code and the same words on both ways.
+func TestRegistryClientRefusals(t *testing.T) {
+	t.Parallel()
+	c, b := newRegistry(t)
+	good := broker.RunRequest{Queue: "jobs", ID: "a@1", At: time.Unix(1, 0)}
+	run := func(change func(req *broker.RunRequest), body string) func(r registry) error {
+		req := good
+		change(&req)
+		return func(r registry) error {
+			_, _, err := r.Enqueue(t.Context(), req, queue.Outgoing{Body: body})
+			return err
+		}
+	}
+	for name, c2 := range map[string]struct {
+		try  func(r registry) error
+		code string
+	}{
+		"stale":    {run(func(r *broker.RunRequest) { r.Lease, r.Term = "tasks", 3 }, "x"), queue.CodeStaleTerm},
+		"no term":  {run(func(r *broker.RunRequest) { r.Lease = "tasks" }, "x"), queue.CodeInvalidParameterValue},
+		"no id":    {run(func(r *broker.RunRequest) { r.ID = "" }, "x"), queue.CodeInvalidParameterValue},
+		"no body":  {run(func(*broker.RunRequest) {}, ""), queue.CodeMissingRequiredParameter},
+		"bad body": {run(func(*broker.RunRequest) {}, "\x01"), queue.CodeInvalidMessageContents},
+		"version": {func(r registry) error {
+			_, _, err := r.Swap(t.Context(), "l", queue.Lease{}, queue.Lease{})
+			return err
+		}, queue.CodeInvalidParameterValue},
+		"name": {func(r registry) error { _, err := r.Read(t.Context(), ""); return err }, queue.CodeInvalidParameterValue},
+		"task": {func(r registry) error { return r.SetPaused(t.Context(), "", "", true) }, queue.CodeInvalidParameterValue},
+	} {
+		here, there := c2.try(b.Registry()), c2.try(c)
+		if !errors.Is(there, &queue.Error{Code: c2.code}) || here == nil || here.Error() != there.Error() {
+			t.Errorf("%s: %v over HTTP, %v in the process; want %s", name, there, here, c2.code)
+		}
+	}
+	if err := run(func(r *broker.RunRequest) { r.Queue = "other" }, "x")(c); !errors.Is(err, queue.ErrNoQueue) {
+		t.Errorf("no queue: %v", err)
+	}
+	if err := run(func(r *broker.RunRequest) {
+		r.At = time.Time{}
+	}, "x")(c); !errors.Is(err, &queue.Error{Code: queue.CodeMissingRequiredParameter}) {
+		t.Errorf("no time: %v", err)
+	}
+}
+
+// What JSON would change in silence is not sent.
+func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	c, calls := answering(t, 200, jsonType, `{"MessageId":"m","Already":false}`)
+	part := 1500 * time.Millisecond
+	twice := []queue.Attribute{{Name: "a", Type: "String", Value: "1"}, {Name: "a", Type: "String", Value: "2"}}
+	for name, m := range map[string]queue.Outgoing{
+		"body":            {Body: "\xff"},
+		"group":           {Body: "x", GroupID: "\xff"},
+		"attribute value": {Body: "x", Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "\xff"}}},
+		"attribute name":  {Body: "x", Attributes: []queue.Attribute{{Name: "\xff", Type: "Binary", Value: "1"}}},
+		"attribute twice": {Body: "x", Attributes: twice},
+		"delay":           {Body: "x", Delay: &part},
+	} {
+		req := broker.RunRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)}
+		if _, _, err := c.Enqueue(t.Context(), req, m); err == nil {
+			t.Errorf("%s: sent", name)
+		}
+	}
+	if _, _, err := c.Swap(t.Context(), "l", queue.Lease{}, queue.Lease{Version: "v", Owner: "\xff"}); err == nil {
+		t.Error("owner: sent")
+	}
+	if n := calls.Load(); n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	c, _ := newRegistry(t)
+	if ok, err := c.Probe(t.Context()); !ok || err != nil {
+		t.Errorf("a registry: %v, %v", ok, err)
+	}
+	for name, other := range map[string]struct {
+		status            int
+		contentType, body string
+		unknown           bool // the caller learns that nobody can tell
+	}{
+		"an SQS server": {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`,
+			false},
+		"Amazon, unsigned": {403, jsonType,
+			`{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException"}`, false},
+		"an address": {400, jsonType,
+			`{"__type":"com.amazonaws.sqs#InvalidAddress","message":"The address is not valid"}`, false},
+		"a queue": {400, jsonType, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no"}`, false},
+		"XML": {400, "text/xml",
+			`<ErrorResponse><Error><Code>InvalidAction</Code></Error></ErrorResponse>`, false},
+		"a server that likes all": {200, jsonType, `{}`, false},
+		"a page":                  {200, "text/html", `<html>`, false},
+		"nothing there":           {404, "text/plain", `404 page not found`, false},
+		"a redirect":              {302, "text/plain", ``, false},
+		"a redirect that repeats": {307, "text/plain", ``, false},
+		"not implemented":         {501, jsonType, `{"__type":"InternalFailure","message":"not yet implemented"}`, false},
+		"a proxy":                 {502, "text/html", `<html>bad gateway`, true},
+		"a store that failed":     {503, jsonType, `{"__type":"com.amazonaws.sqs#StorageFailed","message":"The disk"}`, true},
+		"a guard":                 {403, jsonType, `{"__type":"com.amazonaws.sqs#AccessDenied","message":"host"}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, calls := answering(t, other.status, other.contentType, other.body)
+			if ok, err := c.Probe(t.Context()); ok || (err != nil) != other.unknown {
+				t.Errorf("%v, %v", ok, err)
+			}
+			if _, err := c.Read(t.Context(), "tasks"); err == nil {
+				t.Error("a lease was read")
+			}
+			if won, _, err := c.Swap(t.Context(), "tasks", queue.Lease{}, queue.Lease{Version: "a"}); won || err == nil {
+				t.Error("a lease was written")
+			}
+			if _, _, err := c.Enqueue(t.Context(), broker.RunRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)},
+				queue.Outgoing{Body: "x"}); err == nil {
+				t.Error("a run was made")
+			}
+			if n := calls.Load(); n != 4 {
+				t.Errorf("%d requests for 4 calls", n)
+			}
+		})
+	}
+}
+
+func TestRegistryClientCodes(t *testing.T) {
+	t.Parallel()
+	c, _ := answering(t, 503, jsonType, `{"__type":"com.amazonaws.sqs#StorageFailed","message":"The disk"}`)
+	if _, err := c.Read(t.Context(), "l"); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFailed}) ||
+		err.Error() != "The disk" {
+		t.Errorf("a store that failed: %v", err)
+	}
+	c, _ = answering(t, 502, "text/html", `<html>`)
+	if _, err := c.Read(t.Context(), "l"); !errors.Is(err, queue.ErrUnreachable) {
+		t.Errorf("a proxy: %v", err)
+	}
+	c, _ = answering(t, 404, "text/html", `<html>`)
+	if _, err := c.Read(t.Context(), "l"); !errors.Is(err, &queue.Error{Code: queue.CodeUnsupportedOperation}) {
+		t.Errorf("something else: %v", err)
+	}
+}
+
+func TestRegistryClientWithoutAServer(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(nil)
+	s.Close()
+	for url, code := range map[string]string{
+		strings.Replace(s.URL, "//", "//user:secret@", 1): queue.CodeUnreachable,
+		"127.0.0.1:9324": queue.CodeInvalidAddress,
+		"":               queue.CodeInvalidAddress,
+		"%":              queue.CodeInvalidAddress,
+		"ftp://host":     queue.CodeUnreachable,
+	} {
+		ok, err := clientTo(t, url).Probe(t.Context())
+		if ok || !errors.Is(err, &queue.Error{Code: code}) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, %v; want %s", url, ok, err, code)
+		}
+	}
+}
+
+// A server that does not answer holds a call up as long as the context says.
+func TestRegistryClientEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	asked, release := make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(asked)
+		<-release
+	}))
+	t.Cleanup(s.Close)
+	defer close(release)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	_, err := clientTo(t, s.URL).Read(ctx, "tasks")
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, queue.ErrUnreachable) {
+		t.Errorf("answered %v", err)
+	}
+}

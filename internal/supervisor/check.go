@@ -1,0 +1,179 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"tendril/internal/host/terminal"
+)
+
+// checkTimeout bounds one check.
+const checkTimeout = 5 * time.Second
+
+// Check says how to see whether an app is ready. The zero value is not a check.
+type Check struct {
+	// Host is where to ask; "" is this host: 127.0.0.1, or where that refuses ::1.
+	Host string
+	// TLS makes the HTTP GET one over TLS. It needs a Path.
+	TLS bool
+	// TLSConfig says whom to trust, and which certificate to show; nil for what the system has.
+	TLSConfig *tls.Config
+	// Port is the TCP port to reach.
+	Port int
+	// Path makes it an HTTP GET, which passes with a status of 200 to 299
+	// (redirects are not followed, as those of deliveries); "" is satisfied with a TCP connection.
+	Path string
+}
+
+// ParseCheck reads "TCP:port" or "HTTP:port/path"; case does not matter, and
+// the path defaults to "/".
+func ParseCheck(s string) (Check, error) {
+	kind, rest, _ := strings.Cut(s, ":")
+	portText, path, hasPath := strings.Cut(rest, "/")
+	port, err := strconv.Atoi(portText)
+	c := Check{Port: port}
+	isHTTP := strings.EqualFold(kind, "http")
+	if isHTTP {
+		c.Path = "/" + path
+	}
+	valid := isHTTP || strings.EqualFold(kind, "tcp") && !hasPath
+	if err != nil || !valid || c.IsZero() || c.validate() != nil {
+		return Check{}, fmt.Errorf("health check %q: write TCP:port or HTTP:port/path, for example HTTP:5000/health", s)
+	}
+	return c, nil
+}
+
+// String returns what [ParseCheck] reads; "" for no check.
+func (c Check) String() string {
+	switch {
+	case c.IsZero():
+		return ""
+	case c.Path == "":
+		return fmt.Sprintf("TCP:%d", c.Port)
+	default:
+		return fmt.Sprintf("HTTP:%d%s", c.Port, c.Path)
+	}
+}
+
+// IsZero reports whether there is no check.
+func (c Check) IsZero() bool { return c == Check{} }
+
+func (c Check) validate() error {
+	if c.IsZero() {
+		return nil
+	}
+	if c.Port < 1 || c.Port > 65535 {
+		return fmt.Errorf("check on port %d: use 1 to 65535", c.Port)
+	}
+	if c.Path == "" {
+		return nil
+	}
+	if _, err := url.ParseRequestURI(c.Path); err != nil || c.Path[0] != '/' || strings.ContainsAny(c.Path, "# ") {
+		return fmt.Errorf("check of path %q: write a path that begins with a slash", c.Path)
+	}
+	return nil
+}
+
+// Probe checks once, bounded by ctx and 5 s; nil means ready. The error says in a
+// few words what it met.
+func (c Check) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if c.Path == "" {
+		conn, err := c.dial(ctx)
+		if err != nil {
+			return fmt.Errorf("TCP connection to %s: %w", c.address(), plainReason(err))
+		}
+		return conn.Close()
+	}
+	return c.get(ctx)
+}
+
+func (c Check) get(ctx context.Context) error {
+	transport := &http.Transport{
+		DisableKeepAlives:      true,
+		MaxResponseHeaderBytes: 64 << 10,
+		TLSClientConfig:        c.TLSConfig,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return c.dial(ctx)
+		},
+	}
+	target := "http://" + c.address()
+	if c.TLS {
+		target = "https://" + c.address()
+	}
+	path, _, _ := strings.Cut(c.Path, "?") // a query may hold what is not to be told
+	asked := "GET " + target + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target+c.Path, nil)
+	if err != nil {
+		return fmt.Errorf("checking %s: %w", c, err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return fmt.Errorf("%s: %w", asked, plainReason(err))
+	}
+	resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return fmt.Errorf("%s: answered with status %d%s; 200 to 299 is expected", asked, resp.StatusCode, redirectedTo(resp))
+	}
+	return nil
+}
+
+// redirectedTo shows where a redirect leads, without the parts that may hold a secret; "" for another answer.
+func redirectedTo(resp *http.Response) string {
+	to, err := resp.Location()
+	if err != nil || resp.StatusCode > 399 {
+		return ""
+	}
+	to.User, to.RawQuery, to.Fragment = nil, "", ""
+	return " to " + terminal.Plain(to.String(), false)
+}
+
+// address is what the check reaches, as a URL has it.
+func (c Check) address() string {
+	return net.JoinHostPort(cmp.Or(c.Host, "localhost"), strconv.Itoa(c.Port))
+}
+
+func (c Check) dial(ctx context.Context) (net.Conn, error) {
+	var d net.Dialer
+	port := c.Port
+	if c.Host != "" {
+		return d.DialContext(ctx, "tcp", c.address())
+	}
+	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err == nil {
+		return conn, nil
+	}
+	if conn, err6 := d.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(port))); err6 == nil {
+		return conn, nil
+	}
+	return nil, err
+}
+
+var errNothingListens = errors.New("connection refused, nothing listens there")
+
+// plainReason puts the commonest failures into words that need no knowledge of
+// system calls.
+func plainReason(err error) error {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return errNothingListens
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %s", checkTimeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the connection was closed without an answer")
+	default:
+		return err
+	}
+}

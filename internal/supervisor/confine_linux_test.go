@@ -1,0 +1,244 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/internal/supervisor/procgroup"
+)
+
+// output runs a shell line to its end and returns what it wrote.
+func outputOf(t *testing.T, p Process) []string {
+	t.Helper()
+	p.Name, p.Dir = "w", "/"
+	p.Env = append(p.Env, "PATH=/usr/bin:/bin", "HOME=/wrong")
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, p)
+	if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 0") {
+		t.Fatalf("Run = %v, want status 0", err)
+	}
+	return r.lines
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: only root may change the user")
+	}
+}
+
+func TestRunAsAUser(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	nobody, err := user.Lookup("nobody")
+	if err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+	const show = `id -u; id -g; id -G; echo "$HOME $USER $LOGNAME"`
+	byName := []string{nobody.Uid, nobody.Gid, nobody.Gid, nobody.HomeDir + " nobody nobody"}
+	tests := []struct {
+		user string
+		want []string
+	}{
+		{"nobody", byName},
+		{nobody.Uid, byName},
+		{"nobody:7", []string{nobody.Uid, "7", "7", nobody.HomeDir + " nobody nobody"}},
+		{"54320:12345", []string{"54320", "12345", "12345", "/ 54320 54320"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.user, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, line := range outputOf(t, Process{Shell: show, User: tt.user}) {
+				got = append(got, strings.TrimPrefix(line, "stdout "))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("as %s (-want +got):\n%s", tt.user, diff)
+			}
+		})
+	}
+}
+
+// Daemons of another user are found too, and end.
+func TestDaemonsOfAUserEnd(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		uid := uint32(54321)
+		if strings.HasSuffix(t.Name(), "mark") {
+			uid++
+		}
+		s, _ := realSupervisor(t, Options{RestartLimit: -1}, Process{
+			Name: "w", Dir: "/", User: fmt.Sprintf("%d:12345", uid), Env: []string{"PATH=/usr/bin:/bin"},
+			Shell: `setsid sh -c 'sleep 600 &'; exit 4`,
+		})
+		if err := with(s).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "exit status 4") {
+			t.Fatalf("Run = %v, want status 4", err)
+		}
+		for _, p := range processes() {
+			if owner, err := os.Stat("/proc/" + strconv.Itoa(p.pid)); err == nil && p.alive() && uidOf(owner) == uid {
+				t.Errorf("a process of the user is left: %+v", p)
+			}
+		}
+	})
+}
+
+// In a container root may not look at the environment of others: it looks as
+// them.
+func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	cmd := exec.Command("sleep", "600")
+	cmd.Env = []string{"PATH=/usr/bin:/bin", procgroup.MarkVariable + "=abc"}
+	id, err := identityOf("54323:12345")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.SysProcAttr = procgroup.Attributes()
+	cmd.SysProcAttr.Credential = id.credential()
+	// or the child would go with whatever thread had started it: looking as another user ends one
+	var thread procgroup.Thread
+	if thread.Do(func() { err = cmd.Start() }); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		thread.Close()
+	})
+	env := environAsOwner(cmd.Process.Pid)
+	for range 200 { // it has none for a moment while it becomes another program
+		if hasEntry(env, procgroup.MarkVariable+"=abc") {
+			break
+		}
+		<-time.After(10 * time.Millisecond)
+		env = environAsOwner(cmd.Process.Pid)
+	}
+	if !hasEntry(env, procgroup.MarkVariable+"=abc") {
+		t.Errorf("environment %q, want the mark", env)
+	}
+	if env := environAsOwner(os.Getpid()); env != nil {
+		t.Error("what belongs to root is read as root anyway")
+	}
+}
+
+func TestUnprivilegedStartIsExplained(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	cmd := spawn("unprivileged", nil)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(lines) != 3 {
+		t.Fatalf("it says %q", lines)
+	}
+	for i, want := range []string{"only root may change the user", "setting the limit nofile to unlimited: only root",
+		"exit status 5"} {
+		if !strings.Contains(lines[i], want) {
+			t.Errorf("error %q, want %q in it", lines[i], want)
+		}
+	}
+}
+
+func TestIdentityErrors(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"no-such-user-here":   "there is no user named no-such-user-here",
+		"54321":               "write uid:gid, for example 54321:54321",
+		":5":                  "write a name, a number, or uid:gid",
+		"root:":               "write a name, a number, or uid:gid",
+		"0:no-such-group-xyz": "there is no group named no-such-group-xyz",
+		"99999999999:1":       "there is no user named 99999999999",
+	} {
+		if _, err := identityOf(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("identityOf(%q) = %v, want %q", text, err, want)
+		}
+	}
+	own, err := identityOf(strconv.Itoa(os.Geteuid()) + ":" + strconv.Itoa(os.Getegid()))
+	if err != nil || !own.own {
+		t.Errorf("identityOf(us) = %+v, %v", own, err)
+	}
+}
+
+func TestLimitsHold(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Process{
+		{Shell: `echo $(ulimit -Sn) $(ulimit -Hn) $(ulimit -c) $(ulimit -f); [ -e /proc/self/fd/3 ] && echo leak; true`},
+		{Argv: []string{"sh", "-c", `echo $(ulimit -Sn) $(ulimit -Hn) $(ulimit -c) $(ulimit -f)`}},
+	} {
+		p.Limits = map[string]string{"nofile": "64:128", "core": "0", "fsize": "1048576"}
+		got := outputOf(t, p)
+		if diff := cmp.Diff([]string{"stdout 64 128 0 2048"}, got); diff != "" {
+			t.Errorf("limits (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Limits of another user's process can be set where root lacks the right to do so, as in
+// a container, and this process stays who it is.
+func TestLimitsOfAUserHold(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	p := Process{Shell: `echo $(id -u) $(id -g) $(ulimit -Sn) $(ulimit -Hn)`, User: "54350:54351",
+		Limits: map[string]string{"nofile": "64:128"}}
+	if got := outputOf(t, p); len(got) != 1 || got[0] != "stdout 54350 54351 64 128" {
+		t.Errorf("output %q", got)
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		status, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
+		if strings.Contains(string(status), "Uid:\t54350") {
+			t.Errorf("thread %s is still the user", task.Name())
+		}
+	}
+}
+
+// Behind the start barrier there is no shell left: signals and statuses are the
+// program's own.
+func TestALimitedProgramIsTheLeader(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	p := self("w", "idle", w)
+	p.Limits = map[string]string{"core": "0"}
+	s, _ := realSupervisor(t, Options{}, p)
+	start(t, s)
+	if g := w.next(); g.pid != s.Status()[0].PID {
+		t.Errorf("pid %d reported, %d started", g.pid, s.Status()[0].PID)
+	}
+	stop(t, s)
+}
+
+func TestLimitErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, value, want string }{
+		{"files", "1", "unknown limit: use as, core, cpu"},
+		{"nofile", "many", "write a whole number or unlimited"},
+		{"nofile", "-1", "write a whole number or unlimited"},
+		{"nofile", "1:x", "nofile=1024:unlimited"},
+		{"nofile", "9:8", "cannot be above the second"},
+		{"nofile", "unlimited:8", "cannot be above the second"},
+	} {
+		_, err := New([]Process{{Name: "w", Shell: "true", Limits: map[string]string{tt.name: tt.value}}}, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), "process w: limit "+tt.name) ||
+			!strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s=%s: %v, want %q", tt.name, tt.value, err, tt.want)
+		}
+	}
+	got, err := parseLimits(map[string]string{"nofile": "5", "core": "unlimited", "as": "1:unlimited"})
+	want := []rlimit{{"as", 1, unlimited}, {"core", unlimited, unlimited}, {"nofile", 5, 5}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(rlimit{})); diff != "" || err != nil {
+		t.Errorf("%v, limits (-want +got):\n%s", err, diff)
+	}
+}

@@ -1,0 +1,144 @@
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+
+	"tendril/internal/supervisor/procgroup"
+)
+
+// launchSpec is one start of a process, all questions answered.
+type launchSpec struct {
+	process *Process
+	path    string
+	argv    []string
+	user    *identity
+	limits  []rlimit
+	out     *output
+}
+
+// launchSpecOf answers them; the errors are for whoever wrote p.
+func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
+	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
+	}
+	path, argv, err := commandOf(p)
+	if err != nil {
+		return nil, err
+	}
+	user, err := identityOf(p.User)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := parseLimits(p.Limits)
+	if err != nil {
+		return nil, err
+	}
+	return &launchSpec{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
+}
+
+// start runs p as the leader of a new process group, with its output going to
+// out, which may be nil.
+func (h *host) start(p *Process, out *output) (*child, error) {
+	o, err := launchSpecOf(p, out)
+	if err != nil {
+		return nil, err
+	}
+	g, barrier, err := h.launch(o)
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	h.guard.Add(g.PID(), g.tree.marker())
+	if err = barrier.open(g.PID(), o.limits, o.user); err != nil {
+		barrier.close()
+		g.signal(syscall.SIGKILL)
+		g.Await()
+		g.reap()
+		return nil, err
+	}
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		g.Await()
+	}()
+	return &child{
+		pid: g.PID(), exited: exited, group: g,
+		foreignListener: func(port int) (string, bool) { return foreignListenerOn(port, g.tree) },
+		ports:           func() []int { return listeningPorts(g.tree) },
+		owns:            g.tree.owns,
+	}, nil
+}
+
+// launch starts o in a control group where one can be made and entered, and
+// else with a mark; with neither where what it starts is to outlive us.
+func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
+	if o.process.Detached {
+		return h.begin(o, &processTree{seen: map[processID]bool{}})
+	}
+	if k := newCgroupTree(h.cgroups); k != nil {
+		if g, barrier, err := h.begin(o, k); err == nil {
+			return g, barrier, nil
+		}
+		k.release()
+	}
+	return h.begin(o, newMarkedTree())
+}
+
+// begin starts o, whose processes t finds. Where o has limits the program waits behind the
+// barrier.
+func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
+	g := &osGroup{guard: &h.guard, tree: k}
+	g.Cmd = &exec.Cmd{
+		Path:        o.path,
+		Args:        o.argv,
+		Dir:         o.process.Dir,
+		Env:         append([]string{}, slices.Concat(o.process.Env, o.user.environment(), k.environment())...),
+		SysProcAttr: procgroup.Attributes(),
+		WaitDelay:   cmp.Or(o.process.OutputWait, waitDelay),
+	}
+	g.Cmd.SysProcAttr.Credential = o.user.credential()
+	k.attach(g.Cmd.SysProcAttr)
+	if o.out != nil {
+		stdout, stderr := o.out.stream("stdout"), o.out.stream("stderr")
+		if o.process.OneOutput {
+			stderr = stdout
+		}
+		g.Cmd.Stdout, g.Cmd.Stderr = stdout, stderr
+		g.streams = []io.Closer{stdout, stderr}
+	}
+	barrier, err := newStartBarrier(g.Cmd, o.limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.guard.Watch() // so that the process is without it for no longer than a line takes
+	h.thread.Do(func() { err = g.Cmd.Start() })
+	barrier.started()
+	if err != nil {
+		barrier.close()
+		return nil, nil, err
+	}
+	k.born(g.PID())
+	return g, barrier, nil
+}
+
+// explain says what may be done about a start that the system refused.
+func (o *launchSpec) explain(err error) error {
+	switch {
+	case o.user.credential() == nil:
+		return fmt.Errorf("running %s: %w", o.path, err)
+	case errors.Is(err, syscall.EPERM):
+		return fmt.Errorf("running %s as %s: %w: only root may change the user: start this program as root, or as that "+
+			"user and leave the user out", o.path, o.process.User, err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("running %s as %s: %w: that user must be able to enter %s and to execute the program", o.path,
+			o.process.User, err, cmp.Or(o.process.Dir, "the working directory"))
+	default:
+		return fmt.Errorf("running %s as %s: %w", o.path, o.process.User, err)
+	}
+}

@@ -1,0 +1,335 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"tendril/internal/testing/testpeer"
+)
+
+// roleVariable makes this test binary play a child process instead of testing.
+const roleVariable = "SUPERVISOR_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		status := play(role)
+		if testing.CoverMode() != "" {
+			syscall.Exit(status) // os.Exit would print a warning: the environment of these processes does not say where to count
+		}
+		os.Exit(status)
+	}
+	goleak.VerifyTestMain(testpeer.Contained(m))
+}
+
+// play runs a role and returns the exit status.
+func play(role string) int {
+	switch role {
+	case "idle": // ends at TERM
+		return stay(role)
+	case "deaf": // ignores TERM
+		signal.Ignore(syscall.SIGTERM)
+		return stay(role)
+	case "slow": // after TERM goes on until it is told to end
+		return finishSlowly()
+	case "parent": // has a child of its own, in its group
+		if err := spawn("idle", nil).Start(); err != nil {
+			return 1
+		}
+		return stay(role)
+	case "leaver": // leaves behind a child that keeps the output open
+		return leave()
+	case "daemoniser": // has children that left its group and its session
+		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
+			return 1
+		}
+		return stay(role)
+	case "deserter": // the same, and ends at once
+		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
+			return 1
+		}
+		return 3
+	case "midway": // starts DAEMON in a session of its own and leaves it alone
+		if err := spawn(os.Getenv("DAEMON"), &syscall.SysProcAttr{Setsid: true}).Start(); err != nil {
+			return 1
+		}
+		return 0
+	case "burn": // computes a while
+		for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+		}
+		return stay(role)
+	case "stuck": // ignores TERM, and so do its daemons
+		signal.Ignore(syscall.SIGTERM)
+		if err := daemonise([]string{"deaf", "deaf"}); err != nil {
+			return 1
+		}
+		return stay(role)
+	case "init": // supervises as process 1
+		return reapMany()
+	case "adopter": // does not, but takes in orphans
+		return adoptOne()
+	case "unprivileged": // has given up being root
+		return unprivileged()
+	case "logger": // fills a log file on a disk that is soon full
+		return fillLog()
+	case "show": // prints what it was given
+		return show()
+	case "flood":
+		for i := range 20_000 {
+			fmt.Println("line", i)
+		}
+		return 7
+	case "suicide":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		return stay(role)
+	case "serve": // listens on PORT
+		ln, err := net.Listen("tcp4", "127.0.0.1:"+os.Getenv("PORT"))
+		if err != nil {
+			return 1
+		}
+		defer ln.Close()
+		return stay(role)
+	case "supervise": // is a supervisor whose process has a child of its own
+		return supervise()
+	case "unguarded": // is one whose guard is dead
+		return unguarded()
+	}
+	return 99
+}
+
+// spawn returns this binary in another role.
+func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.SysProcAttr = attr
+	return cmd
+}
+
+// report tells the test who runs. The connection is open as long as the
+// process lives.
+func report(role string) (net.Conn, error) {
+	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
+	if err == nil {
+		_, err = fmt.Fprintf(conn, "%s %d\n", role, os.Getpid())
+	}
+	return conn, err
+}
+
+// stay reports and answers each line with "here", until the test hangs up.
+func stay(role string) int {
+	conn, err := report(role)
+	if err != nil {
+		return 1
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		fmt.Fprintln(conn, "here")
+	}
+	return 0
+}
+
+func finishSlowly() int {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	conn, err := report("slow")
+	if err != nil {
+		return 1
+	}
+	reported := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		reported <- line
+	}()
+	select {
+	case <-term:
+	case <-reported:
+		return 1
+	}
+	fmt.Fprintln(conn, "finishing")
+	<-reported
+	fmt.Println("finished")
+	return 0
+}
+
+func show() int {
+	for _, entry := range os.Environ() {
+		fmt.Println("env", entry)
+	}
+	dir, _ := os.Getwd()
+	fmt.Println("dir", dir)
+	fmt.Println("leader", syscall.Getpgrp() == os.Getpid())
+	fds, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range fds {
+		target, err := os.Readlink("/proc/self/fd/" + fd.Name())
+		// The Go runtime's own poller and limits are not inherited.
+		if err == nil && !strings.HasPrefix(target, "anon_inode:") && !strings.HasPrefix(target, "/sys/") {
+			fmt.Println("fd", fd.Name())
+		}
+	}
+	fmt.Fprintln(os.Stderr, "args", len(os.Args))
+	return 5
+}
+
+// leave leaves behind a child that wipes its environment, so that where there is
+// no control group nothing ties it to us any more.
+func leave() int {
+	child := exec.Command(os.Args[0])
+	child.Env = childEnv("idle", os.Getenv("OBSERVER"))
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
+	if err := child.Start(); err != nil {
+		return 1
+	}
+	fmt.Println("leaving")
+	return 0
+}
+
+// daemonise starts each role as a daemon does it: a child in between makes a
+// session of its own and ends, so that nobody is the parent any more.
+func daemonise(roles []string) error {
+	for _, role := range roles {
+		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
+		between.Env = append(between.Env, "DAEMON="+role)
+		if err := between.Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func supervise() int {
+	s, err := New([]Process{
+		{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))},
+		{Name: "nested", Shell: os.Args[0] + " & wait", Env: childEnv("parent", os.Getenv("OBSERVER"))},
+		{Name: "daemons", Argv: []string{os.Args[0]},
+			Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle deaf")},
+	}, nil)
+	if err != nil {
+		return 1
+	}
+	if os.Getenv("TREE") == "mark" {
+		s.newSystem = markedSystem
+	}
+	if err := s.Start(context.Background()); err != nil {
+		return 2
+	}
+	return stay("supervise")
+}
+
+func unguarded() int {
+	h := newHost()
+	// Nobody would be left to remove a control group.
+	h.cgroups = cgroupFolder{}
+	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))}
+	if _, err := h.start(&p, nil); err != nil {
+		return 1
+	}
+	if err := syscall.Kill(h.guard.PID(), syscall.SIGKILL); err != nil {
+		return 2
+	}
+	return stay("unguarded")
+}
+
+// markedSystem makes no control groups.
+func markedSystem() *system {
+	h := newHost()
+	h.cgroups = cgroupFolder{}
+	return systemOn(h)
+}
+
+// childEnv is the environment that makes this binary play role.
+func childEnv(role, observer string) []string {
+	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
+}
+
+// observer is where child processes report, so that a test can tell without
+// waiting for a time whether they live.
+type observer struct {
+	t  *testing.T
+	ln net.Listener
+}
+
+// reportingChild is a child process that reported.
+type reportingChild struct {
+	t    *testing.T
+	role string
+	pid  int
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// hangGuard ends a test that would otherwise wait for ever.
+const hangGuard = time.Minute
+
+func newObserver(t *testing.T) *observer {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return &observer{t: t, ln: ln}
+}
+
+func (w *observer) address() string { return w.ln.Addr().String() }
+
+// next returns the next child that reports.
+func (w *observer) next() *reportingChild {
+	w.t.Helper()
+	if err := w.ln.(*net.TCPListener).SetDeadline(time.Now().Add(hangGuard)); err != nil {
+		w.t.Fatal(err)
+	}
+	conn, err := w.ln.Accept()
+	if err != nil {
+		w.t.Fatalf("no child reported: %v", err)
+	}
+	w.t.Cleanup(func() { conn.Close() })
+	g := &reportingChild{t: w.t, conn: conn, in: bufio.NewReader(conn)}
+	if _, err := fmt.Sscanf(g.line(), "%s %d", &g.role, &g.pid); err != nil {
+		w.t.Fatalf("a child's report: %v", err)
+	}
+	return g
+}
+
+func (g *reportingChild) line() string {
+	g.t.Helper()
+	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
+		g.t.Fatal(err)
+	}
+	line, err := g.in.ReadString('\n')
+	if err != nil {
+		g.t.Fatalf("%s (pid %d) is gone: %v", g.role, g.pid, err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// answers fails the test unless the process lives.
+func (g *reportingChild) answers() {
+	g.t.Helper()
+	fmt.Fprintln(g.conn, "are you there?")
+	if got := g.line(); got != "here" {
+		g.t.Errorf("%s answers %q", g.role, got)
+	}
+}
+
+// awaitGone returns when the process has ended: the kernel hung up for it.
+func (g *reportingChild) awaitGone() {
+	g.t.Helper()
+	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
+		g.t.Fatal(err)
+	}
+	if b, err := g.in.ReadByte(); err == nil {
+		g.t.Errorf("%s (pid %d) sent %q instead of ending", g.role, g.pid, b)
+	} else if os.IsTimeout(err) {
+		g.t.Fatalf("%s (pid %d) is still alive", g.role, g.pid)
+	}
+}

@@ -1,0 +1,207 @@
+package supervisor
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"tendril/internal/host/terminal"
+)
+
+const (
+	// outputBuffer is how many lines may wait for the sink.
+	outputBuffer = 256
+	// stallPatience is how long a full buffer holds a process back, as any slow
+	// reader of a pipe does, before lines are dropped.
+	stallPatience = 500 * time.Millisecond
+	// burstSeconds is how many seconds' worth of lines may come at once: a long
+	// stack trace is no flood.
+	burstSeconds = 5
+	// dropReportInterval is the least time between two reports of lost lines.
+	dropReportInterval = time.Second
+)
+
+// output carries the lines of one process, over all its runs, to the sink. It
+// always drains: a sink that stalls costs lines, not the process.
+type output struct {
+	process string
+	sink    func(stream string, line []byte)
+	dropped func(LinesDropped)
+	maxLine int
+	limiter *rate.Limiter
+	lines   chan outputLine
+	drained chan struct{}
+
+	// stalled: the sink did not take a line in time and has not since.
+	stalled atomic.Bool
+	// lost counts the dropped lines of each stream since the last report, total all of them.
+	lostMu     sync.Mutex
+	lost       map[string]int64
+	total      int64
+	lastReport time.Time
+}
+
+type outputLine struct {
+	stream string
+	text   []byte
+	// cut is how many bytes of the line are missing at its end.
+	cut int
+}
+
+// newOutput returns a running output, to be closed. sink is called by one
+// goroutine.
+func newOutput(process string, sink func(string, []byte), o *Options) *output {
+	out := &output{
+		process: process,
+		sink:    sink,
+		dropped: o.Events.LinesDropped,
+		maxLine: o.MaxLine,
+		limiter: rate.NewLimiter(rate.Limit(o.LinesPerSecond), burstSeconds*o.LinesPerSecond),
+		lines:   make(chan outputLine, outputBuffer),
+		drained: make(chan struct{}),
+		lost:    map[string]int64{},
+	}
+	go out.drain()
+	return out
+}
+
+// stream returns a writer for one of the process's streams. It has to be
+// closed, which passes on a last line without an end.
+func (o *output) stream(name string) io.WriteCloser {
+	return &lineWriter{name: name, max: o.maxLine, emit: o.put}
+}
+
+// put queues one line, or drops and counts it.
+func (o *output) put(l outputLine) {
+	if !o.limiter.Allow() || !o.offer(l) {
+		o.lose(l.stream)
+	}
+	o.report(false)
+}
+
+// lose counts a dropped line.
+func (o *output) lose(stream string) {
+	o.lostMu.Lock()
+	defer o.lostMu.Unlock()
+	o.lost[stream]++
+	o.total++
+}
+
+// offer waits for room, but only once for a sink that stalls.
+func (o *output) offer(l outputLine) bool {
+	select {
+	case o.lines <- l:
+		o.stalled.Store(false)
+		return true
+	default:
+	}
+	if o.stalled.Load() {
+		return false
+	}
+	patience := time.NewTimer(stallPatience)
+	defer patience.Stop()
+	select {
+	case o.lines <- l:
+		return true
+	case <-patience.C:
+		o.stalled.Store(true)
+		return false
+	}
+}
+
+// drain feeds the sink until close.
+func (o *output) drain() {
+	defer close(o.drained)
+	for l := range o.lines {
+		text := terminal.Plain(string(l.text), true) // no line holds a line end
+		if l.cut > 0 {
+			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
+		}
+		o.sink(l.stream, []byte(text))
+	}
+}
+
+// report tells of lost lines: at most once a second, or now where last is set.
+func (o *output) report(last bool) {
+	o.lostMu.Lock()
+	defer o.lostMu.Unlock()
+	now := time.Now()
+	if len(o.lost) == 0 || o.dropped == nil || !last && now.Sub(o.lastReport) < dropReportInterval {
+		return
+	}
+	for _, stream := range slices.Sorted(maps.Keys(o.lost)) {
+		o.dropped(LinesDropped{Process: o.process, Stream: stream, Lines: o.lost[stream], Total: o.total})
+	}
+	clear(o.lost)
+	o.lastReport = now
+}
+
+// close ends the output when no process writes to it any more, and waits for
+// the sink until patience is over.
+func (o *output) close(patience time.Duration) {
+	o.report(true)
+	close(o.lines)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-o.drained:
+	case <-timer.C:
+	}
+}
+
+// lineWriter splits what a process writes into lines of at most max bytes. It
+// never fails, so that a process never meets a broken pipe because of us.
+type lineWriter struct {
+	name string
+	max  int
+	emit func(outputLine)
+	// part is the line so far; cut counts what of it went beyond max.
+	part []byte
+	cut  int
+}
+
+// Write takes the next bytes. It is called by one goroutine.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		end := bytes.IndexByte(p, '\n')
+		if end < 0 {
+			w.keep(p)
+			return n, nil
+		}
+		w.keep(p[:end])
+		w.flush()
+		p = p[end+1:]
+	}
+	return n, nil
+}
+
+// Close passes on what is left without an end of line.
+func (w *lineWriter) Close() error {
+	if len(w.part) > 0 || w.cut > 0 {
+		w.flush()
+	}
+	return nil
+}
+
+func (w *lineWriter) keep(p []byte) {
+	room := min(w.max-len(w.part), len(p))
+	w.part = append(w.part, p[:room]...)
+	w.cut += len(p) - room
+}
+
+func (w *lineWriter) flush() {
+	text := w.part
+	if w.cut == 0 {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+	}
+	w.emit(outputLine{stream: w.name, text: bytes.Clone(text), cut: w.cut})
+	w.part, w.cut = w.part[:0], 0
+}

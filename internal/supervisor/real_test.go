@@ -1,0 +1,425 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"tendril/internal/supervisor/procgroup"
+)
+
+// recorder keeps what a real supervisor told.
+type recorder struct {
+	mu     sync.Mutex
+	lines  []string
+	killed []Killed
+	exits  []Exited
+	lost   int64
+	gate   chan Gate
+	failed chan *FailedError
+}
+
+// realSupervisor returns a supervisor of real processes and its recorder.
+func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, *recorder) {
+	t.Helper()
+	r := &recorder{gate: make(chan Gate, 100), failed: make(chan *FailedError, 10)}
+	locked := func(f func()) { r.mu.Lock(); defer r.mu.Unlock(); f() }
+	opts.Output = func(process, stream string, line []byte) {
+		locked(func() { r.lines = append(r.lines, stream+" "+string(line)) })
+	}
+	opts.Events.Killed = func(e Killed) { locked(func() { r.killed = append(r.killed, e) }) }
+	opts.Events.Exited = func(e Exited) { locked(func() { r.exits = append(r.exits, e) }) }
+	opts.Events.LinesDropped = func(e LinesDropped) { locked(func() { r.lost = e.Total }) }
+	opts.Events.Gate = func(e Gate) { r.gate <- e }
+	gaveUp := opts.Events.GaveUp
+	opts.Events.GaveUp = func(e GaveUp) { call(gaveUp, e); r.failed <- e.Err }
+	s, err := New(procs, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		now, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := s.Stop(now); err != nil {
+			t.Errorf("cleaning up: %v", err)
+		}
+	})
+	return s, r
+}
+
+// self is this binary in a role.
+func self(name, role string, w *observer) Process {
+	return Process{Name: name, Argv: []string{os.Args[0]}, Env: childEnv(role, w.address())}
+}
+
+func start(t *testing.T, s *Supervisor) {
+	t.Helper()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stop(t *testing.T, s *Supervisor) {
+	t.Helper()
+	if err := s.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quietPort returns a free port from below the range that port 0 is served
+// from, so that no other test is given it meanwhile.
+func quietPort(t *testing.T) int {
+	t.Helper()
+	for range 100 {
+		if port := 20_000 + rand.IntN(10_000); !portTaken(port) {
+			return port
+		}
+	}
+	t.Fatal("no free port between 20000 and 30000")
+	return 0
+}
+
+func TestRealServer(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	p := self("web", "serve", w)
+	p.Port = quietPort(t)
+	p.Env = append(p.Env, "PORT="+strconv.Itoa(p.Port))
+	s, r := realSupervisor(t, Options{ReadyInterval: time.Millisecond}, p)
+	start(t, s)
+	if e := <-r.gate; !e.Open || !s.Ready() {
+		t.Errorf("first gate event %+v, want open", e)
+	}
+	g := w.next()
+	g.answers()
+	if st := s.Status()[0]; st.PID != g.pid || st.State != Running || !st.Ready {
+		t.Errorf("status %+v, want pid %d, running, ready", st, g.pid)
+	}
+	stop(t, s)
+	g.awaitGone()
+	if e := <-r.gate; e.Open {
+		t.Errorf("second gate event %+v, want closed", e)
+	}
+	if len(r.killed) != 0 || r.exits[0].Exit.Signal != "SIGTERM" {
+		t.Errorf("killed %v, exits %+v, want an end by TERM", r.killed, r.exits)
+	}
+	if portTaken(p.Port) {
+		t.Error("the port is still taken")
+	}
+}
+
+func TestRealTermIgnored(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	s, r := realSupervisor(t, Options{Grace: 100 * time.Millisecond}, self("w", "deaf", w))
+	start(t, s)
+	g := w.next()
+	stop(t, s)
+	g.awaitGone()
+	if len(r.killed) != 1 || r.exits[0].Exit.Signal != "SIGKILL" {
+		t.Errorf("killed %v, exits %+v, want one KILL", r.killed, r.exits)
+	}
+	if ran := r.exits[0].Exit.Ran; ran < 100*time.Millisecond {
+		t.Errorf("killed after %s, before its grace was over", ran)
+	}
+}
+
+func TestRealGroupDiesWithItsLeader(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	s, r := realSupervisor(t, Options{}, self("w", "parent", w))
+	start(t, s)
+	one, two := w.next(), w.next()
+	if one.role == two.role {
+		t.Fatalf("%s and %s reported, want a parent and its child", one.role, two.role)
+	}
+	stop(t, s)
+	one.awaitGone()
+	two.awaitGone()
+	if len(r.killed) != 0 {
+		t.Errorf("killed %v, want TERM to be enough", r.killed)
+	}
+}
+
+// A leader that crashes leaves nothing behind that could hold the port.
+func TestRealCrashClearsTheGroup(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, self("w", "parent", w))
+	start(t, s)
+	one, two := w.next(), w.next()
+	leader, child := one, two
+	if one.role != "parent" {
+		leader, child = two, one
+	}
+	if err := syscall.Kill(leader.pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err := <-r.failed
+	child.awaitGone()
+	if !strings.Contains(err.Error(), "killed by SIGKILL") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The end is told while a child that is slow to end still lives.
+func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
+	ended := make(chan Ended, 1)
+	s, r := realSupervisor(t, Options{Grace: hangGuard, RestartLimit: -1, Events: Events{Ended: func(e Ended) {
+		ended <- e
+	}}}, p)
+	start(t, s)
+	g, leader := w.next(), s.Status()[0].PID
+	if err := syscall.Kill(leader, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-ended; e.PID != leader || e.Process != "w" {
+		t.Errorf("told %+v, want the end of process %d", e, leader)
+	}
+	if got := g.line(); got != "finishing" {
+		t.Errorf("its child says %q", got)
+	}
+	fmt.Fprintln(g.conn, "go on")
+	g.awaitGone()
+	<-r.failed
+	if len(r.exits) != 1 || r.exits[0].Exit.Signal != "SIGKILL" {
+		t.Errorf("exits %+v, want one by KILL", r.exits)
+	}
+}
+
+// A shell dies of TERM at once; the program behind it keeps the whole grace.
+func TestRealProgramBehindAShellMayFinish(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
+	s, r := realSupervisor(t, Options{Grace: hangGuard}, p)
+	start(t, s)
+	g := w.next()
+	stopped := make(chan error)
+	go func() { stopped <- s.Stop(context.Background()) }()
+	if got := g.line(); got != "finishing" {
+		t.Errorf("it says %q", got)
+	}
+	if st := s.Status()[0]; st.State != Ending {
+		t.Errorf("state %s while it finishes, want %s", st.State, Ending)
+	}
+	fmt.Fprintln(g.conn, "go on")
+	g.awaitGone()
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"stdout finished"}, r.lines); diff != "" || len(r.killed) != 0 {
+		t.Errorf("killed %v, output (-want +got):\n%s", r.killed, diff)
+	}
+}
+
+func TestRealSimpleShellLineIsTheProgram(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	p := Process{Name: "w", Shell: os.Args[0] + " -x 'a b'", Env: childEnv("idle", w.address())}
+	s, _ := realSupervisor(t, Options{}, p)
+	start(t, s)
+	if g := w.next(); g.pid != s.Status()[0].PID {
+		t.Errorf("pid %d reported, %d started: a shell stands between", g.pid, s.Status()[0].PID)
+	}
+	stop(t, s)
+}
+
+// A stopped process must be continued to obey a TERM.
+func TestRealStoppedProcessObeys(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	s, r := realSupervisor(t, Options{Grace: hangGuard}, self("w", "idle", w))
+	start(t, s)
+	g := w.next()
+	if err := syscall.Kill(g.pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, s)
+	if len(r.killed) != 0 || r.exits[0].Exit.Signal != "SIGTERM" {
+		t.Errorf("killed %v, exits %+v, want an end by TERM", r.killed, r.exits)
+	}
+}
+
+// A program that cannot be found any more and holds the output open delays
+// nothing.
+func TestRealOutputHeldByAnother(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, self("w", "leaver", w))
+	s.newSystem = markedSystem
+	err := s.Run(t.Context())
+	var failed *FailedError
+	if !errors.As(err, &failed) || failed.Last.Code != 0 || failed.Last.Err != nil {
+		t.Errorf("Run = %v, want the end with status 0", err)
+	}
+	if diff := cmp.Diff([]string{"stdout leaving"}, r.lines); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	g := w.next()
+	g.answers()
+	g.conn.Close()
+}
+
+func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	// A file that our own parent could have left open in us.
+	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
+		t.Fatal(err)
+	} else {
+		t.Cleanup(func() { unix.Close(leak) })
+	}
+	p := self("w", "show", w)
+	p.Dir = t.TempDir()
+	p.Argv = append(p.Argv, "one", "two words")
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, p)
+	err := s.Run(t.Context())
+	if err == nil || !strings.HasSuffix(err.Error(), "exit status 5") {
+		t.Errorf("Run = %v, want status 5", err)
+	}
+	var out, errs []string
+	for _, line := range r.lines {
+		if strings.HasPrefix(line, "stdout env "+procgroup.MarkVariable+"=") {
+			continue // Where there is no control group.
+		}
+		if rest, ok := strings.CutPrefix(line, "stdout "); ok {
+			out = append(out, rest)
+		} else {
+			errs = append(errs, line)
+		}
+	}
+	want := []string{
+		"env " + roleVariable + "=show", "env OBSERVER=" + w.address(),
+		"dir " + p.Dir, "leader true",
+	}
+	if runtime.GOOS == "linux" {
+		want = append(want, "fd 0", "fd 1", "fd 2")
+	}
+	if diff := cmp.Diff(want, out); diff != "" {
+		t.Errorf("given (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"stderr args 3"}, errs); diff != "" {
+		t.Errorf("standard error (-want +got):\n%s", diff)
+	}
+}
+
+// No environment means an empty one, not ours.
+func TestRealEmptyEnvironment(t *testing.T) {
+	t.Parallel()
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, Process{Name: "w", Argv: []string{"env"}})
+	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 0") {
+		t.Errorf("Run = %v, want status 0", err)
+	}
+	for _, line := range r.lines {
+		if !strings.HasPrefix(line, "stdout "+procgroup.MarkVariable+"=") {
+			t.Errorf("it was given %q", line)
+		}
+	}
+}
+
+func TestRealFloodIsDrained(t *testing.T) {
+	t.Parallel()
+	w := newObserver(t)
+	s, r := realSupervisor(t, Options{RestartLimit: -1, LinesPerSecond: 100}, self("w", "flood", w))
+	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 7") {
+		t.Errorf("Run = %v, want status 7", err)
+	}
+	if r.lost == 0 || int64(len(r.lines))+r.lost != 20_000 {
+		t.Errorf("%d lines and %d lost, want 20000 together, and some lost", len(r.lines), r.lost)
+	}
+}
+
+func TestRealSignalIsNamed(t *testing.T) {
+	t.Parallel()
+	s, _ := realSupervisor(t, Options{RestartLimit: -1}, self("w", "suicide", newObserver(t)))
+	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "killed by SIGKILL") {
+		t.Errorf("Run = %v, want the signal", err)
+	}
+}
+
+func TestRealMissingPrograms(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		proc Process
+		want string
+	}{
+		{"program", Process{Argv: []string{"no-such-program-here"}},
+			`process w: no program named "no-such-program-here" in PATH`},
+		{"shell line", Process{Shell: "no-such-program-here --flag"},
+			`exit status 127: no program named "no-such-program-here" in PATH`},
+		{"not executable", Process{Shell: "/etc/passwd"},
+			"exit status 126: /etc/passwd is not an executable file: try chmod +x"},
+		{"part of a shell line", Process{Shell: "true && no-such-program-here"}, "exit status 127 (command not found)"},
+		{"folder", Process{Shell: "true", Dir: "/no/such/folder"},
+			"process w: its working directory /no/such/folder is not a folder that can be entered"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.proc.Name = "w"
+			s, _ := realSupervisor(t, Options{}, tt.proc)
+			if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Run = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// A foreign listener on the port is named and left alone.
+func TestRealPortTakenByForeignListener(t *testing.T) {
+	t.Parallel()
+	foreign, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	visits := make(chan int)
+	go func() {
+		n := 0
+		for {
+			conn, err := foreign.Accept()
+			if err != nil {
+				visits <- n
+				return
+			}
+			conn.Close()
+			n++
+		}
+	}()
+	p := self("web", "serve", newObserver(t))
+	p.Port = foreign.Addr().(*net.TCPAddr).Port
+	s, r := realSupervisor(t, Options{}, p)
+	err = s.Run(t.Context())
+	foreign.Close()
+	n := <-visits
+	if runtime.GOOS == "linux" && n != 0 {
+		t.Errorf("the foreign listener got %d connections", n)
+	}
+	var port *PortError
+	if !errors.As(err, &port) || port.Port != p.Port {
+		t.Fatalf("Run = %v, want a PortError", err)
+	}
+	if port.Holder != "" && !strings.Contains(port.Holder, strconv.Itoa(os.Getpid())) {
+		t.Errorf("holder %q, want this process", port.Holder)
+	}
+	if len(r.exits) != 0 || len(r.gate) != 0 {
+		t.Errorf("exits %v, %d gate events, want nothing to have run", r.exits, len(r.gate))
+	}
+}

@@ -1,0 +1,321 @@
+package supervisor
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"tendril/internal/host/terminal"
+)
+
+// wildcardTaken has nothing to add: Linux refuses 127.0.0.1 when somebody
+// listens on all addresses.
+func wildcardTaken(int) bool { return false }
+
+// portHolder names the program that listens on port, or returns "" when this
+// user may not see it.
+func portHolder(port int) string {
+	return holderOf(listeningSockets(port))
+}
+
+// holderOf names the program that holds one of the sockets, or returns "" when this
+// user may not see it.
+func holderOf(sockets map[string]bool) string {
+	if len(sockets) == 0 {
+		return ""
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, path := range files {
+		target, err := os.Readlink(path)
+		if err != nil || !sockets[target] {
+			continue
+		}
+		pid := strings.Split(path, "/")[2]
+		name, _ := os.ReadFile("/proc/" + pid + "/comm")
+		return fmt.Sprintf("%s (pid %s)", terminal.Plain(strings.TrimSuffix(string(name), "\n"), false), pid)
+	}
+	return ""
+}
+
+// foreignListenerOn reports whether a process that is certainly not ours listens on port
+// where the app is reached, and names them; "" where the name is not to be seen.
+// What cannot be seen for certain counts as ours.
+func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
+	sockets := listeningSockets(port)
+	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
+		return "", false
+	}
+	// A socket that closed meanwhile is nobody's.
+	now := listeningSockets(port)
+	for socket := range sockets {
+		if now[socket] {
+			return portHolder(port), true
+		}
+	}
+	return "", false
+}
+
+// listeningPorts returns the ports on which the processes of k can be reached on this machine, in order.
+func listeningPorts(k *processTree) []int {
+	all, _ := tcpSockets(" " + listening + " ")
+	portOf := map[string]int{}
+	for _, s := range all {
+		address, port, _ := strings.Cut(s.local, ":")
+		if number, err := strconv.ParseUint(port, 16, 16); err == nil && s.state == listening && takesLoopback(address) {
+			portOf["socket:["+s.inode+"]"] = int(number)
+		}
+	}
+
+	others := map[string]bool{}
+	for socket := range portOf {
+		others[socket] = true
+	}
+	removeHeld(others, k.members())
+	maps.DeleteFunc(portOf, func(socket string, _ int) bool { return others[socket] })
+
+	return slices.Compact(slices.Sorted(maps.Values(portOf)))
+}
+
+// removeHeld removes the sockets that one of the processes holds, and returns the
+// processes whose open files it may not see.
+func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
+	for _, p := range processes {
+		if len(sockets) == 0 {
+			return nil
+		}
+		seen := false
+		look := func(proc string) {
+			files, err := os.ReadDir(proc + "/fd")
+			seen = err == nil
+			for i := 0; i < len(files) && len(sockets) > 0; i++ {
+				target, _ := os.Readlink(proc + "/fd/" + files[i].Name())
+				delete(sockets, target)
+			}
+		}
+		if look("/proc/" + strconv.Itoa(p.pid)); !seen {
+			asOwner(p.pid, look)
+		}
+		if !seen {
+			hidden = append(hidden, p)
+		}
+	}
+	return hidden
+}
+
+// takesLoopback reports whether a socket at address, as /proc/net writes it,
+// is reached through 127.0.0.1 or ::1.
+func takesLoopback(address string) bool {
+	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
+		"0000000000000000FFFF00000100007F"
+	switch address {
+	case "00000000", "0100007F", anyV6, loopV6, loopV4in6:
+		return true
+	}
+	return false
+}
+
+// listeningSockets returns what listens on port where the app is reached, written as the
+// links of /proc/PID/fd are.
+func listeningSockets(port int) map[string]bool {
+	suffix := fmt.Sprintf(":%04X", port)
+	all, _ := tcpSockets(suffix)
+	return listeners(all, suffix)
+}
+
+// listening is the state of a socket that takes connections.
+const listening = "0A"
+
+func listeners(all []tcpSocket, suffix string) map[string]bool {
+	links := map[string]bool{}
+	for _, s := range all {
+		if address, ok := strings.CutSuffix(s.local, suffix); ok && s.state == listening && takesLoopback(address) {
+			maps.Copy(links, s.sockets())
+		}
+	}
+	return links
+}
+
+// tcpSocket is a line of /proc/net/tcp or tcp6, with addresses in the system's hexadecimal.
+type tcpSocket struct {
+	local, remote, state string
+	client
+}
+
+// tcpSockets returns the sockets whose lines contain part; known is false where the
+// system does not show any.
+func tcpSockets(part string) (found []tcpSocket, known bool) {
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		if text, err := os.ReadFile(name); err == nil {
+			found, known = append(found, parseSockets(string(text), part)...), true
+		}
+	}
+	return found, known
+}
+
+func parseSockets(text, part string) (found []tcpSocket) {
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, part) {
+			continue
+		}
+		if f := strings.Fields(line); len(f) > 9 {
+			found = append(found, tcpSocket{f[1], f[2], f[3], client{inode: f[9], uid: f[7]}})
+		}
+	}
+	return found
+}
+
+// client is a socket, as a rule the one at the other end of a connection, by its number
+// and its user's. Number 0 is a socket that its program has closed.
+type client struct{ inode, uid string }
+
+// sockets is the client's socket, written as the links of /proc/PID/fd are.
+func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
+
+// clientOf finds the other end of a connection from this machine. known is false where
+// the system does not show connections.
+func clientOf(conn net.Conn) (c client, known bool) {
+	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil || err2 != nil || !here.Addr().Unmap().Is4() {
+		return client{}, false
+	}
+	if c, ok := askKernel(there, here); ok {
+		return c, true
+	}
+	all, known := tcpSockets(procAddresses(there)[0]) // the longer form ends with it
+	return findClient(all, there, here), known
+}
+
+// findClient finds the socket that is connected from one address to another.
+func findClient(all []tcpSocket, from, to netip.AddrPort) client {
+	locals, remotes := procAddresses(from), procAddresses(to)
+	for _, s := range all {
+		if slices.Contains(locals, s.local) && slices.Contains(remotes, s.remote) {
+			return s.client
+		}
+	}
+	return client{}
+}
+
+// askKernel asks for the socket that is connected from one IPv4 address to another,
+// over sock_diag(7). That takes microseconds, where the text of /proc/net/tcp takes
+// milliseconds; not every kernel and every container has it.
+func askKernel(from, to netip.AddrPort) (client, bool) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return client{}, false
+	}
+	defer unix.Close(fd)
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+	if err := unix.Sendto(fd, diagRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return client{}, false
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil {
+		return client{}, false
+	}
+	return parseDiag(answer[:n])
+}
+
+// sockDiagByFamily is the type of a request about sockets and of its answer.
+const sockDiagByFamily = 20
+
+// diagRequest is a netlink message with a struct inet_diag_req_v2.
+func diagRequest(from, to netip.AddrPort) []byte {
+	const size = unix.SizeofNlMsghdr + 56
+	native, network := binary.NativeEndian, binary.BigEndian
+	m := make([]byte, 0, size)
+	m = native.AppendUint32(m, size)
+	m = native.AppendUint16(m, sockDiagByFamily)
+	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
+	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0) // sequence and port
+	m = append(m, unix.AF_INET, unix.IPPROTO_TCP, 0, 0)
+	m = native.AppendUint32(m, 0xffffffff) // in whatever state
+	m = network.AppendUint16(m, from.Port())
+	m = network.AppendUint16(m, to.Port())
+	for _, a := range []netip.AddrPort{from, to} {
+		ip := a.Addr().Unmap().As4()
+		m = append(m, ip[:]...)
+		m = append(m, make([]byte, 12)...)
+	}
+	m = native.AppendUint32(m, 0)                 // any interface
+	return native.AppendUint64(m, math.MaxUint64) // no cookie
+}
+
+// parseDiag reads the client from a struct inet_diag_msg.
+func parseDiag(m []byte) (client, bool) {
+	const uid, inode = unix.SizeofNlMsghdr + 64, unix.SizeofNlMsghdr + 68
+	if len(m) < inode+4 || binary.NativeEndian.Uint16(m[4:]) != sockDiagByFamily {
+		return client{}, false
+	}
+	number := func(at int) string { return strconv.FormatUint(uint64(binary.NativeEndian.Uint32(m[at:])), 10) }
+	return client{inode: number(inode), uid: number(uid)}, true
+}
+
+// procAddresses writes an IPv4 address as /proc/net/tcp does, and as tcp6 does for a
+// socket of both families.
+func procAddresses(a netip.AddrPort) []string {
+	ip := a.Addr().Unmap().As4()
+	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
+	mapped := binary.NativeEndian.Uint32([]byte{0, 0, 0xff, 0xff})
+	return []string{short, fmt.Sprintf("%024X", mapped) + short}
+}
+
+// owns reports whether the other end of a connection from this machine belongs to a
+// process of t. Where open files cannot be seen, the user decides; where nothing can be
+// seen, everybody counts as ours.
+func (t *processTree) owns(conn net.Conn) bool {
+	if !seesItself() {
+		return true
+	}
+	c, known := clientOf(conn)
+	if !known {
+		return true
+	}
+	if c.inode == "" || c.inode == "0" {
+		return false
+	}
+	sockets := c.sockets()
+	leader := process{pid: int(t.pid.Load())}
+	if removeHeld(sockets, []process{leader}); len(sockets) == 0 { // most often it is the one
+		return true
+	}
+	hidden := removeHeld(sockets, t.members())
+	return len(sockets) == 0 || slices.ContainsFunc(hidden, func(p process) bool { return runsAs(p, c.uid) })
+}
+
+// runsAs reports whether one of a process's user ids is uid.
+func runsAs(p process, uid string) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			return slices.Contains(strings.Fields(ids), uid)
+		}
+	}
+	return false
+}
+
+// Client names the program at the other end of conn, as "curl (pid 123) of user 1000";
+// "" when it is gone or not to be seen. It searches all processes.
+func Client(conn net.Conn) string {
+	c, _ := clientOf(conn)
+	if c.inode == "" || c.inode == "0" {
+		return ""
+	}
+	return cmp.Or(holderOf(c.sockets()), "a program") + " of user " + c.uid
+}

@@ -1,0 +1,74 @@
+package simulation
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/internal/testing/faultfs"
+)
+
+// bug is something that the simulated world does wrong, so that the oracle has something to find.
+type bug string
+
+const (
+	bugLoseSends       bug = "a send is acknowledged and lost"
+	bugPostTwice       bug = "a receive is posted twice"
+	bugDeleteEarly     bug = "a message is deleted before its success"
+	bugForgetDeletes   bug = "a delete is confirmed and not made"
+	bugTooMany         bug = "more POSTs at once than configured"
+	bugOutOfOrder      bug = "a group is not kept in order"
+	bugDeadLetterEarly bug = "a receive less than configured"
+	bugLeadTwice       bug = "each daemon leads"
+	bugRunTwice        bug = "a run is enqueued twice"
+	bugRunEarly        bug = "a run is enqueued early"
+	bugMissRuns        bug = "a run is confirmed and not enqueued"
+	bugRetryEarly      bug = "a failed message comes again at once"
+	bugNeverHealed     bug = "receives fail for good"
+	bugPurge           bug = "a message is deleted behind the back of the ledger's reader"
+	bugLoseLog         bug = "the disk loses the log at a power failure"
+)
+
+// TestTheOracleFindsBugs: each promise is broken once, by the world around the real parts, and its checker says so.
+func TestTheOracleFindsBugs(t *testing.T) {
+	fs := faultfs.NewDefault(t)
+	for _, c := range []struct {
+		bug
+		finds string
+		set   func(*plan)
+	}{
+		{bugLoseSends, "is lost", nil},
+		{bugPostTwice, "posted twice for one receive", nil},
+		{bugDeleteEarly, "deleted without a success", nil},
+		{bugForgetDeletes, "posted again after its success", nil},
+		{bugTooMany, "POSTs at once", func(p *plan) { p.Connections, p.Messages = 1, 400 }},
+		{bugOutOfOrder, "of its group is in work", func(p *plan) { p.FIFO, p.Groups, p.Messages = true, 2, 400 }},
+		{bugDeadLetterEarly, "is in the dead-letter queue after 3 receives, 4 are configured", nil},
+		{bugLeadTwice, "lead at once", nil},
+		{bugRunTwice, "is in the queue twice", nil},
+		{bugRunEarly, "early", nil},
+		{bugMissRuns, "@", nil},
+		{bugRetryEarly, "too early", nil},
+		{bugNeverHealed, "not drained", nil},
+		{bugPurge, "the ledger does not balance", nil},
+		{bugLoseLog, "is lost", func(p *plan) {
+			p.Faults = []fault{{Kind: powerFailure, At: 200 * time.Second, For: time.Second}}
+		}},
+	} {
+		t.Run(string(c.bug), func(t *testing.T) {
+			p := &plan{Seed: 1, Daemons: 2, Connections: 5, Messages: 100, Groups: 5, MaxReceives: 4, Visibility: seconds(20),
+				ErrorVisibility: seconds(10), Inactivity: seconds(30), Shutdown: seconds(30), Length: seconds(300),
+				Poison: 0.05, Failing: 0.2, Tasks: true}
+			if c.set != nil {
+				c.set(p)
+			}
+			if out := run(t, fs, p, ""); len(out.violations) > 0 {
+				t.Fatalf("without the bug: %v", out.violations)
+			}
+			out := run(t, fs, p, c.bug)
+			if !strings.Contains(strings.Join(out.violations, "\n"), c.finds) {
+				t.Errorf("not found: want %q, got %v", c.finds, out.violations)
+			}
+		})
+	}
+}

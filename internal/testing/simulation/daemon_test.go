@@ -1,0 +1,279 @@
+package simulation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/delivery"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// daemon is one machine on which tendril runs, with its clock.
+type daemon struct {
+	w     *world
+	index int
+
+	mu     sync.Mutex
+	lives  int
+	life   *life         // nil while it is down
+	goesOn chan struct{} // closed at the end of a pause; nil while it runs
+
+	offset, before time.Duration // of its wall clock, and what that was before it was set
+	setAt          time.Time
+}
+
+// life is one process: from its start to its stop or kill.
+type life struct {
+	*daemon
+	number    int
+	worker    *worker.Worker
+	elector   *leader.Elector // nil without tasks
+	scheduler *periodic.Scheduler
+
+	killed                   context.Context
+	kill, stopReceive, abort context.CancelFunc
+	stopTasks                context.CancelFunc
+	parts                    sync.WaitGroup
+	workerErr                error
+
+	// posts are the POSTs in work, receipts those that were posted; the oracle's lock guards both.
+	posts    int
+	receipts map[string]bool
+}
+
+// posted notes the POST of a receive, and reports whether it is the first.
+func (l *life) posted(receipt string) (first bool) {
+	first = !l.receipts[receipt]
+	l.receipts[receipt] = true
+	return first
+}
+
+// working adds to the POSTs in work.
+func (l *life) working(n int) int {
+	l.posts += n
+	return l.posts
+}
+
+func (d *daemon) running() *life {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.life
+}
+
+// random is a number in [0,1) that follows from the plan, the daemon and the instant.
+func (d *daemon) random() float64 { return d.w.plan.roll("random", d.index, d.w.now()) }
+
+// wall is what the machine's clock shows.
+func (d *daemon) wall() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Add(d.offset).Round(0)
+}
+
+// latest is the latest that the clock has shown within the last second: a decision may be as old.
+func (d *daemon) latest() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	offset := d.offset
+	if time.Since(d.setAt) <= time.Second {
+		offset = max(offset, d.before)
+	}
+	return time.Now().Add(offset).Round(0)
+}
+
+// setClock sets the clock ahead of the true time.
+func (d *daemon) setClock(ahead time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.offset != ahead {
+		d.before, d.offset, d.setAt = d.offset, ahead, time.Now()
+	}
+}
+
+func (d *daemon) options() *worker.Options {
+	p := d.w.plan
+	o := &worker.Options{Name: d.w.queueName(workQueue), Concurrency: p.Connections, VisibilityTimeout: p.Visibility,
+		FIFO: p.FIFO, UncountedReturns: p.Embedded, MaxReceives: p.MaxReceives, ProbeIdle: 10 * time.Second, Random: d.random}
+	if p.ErrorVisibility >= 0 {
+		o.ErrorVisibilityTimeout = &p.ErrorVisibility
+	}
+	if p.Embedded {
+		o.DeleteLinger = -1
+	}
+	switch d.w.bug {
+	case bugTooMany:
+		o.Concurrency += 3
+	case bugOutOfOrder:
+		o.FIFO = false
+	}
+	return o
+}
+
+// start starts tendril, unless it runs.
+func (d *daemon) start() {
+	if d.running() != nil {
+		return
+	}
+	d.lives++
+	l := &life{daemon: d, number: d.lives, receipts: map[string]bool{}}
+	l.killed, l.kill = context.WithCancel(context.Background())
+	way := &link{w: d.w, daemon: d.index, life: l}
+	name := d.w.queueName(workQueue)
+	runs := tasks.NewEmbeddedRuns(way, name, false)
+	deliverer := delivery.ForWorker(&delivery.Options{Target: target{l}, FIFO: d.w.plan.FIFO, Known: runs.Known})
+	var q worker.Queue = way
+	if d.w.plan.Embedded {
+		q = &embeddedLink{way}
+	}
+	l.worker = worker.New(q, deliverer, d.options())
+	receive, stopReceive := context.WithCancel(context.Background())
+	work, abort := context.WithCancel(context.Background())
+	l.stopReceive, l.abort = stopReceive, abort
+	l.parts.Go(func() { l.workerErr = l.worker.Run(receive, work) })
+	tasking, stopTasks := context.WithCancel(context.Background())
+	if l.stopTasks = stopTasks; d.w.plan.Tasks {
+		l.startTasks(tasking, way, name, runs)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.life = l
+	d.w.note("daemon %d starts", d.index)
+}
+
+func (l *life) startTasks(ctx context.Context, way *link, name string, runs periodic.Registry) {
+	wall := l.wall
+	if l.w.bug == bugRunEarly {
+		wall = func() time.Time { return l.wall().Add(90 * time.Second) }
+	}
+	elector, err := leader.New(way, leader.Options{Name: periodic.LeaseName(name), Owner: l.name(), Wall: wall,
+		Random: l.random})
+	if err != nil {
+		l.w.t.Fatal(err)
+	}
+	l.elector = elector
+	l.scheduler = periodic.New(l.w.file(), elector, runs, periodic.Options{Queue: name, Wall: wall,
+		Events: periodic.Events{Skipped: l.w.oracle.skipped}})
+	l.parts.Go(func() { _ = elector.Run(ctx) })
+	l.parts.Go(func() { _ = l.scheduler.Run(ctx) })
+}
+
+func (l *life) name() string { return string(rune('a'+l.index)) + string(rune('0'+l.number%10)) }
+
+// end takes the life out of use: whatever it holds from now on is nobody's.
+func (d *daemon) end() *life {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.life
+	d.life = nil
+	return l
+}
+
+// killNow is kill -9: nothing that the process does from now on has an effect.
+func (d *daemon) killNow() bool {
+	l := d.end()
+	if l == nil {
+		return false
+	}
+	l.kill()
+	l.stopReceive()
+	l.abort()
+	l.stopTasks()
+	d.w.oracle.left(l, "the daemon was killed")
+	d.w.ending.Go(l.parts.Wait)
+	return true
+}
+
+// stopNow is TERM: it drains for as long as it may.
+func (d *daemon) stopNow() bool {
+	l := d.end()
+	if l == nil {
+		return false
+	}
+	d.w.ending.Go(func() {
+		l.stopReceive()
+		stop := time.AfterFunc(d.w.plan.Shutdown, func() {
+			d.w.oracle.left(l, "the delivery was aborted by the stop")
+			l.abort()
+		})
+		defer stop.Stop()
+		l.stopTasks()
+		l.parts.Wait()
+		d.w.note("daemon %d stopped: %v", d.index, l.workerErr)
+	})
+	return true
+}
+
+// pause stops the process with a signal.
+func (d *daemon) pause() {
+	d.mu.Lock()
+	if d.goesOn == nil {
+		d.goesOn = make(chan struct{})
+	}
+	d.mu.Unlock()
+	if l := d.running(); l != nil {
+		d.w.oracle.left(l, "the daemon was paused")
+	}
+}
+
+func (d *daemon) resume() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.goesOn != nil {
+		close(d.goesOn)
+		d.goesOn = nil
+	}
+}
+
+// frozen waits for the end of a pause, and returns an error if the process was killed.
+func (l *life) frozen() error {
+	l.mu.Lock()
+	goesOn := l.goesOn
+	l.mu.Unlock()
+	if goesOn != nil {
+		select {
+		case <-goesOn:
+		case <-l.killed.Done():
+		}
+	}
+	if l.killed.Err() != nil {
+		return errKilled
+	}
+	return nil
+}
+
+// reload gives a daemon new settings.
+func (d *daemon) reload(n int) bool {
+	l := d.running()
+	if l == nil {
+		return false
+	}
+	o := d.options()
+	o.Concurrency = max(1, o.Concurrency-n%3)
+	l.worker.Tune(&worker.Tuning{Concurrency: o.Concurrency, ErrorVisibilityTimeout: o.ErrorVisibilityTimeout})
+	if l.scheduler != nil {
+		l.scheduler.Reload(d.w.file())
+	}
+	return true
+}
+
+// target is the app of one daemon, as its worker sees it.
+type target struct{ *life }
+
+// Deliver hands a message to the app.
+func (t target) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	if b, _ := t.w.server.current(); b != nil && t.w.plan.Embedded {
+		b.Queue(t.w.queueName(workQueue)).Posting(m.ReceiptHandle)
+	}
+	if t.w.bug == bugPostTwice && t.w.plan.roll("twice", m.ID) < 0.1 {
+		t.w.app.post(ctx, t.life, m)
+	}
+	return t.w.app.post(ctx, t.life, m)
+}
+
+// Probe reports whether the app accepts connections.
+func (t target) Probe(context.Context) error { return t.w.app.probe(t.life) }

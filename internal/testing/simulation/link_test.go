@@ -1,0 +1,409 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/cron/leader"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/worker"
+	"tendril/queue"
+)
+
+// link is the way from one life of a daemon, or from the producer, to the queue and its registry. It is where calls
+// and answers get lost, and where the oracle sees what a daemon asks for.
+type link struct {
+	w      *world
+	daemon int   // its number; that of daemons for the producer
+	life   *life // nil for the producer
+
+	mu   sync.Mutex
+	at   time.Duration
+	same map[string]int // calls by action at the instant at
+}
+
+var (
+	_ worker.Queue        = (*link)(nil)
+	_ worker.DeadLetterer = (*embeddedLink)(nil)
+	_ leader.Store        = (*link)(nil)
+)
+
+// errKilled is what a daemon that was killed would have got.
+var errKilled = errors.New("the process was killed")
+
+// trouble is what happens to one call.
+type trouble struct {
+	before, after time.Duration
+	request       error // it does not arrive
+	answer        error // it does not come back
+	slow          bool
+}
+
+// ordinal counts the calls of one action at one instant.
+func (l *link) ordinal(at time.Duration, action string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.at != at || l.same == nil {
+		l.at, l.same = at, map[string]int{}
+	}
+	l.same[action]++
+	return l.same[action]
+}
+
+// draw draws the trouble of one call. What is drawn follows from who calls what when.
+func (l *link) draw(action string, ofRegistry bool) (t trouble) {
+	w, at := l.w, l.w.now()
+	n := l.ordinal(at, action)
+	if !w.plan.Embedded {
+		t.before = time.Millisecond + time.Duration(w.plan.roll("travel", l.daemon, action, at, n)*3e6)
+		t.after = t.before
+	}
+	if w.healed.Load() {
+		if w.bug == bugNeverHealed && action == "receive" {
+			t.request = queue.ErrThrottled
+		}
+		return t
+	}
+	for i := range w.plan.Faults {
+		f := &w.plan.Faults[i]
+		if !f.during(at, l.daemon) || w.plan.roll("hit", i, action, at, n) >= f.Chance {
+			continue
+		}
+		switch f.Kind {
+		case loseAnswers:
+			t.answer = queue.ErrUnreachable
+		case loseRequests:
+			t.request = queue.ErrUnreachable
+		case slowCalls:
+			t.slow = true
+			t.before += time.Duration(w.plan.roll("before", i, action, at, n) * float64(4*time.Second))
+			t.after += time.Duration(w.plan.roll("after", i, action, at, n) * float64(4*time.Second))
+		case throttleCalls:
+			t.request = queue.ErrThrottled
+		case cutNetwork:
+			t.request = queue.ErrUnreachable
+		case cutRegistry:
+			if !ofRegistry {
+				continue
+			}
+			t.request = queue.ErrUnreachable
+		default:
+			continue
+		}
+		w.injected(f.Kind)
+	}
+	return t
+}
+
+// call makes one call. applied reports whether it reached the broker, whatever the error says.
+func (l *link) call(ctx context.Context, action string, ofRegistry bool,
+	do func(context.Context, *broker.Broker) error) (applied, slow bool, err error) {
+	ctx, cancel := l.whileAlive(ctx)
+	defer cancel()
+	waited, err := l.frozen()
+	if err != nil {
+		return false, false, err
+	}
+	t := l.draw(action, ofRegistry)
+	t.slow = t.slow || waited
+	if !sleep(ctx, t.before) {
+		return false, t.slow, l.ended(ctx)
+	}
+	if t.request != nil {
+		return false, t.slow, t.request
+	}
+	b, life := l.w.server.current()
+	if b == nil {
+		return false, t.slow, queue.ErrUnreachable
+	}
+	err = do(ctx, b)
+	if !l.w.server.alive(life) {
+		t.answer = queue.ErrUnreachable // whatever it was, it went down with the broker
+	}
+	if !sleep(ctx, t.after) {
+		return true, t.slow, l.ended(ctx)
+	}
+	waited, frozen := l.frozen()
+	if t.slow = t.slow || waited; frozen != nil {
+		return true, t.slow, frozen
+	}
+	if t.answer != nil {
+		return true, t.slow, t.answer
+	}
+	return true, t.slow, err
+}
+
+// whileAlive is ctx until the daemon is killed.
+func (l *link) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if l.life == nil {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(l.life.killed, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// ended is the error of a call whose context ended.
+func (l *link) ended(ctx context.Context) error {
+	if l.life != nil && l.life.killed.Err() != nil {
+		return errKilled
+	}
+	return &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
+}
+
+// frozen waits as long as the daemon is paused, and returns an error if it was killed.
+func (l *link) frozen() (waited bool, err error) {
+	if l.life == nil {
+		return false, nil
+	}
+	began := time.Now()
+	defer func() { waited = !time.Now().Equal(began) }()
+	return false, l.life.frozen()
+}
+
+// Receive implements [worker.Queue].
+func (l *link) Receive(ctx context.Context, req queue.ReceiveRequest) (msgs []queue.Message, err error) {
+	if !l.w.plan.Embedded {
+		req.Stop = nil
+	}
+	_, slow, err := l.call(ctx, "receive", false, func(ctx context.Context, b *broker.Broker) (err error) {
+		msgs, err = b.Queue(l.w.queueName(workQueue)).Receive(ctx, req)
+		for i := range msgs {
+			l.w.oracle.received(l.life, &msgs[i], *req.Visibility)
+		}
+		return err
+	})
+	for i := range msgs {
+		switch key := keyOf(&msgs[i]); {
+		case err != nil:
+			l.w.oracle.excuse(key, "the answer to its receive was lost")
+		case slow:
+			l.w.oracle.excuse(key, "the answer to its receive was slow")
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if l.w.bug == bugDeleteEarly && len(msgs) > 0 {
+		l.Delete(ctx, []string{msgs[0].ReceiptHandle})
+	}
+	return msgs, nil
+}
+
+// settle makes a call about receipts, and excuses the messages of those for which it did not go well.
+func (l *link) settle(ctx context.Context, action string, receipts []string,
+	do func(context.Context, *broker.Queue) []error) []error {
+	var errs []error
+	_, slow, err := l.call(ctx, action, false, func(ctx context.Context, b *broker.Broker) error {
+		errs = do(ctx, b.Queue(l.w.queueName(workQueue)))
+		return nil
+	})
+	if err != nil {
+		errs = make([]error, len(receipts))
+		for i := range errs {
+			errs[i] = err
+		}
+	}
+	for i, receipt := range receipts {
+		failed := errs != nil && errs[i] != nil
+		if failed || slow {
+			l.w.oracle.excuseReceipt(receipt, fmt.Sprintf("a %s of it was slow or failed: %v", action, errs))
+		}
+	}
+	return errs
+}
+
+// Delete implements [worker.Queue].
+func (l *link) Delete(ctx context.Context, receipts []string) []error {
+	l.w.oracle.deleting(l.life, receipts)
+	if l.w.bug == bugForgetDeletes && l.w.plan.roll("forget", receipts[0]) < 0.5 {
+		return nil
+	}
+	errs := l.settle(ctx, "delete", receipts, func(ctx context.Context, q *broker.Queue) []error {
+		return q.Delete(ctx, receipts)
+	})
+	for i, receipt := range receipts {
+		if errs == nil || errs[i] == nil {
+			l.w.oracle.deleted(receipt, l.w.fs.Syncs(walName))
+		}
+	}
+	return errs
+}
+
+// Expire implements [worker.Queue].
+func (l *link) Expire(ctx context.Context, receipts []string) []error {
+	l.w.oracle.violated("messages were deleted as expired")
+	return l.settle(ctx, "expire", receipts, func(ctx context.Context, q *broker.Queue) []error {
+		return q.Expire(ctx, receipts)
+	})
+}
+
+// ChangeVisibility implements [worker.Queue].
+func (l *link) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
+	receipts := make([]string, len(changes))
+	sent := make([]queue.VisibilityChange, len(changes))
+	for i, c := range changes {
+		receipts[i], sent[i] = c.ReceiptHandle, c
+		if !l.w.plan.Embedded {
+			sent[i].Unread = false // the wire does not carry it
+		}
+		if l.w.bug == bugRetryEarly {
+			sent[i].Visibility = 0
+		}
+	}
+	errs := l.settle(ctx, "change", receipts, func(ctx context.Context, q *broker.Queue) []error {
+		return q.ChangeVisibility(ctx, sent)
+	})
+	for i, c := range changes {
+		if errs == nil || errs[i] == nil {
+			l.w.oracle.changed(c)
+		}
+	}
+	return errs
+}
+
+// embeddedLink is the link of a daemon that has the queue in its own process.
+type embeddedLink struct{ *link }
+
+// TakesDeadLetters implements [worker.DeadLetterer].
+func (l *embeddedLink) TakesDeadLetters(last bool) bool {
+	b, _ := l.w.server.current()
+	return b != nil && b.Queue(l.w.queueName(workQueue)).TakesDeadLetters(last)
+}
+
+// DeadLetter implements [worker.DeadLetterer].
+func (l *embeddedLink) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
+	receipts := make([]string, len(letters))
+	for i := range letters {
+		receipts[i] = letters[i].Message.ReceiptHandle
+	}
+	return l.settle(ctx, "dead letter", receipts, func(ctx context.Context, q *broker.Queue) []error {
+		return q.DeadLetter(ctx, letters)
+	})
+}
+
+// Read implements [leader.Store].
+func (l *link) Read(ctx context.Context, name string) (lease queue.Lease, err error) {
+	_, _, err = l.call(ctx, "read", true, func(ctx context.Context, b *broker.Broker) (err error) {
+		lease, err = b.Registry().Read(ctx, l.leaseName(name))
+		return err
+	})
+	return lease, err
+}
+
+// Swap implements [leader.Store].
+func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, now queue.Lease, err error) {
+	_, _, err = l.call(ctx, "swap", true, func(ctx context.Context, b *broker.Broker) (err error) {
+		won, now, err = b.Registry().Swap(ctx, l.leaseName(name), old, next)
+		return err
+	})
+	return won && err == nil, now, err
+}
+
+// leaseName lets a world in which each daemon has a lease of its own have two leaders.
+func (l *link) leaseName(name string) string {
+	if l.w.bug == bugLeadTwice {
+		return fmt.Sprint(name, l.daemon)
+	}
+	return name
+}
+
+// Enqueue is a run on its way into the queue.
+func (l *link) Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent, already bool,
+	err error) {
+	run := *queue.ParseRun(&queue.Message{Attributes: m.Attributes})
+	l.w.oracle.enqueuing(l.life, &run)
+	if l.w.bug == bugMissRuns && l.w.plan.roll("miss", req.ID) < 0.5 {
+		return queue.Sent{ID: "none"}, false, nil
+	}
+	if l.w.bug == bugLeadTwice {
+		req.Lease, req.Term = "", 0
+	}
+	applied, _, err := l.call(ctx, "enqueue", true, func(ctx context.Context, b *broker.Broker) (err error) {
+		if sent, already, err = b.Registry().Enqueue(ctx, req, m); err == nil {
+			l.w.oracle.accepted(l.life, req.Term)
+		}
+		if l.w.bug == bugRunTwice {
+			_, err = b.Queue(req.Queue).Send(ctx, []queue.Outgoing{{Body: m.Body, Attributes: m.Attributes}})
+		}
+		return err
+	})
+	l.w.oracle.enqueued(&run, applied, err)
+	return sent, already, err
+}
+
+// Skip leaves runs out.
+func (l *link) Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string, err error) {
+	_, _, err = l.call(ctx, "skip", true, func(ctx context.Context, b *broker.Broker) (err error) {
+		made, err = b.Registry().Skip(ctx, req, ids)
+		return err
+	})
+	return made, err
+}
+
+// SinceUnder asks up to when tasks are accounted for.
+func (l *link) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
+	schedules map[string]string) (known map[string]queue.TaskTimes, err error) {
+	if l.w.bug == bugLeadTwice {
+		lease, term = "", 0
+	}
+	_, _, err = l.call(ctx, "since", true, func(ctx context.Context, b *broker.Broker) (err error) {
+		if known, err = b.Registry().SinceUnder(ctx, lease, term, from, schedules); err == nil {
+			l.w.oracle.counting(known)
+		}
+		return err
+	})
+	return known, err
+}
+
+// EnqueuedTo asks for a run by its id.
+func (l *link) EnqueuedTo(ctx context.Context, id, path string) (known bool, err error) {
+	_, _, err = l.call(ctx, "known", true, func(ctx context.Context, b *broker.Broker) (err error) {
+		known, err = b.Registry().EnqueuedTo(ctx, id, path)
+		return err
+	})
+	return known, err
+}
+
+// SetPaused and Paused are there for the registry's interface: nobody pauses a task here.
+func (l *link) SetPaused(ctx context.Context, task, reason string, paused bool) error {
+	return errors.ErrUnsupported
+}
+
+func (l *link) Paused(ctx context.Context) (map[string]string, error) {
+	return nil, errors.ErrUnsupported
+}
+
+var _ periodic.Registry = tasks.NewEmbeddedRuns((*link)(nil), "", false)
+
+// Send is the producer's.
+func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sent, err error) {
+	if l.w.bug == bugLoseSends && l.w.plan.roll("lose", out[0].Body) < 0.1 {
+		return make([]queue.Sent, len(out)), nil
+	}
+	_, _, err = l.call(ctx, "send", false, func(ctx context.Context, b *broker.Broker) (err error) {
+		sent, err = b.Queue(l.w.queueName(workQueue)).Send(ctx, out)
+		return err
+	})
+	return sent, err
+}
+
+// sleep waits for d and reports whether ctx is still alive. There is no timer for no time.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

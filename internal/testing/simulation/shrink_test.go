@@ -1,0 +1,114 @@
+package simulation
+
+import (
+	"slices"
+	"testing"
+
+	"tendril/internal/testing/faultfs"
+)
+
+// shrinkRuns bounds how often a plan is run to make it shorter.
+const shrinkRuns = 150
+
+// shrink looks for a shorter plan that still breaks a promise: it leaves out faults, halves first, then makes
+// everything smaller. It returns nil when the plan itself breaks none.
+func shrink(t *testing.T, fs *faultfs.FS, p *plan) (*plan, outcome) {
+	s := &shrinker{left: shrinkRuns, run: func(p *plan) outcome { return run(t, fs, p, "") }}
+	short := s.shrink(p)
+	return short, s.last
+}
+
+// shrink returns nil when the plan itself breaks no promise in three runs.
+func (s *shrinker) shrink(p *plan) *plan {
+	best, found := s.breaks(*p)
+	for i := 0; i < 2 && !found; i++ {
+		best, found = s.breaks(*p)
+	}
+	if !found {
+		return nil
+	}
+	for size := len(best.Faults); size > 0; {
+		removed := false
+		for at := 0; at < len(best.Faults); {
+			shorter := *best
+			shorter.Faults = slices.Delete(slices.Clone(best.Faults), at, min(at+size, len(best.Faults)))
+			if next, found := s.breaks(shorter); found {
+				best, removed = next, true
+			} else {
+				at += size
+			}
+		}
+		if !removed || size > len(best.Faults) {
+			size /= 2
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, smaller := range []func(*plan){
+			func(p *plan) { p.Messages /= 2 }, func(p *plan) { p.Messages-- }, func(p *plan) { p.Daemons-- },
+			func(p *plan) { p.Groups = 1 }, func(p *plan) { p.Connections /= 2 }, func(p *plan) { p.Tasks = false },
+			func(p *plan) { p.FIFO = false }, func(p *plan) { p.Poison = 0 }, func(p *plan) { p.Failing = 0 },
+			func(p *plan) { p.Slow = 0 }, func(p *plan) { p.Hanging = 0 }, func(p *plan) { p.Delayed = 0 },
+		} {
+			next := *best
+			smaller(&next)
+			if next.isSame(best) || !next.isPossible() {
+				continue
+			}
+			if shorter, found := s.breaks(next); found {
+				best, changed = shorter, true
+			}
+		}
+	}
+	return best
+}
+
+// shrinker runs plans, as long as it may.
+type shrinker struct {
+	run  func(*plan) outcome
+	left int
+	last outcome // of the last plan that broke a promise
+}
+
+func (s *shrinker) breaks(p plan) (*plan, bool) {
+	if s.left == 0 {
+		return nil, false
+	}
+	s.left--
+	out := s.run(&p)
+	if len(out.violations) == 0 {
+		return nil, false
+	}
+	s.last = out
+	return &p, true
+}
+
+func (p *plan) isSame(q *plan) bool { return p.String() == q.String() }
+
+// isPossible reports whether a plan is one that can be lived through.
+func (p *plan) isPossible() bool {
+	for _, f := range p.Faults {
+		if f.Daemon > p.Daemons || f.Daemon == p.Daemons && !slices.Contains(onNetwork, f.Kind) {
+			return false
+		}
+	}
+	return p.Messages > 0 && p.Daemons > 0 && p.Connections > 0
+}
+
+// TestShrink makes a plan with a bug as short as the bug needs.
+func TestShrink(t *testing.T) {
+	t.Parallel()
+	p := newPlan(14)
+	p.Faults = slices.Repeat([]fault{{Kind: appSlow}, {Kind: redrive}}, 6)
+	p.Faults[7] = fault{Kind: powerFailure}
+	s := &shrinker{left: shrinkRuns, run: func(p *plan) (out outcome) {
+		if slices.ContainsFunc(p.Faults, func(f fault) bool { return f.Kind == powerFailure }) && p.Messages > 3 {
+			out.violations = []string{"broken"}
+		}
+		return out
+	}}
+	got := s.shrink(p)
+	if len(got.Faults) != 1 || got.Messages != 4 || got.Daemons != 1 || got.Tasks || got.Slow+got.Failing > 0 {
+		t.Errorf("shrunk to %s", got)
+	}
+}

@@ -1,9 +1,0 @@
-package terminal
-
-import (
-	"testing"
-
-	"tendril/testpeer"
-)
-
-func TestMain(m *testing.M) { testpeer.Contained(m) }
