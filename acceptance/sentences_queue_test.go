@@ -107,11 +107,11 @@ func TestSentencesExistingQueue(t *testing.T) {
 				"      Namespace: AWS/SQS\n      MetricName: ApproximateNumberOfMessagesVisible\n      Statistic: Average\n" +
 				"      Period: 300\n      EvaluationPeriods: 1\n      Threshold: 77\n      ComparisonOperator: GreaterThanThreshold\n"})
 		out, code := tendril(t, bundle, []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1"},
-			"alarms", "show", "--queue-url", q.url, "--name", "shop", "--cloudwatch", "on", "--format", "terraform", bundle)
+			"alarms", "show", "--queue-url", q.url, "--name", "shop", "--cloudwatch", "on", "--format", "cloudformation", bundle)
 		if code != 0 {
 			t.Errorf("exit status %d", code)
 		}
-		matches(t, out, `threshold = 77`)
+		matches(t, out, `"Threshold": 77`)
 	})
 	row(t, "A81", func(t *testing.T) {
 		p.await(t, "the queue is named", func(e event) bool { return e.QueueURL == q.watched || e.QueueURL == q.url })

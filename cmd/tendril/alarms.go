@@ -111,43 +111,52 @@ func stepTexts(steps []alarms.Step) (texts []string) {
 	return texts
 }
 
-// The formats of show --format.
-const (
-	asCloudFormation = "cloudformation"
-	asTerraform      = "terraform"
-)
+// asCloudFormation is the only format of templates.
+const asCloudFormation = "cloudformation"
+
+// addTemplateFormat gives a command the flag --format.
+func addTemplateFormat(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "format", *format, "Print a template: cloudformation.")
+	complete(cmd, "format", asCloudFormation)
+}
+
+// checkTemplateFormat rejects any other value of --format.
+func checkTemplateFormat(format string) error {
+	if format != asCloudFormation {
+		return fail(exitUsage, fmt.Errorf("%q is not a format of templates", format), "use cloudformation")
+	}
+	return nil
+}
 
 func (c alarmCommands) newShow() *cobra.Command {
 	var text string
 	cmd := &cobra.Command{
 		Use:   "show [DIR|ZIP] [-- COMMAND ARGS...]",
-		Short: "Show each alarm with its state, or print them as CloudFormation or Terraform",
+		Short: "Show each alarm with its state, or print them as a CloudFormation template",
 		Long: `Shows the alarms of the environment with their state in the cloud. With --format, prints the
-same alarms and dashboard as a CloudFormation template (JSON) or as Terraform resources,
-for those who create them that way; CloudWatch is not asked then.`,
+same alarms and dashboard as a CloudFormation template (JSON), for those who create them that
+way; CloudWatch is not asked then.`,
 		Example: `  tendril alarms show path/to/app
-  tendril alarms show path/to/app --format terraform > alarms.tf`,
+  tendril alarms show path/to/app --format cloudformation > alarms.json`,
 	}
 	f := c.addFlags(cmd)
 	output := addOutput(cmd)
-	cmd.Flags().StringVar(&text, "format", "", "Print a template: cloudformation or terraform.")
-	complete(cmd, "format", asCloudFormation, asTerraform)
+	addTemplateFormat(cmd, &text)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if text != "" {
+			if err := checkTemplateFormat(text); err != nil {
+				return err
+			}
+		}
 		cloud, want, err := c.wanted(ctx, cmd, args, f)
 		if err != nil {
 			return err
 		}
-		var template string
-		switch text {
-		case "":
+		if text == "" {
 			return c.show(ctx, cloud, want, *output)
-		case asCloudFormation:
-			template, err = want.CloudFormation()
-		case asTerraform:
-			template = want.Terraform()
-		default:
-			return fail(exitUsage, fmt.Errorf("%q is not a format of templates", text), "use cloudformation or terraform")
 		}
+
+		template, err := want.CloudFormation()
 		if err == nil {
 			_, err = fmt.Fprint(c.programs(), template)
 		}

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -331,25 +330,22 @@ func (c generateCommands) newAlarmTemplate(name, short string) *cobra.Command {
 	text := asCloudFormation
 	cmd := c.newGenerator(name, short, f, func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File,
 		error) {
+		if err := checkTemplateFormat(text); err != nil {
+			return nil, err
+		}
 		_, set, err := c.wanted(ctx, cmd, args, of)
 		switch {
 		case err != nil:
 			return nil, err
 		case name == "dashboard":
 			return []generate.File{{Path: alarms.DashboardName(set.Environment) + ".json", Text: set.Dashboard + "\n"}}, nil
-		case text == asTerraform:
-			return []generate.File{{Path: "alarms.tf", Text: set.Terraform()}}, nil
-		case text == asCloudFormation:
-			template, err := set.CloudFormation()
-			return []generate.File{{Path: "alarms.json", Text: template}}, err
 		}
-		return nil, fail(exitUsage, fmt.Errorf("%s is not a format of templates", strconv.Quote(text)),
-			"use cloudformation or terraform")
+		template, err := set.CloudFormation()
+		return []generate.File{{Path: "alarms.json", Text: template}}, err
 	})
 	c.addAlarmFlags(cmd, of)
 	if name == "alarms" {
-		cmd.Flags().StringVar(&text, "format", text, "Format: cloudformation or terraform.")
-		complete(cmd, "format", asCloudFormation, asTerraform)
+		addTemplateFormat(cmd, &text)
 	}
 	return cmd
 }

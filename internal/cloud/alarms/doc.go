@@ -1,7 +1,7 @@
 // Package alarms describes the CloudWatch alarms and the dashboard of an environment.
 //
 //	Settings ---------+
-//	alarms.yaml ------+--> Describe --> Set --> CloudFormation, Terraform    text
+//	alarms.yaml ------+--> Describe --> Set --> CloudFormation template
 //	Resources of the -+                  |
 //	bundle                               +----> Compare(Set, Found) --> Plan
 //	                                                      ^              |
@@ -9,7 +9,7 @@
 //	                                              |                      |
 //	                                              +------ CloudWatch ----+
 //
-// [Describe] is pure. The texts and the calls are made from the same [Set], so that they
+// [Describe] is pure. The template and the calls are made from the same [Set], so that they
 // cannot differ.
 //
 // # Names

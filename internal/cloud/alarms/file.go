@@ -225,7 +225,7 @@ func (r *fileReader) change(entry yamlfile.Pair) (c change) {
 	return c
 }
 
-// property reads one property by the name that Terraform has for it.
+// property reads one property by its name in snake case, such as evaluation_periods.
 func (r *fileReader) property(c *change, p yamlfile.Pair) {
 	switch p.Key {
 	case "threshold":
