@@ -11,8 +11,8 @@ type equivalent struct {
 var equivalents = []equivalent{
 	{"internal/delivery/webhook", "webhook.go", place{"Signer.AppendHeaders", "boundary", "cap(w.content) > largestKept"},
 		"whether a buffer of exactly this size is kept shows in memory alone"},
-	{"internal/delivery/filter", "read.go", place{"isPlain", "boundary", `bytes.IndexByte(quoted, '\\') < 0`},
-		"the first byte is a quotation mark"},
+	{"internal/delivery/filter", "read.go", place{"unquote", "boundary", `bytes.IndexByte(plain, '\\') < 0`},
+		"a backslash at the start is escaped, or escapes what follows"},
 	{"internal/observe/health", "steady.go", place{"steady.settle", "boundary", "out.Status.rank() > r.Status.rank()"},
 		"with equal statuses the check to remember is the one whose causes are shown"},
 	{"internal/delivery/limit", "breaker.go", place{"breaker.onStateChanged", "increment", "b.generation++"},

@@ -1,10 +1,11 @@
 package filter
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // orKey is the name under which a pattern has alternatives.
@@ -57,8 +58,8 @@ type test func(l *leaf) bool
 
 // leaf is such a value.
 type leaf struct {
-	kind byte   // isString, isNumber, isBool or isNull
-	text string // of a string its characters, else the JSON
+	kind jsontext.Kind // isString, isNumber, isBool or isNull
+	text string        // of a string its characters, else the JSON
 	// alsoString tells that a number is compared with strings too.
 	alsoString bool
 }
@@ -154,7 +155,7 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	case n.kind == isObject:
 		f.nested, wrong = p.object(n)
 	case n.kind != isArray:
-		wrong = p.fail(n.offset, "the values of %q are a list: write [%s]", m.name, p.source(n))
+		wrong = p.fail(n.offset, "the values of %q are a list: write [%s]", m.name, n.source)
 	case len(n.array) == 0:
 		wrong = p.fail(n.offset, "%q has an empty list, which nothing matches", m.name)
 	default:
@@ -170,15 +171,6 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 		}
 	}
 	return f, wrong
-}
-
-// source is a scalar as it was written.
-func (p *parser) source(n node) string {
-	text, err := json.Marshal(n.scalar)
-	if err != nil {
-		return ""
-	}
-	return string(text)
 }
 
 // The operators of patterns, those that are refused last.
@@ -201,10 +193,10 @@ func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 func (p *parser) equal(n node) (test, *patternError) {
 	switch n.kind {
 	case isString:
-		want := n.scalar.(string)
+		want := n.text
 		return func(l *leaf) bool { return l.isString() && l.text == want }, nil
 	case isNumber:
-		want, ok := parseNumber(n.scalar.(json.Number).String())
+		want, ok := parseNumber(n.text)
 		if !ok {
 			return nil, p.fail(n.offset, "the number is too large")
 		}
@@ -213,7 +205,7 @@ func (p *parser) equal(n node) (test, *patternError) {
 			return ok && got.equals(want)
 		}, nil
 	case isBool:
-		want := strconv.FormatBool(n.scalar.(bool))
+		want := n.text
 		return func(l *leaf) bool { return l.kind == isBool && l.text == want }, nil
 	}
 	return func(l *leaf) bool { return l.kind == isNull }, nil
@@ -226,11 +218,10 @@ func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	m := n.object[0]
 	switch m.name {
 	case "exists":
-		want, ok := m.value.scalar.(bool)
 		switch {
-		case !ok:
+		case m.value.kind != isBool:
 			return nil, false, p.fail(m.value.offset, "exists is true or false")
-		case want:
+		case m.value.text == "true":
 			return func(*leaf) bool { return true }, false, nil
 		}
 		return nil, true, nil
@@ -251,8 +242,8 @@ func (p *parser) textOperator(m member) (test, *patternError) {
 	if compare == nil {
 		return nil, p.fail(m.offset, "unknown operator %q: there are %s", m.name, strings.Join(operators[:6], ", "))
 	}
-	want, ok := m.value.scalar.(string)
-	if !ok || want == "" && m.name != "equals-ignore-case" {
+	want := m.value.text
+	if m.value.kind != isString || want == "" && m.name != "equals-ignore-case" {
 		return nil, p.fail(m.value.offset, "%s takes a string that is not empty", m.name)
 	}
 	return func(l *leaf) bool { return l.isString() && compare(l.text, want) }, nil
@@ -296,14 +287,13 @@ func (p *parser) numeric(n node) (test, *patternError) {
 	var bounds [2]number
 	var signs string
 	for i := 0; i < len(n.array); i += 2 {
-		sign, isSign := n.array[i].scalar.(string)
-		digits, isDigits := n.array[i+1].scalar.(json.Number)
-		bound, ok := parseNumber(string(digits))
-		if !isSign || !isDigits || !ok {
-			return nil, p.fail(n.array[i].offset, form)
+		sign, digits := n.array[i], n.array[i+1]
+		bound, ok := parseNumber(digits.text)
+		if sign.kind != isString || digits.kind != isNumber || !ok {
+			return nil, p.fail(sign.offset, form)
 		}
 		bounds[i/2] = bound
-		signs += sign + " "
+		signs += sign.text + " "
 	}
 	switch signs {
 	case "= ":

@@ -1,9 +1,10 @@
 package filter
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/queue"
 )
@@ -52,7 +53,7 @@ func (p *parser) criteria(list node) (*Filter, *patternError) {
 			return nil, p.fail(item.offset, `write {"Pattern": "..."} with the pattern as a string`)
 		}
 		at := item.object[0].value
-		inner, root, wrong := parseJSON(at.scalar.(string))
+		inner, root, wrong := parseJSON(at.text)
 		var pattern *object
 		if wrong == nil {
 			pattern, wrong = inner.message(root)
@@ -149,7 +150,7 @@ func (b *body) of(m *queue.Message) *body {
 	}
 	b.read, b.text = true, m.Body
 	if start := strings.TrimLeft(m.Body, jsonBlanks); strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[") {
-		if text := []byte(start); json.Valid(text) {
+		if text := jsontext.Value(strings.TrimRight(start, jsonBlanks)); text.IsValid(lenient) {
 			b.json = text
 		}
 	}

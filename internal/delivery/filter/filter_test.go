@@ -279,7 +279,7 @@ func FuzzLookUp(f *testing.F) {
 		var list []json.RawMessage
 		if json.Unmarshal(value, &list) == nil && len(value) > 0 && value[0] == '[' {
 			n := 0
-			elements(value, func(element []byte) {
+			eachChild(value, func(_, element []byte) {
 				if string(element) != string(list[n]) {
 					t.Fatalf("element %d of %q is %q", n, value, element)
 				}

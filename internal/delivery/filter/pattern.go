@@ -1,11 +1,14 @@
 package filter
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxPattern is the most bytes of a pattern, and maxDepth how deep it may be nested.
@@ -31,11 +34,11 @@ func (e *patternError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, 
 // node is a value of a pattern with the place where it begins.
 type node struct {
 	offset int
-	// One of these; none for null.
+	kind   jsontext.Kind
 	object []member
 	array  []node
-	scalar any // string, json.Number or bool
-	kind   byte
+	text   string // of a string its characters, else the JSON of a token
+	source string // the token as it was written
 }
 
 // member is a name and its value in an object.
@@ -52,13 +55,18 @@ const (
 	isArray  = '['
 	isString = '"'
 	isNumber = '0'
-	isBool   = 't'
+	isTrue   = 't'
+	isFalse  = 'f'
+	isBool   = 'b' // one of the last two
 )
+
+// lenient accepts what encoding/json does too.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // parser reads the JSON of a pattern.
 type parser struct {
 	text   string
-	decode *json.Decoder
+	decode *jsontext.Decoder
 }
 
 func (p *parser) fail(offset int, format string, args ...any) *patternError {
@@ -74,84 +82,81 @@ func (p *parser) next() int {
 	return offset + len(p.text[offset:]) - len(strings.TrimLeft(p.text[offset:], jsonBlanks+",:"))
 }
 
-func (p *parser) token() (json.Token, *patternError) {
-	offset := p.next()
-	if token, err := p.decode.Token(); err == nil {
-		return token, nil
-	}
-	return nil, p.fail(offset, "invalid JSON")
-}
-
 // parseJSON reads a text that is one JSON value.
 func parseJSON(text string) (*parser, node, *patternError) {
-	p := &parser{text: text, decode: json.NewDecoder(strings.NewReader(text))}
-	p.decode.UseNumber()
+	p := &parser{text: text, decode: jsontext.NewDecoder(strings.NewReader(text), lenient)}
 	if len(text) > maxPattern {
 		return p, node{}, p.fail(0, "%d bytes are more than the %d of a pattern", len(text), maxPattern)
 	}
-	if !json.Valid([]byte(text)) { // the decoder of tokens takes some that is not
-		return p, node{}, p.invalid()
+	if wrong := p.checkSyntax(); wrong != nil { // before anything else is said about the pattern
+		return p, node{}, wrong
 	}
+
 	root, wrong := p.value(0)
 	return p, root, wrong
 }
 
-// invalid finds the place where a text stops being JSON.
-func (p *parser) invalid() *patternError {
-	var syntax *json.SyntaxError
-	var raw json.RawMessage
-	err := json.Unmarshal([]byte(p.text), &raw)
-	if errors.As(err, &syntax) && !strings.Contains(err.Error(), "unexpected end") {
-		return p.fail(max(int(syntax.Offset)-1, 0), "invalid JSON")
+// checkSyntax finds the place where the text stops being JSON.
+func (p *parser) checkSyntax() *patternError {
+	d := jsontext.NewDecoder(strings.NewReader(p.text), lenient)
+	_, err := d.ReadValue()
+	if err == nil {
+		if _, err = d.ReadToken(); err == io.EOF {
+			return nil
+		}
 	}
-	return p.fail(len(p.text), "the JSON ends too early")
+
+	var syntax *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return p.fail(len(p.text), "the JSON ends too early")
+	case errors.As(err, &syntax):
+		return p.fail(int(syntax.ByteOffset), "invalid JSON")
+	}
+	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
 }
 
+// value reads the next value. The text is known to be JSON, so that reading a token cannot fail.
 func (p *parser) value(depth int) (node, *patternError) {
-	n := node{offset: p.next(), kind: isNull}
+	n := node{offset: p.next()}
 	if depth > maxDepth {
 		return n, p.fail(n.offset, "nested deeper than %d", maxDepth)
 	}
-	token, wrong := p.token()
-	if wrong != nil {
-		return n, wrong
-	}
-	switch t := token.(type) {
-	case json.Delim:
-		n.kind = byte(t)
-		for p.decode.More() && wrong == nil {
-			if t == '{' {
-				wrong = p.member(&n, depth)
-				continue
+
+	token, _ := p.decode.ReadToken()
+	n.kind = token.Kind()
+	n.text = token.String()
+	n.source = p.text[n.offset:p.decode.InputOffset()]
+	switch n.kind {
+	case isTrue, isFalse:
+		n.kind = isBool
+	case isObject, isArray:
+		for end := n.kind + 2; p.decode.PeekKind() != end; { // { and }, [ and ]
+			if wrong := p.child(&n, depth); wrong != nil {
+				return n, wrong
 			}
-			var item node
-			item, wrong = p.value(depth + 1)
-			n.array = append(n.array, item)
 		}
-		if wrong == nil {
-			_, wrong = p.token()
-		}
-	case string:
-		n.kind, n.scalar = isString, t
-	case json.Number:
-		n.kind, n.scalar = isNumber, t
-	case bool:
-		n.kind, n.scalar = isBool, t
+		p.decode.ReadToken()
 	}
-	return n, wrong
+	return n, nil
 }
 
-func (p *parser) member(n *node, depth int) *patternError {
+// child reads the next member of an object, or the next element of an array.
+func (p *parser) child(n *node, depth int) (wrong *patternError) {
 	m := member{offset: p.next()}
-	token, wrong := p.token()
-	if wrong != nil {
-		return wrong
+	if n.kind == isObject {
+		token, _ := p.decode.ReadToken()
+		m.name = token.String()
+		if slices.ContainsFunc(n.object, func(o member) bool { return o.name == m.name }) {
+			return p.fail(m.offset, "%q is there twice", m.name)
+		}
 	}
-	m.name, _ = token.(string) // the decoder refuses other names
-	if slices.ContainsFunc(n.object, func(o member) bool { return o.name == m.name }) {
-		return p.fail(m.offset, "%q is there twice", m.name)
-	}
+
 	m.value, wrong = p.value(depth + 1)
-	n.object = append(n.object, m)
+	if n.kind == isObject {
+		n.object = append(n.object, m)
+	} else {
+		n.array = append(n.array, m.value)
+	}
 	return wrong
 }

@@ -2,12 +2,13 @@ package filter
 
 import (
 	"bytes"
-	"encoding/json"
-	"strings"
+	"sync"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// What is read here is valid JSON: the reader only has to find where a value ends.
+// What is read here is valid JSON, without blanks around it.
 
 // matchesJSON reports whether a value matches an object: the value itself, or one of the objects in an array. What is
 // neither has no fields.
@@ -17,7 +18,7 @@ func (o *object) matchesJSON(value []byte) bool {
 		return o.match(func(f *field) bool { return f.matchesJSON(lookUp(value, f.name)) })
 	case len(value) > 0 && value[0] == '[':
 		hasObject, matched := false, false
-		elements(value, func(element []byte) {
+		eachChild(value, func(_, element []byte) {
 			if element[0] == '{' || element[0] == '[' {
 				hasObject = true
 				matched = matched || o.matchesJSON(element)
@@ -47,7 +48,7 @@ func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	case value[0] != '[':
 		return true, f.matchesLeaf(leafOf(value))
 	}
-	elements(value, func(element []byte) {
+	eachChild(value, func(_, element []byte) {
 		if !matched {
 			var one bool
 			one, matched = f.matchesLeaves(element)
@@ -57,107 +58,59 @@ func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	return found, matched
 }
 
-func leafOf(value []byte) leaf {
-	switch c := value[0]; c {
-	case '"':
-		return leaf{kind: isString, text: unquote(value)}
-	case 't', 'f':
+func leafOf(value jsontext.Value) leaf {
+	switch kind := value.Kind(); kind {
+	case isString:
+		return leaf{kind: isString, text: string(unquote(value))}
+	case isTrue, isFalse:
 		return leaf{kind: isBool, text: string(value)}
-	case 'n':
-		return leaf{kind: isNull}
+	default:
+		return leaf{kind: kind, text: string(value)}
 	}
-	return leaf{kind: isNumber, text: string(value)}
 }
 
-// unquote returns the characters of a string.
-func unquote(value []byte) string {
-	if isPlain(value) {
-		return string(value[1 : len(value)-1])
+// unquote returns the characters of a string, with invalid UTF-8 replaced.
+func unquote(quoted []byte) []byte {
+	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
+		return plain
 	}
-	var text string
-	if err := json.Unmarshal(value, &text); err != nil {
-		return ""
-	}
+	text, _ := jsontext.AppendUnquote(nil, quoted)
 	return text
 }
 
-// lookUp returns the value of a name in an object, nil for none. Of two of one name the last counts, as it does for
+// lookUp returns the value of a name in an object, nil if absent. Of two of one name the last counts, as it does for
 // most readers of JSON.
 func lookUp(object []byte, name string) (found []byte) {
-	for i := skipBlanks(object, 1); object[i] != '}'; {
-		end := valueEnd(object, i)
-		key := object[i:end]
-		i = skipBlanks(object, skipBlanks(object, end)+1) // behind the colon
-		end = valueEnd(object, i)
-		if isKey(key, name) {
-			found = object[i:end]
+	eachChild(object, func(quoted, value []byte) {
+		if string(unquote(quoted)) == name {
+			found = value
 		}
-		if i = skipBlanks(object, end); object[i] == ',' {
-			i = skipBlanks(object, i+1)
-		}
-	}
+	})
 	return found
 }
 
-func isKey(key []byte, name string) bool {
-	if isPlain(key) {
-		return string(key[1:len(key)-1]) == name
+// eachChild calls visit with each member of an object, or each element of an array, which have no names.
+func eachChild(container []byte, visit func(quotedName, value []byte)) {
+	d := decoders.Get().(*jsontext.Decoder)
+	defer decoders.Put(d)
+	d.Reset(bytes.NewBuffer(container), lenient)
+
+	// next returns a part of container: the decoder may use the memory of its values again.
+	next := func() []byte {
+		value, _ := d.ReadValue()
+		end := d.InputOffset()
+		return container[end-int64(len(value)) : end]
 	}
-	return unquote(key) == name
-}
 
-// isPlain reports whether the characters of a string are the bytes between its quotes.
-func isPlain(quoted []byte) bool { return bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) }
-
-// elements calls do for each element of an array.
-func elements(array []byte, do func(element []byte)) {
-	for i := skipBlanks(array, 1); array[i] != ']'; {
-		end := valueEnd(array, i)
-		do(array[i:end])
-		if i = skipBlanks(array, end); array[i] == ',' {
-			i = skipBlanks(array, i+1)
+	start, _ := d.ReadToken()
+	for d.PeekKind() != start.Kind()+2 { // { and }, [ and ]
+		var name []byte
+		if start.Kind() == isObject {
+			name = next()
 		}
+		visit(name, next())
 	}
 }
 
-func skipBlanks(text []byte, i int) int {
-	for text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n' {
-		i++
-	}
-	return i
-}
-
-// valueEnd is the index behind the value that begins at i, in an object or array.
-func valueEnd(text []byte, i int) int {
-	switch text[i] {
-	case '"':
-		return stringEnd(text, i)
-	case '{', '[':
-		depth := 0
-		for ; ; i++ {
-			switch text[i] {
-			case '"':
-				i = stringEnd(text, i) - 1
-			case '{', '[':
-				depth++
-			case '}', ']':
-				if depth--; depth == 0 {
-					return i + 1
-				}
-			}
-		}
-	}
-	for !strings.ContainsRune(",]} \t\r\n", rune(text[i])) {
-		i++
-	}
-	return i
-}
-
-func stringEnd(text []byte, i int) int {
-	for i++; text[i] != '"'; i++ {
-		if text[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
+// decoders are kept, since each message needs several of them.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
