@@ -207,7 +207,7 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 		return nil, err
 	}
 	opts := &deliver.Options{
-		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue, Connections: set.Concurrency,
+		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue,
 		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
 		SuccessCodes: codes, TerminalCodes: terminal, HeaderBudget: int(s.HeaderBudget),
 		Credentials: deliver.Credentials{SigningKeys: set.SigningSecret, TLS: targetFiles(set)},

@@ -25,7 +25,7 @@ var equivalents = []equivalent{
 		"reserving 0 messages changes nothing"},
 	{"internal/cron/leader", "core.go", place{"core.replace", "increment", "c.writes++"},
 		"versions are only compared for equality"},
-	{"internal/delivery/deliver", "batch.go", place{"Client.records", "arithmetic", "len(eventStart) + len(eventEnd)"},
+	{"internal/delivery/deliver", "lambda_event.go", place{"renderEvent", "arithmetic", "len(eventStart) + len(eventEnd)"},
 		"a capacity, which append corrects"},
 	{"internal/delivery/deliver", "batch.go", place{"InParts", "boundary", "next < len(ms)"},
 		"without messages there is no part, which ends the loop too"},

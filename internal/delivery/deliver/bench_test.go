@@ -33,7 +33,7 @@ func benchmarkDeliver(b *testing.B, connections int) {
 		io.Copy(io.Discard, r.Body)
 	}))
 	defer app.Close()
-	h, err := NewClient(&Options{Target: app.URL, QueueName: "jobs", Connections: connections})
+	h, err := NewClient(&Options{Target: app.URL, QueueName: "jobs"})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -59,12 +59,6 @@ func isClosed(err error) bool {
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// remarks are what the app said about the exchange that runs, besides the outcome.
-type remarks struct {
-	extended bool   // it chose how long it may be silent
-	problem  string // why something is ignored; "" for nothing
-}
-
 // conn is one connection to the app. It carries one exchange at a time and is
 // the only place that knows how many bytes of a request went out, and when the
 // app last gave a sign of life.
@@ -74,10 +68,14 @@ type conn struct {
 	buf    *bufio.Reader // reads through conn.Read
 	peek   *peeker       // nil where the system cannot look without waiting
 	out    []byte        // the request's head, then each part of its body
-	answerMemory
 
-	reused    bool      // an earlier exchange ended well on it
-	idleSince time.Time // when that was
+	// What answers are read to, one after the other:
+	scrap    []byte        // the body
+	first    []byte        // its start, as far as it is kept
+	response http.Response // the head of an answer that needs no parser
+	body     exactBody     // the body of such an answer
+
+	idleSince time.Time // when the last exchange ended
 
 	// Of the exchange that runs:
 	idle    time.Duration // the longest silence
@@ -87,18 +85,13 @@ type conn struct {
 	limit   int64         // bytes that may still be read
 	resting bool          // the next read waits anew for a sign of life
 	readErr error         // how the stream ended
-	remarks
-	stopped atomic.Bool // the deadlines are in the past, for good
-	closing atomic.Bool // the answer is there: the writer may not wait
-	abort   func()      // stop, made once because the runtime asks for a func
-}
+	stopped atomic.Bool   // the deadlines are in the past, for good
+	closing atomic.Bool   // the answer is there: the writer may not wait
+	abort   func()        // stop, made once because the runtime asks for a func
 
-// answerMemory is what the answers on a connection are read to, one after the other.
-type answerMemory struct {
-	scrap    []byte        // the body
-	first    []byte        // its begin, as far as it is kept
-	response http.Response // the head of an answer that needs no parser
-	body     exactBody     // the body of such an answer
+	// What the app said about it, besides the outcome:
+	extended bool   // it chose how long it may be silent
+	problem  string // why something is ignored; "" if nothing is
 }
 
 func newConn(raw net.Conn) *conn {
@@ -113,10 +106,15 @@ func newConn(raw net.Conn) *conn {
 
 // begin readies the connection for one exchange.
 func (c *conn) begin(idle time.Duration, end time.Time) {
-	c.idle, c.end = idle, end
-	c.written, c.read, c.readErr = 0, 0, nil
-	c.limit, c.resting = math.MaxInt64, false
-	c.remarks = remarks{}
+	c.idle = idle
+	c.end = end
+	c.written = 0
+	c.read = 0
+	c.readErr = nil
+	c.limit = math.MaxInt64
+	c.resting = false
+	c.extended = false
+	c.problem = ""
 	c.extend()
 }
 
@@ -222,7 +220,7 @@ func (p *peeker) isQuiet() bool {
 // answer is what became of one exchange.
 type answer struct {
 	head     *http.Response // nil when none was read
-	first    []byte         // the begin of its body where it is kept; good until the next exchange
+	first    []byte         // the start of its body where it is kept; good until the next exchange
 	sent     bool           // a byte of the request may have reached the app
 	started  bool           // a byte of the answer was read
 	success  bool           // head has a success code
@@ -233,21 +231,25 @@ type answer struct {
 	extended time.Duration  // how long it may be silent, where it chose that
 	err      error          // why there is no head, or a broken body
 	keep     bool           // the connection may carry another exchange
+	conn     *conn          // the connection that it was read from
+	pool     *pool          // where that goes
 }
 
-// exchange sends the request whose head is in c.out and reads the answer, once.
-// It blocks for as long as the app gives signs of life, until ctx ends or until
-// end.
-func (c *conn) exchange(ctx context.Context, body string, p *protocol, end time.Time) answer {
-	c.begin(p.idle, end)
+// exchange sends the request and reads the answer, once. It blocks for as long as the app gives signs of life, until
+// ctx ends or until the request's end.
+func (c *conn) exchange(ctx context.Context, r *request) answer {
+	p := r.protocol
+	c.begin(p.idle, r.end)
+	c.out = append(c.out[:0], r.head...)
 	isFree := func() bool { return true }
 	if ctx.Done() != nil {
 		isFree = context.AfterFunc(ctx, c.abort)
 	}
+
 	var a answer
-	if len(c.out)+len(body) > writeChunk {
-		a = c.exchangeLong(body, p)
-	} else if err := c.send(body); err != nil && c.written == 0 {
+	if len(c.out)+len(r.body) > writeChunk {
+		a = c.exchangeLong(r.body, p)
+	} else if err := c.send(r.body); err != nil && c.written == 0 {
 		a.err = err
 	} else {
 		// The app may have answered and closed before it took everything, but no further
@@ -255,7 +257,9 @@ func (c *conn) exchange(ctx context.Context, body string, p *protocol, end time.
 		a = c.readAnswer(p, nil)
 		a.keep = a.keep && err == nil
 	}
-	a.sent, a.problem = c.written > 0, c.problem
+
+	a.sent = c.written > 0
+	a.problem = c.problem
 	if c.extended {
 		a.extended = c.idle
 	}

@@ -48,10 +48,14 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil // a unix socket
 }
 
-// dial opens a connection, ready for a request.
-func (d *dialer) dial(ctx context.Context) (*conn, error) {
+// dial opens a connection, ready for a request, until end if there is one.
+func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	if !end.IsZero() {
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
 	raw, err := d.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -102,37 +106,3 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 
 // errHandshake is a TLS handshake that failed on an open connection.
 var errHandshake = errors.New("TLS handshake")
-
-// reason says in a few words why nothing could be sent.
-func (d *dialer) reason(err error) string {
-	var name *net.DNSError
-	var certificate *tls.CertificateVerificationError
-	switch {
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return "too many open files (raise ulimit -n)"
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "no local ports left"
-	case errors.Is(err, errRefusedAddress):
-		return "address refused (link-local or metadata)"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.As(err, &name) && !name.IsTimeout:
-		return "host name not found"
-	case isTimeout(err):
-		return "no connection within " + d.timeout.String()
-	case errors.As(err, &certificate):
-		return "certificate not trusted"
-	case isRefusal(err):
-		return refusedReason
-	case errors.Is(err, errHandshake):
-		return "TLS handshake failed"
-	case errors.Is(err, syscall.ENOENT):
-		return "socket does not exist"
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		return "no permission to connect"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "host not reachable"
-	default:
-		return "no connection"
-	}
-}

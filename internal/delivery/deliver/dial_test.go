@@ -126,7 +126,7 @@ func TestRefusedAtConnect(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	// A multicast address, because nothing would be sent to it in any case.
-	_, err := h.dialer.open(ctx, "tcp", "224.0.0.1:80")
+	_, err := h.transport.(*onceTransport).dialer.open(ctx, "tcp", "224.0.0.1:80")
 	if !errors.Is(err, errRefusedAddress) {
 		t.Errorf("dialled: %v", err)
 	}

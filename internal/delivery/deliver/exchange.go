@@ -27,9 +27,10 @@ type Exchange struct {
 }
 
 // newExchange copies what happened, before the connection is used again.
-func newExchange(head, body string, a *answer, began time.Time) *Exchange {
-	x := &Exchange{Head: maskHeaders(strings.Split(strings.TrimSuffix(head, "\r\n\r\n"), "\r\n")), Body: body,
-		Began: began, Duration: time.Since(began), Err: a.err}
+func newExchange(r *request, a *answer) *Exchange {
+	head := strings.TrimSuffix(string(r.head), "\r\n\r\n")
+	x := &Exchange{Head: maskHeaders(strings.Split(head, "\r\n")), Body: r.body, Began: r.began,
+		Duration: time.Since(r.began), Err: a.err}
 	if a.head != nil {
 		x.Answer = append([]string{a.head.Proto + " " + strings.TrimSpace(a.head.Status)}, answerHeaders(a.head)...)
 		x.AnswerBody = string(a.first[:min(len(a.first), exchangeBody)])

@@ -66,12 +66,53 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 // On a FIFO queue nothing of a group is done that comes after a message of it
 // which is not.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
-	b := &batch{lambda: l, messages: ms, results: make([]queue.Result, len(ms)), most: len(ms),
-		stopped: map[string]queue.Result{}}
-	for next := 0; next < len(ms); {
-		next = b.deliver(ctx, next)
+	most := len(ms)
+	neverAlone := func(*queue.Message) bool { return false }
+	return InParts(ms, l.fifo, neverAlone, func(part []*queue.Message) []queue.Result {
+		return l.invoke(ctx, part, &most)
+	})
+}
+
+// invoke hands the first messages of part to the function, as many as an event has room for and at most most, and
+// returns their results. When the function refuses an event as too large, it lowers most and tries a smaller one.
+func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
+	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
+	if n == 0 {
+		return []queue.Result{{Unsent: true, Reason: fmt.Sprintf(
+			"too large for a function: its event has %d bytes of at most %d (store large bodies elsewhere and send a reference)",
+			len(event), l.maxEvent)}}
 	}
-	return b.results
+	if err := ctx.Err(); err != nil {
+		return []queue.Result{{Outcome: queue.Unreached, Reason: "stopped before anything was sent", Err: err}}
+	}
+
+	start := time.Now()
+	answered, err := l.invoker.Invoke(ctx, event)
+	took := time.Since(start)
+	if err == nil && tooLarge(&answered) && n > 1 {
+		*most = n / 2
+		return l.invoke(ctx, part, most)
+	}
+
+	ids := make([]string, n)
+	for i, m := range part[:n] {
+		ids[i] = m.ID
+	}
+	results := judgeCall(ctx, &answered, err, ids)
+	broken := map[string]queue.Result{} // by group, the first result that is not done
+	for i := range results {
+		r := &results[i]
+		r.Duration = took
+		group := part[i].GroupID
+		switch first, found := broken[group]; {
+		case found && r.Outcome == queue.Done:
+			*r = queue.Result{Outcome: first.Outcome, RetryAfter: first.RetryAfter, Reason: behindReason, Status: r.Status,
+				Duration: took}
+		case !found && r.Outcome != queue.Done && l.fifo && group != "":
+			broken[group] = *r
+		}
+	}
+	return results
 }
 
 // Probe returns nil when the function could be run, as far as the Invoker can
@@ -87,114 +128,4 @@ func (l *Lambda) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	return checker.Check(ctx)
-}
-
-// batch is one delivery of several messages on its way.
-type batch struct {
-	lambda   *Lambda
-	messages []*queue.Message
-	results  []queue.Result
-	most     int // messages in one event
-	// stopped holds, per FIFO group, what the messages behind its first one that
-	// is not done come to.
-	stopped map[string]queue.Result
-}
-
-// deliver makes and sends the event that begins with message number from, and
-// returns where the next one begins.
-func (b *batch) deliver(ctx context.Context, from int) (next int) {
-	event, part, next := b.collect(from)
-	if len(part) == 0 {
-		return next
-	}
-	if ctx.Err() != nil {
-		b.settleRest(from, queue.Result{Outcome: queue.Unreached, Reason: "stopped before anything was sent", Err: ctx.Err()})
-		return len(b.messages)
-	}
-	start := time.Now()
-	answered, err := b.lambda.invoker.Invoke(ctx, event)
-	took := time.Since(start)
-	if err == nil && tooLarge(&answered) && len(part) > 1 {
-		b.most = len(part) / 2
-		return part[0]
-	}
-	ids := make([]string, len(part))
-	for i, place := range part {
-		ids[i] = b.messages[place].ID
-	}
-	results := judgeCall(ctx, &answered, err, ids)
-	for i, place := range part {
-		results[i].Duration = took
-		b.settle(place, results[i])
-	}
-	if first := results[0]; first.Outcome == queue.Throttled || first.Outcome == queue.Unreached {
-		// The function takes nothing: the others would only be refused as well.
-		b.settleRest(next, first)
-		return len(b.messages)
-	}
-	return next
-}
-
-// collect renders the event that begins with message number from, and returns the
-// places of the messages in it. What cannot be sent is settled at once.
-func (b *batch) collect(from int) (event []byte, part []int, next int) {
-	l := b.lambda
-	event = append(make([]byte, 0, b.estimate(from)), eventStart...)
-	for next = from; next < len(b.messages) && len(part) < b.most; next++ {
-		m := b.messages[next]
-		if behind, ok := b.stopped[m.GroupID]; ok {
-			b.results[next] = behind
-			continue
-		}
-		before := len(event)
-		if len(part) > 0 {
-			event = append(event, ',')
-		}
-		event = appendRecord(event, m, l.source)
-		if len(event)+len(eventEnd) <= l.maxEvent {
-			part = append(part, next)
-			continue
-		}
-		size := len(event) + len(eventEnd)
-		event = event[:before]
-		if len(part) > 0 {
-			break // it begins the next one
-		}
-		b.settle(next, queue.Result{Unsent: true, Reason: fmt.Sprintf(
-			"too large for a function: its event has %d bytes of at most %d (store large bodies elsewhere and send a reference)",
-			size, l.maxEvent)})
-	}
-	return append(event, eventEnd...), part, next
-}
-
-// estimate is the room that an event is likely to need.
-func (b *batch) estimate(from int) int {
-	size := len(eventStart) + len(eventEnd)
-	for _, m := range b.messages[from:min(from+b.most, len(b.messages))] {
-		size += recordSize(m)
-	}
-	return min(size, b.lambda.maxEvent+1)
-}
-
-// settle notes the result of the message at place, or what its group has come to.
-func (b *batch) settle(place int, r queue.Result) {
-	m := b.messages[place]
-	behind, isBehind := b.stopped[m.GroupID]
-	if isBehind && r.Outcome == queue.Done {
-		behind.Duration, behind.Status, behind.Unsent = r.Duration, r.Status, false
-		r = behind
-	}
-	b.results[place] = r
-	if r.Outcome != queue.Done && !isBehind && b.lambda.fifo && m.GroupID != "" {
-		b.stopped[m.GroupID] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter,
-			Reason: "an earlier message of its group is not done", Unsent: r.Outcome == queue.Failed}
-	}
-}
-
-// settleRest gives the messages from that place on one result: none was sent.
-func (b *batch) settleRest(from int, r queue.Result) {
-	r.Duration = 0
-	for i := from; i < len(b.messages); i++ {
-		b.results[i] = r
-	}
 }

@@ -34,6 +34,31 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
+// renderEvent renders an event of the first n messages of part, as many as fit in most bytes. Each record ends with
+// end. If even the first message is too large, n is 0 and the event is the one that is too large.
+func renderEvent(part []*queue.Message, end string, most int) (event []byte, n int) {
+	size := len(eventStart) + len(eventEnd)
+	for _, m := range part {
+		size += recordSize(m)
+	}
+	event = append(make([]byte, 0, min(size, most)), eventStart...)
+	for n, m := range part {
+		before := len(event)
+		if n > 0 {
+			event = append(event, ',')
+		}
+		event = appendRecord(event, m, end)
+		if len(event)+len(eventEnd) <= most {
+			continue
+		}
+		if n > 0 {
+			event = event[:before] // it starts the next one
+		}
+		return append(event, eventEnd...), n
+	}
+	return append(event, eventEnd...), len(part)
+}
+
 // recordSize is about the size of m's record where nothing has to be escaped.
 func recordSize(m *queue.Message) int {
 	size := 900 + len(m.Body) + len(m.Body)/16 + len(m.ReceiptHandle)

@@ -45,7 +45,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 				return
 			}
 		}
-	}, func(o *Options) { o.Connections, o.KeepAlive = senders, time.Hour })
+	}, func(o *Options) { o.KeepAlive = time.Hour })
 	var all sync.WaitGroup
 	results := make([]queue.Result, messages)
 	for sender := range senders {

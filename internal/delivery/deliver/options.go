@@ -27,9 +27,6 @@ type Options struct {
 	QueueName string
 	// QueueARN lets [Client.DeliverBatch] post several messages at once, which are told it; may be "".
 	QueueARN string
-	// Connections is the most POSTs, and connections, at a time: 1 or more,
-	// default 50. A Deliver beyond it waits for a free one.
-	Connections int
 	// ConnectTimeout bounds one connect, the name look-up and the TLS handshake
 	// included; default 5 s.
 	ConnectTimeout time.Duration
@@ -140,7 +137,6 @@ func (o Options) withDefaults() (*Options, *target, error) {
 	if err := o.checkRanges(); err != nil {
 		return nil, nil, err
 	}
-	o.Connections = cmp.Or(o.Connections, 50)
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 5*time.Second)
 	o.InactivityTimeout = cmp.Or(o.InactivityTimeout, 180*time.Second)
 	o.KeepAlive = cmp.Or(o.KeepAlive, time.Second)
@@ -164,7 +160,6 @@ func (o *Options) checkRanges() error {
 		value      any
 		allowed    string
 	}{
-		{"connections", o.Connections < 0, o.Connections, number},
 		{"header budget", o.HeaderBudget < 0, o.HeaderBudget, number},
 		{"connect timeout", o.ConnectTimeout < 0, o.ConnectTimeout, duration},
 		{"inactivity timeout", o.InactivityTimeout < 0, o.InactivityTimeout, duration},

@@ -15,7 +15,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Path != "/" || o.MimeType != "application/json" || o.Connections != 50 || o.HeaderBudget != 8192 ||
+	if o.Path != "/" || o.MimeType != "application/json" || o.HeaderBudget != 8192 ||
 		o.maxBody != 65536 ||
 		o.ConnectTimeout != 5*time.Second || o.InactivityTimeout != 180*time.Second || o.Deadline != 0 ||
 		o.KeepAlive != time.Second ||
@@ -138,7 +138,6 @@ func TestBadOptions(t *testing.T) {
 		{options{Target: "http://localhost", MimeType: "a\r\nb"}, "MIME type"},
 		{options{Target: "http://localhost", QueueName: "a\nb"}, "queue name"},
 		{options{Target: "http://localhost", Version: "\x00"}, "version"},
-		{options{Target: "http://localhost", Connections: -1}, "connections -1 is negative"},
 		{options{Target: "http://localhost", HeaderBudget: -1}, "header budget -1 is negative"},
 		{options{Target: "http://localhost", ConnectTimeout: -1}, "connect timeout -1ns is negative"},
 		{options{Target: "http://localhost", InactivityTimeout: -1}, "inactivity timeout -1ns is negative"},

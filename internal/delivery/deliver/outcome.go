@@ -3,13 +3,16 @@ package deliver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -21,10 +24,11 @@ const maxLocation = 80
 
 // reasons are the words for the bounds of the settings, put together once.
 type reasons struct {
-	silent  string // no byte of an answer in the idle time
-	stalled string // no further byte of it
-	expired string // the deadline passed
-	path    string // where ordinary messages go
+	silent  string        // no byte of an answer in the idle time
+	stalled string        // no further byte of it
+	expired string        // the deadline passed
+	dialing time.Duration // how long a connect may take
+	path    string        // where ordinary messages go
 }
 
 func newReasons(opts *Options) reasons {
@@ -33,6 +37,7 @@ func newReasons(opts *Options) reasons {
 		silent:  "no answer within " + opts.InactivityTimeout.String(),
 		stalled: "answer stalled for " + opts.InactivityTimeout.String(),
 		expired: "deadline of " + opts.Deadline.String() + " passed",
+		dialing: opts.ConnectTimeout,
 		path:    path,
 	}
 }
@@ -89,6 +94,48 @@ func (r *reasons) unsentReason(ctx context.Context, end time.Time) string {
 		return bound + " before anything was sent"
 	}
 	return "connection closed before anything was sent"
+}
+
+// unconnected says why nothing could be sent.
+func (r *reasons) unconnected(ctx context.Context, err error, end time.Time) string {
+	if r.bound(ctx, end) != "" {
+		return r.unsentReason(ctx, end)
+	}
+	return connectReason(err, r.dialing)
+}
+
+// connectReason says in a few words why there is no connection, which was awaited for a time.
+func connectReason(err error, within time.Duration) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "too many open files (raise ulimit -n)"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "no local ports left"
+	case errors.Is(err, errRefusedAddress):
+		return "address refused (link-local or metadata)"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &name) && !name.IsTimeout:
+		return "host name not found"
+	case isTimeout(err):
+		return "no connection within " + within.String()
+	case errors.As(err, &certificate):
+		return "certificate not trusted"
+	case isRefusal(err):
+		return refusedReason
+	case errors.Is(err, errHandshake):
+		return "TLS handshake failed"
+	case errors.Is(err, syscall.ENOENT):
+		return "socket does not exist"
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return "no permission to connect"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "host not reachable"
+	default:
+		return "no connection"
+	}
 }
 
 // unansweredReason says why a request that went out, at least in part, has no

@@ -19,15 +19,15 @@ import (
 )
 
 // request is a POST as a receiver's framework hands it over.
-type request struct {
+type receivedRequest struct {
 	*http.Request
 	body string
 }
 
-func (r request) attr(name string) string { return r.Header.Get(attributePrefix + name) }
+func (r receivedRequest) attr(name string) string { return r.Header.Get(attributePrefix + name) }
 
 // need returns an error naming the first header that is missing or wrong.
-func (r request) need(pairs ...string) error {
+func (r receivedRequest) need(pairs ...string) error {
 	for i := 0; i < len(pairs); i += 2 {
 		if got := r.Header.Get(pairs[i]); got != pairs[i+1] {
 			return fmt.Errorf("%s is %q, want %q", pairs[i], got, pairs[i+1])
@@ -37,7 +37,7 @@ func (r request) need(pairs ...string) error {
 }
 
 // fromDaemon is the test that receivers make before they trust a request.
-func (r request) fromDaemon() error {
+func (r receivedRequest) fromDaemon() error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil || !net.ParseIP(host).IsLoopback() {
 		return fmt.Errorf("it comes from %s", r.RemoteAddr)
@@ -74,29 +74,29 @@ func TestReceivers(t *testing.T) {
 		message *queue.Message
 		body    string
 		reached string
-		checks  func(request) error
+		checks  func(receivedRequest) error
 	}{
 		{"active-elastic-job", "/", message(text("message-digest", digest(railsBody)), text("origin", "AEJ")), railsBody,
-			"/", func(r request) error {
+			"/", func(r receivedRequest) error {
 				if r.attr("Message-Digest") != digest(r.body) || r.attr("Origin") != "AEJ" {
 					return fmt.Errorf("digest %q, origin %q", r.attr("Message-Digest"), r.attr("Origin"))
 				}
 				return r.fromDaemon()
 			}},
 		{"active-elastic-job, periodic", "/", periodicMessage("/periodic_tasks/sweep"), "", "/periodic_tasks/sweep",
-			func(r request) error {
+			func(r receivedRequest) error {
 				if err := r.fromDaemon(); err != nil {
 					return err
 				}
 				return r.need("X-Aws-Sqsd-Taskname", "nightly")
 			}},
-		{"aws-sdk-rails, periodic", "/", periodicMessage("/"), "", "/", func(r request) error {
+		{"aws-sdk-rails, periodic", "/", periodicMessage("/"), "", "/", func(r receivedRequest) error {
 			if err := r.fromDaemon(); err != nil {
 				return err
 			}
 			return r.need("X-Aws-Sqsd-Taskname", "nightly")
 		}},
-		{"laravel-aws-worker", "/worker/queue", message(), `{"job":"x"}`, "/worker/queue", func(r request) error {
+		{"laravel-aws-worker", "/worker/queue", message(), `{"job":"x"}`, "/worker/queue", func(r receivedRequest) error {
 			if !json.Valid([]byte(r.body)) {
 				return fmt.Errorf("the body is %q", r.body)
 			}
@@ -104,10 +104,10 @@ func TestReceivers(t *testing.T) {
 				"X-Aws-Sqsd-Receive-Count", "3", "X-Aws-Sqsd-First-Received-At", "2026-11-20T13:00:01Z")
 		}},
 		{"laravel-aws-worker, schedule", "/worker/queue", periodicMessage("/worker/schedule"), "", "/worker/schedule",
-			func(r request) error {
+			func(r receivedRequest) error {
 				return r.need("X-Aws-Sqsd-Taskname", "nightly")
 			}},
-		{"django-eb-sqs-worker", "/worker/", message(), `{"n":1}`, "/worker/", func(r request) error {
+		{"django-eb-sqs-worker", "/worker/", message(), `{"n":1}`, "/worker/", func(r receivedRequest) error {
 			if !strings.Contains(r.UserAgent(), "aws-sqsd") || r.Header.Get("X-Aws-Sqsd-Taskname") != "" ||
 				!json.Valid([]byte(r.body)) {
 				return fmt.Errorf("%v, body %q", r.Header, r.body)
@@ -115,18 +115,18 @@ func TestReceivers(t *testing.T) {
 			return nil
 		}},
 		{"zfr-eb-worker", "/internal/worker", message(text("Name", "user.created")), `{}`, "/internal/worker",
-			func(r request) error {
+			func(r receivedRequest) error {
 				return r.need("X-Aws-Sqsd-Attr-Name", "user.created", "X-Aws-Sqsd-Queue", "jobs", "X-Aws-Sqsd-Msgid", message().ID)
 			}},
 		{"zfr-eb-worker, periodic", "/internal/worker", periodicMessage("/internal/cron"), "", "/internal/cron",
-			func(r request) error {
+			func(r receivedRequest) error {
 				return r.need("X-Aws-Sqsd-Scheduled-At", "2026-11-20T00:00:00Z")
 			}},
 		{"Craft and Yii2", "/queue/exec", message(queue.Attribute{Name: "TTR", Type: "Number", Value: "300"}), "O:1",
-			"/queue/exec", func(r request) error {
+			"/queue/exec", func(r receivedRequest) error {
 				return r.need("X-Aws-Sqsd-Msgid", message().ID, "X-Aws-Sqsd-Receive-Count", "3", "X-Aws-Sqsd-Attr-Ttr", "300")
 			}},
-		{"Spring samples", "/", message(), `{}`, "/", func(r request) error {
+		{"Spring samples", "/", message(), `{}`, "/", func(r receivedRequest) error {
 			for _, name := range []string{"User-Agent", "X-Aws-Sqsd-Msgid", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-First-Received-At",
 				"X-Aws-Sqsd-Sent-At",
 				"X-Aws-Sqsd-Receive-Count", "X-Aws-Sqsd-Path", "X-Aws-Sqsd-Sender-Id", "Content-Type"} {
@@ -140,15 +140,15 @@ func TestReceivers(t *testing.T) {
 			_, err := strconv.Atoi(r.Header.Get("X-Aws-Sqsd-Receive-Count"))
 			return err
 		}},
-		{"sample apps", "/", message(), "", "/", func(r request) error {
+		{"sample apps", "/", message(), "", "/", func(r receivedRequest) error {
 			return r.need("Content-Length", "0", "Content-Type", "application/json")
 		}},
-		{"sample apps, periodic", "/", periodicMessage("/scheduled"), "", "/scheduled", func(r request) error {
+		{"sample apps, periodic", "/", periodicMessage("/scheduled"), "", "/scheduled", func(r receivedRequest) error {
 			return r.need("Content-Length", "0", "X-Aws-Sqsd-Taskname", "nightly", "X-Aws-Sqsd-Scheduled-At",
 				"2026-11-20T00:00:00Z",
 				"X-Aws-Sqsd-Path", "/scheduled", "X-Aws-Sqsd-Sender-Id", "123456789012")
 		}},
-		{".NET simple routing", "/", message(text("task", "resize")), `{}`, "/", func(r request) error {
+		{".NET simple routing", "/", message(text("task", "resize")), `{}`, "/", func(r receivedRequest) error {
 			return r.need("X-Aws-Sqsd-Attr-Task", "resize")
 		}},
 	} {
@@ -157,7 +157,7 @@ func TestReceivers(t *testing.T) {
 			receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				r.Header.Set("Content-Length", strconv.FormatInt(r.ContentLength, 10)) // the server takes it out
-				err := test.checks(request{r, string(body)})
+				err := test.checks(receivedRequest{r, string(body)})
 				if r.Method != http.MethodPost || r.RequestURI != test.reached || string(body) != test.body {
 					err = fmt.Errorf("%s %s with body %q", r.Method, r.RequestURI, body)
 				}

@@ -255,32 +255,6 @@ func TestConnectTimeouts(t *testing.T) {
 	}
 }
 
-// A delivery beyond the number of connections waits, and not for ever.
-func TestWaitForASlot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, a := startPiped(t, func(c *appConn) {
-			for _, ok := c.read(); ok; _, ok = c.read() {
-				c.drip(time.Minute, ok200)
-			}
-		}, func(o *Options) {
-			o.Connections, o.Deadline = 1, 90*time.Second
-		})
-		results := make(chan queue.Result, 1)
-		go func() { results <- deliver(h, message()) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		want(t, h.Deliver(ctx, message()), queue.Unreached, 0, "deadline passed before anything was sent")
-		second := make(chan queue.Result, 1)
-		go func() { second <- deliver(h, message()) }()
-		want(t, <-results, queue.Done, 200, "")
-		// It got its slot a minute after it came, less the second above.
-		want(t, <-second, queue.Failed, 0, "deadline of 1m30s passed")
-		a.wantCounts(t, 1, 2)
-	})
-}
-
 func TestKeepAliveTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

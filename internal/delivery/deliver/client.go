@@ -1,0 +1,238 @@
+package deliver
+
+import (
+	"context"
+	"crypto/tls"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/internal/delivery/webhook"
+	"tendril/queue"
+)
+
+// Client delivers messages to one app by POST. It may be used by any number of
+// goroutines, and makes as many POSTs at once as there are deliveries.
+type Client struct {
+	head      *requestHead
+	transport transport
+	single    protocol
+	batches   protocol // of requests with several messages
+	record    string   // the end of each of their records; "" if each message is posted alone
+	fifo      bool
+	deadline  time.Duration
+	trace     func(context.Context, *queue.Message) TraceContext // may be nil
+	terminal  StatusSet
+	reasons   reasons
+	events    Events
+}
+
+// NewClient returns a deliverer for the app that opts names. Nothing is dialled
+// yet. The error says which option is wrong and what it may be.
+func NewClient(opts *Options) (*Client, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	o, t, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	signer, err := webhook.NewSigner(o.SigningKeys)
+	if err != nil {
+		return nil, err
+	}
+	dialer, err := newDialer(t, o)
+	if err != nil {
+		return nil, err
+	}
+	record := ""
+	if o.QueueARN != "" {
+		if record, err = recordEnd(o.QueueARN); err != nil {
+			return nil, err
+		}
+	}
+
+	single := protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody}
+	batches := single
+	batches.keep = o.maxBody
+	return &Client{
+		head:      newHead(t, o, signer),
+		transport: &onceTransport{dialer: dialer, reconnected: o.Events.Reconnected, pool: pool{keep: o.KeepAlive}},
+		single:    single,
+		batches:   batches,
+		record:    record,
+		fifo:      strings.HasSuffix(o.QueueARN, ".fifo"),
+		deadline:  o.Deadline,
+		trace:     o.Trace,
+		terminal:  o.TerminalCodes,
+		reasons:   newReasons(o),
+		events:    o.Events,
+	}, nil
+}
+
+// Deliver posts m to the app and says what became of it. There is at most one
+// POST per call: a second connection is tried only if a kept one took no byte.
+// It returns when the app has answered, when the connection is lost, when one of
+// the timeouts has passed, or soon after ctx ended; in the last case the app may
+// be at work all the same, and the outcome is Failed.
+func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	run, err := runOf(m)
+	if err != nil {
+		return queue.Result{Reason: err.Error(), Err: err, Unsent: true}
+	}
+	p := content{message: m, run: run, body: m.Body}
+	if run != nil {
+		p.body = "" // a scheduled run is told by its headers alone
+	}
+	return c.deliver(ctx, &p)
+}
+
+// DeliverBatch posts several messages to the app in one request, with the body that a function gets, and returns one
+// result for each. The app may answer with batchItemFailures, as a function does. Scheduled runs are posted alone, as
+// Deliver does, and so is every message where the options name no queue. On a FIFO queue nothing more of a group is
+// posted behind a message of it that is not done.
+func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
+	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
+	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
+		if isAlone(part[0]) {
+			return []queue.Result{c.Deliver(ctx, part[0])}
+		}
+
+		body, _ := renderEvent(part, c.record, math.MaxInt)
+		p := content{message: &queue.Message{}, batch: part, body: string(body)}
+		all := c.deliver(ctx, &p)
+		results := slices.Repeat([]queue.Result{all}, len(part))
+		for i, m := range part {
+			if p.failed[m.ID] {
+				results[i] = queue.Result{Status: all.Status, Reason: "reported in batchItemFailures", Duration: all.Duration}
+			}
+		}
+		return results
+	})
+}
+
+// content is what one POST carries, and what its answer says about the single messages.
+type content struct {
+	message *queue.Message
+	run     *scheduledRun    // nil for an ordinary message
+	batch   []*queue.Message // nil for a single message
+	body    string
+	failed  map[string]bool // of a batch, by id
+}
+
+// deliver makes the one POST.
+func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
+	start := time.Now()
+	var end time.Time
+	if c.deadline > 0 {
+		end = start.Add(c.deadline)
+	}
+
+	r := newRequest(p.body, end)
+	defer r.release()
+	dropped := c.render(ctx, r, p)
+	report := c.recorder(p)
+	if report != nil {
+		recorded := *r.protocol
+		recorded.keep = max(recorded.keep, exchangeBody)
+		recorded.headers = true
+		r.protocol = &recorded
+	}
+
+	a, err := c.transport.exchange(ctx, r)
+	if err != nil {
+		return queue.Result{Outcome: queue.Unreached, Reason: c.reasons.unconnected(ctx, err, end), Err: err,
+			Duration: time.Since(start)}
+	}
+	result := c.judge(ctx, &a, p, end)
+	now := time.Now()
+	result.Duration = now.Sub(start)
+	if report != nil {
+		report(newExchange(r, &a))
+	}
+	a.release(now)
+
+	if dropped > 0 && a.sent && c.events.AttributesDropped != nil {
+		c.events.AttributesDropped(AttributesDropped{MessageID: p.message.ID, Count: dropped})
+	}
+	if a.problem != "" && c.events.OutcomeIgnored != nil {
+		c.events.OutcomeIgnored(a.problem)
+	}
+	return result
+}
+
+// render writes the head of the request for p, and returns how many attributes were left out.
+func (c *Client) render(ctx context.Context, r *request, p *content) (dropped int) {
+	var trace TraceContext
+	if c.trace != nil {
+		trace = c.trace(ctx, p.message)
+	}
+	if p.batch != nil {
+		r.protocol = &c.batches
+		r.head = c.head.appendBatch(r.head, p, &trace)
+		return 0
+	}
+	r.protocol = &c.single
+	r.head, dropped = c.head.append(r.head, p.message, p.run, p.body, &trace)
+	return dropped
+}
+
+// judge says what an exchange means for the messages of a POST. One of the terminal statuses is an instruction if it
+// is about one message: in a batch it may be about any of them.
+func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
+	result := c.reasons.judge(ctx, a, p.run, end)
+	switch {
+	case a.wanted.wish != wishNothing || a.broken:
+	case result.Outcome == queue.Failed && len(p.batch) <= 1 && c.terminal.Has(result.Status):
+		result.Instruction = queue.TerminalStatus
+	case result.Outcome == queue.Done && p.batch != nil:
+		if problem := p.readFailures(a); problem != "" {
+			return queue.Result{Status: result.Status, Reason: problem}
+		}
+	}
+	return result
+}
+
+// recorder returns the function that gets the exchange; nil if the exchange is not recorded.
+func (c *Client) recorder(p *content) func(*Exchange) {
+	switch {
+	case c.events.Record == nil:
+		return nil
+	case p.batch == nil:
+		return c.events.Record(p.message)
+	}
+
+	var all []func(*Exchange)
+	for _, m := range p.batch {
+		if report := c.events.Record(m); report != nil {
+			all = append(all, report)
+		}
+	}
+	if all == nil {
+		return nil
+	}
+	return func(x *Exchange) {
+		for _, report := range all {
+			report(x)
+		}
+	}
+}
+
+// Probe returns nil when the app takes connections. It sends no request. With TLS
+// it ends the handshake, since servers log a connection that breaks off before. The
+// error says in a few words why not.
+func (c *Client) Probe(ctx context.Context) error {
+	if err := c.transport.probe(ctx); err != nil {
+		return &queue.Error{Message: connectReason(err, min(c.reasons.dialing, probeWait)), Err: err}
+	}
+	return nil
+}
+
+// TLSConfig is what the next connection would use, for other requests to the target; nil without TLS. It must not be
+// changed.
+func (c *Client) TLSConfig() *tls.Config { return c.transport.tlsConfig() }
+
+// Close closes the unused connections, and those in use as soon as their
+// deliveries end. It does not end deliveries: their contexts do.
+func (c *Client) Close() { c.transport.close() }
