@@ -11,12 +11,12 @@ import (
 
 // deriveMetrics sends metrics to Amazon only for those who are there already
 // and gave a name: nobody gets a bill by surprise.
-func (l deriver) deriveMetrics() {
+func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
 	}
 	switch {
-	case !l.watched():
+	case !watched(l):
 		l.cfg.CloudWatch = Off
 		l.settle("cloudwatch", "no queue and no function is Amazon's")
 	case l.origin("name").Layer <= FromBundle:
@@ -30,7 +30,7 @@ func (l deriver) deriveMetrics() {
 
 // watched reports whether there is a queue or a function whose figures belong to where CloudWatch is spoken:
 // Amazon's own go to Amazon, and those of a server that takes Amazon's place to one that takes CloudWatch's.
-func (l deriver) watched() bool {
+func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
 	return slices.ContainsFunc(l.cfg.Queues, func(q QueueSettings) bool {
@@ -55,7 +55,7 @@ func amazonHost(name string) bool {
 
 // refuseClearQueue refuses a bundle's queue URL by which calls would leave this machine unencrypted: they carry
 // messages and, with a role's credentials, the session token. Whoever runs the bundle can still choose that.
-func (l deriver) refuseClearQueue() {
+func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
 		if from.Layer == Default || i == 0 && l.origin("queue-url").Layer != Default {
@@ -74,7 +74,7 @@ func (l deriver) refuseClearQueue() {
 }
 
 // warnClear tells of calls to SQS that leave this machine unencrypted because somebody who runs it said so.
-func (l warner) warnClear() {
+func warnClear(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
 		if q.Backend != BackendSQS {

@@ -12,7 +12,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-func (l bundleReader) readBundle() {
+func readBundle(l *loader) {
 	b := l.src.Bundle
 	if b == nil {
 		return
@@ -25,13 +25,13 @@ func (l bundleReader) readBundle() {
 			yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}, name: "EnvironmentName", text: m.Name})
 	}
 	for _, s := range b.Settings {
-		l.takeSetting(s)
+		takeSetting(l, s)
 	}
 }
 
 // takeSetting takes one option setting; a value of "" takes back what the
 // bundle set before. The bundle itself tells of namespaces that have no effect.
-func (l bundleReader) takeSetting(s bundle.Setting) {
+func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
 		l.computedQueue = Origin{}
@@ -43,11 +43,10 @@ func (l bundleReader) takeSetting(s bundle.Setting) {
 	case s.Computed:
 		return // the bundle itself names it
 	case s.Namespace == bundle.NamespaceHealth:
-		l.takeHealthSetting(origin, s)
+		takeHealthSetting(l, origin, s)
 		return
 	}
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
+	for _, o := range l.rows {
 		if !o.isBundled(s) {
 			continue
 		}
@@ -67,21 +66,21 @@ func (l bundleReader) takeSetting(s bundle.Setting) {
 	}
 	switch s.Namespace {
 	case bundle.NamespaceWorker, bundle.NamespaceGroup, bundle.NamespaceTrigger:
-		l.unknownSetting(origin, s)
+		unknownSetting(l, origin, s)
 	}
 }
 
 // unknownSetting refuses a mistyped name, and tells of an option that
 // Elastic Beanstalk has and that means nothing here.
-func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {
+func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
 		l.warning(origin.Where, "", s.Option+" has no effect: no instances are created", "")
 		return
 	}
 	var known []string
-	for i := range l.cfg.options {
-		if o := &l.cfg.options[i]; o.Namespace == s.Namespace && o.Beanstalk != "" {
+	for _, o := range l.rows {
+		if o.Namespace == s.Namespace && o.Beanstalk != "" {
 			known = append(known, o.Beanstalk)
 		}
 	}
@@ -113,11 +112,11 @@ type healthRule struct {
 
 // takeHealthSetting takes one option of health reporting. Most of them are about
 // instances and balancers, which there are none of.
-func (l bundleReader) takeHealthSetting(origin Origin, s bundle.Setting) {
+func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":
 		if s.Value != "" {
-			l.takeHealthDocument(origin, s.Value)
+			takeHealthDocument(l, origin, s.Value)
 		}
 	case "SystemType":
 		if s.Value == "basic" {
@@ -137,7 +136,7 @@ func (l bundleReader) takeHealthSetting(origin Origin, s bundle.Setting) {
 	}
 }
 
-func (l bundleReader) takeHealthDocument(origin Origin, text string) {
+func takeHealthDocument(l *loader, origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		l.refuse(Problem{

@@ -93,26 +93,64 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	now := *inForce
 	now.Queues = slices.Clone(inForce.Queues)
 	c := Change{Settings: &now, loaded: loaded}
+
+	var queues []queueComparison // empty if the queues differ, which only the next start takes
 	same := sameQueues(now.Queues, loaded.Queues)
-	for i := range loaded.options {
-		o := &loaded.options[i]
-		value := o.get(&loaded.Settings)
-		differs := o.get(&now) != value
-		switch {
-		case !differs || o.Name == "config": // where the file lies is not a setting
-		case o.Live && o.set(&now, value) == nil:
-			c.Live = append(c.Live, o.Name)
-		default:
-			c.Later = append(c.Later, o.Name)
+	if same {
+		for i := range now.Queues {
+			queues = append(queues, compareQueue(&now.Queues[i], &loaded.Queues[i]))
 		}
-		if o.PerQueue && same {
-			c.inQueues(o, loaded, differs)
+	}
+
+	for i, o := range table(&now) {
+		changed := c.take(o, loaded.options[i], o.Name)
+		for _, q := range queues {
+			name := ofQueue(o.Name, q.queue.Name)
+			if changed {
+				name = "" // it is listed for all queues
+			}
+			if o.PerQueue {
+				c.take(q.now[i], q.loaded[i], name)
+			}
 		}
+	}
+
+	for _, q := range queues {
+		q.queue.PerQueue = q.settings.PerQueue
 	}
 	if same {
 		c.mostInWork(inForce, &loaded.Settings)
 	}
 	return c
+}
+
+// take compares one option, lets its loaded value take effect if it can, and lists its name, unless that is "".
+func (c *Change) take(now, loaded *Option, name string) (changed bool) {
+	value := loaded.value.get()
+	if now.Name == "config" || now.value.get() == value { // the file's path is not a setting
+		return false
+	}
+	list := &c.Later
+	if now.Live && now.value.set(value) == nil {
+		list = &c.Live
+	}
+	if name != "" {
+		*list = append(*list, name)
+	}
+	return true
+}
+
+// queueComparison has the tables of one queue's settings in force and of the loaded ones.
+type queueComparison struct {
+	queue       *QueueSettings
+	settings    *Settings // those in force, for the table now
+	now, loaded []*Option
+}
+
+func compareQueue(inForce, loaded *QueueSettings) queueComparison {
+	settings := &Settings{PerQueue: inForce.PerQueue}
+	return queueComparison{queue: inForce, settings: settings, now: table(settings),
+		loaded: table(&Settings{PerQueue: loaded.PerQueue})}
 }
 
 // mostInWork compares the most deliveries in work of each queue. Those that have none of
@@ -133,27 +171,6 @@ func ownMax(s *Settings, queue int) int {
 		return most
 	}
 	return 0
-}
-
-// inQueues compares an option for each queue. reported tells that it changed for all.
-func (c *Change) inQueues(o *Option, loaded *Config, reported bool) {
-	for i := range c.Settings.Queues {
-		old, loadedQueue := &c.Settings.Queues[i], &loaded.Queues[i]
-		was, is := Settings{PerQueue: old.PerQueue}, Settings{PerQueue: loadedQueue.PerQueue}
-		value := o.get(&is)
-		if o.get(&was) == value {
-			continue
-		}
-		name := ofQueue(o.Name, old.Name)
-		if o.Live && o.set(&was, value) == nil {
-			old.PerQueue = was.PerQueue
-			if !reported {
-				c.Live = append(c.Live, name)
-			}
-		} else if !reported {
-			c.Later = append(c.Later, name)
-		}
-	}
 }
 
 func sameQueues(a, b []QueueSettings) bool {

@@ -12,8 +12,8 @@ import (
 // named (by --config or TENDRIL_CONFIG) and lies in a folder called aws-sqsd.d, or holds a key that only aws-sqsd
 // has. Unknown keys are tolerated there, with a warning; the keys of tendril.yaml are understood as well.
 
-func (l fileReader) readDaemonFile(path string, entries []entry) {
-	d := daemonReader{fileReader: l, path: path, lines: map[string]entry{}}
+func readDaemonFile(l *loader, path string, entries []entry) {
+	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
 			l.refuse(Problem{Where: yamlfile.Place(path, e.line, 0),
@@ -28,9 +28,9 @@ func (l fileReader) readDaemonFile(path string, entries []entry) {
 }
 
 type daemonReader struct {
-	fileReader
-	path  string
-	lines map[string]entry
+	loader *loader
+	path   string
+	lines  map[string]entry
 }
 
 func (d *daemonReader) take(e entry) {
@@ -40,24 +40,24 @@ func (d *daemonReader) take(e entry) {
 	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
 		// see target and debug
 	case e.items != nil:
-		d.takeQueues(d.path, e)
+		takeQueues(d.loader, d.path, e)
 	default:
 		o := d.byDaemonKey(e)
 		if o == nil {
-			d.warning(where, "", shown(e.key)+" is not a known key; it has no effect", "")
+			d.loader.warning(where, "", shown(e.key)+" is not a known key; it has no effect", "")
 			return
 		}
-		d.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
+		d.loader.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
 	}
 }
 
 func (d *daemonReader) byDaemonKey(e entry) *Option {
-	for i := range d.cfg.options {
-		if o := &d.cfg.options[i]; !e.sqsd && o.DaemonKey == e.key && e.key != "" {
+	for _, o := range d.loader.rows {
+		if !e.sqsd && o.DaemonKey == e.key && e.key != "" {
 			return o
 		}
 	}
-	return d.byKey(e)
+	return byEntry(d.loader, e)
 }
 
 // target joins http_url and http_port, of which either may be missing.
@@ -76,7 +76,7 @@ func (d *daemonReader) target() {
 		port.text = defaultPort
 	}
 	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
-		d.refuse(Problem{Where: yamlfile.Place(d.path, port.line, 0), Option: "target",
+		d.loader.refuse(Problem{Where: yamlfile.Place(d.path, port.line, 0), Option: "target",
 			Text: fmt.Sprintf("http_port %s is not a port; allowed: 1 to 65535", shown(port.text)),
 			Hint: "write http_port: " + defaultPort})
 		return
@@ -86,7 +86,7 @@ func (d *daemonReader) target() {
 		u.Host += ":" + port.text
 		text = u.String()
 	}
-	d.assign(assignment{option: d.option("target"), origin: Origin{fromFile, yamlfile.Place(d.path, base.line, 0)},
+	d.loader.assign(assignment{option: d.loader.option("target"), origin: Origin{fromFile, yamlfile.Place(d.path, base.line, 0)},
 		name: base.key, text: text})
 }
 
@@ -96,13 +96,13 @@ func (d *daemonReader) debug() {
 	if !found || e.null {
 		return
 	}
-	o := d.option("verbose")
+	o := d.loader.option("verbose")
 	on, err := parseSwitch(e.text)
 	a := assignment{option: o, origin: Origin{fromFile, yamlfile.Place(d.path, e.line, 0)}, name: e.key, text: e.text}
 	switch {
 	case err != nil:
-		d.refuse(refusal(a, err))
+		d.loader.refuse(refusal(a, err))
 	case on:
-		d.assign(a)
+		d.loader.assign(a)
 	}
 }

@@ -8,27 +8,27 @@ import (
 )
 
 // derive works out what nobody set, and settles what two options decide together.
-func (l deriver) derive() {
-	l.readSecrets()
-	l.deriveName()
-	l.deriveFree()
-	l.deriveDestination()
-	l.deriveTarget()
-	l.refuseComputedQueue()
-	l.deriveQueues()
-	l.refuseClearQueue()
-	l.deriveMetrics()
-	l.deriveEndpoint()
-	l.deriveConsole()
-	scalingDeriver(l).deriveScaling()
-	l.deriveOutput()
-	l.deriveBackoff()
-	l.deriveStop()
-	l.deriveDataDir()
+func derive(l *loader) {
+	readSecrets(l)
+	deriveName(l)
+	deriveFree(l)
+	deriveDestination(l)
+	deriveTarget(l)
+	refuseComputedQueue(l)
+	deriveQueues(l)
+	refuseClearQueue(l)
+	deriveMetrics(l)
+	deriveEndpoint(l)
+	deriveConsole(l)
+	deriveScaling(l)
+	deriveOutput(l)
+	deriveBackoff(l)
+	deriveStop(l)
+	deriveDataDir(l)
 }
 
 // deriveName takes an environment's name that was set over one that was guessed.
-func (l deriver) deriveName() {
+func deriveName(l *loader) {
 	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
 		l.origin("name").Layer <= FromBundle {
 		l.cfg.Name = l.cfg.EnvironmentName
@@ -41,8 +41,8 @@ func (l deriver) deriveName() {
 }
 
 // deriveTarget moves a path in target to http-path, unless a stronger layer chose that.
-func (l deriver) deriveTarget() {
-	s := &l.cfg.Settings
+func deriveTarget(l *loader) {
+	s := l.s
 	base, path := splitTarget(s.Target)
 	if base == s.Target {
 		return
@@ -65,8 +65,8 @@ func (l deriver) deriveTarget() {
 }
 
 // deriveOutput lets the stronger layer choose between quiet and verbose.
-func (l deriver) deriveOutput() {
-	s := &l.cfg.Settings
+func deriveOutput(l *loader) {
+	s := l.s
 	if !s.Quiet || !s.Verbose {
 		return
 	}
@@ -83,8 +83,8 @@ func (l deriver) deriveOutput() {
 	}
 }
 
-func (l deriver) deriveBackoff() {
-	s := &l.cfg.Settings
+func deriveBackoff(l *loader) {
+	s := l.s
 	if s.BackoffMax >= s.BackoffMin {
 		return
 	}
@@ -98,7 +98,7 @@ func (l deriver) deriveBackoff() {
 }
 
 // deriveDataDir gives each environment a folder of its own, by its name.
-func (l deriver) deriveDataDir() {
+func deriveDataDir(l *loader) {
 	if l.cfg.DataDir != "" {
 		return
 	}
@@ -113,14 +113,14 @@ func (l deriver) deriveDataDir() {
 }
 
 // deriveFree takes another address or port where the default is taken and nobody chose one.
-func (l deriver) deriveFree() {
+func deriveFree(l *loader) {
 	for _, name := range []string{"listen", "console", "port"} {
 		text := l.src.Free[name]
 		if text == "" || l.isSet(name) {
 			continue
 		}
 		o := l.option(name)
-		if err := o.set(&l.cfg.Settings, text); err != nil {
+		if err := o.value.set(text); err != nil {
 			l.refuse(refusal(assignment{option: o, text: text}, err))
 			continue
 		}
@@ -138,13 +138,13 @@ const (
 
 // deriveStop lets the one setting that says how long the app may take for its end, WORKER_SHUTDOWN_DELAY in a bundle,
 // hold for the jobs in work as well: an app that has a minute to end may finish jobs of a minute.
-func (l deriver) deriveStop() {
-	s := &l.cfg.Settings
+func deriveStop(l *loader) {
+	s := l.s
 	from := l.origin("app-grace")
 
 	if s.AppGrace < leastDelay && (from.Layer == FromBundle || from.Where == shutdownDelay) {
 		l.warning(from.Where, "app-grace", fmt.Sprintf("%s %s is less than the minimum of %s, which is used",
-			shutdownDelay, l.option("app-grace").get(s), leastDelay), "set app-grace for less")
+			shutdownDelay, l.option("app-grace").value.get(), leastDelay), "set app-grace for less")
 		s.AppGrace = leastDelay
 		l.settle("app-grace", "")
 	}
@@ -156,8 +156,8 @@ func (l deriver) deriveStop() {
 }
 
 // deriveEndpoint refuses a queue endpoint that other machines reach and anybody may use.
-func (l deriver) deriveEndpoint() {
-	s := &l.cfg.Settings
+func deriveEndpoint(l *loader) {
+	s := l.s
 	address, _ := s.ListenOn()
 	switch {
 	case s.TLSCert != "" && s.TLSKey == "":
@@ -170,8 +170,8 @@ func (l deriver) deriveEndpoint() {
 	}
 }
 
-func (l deriver) deriveConsole() {
-	s := &l.cfg.Settings
+func deriveConsole(l *loader) {
+	s := l.s
 	switch {
 	case s.ConsoleTLSCert != "" && s.ConsoleTLSKey == "":
 		l.clash("console-tls-cert", "add console-tls-key", "console-tls-cert is set without its private key")

@@ -3,7 +3,7 @@
 // Everything that can be set is one row of one table, [Options]: its name in
 // each notation, kind, default, range, help. Flags, variables, the settings
 // file, messages, documentation ([Reference]) and completion are made of it.
-// To add an option, add a row and the field of [Settings] that it fills.
+// To add an option, add a field to [Settings] and a row whose value names that field.
 //
 //	default < bundle < file < environment < flag        [Load]
 //	             |       |         |          |

@@ -23,7 +23,7 @@ type Edited struct {
 // a setting of one queue. Comments, order and the form of the rest stay. The values are not checked: [Load] does that
 // with [Sources.File]. The error is an [*Error].
 func EditFile(file File, set map[string]*string) (*Edited, error) {
-	e := fileEditor{file: file, options: Options()}
+	e := fileEditor{file: file, options: table(&Settings{})}
 	e.root, _ = yamlfile.Read(file.Data, fileForm()) // what is wrong with it, Apply says
 	if entries, _ := parseDocument(file.Path, file.Data); isDaemonFile(file.Path, entries) {
 		return nil, &Error{Problems: []Problem{{Where: file.Path, Text: "this is a settings file of aws-sqsd, which is not " +
@@ -38,7 +38,7 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 			problems = append(problems, *problem)
 			continue
 		}
-		if o.secret {
+		if o.IsSecret() {
 			secret[len(edits)] = path[len(path)-1]
 		}
 		edits = append(edits, yamlfile.Edit{Path: path, Value: set[name]})
@@ -60,7 +60,7 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 type fileEditor struct {
 	file    File
 	root    *yamlfile.Node
-	options []Option
+	options []*Option
 }
 
 // place is where an option stands in the file, or would.
@@ -69,8 +69,8 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	if ofOne {
 		return e.placeOfQueue(name, option, queue)
 	}
-	o, found := find(e.options, option)
-	if !found {
+	o := find(e.options, option)
+	if o == nil {
 		return nil, nil, &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
 	}
 	if o.Key == "" {
@@ -85,12 +85,12 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 		if section := e.root.Get(sqsdSection); section != nil {
 			for _, beanstalk := range o.workerNames() {
 				if section.Get(beanstalk) != nil {
-					return []string{sqsdSection, beanstalk}, &o, nil
+					return []string{sqsdSection, beanstalk}, o, nil
 				}
 			}
 		}
 	}
-	return []string{o.Key}, &o, nil
+	return []string{o.Key}, o, nil
 }
 
 // queues are the items of the key queues that are maps.
@@ -109,18 +109,15 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 		return nil, nil, &Problem{Where: e.file.Path, Option: name, Text: text, Hint: hint}
 	}
 	key := strings.ReplaceAll(option, "-", "_")
-	keys := slices.DeleteFunc(queueKeys(), func(o Option) bool { return o.Key != "weight" && o.Key != "max" })
-	i := slices.IndexFunc(keys, func(o Option) bool { return o.Key == key })
-	if i < 0 {
-		o, found := find(e.options, option)
-		if !found || !o.PerQueue {
+	o := withKey(queueKeys(&QueueSettings{}), key)
+	if key != "weight" && key != "max" {
+		if o = find(e.options, option); o == nil || !o.PerQueue {
 			return refuse(shown(option)+" is not a setting of one queue", "it holds for all queues: leave out \" of "+queue+"\"")
 		}
-		keys, i = []Option{o}, 0
 	}
 	for number, item := range e.queues() {
 		if isMap(item) && queueOf(item) == queue {
-			return []string{queuesKey, strconv.Itoa(number), keys[i].Key}, &keys[i], nil
+			return []string{queuesKey, strconv.Itoa(number), o.Key}, o, nil
 		}
 	}
 	return refuse("the queue "+shown(queue)+" has no settings of its own in this file",

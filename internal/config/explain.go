@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tendril/internal/bundle"
@@ -40,14 +39,16 @@ type QueueSetting struct {
 // Explain tells about the option of that name, which may be any of its names.
 // The error says which names are near an unknown one.
 func (c *Config) Explain(name string) (*Explanation, error) {
-	o, found := find(c.options, name)
-	if !found {
+	o := find(c.options, name)
+	if o == nil {
 		return nil, UnknownOption(name)
 	}
-	chain := c.chains[o.Name]
-	last := chain[len(chain)-1]
-	e := &Explanation{Option: o, Value: last.Value, From: last.Origin, Chain: append([]Setting(nil), chain...)}
-	e.hide()
+	last := c.last(o.Name)
+	e := &Explanation{Option: *o, Value: o.shown(last.Value), From: last.Origin, Chain: slices.Clone(c.chains[o.Name])}
+	for i := range e.Chain {
+		e.Chain[i].Value = o.shown(e.Chain[i].Value)
+	}
+
 	if o.Name == "queues" {
 		for i := range c.Queues {
 			e.Queues = append(e.Queues, c.explainQueue(i))
@@ -59,25 +60,17 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 // ExplainAll tells about every option, in the order of the table.
 func (c *Config) ExplainAll() []Explanation {
 	var all []Explanation
-	for i := range c.options {
-		if e, err := c.Explain(c.options[i].Name); err == nil { // each of them is known
+	for _, o := range c.options {
+		if e, err := c.Explain(o.Name); err == nil { // each of them is known
 			all = append(all, *e)
 		}
 	}
 	return all
 }
 
-// hide replaces the values of a secret option, and those of others that hold what looks like a password.
-func (e *Explanation) hide() {
-	e.Value = e.Option.shown(e.Value)
-	for i := range e.Chain {
-		e.Chain[i].Value = e.Option.shown(e.Chain[i].Value)
-	}
-}
-
 // shown is a value of the option for people.
 func (o *Option) shown(value string) string {
-	if o.secret && value != "" {
+	if o.IsSecret() && value != "" {
 		return hidden
 	}
 	return bundle.Setting{Option: "value", Value: value}.Shown()
@@ -94,33 +87,22 @@ func (o *Option) WithoutQuery(value string) string {
 func (c *Config) explainQueue(i int) QueueExplanation {
 	q := c.Queues[i]
 	e := QueueExplanation{Name: q.Name}
-	add := func(o Option, value string) {
-		e.Settings = append(e.Settings, QueueSetting{o.Key, value, c.QueueOrigin(i, o.Key)})
-	}
-	for _, o := range queueKeys() {
+	for _, o := range queueTable(&q, table(&Settings{PerQueue: q.PerQueue})) {
 		switch {
-		case o.Key == "url" && q.URL != "":
-			add(o, q.URL)
-		case o.Key == "weight" && q.Weight > 0:
-			add(o, strconv.Itoa(q.Weight))
-		case o.Key == "max":
-			add(o, strconv.Itoa(q.Concurrency))
+		case o.Key == "name", o.Key == "arn", o.Key == "url" && q.URL == "", o.Key == "weight" && q.Weight == 0:
+			continue
 		}
-	}
-	s := Settings{PerQueue: q.PerQueue}
-	for j := range c.options {
-		if o := &c.options[j]; o.PerQueue {
-			add(*o, o.shown(o.get(&s)))
-		}
+		e.Settings = append(e.Settings, QueueSetting{o.Key, o.shown(o.value.get()), c.QueueOrigin(i, o.Key)})
 	}
 	return e
 }
 
 // Option is the row of the table, or what is like one for a key that only queues have.
 func (s *QueueSetting) Option() Option {
-	all := slices.Concat(queueKeys(), Options())
-	i := slices.IndexFunc(all, func(o Option) bool { return o.Key == s.Key })
-	return all[max(i, 0)]
+	if o := withKey(queueTable(&QueueSettings{}, table(&Settings{})), s.Key); o != nil {
+		return *o
+	}
+	return Option{Key: s.Key} // of an environment of another version
 }
 
 // UnknownOption is the error for a name that is no option's. It says which names are near.

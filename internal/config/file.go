@@ -125,7 +125,7 @@ func unreadable(path string, err error) *Problem {
 }
 
 // configPath is the settings file that a flag or a variable names, and where.
-func (l fileReader) configPath() (string, Origin) {
+func configPath(l *loader) (string, Origin) {
 	if path := l.src.Flags["config"]; path != "" {
 		return path, Origin{fromFlag, "--config"}
 	}
@@ -136,10 +136,10 @@ func (l fileReader) configPath() (string, Origin) {
 }
 
 // readFile takes the settings file, if there is one.
-func (l fileReader) readFile() {
-	named, origin := l.configPath()
+func readSettingsFile(l *loader) {
+	named, origin := configPath(l)
 	f, problem := findFile(named, &l.src, l.vars)
-	l.warnAboutBundleFile(f)
+	warnAboutBundleFile(l, f)
 	if problem != nil {
 		l.refuse(*problem)
 		return
@@ -153,17 +153,17 @@ func (l fileReader) readFile() {
 	l.cfg.ConfigFile = f.path
 	l.record("config", origin)
 	entries, problems := parseDocument(f.path, f.data)
-	l.problems = append(l.problems, problems...)
+	l.refuse(problems...)
 	if f.explicit && isDaemonFile(f.path, entries) {
 		l.cfg.daemon = true
-		l.readDaemonFile(f.path, entries)
+		readDaemonFile(l, f.path, entries)
 		return
 	}
-	l.readOwnFile(f.path, entries)
+	readOwnFile(l, f.path, entries)
 }
 
 // warnAboutBundleFile tells of a settings file beside the app that lies outside the search.
-func (l fileReader) warnAboutBundleFile(read *settingsFile) {
+func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
 	}
@@ -180,19 +180,31 @@ func (l fileReader) warnAboutBundleFile(read *settingsFile) {
 		"start tendril in that folder, or give --config="+beside)
 }
 
-func (l fileReader) readOwnFile(path string, entries []entry) {
+// byEntry finds the option of an entry in tendril.yaml; nil if it isn't an option's.
+func byEntry(l *loader, e entry) *Option {
+	if !e.sqsd {
+		return withKey(l.rows, e.key)
+	}
+	if i := slices.IndexFunc(l.rows, func(o *Option) bool { return slices.Contains(o.workerNames(), e.key) }); i >= 0 {
+		return l.rows[i]
+	}
+	return nil
+}
+
+func readOwnFile(l *loader, path string, entries []entry) {
 	lines := map[string]int{}
 	for _, e := range entries {
-		where, o := yamlfile.Place(path, e.line, 0), l.byKey(e)
+		where := yamlfile.Place(path, e.line, 0)
+		o := byEntry(l, e)
 		if o == nil {
-			l.refuse(l.unknownKey(where, e))
+			l.refuse(unknownKey(l, where, e))
 			continue
 		}
-		a, ok := l.admit(where, o, e, lines)
+		a, ok := admit(l, where, o, e, lines)
 		switch {
 		case !ok:
 		case e.items != nil:
-			l.takeQueues(path, e)
+			takeQueues(l, path, e)
 		case e.list && !o.list:
 			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value",
 				Hint: "write " + e.key + ": " + o.example()})
@@ -204,7 +216,7 @@ func (l fileReader) readOwnFile(path string, entries []entry) {
 
 // admit makes an entry an assignment, unless its option has been set before or the entry has no value. The lines
 // are those of the keys that were admitted.
-func (l fileReader) admit(where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
+func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
 	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {
 	case first != 0:
@@ -222,14 +234,13 @@ func (l fileReader) admit(where string, o *Option, e entry, lines map[string]int
 	return a, true
 }
 
-func (l fileReader) unknownKey(where string, e entry) Problem {
+func unknownKey(l *loader, where string, e entry) Problem {
 	p := Problem{Where: where, Text: shown(e.key) + " is not an option"}
 	if e.sqsd {
 		p.Text = shown(e.key) + " is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
 	}
 	var known []string
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
+	for _, o := range l.rows {
 		name := o.Key
 		if e.sqsd {
 			name = ""

@@ -18,34 +18,16 @@ func Topics() (topics []string) {
 	return topics
 }
 
-// essential are the options that most environments set sooner or later.
-var essential = []string{"queue-url", "queues", "name", "target", "http-path", "http-connections", "function",
-	"inactivity-timeout", "max-retries", "port", "data-dir", "listen", "console", "config"}
-
 // Essential reports whether the option is one of the dozen that matter first.
-func (o *Option) Essential() bool { return slices.Contains(essential, o.Name) }
-
-// specified are the options of the configuration page, with its words, by block.
-var specified = map[string][]labelled{
-	"Queue": {{"queue-url", "Worker queue"}},
-	"Messages": {{"http-path", "HTTP path"}, {"mime-type", "MIME type"}, {"http-connections", "HTTP connections"},
-		{"visibility-timeout", "Visibility timeout"}, {"error-visibility-timeout", "Error visibility timeout"}},
-	"Advanced options": {{"max-retries", "Max retries"}, {"connect-timeout", "Connection timeout"},
-		{"inactivity-timeout", "Inactivity timeout"}, {"retention-period", "Retention period"}},
-}
-
-type labelled struct{ name, label string }
+func (o *Option) Essential() bool { return o.essential }
 
 // Block is the block of the configuration page that has the option, one of [Blocks]; "" for an option of tendril's own.
-func (o *Option) Block() string {
-	block, _ := o.specified()
-	return block
-}
+func (o *Option) Block() string { return o.block }
 
 // Label is the option's name for people, with the words of the configuration page where that has it.
 func (o *Option) Label() string {
-	if _, label := o.specified(); label != "" {
-		return label
+	if o.label != "" {
+		return o.label
 	}
 	name := o.Name
 	if o.Name == queuesKey { // or a key that only one queue has
@@ -65,17 +47,6 @@ func (o *Option) Label() string {
 // capitalised are the words that are written in capitals.
 var capitalised = []string{"HTTP", "MIME", "URL", "SQS", "SNS", "S3", "TLS", "ID", "AWS"}
 
-func (o *Option) specified() (block, label string) {
-	for block, options := range specified {
-		for _, s := range options {
-			if s.name == o.Name {
-				return block, s.label
-			}
-		}
-	}
-	return "", ""
-}
-
 // Unit is what a bare number counts: "seconds", "bytes", "messages per second"; "" for values that are no such numbers.
 func (o *Option) Unit() string {
 	_, unit, _ := strings.Cut(unitNote(o.Kind()), " is ")
@@ -92,7 +63,7 @@ const (
 // nothing.
 func (o *Option) Guard() string {
 	switch {
-	case o.secret, o.isSecretFile(), o.Group == "Console",
+	case o.IsSecret(), o.isSecretFile, o.Group == "Console",
 		slices.Contains([]string{"listen", "credentials", "tls-cert", "tls-key"}, o.Name):
 		return GuardAccess
 	case o.Name == "filter": // it decides which messages are deleted, and may name a file

@@ -51,14 +51,14 @@ func FuzzLoad(f *testing.F) {
 // checkLoaded checks that every value in force is accepted where it came from,
 // unchanged, and explained in the form for people.
 func checkLoaded(t *testing.T, cfg *Config) {
-	for _, o := range cfg.options {
-		var again Settings
-		text := o.get(&cfg.Settings)
+	again := table(&Settings{})
+	for i, o := range cfg.options {
+		text := o.value.get()
 		if text == "" {
 			continue
 		}
-		if err := o.set(&again, text); err != nil || o.get(&again) != text {
-			t.Fatalf("%s is %q, which %v or changes to %q", o.Name, text, err, o.get(&again))
+		if err := again[i].value.set(text); err != nil || again[i].value.get() != text {
+			t.Fatalf("%s is %q, which %v or changes to %q", o.Name, text, err, again[i].value.get())
 		}
 		if e, err := cfg.Explain(o.Name); err != nil || e.Value != o.shown(text) {
 			t.Fatalf("%s is %q and is explained as %+v, %v", o.Name, text, e, err)

@@ -1,49 +1,31 @@
 package config
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Load reads every source and returns the values in force. The error is an [*Error] that holds everything wrong at
 // once; a value counts as wrong also where a higher layer overrides it. Nothing is created or changed on disk.
 func Load(src Sources) (*Config, error) {
 	l := newLoader(src)
-	bundleReader{l.all}.readBundle()
-	fileReader{l.all}.readFile()
-	l.readEnvironment()
-	l.readFlags()
-	if len(l.problems) == 0 {
-		deriver{l.all}.derive() // from values that are right, lest one mistake be told twice
+
+	readBundle(l)
+	readSettingsFile(l)
+	readEnvironment(l)
+	readFlags(l)
+	if len(l.refused.Problems) > 0 {
+		return nil, l.refused // a derived value would report the same mistake again
 	}
-	if len(l.problems) > 0 {
-		return nil, &Error{Problems: l.problems}
+
+	derive(l)
+	if len(l.refused.Problems) > 0 {
+		return nil, l.refused
 	}
-	warner{l.all}.warn()
+
+	warn(l)
 	return l.cfg, nil
 }
 
-func newLoader(src Sources) *loader {
-	l := &loader{
-		src:  src,
-		vars: src.variables(),
-		cfg:  &Config{options: Options(), chains: map[string][]Setting{}, idle: map[string]bool{}},
-	}
-	l.all = &view{loader: l, s: &l.cfg.Settings}
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		if o.Default != "" {
-			if err := o.set(&l.cfg.Settings, o.Default); err != nil {
-				l.refuse(Problem{Option: o.Name, Text: fmt.Sprintf("the default %s %v", o.Default, err)})
-			}
-		}
-		l.record(o.Name, Origin{})
-	}
-	return l
-}
-
-func (l *loader) readFlags() {
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
+func readFlags(l *loader) {
+	for _, o := range l.rows {
 		given := ""
 		for _, name := range append([]string{o.Name}, o.Aliases...) {
 			text, set := l.src.Flags[name]

@@ -20,7 +20,8 @@ type Config struct {
 	// else is set. Empty when all of them count.
 	NotUsed []bundle.Finding
 
-	options []Option
+	// options are the rows of the table, bound to Settings.
+	options []*Option
 	// idle are the options whose value in force is one of NotUsed.
 	idle   map[string]bool
 	chains map[string][]Setting
@@ -32,11 +33,16 @@ type Config struct {
 // Origin tells where the value in force of an option comes from. The name is
 // any that [Lookup] knows; an unknown one has the zero Origin.
 func (c *Config) Origin(name string) Origin {
-	o, found := find(c.options, name)
-	if !found {
-		return Origin{}
+	if o := find(c.options, name); o != nil {
+		return c.last(o.Name).Origin
 	}
-	return c.chains[o.Name][len(c.chains[o.Name])-1].Origin
+	return Origin{}
+}
+
+// last is what was recorded last for an option.
+func (c *Config) last(name string) Setting {
+	chain := c.chains[name]
+	return chain[len(chain)-1]
 }
 
 // Idle reports whether the option's value in force is one of NotUsed.
@@ -49,23 +55,61 @@ func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Defaul
 // daemon posts to http://localhost when nothing else is said.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
-// loader is the state of one Load.
+// loader is the state of one Load: the settings that hold for all queues, or one queue's view of them.
 type loader struct {
-	src      Sources
-	vars     map[string]string
-	cfg      *Config
-	problems []Problem
-	// ownSettings are those that each of Queues has for itself; empty when there are none.
+	src  Sources
+	vars map[string]string
+	cfg  *Config
+	// refused is everything that is wrong so far.
+	refused *Error
+	// ownSettings are those that each of Queues has for itself; empty if there aren't any.
 	ownSettings [][]assignment
-	// views are the settings as each of Queues sees them.
-	views []view
-	// all is the settings as they hold for all queues.
-	all *view
+	// queues are the loaders of each of Queues.
+	queues []*loader
 	// computedQueue is where the bundle has CloudFormation compute WorkerQueueURL; the zero value when it does not.
 	computedQueue Origin
+
+	// all is the loader of the settings that hold for all queues.
+	all *loader
+	// s are the settings as this loader sees them, and rows the table bound to them.
+	s    *Settings
+	rows []*Option
+	// prefix starts the warnings of a queue's loader: "queue payments: "; else "".
+	prefix string
+	// own is where the queue's own settings come from, by key.
+	own map[string]Origin
 }
 
-func (l *loader) refuse(p Problem) { l.problems = append(l.problems, p) }
+func newLoader(src Sources) *loader {
+	cfg := &Config{chains: map[string][]Setting{}, idle: map[string]bool{}}
+	cfg.options = table(&cfg.Settings)
+	l := &loader{src: src, vars: src.variables(), cfg: cfg, refused: &Error{}, s: &cfg.Settings, rows: cfg.options}
+	l.all = l
+
+	for _, o := range l.rows {
+		if o.Default != "" {
+			if err := o.value.set(o.Default); err != nil {
+				l.refuse(Problem{Option: o.Name, Text: fmt.Sprintf("the default %s %v", o.Default, err)})
+			}
+		}
+		l.record(o.Name, Origin{})
+	}
+	return l
+}
+
+// ofQueue returns a loader of the settings s of one queue.
+func (l *loader) ofQueue(s *Settings) *loader {
+	queue := *l
+	queue.s = s
+	queue.rows = table(s)
+	queue.prefix = "queue " + s.Queues[0].Name + ": "
+	queue.own = map[string]Origin{}
+	return &queue
+}
+
+func (l *loader) refuse(problems ...Problem) {
+	l.refused.Problems = append(l.refused.Problems, problems...)
+}
 
 func (l *loader) warning(where, option, text, hint string) {
 	l.cfg.Warnings = append(l.cfg.Warnings, Problem{Where: where, Option: option, Text: text, Hint: hint})
@@ -77,7 +121,7 @@ func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
 		return // in force since the file was found, see configPath
 	}
-	if err := a.option.set(&l.cfg.Settings, a.withUnit()); err != nil {
+	if err := a.option.value.set(a.withUnit()); err != nil {
 		l.refuse(refusal(a, err))
 		return
 	}
@@ -97,27 +141,30 @@ func (l *loader) dropOwn(by Origin) {
 }
 
 func (l *loader) option(name string) *Option {
-	i := slices.IndexFunc(l.cfg.options, func(o Option) bool { return o.Name == name })
-	return &l.cfg.options[i]
+	i := slices.IndexFunc(l.rows, func(o *Option) bool { return o.Name == name })
+	return l.rows[i]
 }
 
 func (l *loader) record(name string, from Origin) {
-	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).get(&l.cfg.Settings)})
+	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).value.get()})
 }
 
+// origin is where the value of an option comes from, as this loader sees it.
 func (l *loader) origin(name string) Origin {
-	chain := l.cfg.chains[name]
-	return chain[len(chain)-1].Origin
+	if own, found := l.own[l.option(name).Key]; found {
+		return own
+	}
+	return l.cfg.last(name).Origin
 }
 
 // settle records a value that was worked out, in the layer that it was worked
 // out from. A default's place says what it follows from.
 func (l *loader) settle(name, reason string) {
-	chain := l.cfg.chains[name]
-	from := chain[len(chain)-1].Origin
+	from := l.cfg.last(name).Origin
 	if from.Layer == Default {
 		from.Where = reason
 	}
+	chain := l.cfg.chains[name]
 	l.cfg.chains[name] = chain[:len(chain)-1]
 	l.record(name, from)
 }
@@ -157,68 +204,27 @@ func (l *loader) endpoint(service string) string {
 	return cmp.Or(l.vars["AWS_ENDPOINT_URL_"+service], l.vars["AWS_ENDPOINT_URL"])
 }
 
-// view is the settings as one queue sees them, or all queues do.
-type view struct {
-	*loader
-	// prefix begins what is said about them: "queue payments: ", or "".
-	prefix string
-	s      *Settings
-	// own is where the queue's own settings come from, by key.
-	own map[string]Origin
-}
-
 // about warns at the place that set the option; a default that takes part has none.
-func (v *view) about(name, hint, format string, args ...any) {
+func (l *loader) about(name, hint, format string, args ...any) {
 	where := ""
-	if from := v.origin(name); from.Layer != Default {
+	if from := l.origin(name); from.Layer != Default {
 		where = from.Where
 	}
-	v.warning(where, name, v.prefix+fmt.Sprintf(format, args...), hint)
+	l.warning(where, name, l.prefix+fmt.Sprintf(format, args...), hint)
 }
 
-// origin is where the value of an option comes from, as this view has it.
-func (v *view) origin(name string) Origin {
-	if own, found := v.own[v.option(name).Key]; found {
-		return own
-	}
-	return v.loader.origin(name)
-}
+func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Default }
 
-func (v *view) isSet(name string) bool { return v.origin(name).Layer != Default }
-
-func (v *view) named(name string) string { return name + " " + v.option(name).get(v.s) }
+func (l *loader) named(name string) string { return name + " " + l.option(name).value.get() }
 
 // cite is an option's name and value, and the place that set it.
-func (v *view) cite(name string) string { return fmt.Sprintf("%s (%s)", v.named(name), v.origin(name)) }
-
-// idle warns that an option has no effect, if somebody set it; why goes on from there.
-func (v *view) idle(name, why, hint string) {
-	if v.isSet(name) {
-		v.about(name, hint, "%s has no effect%s", v.named(name), why)
-	}
+func (l *loader) cite(name string) string {
+	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// The parts of one Load, in their order.
-type (
-	// bundleReader takes the settings of the app's source bundle.
-	bundleReader struct{ *view }
-	// fileReader takes the settings file.
-	fileReader struct{ *view }
-	// deriver works out what nobody set, and settles what two options decide together.
-	deriver struct{ *view }
-	// scalingDeriver is the deriver of what scaling follows.
-	scalingDeriver struct{ *view }
-	// warner warns of settings that are allowed and seldom meant.
-	warner struct{ *view }
-)
-
-// byKey finds the option of an entry in tendril.yaml, nil for none.
-func (l fileReader) byKey(e entry) *Option {
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		if e.sqsd && slices.Contains(o.workerNames(), e.key) || !e.sqsd && o.Key == e.key && e.key != "" {
-			return o
-		}
+// idle warns that an option has no effect, if somebody set it; why goes on from there.
+func (l *loader) idle(name, why, hint string) {
+	if l.isSet(name) {
+		l.about(name, hint, "%s has no effect%s", l.named(name), why)
 	}
-	return nil
 }

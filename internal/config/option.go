@@ -42,8 +42,16 @@ type Option struct {
 	// with a deployment; else at its next start.
 	Live bool
 
-	// secret tells that the value is never shown.
-	secret bool
+	// secretFile is the field for the path of a file that holds the value of a secret option; nil for options that are
+	// not secret.
+	secretFile *string
+	// isSecretFile tells that the option names such a file.
+	isSecretFile bool
+	// essential tells that most environments set the option sooner or later.
+	essential bool
+	// block and label are the option's block and name on the configuration page of worker environments in Elastic
+	// Beanstalk; "" if it isn't there.
+	block, label string
 	// list tells that a YAML list is the same as its items with commas between.
 	list bool
 	// beanstalkAliases are other spellings of Beanstalk found in the wild.
@@ -57,19 +65,15 @@ type Option struct {
 	value          value
 }
 
-// set parses text, checks it and puts it in s. Its error goes on from the text.
-func (o *Option) set(s *Settings, text string) error { return o.value.set(o.value.field(s), text) }
-
-func (o *Option) get(s *Settings) string { return o.value.get(o.value.field(s)) }
-
-func find(options []Option, name string) (Option, bool) {
+// find returns the row with any of an option's names; nil if there isn't one.
+func find(rows []*Option, name string) *Option {
 	name = strings.TrimLeft(name, "-")
-	for i := range options {
-		if o := &options[i]; o.Name == name || slices.Contains(o.names(), name) {
-			return *o, true
+	for _, o := range rows {
+		if slices.Contains(o.names(), name) {
+			return o
 		}
 	}
-	return Option{}, false
+	return nil
 }
 
 // Kind says in a word how a value is written: duration, integer, size, switch, choice, rate, number, list or text.
@@ -82,7 +86,7 @@ func (o *Option) Allowed() string { return o.value.allowed }
 func (o *Option) IsSwitch() bool { return o.value.kind == kindSwitch }
 
 // IsSecret reports whether the value is never shown.
-func (o *Option) IsSecret() bool { return o.secret }
+func (o *Option) IsSecret() bool { return o.secretFile != nil }
 
 // Choices are the words that a choice takes, for completion; else nil.
 func (o *Option) Choices() []string { return o.value.choices }
@@ -201,10 +205,8 @@ func (s *Settings) eachForeign(do func(o *Option, value string)) {
 		first.PerQueue = s.Queues[0].PerQueue
 		first.QueueURL = s.Queues[0].URL
 	}
-	options := Options()
-	for i := range options {
-		o := &options[i]
-		if value := o.get(&first); value != "" && value != unset {
+	for _, o := range table(&first) {
+		if value := o.value.get(); value != "" && value != unset {
 			do(o, assignment{option: o, unit: bareUnit(o, o.beanstalkMinutes)}.bare(value))
 		}
 	}

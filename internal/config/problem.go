@@ -33,7 +33,7 @@ func refusal(a assignment, err error) Problem {
 		advice = a.option.human(advice)
 	}
 	text := shown(a.text)
-	if a.option.secret {
+	if a.option.IsSecret() {
 		text = hidden
 	}
 	return Problem{

@@ -19,75 +19,57 @@ import (
 //	  - url: https://sqs.eu-west-1.amazonaws.com/123456789012/reports
 //	    weight: 1
 //
-// A key is read by the option of that name, into a copy of the settings of which Queues holds that one queue; so a
-// value is checked by one rule wherever it stands.
+// A key is read by the option of that name, into settings of the queue's own; so a value is checked by one rule
+// wherever it stands.
 
-func queueKeys() []Option {
-	set := func(v value, field func(*QueueSettings) any) value {
-		v.field = func(s *Settings) any { return field(&s.Queues[0]) }
-		return v
-	}
-	keys := []Option{{
+func queueKeys(q *QueueSettings) []*Option {
+	keys := []*Option{{
 		Key: "name", Example: "jobs", Help: "The queue's name: embedded, or on Amazon SQS where backend says so.",
-		value: set(checked(allowedQueueName, queueName), func(q *QueueSettings) any { return &q.Name }),
+		value: checked(&q.Name, allowedQueueName, queueName),
 	}, {
 		Key: "url", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", Help: "The queue's URL on Amazon SQS.",
-		value: set(checked("an http or https URL that ends in the queue's name", queueURL),
-			func(q *QueueSettings) any { return &q.URL }),
+		value: checked(&q.URL, "an http or https URL that ends in the queue's name", queueURL),
 	}, {
 		Key: "arn", Example: "arn:aws:sqs:eu-west-1:123456789012:jobs", Help: "The queue's ARN, in place of its URL.",
-		value: set(checked("an ARN that ends in the queue's name", queueURL), func(q *QueueSettings) any { return &q.URL }),
+		value: checked(&q.URL, "an ARN that ends in the queue's name", queueURL),
 	}, {
 		Key: "weight", Example: "1",
 		Help:  "The queue's share of free slots; without weights the order of the list is strict.",
-		value: set(integer(1, maxWeight), func(q *QueueSettings) any { return &q.Weight }),
+		value: integer(&q.Weight, 1, maxWeight),
 	}, {
 		Key: "max", Example: "10", Help: "The most messages of this queue in work at once.",
-		value: set(integer(1, 1000), func(q *QueueSettings) any { return &q.Concurrency }),
+		value: integer(&q.Concurrency, 1, 1000),
 	}}
-	for i := range keys {
-		keys[i].Name = "queues"
+	for _, o := range keys {
+		o.Name = queuesKey
 	}
 	return keys
 }
 
-// queueKey finds the option that reads a key of a queue, nil for none.
-func (l fileReader) queueKey(key string) *Option {
-	keys := queueKeys()
-	if i := slices.IndexFunc(keys, func(o Option) bool { return o.Key == key }); i >= 0 {
-		return &keys[i]
-	}
-	for i := range l.cfg.options {
-		if o := &l.cfg.options[i]; o.PerQueue && o.Key == key {
-			return o
-		}
+// queueTable returns the rows of what a queue may have for itself: the keys that only a queue has, bound to q, and
+// the rows of a table that may be set for one queue.
+func queueTable(q *QueueSettings, rows []*Option) []*Option {
+	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
+}
+
+// withKey returns the row of a key in tendril.yaml; nil if there isn't one.
+func withKey(rows []*Option, key string) *Option {
+	if i := slices.IndexFunc(rows, func(o *Option) bool { return o.Key == key }); i >= 0 && key != "" {
+		return rows[i]
 	}
 	return nil
 }
 
-func queueKeyNames(options []Option) []string {
-	var names []string
-	for _, o := range queueKeys() {
-		names = append(names, o.Key)
-	}
-	for i := range options {
-		if options[i].PerQueue {
-			names = append(names, options[i].Key)
-		}
-	}
-	return names
-}
-
-func (l fileReader) takeQueues(file string, e entry) {
-	before := len(l.problems)
+func takeQueues(l *loader, file string, e entry) {
+	before := len(l.refused.Problems)
 	var queues []QueueSettings
 	var own [][]assignment
 	for _, item := range e.items {
-		q, set := l.readQueue(file, item)
+		q, set := readQueue(l, file, item)
 		queues, own = append(queues, q), append(own, set)
 	}
 	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
-	if len(l.problems) > before {
+	if len(l.refused.Problems) > before {
 		return // of checks among queues that are not right by themselves
 	}
 	if err := checkQueues(queues); err != nil {
@@ -100,7 +82,7 @@ func (l fileReader) takeQueues(file string, e entry) {
 }
 
 // readQueue reads one item of the list, and returns the queue and what it sets for itself.
-func (l fileReader) readQueue(file string, item entry) (QueueSettings, []assignment) {
+func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		q, err := parseQueue(item.text)
@@ -110,35 +92,36 @@ func (l fileReader) readQueue(file string, item entry) (QueueSettings, []assignm
 		}
 		return q, nil
 	}
-	scratch := Settings{Queues: make([]QueueSettings, 1)}
-	q := &scratch.Queues[0]
-	before := len(l.problems)
+	var q QueueSettings
+	rows := queueTable(&q, table(&Settings{}))
+	before := len(l.refused.Problems)
 	var own []assignment
 	lines := map[string]int{}
 	for _, e := range item.pairs {
-		if a, ok := l.readQueueKey(file, e, lines, &scratch); ok {
+		if a, ok := readQueueKey(l, file, e, lines, rows); ok {
 			own = append(own, a)
 		}
 	}
-	l.checkQueueKeys(where, lines, len(l.problems) > before)
+	checkQueueKeys(l, where, lines, len(l.refused.Problems) > before)
 	if q.URL != "" {
 		q.Name = lastSegment(q.URL)
 	}
-	return *q, own
+	return q, own
 }
 
 // readQueueKey checks one key of a queue and returns it for the time when the settings of all queues are known.
-func (l fileReader) readQueueKey(file string, e entry, lines map[string]int, scratch *Settings) (assignment, bool) {
-	where, o := yamlfile.Place(file, e.line, 0), l.queueKey(e.key)
+func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []*Option) (assignment, bool) {
+	where := yamlfile.Place(file, e.line, 0)
+	o := withKey(rows, e.key)
 	if o == nil {
-		l.refuse(l.unknownQueueKey(where, e))
+		l.refuse(unknownQueueKey(rows, where, e))
 		return assignment{}, false
 	}
-	a, ok := l.admit(where, o, e, lines)
+	a, ok := admit(l, where, o, e, lines)
 	if !ok {
 		return a, false
 	}
-	if err := o.set(scratch, a.text); err != nil {
+	if err := o.value.set(a.text); err != nil {
 		l.refuse(refusal(a, err))
 		return a, false
 	}
@@ -147,7 +130,7 @@ func (l fileReader) readQueueKey(file string, e entry, lines map[string]int, scr
 
 // checkQueueKeys checks the keys of one queue against one another; a queue of
 // which a key was refused is not blamed for having no name.
-func (l fileReader) checkQueueKeys(where string, lines map[string]int, refused bool) {
+func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""
 		for _, k := range keys {
@@ -170,12 +153,15 @@ func (l fileReader) checkQueueKeys(where string, lines map[string]int, refused b
 }
 
 // unknownQueueKey says what is wrong with a key of a queue, and which one may have been meant.
-func (l fileReader) unknownQueueKey(where string, e entry) Problem {
+func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a setting of one queue"}
-	names := queueKeyNames(l.cfg.options)
+	var names []string
+	for _, o := range rows {
+		names = append(names, o.Key)
+	}
 	_, err := strconv.Atoi(e.text)
 	_, nameErr := queueName(e.key)
-	o, known := find(l.cfg.options, e.key)
+	o, known := Lookup(e.key)
 	switch near := Nearest(e.key, names); {
 	case known && o.Name == "http-connections":
 		p.Hint = "here it is written max"

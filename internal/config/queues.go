@@ -15,8 +15,8 @@ const (
 	maxWeight = 1000
 )
 
-func queueList() value {
-	v := stored(kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, all or none with a "+
+func queueList(field *[]QueueSettings) value {
+	v := stored(field, kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, all or none with a "+
 		"weight of 1 to %d behind, such as jobs:3", maxQueues, maxWeight), parseQueues, formatQueues)
 	v.nearest = fixQueues
 	return v

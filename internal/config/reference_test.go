@@ -44,7 +44,7 @@ func Reference() string {
 	b.WriteString(referenceFile)
 	b.WriteString(referenceQueues)
 	writeTable(&b, []string{"key", "allowed", "meaning"}, func(row func(...string)) {
-		for _, o := range queueKeys() {
+		for _, o := range queueKeys(&QueueSettings{}) {
 			row(code(o.Key), o.AllowedText(), o.Help)
 		}
 	})

@@ -9,33 +9,33 @@ import (
 
 const onlyQueue = "the one queue"
 
-func (l deriver) deriveQueues() {
+func deriveQueues(l *loader) {
 	backend := l.cfg.Backend // as it was chosen, for each queue to follow
-	several := l.severalChosen()
+	several := severalChosen(l)
 	if !several {
-		l.deriveBackend()
-		l.deriveQueue()
+		deriveBackend(l)
+		deriveQueue(l)
 		one := QueueSettings{Name: l.cfg.Queue, URL: l.cfg.QueueURL}
 		one.Managed = l.cfg.Backend == BackendSQS && !l.isSet("queue") && !l.isSet("queue-url")
 		l.cfg.Queues, l.ownSettings = []QueueSettings{one}, nil
 		backend = l.cfg.Backend
 	}
 	for i := range l.cfg.Queues {
-		l.resolveQueue(i, backend)
+		resolveQueue(l, i, backend)
 	}
-	l.deriveRegion()
+	deriveRegion(l)
 	l.cfg.Strict = l.cfg.Queues[0].Weight == 0
 	switch {
 	case several:
-		l.deriveFirst(backend)
+		deriveFirst(l, backend)
 	case l.isSet("queues"): // by a weaker layer than the single queue's
-		l.record("queues", l.origin(l.singleQueue()))
+		l.record("queues", l.origin(singleQueue(l)))
 	default:
 		l.settle("queues", onlyQueue)
 	}
 }
 
-func (l deriver) singleQueue() string {
+func singleQueue(l *loader) string {
 	if l.isSet("queue-url") {
 		return "queue-url"
 	}
@@ -44,7 +44,7 @@ func (l deriver) singleQueue() string {
 
 // severalChosen reports whether the option queues counts, rather than one
 // that names a single queue: that of the stronger layer does.
-func (l deriver) severalChosen() bool {
+func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
 	}
@@ -65,8 +65,8 @@ func (l deriver) severalChosen() bool {
 }
 
 // deriveFirst lets the options that name a single queue tell of the first one.
-func (l deriver) deriveFirst(backend string) {
-	s, first := &l.cfg.Settings, &l.cfg.Queues[0]
+func deriveFirst(l *loader, backend string) {
+	s, first := l.s, &l.cfg.Queues[0]
 	s.Queue, s.QueueURL, s.Backend = first.Name, first.URL, first.Backend
 	for _, name := range []string{"queue", "queue-url"} {
 		switch {
@@ -85,81 +85,83 @@ func (l deriver) deriveFirst(backend string) {
 }
 
 // resolveQueue puts a queue's own settings over those of all queues.
-func (l deriver) resolveQueue(i int, backend string) {
+func resolveQueue(l *loader, i int, backend string) {
 	s := l.cfg.Settings
 	s.Backend = backend
 	s.Queues = []QueueSettings{l.cfg.Queues[i]}
-	v := view{loader: l.loader, prefix: "queue " + s.Queues[0].Name + ": ", s: &s, own: map[string]Origin{}}
+	queue := l.ofQueue(&s)
 	if i < len(l.ownSettings) {
-		v.overlay(l.ownSettings[i])
+		takeOwn(queue, l.ownSettings[i])
 	}
-	v.place()
+	placeQueue(queue)
+
 	q := &s.Queues[0]
 	if q.Concurrency == 0 {
 		q.Concurrency = s.HTTPConnections
 	}
 	q.PerQueue = s.PerQueue
 	l.cfg.Queues[i] = *q
-	l.cfg.queueOrigins = append(l.cfg.queueOrigins, v.own)
-	l.views = append(l.views, v)
+	l.cfg.queueOrigins = append(l.cfg.queueOrigins, queue.own)
+	l.queues = append(l.queues, queue)
 }
 
 // overlay applies a queue's own settings, which were checked when they were
 // read. Where the queue says who gets its messages, nothing else does.
-func (v *view) overlay(own []assignment) {
+func takeOwn(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
 		case "target", "function", "lambda":
-			v.s.Target, v.s.Function, v.s.Lambda = "", "", ""
+			l.s.Target, l.s.Function, l.s.Lambda = "", "", ""
 		}
 	}
+	rows := queueTable(&l.s.Queues[0], l.rows)
 	for _, a := range own {
-		if err := a.option.set(v.s, a.text); err != nil {
-			v.refuse(refusal(a, err))
+		if err := withKey(rows, a.option.Key).value.set(a.text); err != nil {
+			l.refuse(refusal(a, err))
 			continue
 		}
-		v.own[a.option.Key] = a.origin
+		l.own[a.option.Key] = a.origin
 		if a.option.Key == "arn" {
-			v.own["url"] = a.origin
+			l.own["url"] = a.origin
 		}
 	}
-	base, path := splitTarget(v.s.Target)
-	v.s.Target = base
-	switch chosen, both := v.own["http_path"]; {
+	base, path := splitTarget(l.s.Target)
+	l.s.Target = base
+	switch chosen, both := l.own["http_path"]; {
 	case path == "":
 	case !both:
-		v.s.HTTPPath = path
-		v.own["http_path"] = v.own["target"]
-	case v.s.HTTPPath != path:
-		v.refuse(Problem{Where: v.own["target"].Where, Option: "target",
-			Text: fmt.Sprintf("the target has the path %s and http_path is %s (%s)", shown(path), v.s.HTTPPath, chosen),
+		l.s.HTTPPath = path
+		l.own["http_path"] = l.own["target"]
+	case l.s.HTTPPath != path:
+		l.refuse(Problem{Where: l.own["target"].Where, Option: "target",
+			Text: fmt.Sprintf("the target has the path %s and http_path is %s (%s)", shown(path), l.s.HTTPPath, chosen),
 			Hint: "leave the path out of one of them"})
 	}
 }
 
 // place settles where the queue lives: a name is embedded unless somebody
 // says sqs or it feeds a function on AWS, a URL or an ARN is Amazon SQS.
-func (v *view) place() {
-	q, s := &v.s.Queues[0], v.s
-	own, chosen := v.own["backend"], v.loader.origin("backend")
+func placeQueue(l *loader) {
+	q, s := &l.s.Queues[0], l.s
+	own, chosen := l.own["backend"], l.all.origin("backend")
 	because := func(backend, why string) {
 		s.Backend = backend
 		if own == (Origin{}) {
 			own = Origin{Default, why}
 		}
-		v.own["backend"] = own
+		l.own["backend"] = own
 	}
-	switch queues := v.loader.origin("queues"); {
+	switch queues := l.all.origin("queues"); {
 	case q.URL != "" && s.Backend != BackendEmbedded:
 		because(BackendSQS, "it has a URL or an ARN")
 	case q.URL != "" && own.Layer != Default:
-		v.refuse(Problem{Where: own.Where, Option: "backend",
+		l.refuse(Problem{Where: own.Where, Option: "backend",
 			Text: fmt.Sprintf("the queue cannot be embedded and be at %s", shown(q.URL)), Hint: "delete one of them"})
 	case q.URL != "" && chosen.Layer <= queues.Layer:
-		v.refuse(Problem{Where: chosen.Where, Option: "backend", Text: fmt.Sprintf("the queue %s cannot be embedded and "+
+		l.refuse(Problem{Where: chosen.Where, Option: "backend", Text: fmt.Sprintf("the queue %s cannot be embedded and "+
 			"be at the URL of %s", q.Name, queues), Hint: "write its name alone there, or delete the backend"})
 	case q.URL != "":
-		v.warning(queues.Where, "queues",
+		l.warning(queues.Where, "queues",
 			fmt.Sprintf("the URL of %s is not used: %s says that the queue is embedded", q.Name, chosen), "")
 		q.URL = ""
 	case s.Backend == backendAuto && s.Function != "":
@@ -171,7 +173,7 @@ func (v *view) place() {
 
 // deriveDestination settles who gets the messages: an app, a function on AWS or
 // one on this machine. That of the stronger layer counts.
-func (l deriver) deriveDestination() {
+func deriveDestination(l *loader) {
 	names := slices.DeleteFunc([]string{"target", "function", "lambda"}, func(name string) bool { return !l.isSet(name) })
 	slices.SortStableFunc(names, func(a, b string) int { return int(l.origin(b).Layer) - int(l.origin(a).Layer) })
 	for _, other := range names[min(1, len(names)):] {
@@ -182,7 +184,7 @@ func (l deriver) deriveDestination() {
 			continue
 		}
 		l.about(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))
-		*l.option(other).value.field(&l.cfg.Settings).(*string) = ""
+		*map[string]*string{"target": &l.s.Target, "function": &l.s.Function, "lambda": &l.s.Lambda}[other] = ""
 		l.record(other, l.origin(first))
 	}
 }
@@ -204,7 +206,7 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 
 // refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a stronger layer names one: a
 // worker on an empty queue of its own looks healthy and does nothing.
-func (l deriver) refuseComputedQueue() {
+func refuseComputedQueue(l *loader) {
 	if l.computedQueue == (Origin{}) {
 		return
 	}
@@ -221,8 +223,8 @@ func (l deriver) refuseComputedQueue() {
 	})
 }
 
-func (l deriver) deriveBackend() {
-	s := &l.cfg.Settings
+func deriveBackend(l *loader) {
+	s := l.s
 	switch {
 	case s.Backend == backendAuto && s.QueueURL != "":
 		s.Backend = BackendSQS
@@ -237,24 +239,24 @@ func (l deriver) deriveBackend() {
 	case s.Backend == backendAuto:
 		s.Backend = BackendEmbedded
 		l.settle("backend", "queue-url is not set")
-	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "" && !l.namedOnPurpose():
+	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "" && !namedOnPurpose(l):
 		l.clash("backend", "add queue-url, or queue with the name of one, or --name for a queue that tendril creates",
 			"no Amazon SQS queue is configured")
 	case s.Backend == BackendEmbedded && s.QueueURL != "":
-		l.dropQueueURL()
+		dropQueueURL(l)
 	}
 }
 
 // namedOnPurpose reports whether somebody wrote the environment's name. A queue on Amazon SQS is created by such
 // a name only: two apps in folders of the same name would take each other's messages.
-func (l deriver) namedOnPurpose() bool {
+func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
 	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
 // dropQueueURL lets a stronger layer choose the embedded queue over the
 // queue URL of a weaker one: the same file, tried at home.
-func (l deriver) dropQueueURL() {
+func dropQueueURL(l *loader) {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
 		l.clash("backend", "delete one of them", "the queue cannot be embedded and be at the queue-url of %s", queue)
@@ -266,8 +268,8 @@ func (l deriver) dropQueueURL() {
 	l.record("queue-url", backend)
 }
 
-func (l deriver) deriveQueue() {
-	s := &l.cfg.Settings
+func deriveQueue(l *loader) {
+	s := l.s
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
 		l.clash("queue", "delete one of them", "a queue is named here and by the queue-url of %s", l.origin("queue-url"))
@@ -282,7 +284,7 @@ func (l deriver) deriveQueue() {
 
 // deriveRegion takes the first region in a queue's URL, where nobody set one.
 // A queue whose own URL has a region keeps that: no other answers there.
-func (l deriver) deriveRegion() {
+func deriveRegion(l *loader) {
 	queues := l.cfg.Queues
 	for i := range queues {
 		queues[i].Region = regionOf(queues[i].URL)

@@ -327,8 +327,8 @@ func signingKey(text string) (string, error) { return text, webhook.CheckKey(tex
 const exampleFilter = `{"body":{"kind":["order"]}}`
 
 // filterValue is a filter. A suggestion has quotes, which both a shell and YAML need.
-func filterValue() value {
-	v := checked("a pattern such as "+exampleFilter+", the path of a file that holds one, or off", filterPattern)
+func filterValue(field *string) value {
+	v := checked(field, "a pattern such as "+exampleFilter+", the path of a file that holds one, or off", filterPattern)
 	v.nearest = func(string) string { return "'" + exampleFilter + "'" }
 	return v
 }
@@ -394,8 +394,8 @@ func folderPath(text string) (string, error) {
 }
 
 // optionalFile is the path of a file, or off for none.
-func optionalFile() value {
-	return checked("a path of a file, or off", func(text string) (string, error) {
+func optionalFile(field *string) value {
+	return checked(field, "a path of a file, or off", func(text string) (string, error) {
 		if text == Off {
 			return "", nil
 		}

@@ -20,19 +20,19 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 }
 
 // deriveScaling works out how many processes there may be and by what they are scaled.
-func (l scalingDeriver) deriveScaling() {
-	s := &l.cfg.Settings
-	l.deriveLargest("scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
-	l.deriveAuto()
-	l.deriveProcesses()
-	l.deriveMeasure()
-	l.dropThresholds()
-	l.deriveThresholds()
-	l.derivePeriod()
+func deriveScaling(l *loader) {
+	s := l.s
+	deriveLargest(l, "scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
+	deriveAuto(l)
+	deriveProcesses(l)
+	deriveMeasure(l)
+	dropThresholds(l)
+	deriveThresholds(l)
+	derivePeriod(l)
 }
 
 // deriveLargest fixes a most that is less than the least, where one of them is a default.
-func (l scalingDeriver) deriveLargest(most, least string, high, low *int) {
+func deriveLargest(l *loader, most, least string, high, low *int) {
 	switch {
 	case *high >= *low:
 	case !l.isSet(most):
@@ -51,8 +51,8 @@ func (l scalingDeriver) deriveLargest(most, least string, high, low *int) {
 const maxAutoProcesses = 16
 
 // deriveAuto lets the sizes and the trigger of a bundle take effect where nobody chose what is scaled.
-func (l scalingDeriver) deriveAuto() {
-	s := &l.cfg.Settings
+func deriveAuto(l *loader) {
+	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
 		!l.cfg.AnyToOwnApp() && !l.cfg.AnyOnSQS() {
 		return
@@ -68,8 +68,8 @@ func (l scalingDeriver) deriveAuto() {
 
 // deriveProcesses gives the app as many processes as were asked for. The sizes of a group are meant for instances:
 // they count here only when processes are what is scaled.
-func (l scalingDeriver) deriveProcesses() {
-	s := &l.cfg.Settings
+func deriveProcesses(l *loader) {
+	s := l.s
 	if s.ScaleTarget == ScaleProcesses || s.ScaleTarget == ScaleAuto {
 		most, why := maxProcesses, "the maximum on one machine"
 		if !l.isSet("scale-target") {
@@ -93,7 +93,7 @@ func (l scalingDeriver) deriveProcesses() {
 			}
 		}
 	}
-	l.deriveLargest("processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
+	deriveLargest(l, "processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
 	if !l.isSet("scale-target") && s.ScaleTarget == ScaleNone && s.ProcessesMax > s.ProcessesMin {
 		s.ScaleTarget = ScaleProcesses
 		l.settle("scale-target", "processes-max is more than processes-min")
@@ -105,8 +105,8 @@ func (l scalingDeriver) deriveProcesses() {
 
 // deriveMeasure drops a measure that nobody measures here, with what
 // belongs to it: a bundle made for AWS runs unchanged, and is told.
-func (l scalingDeriver) deriveMeasure() {
-	s := &l.cfg.Settings
+func deriveMeasure(l *loader) {
+	s := l.s
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
 		return
 	}
@@ -130,8 +130,8 @@ const usualMeasure = "NetworkOut"
 
 // dropThresholds forgets those that were set for another measure, further down than
 // the one in force: bytes a minute say nothing of messages.
-func (l scalingDeriver) dropThresholds() {
-	s := &l.cfg.Settings
+func dropThresholds(l *loader) {
+	s := l.s
 	if s.ScaleMeasureName == "" {
 		return
 	}
@@ -144,7 +144,7 @@ func (l scalingDeriver) dropThresholds() {
 		{"scale-lower-threshold", func() { s.ScaleLowerThreshold = 0 }},
 		{"scale-upper-threshold", func() { s.ScaleUpperThreshold = 0 }},
 	} {
-		if !l.meantForAnother(t.name) {
+		if !meantForAnother(l, t.name) {
 			continue
 		}
 		dropped = append(dropped, l.cite(t.name))
@@ -158,12 +158,12 @@ func (l scalingDeriver) dropThresholds() {
 }
 
 // meantForAnother reports whether an option of a trigger was set for another measure than the one in force.
-func (l scalingDeriver) meantForAnother(name string) bool {
+func meantForAnother(l *loader, name string) bool {
 	from := l.origin(name)
 	if from.Layer == Default {
 		return false
 	}
-	other := l.valueIn("scale-measure-name", from.Layer)
+	other := valueIn(l, "scale-measure-name", from.Layer)
 	if other == "" && from.Layer == FromBundle {
 		other = usualMeasure
 	}
@@ -171,7 +171,7 @@ func (l scalingDeriver) meantForAnother(name string) bool {
 }
 
 // valueIn is what an option is set to in a layer, or in the next below where it is set; "" for nowhere.
-func (l scalingDeriver) valueIn(name string, layer Layer) string {
+func valueIn(l *loader, name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
 		if at := chain[i]; at.Origin.Layer <= layer && at.Origin.Layer != Default {
@@ -182,8 +182,8 @@ func (l scalingDeriver) valueIn(name string, layer Layer) string {
 }
 
 // deriveThresholds completes a trigger, in the unit of its measure.
-func (l scalingDeriver) deriveThresholds() {
-	s := &l.cfg.Settings
+func deriveThresholds(l *loader) {
+	s := l.s
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
 	if unit == "" {
 		return
@@ -216,8 +216,8 @@ func (l scalingDeriver) deriveThresholds() {
 }
 
 // derivePeriod lets a breach that is shorter than the usual period be one period.
-func (l scalingDeriver) derivePeriod() {
-	s := &l.cfg.Settings
+func derivePeriod(l *loader) {
+	s := l.s
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
 		s.ScalePeriod = s.ScaleBreachDuration
 		l.settle("scale-period", "scale-breach-duration is shorter than the usual one")
@@ -231,8 +231,8 @@ func triggerNames() []string {
 		"scale-period", "scale-evaluation-periods", "scale-breach-duration"}
 }
 
-func (l warner) warnScaling() {
-	s, trigger := &l.cfg.Settings, triggerNames()
+func warnScaling(l *loader) {
+	s, trigger := l.s, triggerNames()
 	switch {
 	case s.ScaleTarget == ScaleNone && !l.isSet("scale-target") && s.ScaleMaxSize == 1: // as the sizes say
 	case s.ScaleTarget == ScaleNone:

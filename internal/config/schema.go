@@ -10,25 +10,20 @@ import (
 // that [Load] accepts is valid by it; what two options must agree on, it does not know.
 func Schema() map[string]any {
 	keys, sqsd, ofQueue := map[string]any{}, map[string]any{}, map[string]any{}
-	options := Options()
-	for i := range options {
-		o := &options[i]
+	rows := table(&Settings{})
+	for _, o := range rows {
 		if o.Key != "" && o.Key != queuesKey {
 			keys[o.Key] = o.schema()
 		}
 		for _, name := range o.workerNames() {
 			sqsd[name] = o.schema()
 		}
-		if o.PerQueue {
-			ofQueue[o.Key] = o.schema()
-		}
 	}
-	for _, o := range queueKeys() {
+	for _, o := range queueTable(&QueueSettings{}, rows) {
 		ofQueue[o.Key] = o.schema()
 	}
-	queues, _ := find(options, queuesKey)
 	item := map[string]any{"type": "object", "properties": ofQueue, "additionalProperties": false}
-	keys[queuesKey] = map[string]any{"description": queues.description(), "anyOf": []any{scalarSchema(),
+	keys[queuesKey] = map[string]any{"description": withKey(rows, queuesKey).description(), "anyOf": []any{scalarSchema(),
 		map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{scalarSchema(), item}}}}}
 	keys[sqsdSection] = map[string]any{"type": "object", "properties": sqsd, "additionalProperties": false,
 		"description": "Options by their names in Elastic Beanstalk's namespace aws:elasticbeanstalk:sqsd."}
@@ -95,7 +90,7 @@ func (o *Option) numbers() map[string]any {
 // choiceSchema offers the words, and takes others only where the option does: in capitals, or as a switch.
 func (o *Option) choiceSchema() map[string]any {
 	words := o.Choices()
-	takes := func(text string) bool { return o.set(&Settings{}, text) == nil }
+	takes := func(text string) bool { return o.value.set(text) == nil }
 	var scalars any = scalarSchema()
 	if !takes(strings.ToUpper(words[0])) && !takes("yes") {
 		scalars = map[string]any{"enum": []any{}}

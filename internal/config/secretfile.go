@@ -17,37 +17,25 @@ const secretFileSuffix = "-file"
 // maxSecret bounds the file of a secret.
 const maxSecret = 64 << 10
 
-// withSecretFiles puts behind each secret option the one that names a file for its value.
-func withSecretFiles(options []Option) (all []Option) {
-	for _, o := range options {
-		all = append(all, o)
-		if o.secret {
-			all = append(all, Option{Name: o.Name + secretFileSuffix, Serve: o.Serve, Live: o.Live,
-				Example: "/run/secrets/" + o.Name, DefaultNote: "none",
-				Help:   "File with the value of --" + o.Name + ", in its place.",
-				Detail: "Line breaks at its end do not count. It is read at the start and at each reload.",
-				value:  checked("a path of a file", filePath)})
-		}
-	}
-	return all
-}
-
-// isSecretFile reports whether the option names the file of a secret one.
-func (o *Option) isSecretFile() bool {
-	name, found := strings.CutSuffix(o.Name, secretFileSuffix)
-	secret, known := Lookup(name)
-	return found && known && secret.secret
+// fileOption is the option that names a file for the value of a secret option.
+func (o *Option) fileOption() *Option {
+	file := &Option{Name: o.Name + secretFileSuffix, isSecretFile: true, Serve: o.Serve, Live: o.Live,
+		Example: "/run/secrets/" + o.Name, DefaultNote: "none",
+		Help:   "File with the value of --" + o.Name + ", in its place.",
+		Detail: "Line breaks at its end do not count. It is read at the start and at each reload.",
+		value:  checked(o.secretFile, "a path of a file", filePath)}
+	file.complete(o.Group)
+	return file
 }
 
 // readSecrets gives the secret options that a file was named for the content of it.
-func (l deriver) readSecrets() {
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		if !o.secret {
+func readSecrets(l *loader) {
+	for _, o := range l.rows {
+		if !o.IsSecret() {
 			continue
 		}
 		named := l.option(o.Name + secretFileSuffix)
-		path := named.get(&l.cfg.Settings)
+		path := named.value.get()
 		if !l.isSet(named.Name) || path == "" {
 			continue
 		}
@@ -57,7 +45,7 @@ func (l deriver) readSecrets() {
 		}
 		text, err := readSecret(path)
 		if err == nil {
-			err = o.set(&l.cfg.Settings, text)
+			err = o.value.set(text)
 		}
 		if err != nil {
 			l.clash(named.Name, "give the path of a file that this user may read, with "+o.Allowed(), "%s %s: %s", named.Name,

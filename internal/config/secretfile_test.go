@@ -153,20 +153,20 @@ func TestEverySecretHasAFile(t *testing.T) {
 	t.Parallel()
 	secrets := 0
 	for _, o := range Options() {
-		if !o.secret {
+		if !o.IsSecret() {
 			continue
 		}
 		secrets++
 		file, found := Lookup(o.Name + secretFileSuffix)
-		if !found || !file.isSecretFile() || file.Guard() != GuardAccess || file.Variable != o.Variable+"_FILE" ||
-			file.Key != o.Key+"_file" || file.secret {
+		if !found || !file.isSecretFile || file.Guard() != GuardAccess || file.Variable != o.Variable+"_FILE" ||
+			file.Key != o.Key+"_file" || file.IsSecret() {
 			t.Errorf("the file of %s: %+v", o.Name, file)
 		}
 	}
 	if secrets == 0 {
 		t.Error("no option is secret")
 	}
-	if pid, _ := Lookup("pid-file"); pid.isSecretFile() {
+	if pid, _ := Lookup("pid-file"); pid.isSecretFile {
 		t.Error("the PID file is taken for that of a secret")
 	}
 }

@@ -83,33 +83,32 @@ func stateFolder(vars map[string]string, root bool) (path, reason string) {
 
 // readEnvironment takes the variables of every option, the weakest first: those of aws-sqsd's clones, those of
 // other programs, the Elastic Beanstalk names, the option's own.
-func (l *loader) readEnvironment() {
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		if name := l.firstSet(o.cloneVariables); name != "" {
-			l.assignVariable(o, name)
+func readEnvironment(l *loader) {
+	for _, o := range l.rows {
+		if name := firstSet(l, o.cloneVariables); name != "" {
+			assignVariable(l, o, name)
 			l.warning(name, o.Name, "this variable is read for compatibility with other daemons", "write "+o.Variable+" instead")
 		}
-		if name := l.firstSet(o.OtherVariables); name != "" {
-			l.assignVariable(o, name)
+		if name := firstSet(l, o.OtherVariables); name != "" {
+			assignVariable(l, o, name)
 		}
 		for _, beanstalk := range slices.Backward(o.workerNames()) {
 			if name := variablePrefix + beanstalk; l.vars[name] != "" {
-				l.assignVariable(o, name)
+				assignVariable(l, o, name)
 			}
 		}
 		if l.vars[o.Variable] != "" {
-			l.assignVariable(o, o.Variable)
+			assignVariable(l, o, o.Variable)
 		}
 	}
-	l.warnAboutVariables()
+	warnAboutVariables(l)
 }
 
-func (l *loader) assignVariable(o *Option, name string) {
+func assignVariable(l *loader, o *Option, name string) {
 	l.assign(assignment{option: o, origin: Origin{fromEnvironment, name}, name: name, text: l.vars[name]})
 }
 
-func (l *loader) firstSet(names []string) string {
+func firstSet(l *loader, names []string) string {
 	for _, n := range names {
 		if l.vars[n] != "" {
 			return n
@@ -119,10 +118,9 @@ func (l *loader) firstSet(names []string) string {
 }
 
 // warnAboutVariables tells of variables that look like settings and are none.
-func (l *loader) warnAboutVariables() {
+func warnAboutVariables(l *loader) {
 	read, own := map[string]bool{}, []string{}
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
+	for _, o := range l.rows {
 		own = append(own, o.Variable)
 		for _, n := range o.workerNames() {
 			own = append(own, variablePrefix+n)
@@ -142,14 +140,14 @@ func (l *loader) warnAboutVariables() {
 		case strings.HasPrefix(name, "SQSD_"):
 			l.warning(name, "", "this variable of another daemon is not supported", "docs/options.md lists every option")
 		case strings.HasPrefix(name, "TENDRIL_"):
-			l.warnAboutTypo(name, own)
+			warnAboutTypo(l, name, own)
 		}
 	}
 }
 
 // warnAboutTypo stays silent about names that are far from every option's:
 // the program and its tests have variables that are no options.
-func (l *loader) warnAboutTypo(name string, own []string) {
+func warnAboutTypo(l *loader, name string, own []string) {
 	const typo = 2 // edits
 	near := nearestOne(name, own)
 	if strings.HasPrefix(name, variablePrefix) || near != "" && distance(fold(name), fold(near)) <= typo {

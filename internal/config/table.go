@@ -1,7 +1,6 @@
 package config
 
 import (
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,38 +15,40 @@ const (
 	twoWeeks = 14 * 24 * time.Hour
 )
 
-func queueOptions() []Option {
+func queueOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "queue-url", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
+		Name: "queue-url", essential: true, block: "Queue", label: "Worker queue", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 		Beanstalk: "WorkerQueueURL", DaemonKey: "queue_url",
 		cloneVariables: []string{"SQSD_QUEUE_URL"},
 		DefaultNote:    "none: the queue is embedded",
 		Help:           "URL or ARN of the Amazon SQS queue to receive from, standard or FIFO.",
-		value:          checked("an http or https URL that ends in the queue's name, or an ARN", queueURL),
+		value:          checked(&s.QueueURL, "an http or https URL that ends in the queue's name, or an ARN", queueURL),
 	}, {
 		Name: "queue", Example: "jobs",
 		cloneVariables: []string{"SQSD_QUEUE_NAME"},
 		DefaultNote:    "the environment's name",
 		Help:           "Name of the queue, embedded or (with --backend sqs) on Amazon SQS.",
-		Detail:         "A name that ends in .fifo makes a FIFO queue.", value: checked(allowedQueueName, queueName),
+		Detail:         "A name that ends in .fifo makes a FIFO queue.",
+		value:          checked(&s.Queue, allowedQueueName, queueName),
 	}, {
-		Name: "queues", Example: "payments:3,submissions:2,default:1",
+		Name: "queues", essential: true, Example: "payments:3,submissions:2,default:1",
 		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
 		DefaultNote: "the one queue of --queue or --queue-url",
 		Help:        "Several queues, in strict priority order or each with a weight.",
-		Detail:      "The weight is a queue's share of free slots.", value: queueList(),
+		Detail:      "The weight is a queue's share of free slots.",
+		value:       queueList(&s.Queues),
 	}, {
-		Name: "name", Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
+		Name: "name", essential: true, Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
 		DefaultNote: "the environment-name, else the name of the app's folder, else tendril",
 		Help:        "Name of the environment.",
 		Detail:      "The embedded queue and the CloudWatch namespace of its metrics are named after it.",
-		value:       checked("1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
+		value:       checked(&s.Name, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
 		Name: "backend", Default: backendAuto, PerQueue: true,
 		Help: "Where the queue lives: embedded or sqs.",
 		Detail: "Auto means sqs with a URL, an ARN or --function, and embedded otherwise. With sqs, a --name and no queue, " +
 			"tendril creates the queue.",
-		value: choice(backendAuto, BackendEmbedded, BackendSQS),
+		value: choice(&s.Backend, backendAuto, BackendEmbedded, BackendSQS),
 	}, {
 		Name: "region", Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
 		Serve:          true,
@@ -55,295 +56,330 @@ func queueOptions() []Option {
 		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
 		Help:           "AWS region of the queue.",
 		Detail:         "It is also used in the ARNs of embedded queues and given to the app.",
-		value:          checked("lower-case letters, digits and \"-\", such as eu-west-1", region),
+		value:          checked(&s.Region, "lower-case letters, digits and \"-\", such as eu-west-1", region),
 	}, {
 		Name: "endpoint-url", Example: "http://127.0.0.1:4566",
 		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
 		Help:           "URL of an SQS-compatible server to use instead of Amazon's.",
 		Detail:         "unix:PATH is a socket, such as one of tendril serve --listen unix:PATH.",
-		value:          checked("an http or https URL, or unix:PATH", endpointURL),
+		value:          checked(&s.EndpointURL, "an http or https URL, or unix:PATH", endpointURL),
 	}, {
 		Name: "wait-time", DaemonKey: "sqs_wait_time_seconds", Default: "20s",
 		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
 		cloneVariables: []string{"SQSD_QUEUE_WAIT_TIME", "SQSD_WAIT_TIME_SECONDS"},
 		Help:           "Maximum time that one receive waits for a message (long polling).",
-		Detail:         "Values below one second are rounded up.", value: duration(0, 20*time.Second),
+		Detail:         "Values below one second are rounded up.",
+		value:          duration(&s.WaitTime, 0, 20*time.Second),
 	}, {
 		Name: "sleep", Default: "0s", DefaultNote: "off", OtherVariables: []string{"WORKERLESS_SLEEP"},
-		Help: "Pause after all queues were empty; 0 is off.", value: duration(0, time.Hour),
+		Help:  "Pause after all queues were empty; 0 is off.",
+		value: duration(&s.Sleep, 0, time.Hour),
 	}, {
 		Name: "max-wait", Default: "0s", DefaultNote: "off", PerQueue: true,
 		Help:   "Age at which a message is delivered next; 0 is off.",
-		Detail: "It overrides the order of the queues, so that no queue starves.", value: duration(0, twoWeeks),
+		Detail: "It overrides the order of the queues, so that no queue starves.",
+		value:  duration(&s.MaxWait, 0, twoWeeks),
 	}, {
 		Name: "delete-linger", Default: "100ms",
 		Help:   "Maximum time that a delete waits for others to share its call.",
-		Detail: "One call deletes up to ten messages. FIFO queues never wait.", value: duration(0, time.Second),
+		Detail: "One call deletes up to ten messages. FIFO queues never wait.",
+		value:  duration(&s.DeleteLinger, 0, time.Second),
 	}}
 }
 
-func deliveryOptions() []Option {
+func deliveryOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "target", PerQueue: true, Example: "http://127.0.0.1:8080",
+		Name: "target", essential: true, PerQueue: true, Example: "http://127.0.0.1:8080",
 		DefaultNote:    "the app that tendril starts, on its port",
 		cloneVariables: []string{"SQSD_HTTP_URL", "SQSD_WORKER_HTTP_URL", "SQSD_WORKER_HTTP_HOST"},
 		Help:           "URL of an app that is already running.",
 		Detail:         "A path in the URL sets http-path.",
-		value:          checked("http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
+		value:          checked(&s.Target, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
 		Name: "target-ca", PerQueue: true, Example: "/etc/tendril/ca.crt", DefaultNote: "those of the system",
 		Help:   "PEM certificates that must have signed the certificate of an https target.",
-		Detail: "The file is read again when it changes.", value: optionalFile(),
+		Detail: "The file is read again when it changes.",
+		value:  optionalFile(&s.TargetCA),
 	}, {
 		Name: "target-cert", PerQueue: true, Example: "/etc/tendril/client.crt", DefaultNote: "none",
 		Help:   "PEM certificate that is shown to an https target, with its chain.",
-		Detail: "The file is read again when it changes, for new connections.", value: optionalFile(),
+		Detail: "The file is read again when it changes, for new connections.",
+		value:  optionalFile(&s.TargetCert),
 	}, {
 		Name: "target-key", PerQueue: true, Example: "/etc/tendril/client.key", DefaultNote: "none",
 		Help:   "PEM private key for target-cert.",
-		Detail: "The file is read again when it changes.", value: optionalFile(),
+		Detail: "The file is read again when it changes.",
+		value:  optionalFile(&s.TargetKey),
 	}, {
-		Name: "http-path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
+		Name: "http-path", essential: true, block: "Messages", label: "HTTP path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
 		Help:           "Path to which messages are posted.",
-		value:          checked("a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
+		value:          checked(&s.HTTPPath, "a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
 	}, {
-		Name: "mime-type", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
+		Name: "mime-type", block: "Messages", label: "MIME type", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
 		Default:        "application/json",
 		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
-		Help:           "Content-Type of every POST.", value: checked("1 to 255 printable ASCII characters", mimeType),
+		Help:           "Content-Type of every POST.",
+		value:          checked(&s.MimeType, "1 to 255 printable ASCII characters", mimeType),
 	}, {
-		Name: "http-connections", Live: true, Beanstalk: "HttpConnections",
+		Name: "http-connections", essential: true, block: "Messages", label: "HTTP connections", Live: true, Beanstalk: "HttpConnections",
 		DaemonKey: "http_connections", Default: "50",
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
 		Help:           "Maximum messages in work at once, over all queues.",
-		Detail:         "With batches, it limits the invocations and POSTs.", value: integer(1, 1000),
+		Detail:         "With batches, it limits the invocations and POSTs.",
+		value:          integer(&s.HTTPConnections, 1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Default: "200", list: true,
 		Help:  "HTTP statuses that mean success: the message is deleted.",
-		value: checked("statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
+		value: checked(&s.SuccessCodes, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
 	}, {
 		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",
 		DefaultNote: "off: a failed message is tried again", list: true,
 		Help:   "HTTP statuses that send a message to the dead-letter queue at once.",
 		Detail: "On Amazon SQS this needs sqs:SendMessage there. Without a dead-letter queue the message is tried again.",
-		value:  checked("off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
+		value:  checked(&s.TerminalCodes, "off, or statuses, ranges and classes from 200 to 599, such as 400,404,410-422", terminalCodes),
 	}, {
 		Name: "header-budget", Default: "8KiB",
 		Help:   "Maximum bytes of headers with message attributes.",
-		Detail: "Attributes that do not fit are omitted and counted in a header.", value: size(256, 64<<10),
+		Detail: "Attributes that do not fit are omitted and counted in a header.",
+		value:  size(&s.HeaderBudget, 256, 64<<10),
 	}, {
 		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
-		Help: "Reuse connections to the app.", value: onOff(),
+		Help:  "Reuse connections to the app.",
+		value: onOff(&s.Keepalive),
 	}, {
 		Name: "filter", Live: true, PerQueue: true, Example: exampleFilter,
 		DefaultNote: "none: all messages are delivered",
 		Help:        "Pattern of the messages to deliver, in JSON, or its file; all others are deleted.",
 		Detail: "It is the pattern of an event source mapping of AWS Lambda, about the body and message attributes. What " +
 			"it does not match is deleted unposted and counted; see filters.md.",
-		value: filterValue(),
+		value: filterValue(&s.Filter),
 	}, {
-		Name: "signing-secret", secret: true, Live: true, PerQueue: true, list: true,
+		Name: "signing-secret", secretFile: &s.SigningSecretFile, Live: true, PerQueue: true, list: true,
 		Example:     "whsec_THIS+IS+AN+EXAMPLE+DO+NOT+USE+IT",
 		DefaultNote: "none: POSTs are not signed",
 		Help:        "Keys that sign every POST as Standard Webhooks has it, the newest first.",
 		Detail: "Each key signs, so that a receiver may know the new one or the old one. Set it as a variable or in the " +
 			"settings file rather than as a flag, because other users can see flags.",
-		value: list("whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key; several with commas "+
+		value: list(&s.SigningSecret, "whsec_ and 24 to 64 bytes in base64, or whsk_ and a private ed25519 key; several with commas "+
 			"between, or off", signingKey),
 	}, {
 		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
-		Help: "Deliver SNS notifications without their envelope.", value: onOff(),
+		Help:  "Deliver SNS notifications without their envelope.",
+		value: onOff(&s.ViaSNS),
 	}, {
 		Name: "s3-payloads", Example: "my-payloads",
 		DefaultNote: "off: a pointer is delivered as it is", list: true,
 		Help:   "S3 buckets from which large message bodies are fetched.",
 		Detail: "Messages that point to other buckets are refused.",
-		value:  list("names of buckets with commas between, or off", bucketName),
+		value:  list(&s.S3Payloads, "names of buckets with commas between, or off", bucketName),
 	}}
 }
 
-func timeoutOptions() []Option {
+func timeoutOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "connect-timeout", Live: true, Beanstalk: "ConnectTimeout",
+		Name: "connect-timeout", block: "Advanced options", label: "Connection timeout", Live: true, Beanstalk: "ConnectTimeout",
 		DaemonKey: "connect_timeout", Default: "5s",
 		beanstalkAliases: []string{"ConnectionTimeout", "Connection timeout"},
-		Help:             "Time limit for connecting to the app.", value: duration(time.Second, time.Minute),
+		Help:             "Time limit for connecting to the app.",
+		value:            duration(&s.ConnectTimeout, time.Second, time.Minute),
 	}, {
-		Name: "inactivity-timeout", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
+		Name: "inactivity-timeout", essential: true, block: "Advanced options", label: "Inactivity timeout", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
 		DaemonKey: "inactivity_timeout", Default: "180s",
 		Help:   "Maximum time without a byte from the app before an attempt fails.",
-		Detail: "Each byte restarts the time.", value: duration(time.Second, 36000*time.Second),
+		Detail: "Each byte restarts the time.",
+		value:  duration(&s.InactivityTimeout, time.Second, 36000*time.Second),
 	}, {
 		Name: "deadline", Live: true, PerQueue: true, Default: "0s", DefaultNote: "off",
-		Help: "Total time limit of one attempt; 0 is off.", value: duration(0, twelveHours),
+		Help:  "Total time limit of one attempt; 0 is off.",
+		value: duration(&s.Deadline, 0, twelveHours),
 	}, {
-		Name: "visibility-timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
+		Name: "visibility-timeout", block: "Messages", label: "Visibility timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
 		Help:   "Time that a received message is hidden from other receivers.",
-		Detail: "It is extended while the app works on the message.", value: duration(0, twelveHours),
+		Detail: "It is extended while the app works on the message.",
+		value:  duration(&s.VisibilityTimeout, 0, twelveHours),
 	}, {
-		Name: "error-visibility-timeout", Live: true, PerQueue: true, Example: "30s",
+		Name: "error-visibility-timeout", block: "Messages", label: "Error visibility timeout", Live: true, PerQueue: true, Example: "30s",
 		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
 		Help:   "Time that a failed message is hidden before the next attempt.",
-		Detail: "When unset, the visibility timeout of the receive runs out.", value: optionalDuration(0, twelveHours),
+		Detail: "When unset, the visibility timeout of the receive runs out.",
+		value:  optionalDuration(&s.ErrorVisibilityTimeout, 0, twelveHours),
 	}, {
-		Name: "retention-period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
+		Name: "retention-period", block: "Advanced options", label: "Retention period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
 		Help:   "Time after its first receive after which a message is no longer tried.",
-		Detail: "An older message is deleted without being posted, and counted.", value: duration(time.Minute, twoWeeks),
+		Detail: "An older message is deleted without being posted, and counted.",
+		value:  duration(&s.RetentionPeriod, time.Minute, twoWeeks),
 	}}
 }
 
-func retryOptions() []Option {
+func retryOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "max-retries", Beanstalk: "MaxRetries", Default: "10",
+		Name: "max-retries", essential: true, block: "Advanced options", label: "Max retries", Beanstalk: "MaxRetries", Default: "10",
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
-		Detail: "A queue that you name on Amazon SQS keeps its own redrive policy.", value: integer(1, 1000),
+		Detail: "A queue that you name on Amazon SQS keeps its own redrive policy.",
+		value:  integer(&s.MaxRetries, 1, 1000),
 	}, {
 		Name: "dead-letter-reasons", Default: "false",
 		Help: "Say in an attribute of each dead letter on Amazon SQS why it failed last.",
 		Detail: "Tendril then sends it to the dead-letter queue itself, which needs sqs:SendMessage there; " +
 			"see queues.md. The embedded queue keeps the reasons without it.",
-		value: onOff(),
+		value: onOff(&s.DeadLetterReasons),
 	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
-		Help: "Use the Retry-After header of a failed answer as the pause before the next attempt.", value: onOff(),
+		Help:  "Use the Retry-After header of a failed answer as the pause before the next attempt.",
+		value: onOff(&s.RespectRetryAfter),
 	}, {
 		Name: "backoff-min", Live: true, Default: "0s", DefaultNote: "off",
 		Help:  "Pause after the first failure of a message, doubled after each further one; 0 is off.",
-		value: duration(0, twelveHours),
+		value: duration(&s.BackoffMin, 0, twelveHours),
 	}, {
 		Name: "backoff-max", Live: true, Default: "3600s",
-		Help: "Maximum pause between two attempts.", value: duration(0, twelveHours),
+		Help:  "Maximum pause between two attempts.",
+		value: duration(&s.BackoffMax, 0, twelveHours),
 	}, {
 		Name: "backoff-doublings", Live: true, Default: "16",
-		Help: "Number of doublings; after them the pause grows linearly.", value: integer(0, 16),
+		Help:  "Number of doublings; after them the pause grows linearly.",
+		value: integer(&s.BackoffDoublings, 0, 16),
 	}, {
 		Name: "backoff-jitter", Live: true, Default: "0",
 		Help:   "Random reduction of each pause, in per cent.",
-		Detail: "It keeps messages that failed together from returning together.", value: integer(0, 100),
+		Detail: "It keeps messages that failed together from returning together.",
+		value:  integer(&s.BackoffJitter, 0, 100),
 	}}
 }
 
-func functionOptions() []Option {
+func functionOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "function", Example: "resize-images", OtherVariables: []string{"WORKERLESS_FUNCTION"},
+		Name: "function", essential: true, Example: "resize-images", OtherVariables: []string{"WORKERLESS_FUNCTION"},
 		PerQueue:    true,
 		DefaultNote: "none: messages go to an app",
 		Help:        "AWS Lambda function that gets the messages instead of an app.",
-		value:       checked("a function's name or ARN, of which the end may be :VERSION or :ALIAS", functionName),
+		value:       checked(&s.Function, "a function's name or ARN, of which the end may be :VERSION or :ALIAS", functionName),
 	}, {
 		Name: "lambda", Example: "./bootstrap", PerQueue: true,
 		DefaultNote: "none",
 		Help:        "Shell command of a Lambda function that runs on this machine instead of an app.",
-		value:       checked("a command line of up to 4096 bytes", commandLine),
+		value:       checked(&s.Lambda, "a command line of up to 4096 bytes", commandLine),
 	}, {
 		Name: "function-timeout", Default: "900s",
 		Help:   "Time limit of one invocation.",
-		Detail: "A function on AWS also has its own limit.", value: duration(time.Second, 900*time.Second),
+		Detail: "A function on AWS also has its own limit.",
+		value:  duration(&s.FunctionTimeout, time.Second, 900*time.Second),
 	}, {
 		Name: "batch-size", Default: "1", DefaultNote: "as Workerless; AWS's own trigger has 10",
 		PerQueue: true,
 		Help:     "Maximum messages of one invocation, or of one POST; 1 is no batch.",
 		Detail:   "An app gets the JSON that a function gets, and may answer which messages failed; see lambda.md.",
-		value:    integer(1, 10),
+		value:    integer(&s.BatchSize, 1, 10),
 	}, {
 		Name: "batch-window", Default: "0s", DefaultNote: "off", PerQueue: true,
 		Help:  "Time that an invocation or POST waits for batch-size messages; 0 is off.",
-		value: duration(0, 300*time.Second),
+		value: duration(&s.BatchWindow, 0, 300*time.Second),
 	}}
 }
 
-func limitOptions() []Option {
+func limitOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "rate", Default: "0", DefaultNote: "off",
 		Help:   "Maximum deliveries started per second, minute or hour; 0 is off.",
 		Detail: "After a pause, a burst of a tenth of a second's worth (at least one message or batch) is allowed.",
-		value:  rate(),
+		value:  rate(&s.Rate),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",
-		Help: "Find the concurrency at which the app is fastest, up to http-connections.", value: onOff(),
+		Help:  "Find the concurrency at which the app is fastest, up to http-connections.",
+		value: onOff(&s.AdaptiveConcurrency),
 	}, {
 		Name: "breaker", Default: "0", DefaultNote: "off",
 		Help:   "Failure percentage at which deliveries stop for breaker-delay; 0 is off.",
-		Detail: "Failures are counted over breaker-window.", value: integer(0, 100),
+		Detail: "Failures are counted over breaker-window.",
+		value:  integer(&s.Breaker, 0, 100),
 	}, {
 		Name: "breaker-window", Default: "30s",
-		Help: "Time over which the breaker counts failures.", value: duration(time.Second, 600*time.Second),
+		Help:  "Time over which the breaker counts failures.",
+		value: duration(&s.BreakerWindow, time.Second, 600*time.Second),
 	}, {
 		Name: "breaker-delay", Default: "15s",
-		Help: "Time without deliveries before one is tried again.", value: duration(time.Second, time.Hour),
+		Help:  "Time without deliveries before one is tried again.",
+		value: duration(&s.BreakerDelay, time.Second, time.Hour),
 	}}
 }
 
-func metricsOptions() []Option {
+func metricsOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "cloudwatch", Default: auto,
 		Help:   "Send metrics to CloudWatch, which costs money.",
 		Detail: "Auto means on if a name is set and a queue or function is on AWS itself, not on another server.",
-		value:  autoSwitch(),
+		value:  autoSwitch(&s.CloudWatch),
 	}, {
 		Name: "metrics-interval", Default: "60s", DaemonKey: "cloudwatch_interval",
 		OtherVariables: []string{"WORKERLESS_METRICS_INTERVAL"},
-		Help:           "Interval at which metrics are sent to CloudWatch.", value: duration(time.Second, time.Hour),
+		Help:           "Interval at which metrics are sent to CloudWatch.",
+		value:          duration(&s.MetricsInterval, time.Second, time.Hour),
 	}, {
 		Name: "environment-name", Example: "orders-worker", DaemonKey: "environment_name",
 		DefaultNote: "none",
 		Help:        "Elastic Beanstalk environment whose health is sent to CloudWatch.",
 		Detail:      "It is also the default of name.",
-		value:       checked("1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
+		value:       checked(&s.EnvironmentName, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}}
 }
 
 // Options returns the table of every option of this release, in the order of the groups. The slice is the caller's.
 func Options() []Option {
 	var all []Option
-	for _, group := range []struct {
-		name    string
-		options []Option
-	}{
-		{"Queue", queueOptions()}, {"Delivery", deliveryOptions()}, {"Functions", functionOptions()},
-		{"Timeouts", timeoutOptions()}, {"Retries", retryOptions()}, {"Limits", limitOptions()},
-		{"App", slices.Concat(appOptions(), ownAppOptions())}, {"Scaling", scalingOptions()},
-		{"Embedded queue", embeddedOptions()}, {"Periodic tasks", periodicOptions()}, {"Console", consoleOptions()},
-		{"Metrics", metricsOptions()}, {"Output", outputOptions()}, {"Stop", stopOptions()},
-	} {
-		for _, o := range withSecretFiles(group.options) {
-			o.Group = group.name
-			all = append(all, o)
-		}
-	}
-	fields := fieldsByName()
-	for i := range all {
-		o := &all[i]
-		o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
-		if o.Beanstalk != "" && o.Namespace == "" {
-			o.Namespace = bundle.NamespaceWorker
-		}
-		if o.Name == "config" {
-			o.value.field = func(s *Settings) any { return &s.ConfigFile }
-			continue
-		}
-		o.Key = strings.ReplaceAll(o.Name, "-", "_")
-		index := fields[strings.ReplaceAll(o.Name, "-", "")]
-		o.value.field = func(s *Settings) any { return reflect.ValueOf(s).Elem().FieldByIndex(index).Addr().Interface() }
+	for _, o := range table(&Settings{}) {
+		all = append(all, *o)
 	}
 	return all
 }
 
-// fieldsByName are the fields of Settings that an option of the same name sets, by their names in lower case.
-func fieldsByName() map[string][]int {
-	fields := map[string][]int{}
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
-		fields[strings.ToLower(f.Name)] = f.Index
+// table returns the rows of all options, each of which reads and writes its field of s.
+func table(s *Settings) []*Option {
+	var all []*Option
+	for _, group := range []struct {
+		name    string
+		options []Option
+	}{
+		{"Queue", queueOptions(s)}, {"Delivery", deliveryOptions(s)}, {"Functions", functionOptions(s)},
+		{"Timeouts", timeoutOptions(s)}, {"Retries", retryOptions(s)}, {"Limits", limitOptions(s)},
+		{"App", slices.Concat(appOptions(s), ownAppOptions(s))}, {"Scaling", scalingOptions(s)},
+		{"Embedded queue", embeddedOptions(s)}, {"Periodic tasks", periodicOptions(s)}, {"Console", consoleOptions(s)},
+		{"Metrics", metricsOptions(s)}, {"Output", outputOptions(s)}, {"Stop", stopOptions(s)},
+	} {
+		for i := range group.options {
+			o := &group.options[i]
+			o.complete(group.name)
+			all = append(all, o)
+			if o.IsSecret() {
+				all = append(all, o.fileOption())
+			}
+		}
 	}
-	return fields
+	return all
+}
+
+// complete fills in what follows from the name of an option.
+func (o *Option) complete(group string) {
+	o.Group = group
+	o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
+	if o.Name != "config" {
+		o.Key = strings.ReplaceAll(o.Name, "-", "_")
+	}
+	if o.Beanstalk != "" && o.Namespace == "" {
+		o.Namespace = bundle.NamespaceWorker
+	}
 }
 
 // Lookup finds an option by any of its names: flag (with or without dashes in
 // front), key, variable, Elastic Beanstalk name, alias, or key of aws-sqsd.
-func Lookup(name string) (Option, bool) { return find(Options(), name) }
+func Lookup(name string) (Option, bool) {
+	if o := find(table(&Settings{}), name); o != nil {
+		return *o, true
+	}
+	return Option{}, false
+}

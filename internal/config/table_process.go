@@ -6,43 +6,52 @@ import (
 	"tendril/internal/bundle"
 )
 
-func appOptions() []Option {
+func appOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "port", Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
+		Name: "port", essential: true, Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
 		Help:   "Port that the app gets as PORT and must listen on.",
-		Detail: "Where nobody set it and it is taken, the next free port is.", value: appPort(5000),
+		Detail: "Where nobody set it and it is taken, the next free port is.",
+		value:  appPort(&s.Port, 5000),
 	}, {
 		Name: "healthcheck", Example: "HTTP:5000/health", DaemonKey: "healthcheck",
 		DefaultNote: "TCP on the app's port",
 		Help:        "Health check that must pass before messages are received: TCP:PORT or HTTP:PORT/PATH.",
-		Detail:      "The port is replaced by that of each replica.", value: checked("TCP:PORT or "+
+		Detail:      "The port is replaced by that of each replica.",
+		value: checked(&s.Healthcheck, "TCP:PORT or "+
 			"HTTP:PORT/PATH", healthcheck),
 	}, {
 		Name: "app-ready-timeout", Default: "300s",
 		Help:   "Maximum time for the app to become ready at the start; 0 is no limit.",
-		Detail: "After this time tendril exits.", value: duration(0, twelveHours),
+		Detail: "After this time tendril exits.",
+		value:  duration(&s.AppReadyTimeout, 0, twelveHours),
 	}, {
 		Name: "app-grace", Default: "10s", OtherVariables: []string{shutdownDelay},
 		properties: []string{shutdownDelay},
 		Help:       "Time between TERM and KILL when the app is stopped.",
-		Detail:     "Both go to all that it started. WORKER_SHUTDOWN_DELAY counts from 10 seconds on.", value: duration(0, twelveHours),
+		Detail:     "Both go to all that it started. WORKER_SHUTDOWN_DELAY counts from 10 seconds on.",
+		value:      duration(&s.AppGrace, 0, twelveHours),
 	}, {
 		Name: "restart-limit", Default: "10",
 		Help:   "Maximum restarts of a process within restart-window; 0 means none.",
-		Detail: "After that the process counts as failed.", value: integer(0, 1000),
+		Detail: "After that the process counts as failed.",
+		value:  integer(&s.RestartLimit, 0, 1000),
 	}, {
 		Name: "restart-window", Default: "300s",
-		Help: "Period over which restarts are counted.", value: duration(time.Second, 24*time.Hour),
+		Help:  "Period over which restarts are counted.",
+		value: duration(&s.RestartWindow, time.Second, 24*time.Hour),
 	}, {
 		Name: "deploy-timeout", Default: "300s",
 		Help:   "Maximum time for a new version of the app to become ready.",
-		Detail: "After this time the deployment is rolled back.", value: duration(time.Second, twelveHours),
+		Detail: "After this time the deployment is rolled back.",
+		value:  duration(&s.DeployTimeout, time.Second, twelveHours),
 	}, {
 		Name: "processes-min", Default: "1",
-		Help: "Minimum number of app processes, which share the messages.", value: integer(1, maxProcesses),
+		Help:  "Minimum number of app processes, which share the messages.",
+		value: integer(&s.ProcessesMin, 1, maxProcesses),
 	}, {
 		Name: "processes-max", Default: "1", DefaultNote: "or processes-min",
-		Help: "Maximum number of app processes.", value: integer(1, maxProcesses),
+		Help:  "Maximum number of app processes.",
+		value: integer(&s.ProcessesMax, 1, maxProcesses),
 	}}
 }
 
@@ -50,216 +59,234 @@ func appOptions() []Option {
 const shutdownDelay = "WORKER_SHUTDOWN_DELAY"
 
 // ownAppOptions say as whom and how the app is run.
-func ownAppOptions() []Option {
+func ownAppOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "app-user", Example: "webapp",
 		DefaultNote: "the user that tendril runs as",
 		Help:        "User that runs the app's processes; only root can change it.",
-		value:       checked("the name or number of a user, or UID:GID", userName),
+		value:       checked(&s.AppUser, "the name or number of a user, or UID:GID", userName),
 	}, {
 		Name: "allow-root", Default: "false",
-		Help: "Allow the app to run as root outside a container.", value: onOff(),
+		Help:  "Allow the app to run as root outside a container.",
+		value: onOff(&s.AllowRoot),
 	}, {
 		Name: "machine-sections", Default: machineIgnore,
 		Help: "Whether sections of .ebextensions that change the machine are applied, as root.",
 		Detail: "They are packages, groups, users, sources, files, commands and services. A deployment applies them " +
 			"before its hooks; nothing undoes them.",
-		value: choice(machineIgnore, MachineApply),
+		value: choice(&s.MachineSections, machineIgnore, MachineApply),
 	}, {
 		Name: "app-limit", Example: "nofile=1024", DefaultNote: "none", list: true,
 		Help:   "Limits of each of the app's processes, as NAME=VALUE of ulimit.",
 		Detail: "Values are bytes, seconds or numbers.",
-		value:  list("NAME=VALUE or NAME=unlimited with commas between, or off; NAME is "+orList(resources()), processLimit),
+		value:  list(&s.AppLimit, "NAME=VALUE or NAME=unlimited with commas between, or off; NAME is "+orList(resources()), processLimit),
 	}, {
 		Name: "app-log-dir", Example: "/var/log/tendril", DefaultNote: "off: the app's output is printed",
 		Help:  "Folder for rotated files with a copy of the app's output.",
-		value: checked("a path of a folder, or off", appLogFolder),
+		value: checked(&s.AppLogDir, "a path of a folder, or off", appLogFolder),
 	}, {
 		Name: "app-log-rate", Default: "1000",
 		Help:   "Maximum output lines per second and process, averaged over five seconds.",
-		Detail: "The number of dropped lines is printed too.", value: integer(1, 1_000_000),
+		Detail: "The number of dropped lines is printed too.",
+		value:  integer(&s.AppLogRate, 1, 1_000_000),
 	}, {
 		Name: "pid-file", Example: "/run/tendril/app.pid", DefaultNote: "none",
 		Help:  "File with the process id of the app's main process while it runs.",
-		value: checked("a path of a file", filePath),
+		value: checked(&s.PIDFile, "a path of a file", filePath),
 	}}
 }
 
-func embeddedOptions() []Option {
+func embeddedOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "data-dir", Example: "/var/lib/tendril", Serve: true,
+		Name: "data-dir", essential: true, Example: "/var/lib/tendril", Serve: true,
 		DefaultNote: "that of the environment, below ~/.local/state/tendril or, for root, /var/lib/tendril",
 		Help:        "Folder of the embedded queues; only one process at a time can use it.",
 		Detail: "By default it is environments/NAME in the state folder: $STATE_DIRECTORY (of several, the one called " +
 			"tendril), else $XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril.",
-		value: checked("a path of a folder", folderPath),
+		value: checked(&s.DataDir, "a path of a folder", folderPath),
 	}, {
-		Name: "listen", Default: "127.0.0.1:9324", Serve: true,
+		Name: "listen", essential: true, Default: "127.0.0.1:9324", Serve: true,
 		Help: "Address of the SQS endpoint of the embedded queues; port 0 picks a free one.",
 		Detail: "Where nobody set it and it is taken, the next free port is. Another address than loopback needs " +
 			"credentials. unix:PATH is a socket for the owner and the group of " +
 			"its folder; 127.0.0.1:9324,unix:PATH serves both.",
-		value: checked(allowedAddresses, endpointAddresses),
+		value: checked(&s.Listen, allowedAddresses, endpointAddresses),
 	}, {
 		Name: "credentials", Serve: true, Example: "/etc/tendril/credentials.json", DefaultNote: "none: callers on this " +
 			"machine are trusted",
 		Help: "File of the key pairs that may call the SQS endpoint.",
 		Detail: "With it every request needs a valid signature. 'tendril credentials create' makes the file; it is read " +
 			"again when it changes.",
-		value: checked("a path of a file", filePath),
+		value: checked(&s.Credentials, "a path of a file", filePath),
 	}, {
 		Name: "tls-cert", Serve: true, Example: "/etc/tendril/queue.crt", DefaultNote: "none: plain HTTP",
 		Help:   "PEM certificate of the SQS endpoint, with its chain; enables HTTPS.",
-		Detail: "The file is read again when it changes.", value: checked("a path of a file", filePath),
+		Detail: "The file is read again when it changes.",
+		value:  checked(&s.TLSCert, "a path of a file", filePath),
 	}, {
 		Name: "tls-key", Serve: true, Example: "/etc/tendril/queue.key", DefaultNote: "none",
 		Help:   "PEM private key for tls-cert.",
-		Detail: "The file is read again when it changes.", value: checked("a path of a file", filePath),
+		Detail: "The file is read again when it changes.",
+		value:  checked(&s.TLSKey, "a path of a file", filePath),
 	}, {
 		Name: "account-id", Default: "000000000000", Serve: true,
-		Help: "AWS account in the URLs and ARNs of the embedded queues.", value: checked("12 digits", accountID),
+		Help:  "AWS account in the URLs and ARNs of the embedded queues.",
+		value: checked(&s.AccountID, "12 digits", accountID),
 	}}
 }
 
-func periodicOptions() []Option {
+func periodicOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "cron", Example: "cron.yaml",
 		DefaultNote: "cron.yaml in the app's folder, where there is one",
-		Help:        "File of periodic tasks.", value: checked("a path of a file", filePath),
+		Help:        "File of periodic tasks.",
+		value:       checked(&s.Cron, "a path of a file", filePath),
 	}, {
 		Name: "registry-table", Example: "jobs-registry", DaemonKey: "registry_table",
 		DefaultNote: "none: the registry is embedded",
 		Help:        "DynamoDB table in which instances elect the leader for periodic tasks.",
 		Detail:      "Use it with queues on Amazon SQS.",
-		value:       checked("3 to 255 letters, digits, \"_\", \"-\" and \".\"", tableName),
+		value:       checked(&s.RegistryTable, "3 to 255 letters, digits, \"_\", \"-\" and \".\"", tableName),
 	}, {
 		Name: "registry-create", Default: "false",
-		Help: "Create the registry table if it is missing.", value: onOff(),
+		Help:  "Create the registry table if it is missing.",
+		value: onOff(&s.RegistryCreate),
 	}, {
-		Name: "registry-token", Serve: true, secret: true, Example: "4f1b0c2a9d8e7f60",
+		Name: "registry-token", Serve: true, secretFile: &s.RegistryTokenFile, Example: "4f1b0c2a9d8e7f60",
 		DefaultNote: "one that is made, in the data directory of the embedded queue",
 		Help:        "Token of the registry of an embedded queue that several instances share.",
 		Detail: "Environments of one user on one machine find it by themselves. Set it as a variable rather than a flag, " +
 			"because other users can see flags.",
-		value: checked("16 to 256 printable ASCII characters without blanks", token),
+		value: checked(&s.RegistryToken, "16 to 256 printable ASCII characters without blanks", token),
 	}, {
 		Name: "registry-insecure", Default: "false",
 		Help: "Send the registry's token to a server that cannot prove that it knows it.",
 		Detail: "A tendril serve of an older version cannot, nor can one behind a forwarded port with another number. Any " +
 			"program that takes the port of a server that ended then gets the token.",
-		value: onOff(),
+		value: onOff(&s.RegistryInsecure),
 	}, {
 		Name: "leader", Default: leaderElect,
 		Help:  "Which instance enqueues periodic tasks: the elected one, or only this one.",
-		value: choice(leaderElect, LeaderLocal),
+		value: choice(&s.Leader, leaderElect, LeaderLocal),
 	}, {
 		Name: "lease", Default: "15s",
 		Help:   "Time without a sign of the leader after which another instance is elected.",
-		Detail: "It must be the same on all instances.", value: duration(5*time.Second, 300*time.Second),
+		Detail: "It must be the same on all instances.",
+		value:  duration(&s.Lease, 5*time.Second, 300*time.Second),
 	}, {
 		Name: "periodic-trust", Default: trustAll,
 		Help:   "Messages treated as periodic tasks: all with task attributes, or only registered runs.",
-		Detail: "With registry, the run must be in the registry.", value: choice(trustAll, TrustRegistry),
+		Detail: "With registry, the run must be in the registry.",
+		value:  choice(&s.PeriodicTrust, trustAll, TrustRegistry),
 	}}
 }
 
-func consoleOptions() []Option {
+func consoleOptions(s *Settings) []Option {
 	return []Option{{
-		Name: "console", Default: "127.0.0.1:9325", Serve: true,
+		Name: "console", essential: true, Default: "127.0.0.1:9325", Serve: true,
 		Help: "Address of health, metrics and the API; port 0 picks a free one, off disables it.",
 		Detail: "Where nobody set it and it is taken, the next free port is. tendril's other commands use it. Another " +
 			"address than loopback needs TLS or console-insecure; whoever reaches it sees counts and health, " +
 			"while acts and message bodies ask for the token.",
-		value: checked("an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
+		value: checked(&s.Console, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
 	}, {
 		Name: "console-tls-cert", Serve: true, Example: "/etc/tendril/tls.crt",
 		DefaultNote: "none: plain HTTP",
 		Help:        "PEM certificate of the console, with its chain; enables HTTPS.",
-		Detail:      "The file is read again when it changes.", value: checked("a path of a file", filePath),
+		Detail:      "The file is read again when it changes.",
+		value:       checked(&s.ConsoleTLSCert, "a path of a file", filePath),
 	}, {
 		Name: "console-tls-key", Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
 		Help:   "PEM private key for console-tls-cert.",
-		Detail: "The file is read again when it changes.", value: checked("a path of a file", filePath),
+		Detail: "The file is read again when it changes.",
+		value:  checked(&s.ConsoleTLSKey, "a path of a file", filePath),
 	}, {
 		Name: "console-auth", Serve: true, Default: consoleAuthToken,
 		Help: "Who may use the console on loopback: whoever has a token or a link, or everybody.",
 		Detail: "With none, every user and program of this machine may read messages and deploy; another address than " +
 			"loopback is refused then. 'tendril open' prints a link.",
-		value: choice(consoleAuthToken, ConsoleAuthNone),
+		value: choice(&s.ConsoleAuth, consoleAuthToken, ConsoleAuthNone),
 	}, {
 		Name: "console-read-only", Serve: true, Default: "false",
 		Help:   "Refuse every act on the console and by the commands that use it.",
 		Detail: "Send, redrive, purge, pause, deploy, reload and drain are refused, whoever asks. Signals still work.",
-		value:  onOff(),
+		value:  onOff(&s.ConsoleReadOnly),
 	}, {
 		Name: "console-bodies", Serve: true, Default: consoleBodiesShown,
 		Help:   "Whether message bodies are shown to who may read them, or hidden until asked for.",
 		Detail: "With hidden, bodies and attributes need body=1 in the request. Who read bodies is logged either way.",
-		value:  choice(consoleBodiesShown, ConsoleBodiesHidden),
+		value:  choice(&s.ConsoleBodies, consoleBodiesShown, ConsoleBodiesHidden),
 	}, {
 		Name: "console-trusted-proxy", Serve: true, list: true, Example: "10.0.0.0/24",
 		DefaultNote: "none",
 		Help:        "Networks of the proxies that offer the console over HTTPS.",
 		Detail: "Their X-Forwarded-Proto and X-Forwarded-For are believed. With it another address than loopback needs " +
 			"no TLS; other machines than the proxies then see health, counts and metrics only.",
-		value: list("networks such as 10.0.0.0/24, or addresses, with commas between, or off", network),
+		value: list(&s.ConsoleTrustedProxy, "networks such as 10.0.0.0/24, or addresses, with commas between, or off", network),
 	}, {
 		Name: "console-insecure", Serve: true, Default: "false",
 		Help:   "Serve the console without TLS on an address other than loopback.",
-		Detail: "Anyone who can read that network's traffic can read the token and deploy.", value: onOff(),
+		Detail: "Anyone who can read that network's traffic can read the token and deploy.",
+		value:  onOff(&s.ConsoleInsecure),
 	}, {
 		Name: "console-hosts", Serve: true, list: true, Example: "tendril,worker.internal",
 		DefaultNote: "none",
 		Help:        "Additional host names under which the console may be requested.",
 		Detail: "Localhost and its own addresses always count. Requests to other names are refused, since a web " +
 			"page can have any name point here.",
-		value: list("host names or addresses without ports, with commas between, or off", hostName),
+		value: list(&s.ConsoleHosts, "host names or addresses without ports, with commas between, or off", hostName),
 	}, {
 		Name: "health-ignore-client-errors", Namespace: bundle.NamespaceHealth,
 		Beanstalk: "ConfigDocument", Default: "false",
 		Help:   "Ignore 4xx answers of the app when judging health.",
-		Detail: "In a ConfigDocument this is the rule ApplicationRequests4xx.", value: onOff(),
+		Detail: "In a ConfigDocument this is the rule ApplicationRequests4xx.",
+		value:  onOff(&s.HealthIgnoreClientErrors),
 	}, {
-		Name: "console-token", Serve: true, secret: true, Example: "4f1b0c2a9d8e7f60",
+		Name: "console-token", Serve: true, secretFile: &s.ConsoleTokenFile, Example: "4f1b0c2a9d8e7f60",
 		DefaultNote: "a new one at each start, in the data directory",
 		Help:        "Token required for changes and message bodies on the console.",
 		Detail:      "Set it as a variable rather than a flag, because other users can see flags.",
-		value:       checked("16 to 256 printable ASCII characters without blanks", token),
+		value:       checked(&s.ConsoleToken, "16 to 256 printable ASCII characters without blanks", token),
 	}, {
-		Name: "console-drain-token", Serve: true, secret: true, Example: "9d8e7f604f1b0c2a", DefaultNote: "none",
+		Name: "console-drain-token", Serve: true, secretFile: &s.ConsoleDrainTokenFile, Example: "9d8e7f604f1b0c2a", DefaultNote: "none",
 		Help:   "Token that allows the hooks /-/drain and /-/quiet, and nothing else.",
 		Detail: "A hook of Kubernetes cannot read a Secret, so its token stands in the manifest.",
-		value:  checked("16 to 256 printable ASCII characters without blanks", token),
+		value:  checked(&s.ConsoleDrainToken, "16 to 256 printable ASCII characters without blanks", token),
 	}}
 }
 
-func outputOptions() []Option {
+func outputOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "quiet", DaemonKey: "quiet", Default: "false", Serve: true,
-		Help: "Print warnings and errors only.", value: onOff(),
+		Help:  "Print warnings and errors only.",
+		value: onOff(&s.Quiet),
 	}, {
 		Name: "verbose", DaemonKey: "verbose", Default: "false", Serve: true,
-		Help: "Print more detail.", value: onOff(),
+		Help:  "Print more detail.",
+		value: onOff(&s.Verbose),
 	}, {
 		Name: "log-format", Default: LogAuto, Serve: true,
 		Help:   "Log format: text, json or sqsd.",
 		Detail: "Auto means text on a terminal and JSON otherwise; sqsd prints deliveries like aws-sqsd.",
-		value:  choice(LogAuto, LogText, logJSON, LogSQSD),
+		value:  choice(&s.LogFormat, LogAuto, LogText, logJSON, LogSQSD),
 	}, {
 		Name: "log-sample", Default: "100",
 		Help:   "Maximum log lines about deliveries per second; 0 is no limit.",
-		Detail: "The number of dropped lines is printed too.", value: integer(0, 100_000),
+		Detail: "The number of dropped lines is printed too.",
+		value:  integer(&s.LogSample, 0, 100_000),
 	}, {
-		Name: "config", Example: "tendril.yaml", Serve: true,
+		Name: "config", essential: true, Example: "tendril.yaml", Serve: true,
 		DefaultNote: "tendril.yaml, else $XDG_CONFIG_HOME/tendril/config.yaml, else /etc/tendril/config.yaml",
-		Help:        "Settings file of tendril or aws-sqsd.", value: checked("a path of a file", filePath),
+		Help:        "Settings file of tendril or aws-sqsd.",
+		value:       checked(&s.ConfigFile, "a path of a file", filePath),
 	}}
 }
 
-func stopOptions() []Option {
+func stopOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "shutdown-timeout", DaemonKey: "drain_timeout", Default: "30s", Serve: true,
 		Help:   "Maximum time for work in flight to finish after TERM or INT.",
-		Detail: "Unfinished messages return to their queue.", value: duration(0, twelveHours),
+		Detail: "Unfinished messages return to their queue.",
+		value:  duration(&s.ShutdownTimeout, 0, twelveHours),
 	}}
 }

@@ -21,7 +21,7 @@ const (
 	ProtectionOff  = "off"  // leaves protection to others
 )
 
-func scalingOptions() []Option {
+func scalingOptions(s *Settings) []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
 		DefaultNote: "auto where a bundle or an option sets sizes or a trigger, processes where processes-max is more " +
@@ -29,83 +29,96 @@ func scalingOptions() []Option {
 		Help: "What is scaled: processes on this machine, a group of instances, or nothing.",
 		Detail: "auto means the Auto Scaling group or the ECS service that this instance is in, unless something else " +
 			"scales it; outside of one, the processes. With publish, only the backlog per instance is published.",
-		value: checked("none, auto, processes, publish, asg:GROUP or ecs:CLUSTER/SERVICE", scaleTarget),
+		value: checked(&s.ScaleTarget, "none, auto, processes, publish, asg:GROUP or ecs:CLUSTER/SERVICE", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
 		Help:  "Target time for processing the backlog; used without scale-measure-name.",
-		value: duration(time.Second, 24*time.Hour),
+		value: duration(&s.ScaleDrainWithin, time.Second, 24*time.Hour),
 	}, {
 		Name: "scale-target-busy", Default: "75",
-		Help: "Target percentage of busy delivery slots; used without scale-measure-name.", value: integer(1, 100),
+		Help:  "Target percentage of busy delivery slots; used without scale-measure-name.",
+		value: integer(&s.ScaleTargetBusy, 1, 100),
 	}, {
 		Name: "scale-in-protection", Default: protectionAuto,
 		Help:   "Protect this instance from scale-in during long deliveries.",
 		Detail: "Works in an Auto Scaling group and in Amazon ECS.",
-		value:  choice(protectionAuto, ProtectionOff),
+		value:  choice(&s.ScaleInProtection, protectionAuto, ProtectionOff),
 	}}
-	return slices.Concat(options, groupOptions(), triggerOptions())
+	return slices.Concat(options, groupOptions(s), triggerOptions(s))
 }
 
-func groupOptions() []Option {
+func groupOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
 		DefaultNote: "within the bounds of the group, where one is scaled",
-		Help:        "Minimum instances in the group.", value: integer(1, maxSize),
+		Help:        "Minimum instances in the group.",
+		value:       integer(&s.ScaleMinSize, 1, maxSize),
 	}, {
 		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
 		DefaultNote: "that of the group, where one is scaled",
-		Help:        "Maximum instances in the group.", value: integer(1, maxSize),
+		Help:        "Maximum instances in the group.",
+		value:       integer(&s.ScaleMaxSize, 1, maxSize),
 	}, {
 		Name: "scale-cooldown", Namespace: bundle.NamespaceGroup, Beanstalk: "Cooldown", Default: "360s",
 		Help:   "Minimum time between two changes of size.",
-		Detail: "Without scale-measure-name it applies only to scale-in.", value: duration(0, maxSize*time.Second),
+		Detail: "Without scale-measure-name it applies only to scale-in.",
+		value:  duration(&s.ScaleCooldown, 0, maxSize*time.Second),
 	}}
 }
 
-func triggerOptions() []Option {
+func triggerOptions(s *Settings) []Option {
 	return []Option{{
 		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName",
 		Example:     "BacklogPerProcess",
 		DefaultNote: "none: the size follows the backlog and the deliveries in work",
 		Help:        "Measure that triggers a change of size.",
-		value: anyCase(orList(ownMeasures())+"; a measure of AWS is accepted and not used",
+		value: anyCase(&s.ScaleMeasureName, orList(ownMeasures())+"; a measure of AWS is accepted and not used",
 			ownMeasures(), foreignMeasures()...),
 	}, {
 		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
 		Help: "Statistic that turns the readings of a period into one " +
-			"value.", value: choice("Average", "Minimum", "Maximum", "Sum"),
+			"value.",
+		value: choice(&s.ScaleStatistic, "Average", "Minimum", "Maximum", "Sum"),
 	}, {
 		Name: "scale-unit", Namespace: bundle.NamespaceTrigger, Beanstalk: "Unit", Example: "Percent",
 		DefaultNote: "that of the measure",
-		Help:        "Unit of the thresholds.", value: anyCase(strings.Join(units(), ", "), units()),
+		Help:        "Unit of the thresholds.",
+		value:       anyCase(&s.ScaleUnit, strings.Join(units(), ", "), units()),
 	}, {
 		Name: "scale-lower-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "LowerThreshold", Example: "25",
 		DefaultNote: "by the measure: 25, 10, 10, 30",
-		Help:        "Value below which the size decreases.", value: number(0, maxThreshold),
+		Help:        "Value below which the size decreases.",
+		value:       number(&s.ScaleLowerThreshold, 0, maxThreshold),
 	}, {
 		Name: "scale-upper-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "UpperThreshold", Example: "75",
 		DefaultNote: "by the measure: 75, 100, 60, 80",
-		Help:        "Value above which the size increases.", value: number(0, maxThreshold),
+		Help:        "Value above which the size increases.",
+		value:       number(&s.ScaleUpperThreshold, 0, maxThreshold),
 	}, {
 		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
-		Help: "Change of size for scale-in: a negative number.", value: integer(-maxSize, -1),
+		Help:  "Change of size for scale-in: a negative number.",
+		value: integer(&s.ScaleLowerBreachScaleIncrement, -maxSize, -1),
 	}, {
 		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "UpperBreachScaleIncrement", Default: "1",
-		Help: "Change of size for scale-out.", value: integer(1, maxSize),
+		Help:  "Change of size for scale-out.",
+		value: integer(&s.ScaleUpperBreachScaleIncrement, 1, maxSize),
 	}, {
 		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s",
 		beanstalkMinutes: true,
-		Help:             "Period over which one value is measured.", value: duration(time.Second, maxPeriod),
+		Help:             "Period over which one value is measured.",
+		value:            duration(&s.ScalePeriod, time.Second, maxPeriod),
 	}, {
 		Name: "scale-evaluation-periods", Namespace: bundle.NamespaceTrigger, Beanstalk: "EvaluationPeriods", Default: "1",
-		Help: "Consecutive periods beyond a threshold before the size changes.", value: integer(1, 600),
+		Help:  "Consecutive periods beyond a threshold before the size changes.",
+		value: integer(&s.ScaleEvaluationPeriods, 1, 600),
 	}, {
 		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
 		DefaultNote: "as long as the periods", beanstalkMinutes: true,
 		Help:   "Minimum time beyond a threshold before the size changes.",
-		Detail: "The longer of this and the periods applies.", value: duration(0, maxPeriod),
+		Detail: "The longer of this and the periods applies.",
+		value:  duration(&s.ScaleBreachDuration, 0, maxPeriod),
 	}}
 }
 

@@ -36,37 +36,35 @@ type value struct {
 	nearest func(text string) string
 	// instead goes on from the suggested value with what else to do; "" for nothing.
 	instead string
-	// field returns a pointer to what the option sets.
-	field func(*Settings) any
-	// set parses text, checks it and stores it at field, a pointer. Its error says
+	// set parses text, checks it and stores it in the option's field. Its error says
 	// what is wrong with the text and not what would be right.
-	set func(field any, text string) error
-	// get returns the value at field, a pointer, as it would be written.
-	get func(field any) string
+	set func(text string) error
+	// get returns the value in the field as it would be written.
+	get func() string
 }
 
 var errRange = errors.New("is out of range")
 
-// stored is a value of type T.
-func stored[T any](kind string, allowed string, parse func(string) (T, error), format func(T) string) value {
+// stored is a value of type T in a field.
+func stored[T any](field *T, kind, allowed string, parse func(string) (T, error), format func(T) string) value {
 	return value{
 		kind:    kind,
 		allowed: allowed,
-		set: func(field any, text string) error {
+		set: func(text string) error {
 			v, err := parse(text)
 			if err == nil {
-				*field.(*T) = v
+				*field = v
 			}
 			return err
 		},
-		get: func(field any) string { return format(*field.(*T)) },
+		get: func() string { return format(*field) },
 	}
 }
 
 // bounded is a value of low to high. What parse calls out of range is suggested to
 // be the bound that is nearest to its result.
-func bounded[T cmp.Ordered](kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
-	v := stored(kind, format(low)+" to "+format(high), func(text string) (T, error) {
+func bounded[T cmp.Ordered](field *T, kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
+	v := stored(field, kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
 		if err == nil && (n < low || n > high) {
 			err = errRange
@@ -83,27 +81,33 @@ func bounded[T cmp.Ordered](kind string, low, high T, parse func(string) (T, err
 	return v
 }
 
-func duration(low, high time.Duration) value {
-	return bounded(kindDuration, low, high, ParseDuration, formatDuration)
+func duration(field *time.Duration, low, high time.Duration) value {
+	return bounded(field, kindDuration, low, high, ParseDuration, formatDuration)
 }
 
-func integer(low, high int) value { return bounded(kindInteger, low, high, parseInteger, strconv.Itoa) }
+func integer(field *int, low, high int) value {
+	return bounded(field, kindInteger, low, high, parseInteger, strconv.Itoa)
+}
 
 // appPort is the port of the app. Nobody means a bound of the range: whoever writes 0 wants any free port.
-func appPort(usual int) value {
-	v := integer(1, 65535)
+func appPort(field *int, usual int) value {
+	v := integer(field, 1, 65535)
 	v.nearest = func(string) string { return strconv.Itoa(usual) }
 	v.instead = ", or leave it out to get the first free port from " + strconv.Itoa(usual)
 	return v
 }
 
-func size(low, high int64) value { return bounded(kindSize, low, high, parseSize, formatSize) }
-
-func number(low, high float64) value {
-	return bounded(kindNumber, low, high, parseNumber, formatNumber)
+func size(field *int64, low, high int64) value {
+	return bounded(field, kindSize, low, high, parseSize, formatSize)
 }
 
-func onOff() value { return stored(kindSwitch, "true or false", parseSwitch, strconv.FormatBool) }
+func number(field *float64, low, high float64) value {
+	return bounded(field, kindNumber, low, high, parseNumber, formatNumber)
+}
+
+func onOff(field *bool) value {
+	return stored(field, kindSwitch, "true or false", parseSwitch, strconv.FormatBool)
+}
 
 const (
 	// maxRate is far above what one process delivers.
@@ -113,8 +117,8 @@ const (
 )
 
 // rate is a number of messages per second; 0 is no bound.
-func rate() value {
-	v := bounded(kindRate, 0, maxRate, func(text string) (float64, error) {
+func rate(field *float64) value {
+	v := bounded(field, kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
 		if r > 0 && r < minRate {
 			err = errRange
@@ -122,7 +126,7 @@ func rate() value {
 		return r, err
 	}, formatRate)
 	v.allowed = "0, or 1 in a day to " + formatRate(maxRate) + ", such as 10/s, 600/m or 36000/h"
-	suggested := bounded(kindRate, 1.0/3600, maxRate, parseRate, formatRate)
+	suggested := bounded(field, kindRate, 1.0/3600, maxRate, parseRate, formatRate)
 	v.nearest = func(text string) string { return cmp.Or(suggested.nearest(text), "10/s") }
 	return v
 }
@@ -130,27 +134,27 @@ func rate() value {
 // unset is the word for an option that has no value.
 const unset = "unset"
 
-func optionalDuration(low, high time.Duration) value {
-	set := duration(low, high)
-	v := stored(kindDuration, set.allowed+", or "+unset, func(text string) (*time.Duration, error) {
+func optionalDuration(field **time.Duration, low, high time.Duration) value {
+	usual := duration(new(time.Duration), low, high)
+	v := stored(field, kindDuration, usual.allowed+", or "+unset, func(text string) (*time.Duration, error) {
 		if text == unset {
 			return nil, nil
 		}
 		var d time.Duration
-		return &d, set.set(&d, text)
+		return &d, duration(&d, low, high).set(text)
 	}, func(d *time.Duration) string {
 		if d == nil {
 			return unset
 		}
 		return formatDuration(*d)
 	})
-	v.nearest = set.nearest
+	v.nearest = usual.nearest
 	return v
 }
 
 // chosen is one of the words that parse knows; the offered ones are suggested.
-func chosen(allowed string, offered []string, parse func(string) (string, bool)) value {
-	v := stored(kindChoice, allowed, func(text string) (string, error) {
+func chosen(field *string, allowed string, offered []string, parse func(string) (string, bool)) value {
+	v := stored(field, kindChoice, allowed, func(text string) (string, error) {
 		word, known := parse(text)
 		if !known {
 			return "", errors.New("is unknown")
@@ -162,14 +166,14 @@ func chosen(allowed string, offered []string, parse func(string) (string, bool))
 	return v
 }
 
-func choice(words ...string) value {
-	return chosen(orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
+func choice(field *string, words ...string) value {
+	return chosen(field, orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
 }
 
 // autoSwitch is a switch that may also be left to other settings.
-func autoSwitch() value {
+func autoSwitch(field *string) value {
 	words := []string{auto, On, Off}
-	return chosen(orList(words), words, func(text string) (string, bool) {
+	return chosen(field, orList(words), words, func(text string) (string, bool) {
 		on, err := parseSwitch(text)
 		switch {
 		case text == auto:
@@ -182,9 +186,9 @@ func autoSwitch() value {
 }
 
 // anyCase is one of the given words in any case. The silent ones are taken and not offered.
-func anyCase(allowed string, offered []string, silent ...string) value {
+func anyCase(field *string, allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
-	return chosen(allowed, offered, func(text string) (string, bool) {
+	return chosen(field, allowed, offered, func(text string) (string, bool) {
 		i := slices.IndexFunc(known, func(w string) bool { return strings.EqualFold(w, text) })
 		if i < 0 {
 			return "", false
@@ -194,15 +198,15 @@ func anyCase(allowed string, offered []string, silent ...string) value {
 }
 
 // checked is a text that a rule accepts, and brings into its usual form.
-func checked(allowed string, rule func(string) (string, error)) value {
-	return stored(kindText, allowed, rule, asWritten)
+func checked(field *string, allowed string, rule func(string) (string, error)) value {
+	return stored(field, kindText, allowed, rule, asWritten)
 }
 
 func asWritten(text string) string { return text }
 
 // list is values that a rule accepts, with commas between; [Off] is an empty list.
-func list(allowed string, rule func(string) (string, error)) value {
-	return stored(kindList, allowed, func(text string) (all []string, err error) {
+func list(field *[]string, allowed string, rule func(string) (string, error)) value {
+	return stored(field, kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
 			return nil, nil
 		}

@@ -11,42 +11,41 @@ import (
 
 // warn tells of what is allowed and seldom meant: of the settings that hold
 // for all queues, then of those that a queue has for itself.
-func (l warner) warn() {
-	l.warnRanges()
-	l.warnTimes()
-	l.warnRetries()
-	l.warnIdle()
-	l.warnClear()
-	l.warnLimits()
-	l.warnOrder()
-	l.warnScaling()
-	l.warnReadableSecrets()
-	for i := range l.views {
-		l.views[i].warnTimes()
-		l.views[i].warnQueue(&l.cfg.Queues[i])
+func warn(l *loader) {
+	warnRanges(l)
+	warnTimes(l)
+	warnRetries(l)
+	warnIdle(l)
+	warnClear(l)
+	warnLimits(l)
+	warnOrder(l)
+	warnScaling(l)
+	warnReadableSecrets(l)
+	for i, queue := range l.queues {
+		warnTimes(queue)
+		warnQueue(queue, &l.cfg.Queues[i])
 	}
 }
 
 // warnReadableSecrets warns of this user's files that hold secrets and that every user of the machine may read. Files of
 // another owner, such as those that a platform mounts, are not this user's to change.
-func (l warner) warnReadableSecrets() {
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		if !o.secret {
+func warnReadableSecrets(l *loader) {
+	for _, o := range l.rows {
+		if !o.IsSecret() {
 			continue
 		}
 		named := l.option(o.Name + secretFileSuffix)
-		if path := named.get(&l.cfg.Settings); path != "" {
-			l.warnReadable(named.Name, path)
+		if path := named.value.get(); path != "" {
+			warnReadable(l, named.Name, path)
 		}
-		inFile := func(v view) bool { return v.origin(o.Name).Layer == fromFile }
-		if !l.isSet(named.Name) && (l.origin(o.Name).Layer == fromFile || slices.ContainsFunc(l.views, inFile)) {
-			l.warnReadable(o.Name, l.cfg.ConfigFile)
+		inFile := func(queue *loader) bool { return queue.origin(o.Name).Layer == fromFile }
+		if !l.isSet(named.Name) && (l.origin(o.Name).Layer == fromFile || slices.ContainsFunc(l.queues, inFile)) {
+			warnReadable(l, o.Name, l.cfg.ConfigFile)
 		}
 	}
 }
 
-func (l warner) warnReadable(option, path string) {
+func warnReadable(l *loader, option, path string) {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm()&0o004 == 0 || !trust.Owns(info) {
 		return
@@ -56,30 +55,30 @@ func (l warner) warnReadable(option, path string) {
 }
 
 // warnTimes tells of times that fight one another.
-func (v *view) warnTimes() {
-	v.warnVisibility()
-	v.warnErrorVisibility()
-	v.warnBatch()
+func warnTimes(l *loader) {
+	warnVisibility(l)
+	warnErrorVisibility(l)
+	warnBatch(l)
 }
 
 // concerns reports whether one of the options differs for this view: what holds
 // for all queues is told once, and not again for each.
-func (v *view) concerns(names ...string) bool {
-	return v.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
-		return v.own[v.option(name).Key] != Origin{}
+func (l *loader) concerns(names ...string) bool {
+	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
+		return l.own[l.option(name).Key] != Origin{}
 	})
 }
 
 // hasFunction reports whether this view itself names a function; a queue with one of its own has its own view.
-func (v *view) hasFunction() bool { return v.s.Function != "" || v.s.Lambda != "" }
+func hasFunction(l *loader) bool { return l.s.Function != "" || l.s.Lambda != "" }
 
 // apart reports whether messages go to a function here and to an app in general, or the other way round.
-func (v *view) apart() bool {
-	return v.hasFunction() != (v.cfg.Function != "" || v.cfg.Lambda != "")
+func apart(l *loader) bool {
+	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
 // warnRanges tells where Elastic Beanstalk takes less: its documents disagree, and the wider range is accepted.
-func (l warner) warnRanges() {
+func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
 		l.about("inactivity-timeout", "", "%s is more than the %s that older platforms of Elastic Beanstalk allow",
@@ -95,99 +94,99 @@ func (l warner) warnRanges() {
 	}
 }
 
-func (v *view) warnVisibility() {
-	s := v.s
-	if v.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
-		v.about("visibility-timeout", "set it longer than a message takes",
+func warnVisibility(l *loader) {
+	s := l.s
+	if l.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
+		l.about("visibility-timeout", "set it longer than a message takes",
 			"visibility-timeout 0 does not hide a message during its delivery: it may be delivered many times at once")
 	}
-	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.s.toApp() && !v.hasFunction() &&
+	if (l.concerns("visibility-timeout", "inactivity-timeout") || apart(l)) && l.s.toApp() && !hasFunction(l) &&
 		s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
-		v.warnShort("inactivity-timeout")
+		warnShort(l, "inactivity-timeout")
 	}
-	if chosen := v.isSet("visibility-timeout") || v.isSet("function-timeout"); chosen &&
-		(v.concerns("visibility-timeout") || v.apart()) &&
-		v.hasFunction() && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.FunctionTimeout {
-		v.warnShort("function-timeout")
+	if chosen := l.isSet("visibility-timeout") || l.isSet("function-timeout"); chosen &&
+		(l.concerns("visibility-timeout") || apart(l)) &&
+		hasFunction(l) && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.FunctionTimeout {
+		warnShort(l, "function-timeout")
 	}
-	if v.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
+	if l.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
 		s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
-		v.about("retention-period", "make it several times as long",
-			"%s is shorter than %s: a message that fails once is never tried again", v.named("retention-period"),
-			v.cite("visibility-timeout"))
+		l.about("retention-period", "make it several times as long",
+			"%s is shorter than %s: a message that fails once is never tried again", l.named("retention-period"),
+			l.cite("visibility-timeout"))
 	}
-	if v.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
-		v.isSet("inactivity-timeout") {
-		v.about("inactivity-timeout", "", "%s has no effect: %s ends an attempt before", v.named("inactivity-timeout"),
-			v.cite("deadline"))
+	if l.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
+		l.isSet("inactivity-timeout") {
+		l.about("inactivity-timeout", "", "%s has no effect: %s ends an attempt before", l.named("inactivity-timeout"),
+			l.cite("deadline"))
 	}
 }
 
 // warnShort tells that the visibility is shorter than the time that an attempt may take.
-func (v *view) warnShort(longest string) {
-	v.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
+func warnShort(l *loader, longest string) {
+	l.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
 		"daemon on the same queue does not, and if tendril crashes, the message returns early",
-		v.named("visibility-timeout"), v.cite(longest))
+		l.named("visibility-timeout"), l.cite(longest))
 }
 
-func (v *view) warnErrorVisibility() {
-	after := v.s.ErrorVisibilityTimeout
-	if after == nil || !v.concerns("error-visibility-timeout", "retention-period") {
+func warnErrorVisibility(l *loader) {
+	after := l.s.ErrorVisibilityTimeout
+	if after == nil || !l.concerns("error-visibility-timeout", "retention-period") {
 		return
 	}
 	switch {
 	case *after == 0:
-		v.about("error-visibility-timeout", "set it to some seconds, or see backoff-min",
+		l.about("error-visibility-timeout", "set it to some seconds, or see backoff-min",
 			"error-visibility-timeout 0 tries a failed message again at once: an app that fails for a minute uses up all "+
 				"attempts in that minute")
-	case *after > v.s.RetentionPeriod:
-		v.about("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never tried again",
-			v.named("error-visibility-timeout"), v.cite("retention-period"))
+	case *after > l.s.RetentionPeriod:
+		l.about("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never tried again",
+			l.named("error-visibility-timeout"), l.cite("retention-period"))
 	}
-	if v.s.BackoffMin > 0 {
-		v.about("error-visibility-timeout", "", "%s has no effect: %s chooses the pause after a failure",
-			v.named("error-visibility-timeout"), v.cite("backoff-min"))
+	if l.s.BackoffMin > 0 {
+		l.about("error-visibility-timeout", "", "%s has no effect: %s chooses the pause after a failure",
+			l.named("error-visibility-timeout"), l.cite("backoff-min"))
 	}
 }
 
 // warnBatch tells of batches that wait for nothing, and of what does not hold for them.
-func (v *view) warnBatch() {
-	if !v.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
+func warnBatch(l *loader) {
+	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
 	}
-	s := v.s
-	if s.BatchSize > 1 && v.s.toApp() && !v.hasFunction() {
+	s := l.s
+	if s.BatchSize > 1 && l.s.toApp() && !hasFunction(l) {
 		if s.TerminalCodes != "" {
-			v.about("terminal-codes", "let the app answer batchItemFailures, or leave batch-size out",
+			l.about("terminal-codes", "let the app answer batchItemFailures, or leave batch-size out",
 				"%s has an effect only on POSTs with one message: %s, and a status is about all messages of a POST",
-				v.named("terminal-codes"), v.cite("batch-size"))
+				l.named("terminal-codes"), l.cite("batch-size"))
 		}
-		if v.isSet("mime-type") {
-			v.about("mime-type", "", "%s has no effect: with %s messages are posted as application/json",
-				v.named("mime-type"), v.cite("batch-size"))
+		if l.isSet("mime-type") {
+			l.about("mime-type", "", "%s has no effect: with %s messages are posted as application/json",
+				l.named("mime-type"), l.cite("batch-size"))
 		}
 	}
 	switch {
 	case s.BatchWindow == 0:
 	case s.BatchSize == 1:
-		v.about("batch-window", "set batch-size, to 10 for instance", "%s has no effect: %s is full at once",
-			v.named("batch-window"), v.cite("batch-size"))
+		l.about("batch-window", "set batch-size, to 10 for instance", "%s has no effect: %s is full at once",
+			l.named("batch-window"), l.cite("batch-size"))
 	case s.BatchWindow > s.VisibilityTimeout/2:
-		v.about("batch-window", "make the visibility timeout six times as long",
+		l.about("batch-window", "make the visibility timeout six times as long",
 			"%s is more than half of %s: a message that waits that long for others is returned undelivered",
-			v.named("batch-window"), v.cite("visibility-timeout"))
+			l.named("batch-window"), l.cite("visibility-timeout"))
 	}
 }
 
-func (l warner) warnRetries() {
+func warnRetries(l *loader) {
 	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
 		l.about("max-retries", "set it to 2 or more", "max-retries 1 lets a message go to the dead-letter queue after one "+
 			"receive, which also counts when the app never got the message")
 	}
 }
 
-func (l warner) warnLimits() {
-	s := &l.cfg.Settings
+func warnLimits(l *loader) {
+	s := l.s
 	if s.AdaptiveConcurrency && s.HTTPConnections == 1 {
 		l.about("adaptive-concurrency", "", "adaptive-concurrency has no effect: %s leaves nothing to adapt",
 			l.cite("http-connections"))
@@ -201,7 +200,7 @@ func (l warner) warnLimits() {
 	}
 }
 
-func (l warner) warnOrder() {
+func warnOrder(l *loader) {
 	if len(l.cfg.Queues) > 1 {
 		return
 	}
@@ -211,21 +210,21 @@ func (l warner) warnOrder() {
 }
 
 // warnQueue tells of a queue's own settings that the common ones make idle.
-func (v *view) warnQueue(q *QueueSettings) {
-	if most := v.cfg.HTTPConnections; q.Concurrency > most {
-		v.warning(v.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the maximum for all queues",
-			v.prefix, q.Concurrency, v.all.cite("http-connections")), "")
+func warnQueue(l *loader, q *QueueSettings) {
+	if most := l.cfg.HTTPConnections; q.Concurrency > most {
+		l.warning(l.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the maximum for all queues",
+			l.prefix, q.Concurrency, l.all.cite("http-connections")), "")
 	}
 	if q.ToFunction() {
 		for _, key := range []string{"http_path", "mime_type", "terminal_codes", "signing_secret", "inactivity_timeout",
 			"deadline"} {
-			if own, found := v.own[key]; found {
-				v.warning(own.Where, "queues", fmt.Sprintf("%s%s has no effect: messages go to a function", v.prefix, key), "")
+			if own, found := l.own[key]; found {
+				l.warning(own.Where, "queues", fmt.Sprintf("%s%s has no effect: messages go to a function", l.prefix, key), "")
 			}
 		}
 	}
-	if v.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
-		v.about("max-wait", "", "%s is longer than %s", v.named("max-wait"), v.cite("retention-period"))
+	if l.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
+		l.about("max-wait", "", "%s is longer than %s", l.named("max-wait"), l.cite("retention-period"))
 	}
 }
 
@@ -266,9 +265,9 @@ var idleRules = []struct {
 		": the console has a loopback address", "", []string{"console-insecure"}},
 }
 
-func (l warner) warnIdle() {
+func warnIdle(l *loader) {
 	for _, rule := range idleRules {
-		if rule.while(&l.cfg.Settings) {
+		if rule.while(l.s) {
 			for _, name := range rule.options {
 				l.idle(name, rule.why, rule.hint)
 			}

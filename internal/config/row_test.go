@@ -1,0 +1,16 @@
+package config
+
+// set puts text into the option's field of s, and get returns the value there: the rows of a table are bound to one
+// value of Settings, while tests compare several.
+func (o *Option) set(s *Settings, text string) error { return o.of(s).value.set(text) }
+
+func (o *Option) get(s *Settings) string { return o.of(s).value.get() }
+
+func (o *Option) of(s *Settings) *Option {
+	for _, row := range table(s) {
+		if row.Name == o.Name {
+			return row
+		}
+	}
+	panic("no option " + o.Name)
+}
