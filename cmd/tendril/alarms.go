@@ -21,10 +21,7 @@ import (
 	"tendril/queue"
 )
 
-// alarmCommands apply, show and delete the CloudWatch alarms and the dashboard of an environment.
-type alarmCommands struct{ appCommands }
-
-func (c alarmCommands) newAlarms() *cobra.Command {
+func newAlarms(c *cli) *cobra.Command {
 	return family("alarms", "Create, show and delete CloudWatch alarms and a dashboard",
 		`Works on the CloudWatch alarms and the dashboard of an environment: queue age, dead letters,
 failures, latency, health, and a missing leader of the periodic tasks. The environment is
@@ -32,7 +29,7 @@ described by the same arguments as for 'tendril up'; it need not run.
 
 The file alarms.yaml of the app's folder changes thresholds. AWS charges for alarms,
 dashboards and metrics.`,
-		c.newApply(), c.newShow(), c.newDelete())
+		newAlarmsApply(c), newAlarmsShow(c), newAlarmsDelete(c))
 }
 
 // alarmFlags are the flags of every subcommand beside those of up.
@@ -41,22 +38,22 @@ type alarmFlags struct {
 	actions []string
 }
 
-func (c alarmCommands) addFlags(cmd *cobra.Command) *alarmFlags {
+func addAppAndAlarmFlags(c *cli, cmd *cobra.Command) *alarmFlags {
 	f := &alarmFlags{}
 	cmd.Args = oneApp
 	addSettings(cmd, func(config.Option) bool { return true })
-	c.addAlarmFlags(cmd, f)
+	addAlarmFlags(c, cmd, f)
 	return f
 }
 
-func (c alarmCommands) addAlarmFlags(cmd *cobra.Command, f *alarmFlags) {
+func addAlarmFlags(c *cli, cmd *cobra.Command, f *alarmFlags) {
 	cmd.Flags().StringVar(&f.file, "alarms-file", "",
 		"File that changes the alarms (default: alarms.yaml in the app's folder).")
 	cmd.Flags().StringArrayVar(&f.actions, "action", nil,
 		"ARN of an SNS topic that alarms notify; may be given again.")
 }
 
-func (c alarmCommands) newApply() *cobra.Command {
+func newAlarmsApply(c *cli) *cobra.Command {
 	var prune bool
 	cmd := &cobra.Command{
 		Use:   "apply [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -67,10 +64,10 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 		Example: `  tendril alarms apply --queue-url URL --environment-name shop --name shop --dry-run
   tendril alarms apply path/to/app --action arn:aws:sns:eu-west-1:123456789012:on-call`,
 	}
-	f := c.addFlags(cmd)
+	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		cloud, want, err := c.wanted(ctx, cmd, args, f)
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		cloud, want, err := wantedAlarms(c, ctx, cmd, args, f)
 		if err != nil {
 			return plan{}, err
 		}
@@ -128,7 +125,7 @@ func checkTemplateFormat(format string) error {
 	return nil
 }
 
-func (c alarmCommands) newShow() *cobra.Command {
+func newAlarmsShow(c *cli) *cobra.Command {
 	var text string
 	cmd := &cobra.Command{
 		Use:   "show [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -139,7 +136,7 @@ way; CloudWatch is not asked then.`,
 		Example: `  tendril alarms show path/to/app
   tendril alarms show path/to/app --format cloudformation > alarms.json`,
 	}
-	f := c.addFlags(cmd)
+	f := addAppAndAlarmFlags(c, cmd)
 	output := addOutput(cmd)
 	addTemplateFormat(cmd, &text)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -148,12 +145,12 @@ way; CloudWatch is not asked then.`,
 				return err
 			}
 		}
-		cloud, want, err := c.wanted(ctx, cmd, args, f)
+		cloud, want, err := wantedAlarms(c, ctx, cmd, args, f)
 		if err != nil {
 			return err
 		}
 		if text == "" {
-			return c.show(ctx, cloud, want, *output)
+			return showAlarms(c, ctx, cloud, want, *output)
 		}
 
 		template, err := want.CloudFormation()
@@ -192,7 +189,7 @@ type shownAlarms struct {
 var statuses = map[string]string{alarms.Create: "not created", alarms.Update: "differs", alarms.Keep: "in force",
 	alarms.Remove: "not described"}
 
-func (c alarmCommands) show(ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set, output format) error {
+func showAlarms(c *cli, ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set, output format) error {
 	found, err := alarms.Find(ctx, cloud, want.Environment)
 	if err != nil {
 		return err
@@ -200,10 +197,10 @@ func (c alarmCommands) show(ctx context.Context, cloud *aws.CloudWatch, want *al
 	shown := describeAlarms(want, found)
 	shown.Region = cloud.Region()
 	names := named(func(a *shownAlarm) string { return a.Name })(shown.Alarms)
-	return output.print(c.cli, shown, names, func() error { return c.printAlarms(shown) })
+	return output.print(c, shown, names, func() error { return printAlarms(c, shown) })
 }
 
-func (c alarmCommands) printAlarms(shown *shownAlarms) error {
+func printAlarms(c *cli, shown *shownAlarms) error {
 	rows := [][]string{{"ALARM", "STATE", "SINCE", "STATUS", "CONDITION", "ACTIONS"}}
 	for i := range shown.Alarms {
 		a := &shown.Alarms[i]
@@ -264,7 +261,7 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 	return shown
 }
 
-func (c alarmCommands) newDelete() *cobra.Command {
+func newAlarmsDelete(c *cli) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -272,14 +269,14 @@ func (c alarmCommands) newDelete() *cobra.Command {
 		Long: `Deletes the alarms and the dashboard that 'tendril alarms apply' created for this environment,
 after asking. Those of other environments and programs stay.`,
 	}
-	f := c.addFlags(cmd)
+	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		opts, err := c.settings(cmd, args, f)
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		opts, err := alarmSettings(c, cmd, args, f)
 		if err != nil {
 			return plan{}, err
 		}
-		cloud, err := c.open(ctx, &opts)
+		cloud, err := openCloudWatch(c, ctx, &opts)
 		if err != nil {
 			return plan{}, err
 		}
@@ -289,7 +286,7 @@ after asking. Those of other environments and programs stay.`,
 			return plan{}, err
 		}
 		return plan{func(context.Context) ([]string, error) { return deletions(name, found), nil },
-			func(ctx context.Context) error { return c.delete(ctx, cloud, name, found, yes) }}, nil
+			func(ctx context.Context) error { return deleteAlarms(c, ctx, cloud, name, found, yes) }}, nil
 	})
 }
 
@@ -304,7 +301,7 @@ func deletions(name string, found *alarms.Found) (texts []string) {
 	return texts
 }
 
-func (c alarmCommands) delete(ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
+func deleteAlarms(c *cli, ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
 	yes bool) error {
 	if len(found.Alarms) == 0 && found.Dashboard == "" {
 		fmt.Fprintf(c.err, "the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
@@ -323,18 +320,18 @@ func (c alarmCommands) delete(ctx context.Context, cloud *aws.CloudWatch, name s
 	return alarms.Delete(ctx, cloud, found)
 }
 
-// wanted works out the alarms of the environment that the arguments describe.
-func (c alarmCommands) wanted(ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (
+// wantedAlarms works out the alarms of the environment that the arguments describe.
+func wantedAlarms(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (
 	*aws.CloudWatch, *alarms.Set, error) {
-	opts, err := c.settings(cmd, args, f)
+	opts, err := alarmSettings(c, cmd, args, f)
 	if err != nil {
 		return nil, nil, err
 	}
-	cloud, err := c.open(ctx, &opts)
+	cloud, err := openCloudWatch(c, ctx, &opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	want, err := c.describe(ctx, &opts, f, cloud.Region())
+	want, err := describeAlarmSet(c, ctx, &opts, f, cloud.Region())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -344,15 +341,15 @@ func (c alarmCommands) wanted(ctx context.Context, cmd *cobra.Command, args []st
 	return cloud, want, nil
 }
 
-// settings reads the arguments as 'tendril up' does.
-func (c alarmCommands) settings(cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
+// alarmSettings reads the arguments as 'tendril up' does.
+func alarmSettings(c *cli, cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
 	err error) {
 	for _, arn := range f.actions {
 		if err := alarms.CheckAction(arn); err != nil {
 			return opts, fail(exitUsage, err)
 		}
 	}
-	opts, err = c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) {
+	opts, err = prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 		b, done, err := c.lookInto(path)
 		c.atEnd(done)
 		return b, err
@@ -363,9 +360,9 @@ func (c alarmCommands) settings(cmd *cobra.Command, args []string, f *alarmFlags
 	return opts, err
 }
 
-// open connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
+// openCloudWatch connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
 // queue's URL.
-func (c alarmCommands) open(ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
+func openCloudWatch(c *cli, ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
 	cfg := opts.Config
 	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
 	if err != nil {
@@ -390,13 +387,13 @@ func setRegion(cfg *config.Config) string {
 	return ""
 }
 
-// describe works out the alarms. It asks Amazon SQS for the dead-letter queues.
-func (c alarmCommands) describe(ctx context.Context, opts *environment.Options, f *alarmFlags,
+// describeAlarmSet works out the alarms. It asks Amazon SQS for the dead-letter queues.
+func describeAlarmSet(c *cli, ctx context.Context, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config
 	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
 		Interval: cfg.MetricsInterval, Periodic: opts.CronFile() != "", Region: region}
-	queues, err := c.alarmQueues(ctx, cfg)
+	queues, err := alarmQueues(c, ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -433,7 +430,7 @@ func (c alarmCommands) describe(ctx context.Context, opts *environment.Options, 
 }
 
 // alarmQueues are the queues of the environment; those on Amazon SQS with what SQS says of them.
-func (c alarmCommands) alarmQueues(ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
+func alarmQueues(c *cli, ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
 	for i := range cfg.Queues {
 		set := &cfg.Queues[i]

@@ -28,7 +28,7 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 		var out, talk bytes.Buffer
 		c := &cli{in: strings.NewReader(""), out: &out, err: &talk,
 			environ: append(os.Environ(), "TENDRIL_DATA_DIR="+dir, "HOME="+dir)}
-		if got := c.run(args); got != code {
+		if got := execute(c, args); got != code {
 			t.Fatalf("tendril %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, &out, &talk)
 		}
 		return out.String(), talk.String()

@@ -37,7 +37,7 @@ func isArchive(path string) bool {
 
 // openApp opens the folder or archive that is to be run. An archive is unpacked in the data directory, in a folder
 // that stays as long as it is among the newest. When it holds no bundle, nothing is left behind.
-func (c *cli) openApp(cmd *cobra.Command, path string) (*bundle.Bundle, error) {
+func openApp(c *cli, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	if !isArchive(path) {
 		return openBundle(path)
 	}

@@ -12,10 +12,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// backupCommands copy the embedded queues to a file and back.
-type backupCommands struct{ *cli }
-
-func (c backupCommands) newBackup() *cobra.Command {
+func newBackup(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write the embedded queues to a file, also while the environment runs",
@@ -29,7 +26,7 @@ queues, tokens and versions of the app are not in it: see docs/backup.md.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	addDataDir(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		dir, err := c.dataDir(cmd)
 		would := step("write the embedded queues in %s to %s", dir, args[0])
 		return plan{would, func(context.Context) error {
@@ -42,13 +39,13 @@ queues, tokens and versions of the app are not in it: see docs/backup.md.`,
 			case err != nil:
 				return err
 			}
-			c.sayCopied(queues, "wrote", "to "+args[0])
+			sayCopied(c, queues, "wrote", "to "+args[0])
 			return nil
 		}}, err
 	})
 }
 
-func (c backupCommands) newRestore() *cobra.Command {
+func newRestore(c *cli) *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -62,7 +59,7 @@ What was sent after the backup is lost, and what was done since is done again.`,
 	}
 	addDataDir(cmd)
 	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues that the data directory holds.")
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		dir, err := c.dataDir(cmd)
 		would := step("put the queues of %s into %s", args[0], dir)
 		return plan{would, func(context.Context) error {
@@ -76,14 +73,14 @@ What was sent after the backup is lost, and what was done since is done again.`,
 			case err != nil:
 				return err
 			}
-			c.sayCopied(queues, "restored", "into "+dir)
+			sayCopied(c, queues, "restored", "into "+dir)
 			return nil
 		}}, err
 	})
 }
 
 // sayCopied says what was copied, and which of it is damaged.
-func (c backupCommands) sayCopied(queues []broker.StoredQueue, verb, where string) {
+func sayCopied(c *cli, queues []broker.StoredQueue, verb, where string) {
 	messages := 0
 	for _, q := range queues {
 		messages += int(q.Messages)

@@ -175,7 +175,7 @@ func (p *targetQueue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.
 }
 
 // watcher finds the environment that works on a queue, so that it can be asked for outcomes.
-func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Client, error) {
+func watcher(c *cli, cmd *cobra.Command, p *targetQueue) (*console.Client, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
@@ -189,8 +189,8 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 		works, p.name), "omit --wait, or give the --data-dir of the environment that works on it")
 }
 
-// await prints what became of each message that was sent. The error says how many did not succeed in time.
-func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchSender, timeout time.Duration) error {
+// awaitOutcomes prints what became of each message that was sent. The error says how many did not succeed in time.
+func awaitOutcomes(c *cli, ctx context.Context, watch *console.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
 		d, last, known, err := o.outcome(ctx, watch, id, timeout)
@@ -210,18 +210,18 @@ func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchS
 		}
 		var x *console.Exchange
 		if o.verbose && known && d.Tried() {
-			if x, err = c.exchangeOf(ctx, watch, id); err != nil {
+			if x, err = exchangeOf(c, ctx, watch, id); err != nil {
 				return err
 			}
 			if x == nil {
 				fmt.Fprintf(c.err, "no request was recorded for message %s: a function gets none\n", id)
 			}
 		}
-		if err := c.printOutcome(d, x, o.format); err != nil {
+		if err := printOutcome(c, d, x, o.format); err != nil {
 			return err
 		}
 		if o.format == asTable && last.Answer != d.Answer {
-			if err := c.printAnswer(last.Answer); err != nil {
+			if err := printAnswer(c, last.Answer); err != nil {
 				return err
 			}
 		}
@@ -266,7 +266,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *console.Client, id str
 }
 
 // exchangeOf is what was posted for a message, and the answer; nil while there is none.
-func (c sendCommand) exchangeOf(ctx context.Context, watch *console.Client, id string) (*console.Exchange, error) {
+func exchangeOf(c *cli, ctx context.Context, watch *console.Client, id string) (*console.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
 	var unknown *console.Error
 	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
@@ -281,13 +281,13 @@ type outcomeJSON struct {
 	Exchange *console.Exchange `json:"exchange,omitempty"`
 }
 
-func (c sendCommand) printOutcome(d console.Delivery, x *console.Exchange, f format) error {
+func printOutcome(c *cli, d console.Delivery, x *console.Exchange, f format) error {
 	if x != nil && f == asTable {
-		if err := c.printExchange(x); err != nil {
+		if err := printExchange(c, x); err != nil {
 			return err
 		}
 	}
-	return f.printEach(c.cli, outcomeJSON{d, x}, d.MessageID, plain(deliveryText(d)))
+	return f.printEach(c, outcomeJSON{d, x}, d.MessageID, plain(deliveryText(d)))
 }
 
 func attemptsError(failed, running, unknown int) error {
@@ -334,6 +334,3 @@ func deliveryText(d console.Delivery) string {
 	}
 	return text
 }
-
-// sendCommand sends messages and waits for their outcomes.
-type sendCommand struct{ *cli }

@@ -19,7 +19,7 @@ import (
 	"tendril/internal/environment"
 )
 
-func (c appCommands) newCheck() *cobra.Command {
+func newCheck(c *cli) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -44,9 +44,9 @@ and terminate.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch role {
 		case "":
-			return c.check(cmd, args, *f)
+			return checkApp(c, cmd, args, *f)
 		case roleRun, roleOperate:
-			return c.printPolicy(cmd, args, role)
+			return printPolicy(c, cmd, args, role)
 		}
 		return fail(exitUsage, fmt.Errorf("--iam=%s is not known", role), "use run or operate")
 	}
@@ -60,19 +60,19 @@ const (
 )
 
 // printPolicy prints the IAM policy that the settings need.
-func (c appCommands) printPolicy(cmd *cobra.Command, args []string, role string) error {
-	policy, err := c.policy(cmd, args, role)
+func printPolicy(c *cli, cmd *cobra.Command, args []string, role string) error {
+	policy, err := iamPolicy(c, cmd, args, role)
 	if err != nil || policy == nil {
 		return err
 	}
 	return c.printJSON(policy)
 }
 
-// policy is the IAM policy that the settings need; nil where they need none, which is told.
-func (c appCommands) policy(cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
+// iamPolicy is the IAM policy that the settings need; nil where they need none, which is told.
+func iamPolicy(c *cli, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
 	done := func() {}
 	defer func() { done() }()
-	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+	opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
 		b, done, err = c.lookInto(path)
 		return b, err
 	})
@@ -154,16 +154,16 @@ func (r *checkReport) names() (names []string) {
 	return names
 }
 
-func (c appCommands) check(cmd *cobra.Command, args []string, f format) error {
-	r := &checkReport{cli: c.cli, Items: []checkedItem{}, Warnings: []notice{}}
-	err := c.look(cmd, args, r)
+func checkApp(c *cli, cmd *cobra.Command, args []string, f format) error {
+	r := &checkReport{cli: c, Items: []checkedItem{}, Warnings: []notice{}}
+	err := fillReport(c, cmd, args, r)
 	r.OK, r.Problems = err == nil, append([]notice{}, noticesOf(err)...)
-	return errors.Join(err, f.print(c.cli, r, r.names(), r.show))
+	return errors.Join(err, f.print(c, r, r.names(), r.show))
 }
 
-// look fills a report, and returns what 'tendril up' would refuse.
-func (c appCommands) look(cmd *cobra.Command, args []string, r *checkReport) error {
-	opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) {
+// fillReport fills a report, and returns what 'tendril up' would refuse.
+func fillReport(c *cli, cmd *cobra.Command, args []string, r *checkReport) error {
+	opts, err := prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 		b, done, err := c.lookInto(path)
 		c.atEnd(done)
 		return b, err
@@ -172,7 +172,7 @@ func (c appCommands) look(cmd *cobra.Command, args []string, r *checkReport) err
 		return err
 	}
 	if err == nil { // 'tendril up' would take other ports where the default ones are taken
-		err = c.takeFreePorts(cmd, &opts)
+		err = takeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()
 		}
@@ -304,7 +304,7 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 	}
 	for _, p := range b.Environment() {
 		if opts.Withheld(p) == "" {
-			value, from := explainCommand{appCommands{r.cli}}.inForce(p)
+			value, from := settingInForce(r.cli, p)
 			r.add("property", p.Option, fmt.Sprintf("%s=%s (%s)", p.Option, value, from))
 		}
 	}

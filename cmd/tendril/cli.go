@@ -17,9 +17,9 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// cli is the world of one run of the command, so that tests can give it another.
+// cli holds everything one run of the command reads and writes, so that tests can substitute it.
 type cli struct {
-	// name is that by which the program was called; "" in tests.
+	// name is the name the program was invoked as; "" in tests.
 	name     string
 	in       io.Reader
 	out, err io.Writer
@@ -32,20 +32,18 @@ type cli struct {
 	free map[string]string
 	// buffers hold what is printed once [cli.buffer] was called.
 	buffers []*lineBuffer
-	ending
+	// closers are called when the command has ended, the last one first.
+	closers []func()
 }
 
-// ending is what is called when a command has ended, the last one first.
-type ending []func()
-
 // atEnd has something closed when the command has ended.
-func (e *ending) atEnd(end func()) { *e = append(*e, end) }
+func (c *cli) atEnd(end func()) { c.closers = append(c.closers, end) }
 
-func (e *ending) end() {
-	for _, end := range slices.Backward(*e) {
+func (c *cli) end() {
+	for _, end := range slices.Backward(c.closers) {
 		end()
 	}
-	*e = nil
+	c.closers = nil
 }
 
 func newCLI() *cli {

@@ -25,9 +25,6 @@ const (
 // completionSource asks the running environment what may be typed; a tab divides each from its description.
 type completionSource func(ctx context.Context, cmd *cobra.Command, client *console.Client) ([]string, error)
 
-// completer completes the words of a command line that only the running environment knows.
-type completer struct{ *cli }
-
 // sourcesOf is what completes an argument, by the word for it in the usage of a command. NAME is a task where the
 // command is one of tasks.
 func sourcesOf(family string) map[string]completionSource {
@@ -47,17 +44,17 @@ var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
 // completeArguments gives every command without one a completion of its arguments, by the word in its usage; what
 // takes no arguments, or words that nobody can guess, completes to nothing instead of the names of files.
-func (c completer) completeArguments(cmd *cobra.Command) {
+func completeArguments(c *cli, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
-		c.completeArguments(sub)
+		completeArguments(c, sub)
 		if f := sub.Flags().Lookup("queue"); f != nil && !isSetting(f) {
-			c.completeFlag(sub, "queue", completeQueues)
+			completeFlag(c, sub, "queue", completeQueues)
 		}
 		if sub.Flags().Lookup("environment") != nil {
-			_ = sub.RegisterFlagCompletionFunc("environment", c.environmentNames)
+			_ = sub.RegisterFlagCompletionFunc("environment", environmentNames(c))
 		}
 		if sub.Flags().Lookup("to") != nil {
-			c.completeFlag(sub, "to", completeQueues)
+			completeFlag(c, sub, "to", completeQueues)
 		}
 		if sub.ValidArgsFunction != nil || sub.HasSubCommands() {
 			continue
@@ -67,21 +64,21 @@ func (c completer) completeArguments(cmd *cobra.Command) {
 			word = m[1]
 		}
 		if source := sourcesOf(sub.Parent().Name())[word]; source != nil {
-			sub.ValidArgsFunction = c.completes(source, strings.Contains(sub.Use, "..."))
+			sub.ValidArgsFunction = completes(c, source, strings.Contains(sub.Use, "..."))
 		} else if word != "DIR" && word != "FILE" && word != "FOLDER" {
 			sub.ValidArgsFunction = cobra.NoFileCompletions
 		}
 	}
 }
 
-func (c completer) completeFlag(cmd *cobra.Command, flag string, source completionSource) {
+func completeFlag(c *cli, cmd *cobra.Command, flag string, source completionSource) {
 	// The only error is a flag that has a completion already.
-	_ = cmd.RegisterFlagCompletionFunc(flag, c.completes(source, true))
+	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
 // completes asks the running environment. Whatever goes wrong, such as that none runs, offers nothing: a shell has no
 // place for errors.
-func (c completer) completes(source completionSource, several bool) cobra.CompletionFunc {
+func completes(c *cli, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp
 		if len(args) > 0 && !several {
@@ -198,13 +195,15 @@ func idsIn(ctx context.Context, client *console.Client, queues ...string) (ids [
 	return ids, nil
 }
 
-// environmentNames are the environments of this user that run, with their folders.
-func (c completer) environmentNames(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
-	state := config.StateFolder(c.environ, os.Geteuid() == 0)
-	for _, found := range console.Running(console.DataDirectories(state)) {
-		names = append(names, described(found.Environment, found.Folder))
+// environmentNames offers the environments of this user that run, with their folders.
+func environmentNames(c *cli) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+		state := config.StateFolder(c.environ, os.Geteuid() == 0)
+		for _, found := range console.Running(console.DataDirectories(state)) {
+			names = append(names, described(found.Environment, found.Folder))
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeOptions offers the names of all options.

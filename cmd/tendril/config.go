@@ -15,10 +15,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// configCommands show and change the settings of a running environment.
-type configCommands struct{ *cli }
-
-func (c configCommands) newConfig() *cobra.Command {
+func newConfig(c *cli) *cobra.Command {
 	schema := &cobra.Command{
 		Use:   "schema",
 		Short: "Print a JSON Schema of tendril.yaml for editors",
@@ -33,10 +30,10 @@ checks keys and values by it when the first line of tendril.yaml is
 	return family("config", "Show and change the settings of the running environment",
 		`Shows the settings of the running environment, and changes its settings file: the one that it
 was started with, or tendril.yaml in its working folder. What can take effect while it runs does
-so at once; the rest waits for the next start.`, c.newShow(), c.newSet(), c.newUnset(), schema)
+so at once; the rest waits for the next start.`, newConfigShow(c), newConfigSet(c), newConfigUnset(c), schema)
 }
 
-func (c configCommands) newShow() *cobra.Command {
+func newConfigShow(c *cli) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "show [OPTION...]",
@@ -51,7 +48,7 @@ or a variable sets it, is marked as locked.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "List options at their default too.")
 	var names []string
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) (console.Configuration, error) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, args []string) (console.Configuration, error) {
 		names = args
 		shown, err := client.Configuration(ctx)
 		if err != nil || len(args) == 0 {
@@ -68,7 +65,7 @@ or a variable sets it, is marked as locked.`,
 		shown.Options, shown.Queues = chosen, []console.ConfigQueue{}
 		return shown, nil
 	}, view[console.Configuration]{
-		func(shown console.Configuration) error { return c.show(&shown, all || len(names) > 0) },
+		func(shown console.Configuration) error { return showConfiguration(c, &shown, all || len(names) > 0) },
 		func(shown console.Configuration) []string {
 			return named(func(o *console.ConfigOption) string { return o.Name })(shown.Options)
 		},
@@ -86,8 +83,8 @@ func optionNamed(shown *console.Configuration, name string) (*console.ConfigOpti
 	return nil, fail(exitNotFound, config.UnknownOption(name))
 }
 
-// show prints the blocks of the configuration page, then the other topics.
-func (c configCommands) show(shown *console.Configuration, all bool) error {
+// showConfiguration prints the blocks of the configuration page, then the other topics.
+func showConfiguration(c *cli, shown *console.Configuration, all bool) error {
 	file := shown.File
 	if !shown.Exists {
 		file += " (not there yet)"
@@ -97,7 +94,7 @@ func (c configCommands) show(shown *console.Configuration, all bool) error {
 		fmt.Fprintf(c.err, "warning: the settings file is wrong by now: %s\n", plain(shown.Problem))
 	}
 	section := func(title string, is func(*console.ConfigOption) bool) error {
-		return c.showOptions(title, slices.DeleteFunc(slices.Clone(shown.Options), func(o console.ConfigOption) bool {
+		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o console.ConfigOption) bool {
 			return !is(&o)
 		}))
 	}
@@ -117,7 +114,7 @@ func (c configCommands) show(shown *console.Configuration, all bool) error {
 		own := slices.DeleteFunc(slices.Clone(q.Settings), func(o console.ConfigOption) bool {
 			return len(shown.Queues) < 2 || !all && o.Layer == config.Default.String()
 		})
-		if err := c.showOptions("queue "+q.Name, own); err != nil {
+		if err := showOptions(c, "queue "+q.Name, own); err != nil {
 			return err
 		}
 	}
@@ -128,7 +125,7 @@ func (c configCommands) show(shown *console.Configuration, all bool) error {
 	return nil
 }
 
-func (c configCommands) showOptions(title string, options []console.ConfigOption) error {
+func showOptions(c *cli, title string, options []console.ConfigOption) error {
 	if len(options) == 0 {
 		return nil
 	}
@@ -145,7 +142,7 @@ func (c configCommands) showOptions(title string, options []console.ConfigOption
 	return c.printTable(rows)
 }
 
-func (c configCommands) newSet() *cobra.Command {
+func newConfigSet(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set OPTION=VALUE...",
 		Short: "Set options in the settings file, and put in force what can be",
@@ -157,7 +154,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeAssignment,
 	}
-	return c.changesSettings(cmd, func(arg string, set map[string]*string) error {
+	return changesSettings(c, cmd, func(arg string, set map[string]*string) error {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
 			return fail(exitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
@@ -168,7 +165,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 	})
 }
 
-func (c configCommands) newUnset() *cobra.Command {
+func newConfigUnset(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unset OPTION...",
 		Short: "Remove options from the settings file",
@@ -178,16 +175,16 @@ those of the bundle count again. It shows the lines that differ and asks first.`
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeOptions,
 	}
-	return c.changesSettings(cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
+	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
 // changesSettings makes a command change what its arguments say.
-func (c configCommands) changesSettings(cmd *cobra.Command,
+func changesSettings(c *cli, cmd *cobra.Command,
 	take func(arg string, set map[string]*string) error) *cobra.Command {
 	var yes bool
 	addDataDir(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		change := console.SettingsChange{Set: map[string]*string{}}
 		for _, arg := range args {
 			if err := take(arg, change.Set); err != nil {
@@ -202,7 +199,7 @@ func (c configCommands) changesSettings(cmd *cobra.Command,
 		if err != nil {
 			return plan{}, err
 		}
-		c.printPreview(&preview)
+		printPreview(c, &preview)
 		return plan{func(context.Context) ([]string, error) {
 			if len(preview.Lines) == 0 {
 				return nil, nil
@@ -218,14 +215,14 @@ func (c configCommands) changesSettings(cmd *cobra.Command,
 			change.Base = preview.Base
 			done, err := client.ChangeSettings(ctx, change)
 			if err == nil {
-				c.printEffect(&done)
+				printEffect(c, &done)
 			}
 			return err
 		}}, nil
 	})
 }
 
-func (c configCommands) printPreview(p *console.SettingsPreview) {
+func printPreview(c *cli, p *console.SettingsPreview) {
 	if len(p.Lines) == 0 {
 		fmt.Fprintf(c.err, "%s says that already: nothing to change\n", plain(p.File))
 		return
@@ -253,7 +250,7 @@ func orNone(text string) string {
 	return text
 }
 
-func (c configCommands) printEffect(p *console.SettingsPreview) {
+func printEffect(c *cli, p *console.SettingsPreview) {
 	var now, later []string
 	for _, o := range p.Changes {
 		if o.Restart {

@@ -14,23 +14,20 @@ import (
 	"tendril/internal/config"
 )
 
-// credentialCommands make, list and revoke the key pairs that may call the SQS endpoint.
-type credentialCommands struct{ *cli }
-
-func (c credentialCommands) newCredentials() *cobra.Command {
+func newCredentials(c *cli) *cobra.Command {
 	return family("credentials", "Create, list and revoke key pairs for the SQS endpoint",
 		`Manages the file of key pairs that --credentials names. With such a file, 'tendril up' and 'tendril serve'
 may listen on any address, and every request must be signed, as AWS SDKs do by themselves. Changes take effect
-within a second, without a restart.`, c.newCreate(), c.newList(), c.newRevoke())
+within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
 }
 
-// addFile adds the option that names the file.
-func (c credentialCommands) addFile(cmd *cobra.Command) {
+// addCredentialsFile adds the option that names the file.
+func addCredentialsFile(c *cli, cmd *cobra.Command) {
 	addSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
 }
 
-// file is the file that the options name.
-func (c credentialCommands) file(cmd *cobra.Command) (string, error) {
+// credentialsFile is the file that the options name.
+func credentialsFile(c *cli, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("credentials"); f.Changed {
 		return f.Value.String(), nil
 	}
@@ -54,7 +51,7 @@ type createdPair struct {
 	Expires         time.Time `json:"expires,omitzero"`
 }
 
-func (c credentialCommands) newCreate() *cobra.Command {
+func newCredentialsCreate(c *cli) *cobra.Command {
 	var sendOnly bool
 	var queues []string
 	var lifetime time.Duration
@@ -70,10 +67,10 @@ func (c credentialCommands) newCreate() *cobra.Command {
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, with commas between (default all).")
 	cmd.Flags().DurationVar(&lifetime, "expires", 0,
 		"Lifetime; the pair then has a session token (such as 12h, default unlimited).")
-	c.addFile(cmd)
+	addCredentialsFile(c, cmd)
 	f := addOutput(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		path, err := c.file(cmd)
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		path, err := credentialsFile(c, cmd)
 		if err != nil {
 			return plan{}, err
 		}
@@ -99,13 +96,13 @@ func (c credentialCommands) newCreate() *cobra.Command {
 			fmt.Fprintf(c.err, "created %s in %s; the secret is not shown again\n", pair.Name, path)
 			created := createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
 				pair.Expires}
-			return f.print(c.cli, created, []string{pair.Name}, func() error { return c.printPair(&created) })
+			return f.print(c, created, []string{pair.Name}, func() error { return printPair(c, &created) })
 		}}, nil
 	})
 }
 
 // printPair prints a new key pair as variables of the environment.
-func (c credentialCommands) printPair(p *createdPair) error {
+func printPair(c *cli, p *createdPair) error {
 	_, err := fmt.Fprintf(c.out, "AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
 	if p.SessionToken != "" && err == nil {
 		_, err = fmt.Fprintf(c.out, "AWS_SESSION_TOKEN=%s\n", p.SessionToken)
@@ -123,12 +120,12 @@ type listedPair struct {
 	Expires     time.Time `json:"expires,omitzero"`
 }
 
-func (c credentialCommands) newList() *cobra.Command {
+func newCredentialsList(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the key pairs, without their secrets",
 		Args: cobra.NoArgs}
-	c.addFile(cmd)
-	prints(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
-		path, err := c.file(cmd)
+	addCredentialsFile(c, cmd)
+	prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
+		path, err := credentialsFile(c, cmd)
 		if err != nil {
 			return nil, err
 		}
@@ -158,12 +155,12 @@ func (c credentialCommands) newList() *cobra.Command {
 	return cmd
 }
 
-func (c credentialCommands) newRevoke() *cobra.Command {
+func newCredentialsRevoke(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key",
 		Args: cobra.ExactArgs(1)}
-	c.addFile(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		path, err := c.file(cmd)
+	addCredentialsFile(c, cmd)
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		path, err := credentialsFile(c, cmd)
 		if err != nil {
 			return plan{}, err
 		}

@@ -33,9 +33,9 @@ type deadLetterQueues []*deadLetterQueue
 // findDead finds the dead-letter queue of the queue that is named, or that queue itself when others send their dead
 // letters there. Without a name it finds every dead-letter queue of the environment. It refuses a selector that one of
 // them cannot answer.
-func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *queueFlags, which *selector) (
+func findDead(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, which *selector) (
 	deadLetterQueues, error) {
-	queues, err := c.findDeadSources(ctx, cmd, w)
+	queues, err := findDeadSources(c, ctx, cmd, w)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *qu
 			g.worker = p.client
 			continue
 		}
-		c.warnOfReceives(g.queue.name)
+		warnOfReceives(c, g.queue.name)
 		if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
 			g.worker = client
 		}
@@ -75,17 +75,17 @@ func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *qu
 
 // findDeadSources finds the queue that is named. Without a name it finds the environment's queues, and every dead-letter
 // queue of its data directory.
-func (c messageCommands) findDeadSources(ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
+func findDeadSources(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
 	if w.isNamed() {
-		return c.findAll(ctx, cmd, w)
+		return findQueues(c, ctx, cmd, w)
 	}
 	client, err := c.dial(cmd)
 	if err != nil || !client.Instance.Embedded() {
-		return c.findAll(ctx, cmd, w)
+		return findQueues(c, ctx, cmd, w)
 	}
 	var queues []*targetQueue
 	if len(client.Instance.Queues) > 0 {
-		if queues, err = c.findAll(ctx, cmd, w); err != nil {
+		if queues, err = findQueues(c, ctx, cmd, w); err != nil {
 			return nil, err
 		}
 	}
@@ -231,7 +231,7 @@ func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err erro
 	return names, err
 }
 
-func (c messageCommands) newDeadList() *cobra.Command {
+func newDeadList(c *cli) *cobra.Command {
 	which := &selector{all: true}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -245,21 +245,21 @@ func (c messageCommands) newDeadList() *cobra.Command {
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
 	var dead deadLetterQueues
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []console.Message, err error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []console.Message, err error) {
 		if err := cmp.Or(checkLimit(which.limit), which.check(nil)); err != nil {
 			return nil, err
 		}
-		if dead, err = c.findDead(ctx, cmd, w, which); err != nil {
+		if dead, err = findDead(c, ctx, cmd, w, which); err != nil {
 			return nil, err
 		}
 		return dead.collect(ctx, which)
 	}, view[[]console.Message]{func(messages []console.Message) error {
-		return c.printDead(cmd.Context(), dead, messages)
+		return printDead(c, cmd.Context(), dead, messages)
 	}, messageIDs})
 	return cmd
 }
 
-func (c messageCommands) printDead(ctx context.Context, dead deadLetterQueues, messages []console.Message) error {
+func printDead(c *cli, ctx context.Context, dead deadLetterQueues, messages []console.Message) error {
 	if len(messages) == 0 {
 		fmt.Fprintf(c.err, "no dead letters in %s\n", dead.names())
 		return nil
@@ -323,7 +323,7 @@ type queueReason struct {
 	console.ReasonGroup
 }
 
-func (c messageCommands) newDeadReasons() *cobra.Command {
+func newDeadReasons(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reasons",
 		Short: "Group dead letters by why they failed last",
@@ -336,8 +336,8 @@ attempt was recorded are counted under -.`,
 	}
 	w := addQueue(cmd, allDeadLetters)
 	var dead deadLetterQueues
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
-		if dead, err = c.findDead(ctx, cmd, w, &selector{reason: new(string)}); err != nil {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
+		if dead, err = findDead(c, ctx, cmd, w, &selector{reason: new(string)}); err != nil {
 			return nil, err
 		}
 		groups = []queueReason{}
@@ -352,12 +352,12 @@ attempt was recorded are counted under -.`,
 		}
 		slices.SortStableFunc(groups, func(a, b queueReason) int { return cmp.Compare(b.Count, a.Count) })
 		return groups, nil
-	}, view[[]queueReason]{func(groups []queueReason) error { return c.printReasons(dead, groups) },
+	}, view[[]queueReason]{func(groups []queueReason) error { return printReasons(c, dead, groups) },
 		named(func(g *queueReason) string { return g.Reason })})
 	return cmd
 }
 
-func (c messageCommands) printReasons(dead deadLetterQueues, groups []queueReason) error {
+func printReasons(c *cli, dead deadLetterQueues, groups []queueReason) error {
 	if len(groups) == 0 {
 		fmt.Fprintf(c.err, "no dead letters in %s\n", dead.names())
 		return nil
@@ -377,13 +377,13 @@ func (c messageCommands) printReasons(dead deadLetterQueues, groups []queueReaso
 	return c.printTable(rows)
 }
 
-func (c messageCommands) newDeadShow() *cobra.Command {
+func newDeadShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters whole", Args: cobra.MinimumNArgs(1)}
 	w := addQueue(cmd, allDeadLetters)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		which := &selector{ids: args}
-		dead, err := c.findDead(ctx, cmd, w, which)
+		dead, err := findDead(c, ctx, cmd, w, which)
 		if err != nil {
 			return err
 		}
@@ -391,8 +391,8 @@ func (c messageCommands) newDeadShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := printValue(c.cli, *f, messages, view[[]console.Message]{func(messages []console.Message) error {
-			return c.printMessages(messages, true)
+		if err := printValue(c, *f, messages, view[[]console.Message]{func(messages []console.Message) error {
+			return printMessages(c, messages, true)
 		}, messageIDs}); err != nil {
 			return err
 		}

@@ -17,10 +17,7 @@ import (
 	"tendril/internal/console"
 )
 
-// controlCommands act on the running environment as a whole: deploy, reload, drain, status and health.
-type controlCommands struct{ *cli }
-
-func (c controlCommands) newDeploy() *cobra.Command {
+func newDeploy(c *cli) *cobra.Command {
 	var abort bool
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR|ZIP]",
@@ -41,7 +38,7 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 	addDataDir(cmd)
 	cmd.Flags().BoolVar(&abort, "abort", false, "End the deployment that is in progress.")
 	f := addOutput(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		if abort && len(args) > 0 {
 			return plan{}, fail(exitUsage, errors.New("--abort takes no folder or archive"), "it ends what is in progress")
 		}
@@ -50,22 +47,22 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 			return plan{}, err
 		}
 		if abort {
-			return c.planAbort(client, *f), nil
+			return planAbort(c, client, *f), nil
 		}
 		path := argument(args)
 		if len(args) == 0 {
-			if path, err = c.ownFolder(cmd, client.Instance.Folder); err != nil {
+			if path, err = ownFolder(c, cmd, client.Instance.Folder); err != nil {
 				return plan{}, err
 			}
 		}
-		if path, err = c.candidate(path, client.Instance.AppliesMachine); err != nil {
+		if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
 			return plan{}, err
 		}
 		return plan{func(ctx context.Context) ([]string, error) {
 			all, err := readyToDeploy(ctx, client)
 			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
 		}, func(ctx context.Context) error {
-			return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
+			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
 				return client.Deploy(ctx, path)
 			})
 		}}, nil
@@ -97,12 +94,12 @@ func replacing(all []console.AppVersion) string {
 }
 
 // ownFolder is the working folder where an environment was started in it and it says how to run an app; else "".
-func (c controlCommands) ownFolder(cmd *cobra.Command, started string) (string, error) {
+func ownFolder(c *cli, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
 		return "", nil
 	}
-	b, err := c.foundFolder(cmd)
+	b, err := foundFolder(c, cmd)
 	if err != nil || len(b.Processes) == 0 && b.Default == nil {
 		return "", err
 	}
@@ -110,7 +107,7 @@ func (c controlCommands) ownFolder(cmd *cobra.Command, started string) (string, 
 }
 
 // planAbort ends the deployment that is in progress; the previous version serves on.
-func (c controlCommands) planAbort(client *console.Client, f format) plan {
+func planAbort(c *cli, client *console.Client, f format) plan {
 	return plan{func(ctx context.Context) ([]string, error) {
 		st, err := client.Status(ctx)
 		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
@@ -125,7 +122,7 @@ func (c controlCommands) planAbort(client *console.Client, f format) plan {
 		if err != nil {
 			return err
 		}
-		return f.print(c.cli, d, []string{d.From}, func() error {
+		return f.print(c, d, []string{d.From}, func() error {
 			fmt.Fprintf(c.err, "the deployment of %s was aborted; environment %q still runs %s\n", plain(d.To),
 				client.Instance.Environment, plain(d.From))
 			return nil
@@ -133,18 +130,18 @@ func (c controlCommands) planAbort(client *console.Client, f format) plan {
 	}}
 }
 
-// deploy begins a deployment, tells what happens until it is over, and prints the result.
-func (c controlCommands) deploy(ctx context.Context, client *console.Client, f format,
+// deployAndFollow begins a deployment, tells what happens until it is over, and prints the result.
+func deployAndFollow(c *cli, ctx context.Context, client *console.Client, f format,
 	begin func(context.Context) (console.DeployResult, error)) error {
-	done, err := c.follow(ctx, client, begin)
+	done, err := followDeployment(c, ctx, client, begin)
 	switch {
 	case err != nil && errors.Is(err, context.Canceled):
 		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
 			"'tendril status' shows it")
 	case err != nil:
-		return c.refusal(err)
+		return explainRefusal(c, err)
 	}
-	return f.print(c.cli, done, []string{done.To}, func() error {
+	return f.print(c, done, []string{done.To}, func() error {
 		fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
 		if len(done.Later) > 0 {
 			fmt.Fprintln(c.err, laterText(done.Later))
@@ -153,10 +150,10 @@ func (c controlCommands) deploy(ctx context.Context, client *console.Client, f f
 	})
 }
 
-// candidate reads what is to be deployed, so that a mistake in it is told before
+// checkCandidate reads what is to be deployed, so that a mistake in it is told before
 // anything is begun, and returns its absolute path; "" for what runs now. appliesMachine says whether the environment
 // applies the sections that change the machine.
-func (c controlCommands) candidate(path string, appliesMachine bool) (string, error) {
+func checkCandidate(c *cli, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -174,8 +171,8 @@ func (c controlCommands) candidate(path string, appliesMachine bool) (string, er
 	return filepath.Abs(path)
 }
 
-// refusal prints what the failing step wrote, and returns the error.
-func (c controlCommands) refusal(err error) error {
+// explainRefusal prints what the failing step wrote, and returns the error.
+func explainRefusal(c *cli, err error) error {
 	var refused *console.Error
 	if errors.As(err, &refused) && len(refused.Output) > 0 {
 		fmt.Fprintf(c.err, "%s wrote last:\n", plain(refused.Step))
@@ -188,8 +185,8 @@ func (c controlCommands) refusal(err error) error {
 
 const deployTick = 200 * time.Millisecond
 
-// follow begins a deployment and tells what happens until it is over.
-func (c controlCommands) follow(ctx context.Context, client *console.Client,
+// followDeployment begins a deployment and tells what happens until it is over.
+func followDeployment(c *cli, ctx context.Context, client *console.Client,
 	begin func(context.Context) (console.DeployResult, error)) (console.DeployResult, error) {
 	before, err := client.Status(ctx)
 	if err != nil {
@@ -249,7 +246,7 @@ func stepText(d *console.Deployment) string {
 	return plain(d.State) + " " + to
 }
 
-func (c controlCommands) newReload() *cobra.Command {
+func newReload(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Apply what changed in the settings and the app's folder",
@@ -261,14 +258,14 @@ folder: if the new version does not become ready, the old one keeps running (exi
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
 		client, err := c.dial(cmd)
 		return plan{func(ctx context.Context) ([]string, error) {
 			return wouldReload(ctx, client)
 		}, func(ctx context.Context) error {
 			done, err := client.Reload(ctx)
 			if err != nil {
-				return c.refusal(err)
+				return explainRefusal(c, err)
 			}
 			fmt.Fprintln(c.err, reloadText(client.Instance.Environment, &done))
 			return nil
@@ -330,7 +327,7 @@ func laterText(names []string) string {
 	return "changed, for the next start: " + plain(strings.Join(names, ", "))
 }
 
-func (c controlCommands) newDrain() *cobra.Command {
+func newDrain(c *cli) *cobra.Command {
 	wait := 60 * time.Second
 	cmd := &cobra.Command{
 		Use:   "drain",
@@ -342,13 +339,13 @@ on, or if the environment's --shutdown-timeout returned work to its queue.`,
 	}
 	addDataDir(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
 		if wait < 0 {
 			return plan{}, fail(exitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
 		}
 		client, err := c.dial(cmd)
 		return plan{func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
-			func(ctx context.Context) error { return c.drain(ctx, client, wait) }}, err
+			func(ctx context.Context) error { return drainEnvironment(c, ctx, client, wait) }}, err
 	})
 }
 
@@ -363,8 +360,8 @@ func wouldDrain(ctx context.Context, client *console.Client) ([]string, error) {
 		fmt.Sprintf("end environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
 }
 
-// drain drains the environment and waits for its end.
-func (c controlCommands) drain(ctx context.Context, client *console.Client, wait time.Duration) error {
+// drainEnvironment drains the environment and waits for its end.
+func drainEnvironment(c *cli, ctx context.Context, client *console.Client, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	drained, err := client.Drain(ctx, wait)
 	name := client.Instance.Environment

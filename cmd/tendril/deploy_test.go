@@ -174,7 +174,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	})
 	var talk bytes.Buffer
 	c := &cli{out: &talk, err: &talk, environ: []string{"TENDRIL_DATA_DIR=" + s.dir}}
-	cmd := controlCommands{c}.newDeploy()
+	cmd := newDeploy(c)
 	cmd.SetArgs([]string{})
 	cmd.SetErr(&talk)
 	cmd.SetOut(&talk)

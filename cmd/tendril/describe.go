@@ -22,7 +22,7 @@ import (
 // describeTimeout bounds what is asked of AWS.
 const describeTimeout = 20 * time.Second
 
-func (c appCommands) newDescribe() *cobra.Command {
+func newDescribe(c *cli) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "describe [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -41,13 +41,13 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 	addSettings(cmd, func(config.Option) bool { return true })
 	addEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Description, error) {
-		if d, err := c.askRunning(ctx, cmd, args); d != nil || err != nil {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Description, error) {
+		if d, err := askRunning(c, ctx, cmd, args); d != nil || err != nil {
 			return d, err
 		}
 		done := func() {}
 		defer func() { done() }()
-		opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
 			b, done, err = c.lookInto(path)
 			return b, err
 		})
@@ -61,14 +61,14 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 		defer cancel()
 		d := opts.Describe(asked)
 		return &d, nil
-	}, view[*console.Description]{func(d *console.Description) error { return c.printDescription(d, all) },
+	}, view[*console.Description]{func(d *console.Description) error { return printDescription(c, d, all) },
 		func(d *console.Description) []string { return []string{d.Environment} }})
 	return cmd
 }
 
 // askRunning returns the description of the environment that runs on the data directory. It is nil where none runs,
 // where it cannot be asked, and where the command line says what to describe; the last two are told.
-func (c appCommands) askRunning(ctx context.Context, cmd *cobra.Command, args []string) (*console.Description, error) {
+func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*console.Description, error) {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	return given
 }
 
-func (c appCommands) printDescription(d *console.Description, all bool) error {
+func printDescription(c *cli, d *console.Description, all bool) error {
 	sections := [][][]string{describedFacts(d)}
 	for i := range d.Queues {
 		sections = append(sections, describedQueue(&d.Queues[i]))

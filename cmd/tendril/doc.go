@@ -2,8 +2,8 @@
 //
 // One binary is everything: `tendril up` runs a worker environment, `tendril
 // serve` the embedded queue alone, and the other subcommands talk to a running
-// environment or to Amazon SQS. Each family of subcommands is a small type around
-// cli, which is what one run of the command has of the world; root.go puts them
+// environment or to Amazon SQS. Each subcommand is a function of cli, which holds everything
+// that one run of the command reads and writes; root.go puts them
 // together; exit.go says which exit status means what. Signals, flags and exits
 // are known only here.
 //

@@ -133,7 +133,7 @@ func words(line string) []string {
 // command exists and takes these flags.
 func tryCommand(args []string) string {
 	c := &cli{in: strings.NewReader(""), out: new(bytes.Buffer), err: new(bytes.Buffer)}
-	root := c.newRoot()
+	root := newRoot(c)
 	if len(args) > 0 && args[0] == "completion" {
 		return ""
 	}

@@ -18,7 +18,7 @@ import (
 // doctorTimeout bounds what is asked of others.
 const doctorTimeout = 25 * time.Second
 
-func (c appCommands) newDoctor() *cobra.Command {
+func newDoctor(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Check settings, machine and servers for problems, and say how to fix them",
@@ -46,12 +46,12 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
-		e, err := c.examine(ctx, cmd, args)
+		e, err := examine(c, ctx, cmd, args)
 		if err != nil {
 			return err
 		}
-		err = f.print(c.cli, e, named(func(f *doctor.Finding) string { return f.ID })(e.Findings), func() error {
-			c.printFindings(e)
+		err = f.print(c, e, named(func(f *doctor.Finding) string { return f.ID })(e.Findings), func() error {
+			printFindings(c, e)
 			return nil
 		})
 		if errs := count(e.Findings, doctor.Error); err == nil && errs > 0 {
@@ -63,8 +63,8 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 }
 
 // examine asks the running environment, or looks at what the arguments would run.
-func (c appCommands) examine(ctx context.Context, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
-	client, err := c.dialUnlessGiven(cmd, args)
+func examine(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
+	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c appCommands) examine(ctx context.Context, cmd *cobra.Command, args []str
 	}
 	done := func() {}
 	defer func() { done() }()
-	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+	opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
 		b, done, err = c.lookInto(path)
 		return b, err
 	})
@@ -119,7 +119,7 @@ func count(all []doctor.Finding, level doctor.Level) (n int) {
 }
 
 // printFindings prints a line for each finding, and below it the reason and the remedy.
-func (c appCommands) printFindings(e *doctor.Examination) {
+func printFindings(c *cli, e *doctor.Examination) {
 	about := "what 'tendril up' would run"
 	if e.Running {
 		about = "the running environment"
@@ -142,7 +142,7 @@ func (c appCommands) printFindings(e *doctor.Examination) {
 
 // dialUnlessGiven connects to the environment that runs on the data directory. It is nil where none runs, and where the
 // command line says what to look at, which is told.
-func (c appCommands) dialUnlessGiven(cmd *cobra.Command, args []string) (*console.Client, error) {
+func dialUnlessGiven(c *cli, cmd *cobra.Command, args []string) (*console.Client, error) {
 	client, err := c.dial(cmd)
 	if errors.Is(err, console.ErrNotRunning) {
 		return nil, nil

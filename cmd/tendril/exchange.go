@@ -9,7 +9,7 @@ import (
 )
 
 // printExchange prints a request and its answer: lines of the request begin with >, those of the answer with <.
-func (c *cli) printExchange(x *console.Exchange) error {
+func printExchange(c *cli, x *console.Exchange) error {
 	var text strings.Builder
 	write := func(sign string, head []string, body string, size int) {
 		for _, line := range head {

@@ -14,10 +14,7 @@ import (
 	"tendril/internal/environment"
 )
 
-// explainCommand says where the values of options come from.
-type explainCommand struct{ appCommands }
-
-func (c explainCommand) newExplain() *cobra.Command {
+func newExplain(c *cli) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "explain [OPTION]",
@@ -40,20 +37,20 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		d, err := c.askRunning(ctx, cmd, nil)
+		d, err := askRunning(c, ctx, cmd, nil)
 		if err != nil {
 			return err
 		}
 		var e explanations
 		if d != nil {
-			e, err = c.explainRunning(d, args)
+			e, err = explainRunning(c, d, args)
 		} else {
-			e, err = c.explainSettings(cmd, dir, args)
+			e, err = explainSettings(c, cmd, dir, args)
 		}
 		if err != nil {
 			return err
 		}
-		return f.print(c.cli, e.value(), named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
+		return f.print(c, e.value(), named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
 	})
 	return cmd
 }
@@ -98,7 +95,7 @@ func forPrograms(e *config.Explanation, changes []console.OptionChange) explaine
 }
 
 // explainRunning tells about an option, or all that are set, as the running process has them.
-func (c explainCommand) explainRunning(d *console.Description, args []string) (e explanations, err error) {
+func explainRunning(c *cli, d *console.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
 		if f.Use == environment.UseBundle {
@@ -119,11 +116,11 @@ func (c explainCommand) explainRunning(d *console.Description, args []string) (e
 			}
 		}
 		rows := describedOptions(d.Options, false)
-		return c.listed(e, append(rows, c.otherSettings(b)...), d.Changes), nil
+		return listedSettings(c, e, append(rows, otherSettings(c, b)...), d.Changes), nil
 	}
 	o, found := config.Lookup(args[0])
 	if !found {
-		return c.explainOther(b, args[0])
+		return explainOther(c, b, args[0])
 	}
 	about := explanationOf(o, d)
 	_, changes := d.Option(o.Name)
@@ -138,9 +135,9 @@ func (c explainCommand) explainRunning(d *console.Description, args []string) (e
 }
 
 // explainSettings tells about an option, or all that are set, as 'tendril up' would read them.
-func (c explainCommand) explainSettings(cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
+func explainSettings(c *cli, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
-		here, err := c.currentFolder(cmd, nil)
+		here, err := currentFolder(c, cmd, nil)
 		if err != nil {
 			return e, err
 		}
@@ -160,11 +157,11 @@ func (c explainCommand) explainSettings(cmd *cobra.Command, dir string, args []s
 		return e, err
 	}
 	if len(args) == 0 {
-		return c.listSettings(cfg, b)
+		return listSettings(c, cfg, b)
 	}
 	about, err := cfg.Explain(args[0])
 	if err != nil {
-		return c.explainOther(b, args[0])
+		return explainOther(c, b, args[0])
 	}
 	return explanations{[]explainedOption{forPrograms(about, nil)}, true, func() error {
 		_, err := fmt.Fprintln(c.out, about)
@@ -173,24 +170,24 @@ func (c explainCommand) explainSettings(cmd *cobra.Command, dir string, args []s
 }
 
 // explainOther tells about another setting of the bundle, or that there is no option of that name.
-func (c explainCommand) explainOther(b *bundle.Bundle, name string) (explanations, error) {
+func explainOther(c *cli, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
 		return explanations{}, fail(exitNotFound, config.UnknownOption(name))
 	}
 	settings := b.Named(name)
 	last := settings[len(settings)-1]
-	value, from := c.inForce(last)
+	value, from := settingInForce(c, last)
 	set := console.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}
 	o := explainedOption{DescribedOption: console.DescribedOption{Name: last.Option, OptionValue: set},
 		Help: bundledMeaning(last)}
 	return explanations{[]explainedOption{o}, true, func() error {
-		c.explainBundled(settings)
+		explainBundled(c, settings)
 		return nil
 	}}, nil
 }
 
 // listSettings lists every option that something set, and the bundle's other settings.
-func (c explainCommand) listSettings(cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
+func listSettings(c *cli, cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {
 		e, err := cfg.Explain(o.Name)
@@ -202,11 +199,11 @@ func (c explainCommand) listSettings(cfg *config.Config, b *bundle.Bundle) (all 
 			all.options = append(all.options, forPrograms(e, nil))
 		}
 	}
-	return c.listed(all, append(rows, c.otherSettings(b)...), nil), nil
+	return listedSettings(c, all, append(rows, otherSettings(c, b)...), nil), nil
 }
 
 // otherSettings are those of the bundle that are no options.
-func (c explainCommand) otherSettings(b *bundle.Bundle) (rows [][]string) {
+func otherSettings(c *cli, b *bundle.Bundle) (rows [][]string) {
 	if b == nil {
 		return nil
 	}
@@ -216,15 +213,15 @@ func (c explainCommand) otherSettings(b *bundle.Bundle) (rows [][]string) {
 	}
 	for _, s := range b.InForce() {
 		if !known(s) {
-			value, from := c.inForce(s)
+			value, from := settingInForce(c, s)
 			rows = append(rows, []string{s.Option, value, from})
 		}
 	}
 	return rows
 }
 
-// listed makes an explanation a list, of which people see rows, and what changed since.
-func (c explainCommand) listed(e explanations, rows [][]string, changes []console.OptionChange) explanations {
+// listedSettings makes an explanation a list, of which people see rows, and what changed since.
+func listedSettings(c *cli, e explanations, rows [][]string, changes []console.OptionChange) explanations {
 	known := map[string]bool{}
 	for _, o := range e.options {
 		known[o.Name] = true
@@ -251,10 +248,10 @@ func (c explainCommand) listed(e explanations, rows [][]string, changes []consol
 
 // explainBundled tells about settings of one name that are no options of tendril's:
 // properties, and what has no effect here.
-func (c explainCommand) explainBundled(settings []bundle.Setting) {
+func explainBundled(c *cli, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option), bundledMeaning(last))
-	value, from := c.inForce(last)
+	value, from := settingInForce(c, last)
 	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", value, from)
 	fmt.Fprintf(c.out, "  %-18s %s\n", "namespace", plain(last.Namespace))
 	fmt.Fprint(c.out, "\n  set by, the last one counts:\n")
@@ -276,9 +273,9 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' says what becomes of it."
 }
 
-// inForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
+// settingInForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
 // of tendril's own environment takes the place of a property.
-func (c explainCommand) inForce(s bundle.Setting) (value, from string) {
+func settingInForce(c *cli, s bundle.Setting) (value, from string) {
 	if value, found := c.lookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value
 		return plain(s.Shown()), plain(s.Option)

@@ -22,27 +22,24 @@ import (
 	"tendril/internal/environment"
 )
 
-// generateCommands print the files that an environment is deployed with.
-type generateCommands struct{ alarmCommands }
-
-func (c generateCommands) newGenerate() *cobra.Command {
+func newGenerate(c *cli) *cobra.Command {
 	return family("generate", "Print files to deploy with: units, images, manifests, policies, alarms",
 		`Prints files that deploy an environment with the settings in force: flags, variables, tendril.yaml
 and the app's folder, which are given as for 'tendril up'. Settings that are not in the app's folder
 become flags in the files. Secrets never do: the files name the variables that hold them.`,
-		c.newSystemd(), c.newDocker(),
-		c.newManifest("compose", "Print a file of Docker Compose", generate.Compose),
-		c.newManifest("kubernetes", "Print a manifest of Kubernetes", generate.Kubernetes),
-		c.newManifest("keda", "Print a manifest of KEDA that scales the pods, with queues on Amazon SQS", generate.KEDA),
-		c.newIAM(), c.newAlarmTemplate("alarms", "Print the alarms and the dashboard as a template"),
-		c.newAlarmTemplate("dashboard", "Print the body of the CloudWatch dashboard"))
+		newSystemd(c), newDocker(c),
+		newManifest(c, "compose", "Print a file of Docker Compose", generate.Compose),
+		newManifest(c, "kubernetes", "Print a manifest of Kubernetes", generate.Kubernetes),
+		newManifest(c, "keda", "Print a manifest of KEDA that scales the pods, with queues on Amazon SQS", generate.KEDA),
+		newIAM(c), newAlarmTemplate(c, "alarms", "Print the alarms and the dashboard as a template"),
+		newAlarmTemplate(c, "dashboard", "Print the body of the CloudWatch dashboard"))
 }
 
 // generateFlags are the flags of every subcommand beside those of up.
 type generateFlags struct{ file, image, tendrilImage string }
 
 // newGenerator makes a subcommand that prints what make returns.
-func (c generateCommands) newGenerator(name, short string, f *generateFlags,
+func newGenerator(c *cli, name, short string, f *generateFlags,
 	make func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File, error)) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: oneApp}
 	addSettings(cmd, func(config.Option) bool { return true })
@@ -53,15 +50,15 @@ func (c generateCommands) newGenerator(name, short string, f *generateFlags,
 		if err != nil {
 			return err
 		}
-		return c.write(made, f.file)
+		return placeFiles(c, made, f.file)
 	})
 	return cmd
 }
 
-// write prints files, or puts them where the user wants them.
-func (c generateCommands) write(made []generate.File, path string) error {
+// placeFiles prints files, or puts them where the user wants them.
+func placeFiles(c *cli, made []generate.File, path string) error {
 	if path == "" {
-		return c.printFiles(made)
+		return printFiles(c, made)
 	}
 	info, err := os.Stat(path)
 	folder := err == nil && info.IsDir()
@@ -76,14 +73,14 @@ func (c generateCommands) write(made []generate.File, path string) error {
 		case i > 0:
 			to = filepath.Join(filepath.Dir(path), file.Path)
 		}
-		if err := c.writeFile(to, file); err != nil {
+		if err := writeFile(c, to, file); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c generateCommands) printFiles(made []generate.File) error {
+func printFiles(c *cli, made []generate.File) error {
 	for i, file := range made {
 		if file.Beside {
 			fmt.Fprintf(c.err, "hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
@@ -100,7 +97,7 @@ func (c generateCommands) printFiles(made []generate.File) error {
 }
 
 // writeFile creates a file. One that exists is an error, or stays as it is where it only goes beside another.
-func (c generateCommands) writeFile(path string, file generate.File) error {
+func writeFile(c *cli, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) && file.Beside {
 		fmt.Fprintf(c.err, "kept %s: see that it names *.env and .git\n", plain(path))
@@ -121,11 +118,11 @@ func (c generateCommands) writeFile(path string, file generate.File) error {
 }
 
 // newManifest makes a subcommand that prints files of a plan.
-func (c generateCommands) newManifest(name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
+func newManifest(c *cli, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
 	f := &generateFlags{}
-	cmd := c.newGenerator(name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
+	cmd := newGenerator(c, name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
 		error) {
-		p, err := c.plan(cmd, args, f)
+		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && name == "keda" && p.Embedded {
 			err = fail(exitUsage, errors.New("an embedded queue is for one pod: there is nothing to scale"),
 				"name a queue on Amazon SQS with --queue-url, or give --backend sqs and --name")
@@ -146,18 +143,18 @@ func addImages(cmd *cobra.Command, f *generateFlags) {
 		"Image of tendril, as deploy/docker/Dockerfile makes it.")
 }
 
-func (c generateCommands) newDocker() *cobra.Command {
-	cmd := c.newManifest("docker", "Print a Dockerfile of the app with tendril in it", generate.Docker)
+func newDocker(c *cli) *cobra.Command {
+	cmd := newManifest(c, "docker", "Print a Dockerfile of the app with tendril in it", generate.Docker)
 	cmd.Example = "  tendril generate docker path/to/app > path/to/app/Dockerfile"
 	return cmd
 }
 
-func (c generateCommands) newSystemd() *cobra.Command {
+func newSystemd(c *cli) *cobra.Command {
 	f := &generateFlags{}
 	var split bool
-	cmd := c.newGenerator("systemd", "Print a unit of systemd", f, func(_ context.Context, cmd *cobra.Command,
+	cmd := newGenerator(c, "systemd", "Print a unit of systemd", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
-		p, err := c.plan(cmd, args, f)
+		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && split && p.AppCommand == "" {
 			err = fail(exitUsage, errors.New("--split needs an app that tendril would start"),
 				"name its folder, or a command after --")
@@ -173,11 +170,11 @@ func (c generateCommands) newSystemd() *cobra.Command {
 	return cmd
 }
 
-// plan works out what is to be deployed.
-func (c generateCommands) plan(cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
+// deploymentPlan works out what is to be deployed.
+func deploymentPlan(c *cli, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
 	done := func() {}
 	defer func() { done() }()
-	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+	opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
 		b, done, err = c.lookInto(path)
 		return b, err
 	})
@@ -211,7 +208,7 @@ func (c generateCommands) plan(cmd *cobra.Command, args []string, f *generateFla
 		p.Folder = ""
 	}
 	p.Runtime = runtimeOf(opts.Folder, p.App)
-	if err := c.addArgs(p, &opts); err != nil {
+	if err := addArgs(c, p, &opts); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -241,7 +238,7 @@ func accountOf(s *config.Settings) string {
 const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
 
 // addArgs adds the settings that are not in the app's folder as flags, and the names of those that are secret.
-func (c generateCommands) addArgs(p *generate.Plan, opts *environment.Options) error {
+func addArgs(c *cli, p *generate.Plan, opts *environment.Options) error {
 	cfg := opts.Config
 	p.Args = []string{"--name=" + cfg.Name}
 	for _, o := range config.Options() {
@@ -304,15 +301,15 @@ func runtimeOf(folder string, app bool) generate.Runtime {
 	return generate.Runtime{Image: "debian:bookworm-slim"}
 }
 
-func (c generateCommands) newIAM() *cobra.Command {
+func newIAM(c *cli) *cobra.Command {
 	f := &generateFlags{}
 	var role string
-	cmd := c.newGenerator("iam", "Print the IAM policy of a role", f, func(_ context.Context, cmd *cobra.Command,
+	cmd := newGenerator(c, "iam", "Print the IAM policy of a role", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		if role != roleRun && role != roleOperate {
 			return nil, fail(exitUsage, fmt.Errorf("--role=%s is not known", role), "use run or operate")
 		}
-		policy, err := c.policy(cmd, args, role)
+		policy, err := iamPolicy(c, cmd, args, role)
 		if err != nil || policy == nil {
 			return nil, err
 		}
@@ -325,15 +322,15 @@ func (c generateCommands) newIAM() *cobra.Command {
 }
 
 // newAlarmTemplate prints the alarms with the dashboard as a template, or the body of the dashboard alone.
-func (c generateCommands) newAlarmTemplate(name, short string) *cobra.Command {
+func newAlarmTemplate(c *cli, name, short string) *cobra.Command {
 	f, of := &generateFlags{}, &alarmFlags{}
 	text := asCloudFormation
-	cmd := c.newGenerator(name, short, f, func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File,
+	cmd := newGenerator(c, name, short, f, func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File,
 		error) {
 		if err := checkTemplateFormat(text); err != nil {
 			return nil, err
 		}
-		_, set, err := c.wanted(ctx, cmd, args, of)
+		_, set, err := wantedAlarms(c, ctx, cmd, args, of)
 		switch {
 		case err != nil:
 			return nil, err
@@ -343,7 +340,7 @@ func (c generateCommands) newAlarmTemplate(name, short string) *cobra.Command {
 		template, err := set.CloudFormation()
 		return []generate.File{{Path: "alarms.json", Text: template}}, err
 	})
-	c.addAlarmFlags(cmd, of)
+	addAlarmFlags(c, cmd, of)
 	if name == "alarms" {
 		addTemplateFormat(cmd, &text)
 	}

@@ -29,7 +29,7 @@ func generated(t *testing.T, args ...string) string {
 	}
 	var out, talk bytes.Buffer
 	c := &cli{in: strings.NewReader(""), out: &out, err: &talk, args: args, environ: []string{"HOME=" + dir}}
-	root := c.newRoot()
+	root := newRoot(c)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatalf("tendril %q: %v\n%s", args, err, talk.String())

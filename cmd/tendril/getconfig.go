@@ -19,29 +19,30 @@ const (
 
 // getConfigCommand answers as Elastic Beanstalk's tool get-config does.
 type getConfigCommand struct {
-	*cli
+	cli  *cli
 	form string
 }
 
-func (c *getConfigCommand) newGetConfig() *cobra.Command {
+func newGetConfig(c *cli) *cobra.Command {
+	g := &getConfigCommand{cli: c}
 	cmd := family("get-config", "Answer scripts that ask for the settings of the environment",
 		`Answers what scripts ask Elastic Beanstalk's tool get-config: environment properties,
 option settings, paths. Objects are JSON on one line; a single value is plain text. A hook
 gets the answers of the version that it belongs to, the app those of its own version, and
 everybody else those of the version that serves in the data directory. Hooks, build
 commands and the app find it as "get-config" on their PATH.`,
-		c.command(getconfig.Environment, "Environment properties of the app", "key"),
-		c.command(getconfig.OptionSettings, "Options of Elastic Beanstalk in force, by namespace", "namespace",
+		g.command(getconfig.Environment, "Environment properties of the app", "key"),
+		g.command(getconfig.OptionSettings, "Options of Elastic Beanstalk in force, by namespace", "namespace",
 			"option-name"),
-		c.command(getconfig.Container, "Paths and names on this machine", "key"),
-		c.command(getconfig.Meta, "The region, and the worker's settings by the keys of aws-sqsd", "key"),
-		c.command(getconfig.Addons, "The database that the RDS_ properties describe", "add-on", "key"),
-		c.command(getconfig.PlatformConfig, "User, folders and port of the app", "key"),
+		g.command(getconfig.Container, "Paths and names on this machine", "key"),
+		g.command(getconfig.Meta, "The region, and the worker's settings by the keys of aws-sqsd", "key"),
+		g.command(getconfig.Addons, "The database that the RDS_ properties describe", "add-on", "key"),
+		g.command(getconfig.PlatformConfig, "User, folders and port of the app", "key"),
 	)
 	cmd.Example = `  tendril get-config environment -k DATABASE_URL
   tendril get-config optionsettings -n aws:elasticbeanstalk:sqsd -o HttpPath
   tendril get-config --output YAML meta -k sqsdconfig`
-	cmd.PersistentFlags().StringVar(&c.form, "output", formJSON, "Form of objects: JSON or YAML.")
+	cmd.PersistentFlags().StringVar(&g.form, "output", formJSON, "Form of objects: JSON or YAML.")
 	complete(cmd, "output", formJSON, formYAML)
 	return cmd
 }
@@ -53,7 +54,7 @@ var optionHelp = map[string]string{
 }
 
 // command is a subcommand with an option for each name of the path, whose short form is the first letter.
-func (c *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
+func (g *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
 	path := make([]string, len(options))
 	for i, name := range options {
@@ -61,32 +62,32 @@ func (c *getConfigCommand) command(use, short string, options ...string) *cobra.
 	}
 	addDataDir(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if c.form = strings.ToUpper(c.form); c.form != formJSON && c.form != formYAML {
-			return fail(exitUsage, fmt.Errorf("invalid --output %q", c.form), "use JSON or YAML")
+		if g.form = strings.ToUpper(g.form); g.form != formJSON && g.form != formYAML {
+			return fail(exitUsage, fmt.Errorf("invalid --output %q", g.form), "use JSON or YAML")
 		}
 		if len(path) > 1 && path[0] == "" && path[1] != "" {
 			return fail(exitUsage, fmt.Errorf("--%s needs --%s", options[1], options[0]))
 		}
-		answer, err := c.ask(cmd, use, path)
+		answer, err := g.ask(cmd, use, path)
 		if err != nil {
 			return err
 		}
-		text, err := c.text(answer)
+		text, err := g.text(answer)
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(c.programs(), text)
+		_, err = fmt.Fprintln(g.cli.programs(), text)
 		return err
 	}
 	return cmd
 }
 
 // ask reads the answers and looks one up. A process of an environment also learns the variables that it inherited.
-func (c *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
-	file, dir := c.env(getconfig.FileVariable), ""
+func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
+	file, dir := g.cli.env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {
 		var err error
-		if dir, err = c.dataDir(cmd); err != nil {
+		if dir, err = g.cli.dataDir(cmd); err != nil {
 			return nil, err
 		}
 		file = ""
@@ -105,14 +106,14 @@ func (c *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 	if err == nil {
 		return answer, nil
 	}
-	if value, inherited := c.lookUp(path[0]); inherited && command == getconfig.Environment && file != "" {
+	if value, inherited := g.cli.lookUp(path[0]); inherited && command == getconfig.Environment && file != "" {
 		return value, nil
 	}
 	return nil, fail(exitNotFound, err, "docs/bundles.md#get-config says what exists")
 }
 
-func (c *getConfigCommand) text(answer any) (string, error) {
-	if _, single := answer.(string); !single && c.form == formYAML {
+func (g *getConfigCommand) text(answer any) (string, error) {
+	if _, single := answer.(string); !single && g.form == formYAML {
 		text, err := asYAMLText(answer)
 		return strings.TrimSuffix(text, "\n"), err
 	}

@@ -17,7 +17,7 @@ func helpOf(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, talk bytes.Buffer
 	c := &cli{in: strings.NewReader(""), out: &out, err: &talk}
-	if code := c.run(args); code != 0 || talk.Len() > 0 {
+	if code := execute(c, args); code != 0 || talk.Len() > 0 {
 		t.Fatalf("tendril %s: exit %d: %s", strings.Join(args, " "), code, &talk)
 	}
 	return out.String()
@@ -36,7 +36,7 @@ func everyCommand(cmd *cobra.Command, words []string, do func(cmd *cobra.Command
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
 	manySeconds := regexp.MustCompile(`\b\d{3,}s\b`)
-	everyCommand((&cli{}).newRoot(), nil, func(cmd *cobra.Command, words []string) {
+	everyCommand(newRoot((&cli{})), nil, func(cmd *cobra.Command, words []string) {
 		pages := []string{helpOf(t, append(slices.Clone(words), "--help")...)}
 		if cmd.HasParent() && cmd.Flags().Lookup(helpAll) != nil {
 			pages = append(pages, helpOf(t, append(slices.Clone(words), "--"+helpAll)...))

@@ -19,10 +19,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// historyCommands show what happened: events, and lines of the log.
-type historyCommands struct{ *cli }
-
-func (c historyCommands) newEvents() *cobra.Command {
+func newEvents(c *cli) *cobra.Command {
 	filter := console.EventFilter{Limit: 100}
 	var follow bool
 	var since time.Duration
@@ -60,22 +57,22 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 		if since > 0 {
 			filter.Since = time.Now().Add(-since)
 		}
-		print := func(e eventlog.Event) error { return format.printEach(c.cli, e, eventID(&e), eventText(&e)) }
+		print := func(e eventlog.Event) error { return format.printEach(c, e, eventID(&e), eventText(&e)) }
 		client, err := c.dial(cmd)
 		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
-			return c.storedEvents(cmd, filter, *format, err)
+			return storedEvents(c, cmd, filter, *format, err)
 		} else if err != nil {
 			return err
 		}
 		events, err := client.Events(ctx, filter)
 		if errors.Is(err, console.ErrNotRunning) && !follow {
-			return c.storedEvents(cmd, filter, *format, err)
+			return storedEvents(c, cmd, filter, *format, err)
 		}
 		if err != nil {
 			return err
 		}
 		if !follow {
-			return c.printEvents(events, *format)
+			return printEvents(c, events, *format)
 		}
 		for _, e := range slices.Backward(events) {
 			if err := print(e); err != nil {
@@ -83,13 +80,13 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 			}
 			filter.After = e.ID
 		}
-		return c.streamEnd(client.FollowEvents(ctx, filter, print))
+		return streamEnd(c, client.FollowEvents(ctx, filter, print))
 	})
 	return cmd
 }
 
 // storedEvents shows the events of an environment that does not run; notRunning says so.
-func (c historyCommands) storedEvents(cmd *cobra.Command, f console.EventFilter, format format,
+func storedEvents(c *cli, cmd *cobra.Command, f console.EventFilter, format format,
 	notRunning error) error {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
@@ -103,14 +100,14 @@ func (c historyCommands) storedEvents(cmd *cobra.Command, f console.EventFilter,
 	if stored, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Limit: 1}}); err == nil && len(stored) == 0 {
 		return notRunning
 	}
-	return c.printEvents(events, format)
+	return printEvents(c, events, format)
 }
 
 // printEvents shows events that came newest first.
-func (c historyCommands) printEvents(events []eventlog.Event, format format) error {
+func printEvents(c *cli, events []eventlog.Event, format format) error {
 	slices.Reverse(events)
-	return printValue(c.cli, format, append([]eventlog.Event{}, events...),
-		view[[]eventlog.Event]{texts(c.cli, eventText), named(eventID)})
+	return printValue(c, format, append([]eventlog.Event{}, events...),
+		view[[]eventlog.Event]{texts(c, eventText), named(eventID)})
 }
 
 func eventID(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
@@ -127,7 +124,7 @@ func texts[E any](c *cli, text func(*E) string) func([]E) error {
 	}
 }
 
-func (c historyCommands) newLogs() *cobra.Command {
+func newLogs(c *cli) *cobra.Command {
 	filter := console.LineFilter{Limit: 200}
 	var follow bool
 	level := slog.LevelInfo
@@ -162,34 +159,34 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 		}
 		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
 			client = nil
-			lines, err = c.storedLines(cmd, &filter, err)
+			lines, err = storedLines(c, cmd, &filter, err)
 		}
 		if err == nil && len(lines) == 0 {
-			err = c.knowProcess(ctx, cmd, client, filter.Process)
+			err = knowProcess(c, ctx, cmd, client, filter.Process)
 		}
 		if err != nil {
 			return err
 		}
 		process := processNames()
 		if !follow {
-			return printValue(c.cli, *format, append([]eventlog.Line{}, lines...),
-				view[[]eventlog.Line]{texts(c.cli, lineText), named(process)})
+			return printValue(c, *format, append([]eventlog.Line{}, lines...),
+				view[[]eventlog.Line]{texts(c, lineText), named(process)})
 		}
-		print := func(l eventlog.Line) error { return format.printEach(c.cli, l, process(&l), lineText(&l)) }
+		print := func(l eventlog.Line) error { return format.printEach(c, l, process(&l), lineText(&l)) }
 		for _, l := range lines {
 			if err := print(l); err != nil {
 				return err
 			}
 			filter.After = l.ID
 		}
-		return c.streamEnd(client.FollowLogs(ctx, filter, print))
+		return streamEnd(c, client.FollowLogs(ctx, filter, print))
 	})
 	return cmd
 }
 
 // knowProcess refuses the name of a process of which there can be no line: the app has none of that name, or there is
 // no file of it. client is nil where no environment runs.
-func (c historyCommands) knowProcess(ctx context.Context, cmd *cobra.Command, client *console.Client,
+func knowProcess(c *cli, ctx context.Context, cmd *cobra.Command, client *console.Client,
 	name string) error {
 	names := []string{eventlog.Own}
 	if client != nil {
@@ -201,7 +198,7 @@ func (c historyCommands) knowProcess(ctx context.Context, cmd *cobra.Command, cl
 			names = append(names, p.Name)
 		}
 	} else {
-		lines, err := c.storedLines(cmd, &console.LineFilter{Limit: 1}, console.ErrNotRunning)
+		lines, err := storedLines(c, cmd, &console.LineFilter{Limit: 1}, console.ErrNotRunning)
 		if err != nil {
 			return err
 		}
@@ -239,7 +236,7 @@ func checkShown(limit int) error {
 }
 
 // streamEnd says why nothing more comes.
-func (c historyCommands) streamEnd(err error) error {
+func streamEnd(c *cli, err error) error {
 	if err == nil || errors.Is(err, console.ErrNotRunning) {
 		fmt.Fprintln(c.err, "the environment has stopped")
 		return nil

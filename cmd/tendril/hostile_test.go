@@ -76,7 +76,7 @@ func TestWhateverIsPrintedIsHarmless(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
 	c := &cli{in: strings.NewReader(""), out: io.Discard, err: &talk}
-	c.run([]string{"peek", hostile, "--data-dir", hostile})
+	execute(c, []string{"peek", hostile, "--data-dir", hostile})
 	assertHarmless(t, "an error", talk.String())
 
 	var out, log bytes.Buffer

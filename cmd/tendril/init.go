@@ -14,10 +14,7 @@ import (
 	"tendril/internal/cli/scaffold"
 )
 
-// initCommand writes the first files of an app's folder.
-type initCommand struct{ *cli }
-
-func (c initCommand) newInit() *cobra.Command {
+func newInit(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Write a Procfile and a tendril.yaml for the app in a folder",
@@ -28,7 +25,7 @@ that exists stays as it is. Nothing is installed or started.`,
 		Example: "  tendril init\n  tendril init path/to/app --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	return changes(c.cli, cmd, func(_ context.Context, _ *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (plan, error) {
 		dir := "."
 		if len(args) > 0 {
 			dir = args[0]
@@ -46,14 +43,14 @@ that exists stays as it is. Nothing is installed or started.`,
 		}
 		files := app.Files(filepath.Base(absolute))
 		return plan{
-			would: func(context.Context) ([]string, error) { return c.wouldWrite(dir, files), nil },
-			do:    func(context.Context) error { return c.write(dir, app, files) },
+			would: func(context.Context) ([]string, error) { return wouldWrite(c, dir, files), nil },
+			do:    func(context.Context) error { return writeScaffold(c, dir, app, files) },
 		}, nil
 	})
 }
 
 // wouldWrite prints the files that are missing, and returns the steps that write them.
-func (c initCommand) wouldWrite(dir string, files []scaffold.File) (steps []string) {
+func wouldWrite(c *cli, dir string, files []scaffold.File) (steps []string) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		if _, err := os.Lstat(path); err == nil {
@@ -66,8 +63,8 @@ func (c initCommand) wouldWrite(dir string, files []scaffold.File) (steps []stri
 	return steps
 }
 
-// write writes the files that are missing, and says what comes next.
-func (c initCommand) write(dir string, app *scaffold.App, files []scaffold.File) error {
+// writeScaffold writes the files that are missing, and says what comes next.
+func writeScaffold(c *cli, dir string, app *scaffold.App, files []scaffold.File) error {
 	fmt.Fprintf(c.err, "recognised %s by %s\n", app.Platform, plain(filepath.Join(dir, app.File)))
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)

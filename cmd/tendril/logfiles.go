@@ -22,7 +22,7 @@ const (
 
 // storedLines returns the last lines of the log files of an environment that does not run, file by file; notRunning
 // says so. The limit holds for each file.
-func (c historyCommands) storedLines(cmd *cobra.Command, f *console.LineFilter, notRunning error) (
+func storedLines(c *cli, cmd *cobra.Command, f *console.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.loadSettings(cmd, nil)
 	if err != nil {

@@ -17,10 +17,10 @@ func main() {
 	// that of wrong settings, for which nobody starts us again. So it is a signal.
 	debug.SetTraceback("crash")
 	hideMemory()
-	os.Exit(newCLI().run(os.Args[1:]))
+	os.Exit(execute(newCLI(), os.Args[1:]))
 }
 
-func (c *cli) run(args []string) int {
+func execute(c *cli, args []string) int {
 	defer c.closeBuffers()
 	defer c.end()
 	c.out, c.err = &terminal.Writer{To: c.out}, &terminal.Writer{To: c.err}
@@ -32,7 +32,7 @@ func (c *cli) run(args []string) int {
 		printLine(c.err, "long flags with a single dash are understood; the usual form has two")
 	}
 	c.args = args
-	root := c.newRoot()
+	root := newRoot(c)
 	root.SetArgs(args)
 	err := root.Execute()
 	if err := worthSaying(err); err != nil {

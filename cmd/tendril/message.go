@@ -12,23 +12,20 @@ import (
 	"tendril/queue"
 )
 
-// oneMessageCommands act on one message of an embedded queue.
-type oneMessageCommands struct{ messageCommands }
-
-func (c oneMessageCommands) newMessage() *cobra.Command {
+func newMessage(c *cli) *cobra.Command {
 	return family("message", "Show one message, retry, delay or delete it",
 		`These commands act on one message of the embedded queue. Without --queue, all queues are
 searched for it. Amazon SQS shows messages only to who receives them, and has no such acts.`,
-		c.newMessageShow(), c.newMessageRetry(), c.newMessageDelay(), c.newMessageDelete())
+		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
 }
 
 // onMessage makes a command that acts on one message of the running environment, which it finds by its id. would says
 // how, with id and queue; check refuses some messages, and may be nil.
-func (c oneMessageCommands) onMessage(cmd *cobra.Command, would string, check func(*console.Message) error,
+func onMessage(c *cli, cmd *cobra.Command, would string, check func(*console.Message) error,
 	do func(context.Context, *console.Client, *console.Message) error) *cobra.Command {
 	w := addQueue(cmd, allQueues)
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		client, m, err := c.findMessage(ctx, cmd, w, args[0])
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		client, m, err := findMessage(c, ctx, cmd, w, args[0])
 		if err == nil && check != nil {
 			err = check(&m)
 		}
@@ -37,10 +34,10 @@ func (c oneMessageCommands) onMessage(cmd *cobra.Command, would string, check fu
 }
 
 // findMessage finds a message in the queue that is named, or in any.
-func (c oneMessageCommands) findMessage(ctx context.Context, cmd *cobra.Command, w *queueFlags, id string) (
+func findMessage(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, id string) (
 	client *console.Client, m console.Message, err error) {
 	if w.queue != "" {
-		p, err := c.find(ctx, cmd, w)
+		p, err := findQueue(c, ctx, cmd, w)
 		if err != nil {
 			return nil, m, err
 		}
@@ -68,25 +65,25 @@ func (c oneMessageCommands) findMessage(ctx context.Context, cmd *cobra.Command,
 		"it was delivered, deleted or has expired; 'tendril peek QUEUE' shows what a queue holds")
 }
 
-func (c oneMessageCommands) newMessageShow() *cobra.Command {
+func newMessageShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a message whole", Args: cobra.ExactArgs(1),
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
 	w := addQueue(cmd, allQueues)
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Message, error) {
-		_, m, err := c.findMessage(ctx, cmd, w, args[0])
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Message, error) {
+		_, m, err := findMessage(c, ctx, cmd, w, args[0])
 		return &m, err
 	}, view[*console.Message]{
-		func(m *console.Message) error { return c.printMessage(m) },
+		func(m *console.Message) error { return printMessage(c, m) },
 		func(m *console.Message) []string { return []string{m.ID} },
 	})
 	return cmd
 }
 
-func (c oneMessageCommands) newMessageRetry() *cobra.Command {
+func newMessageRetry(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "retry ID", Short: "Make a message visible at once", Args: cobra.ExactArgs(1),
 		Long: `Makes a message visible at once that is delayed or waits for its next attempt. One that is in
 work is given out a second time. A dead letter stays where it is: see 'tendril dead redrive'.`}
-	return c.onMessage(cmd, "make message %s visible in %s", func(m *console.Message) error {
+	return onMessage(c, cmd, "make message %s visible in %s", func(m *console.Message) error {
 		if m.DeadAt.IsZero() {
 			return nil
 		}
@@ -94,11 +91,11 @@ work is given out a second time. A dead letter stays where it is: see 'tendril d
 			"put it back to work with 'tendril dead redrive "+m.ID+" --queue "+m.Queue+"'")
 	}, func(ctx context.Context, client *console.Client, m *console.Message) error {
 		placed, err := client.Retry(ctx, m.Queue, m.ID)
-		return c.placed(m, placed, err)
+		return printPlaced(c, m, placed, err)
 	})
 }
 
-func (c oneMessageCommands) newMessageDelay() *cobra.Command {
+func newMessageDelay(c *cli) *cobra.Command {
 	var delay time.Duration
 	cmd := &cobra.Command{Use: "delay ID", Short: "Hide a message for a time from now", Args: cobra.ExactArgs(1),
 		Example: "  tendril message delay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 --for 10m"}
@@ -109,15 +106,15 @@ func (c oneMessageCommands) newMessageDelay() *cobra.Command {
 		}
 		return nil
 	}
-	return c.onMessage(cmd, "hide message %s in %s", nil, func(ctx context.Context, client *console.Client,
+	return onMessage(c, cmd, "hide message %s in %s", nil, func(ctx context.Context, client *console.Client,
 		m *console.Message) error {
 		placed, err := client.Delay(ctx, m.Queue, m.ID, delay)
-		return c.placed(m, placed, err)
+		return printPlaced(c, m, placed, err)
 	})
 }
 
-// placed says where a message is after an act on it.
-func (c oneMessageCommands) placed(m *console.Message, p console.Placed, err error) error {
+// printPlaced says where a message is after an act on it.
+func printPlaced(c *cli, m *console.Message, p console.Placed, err error) error {
 	if err != nil {
 		return err
 	}
@@ -129,9 +126,9 @@ func (c oneMessageCommands) placed(m *console.Message, p console.Placed, err err
 	return nil
 }
 
-func (c oneMessageCommands) newMessageDelete() *cobra.Command {
+func newMessageDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a message for good", Args: cobra.ExactArgs(1)}
-	return c.onMessage(cmd, "delete message %s of %s", nil, func(ctx context.Context, client *console.Client,
+	return onMessage(c, cmd, "delete message %s of %s", nil, func(ctx context.Context, client *console.Client,
 		m *console.Message) error {
 		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
 		if err == nil && n == 0 {

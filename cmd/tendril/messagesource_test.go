@@ -83,7 +83,7 @@ func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do fu
 	c := &cli{err: &strings.Builder{}}
 	dead := deadLetterQueues{{queue: &targetQueue{name: "dead"}, count: 10}}
 	return dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return messageCommands{c}.act(t.Context(), g, p, selection, limit, "done", do)
+		return actOn(c, t.Context(), g, p, selection, limit, "done", do)
 	})
 }
 

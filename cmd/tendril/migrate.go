@@ -21,9 +21,6 @@ import (
 	"tendril/queue"
 )
 
-// migrateCommand moves queues between a data directory and Amazon SQS.
-type migrateCommand struct{ *cli }
-
 type migrateFlags struct {
 	from, to, region string
 	all, cutDelays   bool
@@ -32,7 +29,7 @@ type migrateFlags struct {
 	format           *format
 }
 
-func (c migrateCommand) newMigrate() *cobra.Command {
+func newMigrate(c *cli) *cobra.Command {
 	f := &migrateFlags{}
 	cmd := &cobra.Command{
 		Use:   "migrate --from {embedded | sqs} --to {sqs | embedded} [QUEUE...]",
@@ -66,7 +63,7 @@ Stop the environment first, on every machine: nothing may receive from the queue
 	complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
 	f.format = addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		return c.migrate(ctx, cmd, args, f)
+		return migrateQueues(c, ctx, cmd, args, f)
 	})
 	return cmd
 }
@@ -90,11 +87,11 @@ func (f *migrateFlags) check(args []string) error {
 	return nil
 }
 
-func (c migrateCommand) migrate(ctx context.Context, cmd *cobra.Command, args []string, f *migrateFlags) error {
+func migrateQueues(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f *migrateFlags) error {
 	if err := f.check(args); err != nil {
 		return err
 	}
-	b, dir, err := c.openQueues(cmd, f)
+	b, dir, err := openQueues(c, cmd, f)
 	if err != nil {
 		return err
 	}
@@ -118,7 +115,7 @@ func (c migrateCommand) migrate(ctx context.Context, cmd *cobra.Command, args []
 }
 
 // openQueues opens the embedded queues of an environment that does not run.
-func (c migrateCommand) openQueues(cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
+func openQueues(c *cli, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
 		return nil, "", err
@@ -167,7 +164,7 @@ const notCarried = "Messages get a new id, sender, time of sending and receive c
 
 // migration is one run of the command.
 type migration struct {
-	c     migrateCommand
+	c     *cli
 	f     *migrateFlags
 	b     *broker.Broker
 	sqs   *aws.SQS
@@ -335,7 +332,7 @@ func (p *migration) notServed() error {
 
 // show prints what would be done.
 func (p *migration) show() error {
-	return p.f.format.print(p.c.cli, p.all, named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
+	return p.f.format.print(p.c, p.all, named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
 }
 
 func (p *migration) showTable() error {
@@ -450,7 +447,7 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	if journal.Begun() {
 		fmt.Fprintf(p.c.err, "%s: going on, %s sent before\n", q.Queue, plural(journal.Sent(), "message"))
 	}
-	watch := newMigrateWatch(p.c.cli, q.Queue, journal.SourceBefore())
+	watch := newMigrateWatch(p.c, q.Queue, journal.SourceBefore())
 	o.Progress, o.Waiting = watch.progress, watch.waiting
 	result, err := migrate.Run(ctx, q.from, q.to, journal, o)
 	watch.end()
@@ -464,7 +461,7 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 // print prints the account of each queue.
 func (p *migration) print(results []*migrate.Result) error {
 	names := named(func(r **migrate.Result) string { return (*r).Queue })(results)
-	return p.f.format.print(p.c.cli, results, names, func() error { return p.printTable(results) })
+	return p.f.format.print(p.c, results, names, func() error { return p.printTable(results) })
 }
 
 func (p *migration) printTable(results []*migrate.Result) error {

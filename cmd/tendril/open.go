@@ -14,10 +14,7 @@ import (
 	"tendril/internal/console"
 )
 
-// openCommand lets a browser into the console.
-type openCommand struct{ *cli }
-
-func (c openCommand) newOpen() *cobra.Command {
+func newOpen(c *cli) *cobra.Command {
 	var printOnly bool
 	var scopes []string
 	cmd := &cobra.Command{
@@ -44,7 +41,7 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 		if _, err := fmt.Fprintln(c.out, link); err != nil || printOnly || !c.tty {
 			return err
 		}
-		if err := c.browse(link); err != nil {
+		if err := openBrowser(c, link); err != nil {
 			fmt.Fprintf(c.err, "no browser was opened (%v): open the link yourself\n", err)
 		}
 		return nil
@@ -52,8 +49,8 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 	return cmd
 }
 
-// browse opens a link in the browser of the person at this machine.
-func (c openCommand) browse(link string) error {
+// openBrowser opens a link in the browser of the person at this machine.
+func openBrowser(c *cli, link string) error {
 	program := "open"
 	if runtime.GOOS != "darwin" {
 		if program = "xdg-open"; c.env("DISPLAY") == "" && c.env("WAYLAND_DISPLAY") == "" {

@@ -16,10 +16,7 @@ import (
 	"tendril/queue"
 )
 
-// messageCommands look at the messages of a queue and act on dead letters.
-type messageCommands struct{ *cli }
-
-func (c messageCommands) newPeek() *cobra.Command {
+func newPeek(c *cli) *cobra.Command {
 	which := &selector{all: true}
 	var state string
 	var full bool
@@ -42,12 +39,12 @@ message from others until the command ends, for at most 5 minutes.`,
 	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
 	complete(cmd, "state", console.MessageVisible, console.MessageDelayed, console.MessageInFlight, console.MessageDamaged)
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]console.Message, error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]console.Message, error) {
 		w.queue = argument(args)
 		if err := checkLimit(which.limit); err != nil {
 			return nil, err
 		}
-		queues, err := c.findAll(ctx, cmd, w)
+		queues, err := findQueues(c, ctx, cmd, w)
 		if err != nil {
 			return nil, err
 		}
@@ -60,12 +57,12 @@ message from others until the command ends, for at most 5 minutes.`,
 				return nil, fail(exitUsage, errors.New("--state works on the embedded queue only"),
 					"Amazon SQS shows visible messages only")
 			} else {
-				c.warnOfReceives(p.name)
+				warnOfReceives(c, p.name)
 			}
 			sources = append(sources, source)
 		}
 		return collectAll(ctx, sources, which)
-	}, view[[]console.Message]{func(messages []console.Message) error { return c.printMessages(messages, full) },
+	}, view[[]console.Message]{func(messages []console.Message) error { return printMessages(c, messages, full) },
 		messageIDs})
 	return cmd
 }
@@ -92,7 +89,7 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 }
 
 // warnOfReceives says what looking at a queue on Amazon SQS does.
-func (c messageCommands) warnOfReceives(name string) {
+func warnOfReceives(c *cli, name string) {
 	c.warn(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
 		"until this command ends"})
 }
@@ -124,11 +121,11 @@ const previewWidth = 60
 
 var messageIDs = named(func(m *console.Message) string { return m.ID })
 
-func (c messageCommands) printMessages(messages []console.Message, full bool) error {
+func printMessages(c *cli, messages []console.Message, full bool) error {
 	switch {
 	case full:
 		for i := range messages {
-			if err := c.printMessage(&messages[i]); err != nil {
+			if err := printMessage(c, &messages[i]); err != nil {
 				return err
 			}
 		}
@@ -175,7 +172,7 @@ func failureRows(f *queue.Failure) (t table) {
 }
 
 // printMessage prints a message whole; more are rows about it that it does not have itself.
-func (c messageCommands) printMessage(m *console.Message, more ...[]string) error {
+func printMessage(c *cli, m *console.Message, more ...[]string) error {
 	t := table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
 	t.add("receives", fmt.Sprint(m.ReceiveCount))
 	t.add("first received", moment(m.FirstReceivedAt))
@@ -202,19 +199,19 @@ func (c messageCommands) printMessage(m *console.Message, more ...[]string) erro
 	}
 	_, err := fmt.Fprintf(c.out, "\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
 	if err == nil && len(m.Attempts) > 0 {
-		err = c.printAttempts(m.Attempts)
+		err = printAttempts(c, m.Attempts)
 	}
 	return err
 }
 
 // printAttempts prints the failed deliveries of a message, each with the begin of its answer.
-func (c messageCommands) printAttempts(attempts []console.Attempt) error {
+func printAttempts(c *cli, attempts []console.Attempt) error {
 	fmt.Fprintf(c.out, "%s failed:\n", plural(len(attempts), "attempt"))
 	for i := range attempts {
 		if _, err := fmt.Fprintln(c.out, "  "+attemptText(&attempts[i])); err != nil {
 			return err
 		}
-		if err := c.printAnswer(attempts[i].Answer); err != nil {
+		if err := printAnswer(c, attempts[i].Answer); err != nil {
 			return err
 		}
 	}
@@ -238,7 +235,7 @@ func attemptText(a *console.Attempt) string {
 }
 
 // printAnswer prints the lines of an answer, indented.
-func (c *cli) printAnswer(answer string) error {
+func printAnswer(c *cli, answer string) error {
 	for line := range strings.Lines(strings.TrimSpace(answer)) {
 		if _, err := fmt.Fprintln(c.out, "      "+plain(strings.TrimRight(line, "\r\n"))); err != nil {
 			return err

@@ -152,7 +152,7 @@ func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
 // is.
 func TestEveryCommandIsInTheTable(t *testing.T) {
 	t.Parallel()
-	root := (&cli{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}).newRoot()
+	root := newRoot((&cli{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}))
 	root.InitDefaultHelpCmd()
 	found := map[string]*cobra.Command{}
 	commandsOf(root, found)
@@ -189,7 +189,7 @@ func (s *printingSuite) tendril(args ...string) (stdout, stderr string, code int
 	s.Helper()
 	var out, talk bytes.Buffer
 	c := &cli{in: strings.NewReader(""), out: &out, err: &talk, environ: s.environ}
-	code = c.run(args)
+	code = execute(c, args)
 	return out.String(), talk.String(), code
 }
 

@@ -33,7 +33,7 @@ type runningEnvironment struct {
 // psPatience is how long one environment may take to tell its state.
 const psPatience = 2 * time.Second
 
-func (c controlCommands) newPS() *cobra.Command {
+func newPS(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the environments that run on this machine",
@@ -41,18 +41,19 @@ func (c controlCommands) newPS() *cobra.Command {
 The other commands ask the environment of the working folder, else the only one that runs; -e NAME chooses.`,
 		Args: cobra.NoArgs,
 	}
-	prints(c.cli, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
+	prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
-		for _, found := range console.Running(c.knownDirectories()) {
+		for _, found := range console.Running(knownDirectories(c)) {
 			all = append(all, stateOf(ctx, &found))
 		}
 		return all, nil
-	}, view[[]runningEnvironment]{c.printPS, named(func(e *runningEnvironment) string { return e.Name })})
+	}, view[[]runningEnvironment]{func(all []runningEnvironment) error { return printPS(c, all) },
+		named(func(e *runningEnvironment) string { return e.Name })})
 	return cmd
 }
 
 // knownDirectories are the data directories of the state folder, and the one that the variables name.
-func (c *cli) knownDirectories() []string {
+func knownDirectories(c *cli) []string {
 	dirs := console.DataDirectories(config.StateFolder(c.environ, os.Geteuid() == 0))
 	if own := c.env("TENDRIL_DATA_DIR"); own != "" {
 		dirs = append(dirs, own)
@@ -83,7 +84,7 @@ func stateOf(ctx context.Context, found *console.Found) runningEnvironment {
 	return e
 }
 
-func (c controlCommands) printPS(all []runningEnvironment) error {
+func printPS(c *cli, all []runningEnvironment) error {
 	if len(all) == 0 {
 		fmt.Fprintln(c.err, "no environment runs; start one with 'tendril up'")
 		return nil

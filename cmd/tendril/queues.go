@@ -16,16 +16,16 @@ import (
 	"tendril/queue"
 )
 
-func (c queueCommands) newQueues() *cobra.Command {
+func newQueues(c *cli) *cobra.Command {
 	cmd := family("queues", "List, create, show, purge, delete, pause and resume queues",
-		"Lists the queues with their messages, as 'tendril queues list' does.", c.newQueuesList(), c.newQueuesShow(),
-		c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesDelete(), c.newQueuesPause(), c.newQueuesResume())
+		"Lists the queues with their messages, as 'tendril queues list' does.", newQueuesList(c), newQueuesShow(c),
+		newQueuesCreate(c), newQueuesPurge(c), newQueuesDelete(c), newQueuesPause(c), newQueuesResume(c))
 	cmd.Example = "  tendril queues --watch\n  tendril queues show orders"
-	c.listsQueues(cmd)
+	listsQueues(c, cmd)
 	return cmd
 }
 
-func (c queueCommands) newQueuesList() *cobra.Command {
+func newQueuesList(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -33,22 +33,22 @@ func (c queueCommands) newQueuesList() *cobra.Command {
 		Example: "  tendril queues list\n  tendril queues list --backend sqs --prefix orders",
 		Args:    cobra.NoArgs,
 	}
-	c.listsQueues(cmd)
+	listsQueues(c, cmd)
 	return cmd
 }
 
-func (c queueCommands) listsQueues(cmd *cobra.Command) {
+func listsQueues(c *cli, cmd *cobra.Command) {
 	var prefix string
 	w := addWhere(cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.Queue, error) {
-		return c.listQueues(ctx, cmd, w, prefix)
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.Queue, error) {
+		return listQueues(c, ctx, cmd, w, prefix)
 	}, view[[]console.Queue]{func(queues []console.Queue) error { return c.printTable(queueTable(queues)) },
 		named(func(q *console.Queue) string { return q.Name })})
-	addWatch(c.cli, cmd)
+	addWatch(c, cmd)
 }
 
-func (c queueCommands) listQueues(ctx context.Context, cmd *cobra.Command, w *queueFlags,
+func listQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags,
 	prefix string) ([]console.Queue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -136,16 +136,16 @@ func pausedText(paused bool, reason string) string {
 	return "PAUSED: " + plain(reason)
 }
 
-func (c queueCommands) newQueuesShow() *cobra.Command {
+func newQueuesShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [QUEUE]",
 		Short: "Show a queue: attributes, counts, ledger",
 		Args:  cobra.MaximumNArgs(1),
 	}
 	w := addWhere(cmd)
-	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q console.Queue, err error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q console.Queue, err error) {
 		w.queue = argument(args)
-		p, err := c.find(ctx, cmd, w)
+		p, err := findQueue(c, ctx, cmd, w)
 		switch {
 		case err != nil:
 			return q, err
@@ -156,11 +156,12 @@ func (c queueCommands) newQueuesShow() *cobra.Command {
 		q = remoteQueue(p.remote, attributes)
 		q.Attributes = attributes
 		return q, err
-	}, view[console.Queue]{c.printQueue, func(q console.Queue) []string { return []string{q.Name} }})
+	}, view[console.Queue]{func(q console.Queue) error { return printQueue(c, q) },
+		func(q console.Queue) []string { return []string{q.Name} }})
 	return cmd
 }
 
-func (c queueCommands) printQueue(q console.Queue) error {
+func printQueue(c *cli, q console.Queue) error {
 	t := table{{"queue", q.Name}}
 	t.add("url", q.URL)
 	t.add("arn", q.ARN)
@@ -188,7 +189,7 @@ func ledgerText(q console.Queue) string {
 		l.Sent, l.MovedIn, l.Done, l.DeadLettered, l.MovedOut, l.Expired, l.Purged, l.Live)
 }
 
-func (c queueCommands) newQueuesPurge() *cobra.Command {
+func newQueuesPurge(c *cli) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
@@ -197,17 +198,17 @@ func (c queueCommands) newQueuesPurge() *cobra.Command {
 	}
 	w := addWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		w.queue = args[0]
-		p, err := c.find(ctx, cmd, w)
+		p, err := findQueue(c, ctx, cmd, w)
 		return plan{func(ctx context.Context) ([]string, error) {
 			text, err := p.countText(ctx)
 			return []string{"remove all messages of queue " + p.name + ": " + text}, err
-		}, func(ctx context.Context) error { return c.purge(ctx, p, yes) }}, err
+		}, func(ctx context.Context) error { return purgeQueue(c, ctx, p, yes) }}, err
 	})
 }
 
-func (c queueCommands) purge(ctx context.Context, p *targetQueue, yes bool) error {
+func purgeQueue(c *cli, ctx context.Context, p *targetQueue, yes bool) error {
 	if err := c.confirm("remove all messages of "+p.name, p.name, yes); err != nil {
 		return err
 	}
@@ -232,14 +233,14 @@ func (p *targetQueue) countText(ctx context.Context) (string, error) {
 	return plural(int(q.Ledger.Live), "message"), err
 }
 
-func (c queueCommands) newQueuesPause() *cobra.Command {
+func newQueuesPause(c *cli) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
 		Short: "Stop receiving from a queue, or from all; work in flight is finished",
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	return c.actsOnReceiving(cmd, "pause receiving from", func(ctx context.Context, client *console.Client,
+	return actsOnReceiving(c, cmd, "pause receiving from", func(ctx context.Context, client *console.Client,
 		name string) (string, error) {
 		format := "environment %q receives no more from %s; '" + strings.TrimSpace("tendril queues resume "+
 			""+name) + "' goes on\n"
@@ -250,9 +251,9 @@ func (c queueCommands) newQueuesPause() *cobra.Command {
 	})
 }
 
-func (c queueCommands) newQueuesResume() *cobra.Command {
+func newQueuesResume(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Receive from a paused queue, or from all, again"}
-	return c.actsOnReceiving(cmd, "resume receiving from", func(ctx context.Context, client *console.Client,
+	return actsOnReceiving(c, cmd, "resume receiving from", func(ctx context.Context, client *console.Client,
 		name string) (string, error) {
 		const format = "environment %q receives from %s\n"
 		if name == "" {
@@ -264,12 +265,12 @@ func (c queueCommands) newQueuesResume() *cobra.Command {
 
 // actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. would is what it
 // does, in front of their names. What act returns says so of an environment and its queues.
-func (c queueCommands) actsOnReceiving(cmd *cobra.Command, would string, act func(context.Context, *console.Client,
+func actsOnReceiving(c *cli, cmd *cobra.Command, would string, act func(context.Context, *console.Client,
 	string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	addDataDir(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		client, name, err := c.worked(cmd, args)
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		client, name, err := workedQueue(c, cmd, args)
 		return plan{func(context.Context) ([]string, error) {
 			i := &client.Instance
 			if name != "" && i.Queue(name).Name != name {
@@ -299,9 +300,9 @@ func queueNames(i *console.Instance, name string) string {
 	return strings.Join(names, ", ")
 }
 
-// worked finds the running environment and the name of the queue that the first
+// workedQueue finds the running environment and the name of the queue that the first
 // argument names, without one that of the only queue it works on, or "" for several.
-func (c queueCommands) worked(cmd *cobra.Command, args []string) (*console.Client, string, error) {
+func workedQueue(c *cli, cmd *cobra.Command, args []string) (*console.Client, string, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return nil, "", err

@@ -27,7 +27,7 @@ type newQueue struct {
 	maxReceives int
 }
 
-func (c queueCommands) newQueuesCreate() *cobra.Command {
+func newQueuesCreate(c *cli) *cobra.Command {
 	var fifo, alone bool
 	var attributes []string
 	n := &newQueue{}
@@ -55,7 +55,7 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 		"Dead-letter queue, created when it is missing (default: NAME-dead).")
 	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Create no dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if alone && flags.Changed(name) {
 				return plan{}, fail(exitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name),
@@ -66,9 +66,9 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
 			return plan{}, err
 		}
-		m, err := c.openMaker(ctx, cmd, w)
+		m, err := openMaker(c, ctx, cmd, w)
 		return plan{func(ctx context.Context) ([]string, error) { return m.wouldCreate(ctx, n) },
-			func(ctx context.Context) error { return c.createQueue(ctx, &m, n) }}, err
+			func(ctx context.Context) error { return createQueue(c, ctx, &m, n) }}, err
 	})
 }
 
@@ -116,7 +116,7 @@ func (n *newQueue) forDead() map[string]string {
 }
 
 // createQueue creates a queue, and its dead-letter queue first where that is missing.
-func (c queueCommands) createQueue(ctx context.Context, m *queueMaker, n *newQueue) error {
+func createQueue(c *cli, ctx context.Context, m *queueMaker, n *newQueue) error {
 	made, err := m.createWithDeadLetterQueue(ctx, n)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ type queueMaker struct {
 	sqs    *aws.SQS
 }
 
-func (c queueCommands) openMaker(ctx context.Context, cmd *cobra.Command, w *queueFlags) (m queueMaker, err error) {
+func openMaker(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) (m queueMaker, err error) {
 	switch err = w.check(); {
 	case err != nil:
 	case w.backend == backendSQS:
@@ -274,6 +274,3 @@ func moment(t time.Time) string {
 	}
 	return local + " (" + since(t) + " ago)"
 }
-
-// queueCommands list, create, show, purge, delete, pause and resume queues.
-type queueCommands struct{ *cli }

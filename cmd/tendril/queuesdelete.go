@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-func (c queueCommands) newQueuesDelete() *cobra.Command {
+func newQueuesDelete(c *cli) *cobra.Command {
 	var yes, untagged bool
 	cmd := &cobra.Command{
 		Use:   "delete QUEUE",
@@ -33,34 +33,34 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
 		"With --yes: also delete a queue on Amazon SQS without the tag of an environment.")
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		w.queue = args[0]
-		p, err := c.find(ctx, cmd, w)
+		p, err := findQueue(c, ctx, cmd, w)
 		if err == nil {
-			err = c.refuseNeeded(ctx, cmd, p)
+			err = refuseNeeded(c, ctx, cmd, p)
 		}
 		return plan{func(ctx context.Context) ([]string, error) {
 			text, err := p.countText(ctx)
 			return []string{"delete queue " + p.name + " with " + text}, err
 		}, func(ctx context.Context) error {
 			if p.remote != nil {
-				return c.deleteRemote(ctx, p, yes, untagged)
+				return deleteRemote(c, ctx, p, yes, untagged)
 			}
 			q, err := p.client.Queue(ctx, p.name)
 			if err != nil {
 				return err
 			}
-			if err := c.confirmDeletion(p.name, int(q.Ledger.Live), yes); err != nil {
+			if err := confirmDeletion(c, p.name, int(q.Ledger.Live), yes); err != nil {
 				return err
 			}
 			n, err := p.client.DeleteQueue(ctx, p.name, p.name)
-			return c.queueDeleted(p.name, n, err)
+			return queueDeleted(c, p.name, n, err)
 		}}, err
 	})
 }
 
 // refuseNeeded refuses a queue that the running environment works on, or that takes the dead letters of another.
-func (c queueCommands) refuseNeeded(ctx context.Context, cmd *cobra.Command, p *targetQueue) error {
+func refuseNeeded(c *cli, ctx context.Context, cmd *cobra.Command, p *targetQueue) error {
 	if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
 		return fail(exitConflict, fmt.Errorf("environment %q works on queue %s", client.Instance.Environment, p.name),
 			"stop it, and start it with other --queues before the queue is deleted")
@@ -77,12 +77,12 @@ func (c queueCommands) refuseNeeded(ctx context.Context, cmd *cobra.Command, p *
 }
 
 // confirmDeletion asks for the number of messages that go with a queue.
-func (c queueCommands) confirmDeletion(name string, messages int, yes bool) error {
+func confirmDeletion(c *cli, name string, messages int, yes bool) error {
 	return c.confirm(fmt.Sprintf("delete queue %s with %s", name, plural(messages, "message")), strconv.Itoa(messages),
 		yes)
 }
 
-func (c queueCommands) queueDeleted(name string, messages int, err error) error {
+func queueDeleted(c *cli, name string, messages int, err error) error {
 	if err == nil {
 		fmt.Fprintf(c.err, "queue %s was deleted with %s\n", name, plural(messages, "message"))
 	}
@@ -90,7 +90,7 @@ func (c queueCommands) queueDeleted(name string, messages int, err error) error 
 }
 
 // deleteRemote deletes a queue on Amazon SQS. The tag of an environment is the proof that tendril created it.
-func (c queueCommands) deleteRemote(ctx context.Context, p *targetQueue, yes, untagged bool) error {
+func deleteRemote(c *cli, ctx context.Context, p *targetQueue, yes, untagged bool) error {
 	attributes, err := p.remote.Attributes(ctx)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (c queueCommands) deleteRemote(ctx context.Context, p *targetQueue, yes, un
 	}
 	messages := counted(attributes)
 	if aws.OwnerOf(tags) != "" || yes && untagged {
-		err = c.confirmDeletion(p.name, messages, yes)
+		err = confirmDeletion(c, p.name, messages, yes)
 	} else {
 		err = c.confirm(fmt.Sprintf("delete queue %s, which tendril did not create, with about %s", p.name,
 			plural(messages, "message")), p.name, false)
@@ -113,5 +113,5 @@ func (c queueCommands) deleteRemote(ctx context.Context, p *targetQueue, yes, un
 	if err == nil {
 		err = p.remote.DeleteQueue(ctx)
 	}
-	return c.queueDeleted(p.name, messages, err)
+	return queueDeleted(c, p.name, messages, err)
 }

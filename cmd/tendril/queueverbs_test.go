@@ -147,7 +147,7 @@ func TestQueueDefaultsOfEveryVerb(t *testing.T) {
 		})
 	}
 
-	everyCommand((&cli{}).newRoot(), nil, func(cmd *cobra.Command, words []string) {
+	everyCommand(newRoot((&cli{})), nil, func(cmd *cobra.Command, words []string) {
 		takes := cmd.Flags().Lookup("queue")
 		if path := strings.Join(words, " "); (takes != nil && !isSetting(takes) || strings.Contains(cmd.Use, "QUEUE")) &&
 			!declared[path] {

@@ -21,7 +21,7 @@ type receiveFlags struct {
 	format           *format
 }
 
-func (c messageCommands) newReceive() *cobra.Command {
+func newReceive(c *cli) *cobra.Command {
 	f := &receiveFlags{}
 	cmd := &cobra.Command{
 		Use:   "receive [QUEUE]",
@@ -45,12 +45,12 @@ line, which 'tendril send --ndjson' sends again.`,
 	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
 	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages once they are printed.")
 	f.format = addOutput(cmd)
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		w.queue = argument(args)
 		if err := cmp.Or(checkLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
 			return plan{}, err
 		}
-		p, err := c.find(ctx, cmd, w)
+		p, err := findQueue(c, ctx, cmd, w)
 		action := "receive"
 		if f.delete {
 			action = "receive and delete"
@@ -59,7 +59,7 @@ line, which 'tendril send --ndjson' sends again.`,
 			text, err := p.countText(ctx)
 			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, plural(f.limit, "message"),
 				p.name, text)}, err
-		}, func(ctx context.Context) error { return c.receive(ctx, p, f) }}, err
+		}, func(ctx context.Context) error { return receiveMessages(c, ctx, p, f) }}, err
 	})
 }
 
@@ -74,8 +74,8 @@ func (f *receiveFlags) check(visibility bool) error {
 	return nil
 }
 
-// receive prints messages portion by portion, until there are enough of them or none comes any more.
-func (c messageCommands) receive(ctx context.Context, p *targetQueue, f *receiveFlags) error {
+// receiveMessages prints messages portion by portion, until there are enough of them or none comes any more.
+func receiveMessages(c *cli, ctx context.Context, p *targetQueue, f *receiveFlags) error {
 	received := 0
 	for received < f.limit {
 		req := console.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}
@@ -91,7 +91,7 @@ func (c messageCommands) receive(ctx context.Context, p *targetQueue, f *receive
 			break
 		}
 		received += len(portion)
-		if err := c.printReceived(portion, *f.format); err != nil {
+		if err := printReceived(c, portion, *f.format); err != nil {
 			return err
 		}
 		if f.delete {
@@ -112,14 +112,14 @@ func (c messageCommands) receive(ctx context.Context, p *targetQueue, f *receive
 	return nil
 }
 
-func (c messageCommands) printReceived(messages []console.ReceivedMessage, f format) error {
+func printReceived(c *cli, messages []console.ReceivedMessage, f format) error {
 	for i := range messages {
 		m := &messages[i]
 		err := error(nil)
 		if f == asTable {
-			err = c.printMessage(&m.Message, []string{"receipt handle", m.ReceiptHandle})
+			err = printMessage(c, &m.Message, []string{"receipt handle", m.ReceiptHandle})
 		} else {
-			err = f.printEach(c.cli, m, m.ID, "")
+			err = f.printEach(c, m, m.ID, "")
 		}
 		if err != nil {
 			return err

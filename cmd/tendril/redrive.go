@@ -19,7 +19,7 @@ import (
 	"tendril/internal/console"
 )
 
-func (c messageCommands) newDeadRedrive() *cobra.Command {
+func newDeadRedrive(c *cli) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N | FILTER}",
@@ -40,23 +40,23 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
 	pace := addRate(cmd, "moved")
-	return c.changesDead(cmd, which, "moved", func(g *deadLetterQueue) string {
+	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue) string {
 		return "move " + which.text() + " of " + g.queue.name + " to " + cmp.Or(to, "the queues that they came from")
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		moved := 0
 		n, whole := taskRate(pace.limit)
 		switch {
 		case whole && which.isTask() && g.queue.remote == nil:
-			return c.redriveTask(ctx, g, which, to, n)
+			return redriveTask(c, ctx, g, which, to, n)
 		case whole && which.isEverything() && g.queue.remote != nil && to == "":
 			var over bool
 			var err error
-			if moved, over, err = c.redriveOnSQS(ctx, g, n); over || err != nil {
+			if moved, over, err = redriveOnSQS(c, ctx, g, n); over || err != nil {
 				return moved, err
 			}
 		}
 		from := g.contents(which)
-		n, err := c.act(ctx, g, from, selection, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+		n, err := actOn(c, ctx, g, from, selection, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
 		return moved + n, err
@@ -93,7 +93,7 @@ func taskRate(limit rate.Limit) (n int, whole bool) {
 const lookAtTask = 200 * time.Millisecond
 
 // redriveTask moves dead letters of the embedded queue by a task, and cancels it when ctx ends.
-func (c messageCommands) redriveTask(ctx context.Context, g *deadLetterQueue, which *selector, to string,
+func redriveTask(c *cli, ctx context.Context, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
 	sel, err := which.selection()
 	if err != nil {
@@ -103,11 +103,11 @@ func (c messageCommands) redriveTask(ctx context.Context, g *deadLetterQueue, wh
 	if err != nil {
 		return 0, err
 	}
-	return c.followTask(ctx, g, task, "moved")
+	return followTask(c, ctx, g, task, "moved")
 }
 
 // deleteTask deletes dead letters of the embedded queue by a task, once their number was typed.
-func (c messageCommands) deleteTask(ctx context.Context, g *deadLetterQueue, which *selector, perSecond int,
+func deleteTask(c *cli, ctx context.Context, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
 	if err != nil {
@@ -129,14 +129,14 @@ func (c messageCommands) deleteTask(ctx context.Context, g *deadLetterQueue, whi
 	if err != nil {
 		return 0, err
 	}
-	return c.followTask(ctx, g, task, "deleted")
+	return followTask(c, ctx, g, task, "deleted")
 }
 
 // countTime is how long the messages of a selector are counted.
 const countTime = 20 * time.Second
 
 // followTask shows how far a task of the embedded queue is until it ends.
-func (c messageCommands) followTask(ctx context.Context, g *deadLetterQueue, task console.MoveTask, done string) (int,
+func followTask(c *cli, ctx context.Context, g *deadLetterQueue, task console.MoveTask, done string) (int,
 	error) {
 	client, name := g.queue.client, g.queue.name
 	var err error
@@ -178,15 +178,15 @@ func (c messageCommands) followTask(ctx context.Context, g *deadLetterQueue, tas
 
 // changesDead makes a command do something to the dead letters that are selected, and say to how many. would says
 // what it does, without their number.
-func (c messageCommands) changesDead(cmd *cobra.Command, which *selector, done string,
+func changesDead(c *cli, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
 	w := addQueue(cmd, allDeadLetters)
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		if err := which.check(args); err != nil {
 			return plan{}, err
 		}
-		dead, err := c.findDead(ctx, cmd, w, which)
+		dead, err := findDead(c, ctx, cmd, w, which)
 		if err == nil {
 			err = dead.refuseLimit(cmd, which)
 		}
@@ -253,7 +253,7 @@ func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (s
 	return text, err
 }
 
-func (c messageCommands) newDeadDelete() *cobra.Command {
+func newDeadDelete(c *cli) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete {ID... | --all | --match TEXT | --limit N | FILTER}",
@@ -267,11 +267,11 @@ SQS for the name of the queue), unless they are named by id.`,
 	addDeadFilter(cmd, which)
 	pace := addRate(cmd, "deleted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return c.changesDead(cmd, which, "deleted", func(g *deadLetterQueue) string {
+	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue) string {
 		return "delete " + which.text() + " of " + g.queue.name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.remote == nil {
-			return c.deleteTask(ctx, g, which, n, yes)
+			return deleteTask(c, ctx, g, which, n, yes)
 		}
 		if len(which.ids) == 0 {
 			if err := c.confirm("delete "+which.text()+" of "+g.queue.name, g.queue.name, yes); err != nil {
@@ -279,11 +279,11 @@ SQS for the name of the queue), unless they are named by id.`,
 			}
 		}
 		from := g.contents(which)
-		return c.act(ctx, g, from, selection, pace.limit, "deleted", from.remove)
+		return actOn(c, ctx, g, from, selection, pace.limit, "deleted", from.remove)
 	})
 }
 
-func (c messageCommands) newDeadExport() *cobra.Command {
+func newDeadExport(c *cli) *cobra.Command {
 	var path string
 	which := &selector{allUnlessNamed: true}
 	cmd := &cobra.Command{
@@ -304,20 +304,20 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 		if err := which.check(args); err != nil {
 			return err
 		}
-		dead, err := c.findDead(ctx, cmd, w, which)
+		dead, err := findDead(c, ctx, cmd, w, which)
 		if err == nil {
 			err = dead.refuseLimit(cmd, which)
 		}
 		if err != nil {
 			return err
 		}
-		n, err := c.export(ctx, dead, which, path)
+		n, err := exportDead(c, ctx, dead, which, path)
 		return c.summary("exported", n, err)
 	})
 	return cmd
 }
 
-func (c messageCommands) export(ctx context.Context, dead deadLetterQueues, which *selector, path string) (n int,
+func exportDead(c *cli, ctx context.Context, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
 	outliveReader() // what is held has to be given back
 	to := c.programs()
@@ -339,7 +339,7 @@ func (c messageCommands) export(ctx context.Context, dead deadLetterQueues, whic
 		return len(messages), nil
 	}
 	n, err = dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return c.act(ctx, g, g.contents(which), selection, rate.Inf, "exported", write)
+		return actOn(c, ctx, g, g.contents(which), selection, rate.Inf, "exported", write)
 	})
 	return n, errors.Join(err, written(buffered.Flush()))
 }
@@ -352,14 +352,14 @@ func written(err error) error {
 	return err
 }
 
-// act goes through a message source, does something to the picked messages at most as fast as the limit allows, and
+// actOn goes through a message source, does something to the picked messages at most as fast as the limit allows, and
 // returns to how many it was done. What is not touched is given back.
-func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messageSource, selection *selection,
+func actOn(c *cli, ctx context.Context, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	bar := c.progress(selection.expect(g.count), what, true)
+	bar := c.progress(selection.selector.expect(g.count), what, true)
 	defer func() { _ = bar.Finish() }()
-	burst := selection.portion()
+	burst := selection.selector.portion()
 	if limit != rate.Inf {
 		burst = max(1, min(smallPortion, int(math.Ceil(float64(limit)))))
 	}
@@ -398,7 +398,7 @@ func parseRate(text string) (rate.Limit, error) {
 	return rate.Limit(n), nil
 }
 
-func (c messageCommands) newDead() *cobra.Command {
+func newDead(c *cli) *cobra.Command {
 	return family("dead", "List, show, redrive, delete and export dead letters",
 		`A message that was received too often is moved to the dead-letter queue. --queue names
 the queue that it came from, or the dead-letter queue itself; without it, all dead-letter
@@ -407,5 +407,5 @@ last failed attempts with each message.
 
 On Amazon SQS these commands receive from the dead-letter queue: each look counts as a
 receive, and hides a message until the command ends, for at most 5 minutes.`,
-		c.newDeadList(), c.newDeadReasons(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
+		newDeadList(c), newDeadReasons(c), newDeadShow(c), newDeadRedrive(c), newDeadDelete(c), newDeadExport(c))
 }

@@ -17,7 +17,7 @@ const lookAtRemoteTask = time.Second
 // when ctx ends. With over false there is something left that has to be copied: the endpoint has no such tasks, or
 // there are messages that tendril sent here. SQS does not know where those came from, so that a task fails at the first
 // of them. A task with a target would leave the reasons on them: a copy of each is made then.
-func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, perSecond int) (n int, over bool,
+func redriveOnSQS(c *cli, ctx context.Context, g *deadLetterQueue, perSecond int) (n int, over bool,
 	err error) {
 	task, err := g.queue.remote.StartMove(ctx, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {
@@ -27,7 +27,7 @@ func (c messageCommands) redriveOnSQS(ctx context.Context, g *deadLetterQueue, p
 	if err != nil {
 		return 0, true, err
 	}
-	n, err = c.followMove(ctx, g, task)
+	n, err = followMove(c, ctx, g, task)
 	if errors.Is(err, errNoSource) {
 		fmt.Fprintln(c.err, "warning: Amazon SQS does not know where some messages came from: copying the rest instead")
 		return n, false, nil
@@ -41,7 +41,7 @@ const noSource = "CouldNotDetermineMessageSource"
 var errNoSource = errors.New("the move ended early: " + noSource)
 
 // followMove shows how far a task is until it ends.
-func (c messageCommands) followMove(ctx context.Context, g *deadLetterQueue, task *aws.MoveTask) (int, error) {
+func followMove(c *cli, ctx context.Context, g *deadLetterQueue, task *aws.MoveTask) (int, error) {
 	bar := c.progress(g.count, "moved", true)
 	defer func() { _ = bar.Finish() }()
 	moved := 0

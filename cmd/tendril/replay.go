@@ -22,10 +22,7 @@ import (
 	"tendril/queue"
 )
 
-// replayCommand posts messages again, outside of any queue.
-type replayCommand struct{ oneMessageCommands }
-
-func (c replayCommand) newReplay() *cobra.Command {
+func newReplay(c *cli) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "replay MESSAGE|FILE",
@@ -47,9 +44,9 @@ that may be secrets are not shown.`,
 	w := addQueue(cmd, allQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: where the messages of the queue go).")
 	f := addOutput(cmd)
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		p := &replay{c: c.cli, to: to, queue: w.queue, format: *f}
-		messages, err := c.toReplay(ctx, cmd, w, args[0], p)
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		p := &replay{c: c, to: to, queue: w.queue, format: *f}
+		messages, err := messagesToReplay(c, ctx, cmd, w, args[0], p)
 		return plan{func(ctx context.Context) (steps []string, err error) {
 			defer p.close()
 			for i := range messages {
@@ -64,14 +61,14 @@ that may be secrets are not shown.`,
 	})
 }
 
-// toReplay finds the messages, and the environment whose settings hold, if one runs.
-func (c replayCommand) toReplay(ctx context.Context, cmd *cobra.Command, w *queueFlags, name string, p *replay) (
+// messagesToReplay finds the messages, and the environment whose settings hold, if one runs.
+func messagesToReplay(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, name string, p *replay) (
 	messages []console.Message, err error) {
 	in := c.in
 	if name != "-" {
 		file, err := os.Open(name)
 		if errors.Is(err, os.ErrNotExist) {
-			client, m, err := c.findMessage(ctx, cmd, w, name)
+			client, m, err := findMessage(c, ctx, cmd, w, name)
 			p.client = client
 			return []console.Message{m}, err
 		}
@@ -183,7 +180,7 @@ func (p *replay) print(a *replayAnswer) error {
 		return p.format.printEach(p.c, a, a.MessageID, "")
 	}
 	if a.Exchange != nil {
-		if err := p.c.printExchange(a.Exchange); err != nil {
+		if err := printExchange(p.c, a.Exchange); err != nil {
 			return err
 		}
 	}

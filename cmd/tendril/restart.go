@@ -16,7 +16,7 @@ type restarted struct {
 	Process string `json:"process"`
 }
 
-func (c controlCommands) newRestart() *cobra.Command {
+func newRestart(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart PROCESS",
 		Short: "Restart one process of the app",
@@ -30,7 +30,7 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 	}
 	addDataDir(cmd)
 	f := addOutput(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		client, err := c.dial(cmd)
 		name := args[0]
 		return plan{func(ctx context.Context) ([]string, error) {
@@ -42,10 +42,10 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 		}, func(ctx context.Context) error {
 			now, err := client.RestartProcess(ctx, name)
 			if err != nil {
-				return c.refusal(err)
+				return explainRefusal(c, err)
 			}
 			done := restarted{now}
-			return f.print(c.cli, done, []string{done.Process}, func() error {
+			return f.print(c, done, []string{done.Process}, func() error {
 				text := plain(name) + " was restarted"
 				if done.Process != name {
 					text += " as " + plain(done.Process)

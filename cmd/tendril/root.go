@@ -14,7 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-func (c *cli) newRoot() *cobra.Command {
+func newRoot(c *cli) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tendril",
 		Short: "A complete worker environment in one binary",
@@ -68,21 +68,13 @@ signal.`,
 			root.AddCommand(cmd)
 		}
 	}
-	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
-	add("run", app.newUp(), initCommand{c}.newInit(), control.newDeploy(), control.newRollback(), control.newRestart(),
-		app.newServe())
-	add("work", sendCommand{c}.newSend(), messages.newPeek(), messages.newReceive(),
-		oneMessageCommands{messages}.newMessage(), replayCommand{oneMessageCommands{messages}}.newReplay(),
-		queueCommands{c}.newQueues(), messages.newDead(), migrateCommand{c}.newMigrate(),
-		backupCommands{c}.newBackup(), backupCommands{c}.newRestore(),
-		credentialCommands{c}.newCredentials(), tokenCommands{c}.newTokens())
-	add("look", control.newPS(), control.newStatus(), topCommand{c}.newTop(), openCommand{c}.newOpen(),
-		app.newDescribe(), control.newHealth(), control.newVersions(), control.newScale(), control.newInstances(),
-		historyCommands{c}.newEvents(), historyCommands{c}.newLogs(), taskCommands{c}.newTasks(),
-		control.newReload(), control.newDrain(), alarmCommands{app}.newAlarms(), app.newTerminate())
-	add("settings", app.newCheck(), app.newDoctor(), explainCommand{app}.newExplain(),
-		generateCommands{alarmCommands{app}}.newGenerate(), configCommands{c}.newConfig(),
-		(&getConfigCommand{cli: c}).newGetConfig(), c.newVersion())
+	add("run", newUp(c), newInit(c), newDeploy(c), newRollback(c), newRestart(c), newServe(c))
+	add("work", newSend(c), newPeek(c), newReceive(c), newMessage(c), newReplay(c), newQueues(c), newDead(c), newMigrate(c),
+		newBackup(c), newRestore(c), newCredentials(c), newTokens(c))
+	add("look", newPS(c), newStatus(c), newTop(c), newOpen(c), newDescribe(c), newHealth(c), newVersions(c), newScale(c),
+		newInstances(c), newEvents(c), newLogs(c), newTasks(c), newReload(c), newDrain(c), newAlarms(c), newTerminate(c))
+	add("settings", newCheck(c), newDoctor(c), newExplain(c), newGenerate(c), newConfig(c), newGetConfig(c), newVersion(c))
+
 	// The same word, of one or several: nothing else is an alias, see docs/decisions/0052.
 	for _, plural := range root.Commands() {
 		switch plural.Name() {
@@ -92,7 +84,7 @@ signal.`,
 	}
 	newMan(root)
 	usageErrors(root)
-	completer{c}.completeArguments(root)
+	completeArguments(c, root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)
 	return root
@@ -153,7 +145,7 @@ func usageErrors(cmd *cobra.Command) {
 	}
 }
 
-func (c *cli) newVersion() *cobra.Command {
+func newVersion(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

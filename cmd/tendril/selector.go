@@ -176,11 +176,11 @@ func (p *selector) text() string {
 
 // selection is a selector while a source is gone through.
 type selection struct {
-	*selector
-	missing map[string]bool // ids that did not come by yet
-	met     map[string]bool // ids that came by
-	taken   int
-	stale   bool // the last portion held nothing new
+	selector *selector
+	missing  map[string]bool // ids that did not come by yet
+	met      map[string]bool // ids that came by
+	taken    int
+	stale    bool // the last portion held nothing new
 }
 
 func (p *selector) begin() *selection {
@@ -193,37 +193,37 @@ func (p *selector) begin() *selection {
 
 // take returns those of a portion that are selected. A message that comes by
 // again, because it died once more meanwhile, is left alone.
-func (p *selection) take(portion []held) []held {
+func (s *selection) take(portion []held) []held {
 	var chosen []held
-	p.stale = len(portion) > 0
+	s.stale = len(portion) > 0
 	for _, m := range portion {
-		if p.met[m.ID] {
+		if s.met[m.ID] {
 			continue
 		}
-		p.met[m.ID], p.stale = true, false
-		if p.full() || len(p.ids) > 0 && !p.missing[m.ID] || !p.matches(&m.Message) {
+		s.met[m.ID], s.stale = true, false
+		if s.full() || len(s.selector.ids) > 0 && !s.missing[m.ID] || !s.selector.matches(&m.Message) {
 			continue
 		}
-		delete(p.missing, m.ID)
-		p.taken++
+		delete(s.missing, m.ID)
+		s.taken++
 		chosen = append(chosen, m)
 	}
 	return chosen
 }
 
-func (p *selection) full() bool {
-	return len(p.ids) > 0 && len(p.missing) == 0 || p.limit > 0 && p.taken >= p.limit
+func (s *selection) full() bool {
+	return len(s.selector.ids) > 0 && len(s.missing) == 0 || s.selector.limit > 0 && s.taken >= s.selector.limit
 }
 
 // done reports whether nothing more is to be selected.
-func (p *selection) done() bool { return p.full() || p.stale }
+func (s *selection) done() bool { return s.full() || s.stale }
 
 // lost is the error of ids that never came by.
-func (p *selection) lost(queueName string) error {
-	if len(p.missing) == 0 {
+func (s *selection) lost(queueName string) error {
+	if len(s.missing) == 0 {
 		return nil
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(p.missing)), ", ")
+	names := strings.Join(slices.Sorted(maps.Keys(s.missing)), ", ")
 	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, names),
 		"'tendril dead list' shows what it holds")
 }

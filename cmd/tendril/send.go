@@ -31,7 +31,7 @@ type sendFlags struct {
 	format      *format
 }
 
-func (c sendCommand) newSend() *cobra.Command {
+func newSend(c *cli) *cobra.Command {
 	f := &sendFlags{}
 	cmd := &cobra.Command{
 		Use:   "send [BODY]",
@@ -81,15 +81,15 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
 		"With --wait: print the request that was posted and the app's answer.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
 	f.format = addOutput(cmd)
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		return c.plan(ctx, cmd, args, f)
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		return planSend(c, ctx, cmd, args, f)
 	})
 }
 
 // recordingMargin is how much longer requests are recorded than an outcome is waited for.
 const recordingMargin = 10 * time.Second
 
-func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (plan, error) {
+func planSend(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (plan, error) {
 	if f.verbose && !f.wait {
 		return plan{}, fail(exitUsage, errors.New("--verbose has no effect without --wait"), "add --wait")
 	}
@@ -97,22 +97,22 @@ func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string
 	if err != nil {
 		return plan{}, err
 	}
-	input, err := c.input(args, f)
+	input, err := openInput(c, args, f)
 	if err != nil {
 		return plan{}, err
 	}
 	if input != nil {
 		c.atEnd(func() { _ = input.Close() }) // it was only read
 	}
-	p, err := c.find(ctx, cmd, f.where)
+	p, err := findQueue(c, ctx, cmd, f.where)
 	if err != nil {
 		return plan{}, err
 	}
-	o := &batchSender{c: c.cli, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
+	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
 		f.many())}
 	var watch *console.Client
 	if f.wait {
-		if watch, err = c.watcher(cmd, p); err != nil {
+		if watch, err = watcher(c, cmd, p); err != nil {
 			return plan{}, err
 		}
 		o.embedded = embeddedNames(watch, p)
@@ -131,7 +131,7 @@ func (c sendCommand) plan(ctx context.Context, cmd *cobra.Command, args []string
 			}
 			err := o.send(ctx, messages)
 			if err == nil && watch != nil {
-				err = c.await(ctx, watch, o, f.timeout)
+				err = awaitOutcomes(c, ctx, watch, o, f.timeout)
 			}
 			return err
 		}}, nil
@@ -259,8 +259,8 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
-// input opens where the body or the lines come from; nil when the body is an argument.
-func (c sendCommand) input(args []string, f *sendFlags) (io.ReadCloser, error) {
+// openInput opens where the body or the lines come from; nil when the body is an argument.
+func openInput(c *cli, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
 		return nil, fail(exitUsage, errors.New("the body is given as an argument and as a file or lines"),

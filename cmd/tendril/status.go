@@ -14,7 +14,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-func (c controlCommands) newStatus() *cobra.Command {
+func newStatus(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the running environment: health, queues, ledger, worker, app",
@@ -23,16 +23,16 @@ sent = done + dead-lettered + expired + purged + live, where dead-lettered count
 messages that are in a dead-letter queue now.`,
 		Args: cobra.NoArgs,
 	}
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Status, error) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Status, error) {
 		return client.Status(ctx)
-	}, view[console.Status]{func(st console.Status) error { return c.printStatus(&st) },
+	}, view[console.Status]{func(st console.Status) error { return printStatus(c, &st) },
 		func(st console.Status) []string { return []string{st.Environment} }})
-	addWatch(c.cli, cmd)
+	addWatch(c, cmd)
 	return cmd
 }
 
-func (c controlCommands) printStatus(st *console.Status) error {
-	if err := printCells(c.cli, cells{{st.Environment, bold}, {": ", plainText},
+func printStatus(c *cli, st *console.Status) error {
+	if err := printCells(c, cells{{st.Environment, bold}, {": ", plainText},
 		{healthText(st), readyStyle(st)}}); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (c controlCommands) printStatus(st *console.Status) error {
 	}
 	for _, line := range append(breakerLines(st), stateLines(st)...) {
 		if prefix := "health: "; strings.HasPrefix(line, prefix) {
-			if err := printReport(c.cli, prefix, st.Health); err != nil {
+			if err := printReport(c, prefix, st.Health); err != nil {
 				return err
 			}
 			continue
@@ -335,7 +335,7 @@ func scalingText(s *console.Scaling) string {
 
 func seconds(s float64) string { return age(time.Duration(s * float64(time.Second))) }
 
-func (c controlCommands) newHealth() *cobra.Command {
+func newHealth(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Show the health of the environment, with its causes",
@@ -346,12 +346,12 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 	}
 	var environment string
 	var status health.Status
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (health.Report, error) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (health.Report, error) {
 		report, err := client.Health(ctx)
 		environment, status = client.Instance.Environment, report.Status
 		return report, err
 	}, view[health.Report]{func(report health.Report) error {
-		return printReport(c.cli, "", &report)
+		return printReport(c, "", &report)
 	}, func(health.Report) []string { return []string{environment} }})
 	cmd.PostRunE = func(*cobra.Command, []string) error {
 		if code := status.ExitCode(); code != exitOK {

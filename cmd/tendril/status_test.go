@@ -25,7 +25,7 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 				{Target: "a", Breaker: "open", TrialAt: time.Now().Add(12*time.Second - time.Millisecond)},
 			},
 		}
-		if err := (controlCommands{c}).printStatus(st); err != nil {
+		if err := printStatus((c), st); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(out.String(), "\n")

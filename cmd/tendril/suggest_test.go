@@ -53,7 +53,7 @@ func TestSuggestions(t *testing.T) {
 	} {
 		var out, talk bytes.Buffer
 		c := &cli{in: strings.NewReader(""), out: &out, err: &talk}
-		code := c.run(strings.Fields(line))
+		code := execute(c, strings.Fields(line))
 		lines := strings.Split(strings.TrimSuffix(talk.String(), "\n"), "\n")
 		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "long flags") })
 		if code != exitUsage || out.Len() > 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "tendril: ") ||
@@ -66,7 +66,7 @@ func TestSuggestions(t *testing.T) {
 // TestMeaningsExist: a hint names only commands and flags that there are.
 func TestMeaningsExist(t *testing.T) {
 	t.Parallel()
-	root := (&cli{}).newRoot()
+	root := newRoot((&cli{}))
 	for _, m := range commandMeanings {
 		if cmd, rest, err := root.Find(strings.Fields(m.name)); err != nil || len(rest) > 0 || cmd == root {
 			t.Errorf("there is no command %q: %v", m.name, err)

@@ -61,8 +61,8 @@ func addQueue(cmd *cobra.Command, unnamed string) *queueFlags {
 // isNamed reports whether a queue is named, or has to be.
 func (w *queueFlags) isNamed() bool { return w.queue != "" || w.backend == backendSQS }
 
-// findAll finds the queue that is named, or all that the running environment works on.
-func (c *cli) findAll(ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
+// findQueues finds the queue that is named, or all that the running environment works on.
+func findQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
 	names := []string{w.queue}
 	if !w.isNamed() {
 		client, err := c.dial(cmd)
@@ -78,7 +78,7 @@ func (c *cli) findAll(ctx context.Context, cmd *cobra.Command, w *queueFlags) ([
 	}
 	var queues []*targetQueue
 	for _, name := range names {
-		p, err := c.find(ctx, cmd, &queueFlags{queue: name, backend: w.backend})
+		p, err := findQueue(c, ctx, cmd, &queueFlags{queue: name, backend: w.backend})
 		if err != nil {
 			return nil, err
 		}
@@ -96,9 +96,9 @@ func queueList(queues []*targetQueue) string {
 	return strings.Join(names, ", ")
 }
 
-// find finds a queue by its name in the running environment, or by its URL or
+// findQueue finds a queue by its name in the running environment, or by its URL or
 // ARN on Amazon SQS; "" is the only one that the running environment works on.
-func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *queueFlags) (*targetQueue, error) {
+func findQueue(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) (*targetQueue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *queueFlags) (*tar
 		return nil, err
 	}
 	if ref.Remote() {
-		if client := c.servedHere(cmd, ref); client != nil {
+		if client := servedHere(c, cmd, ref); client != nil {
 			return &targetQueue{name: ref.Name, client: client}, nil
 		}
 	}
@@ -159,7 +159,7 @@ func parseQueue(text string) (aws.Reference, error) {
 
 // servedHere returns a client when a URL is one of the running environment's
 // own, so that its queues can be named by what it prints.
-func (c *cli) servedHere(cmd *cobra.Command, ref aws.Reference) *console.Client {
+func servedHere(c *cli, cmd *cobra.Command, ref aws.Reference) *console.Client {
 	client, err := c.dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
 		return nil

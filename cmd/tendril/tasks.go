@@ -14,10 +14,7 @@ import (
 	"tendril/internal/console"
 )
 
-// taskCommands list, run, pause and resume periodic tasks, and show their history.
-type taskCommands struct{ *cli }
-
-func (c taskCommands) newTasks() *cobra.Command {
+func newTasks(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List, run, pause and resume periodic tasks; show their history",
@@ -26,24 +23,24 @@ Each subcommand works on any instance, not only on the leader.`,
 		Example: "  tendril tasks\n  tendril tasks run backup-job\n  tendril tasks history backup-job -n 5",
 		Args:    cobra.NoArgs,
 	}
-	c.listsTasks(cmd)
-	cmd.AddCommand(c.newTasksList(), c.newTasksRun(), c.newTasksPause(), c.newTasksResume(), c.newTasksHistory())
+	listsTasks(c, cmd)
+	cmd.AddCommand(newTasksList(c), newTasksRun(c), newTasksPause(c), newTasksResume(c), newTasksHistory(c))
 	return cmd
 }
 
-func (c taskCommands) newTasksList() *cobra.Command {
+func newTasksList(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the tasks: schedule, next and last run, and who enqueues them",
 		Args:    cobra.NoArgs,
 	}
-	c.listsTasks(cmd)
+	listsTasks(c, cmd)
 	return cmd
 }
 
-func (c taskCommands) listsTasks(cmd *cobra.Command) {
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.TasksStatus, error) {
+func listsTasks(c *cli, cmd *cobra.Command) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.TasksStatus, error) {
 		return client.Tasks(ctx)
 	}, view[console.TasksStatus]{func(st console.TasksStatus) error {
 		if err := c.printTable(taskTable(st.Tasks)); err != nil {
@@ -54,23 +51,23 @@ func (c taskCommands) listsTasks(cmd *cobra.Command) {
 	}, func(st console.TasksStatus) []string {
 		return named(func(t *console.Task) string { return t.Name })(st.Tasks)
 	}})
-	addWatch(c.cli, cmd)
+	addWatch(c, cmd)
 }
 
-func (c taskCommands) newTasksRun() *cobra.Command {
+func newTasksRun(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Enqueue one run of a task now, also of a paused one",
 		Long:  `Enqueues one run of a task now and prints the message id. The schedule does not change.`,
 		Args:  cobra.ExactArgs(1),
 	}
-	return c.changesTask(cmd, "enqueue one run of task %s now", func(ctx context.Context, client *console.Client,
+	return changesTask(c, cmd, "enqueue one run of task %s now", func(ctx context.Context, client *console.Client,
 		name string, f format) error {
 		run, err := client.RunTask(ctx, name)
 		if err != nil {
 			return err
 		}
-		return f.print(c.cli, run, []string{run.MessageID}, func() error {
+		return f.print(c, run, []string{run.MessageID}, func() error {
 			_, err := fmt.Fprintln(c.out, run.MessageID)
 			return err
 		})
@@ -78,11 +75,11 @@ func (c taskCommands) newTasksRun() *cobra.Command {
 }
 
 // changesTask makes a command act on the task that its argument names; would says how, with the name.
-func (c taskCommands) changesTask(cmd *cobra.Command, would string,
+func changesTask(c *cli, cmd *cobra.Command, would string,
 	act func(context.Context, *console.Client, string, format) error) *cobra.Command {
 	addDataDir(cmd)
 	f := addOutput(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		client, err := c.dial(cmd)
 		name := args[0]
 		return plan{func(ctx context.Context) ([]string, error) {
@@ -100,7 +97,7 @@ type taskPaused struct {
 	Paused bool   `json:"paused"`
 }
 
-func (c taskCommands) newTasksPause() *cobra.Command {
+func newTasksPause(c *cli) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
@@ -108,32 +105,32 @@ func (c taskCommands) newTasksPause() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	return c.changesTask(cmd, "pause task %s", func(ctx context.Context, client *console.Client, name string,
+	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *console.Client, name string,
 		f format) error {
 		err := client.PauseTask(ctx, name, reason)
-		return c.printPaused(f, taskPaused{name, true}, err)
+		return printPaused(c, f, taskPaused{name, true}, err)
 	})
 }
 
-func (c taskCommands) newTasksResume() *cobra.Command {
+func newTasksResume(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume NAME",
 		Short: "Resume a paused task; missed runs are not made up for",
 		Args:  cobra.ExactArgs(1),
 	}
-	return c.changesTask(cmd, "resume task %s", func(ctx context.Context, client *console.Client, name string,
+	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *console.Client, name string,
 		f format) error {
 		err := client.ResumeTask(ctx, name)
-		return c.printPaused(f, taskPaused{name, false}, err)
+		return printPaused(c, f, taskPaused{name, false}, err)
 	})
 }
 
 // printPaused says whether a task is paused, unless pausing or resuming it failed.
-func (c taskCommands) printPaused(f format, task taskPaused, failed error) error {
+func printPaused(c *cli, f format, task taskPaused, failed error) error {
 	if failed != nil {
 		return failed
 	}
-	return f.print(c.cli, task, []string{task.Task}, func() error {
+	return f.print(c, task, []string{task.Task}, func() error {
 		text := "task %s is enqueued when it is due\n"
 		if task.Paused {
 			text = "task %s is paused; 'tendril tasks resume' goes on\n"
@@ -143,7 +140,7 @@ func (c taskCommands) printPaused(f format, task taskPaused, failed error) error
 	})
 }
 
-func (c taskCommands) newTasksHistory() *cobra.Command {
+func newTasksHistory(c *cli) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
@@ -159,7 +156,7 @@ that other instances enqueued and its app processed.`,
 		}
 		return nil
 	}
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) ([]console.TaskRun, error) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, args []string) ([]console.TaskRun, error) {
 		return client.TaskHistory(ctx, argument(args), limit)
 	}, view[[]console.TaskRun]{func(runs []console.TaskRun) error { return c.printTable(runTable(runs)) },
 		named(func(r *console.TaskRun) string { return r.MessageID })})

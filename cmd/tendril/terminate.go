@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-func (c appCommands) newTerminate() *cobra.Command {
+func newTerminate(c *cli) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "terminate [DIR|ZIP]",
@@ -41,8 +41,8 @@ directory.`,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
-	return changes(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) {
+	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+		opts, err := prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
 			b, done, err := c.lookInto(path)
 			c.atEnd(done)
 			return b, err
@@ -50,19 +50,19 @@ directory.`,
 		if opts.Config == nil { // else there is only no app to run, which does not matter here
 			return plan{}, err
 		}
-		return c.terminate(ctx, opts.Config, name)
+		return planTermination(c, ctx, opts.Config, name)
 	})
 }
 
 // terminateTimeout bounds the listing, and the deletion after it.
 const terminateTimeout = 5 * time.Minute
 
-func (c appCommands) terminate(ctx context.Context, cfg *config.Config, yes string) (plan, error) {
+func planTermination(c *cli, ctx context.Context, cfg *config.Config, yes string) (plan, error) {
 	if yes != "" && yes != cfg.Name {
 		return plan{}, fail(exitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
 			"give the settings of the environment that is meant, for example with --name or --config")
 	}
-	t := &termination{cli: c.cli, cfg: cfg}
+	t := &termination{cli: c, cfg: cfg}
 	c.atEnd(t.close)
 	if err := t.open(ctx); err != nil {
 		return plan{}, err
@@ -95,7 +95,7 @@ func hintYes(err error, name string) error {
 
 // termination is the end of one environment.
 type termination struct {
-	*cli
+	cli       *cli
 	cfg       *config.Config
 	inventory *cloud.Inventory
 	plan      []cloud.Resource
@@ -141,7 +141,7 @@ func (t *termination) show() (owned int, err error) {
 		}
 		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
 		if inWork, _ := strconv.Atoi(r.Attributes[inFlightCount]); r.Owned && inWork > 0 {
-			t.warn(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in work: stop the environment on every machine first", r.Name,
+			t.cli.warn(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in work: stop the environment on every machine first", r.Name,
 				plural(inWork, "message"))})
 		}
 	}
@@ -155,7 +155,7 @@ func (t *termination) show() (owned int, err error) {
 	if len(rows) == 1 {
 		return 0, nil
 	}
-	return owned, t.printTable(rows)
+	return owned, t.cli.printTable(rows)
 }
 
 func countText(n *int64) string {
@@ -179,9 +179,9 @@ func (t *termination) delete(ctx context.Context) error {
 		err := t.inventory.Delete(ctx, r)
 		switch what := r.Kind + " " + r.Name; {
 		case err == nil:
-			fmt.Fprintf(t.err, "deleted %s\n", what)
+			fmt.Fprintf(t.cli.err, "deleted %s\n", what)
 		case errors.Is(err, queue.ErrNoQueue), errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
-			fmt.Fprintf(t.err, "%s was gone already\n", what)
+			fmt.Fprintf(t.cli.err, "%s was gone already\n", what)
 		default:
 			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, explained(err)))
 		}
@@ -192,10 +192,10 @@ func (t *termination) delete(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("data directory %s was not deleted: %w", t.data.Path, err))
 		case len(left) > 0:
-			fmt.Fprintf(t.err, "emptied data directory %s but for what is not tendril's: %s\n", plain(t.data.Path),
+			fmt.Fprintf(t.cli.err, "emptied data directory %s but for what is not tendril's: %s\n", plain(t.data.Path),
 				plain(strings.Join(left, ", ")))
 		default:
-			fmt.Fprintf(t.err, "deleted data directory %s\n", plain(t.data.Path))
+			fmt.Fprintf(t.cli.err, "deleted data directory %s\n", plain(t.data.Path))
 		}
 	}
 	return errors.Join(failed...)

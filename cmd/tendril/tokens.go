@@ -12,10 +12,7 @@ import (
 	"tendril/internal/console"
 )
 
-// tokenCommands make, list and revoke tokens of the console.
-type tokenCommands struct{ *cli }
-
-func (c tokenCommands) newTokens() *cobra.Command {
+func newTokens(c *cli) *cobra.Command {
 	return family("tokens", "Create, list and revoke tokens for the console",
 		`Manages the tokens that let programs and people use the console and its API, each with scopes:
 
@@ -24,7 +21,7 @@ func (c tokenCommands) newTokens() *cobra.Command {
   deploy  deployments and reloads, which run code
 
 The data directory holds their digests. Changes take effect at once, without a restart.`,
-		c.newCreate(), c.newList(), c.newRevoke())
+		newTokensCreate(c), newTokensList(c), newTokensRevoke(c))
 }
 
 // createdToken is what create prints as JSON. It is the only output of the secret.
@@ -35,7 +32,7 @@ type createdToken struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-func (c tokenCommands) newCreate() *cobra.Command {
+func newTokensCreate(c *cli) *cobra.Command {
 	var scopes []string
 	var lifetime string
 	cmd := &cobra.Command{
@@ -50,7 +47,7 @@ func (c tokenCommands) newCreate() *cobra.Command {
 	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
 	addDataDir(cmd)
 	f := addOutput(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		dir, err := c.dataDir(cmd)
 		if err != nil {
 			return plan{}, err
@@ -74,7 +71,7 @@ func (c tokenCommands) newCreate() *cobra.Command {
 				return err
 			}
 			fmt.Fprintf(c.err, "created %s in %s; the token is not shown again\n", token.Name, dir)
-			return f.print(c.cli, createdToken{token.Name, secret, scopes, token.Expires}, []string{token.Name}, func() error {
+			return f.print(c, createdToken{token.Name, secret, scopes, token.Expires}, []string{token.Name}, func() error {
 				_, err := fmt.Fprintln(c.out, secret)
 				return err
 			})
@@ -82,11 +79,11 @@ func (c tokenCommands) newCreate() *cobra.Command {
 	})
 }
 
-func (c tokenCommands) newList() *cobra.Command {
+func newTokensList(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets",
 		Args: cobra.NoArgs}
 	addDataDir(cmd)
-	prints(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]console.Token, error) {
+	prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]console.Token, error) {
 		dir, err := c.dataDir(cmd)
 		if err != nil {
 			return nil, err
@@ -109,10 +106,10 @@ func (c tokenCommands) newList() *cobra.Command {
 	return cmd
 }
 
-func (c tokenCommands) newRevoke() *cobra.Command {
+func newTokensRevoke(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token", Args: cobra.ExactArgs(1)}
 	addDataDir(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		dir, err := c.dataDir(cmd)
 		if err != nil {
 			return plan{}, err

@@ -18,10 +18,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-// topCommand shows the overview of a running environment in the terminal.
-type topCommand struct{ *cli }
-
-func (c topCommand) newTop() *cobra.Command {
+func newTop(c *cli) *cobra.Command {
 	interval := time.Second
 	var once bool
 	cmd := &cobra.Command{
@@ -46,7 +43,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 			return err
 		}
 		if once {
-			return c.printTop(ctx, client)
+			return printTop(c, ctx, client)
 		}
 		in, _ := c.in.(*os.File)
 		out, _ := behind(c.out).(*os.File)
@@ -61,7 +58,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 }
 
 // printTop prints one frame, of any height.
-func (c topCommand) printTop(ctx context.Context, client *console.Client) error {
+func printTop(c *cli, ctx context.Context, client *console.Client) error {
 	look := lookAt(ctx, client)
 	if look.err != nil {
 		return look.err

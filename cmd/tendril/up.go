@@ -25,10 +25,7 @@ import (
 	"tendril/internal/observe/logging"
 )
 
-// appCommands run an app or look at it: up, serve, check and explain.
-type appCommands struct{ *cli }
-
-func (c appCommands) newUp() *cobra.Command {
+func newUp(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Run a worker environment: queue, worker and app",
@@ -42,7 +39,7 @@ directory, where the newest five versions are kept.`,
   tendril up --target http://127.0.0.1:8080/ \
       --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 		Args: oneApp,
-		RunE: c.up,
+		RunE: func(cmd *cobra.Command, args []string) error { return runUp(c, cmd, args) },
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
 	return cmd
@@ -63,21 +60,21 @@ func oneApp(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (c appCommands) up(cmd *cobra.Command, args []string) error {
-	opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) { return c.openApp(cmd, path) })
+func runUp(c *cli, cmd *cobra.Command, args []string) error {
+	opts, err := prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) { return openApp(c, cmd, path) })
 	if err == nil {
-		err = c.takeFreePorts(cmd, &opts)
+		err = takeFreePorts(c, cmd, &opts)
 	}
 	if err != nil {
 		return err
 	}
 	opts.Load = func(b *bundle.Bundle, file *config.File) (*config.Config, error) { return c.readSettings(cmd, b, file) }
-	return c.runEnvironment(opts.Config, opts)
+	return runEnvironment(c, opts.Config, opts)
 }
 
 // takeFreePorts reads the settings again with other ports where the default ones are taken, by another environment for
 // instance. Nothing changes where this environment runs already: that is told when it starts.
-func (c appCommands) takeFreePorts(cmd *cobra.Command, opts *environment.Options) error {
+func takeFreePorts(c *cli, cmd *cobra.Command, opts *environment.Options) error {
 	if _, err := console.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
 	}
@@ -87,15 +84,15 @@ func (c appCommands) takeFreePorts(cmd *cobra.Command, opts *environment.Options
 	cfg, err := c.loadSettings(cmd, opts.Bundle)
 	if err == nil {
 		folder, announced := opts.Folder, opts.Announced
-		*opts, err = c.optionsFor(cfg, opts.Bundle, opts.Command)
+		*opts, err = optionsFor(c, cfg, opts.Bundle, opts.Command)
 		opts.Folder, opts.Announced = folder, announced
 	}
 	return err
 }
 
-// prepare reads the arguments and the settings, and opens the app's folder: all that
+// prepareApp reads the arguments and the settings, and opens the app's folder: all that
 // 'tendril up' does before it starts anything, and what 'tendril check' looks at.
-func (c appCommands) prepare(cmd *cobra.Command, args []string,
+func prepareApp(c *cli, cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -103,7 +100,7 @@ func (c appCommands) prepare(cmd *cobra.Command, args []string,
 	}
 	var err error
 	if len(dirs) == 0 {
-		if dirs, err = c.currentFolder(cmd, command); err != nil {
+		if dirs, err = currentFolder(c, cmd, command); err != nil {
 			return environment.Options{}, err
 		}
 	}
@@ -117,14 +114,14 @@ func (c appCommands) prepare(cmd *cobra.Command, args []string,
 	if err != nil {
 		return environment.Options{}, err
 	}
-	opts, err := c.optionsFor(cfg, b, command)
+	opts, err := optionsFor(c, cfg, b, command)
 	opts.Folder = folderOf(dirs)
 	return opts, err
 }
 
 // optionsFor are the options of an environment, with what is the same for all.
-func (c appCommands) optionsFor(cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
-	opts, err := c.upOptions(cfg, b, command)
+func optionsFor(c *cli, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
+	opts, err := upOptions(c, cfg, b, command)
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
 	return opts, err
 }
@@ -147,7 +144,7 @@ func folderOf(dirs []string) string {
 
 // currentFolder is the working folder where nothing says what gets the messages and a file marks it as an app's;
 // else nothing.
-func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]string, error) {
+func currentFolder(c *cli, cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {
 		return nil, nil
@@ -163,14 +160,14 @@ func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]stri
 		}
 		return nil, nil
 	}
-	if _, err := c.foundFolder(cmd); err != nil {
+	if _, err := foundFolder(c, cmd); err != nil {
 		return nil, err
 	}
 	return []string{here}, nil
 }
 
 // foundFolder opens the working folder, which nobody named: it is refused where others decide what is run from it.
-func (c *cli) foundFolder(cmd *cobra.Command) (*bundle.Bundle, error) {
+func foundFolder(c *cli, cmd *cobra.Command) (*bundle.Bundle, error) {
 	b, err := openBundle(".")
 	if err != nil {
 		return nil, err
@@ -186,7 +183,7 @@ func (c *cli) foundFolder(cmd *cobra.Command) (*bundle.Bundle, error) {
 }
 
 // upOptions settles where the app is and refuses when nobody said.
-func (c appCommands) upOptions(cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
+func upOptions(c *cli, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts := environment.Options{Bundle: b, Command: command}
 	if len(command) > 0 || b != nil && len(b.Processes) > 0 {
 		if b != nil && len(command) == 0 {
@@ -204,7 +201,7 @@ func (c appCommands) upOptions(cfg *config.Config, b *bundle.Bundle, command []s
 	if !cfg.AnyToOwnApp() {
 		return opts, nil
 	}
-	if opts.Bundle = c.withDefault(b); opts.Bundle != b {
+	if opts.Bundle = withDefault(c, b); opts.Bundle != b {
 		return opts, nil
 	}
 	if b != nil {
@@ -223,7 +220,7 @@ func (c appCommands) upOptions(cfg *config.Config, b *bundle.Bundle, command []s
 
 // withDefault returns the bundle with what a platform of Elastic Beanstalk would run in the place of the Procfile
 // that it lacks, and says so; the bundle itself where nothing can be told.
-func (c appCommands) withDefault(b *bundle.Bundle) *bundle.Bundle {
+func withDefault(c *cli, b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b
 	}
@@ -235,7 +232,7 @@ func (c appCommands) withDefault(b *bundle.Bundle) *bundle.Bundle {
 
 // runEnvironment fills what all environments need, and runs one until it ends
 // or signals end it: TERM or INT drain, a second one stops at once.
-func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options) error {
+func runEnvironment(c *cli, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
 		func(q config.QueueSettings) bool { return q.Lambda != "" })); err != nil {
@@ -243,7 +240,7 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	}
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.tty
 	c.buffer(text)
-	log := c.logger(cfg, text)
+	log := newLogger(c, cfg, text)
 	opts.Config, opts.AppEnv, opts.Version, opts.Terminal = cfg, c.environ, version, c.tty
 	ofBundle := append(bundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
 	if text {
@@ -289,8 +286,8 @@ func attributesOf(component, problem, hint string) []any {
 	return attrs
 }
 
-// logger prints for a person at a terminal, or JSON.
-func (c appCommands) logger(cfg *config.Config, text bool) *logging.Logger {
+// newLogger prints for a person at a terminal, or JSON.
+func newLogger(c *cli, cfg *config.Config, text bool) *logging.Logger {
 	opts := logging.Options{Out: c.out, Color: text && c.color(), PerSecond: cfg.LogSample}
 	switch {
 	case cfg.LogFormat == config.LogSQSD:
@@ -307,7 +304,7 @@ func (c appCommands) logger(cfg *config.Config, text bool) *logging.Logger {
 	return logging.New(opts)
 }
 
-func (c appCommands) newServe() *cobra.Command {
+func newServe(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the embedded queues alone, over the SQS protocol",
@@ -329,7 +326,7 @@ func (c appCommands) newServe() *cobra.Command {
 			}
 			cfg.Backend = config.BackendEmbedded
 		}
-		return c.runEnvironment(cfg, opts)
+		return runEnvironment(c, cfg, opts)
 	}
 	return cmd
 }

@@ -86,7 +86,7 @@ func (s *stage) tendril(input string, args ...string) (stdout, stderr string, co
 	var out, talk bytes.Buffer
 	c := &cli{in: strings.NewReader(input), out: &out, err: &talk,
 		environ: []string{"TENDRIL_DATA_DIR=" + s.dir, "HOME=" + s.dir}}
-	code = c.run(args)
+	code = execute(c, args)
 	return out.String(), talk.String(), code
 }
 

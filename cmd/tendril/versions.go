@@ -12,7 +12,7 @@ import (
 	"tendril/internal/console"
 )
 
-func (c controlCommands) newVersions() *cobra.Command {
+func newVersions(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions",
 		Short: "List the versions of the app: the one that serves, and those kept to go back to",
@@ -22,7 +22,7 @@ The copies of the last five archives are kept. A folder runs in place: its row s
 deployed from it last.`,
 		Args: cobra.NoArgs,
 	}
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) ([]console.AppVersion, error) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) ([]console.AppVersion, error) {
 		return client.Versions(ctx)
 	}, view[[]console.AppVersion]{func(all []console.AppVersion) error {
 		if len(all) == 0 {
@@ -65,7 +65,7 @@ func bytesText(n int64) string {
 	return size(int(n))
 }
 
-func (c controlCommands) newRollback() *cobra.Command {
+func newRollback(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [VERSION]",
 		Short: "Go back to a version of the app that served before, without downtime",
@@ -78,7 +78,7 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 	}
 	addDataDir(cmd)
 	f := addOutput(cmd)
-	return changes(c.cli, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		number := 0
 		if len(args) > 0 {
 			var err error
@@ -96,7 +96,7 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 			to, err := console.ChooseVersion(all, number)
 			return []string{fmt.Sprintf("roll back to version %d, %s%s", to.Number, sourceText(&to), replacing(all))}, err
 		}, func(ctx context.Context) error {
-			return c.deploy(ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
+			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
 				return client.Rollback(ctx, number)
 			})
 		}}, err
@@ -111,7 +111,7 @@ type scaleAnswer struct {
 	console.ScaleDecisions
 }
 
-func (c controlCommands) newScale() *cobra.Command {
+func newScale(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scale",
 		Short: "Show the size wanted, and the last decisions about it",
@@ -120,7 +120,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 		Args: cobra.NoArgs,
 	}
 	var environment string
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (answer scaleAnswer, err error) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (answer scaleAnswer, err error) {
 		environment = client.Instance.Environment
 		now, err := client.Scale(ctx)
 		if err != nil {
@@ -167,7 +167,7 @@ func inputTexts(in *console.ScaleInputs) []string {
 	return []string{text(in.Backlog, ""), text(in.OldestSeconds, "s"), text(in.BusyPercent, "%"), text(in.CPUPercent, "%")}
 }
 
-func (c controlCommands) newInstances() *cobra.Command {
+func newInstances(c *cli) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "instances",
 		Short: "List the instances of the environment that are known, and which one leads",
@@ -175,7 +175,7 @@ func (c controlCommands) newInstances() *cobra.Command {
 What is not known of another instance is left out, and a line below says why.`,
 		Args: cobra.NoArgs,
 	}
-	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Instances, error) {
+	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Instances, error) {
 		return client.Instances(ctx)
 	}, view[console.Instances]{func(all console.Instances) error {
 		rows := table{{"INSTANCE", "KNOWN FROM", "STATE", "LEADS", "IN FLIGHT", "VERSION", "STARTED"}}
