@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"tendril/internal/sqsapi/sqswire"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
@@ -84,11 +85,8 @@ func cannedTen() (receive, remove []byte) {
 	var in, out bytes.Buffer
 	in.WriteString(`{"Messages":[`)
 	out.WriteString(`{"Successful":[`)
-	attrs := newChecker()
-	attrs.matchesAttributes([]attribute{
-		{name: []byte("kind"), typ: []byte("String"), value: []byte("thumbnail")},
-		{name: []byte("n"), typ: []byte("Number"), value: []byte("12")},
-	}, []byte("x"))
+	attrs := sqswire.AttributesMD5([]queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"},
+		{Name: "n", Type: "Number", Value: "12"}})
 	for i := range 10 {
 		if i > 0 {
 			in.WriteByte(',')
@@ -96,8 +94,8 @@ func cannedTen() (receive, remove []byte) {
 		}
 		fmt.Fprintf(&in, `{"MessageId":"5fea7756-0ea4-451a-a703-a558b933e27%d","ReceiptHandle":"%s","MD5OfBody":"%x","Body":"%s",`+
 			`"Attributes":{"SenderId":"AIDASSYFHUBOBT7F4XT75","ApproximateFirstReceiveTimestamp":"1677112433437","ApproximateReceiveCount":"1","SentTimestamp":"1677112427387"},`+
-			`"MD5OfMessageAttributes":"%s","MessageAttributes":{"kind":{"StringValue":"thumbnail","DataType":"String"},"n":{"StringValue":"12","DataType":"Number"}}}`,
-			i, strings.Repeat("AQEB", 60), sum, body, attrs.text)
+			`"MD5OfMessageAttributes":"%x","MessageAttributes":{"kind":{"StringValue":"thumbnail","DataType":"String"},"n":{"StringValue":"12","DataType":"Number"}}}`,
+			i, strings.Repeat("AQEB", 60), sum, body, attrs)
 		fmt.Fprintf(&out, `{"Id":"%d"}`, i)
 	}
 	in.WriteString("]}")

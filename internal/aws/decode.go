@@ -5,8 +5,6 @@ import (
 	"crypto/md5"
 	"encoding/base64"
 	"encoding/hex"
-	"fmt"
-	"hash"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,51 +14,45 @@ import (
 	"tendril/queue"
 )
 
-// attribute is a message attribute as it lies in the buffer.
-type attribute struct {
-	name, typ, value []byte
-	binary           bool
-}
-
-// received is one message as it lies in the buffer of an answer.
+// received is one message of an answer, whose memory it shares.
 type received struct {
-	id, receipt, body, bodySum, attributesSum []byte
-	attributes                                []attribute
-	sender, group, dedup, sequence, trace     []byte
-	source                                    []byte
-	receives                                  int64
-	sentAt, firstReceivedAt                   time.Time
+	id, receipt, body, bodySum, attributesSum     string
+	attributes                                    []queue.Attribute // sorted by name
+	sender, group, dedup, sequence, trace, source string
+	receives                                      int64
+	sentAt, firstReceivedAt                       time.Time
 }
 
-// messageReader turns answers of ReceiveMessage into messages. It can be used
-// again for the next answer.
+// answerLimits let an answer nest as deeply as those of SQS, which need 5 levels, with room for more.
+// Strings are taken as they come.
+var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
+
+// messageReader turns an answer of ReceiveMessage into messages.
 type messageReader struct {
-	scanner
+	json    sqswire.Reader
 	message received
-	checker *checker
 	corrupt func(id, part string)
 }
 
-// read decodes buf, which it overwrites. Messages whose checksums do not match
-// are reported to corrupt and left out.
-func (r *messageReader) read(buf []byte, corrupt func(id, part string)) ([]queue.Message, error) {
-	r.scanner = scanner{buf: buf}
-	r.corrupt = corrupt
+// readMessages decodes an answer. Messages whose checksums do not match are reported to corrupt and
+// left out.
+func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
+	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message
-	r.object(func(name []byte) {
-		if string(name) != "Messages" {
-			r.skip()
+	r.json.Object(func(name string) {
+		if name != "Messages" {
+			r.json.Skip()
 			return
 		}
 		messages = make([]queue.Message, 0, queue.MaxBatch)
-		r.array(func() {
+		r.json.List(func() {
 			r.readMessage()
-			if r.err == nil && r.whole() {
+			if !r.json.Failed() && r.isWhole() {
 				messages = append(messages, r.message.build())
 			}
 		})
 	})
-	if err := r.finish(); err != nil {
+	if err := r.json.Finish(); err != nil {
 		return nil, err
 	}
 	return messages, nil
@@ -69,32 +61,32 @@ func (r *messageReader) read(buf []byte, corrupt func(id, part string)) ([]queue
 func (r *messageReader) readMessage() {
 	m := &r.message
 	*m = received{attributes: m.attributes[:0]}
-	r.object(func(name []byte) {
-		switch string(name) {
+	r.json.Object(func(name string) {
+		switch name {
 		case "MessageId":
-			m.id = r.readText()
+			m.id = r.json.Text()
 		case "ReceiptHandle":
-			m.receipt = r.readText()
+			m.receipt = r.json.Text()
 		case "Body":
-			m.body = r.readText()
+			m.body = r.json.Text()
 		case "MD5OfBody":
-			m.bodySum = r.readText()
+			m.bodySum = r.json.Text()
 		case "MD5OfMessageAttributes":
-			m.attributesSum = r.readText()
+			m.attributesSum = r.json.Text()
 		case "Attributes":
-			r.object(r.readSystemAttribute)
+			r.json.Object(r.readSystemAttribute)
 		case "MessageAttributes":
 			m.attributes = m.attributes[:0]
-			r.object(r.readAttribute)
+			r.json.Object(r.readAttribute)
 		default:
-			r.skip()
+			r.json.Skip()
 		}
 	})
 }
 
-func (r *messageReader) readSystemAttribute(name []byte) {
+func (r *messageReader) readSystemAttribute(name string) {
 	m := &r.message
-	switch string(name) {
+	switch name {
 	case "ApproximateReceiveCount":
 		m.receives = r.integer()
 	case "SentTimestamp":
@@ -102,75 +94,69 @@ func (r *messageReader) readSystemAttribute(name []byte) {
 	case "ApproximateFirstReceiveTimestamp":
 		m.firstReceivedAt = r.milliseconds()
 	case "SenderId":
-		m.sender = r.readText()
+		m.sender = r.json.Text()
 	case "MessageGroupId":
-		m.group = r.readText()
+		m.group = r.json.Text()
 	case "MessageDeduplicationId":
-		m.dedup = r.readText()
+		m.dedup = r.json.Text()
 	case "SequenceNumber":
-		m.sequence = r.readText()
+		m.sequence = r.json.Text()
 	case "AWSTraceHeader":
-		m.trace = r.readText()
+		m.trace = r.json.Text()
 	case "DeadLetterQueueSourceArn":
-		m.source = r.readText()
+		m.source = r.json.Text()
 	default:
-		r.skip()
+		r.json.Skip()
 	}
 }
 
 // readAttribute reads the value of the attribute called name and puts it where
 // it belongs in the order of names.
-func (r *messageReader) readAttribute(name []byte) {
-	a := attribute{name: name}
-	var text, raw []byte
-	r.object(func(member []byte) {
-		switch string(member) {
+func (r *messageReader) readAttribute(name string) {
+	a := queue.Attribute{Name: name}
+	var text, encoded string
+	r.json.Object(func(member string) {
+		switch member {
 		case "DataType":
-			a.typ = r.readText()
+			a.Type = r.json.Text()
 		case "StringValue":
-			text = r.readText()
+			text = r.json.Text()
 		case "BinaryValue":
-			raw = r.readText()
+			encoded = r.json.Text()
 		default:
-			r.skip()
+			r.json.Skip()
 		}
 	})
-	a.value = text
-	if a.binary = (queue.Attribute{Type: string(a.typ)}).IsBinary(); a.binary {
-		a.value = r.decodeBase64(raw)
+	if a.Value = text; a.IsBinary() {
+		raw, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			r.json.Reject("base64")
+		}
+		a.Value = string(raw)
 	}
-	at, twice := slices.BinarySearchFunc(r.message.attributes, a, func(x, y attribute) int {
-		return bytes.Compare(x.name, y.name)
-	})
+
+	all := r.message.attributes
+	at, twice := slices.BinarySearchFunc(all, a, func(x, y queue.Attribute) int { return strings.Compare(x.Name, y.Name) })
 	if twice {
-		r.message.attributes[at] = a
+		all[at] = a
 		return
 	}
-	r.message.attributes = slices.Insert(r.message.attributes, at, a)
+	r.message.attributes = slices.Insert(all, at, a)
 }
 
-func (r *messageReader) decodeBase64(text []byte) []byte {
-	raw, err := base64.StdEncoding.AppendDecode(nil, text)
-	if err != nil && r.err == nil {
-		r.err = fmt.Errorf("before byte %d of the answer: a binary value is not base64", r.pos)
-	}
-	return raw
-}
-
-// integer consumes a string that holds a whole number.
+// integer reads a string that holds a whole number.
 func (r *messageReader) integer() int64 {
-	text := r.readText()
-	if text == nil {
+	if r.json.Null() {
 		return 0
 	}
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil && r.err == nil {
-		r.err = fmt.Errorf("before byte %d of the answer: expected a whole number", r.pos)
+	n, err := strconv.ParseInt(r.json.Text(), 10, 64)
+	if err != nil {
+		r.json.Reject("a whole number")
 	}
 	return n
 }
 
-// milliseconds consumes a string that holds a time in milliseconds since 1970.
+// milliseconds reads a string that holds a time in milliseconds since 1970.
 func (r *messageReader) milliseconds() time.Time {
 	if n := r.integer(); n != 0 {
 		return time.UnixMilli(n)
@@ -178,41 +164,33 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// whole checks the message just read against its checksums.
-func (r *messageReader) whole() bool {
+// isWhole checks the message just read against its checksums, and reports it if one does not match.
+func (r *messageReader) isWhole() bool {
 	m := &r.message
-	part := ""
-	if !r.checker.matchesBody(m.body, m.bodySum) {
-		part = "body"
-	} else if !r.checker.matchesAttributes(m.attributes, m.attributesSum) {
-		part = "attributes"
-	}
+	part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum)
 	if part != "" {
-		r.corrupt(string(m.id), part)
+		r.corrupt(strings.Clone(m.id), part)
 	}
 	return part == ""
 }
 
-// build copies the message out of the buffer: one piece of memory for all of its texts, so that a message which stays
+// build copies the message out of the answer: one piece of memory for all of its texts, so that a message which stays
 // for long holds on to nothing else. The id has its own: it is remembered when the message is long done.
 func (m *received) build() queue.Message {
-	fields := [...][]byte{m.receipt, m.body, m.sender, m.group, m.dedup, m.sequence, m.trace, m.source}
-	size := 0
-	for _, f := range fields {
-		size += len(f)
-	}
+	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
+		len(m.source)
 	for _, a := range m.attributes {
-		size += len(a.name) + len(a.typ) + len(a.value)
+		size += len(a.Name) + len(a.Type) + len(a.Value)
 	}
 	var memory strings.Builder
 	memory.Grow(size)
-	keep := func(b []byte) string {
+	keep := func(s string) string {
 		start := memory.Len()
-		memory.Write(b)
+		memory.WriteString(s)
 		return memory.String()[start:]
 	}
 	out := queue.Message{
-		ID: string(m.id), Body: keep(m.body), ReceiptHandle: keep(m.receipt),
+		ID: strings.Clone(m.id), Body: keep(m.body), ReceiptHandle: keep(m.receipt),
 		ReceiveCount: int(m.receives), SentAt: m.sentAt, FirstReceivedAt: m.firstReceivedAt,
 		SenderID: keep(m.sender), GroupID: keep(m.group), DedupID: keep(m.dedup), SequenceNumber: keep(m.sequence),
 		TraceHeader: keep(m.trace), DeadLetterSource: keep(m.source),
@@ -220,7 +198,7 @@ func (m *received) build() queue.Message {
 	if len(m.attributes) > 0 {
 		out.Attributes = make([]queue.Attribute, len(m.attributes))
 		for i, a := range m.attributes {
-			out.Attributes[i] = queue.Attribute{Name: keep(a.name), Type: keep(a.typ), Value: keep(a.value)}
+			out.Attributes[i] = queue.Attribute{Name: keep(a.Name), Type: keep(a.Type), Value: keep(a.Value)}
 		}
 	}
 	return out
@@ -235,137 +213,108 @@ type entryResult struct {
 }
 
 // readBatch decodes the answer to a batch of n entries whose ids are 0 to n-1.
-func readBatch(buf []byte, n int) ([]entryResult, error) {
-	s := scanner{buf: buf}
+func readBatch(answer []byte, n int) ([]entryResult, error) {
+	r := sqswire.NewReader(string(answer), answerLimits)
 	results := make([]entryResult, n)
-	s.object(func(name []byte) {
-		switch string(name) {
+	r.Object(func(name string) {
+		switch name {
 		case "Successful":
-			s.array(func() { readSuccess(&s, results) })
+			r.List(func() { readSuccess(&r, results) })
 		case "Failed":
-			s.array(func() { readFailure(&s, results) })
+			r.List(func() { readFailure(&r, results) })
 		default:
-			s.skip()
+			r.Skip()
 		}
 	})
-	return results, s.finish()
+	if err := r.Finish(); err != nil {
+		return nil, err
+	}
+	return results, nil
 }
 
-func readSuccess(s *scanner, results []entryResult) {
-	r := entryResult{answered: true}
-	var id []byte
-	s.object(func(name []byte) {
-		switch string(name) {
+func readSuccess(r *sqswire.Reader, results []entryResult) {
+	result := entryResult{answered: true}
+	var id string
+	r.Object(func(name string) {
+		switch name {
 		case "Id":
-			id = s.readText()
+			id = r.Text()
 		case "MessageId":
-			r.id = string(s.readText())
+			result.id = r.OwnText()
 		case "SequenceNumber":
-			r.sequence = string(s.readText())
+			result.sequence = r.OwnText()
 		case "MD5OfMessageBody":
-			r.bodySum = string(s.readText())
+			result.bodySum = r.Text()
 		case "MD5OfMessageAttributes":
-			r.attributesSum = string(s.readText())
+			result.attributesSum = r.Text()
 		default:
-			s.skip()
+			r.Skip()
 		}
 	})
-	s.place(results, id, r)
+	place(r, results, id, result)
 }
 
-func readFailure(s *scanner, results []entryResult) {
-	var id, code, message []byte
-	var theirs = true
-	s.object(func(name []byte) {
-		switch string(name) {
+func readFailure(r *sqswire.Reader, results []entryResult) {
+	var id, code, message string
+	theirs := true
+	r.Object(func(name string) {
+		switch name {
 		case "Id":
-			id = s.readText()
+			id = r.Text()
 		case "Code":
-			code = s.readText()
+			code = r.OwnText()
 		case "Message":
-			message = s.readText()
+			message = r.OwnText()
 		case "SenderFault":
-			theirs = !s.flag()
+			theirs = !readFlag(r)
 		default:
-			s.skip()
+			r.Skip()
 		}
 	})
-	s.place(results, id, entryResult{answered: true, err: entryError(string(code), string(message), theirs)})
+	place(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
 }
 
-// place puts r where the entry called id belongs.
-func (s *scanner) place(results []entryResult, id []byte, r entryResult) {
-	if s.err != nil {
+// readFlag reads true or false, which some servers write as a string.
+func readFlag(r *sqswire.Reader) bool {
+	if r.Peek() != '"' {
+		return r.Bool()
+	}
+	value, err := strconv.ParseBool(r.Text())
+	if err != nil {
+		r.Reject("true or false")
+	}
+	return value
+}
+
+// place puts a result where the entry called id belongs.
+func place(r *sqswire.Reader, results []entryResult, id string, result entryResult) {
+	if r.Failed() {
 		return
 	}
-	i, err := strconv.Atoi(string(id))
+	i, err := strconv.Atoi(id)
 	if err != nil || i < 0 || i >= len(results) {
-		s.err = fmt.Errorf("before byte %d of the answer: an entry that was not asked for", s.pos)
+		r.Reject("an entry of the request")
 		return
 	}
-	results[i] = r
+	results[i] = result
 }
 
-// SQS answers every send and every receive with MD5 digests of what it holds.
-// They tell a damaged message from a whole one; they protect against accident
-// only, not against people.
-
-// checker computes digests into memory it keeps.
-type checker struct {
-	hash hash.Hash
-	buf  []byte
-	sum  [md5.Size]byte
-	text [2 * md5.Size]byte
-}
-
-func newChecker() *checker { return &checker{hash: md5.New()} }
-
-// body reports whether want is the digest of body. No digest is no objection.
-func (c *checker) matchesBody(body, want []byte) bool {
-	if len(want) == 0 {
-		return true
-	}
-	c.hash.Reset()
-	c.hash.Write(body)
-	return c.matches(want)
-}
-
-// attributes reports whether want is the digest of attrs, which must be sorted
-// by name.
-func (c *checker) matchesAttributes(attrs []attribute, want []byte) bool {
-	if len(want) == 0 {
-		return true
-	}
-	c.buf = c.buf[:0]
-	for _, a := range attrs {
-		c.buf = sqswire.AppendAttribute(c.buf, a.name, a.typ, a.value, a.binary)
-	}
-	c.hash.Reset()
-	c.hash.Write(c.buf)
-	return c.matches(want)
-}
-
-func (c *checker) matches(want []byte) bool {
-	hex.Encode(c.text[:], c.hash.Sum(c.sum[:0]))
-	return bytes.EqualFold(c.text[:], want)
-}
-
-// sent returns the part of m, "body" or "attributes", that does not match the
-// digests in the answer; "" when all is well.
-func (c *checker) damagedPart(m *queue.Outgoing, r *entryResult) string {
-	if !c.matchesBody([]byte(m.Body), []byte(r.bodySum)) {
+// damagedPart returns the part of a message, "body" or "attributes", that does not match its MD5
+// digest; "" if none or if SQS gave no digest. Digests protect against accident only, not against
+// people.
+func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesSum string) string {
+	if bodySum != "" && !isDigest(sqswire.BodyMD5(body), bodySum) {
 		return "body"
 	}
-	if r.attributesSum == "" {
-		return ""
-	}
-	attrs := make([]attribute, len(m.Attributes))
-	for i, a := range m.Attributes {
-		attrs[i] = attribute{name: []byte(a.Name), typ: []byte(a.Type), value: []byte(a.Value), binary: a.IsBinary()}
-	}
-	slices.SortFunc(attrs, func(x, y attribute) int { return bytes.Compare(x.name, y.name) })
-	if !c.matchesAttributes(attrs, []byte(r.attributesSum)) {
+	if attributesSum != "" && !isDigest(sqswire.AttributesMD5(attributes), attributesSum) {
 		return "attributes"
 	}
 	return ""
+}
+
+// isDigest reports whether text is a digest in hexadecimal.
+func isDigest(sum [md5.Size]byte, text string) bool {
+	var digits [2 * md5.Size]byte
+	hex.Encode(digits[:], sum[:])
+	return bytes.EqualFold(digits[:], []byte(text))
 }

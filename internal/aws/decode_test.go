@@ -20,17 +20,16 @@ import (
 	"tendril/queue"
 )
 
-func readMessages(t *testing.T, answer string) ([]queue.Message, []string, error) {
+func readAnswer(t *testing.T, answer string) ([]queue.Message, []string, error) {
 	t.Helper()
 	var corrupt []string
-	r := messageReader{checker: newChecker()}
-	messages, err := r.read([]byte(answer), func(id, part string) { corrupt = append(corrupt, id+" "+part) })
+	messages, err := readMessages([]byte(answer), func(id, part string) { corrupt = append(corrupt, id+" "+part) })
 	return messages, corrupt, err
 }
 
 func TestReadsEveryPartOfAMessage(t *testing.T) {
 	t.Parallel()
-	got, corrupt, err := readMessages(t, `{"Messages":[{
+	got, corrupt, err := readAnswer(t, `{"Messages":[{
 		"MessageId":"id-1","ReceiptHandle":"AQEB\/+=","Body":"line\n\"two\" \u00e9 \ud83d\ude00","Unknown":[1,{"x":null}],
 		"Attributes":{"SenderId":"AIDA","ApproximateFirstReceiveTimestamp":"1700000001002","ApproximateReceiveCount":"3",
 			"SentTimestamp":"1700000000001","MessageGroupId":"g","MessageDeduplicationId":"d","SequenceNumber":"18850000000000000001",
@@ -60,7 +59,7 @@ func TestEmptyReceives(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{`{}`, `{"Messages":null}`, `{"Messages":[]}`,
 		`{"many":[` + strings.Repeat(`{"a":[]},`, 200) + `{}]}`, ` { "ResponseMetadata" : {"HTTPStatusCode":200} } `} {
-		if got, _, err := readMessages(t, answer); len(got) != 0 || err != nil {
+		if got, _, err := readAnswer(t, answer); len(got) != 0 || err != nil {
 			t.Errorf("%s: got %v, %v", answer, got, err)
 		}
 	}
@@ -69,8 +68,7 @@ func TestEmptyReceives(t *testing.T) {
 func TestMessagesDoNotShareTheBuffer(t *testing.T) {
 	t.Parallel()
 	buf := []byte(`{"Messages":[` + wireMessage("id-1", "first") + `]}`)
-	r := messageReader{checker: newChecker()}
-	got, err := r.read(buf, nil)
+	got, err := readMessages(buf, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +86,7 @@ func TestCorruptMessagesAreLeftOut(t *testing.T) {
 	body := strings.Replace(wireMessage("flipped", "body"), `"Body":"body"`, `"Body":"bodY"`, 1)
 	attributes := strings.Replace(wireMessage("attrs", "body"), `"Attributes"`,
 		`"MD5OfMessageAttributes":"00000000000000000000000000000000","MessageAttributes":{"a":{"DataType":"String","StringValue":"v"}},"Attributes"`, 1)
-	got, corrupt, err := readMessages(t, `{"Messages":[`+body+`,`+whole+`,`+attributes+`]}`)
+	got, corrupt, err := readAnswer(t, `{"Messages":[`+body+`,`+whole+`,`+attributes+`]}`)
 	if err != nil || len(got) != 1 || got[0].ID != "whole" {
 		t.Errorf("got %v, %v; want the whole message only", got, err)
 	}
@@ -100,17 +98,14 @@ func TestCorruptMessagesAreLeftOut(t *testing.T) {
 // The digests were computed by Python's hashlib from the documented layout.
 func TestAttributeDigest(t *testing.T) {
 	t.Parallel()
-	attrs := []attribute{
-		{name: []byte("bin"), typ: []byte("Binary.png"), value: []byte("\x00\x01\xff"), binary: true},
-		{name: []byte("n"), typ: []byte("Number.int"), value: []byte("42")},
-		{name: []byte("s"), typ: []byte("String"), value: []byte("hé")},
-	}
+	attrs := []queue.Attribute{{Name: "bin", Type: "Binary.png", Value: "\x00\x01\xff"},
+		{Name: "n", Type: "Number.int", Value: "42"}, {Name: "s", Type: "String", Value: "hé"}}
 	const digest = "73db1ce9d2ab413244752817131b9ad7"
-	if !newChecker().matchesAttributes(attrs, []byte(digest)) {
+	if part := damagedPart("", "", attrs, digest); part != "" {
 		t.Errorf("digest %s does not match", digest)
 	}
-	attrs[1].value = []byte("43")
-	if newChecker().matchesAttributes(attrs, []byte(digest)) {
+	attrs[1].Value = "43"
+	if part := damagedPart("", "", attrs, digest); part != "attributes" {
 		t.Error("another value has the same digest")
 	}
 }
@@ -119,7 +114,7 @@ func TestBrokenAnswersAreErrors(t *testing.T) {
 	t.Parallel()
 	whole := `{"Messages":[` + wireMessage("id", "a \\u0041 body") + `]}`
 	for n := range len(whole) {
-		if _, _, err := readMessages(t, whole[:n]); err == nil {
+		if _, _, err := readAnswer(t, whole[:n]); err == nil {
 			t.Fatalf("cut at %d of %d: no error", n, len(whole))
 		}
 	}
@@ -131,7 +126,7 @@ func TestBrokenAnswersAreErrors(t *testing.T) {
 		`{"Messages":[{"MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"?"}}}]}`,
 		`{"a":` + strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100) + `}`, "{\"a\":\x00}", `<html>`,
 	} {
-		if got, _, err := readMessages(t, answer); err == nil {
+		if got, _, err := readAnswer(t, answer); err == nil {
 			t.Errorf("%s: no error, got %v", answer, got)
 		} else if strings.Contains(err.Error(), "body") {
 			t.Errorf("%s: the error quotes the answer: %v", answer, err)
@@ -179,8 +174,7 @@ func FuzzReadMessages(f *testing.F) {
 	f.Add(`{"Messages":[{"Attributes":{"ApproximateReceiveCount":"2","SentTimestamp":"-1"},"x":[true,false,null,-1.5e+3]}],"Messages":null}`)
 	f.Fuzz(func(t *testing.T, answer string) {
 		want, wantErr := readSlowly([]byte(answer))
-		r := messageReader{checker: newChecker()}
-		got, err := r.read([]byte(answer), func(string, string) {})
+		got, err := readMessages([]byte(answer), func(string, string) {})
 		if err == nil && len(got) > len(answer) {
 			t.Fatal("more messages than bytes")
 		}
@@ -219,17 +213,12 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 			return nil, err
 		}
 	}
-	checker := newChecker()
 	for _, raw := range raws {
 		m, sums, err := slowMessage(raw)
 		if err != nil {
 			return nil, err
 		}
-		var attrs []attribute
-		for _, a := range m.Attributes {
-			attrs = append(attrs, attribute{[]byte(a.Name), []byte(a.Type), []byte(a.Value), a.IsBinary()})
-		}
-		if checker.matchesBody([]byte(m.Body), []byte(sums[0])) && checker.matchesAttributes(attrs, []byte(sums[1])) {
+		if damagedPart(m.Body, sums[0], m.Attributes, sums[1]) == "" {
 			messages = append(messages, m)
 		}
 	}
@@ -253,7 +242,7 @@ func walk(tokens *json.Decoder, depth int) error {
 	if !ok {
 		return nil
 	}
-	if depth == maxDepth {
+	if depth == answerLimits.Depth {
 		return errSkip
 	}
 	names := map[json.Token]bool{}
@@ -339,7 +328,7 @@ func must(err error) {
 // Ids of messages that are long done are remembered by the thousand, the bodies must not be.
 func TestIDHoldsNoBody(t *testing.T) {
 	t.Parallel()
-	m := (&received{id: []byte("id"), receipt: []byte("receipt"), body: bytes.Repeat([]byte("x"), 1<<20)}).build()
+	m := (&received{id: "id", receipt: "receipt", body: strings.Repeat("x", 1<<20)}).build()
 	collected := make(chan struct{})
 	runtime.AddCleanup(unsafe.StringData(m.Body), func(struct{}) { close(collected) }, struct{}{})
 	id := m.ID

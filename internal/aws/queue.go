@@ -83,7 +83,6 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 		wait = *req.Wait
 	}
 	var messages []queue.Message
-	reader := messageReader{checker: newChecker()}
 	err := q.sqs.perform(ctx, call{
 		site:    &q.site,
 		action:  "ReceiveMessage",
@@ -91,7 +90,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 		timeout: wait + patience,
 		once:    true,
 	}, func(body []byte) (err error) {
-		messages, err = reader.read(body, func(id, part string) {
+		messages, err = readMessages(body, func(id, part string) {
 			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: id, Part: part})
 		})
 		return err
@@ -188,11 +187,11 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	if err != nil {
 		return nil, err
 	}
-	checker := newChecker()
 	for i, r := range results {
 		out := &sent[good[i]]
 		out.ID, out.SequenceNumber, out.Err = r.id, r.sequence, r.err
-		if part := checker.damagedPart(&msgs[good[i]], &r); r.err == nil && part != "" {
+		m := &msgs[good[i]]
+		if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); r.err == nil && part != "" {
 			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
 			out.Err = queue.Errorf(queue.CodeInvalidMessageContents,
 				"message %s was damaged on its way: the checksum of its %s does not match; send it again and delete this one",

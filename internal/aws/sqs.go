@@ -18,6 +18,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"tendril/internal/sqsapi/sqswire"
 	"tendril/queue"
 )
 
@@ -272,18 +273,18 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 // readRefusal decodes the body of an error answer: the shape's name without
 // its namespace, and the sentence. Both are "" when buf is something else.
 func readRefusal(buf []byte) (shape, message string) {
-	s := scanner{buf: buf}
-	s.object(func(name []byte) {
-		switch string(name) {
+	r := sqswire.NewReader(string(buf), answerLimits)
+	r.Object(func(name string) {
+		switch name {
 		case "__type":
-			shape = string(s.readText())
+			shape = r.Text()
 		case "message", "Message":
-			message = string(s.readText())
+			message = r.Text()
 		default:
-			s.skip()
+			r.Skip()
 		}
 	})
-	if s.finish() != nil {
+	if r.Finish() != nil {
 		return "", ""
 	}
 	return withoutNamespace(shape), message

@@ -24,13 +24,13 @@ type action struct {
 	// ofAccount: the action is not valid at the URL of a queue.
 	ofAccount bool
 
-	// The two types, as the Query protocol reads and writes them. The registry's actions have neither.
+	// The two types, as both protocols read the one and the Query protocol writes the other.
 	responseType reflect.Type
 	parameters   parameters
 	answer       elements
 }
 
-// describe makes an action, which has that name, one of the Query protocol.
+// describe completes an action of that name.
 func (a *action) describe(name string) {
 	a.parameters = parametersOf(reflect.TypeOf(a.request()).Elem(), name)
 	t := a.responseType

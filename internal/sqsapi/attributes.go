@@ -7,15 +7,18 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unsafe"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/internal/sqsapi/sqswire"
 	"tendril/queue"
 )
 
-// attributeValue is one message attribute on the wire. BinaryValue is base64
+// messageAttribute is one message attribute on the wire. BinaryValue is base64
 // in JSON.
-type attributeValue struct {
+type messageAttribute struct {
+	name             string
 	StringValue      *string
 	BinaryValue      []byte
 	DataType         string
@@ -23,28 +26,48 @@ type attributeValue struct {
 	BinaryListValues [][]byte `query:"BinaryListValue"`
 }
 
-// messageAttributes turns the attributes of a send into the queue's form,
-// sorted by name. read are those that have it already. The broker judges names,
-// types and sizes; here is only what it cannot see, which field held the value.
-func messageAttributes(wire map[string]*attributeValue, read []queue.Attribute) ([]queue.Attribute, error) {
-	attributes := read
-	for name, value := range wire {
-		a, err := value.attribute(name)
-		if err != nil {
+// attributeList holds the attributes of a message, sorted by name. On the wire it is an object.
+type attributeList []messageAttribute
+
+// sort sorts by name. The last of several attributes of one name counts.
+func (l *attributeList) sort() {
+	slices.SortStableFunc(*l, func(a, b messageAttribute) int { return strings.Compare(a.name, b.name) })
+	distinct := (*l)[:0]
+	for i, a := range *l {
+		if i+1 == len(*l) || (*l)[i+1].name != a.name {
+			distinct = append(distinct, a)
+		}
+	}
+	*l = distinct
+}
+
+// MarshalJSONTo writes the object that the registry's client sends.
+func (l attributeList) MarshalJSONTo(to *jsontext.Encoder) error {
+	object := make(map[string]*messageAttribute, len(l))
+	for i := range l {
+		object[l[i].name] = &l[i]
+	}
+	return json.MarshalEncode(to, object)
+}
+
+// inQueueForm turns the attributes of a send into the queue's form. The broker judges names, types
+// and sizes; here is only what it cannot see, which field held the value.
+func (l attributeList) inQueueForm() ([]queue.Attribute, error) {
+	if len(l) == 0 {
+		return nil, nil
+	}
+	attributes := make([]queue.Attribute, len(l))
+	for i := range l {
+		var err error
+		if attributes[i], err = l[i].inQueueForm(); err != nil {
 			return nil, err
 		}
-		attributes = append(attributes, a)
 	}
-	slices.SortFunc(attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	return attributes, nil
 }
 
-// attribute returns the attribute of that name; nil is an empty one.
-func (v *attributeValue) attribute(name string) (queue.Attribute, error) {
-	if v == nil {
-		v = &attributeValue{}
-	}
-	a := queue.Attribute{Name: name, Type: v.DataType}
+func (v *messageAttribute) inQueueForm() (queue.Attribute, error) {
+	a := queue.Attribute{Name: v.name, Type: v.DataType}
 	if len(v.StringListValues) > 0 || len(v.BinaryListValues) > 0 {
 		return a, queue.Errorf(queue.CodeUnsupportedOperation,
 			"Message attribute list values in SendMessage operation are not supported.")
@@ -58,7 +81,7 @@ func (v *attributeValue) attribute(name string) (queue.Attribute, error) {
 	}
 	if other {
 		return a, queue.Errorf(queue.CodeInvalidParameterValue,
-			"The message attribute '%s' with type '%s' must use field '%s'.", name, v.DataType, field)
+			"The message attribute '%s' with type '%s' must use field '%s'.", v.name, v.DataType, field)
 	}
 	return a, nil
 }
@@ -110,7 +133,7 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 // clients compare with their own. It guards against corruption, not against
 // attackers.
 func appendBodyMD5(dst []byte, body string) []byte {
-	sum := md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
+	sum := sqswire.BodyMD5(body)
 	return hex.AppendEncode(dst, sum[:])
 }
 

@@ -322,7 +322,7 @@ func (s *bench) report(b *testing.B, prepare func(n int), inQuery, inJSON func(n
 // formOfJSON writes a request in the Query protocol.
 func formOfJSON(b *testing.B, action, body string) string {
 	request := sqsActions()[action].request()
-	if err := decodeGeneral([]byte(body), request); err != nil {
+	if err := decodeByLibrary([]byte(body), request); err != nil {
 		b.Fatal(err)
 	}
 	return "Action=" + action + "&" + encoded(encodeForm(request, action))
@@ -395,7 +395,6 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	table := sqsActions()
 	for _, test := range []struct{ action, body string }{{"SendMessage", sendBody()},
 		{"SendMessageBatch", sendTenBody()}} {
 		b.Run("Query/"+test.action, func(b *testing.B) {
@@ -417,9 +416,10 @@ func BenchmarkDecode(b *testing.B) {
 		{"SendMessageBatch", sendTenBody()}} {
 		b.Run(test.action, func(b *testing.B) {
 			body := []byte(test.body)
+			act, parameters := parametersFor(test.action)
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := decodeJSON(body, table[test.action].request()); err != nil {
+				if err := parameters.decodeJSON(body, act.request()); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,18 +1,14 @@
 package sqsapi
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/base64"
-	"errors"
 	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-	jsonv1 "github.com/go-json-experiment/json/v1"
-
+	"tendril/internal/sqsapi/sqswire"
 	"tendril/queue"
 )
 
@@ -33,119 +29,140 @@ const (
 	maxValues = 10_000
 )
 
-// decodeJSON fills request, a pointer to a struct, from body. An empty body
-// is a request without parameters. Its errors are [*queue.Error] and never
-// quote the body.
-func decodeJSON(body []byte, request any) error {
-	if len(bytes.TrimSpace(body)) == 0 {
+// decodeJSON fills request, a pointer to a struct that p describes. An empty body is a request without
+// parameters. Its errors are [*queue.Error] and never quote the body.
+//
+// It reads JSON as SDKs of every age write it: the last of two equal parameters counts, a name may be
+// in any case, and base64 may be broken into lines.
+func (p parameters) decodeJSON(body []byte, request any) error {
+	r := sqswire.NewReader(string(body), sqswire.Limits{Depth: maxDepth, Values: maxValues})
+	if r.AtEnd() {
 		return nil
 	}
-	if err := checkBounds(body); err != nil {
-		return err
+	p.readJSON(&r, reflect.ValueOf(request).Elem())
+	if err := r.Finish(); err != nil {
+		return jsonRefusal(err, body)
 	}
-	if decodePlain(body, request) {
-		return nil
-	}
-	err := json.Unmarshal(body, request, decodeOptions)
-	if err == nil {
-		return nil
-	}
-	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
-		at := min(int(syntax.ByteOffset), len(body)-1)
-		switch {
-		case !utf8.Valid(body):
-			return malformed("it is not valid UTF-8")
-		case strings.Contains(syntax.Error(), "surrogate pair") && len(body) >= at+6: // \uXXXX
-			return queue.Errorf(queue.CodeInvalidMessageContents,
-				"Invalid character '#x%s' was found in the request: it is half of a surrogate pair.",
-				bytes.ToUpper(body[at+2:at+6]))
+	return nil
+}
+
+// readJSON reads the members of an object into a struct. Unknown ones are ignored.
+func (p parameters) readJSON(r *sqswire.Reader, to reflect.Value) {
+	r.Object(func(name string) {
+		if f := p.byJSONName(name); f != nil {
+			f.readJSON(r, to.FieldByIndex(f.index))
+		} else {
+			r.Skip()
 		}
-		return malformed("it is not valid JSON from byte " + strconv.Itoa(at+1) + " on")
-	}
-	var kind *json.SemanticError
-	if !errors.As(err, &kind) || kind.GoType == nil || typeNames[kind.GoType.Kind()] == "" {
-		return malformed("a value does not have the form that its parameter needs")
-	}
-	if errors.As(err, new(base64.CorruptInputError)) {
-		return malformed(parameterName(kind.JSONPointer) + notBase64)
-	}
-	return malformed(parameterName(kind.JSONPointer) + " must be of type " + typeNames[kind.GoType.Kind()] +
-		", not " + valueName(kind))
+	})
 }
 
-// decodeOptions read JSON as SDKs of every age write it: a parameter that is there twice counts
-// as it stands last, and its name may be in any case, but without other underscores and hyphens. Base64 may be broken
-// into lines, as in the Query protocol.
-var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true),
-	jsonv1.MatchCaseSensitiveDelimiter(true), jsonv1.ParseBytesWithLooseRFC4648(true))
-
-// notBase64 follows the name of a parameter whose value is not base64, in both protocols.
-const notBase64 = " must be base64"
-
-// typeNames are the types of parameters in JSON's words.
-var typeNames = map[reflect.Kind]string{
-	reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "list or base64 string", reflect.Int: "integer",
-	reflect.Pointer: "integer", reflect.String: "string", reflect.Bool: "bool",
-}
-
-// parameterName is where a value stands in a request, such as Entries.0.Id.
-func parameterName(at jsontext.Pointer) string {
-	if at == "" {
-		return "the whole"
+// byJSONName returns the field of that name; nil if there isn't one.
+func (p parameters) byJSONName(name string) *parameter {
+	if f := p[name]; f != nil && f.json == name {
+		return f
 	}
-	return strings.ReplaceAll(string(at[1:]), "/", ".")
-}
-
-// valueName is what stands there instead of what is needed.
-func valueName(e *json.SemanticError) string {
-	switch e.JSONKind {
-	case '[':
-		return "array"
-	case '{':
-		return "object"
-	case '0':
-		if len(e.JSONValue) > 0 && len(e.JSONValue) < 32 {
-			return "number " + string(e.JSONValue)
-		}
-	case 't', 'f':
-		return "bool"
-	}
-	return e.JSONKind.String()
-}
-
-func malformed(why string) *queue.Error {
-	return queue.Errorf(codeSerialization, "The request's body cannot be read: %s.", why)
-}
-
-// checkBounds refuses bodies that are too deep or have too many values. It does not
-// validate: what it accepts may still not be JSON.
-func checkBounds(body []byte) error {
-	depth, values := 0, 0
-	for i := 0; i < len(body); i++ {
-		switch body[i] {
-		case '{', '[':
-			depth++
-			values++
-		case '}', ']':
-			depth--
-		case ',':
-			values++
-		case '"': // go on behind the next quote that has an even number of backslashes before it
-			for escaped := true; escaped; {
-				next := bytes.IndexByte(body[i+1:], '"')
-				if next < 0 {
-					return nil
-				}
-				i += next + 1
-				escaped = (i-len(bytes.TrimRight(body[:i], `\`)))%2 == 1
-			}
-		}
-		if depth > maxDepth {
-			return malformed("it nests more than " + strconv.Itoa(maxDepth) + " levels deep")
-		}
-		if values > maxValues {
-			return malformed("it holds more than " + strconv.Itoa(maxValues) + " values")
+	for _, f := range p {
+		if strings.EqualFold(f.json, name) {
+			return f
 		}
 	}
 	return nil
+}
+
+// readJSON reads a value of the field, or an element of it.
+func (f *parameter) readJSON(r *sqswire.Reader, to reflect.Value) {
+	if r.Null() {
+		to.SetZero()
+		return
+	}
+	switch to.Kind() {
+	case reflect.String:
+		if f.transient {
+			to.SetString(r.Text())
+		} else {
+			to.SetString(r.OwnText())
+		}
+	case reflect.Bool:
+		to.SetBool(r.Bool())
+	case reflect.Int, reflect.Int64:
+		to.SetInt(r.Integer(to.Type().Bits()))
+	case reflect.Pointer:
+		to.Set(reflect.New(to.Type().Elem()))
+		f.readJSON(r, to.Elem())
+	case reflect.Struct:
+		f.of.readJSON(r, to)
+	case reflect.Map:
+		to.Set(reflect.MakeMap(to.Type()))
+		r.Object(func(name string) {
+			value := reflect.New(to.Type().Elem()).Elem()
+			f.readJSON(r, value)
+			to.SetMapIndex(reflect.ValueOf(strings.Clone(name)), value)
+		})
+	case reflect.Slice:
+		f.readJSONList(r, to)
+	}
+}
+
+// readJSONList reads a list, bytes in base64, or an object of message attributes.
+func (f *parameter) readJSONList(r *sqswire.Reader, to reflect.Value) {
+	switch list := to.Addr().Interface().(type) {
+	case *[]byte:
+		if r.Peek() != '"' {
+			r.Mismatch("list or base64 string")
+			return
+		}
+		data, err := base64.StdEncoding.DecodeString(r.Text())
+		if err != nil {
+			r.Reject("base64")
+		}
+		*list = data
+	case *attributeList:
+		*list = make(attributeList, 0, 2)
+		r.Object(func(name string) {
+			*list = append(*list, messageAttribute{name: name})
+			f.of.readJSON(r, reflect.ValueOf(&(*list)[len(*list)-1]).Elem())
+		})
+		list.sort()
+	default:
+		to.Set(reflect.MakeSlice(to.Type(), 0, queue.MaxBatch))
+		r.List(func() {
+			if to.Len() == to.Cap() {
+				to.Grow(to.Len())
+			}
+			to.SetLen(to.Len() + 1)
+			f.readJSON(r, to.Index(to.Len()-1))
+		})
+	}
+}
+
+// jsonRefusal describes why a body cannot be read.
+func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
+	switch err.Problem {
+	case sqswire.TooDeep:
+		return malformed("it nests more than " + strconv.Itoa(maxDepth) + " levels deep")
+	case sqswire.TooManyValues:
+		return malformed("it holds more than " + strconv.Itoa(maxValues) + " values")
+	case sqswire.WrongKind:
+		name := cmp.Or(err.Path, "the whole")
+		if err.Got == "" {
+			return malformed(name + " must be " + err.Want)
+		}
+		return malformed(name + " must be of type " + err.Want + ", not " + err.Got)
+	}
+	switch {
+	case !utf8.Valid(body):
+		return malformed("it is not valid UTF-8")
+	case err.Problem == sqswire.HalfPair:
+		return queue.Errorf(queue.CodeInvalidMessageContents,
+			"Invalid character '#x%s' was found in the request: it is half of a surrogate pair.", strings.ToUpper(err.Got))
+	}
+	return malformed("it is not valid JSON from byte " + strconv.Itoa(min(err.At+1, len(body))) + " on")
+}
+
+// notBase64 follows the name of a parameter of the Query protocol whose value is not base64.
+const notBase64 = " must be base64"
+
+func malformed(why string) *queue.Error {
+	return queue.Errorf(codeSerialization, "The request's body cannot be read: %s.", why)
 }

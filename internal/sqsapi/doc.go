@@ -13,7 +13,7 @@
 //	   |
 //	buffer       at most 6 MiB and a bit               -> 413
 //	   |
-//	decodeJSON, parameters.decode                      -> 400
+//	parameters: decodeJSON, decode                     -> 400
 //	   |         UTF-8, depth, number of values, types
 //	action       typed request -> typed response       -> *queue.Error
 //	   |            |
@@ -26,7 +26,7 @@
 // The types of an action's request and response describe it for both protocols.
 // JSON takes the names of the json tags. Query has other names for lists and
 // maps, which the tags query give; parameters.go and xml.go make tables of them
-// once, when the handler is made. An [action] knows nothing of the protocol that
+// once, when the handler is made. Both decoders fill a request by the same table. An [action] knows nothing of the protocol that
 // carried it, and there is one implementation of each.
 //
 // An action checks what can be seen in one request: required parameters, ranges
@@ -39,9 +39,9 @@
 // Query protocol, which JSON replies carry in x-amzn-query-error and which
 // botocore reports, the status, and a fixed text where clients match on one.
 //
-// What is most of the traffic is written by hand: the encoders of ReceiveMessage's response (receive.go)
-// and of successful sends and deletes (json.go), and a decoder of plain requests (plain.go), which leaves
-// whatever an SDK would not write to the general one. Tests hold them to what encoding/json does.
+// The encoders of ReceiveMessage's response (receive.go) and of successful sends and deletes (json.go) are
+// written by hand, since these are most of the traffic. Requests are read by the reader of package sqswire,
+// which needs a smaller stack and less time than a general decoder. Tests compare both with encoding/json.
 //
 // A long poll keeps its stack while it waits. The calls from [Handler.ServeHTTP] to the broker's wait fit into
 // 4 KiB, with their frames kept small for that; a test holds it.
@@ -88,6 +88,6 @@
 //
 // # Its size
 //
-// The package has more than 4,000 lines because it speaks two protocols for each action, and decodes the requests of
-// the busiest ones by hand, with one description of an action for all of them.
+// The package has more than 4,000 lines because it speaks two protocols for each action, with one description of an
+// action for both.
 package sqsapi

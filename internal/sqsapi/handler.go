@@ -236,6 +236,7 @@ func actions() map[string]*action {
 		all[sqsPrefix+name] = &act
 	}
 	for name, act := range registryActions() {
+		act.describe(name)
 		all[registryPrefix+name] = &act
 	}
 	return all

@@ -49,7 +49,7 @@ func (x *exchange) readJSON(target string) (act *action, request any, err error)
 		err = x.authenticate(in.Bytes())
 	}
 	if err == nil {
-		err = decodeJSON(in.Bytes(), request)
+		err = act.parameters.decodeJSON(in.Bytes(), request)
 	}
 	return act, request, err
 }

@@ -10,9 +10,9 @@ import (
 	"tendril/queue"
 )
 
-// parameters tells where the Query protocol puts the fields of a request, or of a part of one. The
-// type of a request describes both protocols. JSON names a field by its json tag, or by its name;
-// Query does so too, unless the tag query has another name:
+// parameters describes the fields of a request, or of a part of one, by their names in the Query
+// protocol. The type of a request describes both protocols. JSON names a field by its json tag, or by
+// its name; Query does so too, unless the tag query has another name:
 //
 //	`query:"TagKey"`         a list: TagKey.1, TagKey.2
 //	`query:"*RequestEntry"`  a list of structures, named after the action: SendMessageBatchRequestEntry.1.Id
@@ -23,27 +23,29 @@ type parameters map[string]*parameter
 type parameter struct {
 	index []int // for FieldByIndex
 	bit   uint64
+	json  string
 	key   string     // of a map: the name of its keys
-	of    parameters // of a list of structures, or of a map: the elements
-	set   setter     // of a single value
+	of    parameters // of a structure, or of those in a list, a map or behind a pointer
+	set   setter     // of a single value; nil if the Query protocol has no form for it
+	// transient texts share the memory of the request, which they do not outlive.
+	transient bool
 }
 
 // setter puts the text of a single value into a field. Its error says what the text should have been.
 type setter func(field reflect.Value, text string) error
 
-// parametersOf describes a struct type, for an action of that name. It panics when the type has a
-// field that the Query protocol cannot carry.
+// parametersOf describes a struct type, for an action of that name.
 func parametersOf(t reflect.Type, action string) parameters {
 	p := parameters{}
 	for i, field := range wireFields(t, action) {
-		f := &parameter{index: field.index, bit: 1 << i, key: field.key}
-		switch kind := field.typ.Kind(); {
-		case field.typ == reflect.TypeFor[[]byte](), kind == reflect.String, kind == reflect.Pointer:
-			f.set = setterOf(field.typ)
-		case kind == reflect.Slice && field.typ.Elem().Kind() == reflect.Struct:
-			f.of = parametersOf(field.typ.Elem(), action)
-		case kind == reflect.Map && field.typ.Elem().Kind() == reflect.Pointer:
-			f.of = parametersOf(field.typ.Elem().Elem(), action)
+		f := &parameter{index: field.index, bit: 1 << i, json: field.json, key: field.key, set: setterOf(field.typ),
+			transient: t == reflect.TypeFor[messageAttribute]()}
+		of := field.typ
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
+			of = of.Elem()
+		}
+		if of.Kind() == reflect.Struct {
+			f.of = parametersOf(of, action)
 		}
 		p[field.query] = f
 		for _, name := range field.aliases() {
@@ -94,7 +96,7 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 	return fields
 }
 
-// setterOf returns the setter of a field of that type.
+// setterOf returns the setter of a field of that type; nil if the type is not a single value.
 func setterOf(t reflect.Type) setter {
 	switch reflect.Zero(t).Interface().(type) {
 	case string:
@@ -129,7 +131,7 @@ func setterOf(t reflect.Type) setter {
 			return nil
 		}
 	}
-	panic("the Query protocol has no form for " + t.String())
+	return nil
 }
 
 // errScattered means that the parameters of one list or structure do not follow each other.
@@ -240,6 +242,9 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 		}
 		values = values[n:]
 	}
+	if list, ok := field.Addr().Interface().(*attributeList); ok {
+		list.sort()
+	}
 	return nil
 }
 
@@ -274,21 +279,14 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		}
 		(*list)[key] = value
 		return nil
-	case *map[string]*attributeValue:
-		key, _ := f.pair(values)
+	case *attributeList:
+		name, _ := f.pair(values)
 		parts, err := below(values, "Value")
 		if err != nil {
 			return err
 		}
-		value := new(attributeValue)
-		if err := f.of.fill(reflect.ValueOf(value).Elem(), parts); err != nil {
-			return err
-		}
-		if *list == nil {
-			*list = map[string]*attributeValue{}
-		}
-		(*list)[key] = value
-		return nil
+		*list = append(*list, messageAttribute{name: name})
+		return f.of.fill(reflect.ValueOf(&(*list)[len(*list)-1]).Elem(), parts)
 	}
 	field.Grow(max(1, queue.MaxBatch-field.Len()))
 	field.SetLen(field.Len() + 1)

@@ -230,29 +230,30 @@ func TestF1SystemAttributes(t *testing.T) {
 func TestF6MessageAttributes(t *testing.T) {
 	t.Parallel()
 	text, empty := "v", ""
-	letters := map[string]*attributeValue{}
+	var letters attributeList
 	for _, name := range strings.Split("jihgfedcba", "") {
-		letters[name] = &attributeValue{DataType: "String", StringValue: &text}
+		letters = append(letters, messageAttribute{name: name, DataType: "String", StringValue: &text})
 	}
-	sorted, err := messageAttributes(letters, nil)
+	letters.sort()
+	sorted, err := letters.inQueueForm()
 	if err != nil || !slices.IsSortedFunc(sorted, func(a, b queue.Attribute) int {
 		return strings.Compare(a.Name, b.Name)
 	}) {
 		t.Errorf("not sorted: %v, %v", sorted, err)
 	}
-	got, err := messageAttributes(map[string]*attributeValue{
+	got, err := attributesOf(map[string]*messageAttribute{
 		"n": {DataType: "Number.int", StringValue: &text},
 		"b": {DataType: "Binary.gif", BinaryValue: []byte("x")},
 		"e": {DataType: "String", StringValue: &empty},
-	}, nil)
+	}).inQueueForm()
 	want := []queue.Attribute{{Name: "b", Type: "Binary.gif", Value: "x"}, {Name: "e", Type: "String"},
 		{Name: "n", Type: "Number.int", Value: "v"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("messageAttributes = %v, %v; want %v", got, err, want)
 	}
 	// JSON can write null for an attribute; the broker refuses one without a type.
-	null := map[string]*attributeValue{"a": nil}
-	if got, err := messageAttributes(null, nil); err != nil || !slices.Equal(got, []queue.Attribute{{Name: "a"}}) {
+	null := attributesOf(map[string]*messageAttribute{"a": nil})
+	if got, err := null.inQueueForm(); err != nil || !slices.Equal(got, []queue.Attribute{{Name: "a"}}) {
 		t.Errorf("null: %v, %v", got, err)
 	}
 	if size := batchSize([]sendEntry{{outgoing: outgoing{MessageBody: "bc", MessageAttributes: null}}}); size != 3 {
@@ -260,23 +261,23 @@ func TestF6MessageAttributes(t *testing.T) {
 	}
 	tests := []struct {
 		name  string
-		value attributeValue
+		value messageAttribute
 		code  string
 		text  string
 	}{
-		{"text as binary", attributeValue{DataType: "String", BinaryValue: []byte("x")}, queue.CodeInvalidParameterValue,
+		{"text as binary", messageAttribute{DataType: "String", BinaryValue: []byte("x")}, queue.CodeInvalidParameterValue,
 			"The message attribute 'a' with type 'String' must use field 'String'."},
-		{"binary as text", attributeValue{DataType: "Binary", StringValue: &text}, queue.CodeInvalidParameterValue,
+		{"binary as text", messageAttribute{DataType: "Binary", StringValue: &text}, queue.CodeInvalidParameterValue,
 			"The message attribute 'a' with type 'Binary' must use field 'Binary'."},
-		{"both", attributeValue{DataType: "String", StringValue: &text, BinaryValue: []byte("x")},
+		{"both", messageAttribute{DataType: "String", StringValue: &text, BinaryValue: []byte("x")},
 			queue.CodeInvalidParameterValue, "The message attribute 'a' with type 'String' must use field 'String'."},
-		{"text list", attributeValue{DataType: "String", StringListValues: []string{"x"}}, queue.CodeUnsupportedOperation,
+		{"text list", messageAttribute{DataType: "String", StringListValues: []string{"x"}}, queue.CodeUnsupportedOperation,
 			"Message attribute list values in SendMessage operation are not supported."},
-		{"binary list", attributeValue{DataType: "Binary", BinaryListValues: [][]byte{{1}}}, queue.CodeUnsupportedOperation,
+		{"binary list", messageAttribute{DataType: "Binary", BinaryListValues: [][]byte{{1}}}, queue.CodeUnsupportedOperation,
 			"Message attribute list values in SendMessage operation are not supported."},
 	}
 	for _, test := range tests {
-		_, err := messageAttributes(map[string]*attributeValue{"a": &test.value}, nil)
+		_, err := attributesOf(map[string]*messageAttribute{"a": &test.value}).inQueueForm()
 		if codeOf(err) != test.code || err.Error() != test.text {
 			t.Errorf("%s: %v, want %s %q", test.name, err, test.code, test.text)
 		}
@@ -286,10 +287,10 @@ func TestF6MessageAttributes(t *testing.T) {
 func TestF3F4TraceHeader(t *testing.T) {
 	t.Parallel()
 	value := func(s string) *string { return &s }
-	explicit := map[string]*attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("Root=1-explicit")}}
+	explicit := map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: value("Root=1-explicit")}}
 	tests := []struct {
 		name       string
-		attributes map[string]*attributeValue
+		attributes map[string]*messageAttribute
 		header     string
 		want       string
 		digest     bool
@@ -300,17 +301,17 @@ func TestF3F4TraceHeader(t *testing.T) {
 		{"HTTP header", nil, "Root=1-header", "Root=1-header", false, false},
 		{"attribute over header", explicit, "Root=1-header", "Root=1-explicit", true, false},
 		{"header too long is left out", nil, strings.Repeat("x", maxTrace+1), "", false, false},
-		{"unknown name", map[string]*attributeValue{"Other": {DataType: "String", StringValue: value("x")}}, "", "", false,
+		{"unknown name", map[string]*messageAttribute{"Other": {DataType: "String", StringValue: value("x")}}, "", "", false,
 			true},
-		{"number", map[string]*attributeValue{"AWSTraceHeader": {DataType: "Number", StringValue: value("1")}}, "", "",
+		{"number", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "Number", StringValue: value("1")}}, "", "",
 			false, true},
-		{"empty", map[string]*attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("")}}, "", "", false,
+		{"empty", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String", StringValue: value("")}}, "", "", false,
 			true},
-		{"too long", map[string]*attributeValue{"AWSTraceHeader": {DataType: "String",
+		{"too long", map[string]*messageAttribute{"AWSTraceHeader": {DataType: "String",
 			StringValue: value(strings.Repeat("x", maxTrace+1))}}, "", "", false, true},
 	}
 	for _, test := range tests {
-		o := outgoing{MessageBody: "b", MessageSystemAttributes: test.attributes}
+		o := outgoing{MessageBody: "b", MessageSystemAttributes: attributesOf(test.attributes)}
 		message, answer, err := o.prepare(test.header)
 		if refused := codeOf(err) == queue.CodeInvalidParameterValue; refused != test.refused {
 			t.Errorf("%s: error %v", test.name, err)
@@ -369,9 +370,9 @@ func TestD6CheckBatchSize(t *testing.T) {
 	entry := func(body int) sendEntry {
 		return sendEntry{ID: "a", outgoing: outgoing{
 			MessageBody: strings.Repeat("x", body),
-			MessageAttributes: map[string]*attributeValue{"nm": {DataType: "String", StringValue: &value},
-				"b": {DataType: "Binary", BinaryValue: []byte("1234")}},
-			MessageSystemAttributes: map[string]*attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: &value}},
+			MessageAttributes: attributeList{{name: "b", DataType: "Binary", BinaryValue: []byte("1234")},
+				{name: "nm", DataType: "String", StringValue: &value}},
+			MessageSystemAttributes: attributeList{{name: "AWSTraceHeader", DataType: "String", StringValue: &value}},
 		}}
 	}
 	const attributes = 2 + 6 + 3 + 1 + 6 + 4

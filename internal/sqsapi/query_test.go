@@ -57,7 +57,7 @@ func TestA8DecodeQuery(t *testing.T) {
 	t.Parallel()
 	text := func(s string) *string { return &s }
 	attribute := "MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v"
-	want := map[string]*attributeValue{"n": {DataType: "String", StringValue: text("v")}}
+	want := attributeList{{name: "n", DataType: "String", StringValue: text("v")}}
 	tests := []struct {
 		name, action, form string
 		want               any
@@ -75,10 +75,10 @@ func TestA8DecodeQuery(t *testing.T) {
 			&sendMessageRequest{outgoing: outgoing{MessageBody: "b"}}},
 		{"binary and list values", "SendMessage", "MessageAttribute.1.Name=b&MessageAttribute.1.Value.BinaryValue=AP8%3D&" +
 			"MessageAttribute.1.Value.StringListValue.1=x&MessageAttribute.1.Value.BinaryListValue.1=AA%3D%3D",
-			&sendMessageRequest{outgoing: outgoing{MessageAttributes: map[string]*attributeValue{"b": {
+			&sendMessageRequest{outgoing: outgoing{MessageAttributes: attributeList{{name: "b",
 				BinaryValue: []byte{0, 255}, StringListValues: []string{"x"}, BinaryListValues: [][]byte{{0}}}}}}},
 		{"an attribute without a value", "SendMessage", "MessageAttribute.1.Name=n",
-			&sendMessageRequest{outgoing: outgoing{MessageAttributes: map[string]*attributeValue{"n": {}}}}},
+			&sendMessageRequest{outgoing: outgoing{MessageAttributes: attributeList{{name: "n"}}}}},
 		{"an unknown part behind a value", "SendMessage", attribute + "&MessageAttribute.1.Zone=z",
 			&sendMessageRequest{outgoing: outgoing{MessageAttributes: want}}},
 		{"an empty batch", "DeleteMessageBatch", "DeleteMessageBatchRequestEntry=", &deleteMessageBatchRequest{}},

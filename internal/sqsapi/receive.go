@@ -36,7 +36,7 @@ type receivedMessages struct {
 		Body                   string
 		Attributes             map[string]string `query:"Attribute,Name"`
 		MD5OfMessageAttributes string
-		MessageAttributes      map[string]attributeValue `query:"MessageAttribute,Name"`
+		MessageAttributes      map[string]messageAttribute `query:"MessageAttribute,Name"`
 	} `query:"Message"`
 }
 

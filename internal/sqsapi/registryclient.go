@@ -174,7 +174,7 @@ func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) 
 
 // messageWire turns a message into the parameters of a send.
 func messageWire(m *queue.Outgoing) (*outgoing, error) {
-	o := &outgoing{MessageBody: m.Body, MessageAttributes: map[string]*attributeValue{}}
+	o := &outgoing{MessageBody: m.Body}
 	if m.GroupID != "" {
 		o.MessageGroupID = &m.GroupID
 	}
@@ -189,22 +189,25 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 		o.DelaySeconds = &n
 	}
 	if m.TraceHeader != "" {
-		o.MessageSystemAttributes = map[string]*attributeValue{traceAttribute: {DataType: "String",
-			StringValue: &m.TraceHeader}}
+		o.MessageSystemAttributes = attributeList{{name: traceAttribute, DataType: "String", StringValue: &m.TraceHeader}}
 	}
-	for _, a := range m.Attributes {
-		if _, twice := o.MessageAttributes[a.Name]; twice {
+	for i, a := range m.Attributes {
+		if slices.ContainsFunc(m.Attributes[:i], func(b queue.Attribute) bool { return b.Name == a.Name }) {
 			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 				"Message (user) attribute name '%s' already exists.", a.Name)
 		}
-		value := &attributeValue{DataType: a.Type, StringValue: &a.Value}
+		value := messageAttribute{name: a.Name, DataType: a.Type, StringValue: &a.Value}
 		if a.IsBinary() {
-			value.StringValue, value.BinaryValue = nil, []byte(a.Value)
+			value.StringValue = nil
+			value.BinaryValue = []byte(a.Value)
 		}
-		o.MessageAttributes[a.Name] = value
+		o.MessageAttributes = append(o.MessageAttributes, value)
 	}
 	return o, nil
 }
+
+// decodeOptions take the last of two equal members.
+var decodeOptions = jsontext.AllowDuplicateNames(true)
 
 // callOptions write what the standard encoder writes, but refuse text that is not UTF-8
 // rather than change it.

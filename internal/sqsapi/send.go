@@ -11,14 +11,10 @@ import (
 type outgoing struct {
 	MessageBody             string
 	DelaySeconds            *int
-	MessageAttributes       map[string]*attributeValue `query:"MessageAttribute,Name"`
-	MessageSystemAttributes map[string]*attributeValue `query:"MessageSystemAttribute,Name"`
-	MessageDeduplicationID  *string                    `json:"MessageDeduplicationId,omitzero"`
-	MessageGroupID          *string                    `json:"MessageGroupId,omitzero"`
-
-	// read and readSystem are the attributes of a plain request, in the queue's form and in any order: it leaves the
-	// maps empty, which would take most of its memory.
-	read, readSystem []queue.Attribute
+	MessageAttributes       attributeList `query:"MessageAttribute,Name"`
+	MessageSystemAttributes attributeList `query:"MessageSystemAttribute,Name"`
+	MessageDeduplicationID  *string       `json:"MessageDeduplicationId,omitzero"`
+	MessageGroupID          *string       `json:"MessageGroupId,omitzero"`
 }
 
 type sendMessageRequest struct {
@@ -96,11 +92,8 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
-		for _, a := range entries[i].read {
-			size += len(a.Name) + len(a.Type) + len(a.Value)
-		}
-		for name, value := range entries[i].MessageAttributes {
-			a, _ := value.attribute(name) // what is wrong with it is refused later
+		for j := range entries[i].MessageAttributes {
+			a, _ := entries[i].MessageAttributes[j].inQueueForm() // what is wrong with it is refused later
 			size += len(a.Name) + len(a.Type) + len(a.Value)
 		}
 	}
@@ -113,11 +106,11 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	if o.MessageBody == "" {
 		return message, answer, missing("MessageBody")
 	}
-	attributes, err := messageAttributes(o.MessageAttributes, o.read)
+	attributes, err := o.MessageAttributes.inQueueForm()
 	if err != nil {
 		return message, answer, err
 	}
-	system, err := messageAttributes(o.MessageSystemAttributes, o.readSystem)
+	system, err := o.MessageSystemAttributes.inQueueForm()
 	if err == nil {
 		err = checkTraceHeader(system)
 	}

@@ -28,9 +28,8 @@ var cores = []core{
 		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow, of the disk
 	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",
 		"batch", "syntax", "refusal"}},
-	// Not plain.go: what it declines decode.go reads, so a mutant that declines more cannot be noticed.
 	{pkg: "internal/sqsapi", files: []string{"decode", "json", "parameters", "query"},
-		skip: "^Test(LongPollsCostLittleMemory|RequestsOfSDKsAreDecodedQuickly)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
+		skip: "^Test(LongPollsCostLittleMemory)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
 			"NodeFetch|SQSConsumer"}, // costs, and foreign clients
 }
 

@@ -5,28 +5,34 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"tendril/queue"
 )
 
-// AppendAttribute appends one message attribute as SQS feeds it to MD5: length and
+// BodyMD5 returns the digest of a message body.
+func BodyMD5(body string) [md5.Size]byte {
+	return md5.Sum(unsafe.Slice(unsafe.StringData(body), len(body))) // the bytes are only read
+}
+
+// appendAttribute appends one message attribute as SQS feeds it to MD5: length and
 // name, length and type, one byte that tells text (1) from binary (2), length and
 // value. Lengths are four bytes, the most significant first. The digest of several
 // attributes is over all of them in the order of their names.
 //
 // Source: Amazon SQS Developer Guide, "Calculating the MD5 message digest for
 // message attributes".
-func AppendAttribute[T ~string | ~[]byte](dst []byte, name, typ, value T, isBinary bool) []byte {
-	dst = appendSized(dst, name)
-	dst = appendSized(dst, typ)
+func appendAttribute(dst []byte, a *queue.Attribute) []byte {
+	dst = appendSized(dst, a.Name)
+	dst = appendSized(dst, a.Type)
 	kind := byte(1)
-	if isBinary {
+	if a.IsBinary() {
 		kind = 2
 	}
-	return appendSized(append(dst, kind), value)
+	return appendSized(append(dst, kind), a.Value)
 }
 
-func appendSized[T ~string | ~[]byte](dst []byte, s T) []byte {
+func appendSized(dst []byte, s string) []byte {
 	dst = binary.BigEndian.AppendUint32(dst, uint32(len(s)))
 	return append(dst, s...)
 }
@@ -41,8 +47,7 @@ func AttributesMD5(attributes []queue.Attribute) [md5.Size]byte {
 	var scratch [512]byte
 	input := scratch[:0]
 	for i := range attributes {
-		a := &attributes[i]
-		input = AppendAttribute(input, a.Name, a.Type, a.Value, a.IsBinary())
+		input = appendAttribute(input, &attributes[i])
 	}
 	return md5.Sum(input)
 }

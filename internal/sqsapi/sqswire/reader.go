@@ -1,0 +1,454 @@
+package sqswire
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Problem is the kind of an [Error].
+type Problem int
+
+// The problems of a JSON text.
+const (
+	NotJSON       Problem = iota // the text is not JSON from Error.At on
+	HalfPair                     // a string has one half of a surrogate pair, Error.Got
+	TooDeep                      // it nests deeper than [Limits] allows
+	TooManyValues                // it has more values than [Limits] allows
+	WrongKind                    // the value at Error.Path has to be Error.Want
+)
+
+// Error describes why a text cannot be read. It never quotes strings of the text.
+type Error struct {
+	Problem Problem
+	// At is the offset at which the problem was found.
+	At int
+	// Path names the value, such as Entries.0.Id; it is empty for the whole text.
+	Path string
+	// Want and Got are kinds of values, such as "string" and "number 1.5". Got is empty if the kind
+	// is right and the value is wrong.
+	Want, Got string
+}
+
+func (e *Error) Error() string {
+	at := " at byte " + strconv.Itoa(e.At)
+	switch e.Problem {
+	case TooDeep:
+		return "it nests too deeply" + at
+	case TooManyValues:
+		return "it has too many values" + at
+	case HalfPair:
+		return "half of a surrogate pair" + at
+	case WrongKind:
+		return "a value must be " + e.Want + at
+	}
+	return "it is not valid JSON" + at
+}
+
+// Limits bound what a [Reader] accepts. Zero means no limit.
+type Limits struct {
+	// Depth is the deepest nesting.
+	Depth int
+	// Values is the most values, counted by commas and opening brackets. A few bytes of JSON can
+	// require a hundred times as much memory.
+	Values int
+	// Lenient accepts strings as they are, with control characters and invalid UTF-8, and replaces
+	// half of a surrogate pair by U+FFFD.
+	Lenient bool
+}
+
+// Reader reads a JSON text from its start. Each method consumes the next value, which must be of
+// the method's kind or null. After the first error the methods return zero values, and
+// [Reader.Finish] returns that error.
+type Reader struct {
+	limits Limits
+	text   string
+	at     int
+	depth  int
+	values int
+	shared bool // the last text shares the memory of the whole
+	err    *Error
+}
+
+// NewReader returns a reader of text.
+func NewReader(text string, limits Limits) Reader { return Reader{limits: limits, text: text} }
+
+// Finish returns the first error. It is an error if anything but white space follows.
+func (r *Reader) Finish() *Error {
+	if !r.AtEnd() {
+		r.fail(NotJSON)
+	}
+	return r.err
+}
+
+// Failed reports whether there was an error.
+func (r *Reader) Failed() bool { return r.err != nil }
+
+// AtEnd reports whether only white space follows.
+func (r *Reader) AtEnd() bool {
+	r.skipSpace()
+	return r.at == len(r.text)
+}
+
+// fail records the first error and moves to the end, where no method finds a value.
+func (r *Reader) fail(problem Problem) *Error {
+	failed := &Error{Problem: problem, At: r.at}
+	if r.err == nil {
+		r.err = failed
+	}
+	r.at = len(r.text)
+	return failed
+}
+
+// Mismatch records that the next value is not of the wanted kind, and consumes it.
+func (r *Reader) Mismatch(want string) {
+	got := map[byte]string{'"': "string", '[': "array", '{': "object", 't': "bool", 'f': "bool", 'n': "null"}[r.Peek()]
+	start := r.at
+	if got == "" {
+		const mostShown = 32
+		if got = "number"; len(r.number()) < mostShown {
+			got += " " + r.text[start:r.at]
+		}
+	} else {
+		r.Skip()
+	}
+
+	failed := r.fail(WrongKind)
+	failed.At = start
+	failed.Want = want
+	failed.Got = got
+}
+
+// Reject records that the value just read is not what it must be, such as base64.
+func (r *Reader) Reject(want string) { r.fail(WrongKind).Want = want }
+
+// within completes the path of an error that was found below a name.
+func (e *Error) within(name string) {
+	if e.Path != "" {
+		name += "." + e.Path
+	}
+	e.Path = name
+}
+
+func (r *Reader) skipSpace() {
+	for r.at < len(r.text) {
+		switch r.text[r.at] {
+		case ' ', '\n', '\r', '\t':
+			r.at++
+		default:
+			return
+		}
+	}
+}
+
+// Peek returns the first byte of what follows white space; 0 at the end.
+func (r *Reader) Peek() byte {
+	r.skipSpace()
+	if r.at < len(r.text) {
+		return r.text[r.at]
+	}
+	return 0
+}
+
+// take consumes c if it is next.
+func (r *Reader) take(c byte) bool {
+	if r.Peek() != c {
+		return false
+	}
+	r.at++
+	return true
+}
+
+// word consumes a word if it is next.
+func (r *Reader) word(w string) bool {
+	r.skipSpace()
+	if !strings.HasPrefix(r.text[r.at:], w) {
+		return false
+	}
+	r.at += len(w)
+	return true
+}
+
+// Null consumes null if it is next.
+func (r *Reader) Null() bool { return r.Peek() == 'n' && r.word("null") }
+
+// open consumes the start of an object or a list.
+func (r *Reader) open(bracket byte, kind string) bool {
+	if r.Null() {
+		return false
+	}
+	if !r.take(bracket) {
+		r.Mismatch(kind)
+		return false
+	}
+	r.depth++
+	if r.limits.Depth > 0 && r.depth > r.limits.Depth {
+		r.fail(TooDeep)
+	}
+	r.count()
+	return r.err == nil
+}
+
+func (r *Reader) count() {
+	r.values++
+	if r.limits.Values > 0 && r.values > r.limits.Values {
+		r.fail(TooManyValues)
+	}
+}
+
+// more reports whether another element follows, of which there were n. It consumes what separates
+// elements, and the closing bracket.
+func (r *Reader) more(n int, bracket byte) bool {
+	switch {
+	case r.err != nil:
+		return false
+	case n == 0 && !r.take(bracket):
+		return true
+	case n > 0 && r.take(','):
+		r.count()
+		return r.err == nil
+	case n > 0 && !r.take(bracket):
+		r.fail(NotJSON)
+		return false
+	}
+	r.depth--
+	return false
+}
+
+// Object calls member with the name of each member. It must consume the value.
+func (r *Reader) Object(member func(name string)) {
+	if !r.open('{', "object") {
+		return
+	}
+	for n := 0; r.more(n, '}'); n++ {
+		if r.Peek() != '"' {
+			r.fail(NotJSON)
+			return
+		}
+		name := r.Text()
+		if r.err == nil && !r.take(':') {
+			r.fail(NotJSON)
+		}
+		if r.err != nil {
+			return
+		}
+
+		member(name)
+		if r.err != nil {
+			r.err.within(name)
+		}
+	}
+}
+
+// List calls element before each element. It must consume the value.
+func (r *Reader) List(element func()) {
+	if !r.open('[', "list or base64 string") {
+		return
+	}
+	for n := 0; r.more(n, ']'); n++ {
+		element()
+		if r.err != nil {
+			r.err.within(strconv.Itoa(n))
+		}
+	}
+}
+
+// Text returns a string. It shares the memory of the text unless it has escapes.
+func (r *Reader) Text() string {
+	if r.Null() {
+		return ""
+	}
+	if r.Peek() != '"' {
+		r.Mismatch("string")
+		return ""
+	}
+
+	start := r.at
+	end := start + 1
+	for escaped := true; escaped; {
+		n := strings.IndexByte(r.text[end:], '"')
+		if n < 0 {
+			r.at = len(r.text)
+			r.fail(NotJSON)
+			return ""
+		}
+		end += n + 1
+		// A quotation mark after an odd number of backslashes is part of the string.
+		inside := r.text[start+1 : end-1]
+		escaped = (len(inside)-len(strings.TrimRight(inside, `\`)))%2 == 1
+	}
+	r.at = end
+
+	s := r.text[start+1 : end-1]
+	if !r.limits.Lenient && !isPrintable(s) && !isText(s) {
+		r.at = start
+		r.fail(NotJSON)
+		return ""
+	}
+	if r.shared = strings.IndexByte(s, '\\') < 0; r.shared {
+		return s
+	}
+	return r.unescape(s, start+1)
+}
+
+// OwnText is Text for a string that outlives the text.
+func (r *Reader) OwnText() string {
+	s := r.Text()
+	if r.shared {
+		return strings.Clone(s)
+	}
+	return s
+}
+
+// unescape returns the text of a string with escapes that starts at an offset.
+func (r *Reader) unescape(s string, offset int) string {
+	out := make([]byte, 0, len(s))
+	rest := s
+	for {
+		n := strings.IndexByte(rest, '\\')
+		if n < 0 {
+			return string(append(out, rest...))
+		}
+		out = append(out, rest[:n]...)
+		rest = rest[n:]
+
+		const escaped, plain = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+		if i := strings.IndexByte(escaped, rest[1]); i >= 0 { // the string does not end with an odd backslash
+			out = append(out, plain[i])
+			rest = rest[2:]
+			continue
+		}
+		c := codeUnit(rest)
+		size := 6
+		if utf16.IsSurrogate(c) {
+			both := utf16.DecodeRune(c, codeUnit(rest[size:]))
+			if both != utf8.RuneError {
+				size = 12
+			} else if !r.limits.Lenient {
+				r.at = offset + len(s) - len(rest)
+				r.fail(HalfPair).Got = rest[2:size]
+				return ""
+			}
+			c = both
+		}
+		if c < 0 {
+			r.at = offset + len(s) - len(rest)
+			r.fail(NotJSON)
+			return ""
+		}
+		out = utf8.AppendRune(out, c)
+		rest = rest[size:]
+	}
+}
+
+// codeUnit returns the value of the \uXXXX that s starts with; -1 if it starts with something else.
+func codeUnit(s string) rune {
+	if len(s) < 6 || s[:2] != `\u` {
+		return -1
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
+}
+
+// isPrintable reports whether s is ASCII without control characters below the blank. It checks
+// eight bytes at a time.
+func isPrintable(s string) bool {
+	const high, blanks = 0x8080808080808080, 0x2020202020202020
+	for ; len(s) >= 8; s = s[8:] {
+		if word := binary.LittleEndian.Uint64([]byte(s[:8])); (word|(word-blanks))&high != 0 {
+			return false
+		}
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= utf8.RuneSelf })
+}
+
+// isText reports whether s is UTF-8 without control characters below the blank.
+func isText(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' })
+}
+
+// Integer returns a whole number of so many bits.
+func (r *Reader) Integer(bits int) int64 {
+	if r.Null() {
+		return 0
+	}
+	c := r.Peek()
+	start := r.at
+	if c == '-' || c >= '0' && c <= '9' {
+		n, err := strconv.ParseInt(r.number(), 10, bits)
+		if err == nil || r.err != nil {
+			return n
+		}
+		r.at = start
+	}
+	r.Mismatch("integer")
+	return 0
+}
+
+// number consumes a number and returns its text.
+func (r *Reader) number() string {
+	start := r.at
+	digits := func() {
+		first := r.at
+		for r.at < len(r.text) && r.text[r.at] >= '0' && r.text[r.at] <= '9' {
+			r.at++
+		}
+		if r.at == first {
+			r.fail(NotJSON)
+		}
+	}
+	next := func(set string) bool {
+		found := r.at < len(r.text) && strings.IndexByte(set, r.text[r.at]) >= 0
+		if found {
+			r.at++
+		}
+		return found
+	}
+
+	next("-")
+	if !next("0") {
+		digits()
+	}
+	if next(".") {
+		digits()
+	}
+	if next("eE") {
+		next("+-")
+		digits()
+	}
+	return r.text[start:r.at]
+}
+
+// Bool returns true or false.
+func (r *Reader) Bool() bool {
+	switch {
+	case r.word("true"):
+		return true
+	case !r.word("false") && !r.Null():
+		r.Mismatch("bool")
+	}
+	return false
+}
+
+// Skip consumes any value.
+func (r *Reader) Skip() {
+	switch r.Peek() {
+	case '{':
+		r.Object(func(string) { r.Skip() })
+	case '[':
+		r.List(r.Skip)
+	case '"':
+		r.Text()
+	case 't', 'f', 'n':
+		if !r.word("true") && !r.word("false") && !r.Null() {
+			r.fail(NotJSON)
+		}
+	default:
+		r.number()
+	}
+}
