@@ -13,8 +13,9 @@ import (
 
 	"tendril/broker"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/delivery/deliver"
+	"tendril/internal/environment/depth"
+	"tendril/internal/observe/telemetry"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
@@ -59,7 +60,7 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 // failAll has an app refuse messages until all are dead letters, and returns how many attempts a second that were.
-func failAll(b *testing.B, target string, recorded bool) float64 {
+func failAll(b *testing.B, address string, recorded bool) float64 {
 	const messages, receives = 2000, 3
 	dead := make(chan int, messages)
 	br, err := broker.Open(b.TempDir(), &broker.Options{Events: &broker.Events{
@@ -84,7 +85,7 @@ func failAll(b *testing.B, target string, recorded bool) float64 {
 			b.Fatal(err)
 		}
 	}
-	app, err := deliver.NewClient(&deliver.Options{Target: target})
+	app, err := deliver.NewClient(&deliver.Options{Target: address})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -94,14 +95,14 @@ func failAll(b *testing.B, target string, recorded bool) float64 {
 		b.Fatal(err)
 	}
 	e := New(Options{Config: cfg, Logger: discard()})
-	e.broker = br
-	l := newPipeline(queueRef{Queue: q, name: "work", dead: "dead", embedded: true}, &cfg.Queues[0])
-	if recorded {
-		l.record = br.RecordAttempt
-	}
+	e.queues.broker = br
+	e.observe.telemetry = telemetry.New(nil)
+	e.work.depths = depth.New(nil, br, nil)
+	l := &pipeline{target: &target{name: address}, queue: &workQueue{source: q, name: "work", dead: "dead",
+		embedded: recorded, inForce: e.settings}}
 	zero := time.Duration(0)
 	w := worker.New(q, app, &worker.Options{ErrorVisibilityTimeout: &zero, DeleteLinger: -1, UncountedReturns: true,
-		Events: e.workerEvents(l, e.monitor, &failures{shown: console.NewDeliveries(10_000)})})
+		Events: e.observe.workerEvents(l)})
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
 	began := time.Now()

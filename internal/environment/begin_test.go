@@ -32,17 +32,17 @@ func localKeys(t *testing.T) {
 func TestTasksBegin(t *testing.T) {
 	t.Parallel()
 	var clock skewed
-	r := run(t, map[string]string{"target": "http://127.0.0.1:1/"}, func(e *Environment) { e.wall = clock.now })
-	if err := r.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
+	r := run(t, map[string]string{"target": "http://127.0.0.1:1/"}, func(e *Environment) { e.cron.wall = clock.now })
+	if err := r.cron.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a leader", r.leads)
+	eventually(t, "a leader", r.cron.leads)
 	clock.toNextMinute()
-	eventually(t, "a run", func() bool { return len(r.tasks.History("tidy")) > 0 })
+	eventually(t, "a run", func() bool { return len(r.cron.tasks.History("tidy")) > 0 })
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	if r.leads() {
+	if r.cron.leads() {
 		t.Error("it still leads")
 	}
 }
@@ -54,29 +54,29 @@ func TestTasksBeginWithoutAPast(t *testing.T) {
 	var clock skewed
 	data, cron := t.TempDir(), writeTasks(t, minutely)
 	flags := map[string]string{"data-dir": data, "queue": "jobs", "target": "http://127.0.0.1:1/"}
-	change := func(e *Environment) { e.wall = clock.now }
+	change := func(e *Environment) { e.cron.wall = clock.now }
 	r := run(t, flags, change)
-	if err := r.tasks.Adopt(t.Context(), cron); err != nil {
+	if err := r.cron.tasks.Adopt(t.Context(), cron); err != nil {
 		t.Fatal(err)
 	}
 	clock.toNextMinute()
-	eventually(t, "a run", func() bool { return len(r.tasks.History("tidy")) > 0 })
+	eventually(t, "a run", func() bool { return len(r.cron.tasks.History("tidy")) > 0 })
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	earlier := len(r.tasks.History("tidy")) // the history survives the restart
+	earlier := len(r.cron.tasks.History("tidy")) // the history survives the restart
 	r = run(t, flags, change)
 	for range 3 {
 		clock.toNextMinute()
 	}
 	began := clock.now()
-	if err := r.tasks.Adopt(t.Context(), cron); err != nil {
+	if err := r.cron.tasks.Adopt(t.Context(), cron); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a leader", r.leads)
+	eventually(t, "a leader", r.cron.leads)
 	clock.toNextMinute()
-	eventually(t, "a run of now", func() bool { return len(r.tasks.History("tidy")) > earlier })
-	runs := r.tasks.History("tidy") // the newest first
+	eventually(t, "a run of now", func() bool { return len(r.cron.tasks.History("tidy")) > earlier })
+	runs := r.cron.tasks.History("tidy") // the newest first
 	for _, h := range runs[:len(runs)-earlier] {
 		if h.ScheduledAt.Before(began) {
 			t.Errorf("begun at %v, there is %+v", began, h)
@@ -112,15 +112,15 @@ func TestStopDuringABeginning(t *testing.T) {
 	}()
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://"+l.Addr().String())
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
-	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": served.endpoint + "/000000000000/jobs",
+	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": served.queues.endpoint + "/000000000000/jobs",
 		"registry-table": "registry", "shutdown-timeout": "1h"}, nil)
 	began := make(chan error, 1)
-	go func() { began <- r.tasks.Adopt(t.Context(), writeTasks(t, minutely)) }()
+	go func() { began <- r.cron.tasks.Adopt(t.Context(), writeTasks(t, minutely)) }()
 	<-asked
 	r.stop()
 	select {
 	case err := <-began:
-		if err == nil || r.tasks.Count() != 0 {
+		if err == nil || r.cron.tasks.Count() != 0 {
 			t.Errorf("the beginning ended with %v", err)
 		}
 	case <-time.After(20 * time.Second):
@@ -138,7 +138,7 @@ func TestStopDuringABeginning(t *testing.T) {
 func TestRegistryComesLater(t *testing.T) {
 	localKeys(t)
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
-	u, err := url.Parse(served.endpoint)
+	u, err := url.Parse(served.queues.endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,22 +156,22 @@ func TestRegistryComesLater(t *testing.T) {
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": front.URL + "/000000000000/jobs",
 		"registry-insecure": "true"}, // the proxy in front of the server cannot prove that it knows the token
 		func(e *Environment) {
-			e.Bundle = &bundle.Bundle{Dir: dir}
+			e.opts.Bundle = &bundle.Bundle{Dir: dir}
 		})
 	if err := os.WriteFile(filepath.Join(dir, "cron.yaml"), []byte(minutely), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		done, err := r.reloadChanged(t.Context())
+		done, err := r.changes.reloadChanged(t.Context())
 		if err != nil || done.Tasks != 1 || !strings.Contains(done.NotScheduled, "--registry-table") {
 			t.Errorf("without a registry: %+v, %v", done, err)
 		}
 	}
 	there.Store(true)
-	if done, err := r.reloadChanged(t.Context()); err != nil || done.Tasks != 1 || done.NotScheduled != "" {
+	if done, err := r.changes.reloadChanged(t.Context()); err != nil || done.Tasks != 1 || done.NotScheduled != "" {
 		t.Errorf("with a registry: %+v, %v", done, err)
 	}
-	eventually(t, "a leader", r.leads)
+	eventually(t, "a leader", r.cron.leads)
 	for _, one := range []*running{r, served} {
 		if err := one.end(); err != nil {
 			t.Errorf("the end: %v", err)

@@ -18,10 +18,12 @@ import (
 
 // changes put new versions of the app, settings and tasks in force while the environment runs.
 type changes struct {
-	*pipelines
-	app   *app.App       // nil when no app runs here
-	tasks *tasks.Manager // nil with QueuesOnly
-	facts *facts
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	work     *pipelines
+	programs *programs
+	cron     *schedule
 	// changing holds one token: its holder may change the app's version, settings and tasks.
 	changing chan struct{}
 }
@@ -29,12 +31,12 @@ type changes struct {
 // DeployPath replaces the app's version by the one in a folder or an archive, ""
 // for what runs now, as [console.Options].Deploy has it.
 func (c *changes) DeployPath(ctx context.Context, path string) (console.DeployResult, error) {
-	return c.deploy(ctx, func() (console.DeployResult, error) { return c.app.Deploy(ctx, path) })
+	return c.deploy(ctx, func() (console.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
 
 // rollBack replaces the app's version by one that served before, as [console.VersionOptions].Rollback has it.
 func (c *changes) rollBack(ctx context.Context, number int) (console.DeployResult, error) {
-	return c.deploy(ctx, func() (console.DeployResult, error) { return c.app.RollBack(ctx, number) })
+	return c.deploy(ctx, func() (console.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
 }
 
 // restart restarts one process of the app, as [console.VersionOptions].RestartProcess has it.
@@ -42,7 +44,7 @@ func (c *changes) restart(ctx context.Context, process string) (now string, err 
 	if err := c.awaitStart(ctx); err != nil {
 		return "", err
 	}
-	return c.app.Restart(ctx, process)
+	return c.programs.app.Restart(ctx, process)
 }
 
 func (c *changes) deploy(ctx context.Context, begin func() (console.DeployResult, error),
@@ -62,10 +64,10 @@ func (c *changes) deploy(ctx context.Context, begin func() (console.DeployResult
 // awaitStart waits until the start is over, its hooks included where the app is ready:
 // what changes the environment comes after that.
 func (c *changes) awaitStart(ctx context.Context) error {
-	if err := c.await(ctx, c.started); err != nil || c.app == nil || !c.app.WasReady() {
+	if err := c.await(ctx, c.life.started); err != nil || c.programs.app == nil || !c.programs.app.WasReady() {
 		return err
 	}
-	return c.await(ctx, c.app.StartHooks())
+	return c.await(ctx, c.programs.app.StartHooks())
 }
 
 // await waits until a channel is closed. The error is [app.ErrStopped] when the environment ends
@@ -73,11 +75,11 @@ func (c *changes) awaitStart(ctx context.Context) error {
 func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
-		if c.stopping() {
+		if c.life.stopping() {
 			return app.ErrStopped
 		}
 		return nil
-	case <-c.draining:
+	case <-c.life.draining:
 		return app.ErrStopped
 	case <-ctx.Done():
 		return ctx.Err()
@@ -93,18 +95,18 @@ func (c *changes) reloadChanged(ctx context.Context) (done console.ReloadResult,
 	select { // after the deployment under way, which has read the settings, and perhaps the folder, before
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
-	case <-c.draining:
+	case <-c.life.draining:
 		return done, app.ErrStopped
 	case <-ctx.Done():
 		return done, ctx.Err()
 	}
-	b := c.Bundle
-	if c.app != nil {
-		result, changed, err := c.app.Reload(ctx)
+	b := c.opts.Bundle
+	if c.programs.app != nil {
+		result, changed, err := c.programs.app.Reload(ctx)
 		if changed {
 			return result, err
 		}
-		b = c.app.CurrentBundle()
+		b = c.programs.app.CurrentBundle()
 	} else if b != nil { // of which only settings and tasks count: somebody else runs the app
 		if b, err = bundle.Open(b.Dir); err != nil {
 			return done, app.Refused(err)
@@ -121,18 +123,18 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done co
 		return done, app.Refused(err)
 	}
 	dir := ""
-	if c.app != nil {
-		dir = c.app.SourceFolder()
+	if c.programs.app != nil {
+		dir = c.programs.app.SourceFolder()
 	} else if b != nil {
 		dir = b.Dir
 	}
-	if err := c.tasks.Refresh(ctx, dir); err != nil && !errors.Is(err, tasks.ErrNotScheduled) {
+	if err := c.cron.tasks.Refresh(ctx, dir); err != nil && !errors.Is(err, tasks.ErrNotScheduled) {
 		return done, err
 	}
-	st := c.tasks.Status()
+	st := c.cron.tasks.Status()
 	done = console.ReloadResult{Settings: change.Live, Later: change.Later, File: st.File, Tasks: len(st.Tasks),
-		NotScheduled: c.tasks.Off()}
-	if !c.tasks.Any() && len(change.Live)+len(change.Later) == 0 {
+		NotScheduled: c.cron.tasks.Off()}
+	if !c.cron.tasks.Any() && len(change.Live)+len(change.Later) == 0 {
 		done.Unchanged = cmp.Or(dir, "the settings")
 	}
 	c.adopt(change, b)
@@ -141,11 +143,11 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done co
 
 // adopt puts a change of settings in force, and has get-config answer with it.
 func (c *changes) adopt(change config.Change, b *bundle.Bundle) {
-	c.tune(change, false)
-	if c.app != nil {
-		c.app.RefreshFacts()
-	} else if err := c.facts.Publish(startFacts, b, nil); err != nil {
-		c.Logger.Warn("get-config answers with the old settings", "component", "environment", "err", err)
+	c.work.tune(change, false)
+	if c.programs.app != nil {
+		c.programs.app.RefreshFacts()
+	} else if err := c.programs.facts.Publish(startFacts, b, nil); err != nil {
+		c.opts.Logger.Warn("get-config answers with the old settings", "component", "environment", "err", err)
 	}
 }
 
@@ -162,28 +164,28 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 // compare is change without a log line, for the settings file on disk or another one. The configuration is nil where
 // nothing can be read again, and after an error.
 func (c *changes) compare(b *bundle.Bundle, file *config.File) (cfg *config.Config, change config.Change, err error) {
-	if c.Load == nil {
+	if c.opts.Load == nil {
 		return nil, change, nil
 	}
-	if b != nil && c.Bundle != nil {
+	if b != nil && c.opts.Bundle != nil {
 		same := *b // the environment has its name, whatever the folder of a version
-		same.Called = cmp.Or(c.Bundle.Called, filepath.Base(c.Bundle.Dir))
+		same.Called = cmp.Or(c.opts.Bundle.Called, filepath.Base(c.opts.Bundle.Dir))
 		b = &same
 	}
-	if cfg, err = c.Load(b, file); err != nil {
+	if cfg, err = c.opts.Load(b, file); err != nil {
 		return nil, change, err
 	}
-	change = config.Changed(c.inForce(), cfg)
+	change = config.Changed(c.settings.now(), cfg)
 	c.keepConnections(&change)
 	return cfg, change, nil
 }
 
 // currentBundle is that of the version that serves; nil where there is no folder.
 func (c *changes) currentBundle() *bundle.Bundle {
-	if c.app != nil {
-		return c.app.CurrentBundle()
+	if c.programs.app != nil {
+		return c.programs.app.CurrentBundle()
 	}
-	return c.Bundle
+	return c.opts.Bundle
 }
 
 // pending says how the settings, as they are in files now, differ from those in force.
@@ -201,12 +203,12 @@ func (c *changes) pending() (change config.Change, err error) {
 // logNotApplied logs what is not applied of a bundle that is read while the environment
 // runs, unless that was so before.
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
-	now := c.Options
+	now := *c.opts
 	now.Config, now.Bundle = cfg, b
-	known := NotUsed(&c.Options)
+	known := NotUsed(&*c.opts)
 	for _, f := range NotUsed(&now) {
 		if !slices.Contains(known, f) {
-			c.Logger.Warn("bundle warning", "component", "bundle", "problem", f.String(), "file", f.File, "line", f.Line)
+			c.opts.Logger.Warn("bundle warning", "component", "bundle", "problem", f.String(), "file", f.File, "line", f.Line)
 		}
 	}
 }
@@ -217,7 +219,7 @@ const connections = "http-connections"
 // keepConnections has a change of it wait for the next start where several queues share the deliveries, where a
 // function has as many processes, or where something else bounds them that was made for the number at the start.
 func (c *changes) keepConnections(change *config.Change) {
-	inForce, i := c.inForce(), slices.Index(change.Live, connections)
+	inForce, i := c.settings.now(), slices.Index(change.Live, connections)
 	if i < 0 || !c.sharesConnections() {
 		return
 	}
@@ -229,65 +231,27 @@ func (c *changes) keepConnections(change *config.Change) {
 }
 
 func (c *changes) sharesConnections() bool {
-	return c.pool != nil || slices.ContainsFunc(c.s.Queues, runsHere) || c.s.AdaptiveConcurrency || c.s.Breaker != 0
+	return c.work.pool != nil || slices.ContainsFunc(c.settings.now().Queues, runsHere) || c.settings.now().AdaptiveConcurrency || c.settings.now().Breaker != 0
 }
 
 // checkVersion refuses the bundle of a new version that must not be run, or whose periodic
 // tasks cannot be put in force.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
-	if err := refuseRoot(c.s, b, "the app", isMachineRoot()); err != nil {
+	if err := refuseRoot(c.settings.now(), b, "the app", isMachineRoot()); err != nil {
 		return err
 	}
-	warnOfRoot(c.Logger.Logger, c.s, b, isMachineRoot())
-	if c.s.MachineSections == config.MachineApply && len(c.Command) == 0 {
+	warnOfRoot(c.opts.Logger.Logger, c.settings.now(), b, isMachineRoot())
+	if c.settings.now().MachineSections == config.MachineApply && len(c.opts.Command) == 0 {
 		if err := refuseMachine(b); err != nil {
 			return err
 		}
 	}
-	if b.Cron == "" || c.s.Cron != "" {
+	if b.Cron == "" || c.settings.now().Cron != "" {
 		return nil
 	}
 	_, err := tasks.Read(b.Cron)
 	return err
 }
-
-// adoptTasks puts the periodic tasks of a new version in force, which were checked.
-func (c *changes) adoptTasks(ctx context.Context, b *bundle.Bundle) {
-	if b == nil || c.s.Cron != "" {
-		return
-	}
-	if err := c.tasks.Adopt(ctx, b.Cron); err != nil && !errors.Is(err, tasks.ErrNotScheduled) && !c.stopping() {
-		c.Logger.Error("tasks of the new version not adopted", "component", "periodic", "err", err)
-	}
-}
-
-// claimVersion asks for the right to run the leader_only commands of a version. An instance that has nobody to agree
-// with runs them.
-func (c *changes) claimVersion(ctx context.Context, version string) (app.Claim, error) {
-	claim, alone, err := tasks.ClaimVersion(ctx, c.tasks, version)
-	switch {
-	case err != nil:
-		return nil, err
-	case alone:
-		if c.s.Leader != config.LeaderLocal {
-			c.Logger.Warn("leader_only commands run on every instance", "component", "app",
-				"hint", "give all instances the same --registry-table, so that one runs them, or --leader local")
-		}
-		return soleClaim{ctx}, nil
-	case claim == nil:
-		return nil, nil
-	}
-	return claim, nil
-}
-
-// soleClaim is the claim of an instance that has nobody to agree with.
-type soleClaim struct{ ctx context.Context }
-
-// Context returns that of the deployment.
-func (s soleClaim) Context() context.Context { return s.ctx }
-
-// Finish has nothing to end.
-func (s soleClaim) Finish(context.Context, bool) error { return nil }
 
 // refusal is why a request over the console was not begun; "" if it was begun, since its
 // failure is logged anyway.

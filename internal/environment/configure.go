@@ -25,11 +25,11 @@ import (
 
 // settingsFile is the file that a change is written to.
 type settingsFile struct {
-	config.File
+	file config.File
 	info fs.FileInfo // nil where there is no file yet
 }
 
-func (f *settingsFile) hash() string { return hashOf(f.Data) }
+func (s *settingsFile) hash() string { return hashOf(s.file.Data) }
 
 func hashOf(data []byte) string {
 	sum := sha256.Sum256(data)
@@ -37,30 +37,30 @@ func hashOf(data []byte) string {
 }
 
 // place is the file's path for people, who may be in another folder.
-func (f *settingsFile) place() string {
-	if abs, err := filepath.Abs(f.Path); err == nil {
+func (s *settingsFile) place() string {
+	if abs, err := filepath.Abs(s.file.Path); err == nil {
 		return abs
 	}
-	return f.Path
+	return s.file.Path
 }
 
 // settingsFile reads the file in force, or else the one that would be found first. The configuration is what the files
 // say now, nil where they are wrong.
 func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error) {
 	now, _, err = c.compare(c.currentBundle(), nil)
-	f.Path = c.s.ConfigFile
+	f.file.Path = c.settings.now().ConfigFile
 	if now != nil {
-		f.Path = now.ConfigFile
+		f.file.Path = now.ConfigFile
 	}
-	f.Path = cmp.Or(f.Path, "tendril.yaml")
-	if f.info, _ = os.Stat(f.Path); f.info == nil {
+	f.file.Path = cmp.Or(f.file.Path, "tendril.yaml")
+	if f.info, _ = os.Stat(f.file.Path); f.info == nil {
 		return f, now, err
 	}
-	data, unreadable := os.ReadFile(f.Path)
+	data, unreadable := os.ReadFile(f.file.Path)
 	if unreadable != nil {
 		return f, nil, unreadable
 	}
-	f.Data = data
+	f.file.Data = data
 	return f, now, err
 }
 
@@ -75,7 +75,7 @@ func (c *changes) configuration() console.Configuration {
 		shown.Changes = pendingChanges(&change)
 	}
 	locked := lockOfFile(&f, "http-path")
-	explained := c.explanations()
+	explained := c.settings.explanations()
 	described := describedOptions(explained)
 	for i := range explained {
 		e := &explained[i]
@@ -111,7 +111,7 @@ func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locke
 
 // lockOfFile says why the file cannot be changed in the place of an option; "" where it can.
 func lockOfFile(f *settingsFile, name string) string {
-	_, err := config.EditFile(f.File, map[string]*string{name: nil})
+	_, err := config.EditFile(f.file, map[string]*string{name: nil})
 	if wrong := (*config.Error)(nil); errors.As(err, &wrong) {
 		return wrong.Problems[0].Text + ": " + wrong.Problems[0].Hint
 	}
@@ -145,13 +145,13 @@ func (c *changes) previewChange(change console.SettingsChange) (console.Settings
 
 func (c *changes) plan(change console.SettingsChange) (plan settingsPlan, err error) {
 	old, now, err := c.settingsFile()
-	if err != nil && now == nil && old.info != nil && old.Data == nil {
+	if err != nil && now == nil && old.info != nil && old.file.Data == nil {
 		return plan, refusedChange(change.Set, err)
 	}
 	if err := c.refuseLocked(change.Set); err != nil {
 		return plan, err
 	}
-	edited, err := config.EditFile(old.File, change.Set)
+	edited, err := config.EditFile(old.file, change.Set)
 	if err != nil {
 		return plan, refusedChange(change.Set, err)
 	}
@@ -200,7 +200,7 @@ func fileLines(lines []config.EditedLine) []console.FileLine {
 // newWarnings are those of a configuration that the one of the start did not have.
 func (c *changes) newWarnings(loaded *config.Config) (all []console.Detail) {
 	known := func(text string) bool {
-		return slices.ContainsFunc(c.Config.Warnings, func(p config.Problem) bool { return p.Text == text })
+		return slices.ContainsFunc(c.opts.Config.Warnings, func(p config.Problem) bool { return p.Text == text })
 	}
 	for _, w := range loaded.Warnings {
 		if !known(w.Text) {
@@ -213,7 +213,7 @@ func (c *changes) newWarnings(loaded *config.Config) (all []console.Detail) {
 // refuseLocked refuses to set what the file cannot change: something stronger has set it.
 func (c *changes) refuseLocked(set map[string]*string) error {
 	var details []console.Detail
-	explained := c.explanations()
+	explained := c.settings.explanations()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		option, _, ofOne := strings.Cut(name, " of ")
 		o, found := config.Lookup(option)
@@ -268,7 +268,7 @@ func (c *changes) changeSettings(ctx context.Context, change console.SettingsCha
 	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
-	case <-c.draining:
+	case <-c.life.draining:
 		return none, app.ErrStopped
 	case <-ctx.Done():
 		return none, ctx.Err()
@@ -291,13 +291,13 @@ func (c *changes) changeSettings(ctx context.Context, change console.SettingsCha
 	for _, l := range plan.Changes {
 		names = append(names, l.Name)
 	}
-	c.Logger.Info("settings file changed", "component", "config", "file", plan.File, "options", strings.Join(names, ", "))
+	c.opts.Logger.Info("settings file changed", "component", "config", "file", plan.File, "options", strings.Join(names, ", "))
 	return plan.SettingsPreview, nil
 }
 
 // replaceSettings writes the new file and reads all settings again, as the next start will.
 func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change config.Change, err error) {
-	path, mode := plan.old.Path, fs.FileMode(0o600)
+	path, mode := plan.old.file.Path, fs.FileMode(0o600)
 	if plan.old.info != nil {
 		mode = plan.old.info.Mode().Perm()
 		if path, err = filepath.EvalSymlinks(path); err != nil {
@@ -309,7 +309,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 			err.Error(), Hint: "let the user who runs tendril write " + filepath.Dir(plan.File)}
 	}
 	cfg, change, err := c.compare(b, nil)
-	if err == nil && cfg.ConfigFile != plan.old.Path {
+	if err == nil && cfg.ConfigFile != plan.old.file.Path {
 		err = fmt.Errorf("another settings file is in force: %s", cfg.ConfigFile)
 	}
 	if err == nil {
@@ -318,7 +318,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 	}
 	restored := os.Remove
 	if plan.old.info != nil {
-		restored = func(path string) error { return writeSettings(path, plan.old.Data, mode, plan.old.info) }
+		restored = func(path string) error { return writeSettings(path, plan.old.file.Data, mode, plan.old.info) }
 	}
 	if failed := restored(path); failed != nil {
 		return change, fmt.Errorf("%w; the old settings file could not be restored: %w", err, failed)

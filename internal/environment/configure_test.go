@@ -39,7 +39,9 @@ func configured(t *testing.T, content string, flags map[string]string, environ .
 		t.Fatal(err)
 	}
 	return run(t, nil, func(e *Environment) {
-		e.Config, e.s, e.Load = cfg, &cfg.Settings, load
+		e.opts.Config = cfg
+		e.opts.Load = load
+		e.settings.current.Store(newSettings(cfg).current.Load())
 	}), file
 }
 
@@ -58,7 +60,7 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 	t.Parallel()
 	r, file := configured(t, "# mine\nhttp_path: /a # here\nqueues:\n  - name: a\n    deadline: 5s\n  - b\n",
 		map[string]string{"mime-type": "text/plain"}, "TENDRIL_RATE=5/s")
-	shown := r.configuration()
+	shown := r.changes.configuration()
 	if shown.File != file || !shown.Exists || shown.Problem != "" || len(shown.Changes) > 0 ||
 		!slices.Contains(shown.Topics, "Scaling") || len(shown.Options) != len(config.Options()) {
 		t.Errorf("%+v", shown)
@@ -81,14 +83,14 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		}
 	}
 	set := setting("http-path=/b", "max-retries=7", "deadline of a=9s")
-	preview, err := r.previewChange(console.SettingsChange{Set: set})
+	preview, err := r.changes.previewChange(console.SettingsChange{Set: set})
 	if err != nil || preview.Base != shown.Hash || len(preview.Lines) != 5 || len(preview.Changes) != 3 {
 		t.Fatalf("%+v, %v", preview, err)
 	}
-	if r.inForce().HTTPPath != "/a" {
+	if r.settings.now().HTTPPath != "/a" {
 		t.Error("a preview changed what is in force")
 	}
-	done, err := r.changeSettings(t.Context(), console.SettingsChange{Set: set, Base: preview.Base})
+	done, err := r.changes.changeSettings(t.Context(), console.SettingsChange{Set: set, Base: preview.Base})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,15 +101,15 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	if s := r.inForce(); s.HTTPPath != "/b" || s.MaxRetries != 10 || s.Queues[0].Deadline != 9*time.Second {
+	if s := r.settings.now(); s.HTTPPath != "/b" || s.MaxRetries != 10 || s.Queues[0].Deadline != 9*time.Second {
 		t.Errorf("in force: %s, %d, %+v", s.HTTPPath, s.MaxRetries, s.Queues[0])
 	}
-	if shown = r.configuration(); shown.Hash != done.Hash || len(shown.Changes) != 1 || !shown.Changes[0].Restart ||
+	if shown = r.changes.configuration(); shown.Hash != done.Hash || len(shown.Changes) != 1 || !shown.Changes[0].Restart ||
 		shown.Changes[0].Name != "max-retries" || shown.Option("http-path").Where != file+":2" {
 		t.Errorf("after the change: %s, %+v", shown.Hash, shown.Changes)
 	}
 	// What waits already is no part of the next change.
-	if preview, err = r.previewChange(console.SettingsChange{Set: setting("http-path")}); err != nil ||
+	if preview, err = r.changes.previewChange(console.SettingsChange{Set: setting("http-path")}); err != nil ||
 		len(preview.Changes) != 1 || preview.Changes[0].Name != "http-path" || preview.Changes[0].Value != "/" {
 		t.Errorf("%+v, %v", preview.Changes, err)
 	}
@@ -117,7 +119,7 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 	t.Parallel()
 	const content = "http_path: /a\nconsole_token: 0123456789abcdef0\n"
 	r, file := configured(t, content, map[string]string{"mime-type": "text/plain"})
-	base := r.configuration().Hash
+	base := r.changes.configuration().Hash
 	for what, c := range map[string]struct {
 		set    map[string]*string
 		base   string
@@ -131,14 +133,14 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 		"a queue without maps": {setting("deadline of b=1s"), base, 400, "deadline of b"},
 		"another file":         {setting("http-path=/b"), "0", 409, ""},
 	} {
-		_, err := r.changeSettings(t.Context(), console.SettingsChange{Set: c.set, Base: c.base})
+		_, err := r.changes.changeSettings(t.Context(), console.SettingsChange{Set: c.set, Base: c.base})
 		var said *console.Error
 		if !errors.As(err, &said) || said.Status != c.status || c.status == 400 && len(said.Details) == 0 ||
 			c.option != "" && said.Details[0].Option != c.option {
 			t.Errorf("%s: %+v", what, err)
 		}
 	}
-	now := r.configuration()
+	now := r.changes.configuration()
 	for _, o := range []string{"console-token", "mime-type"} {
 		if shown := now.Option(o); strings.Contains(shown.Value, "0123456789") {
 			t.Errorf("%s is shown: %+v", o, shown)
@@ -151,7 +153,7 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 			t.Errorf("%s needs the scope %q, want %q", name, got, want)
 		}
 	}
-	preview, err := r.previewChange(console.SettingsChange{Set: setting("console-token=fedcba98765432100")})
+	preview, err := r.changes.previewChange(console.SettingsChange{Set: setting("console-token=fedcba98765432100")})
 	if err != nil || len(preview.Lines) != 2 || preview.Lines[0].Text != "console_token: (hidden)" ||
 		preview.Changes[0].Value != "(hidden)" {
 		t.Errorf("%+v, %v", preview, err)
@@ -160,19 +162,19 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.changeSettings(t.Context(), console.SettingsChange{Set: setting("http-path=/b"), Base: base})
+	_, err = r.changes.changeSettings(t.Context(), console.SettingsChange{Set: setting("http-path=/b"), Base: base})
 	var said *console.Error
 	if !errors.As(err, &said) || said.Status != http.StatusBadRequest ||
 		!strings.Contains(said.Details[0].Text, "not trusted") {
 		t.Errorf("%+v", err)
 	}
-	if data, _ := os.ReadFile(file); string(data) != content || r.inForce().HTTPPath != "/a" {
+	if data, _ := os.ReadFile(file); string(data) != content || r.settings.now().HTTPPath != "/a" {
 		t.Errorf("the file is\n%s", data)
 	}
 	if err := os.WriteFile(file, []byte("http_path: [\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if shown := r.configuration(); shown.Problem == "" || !shown.Exists {
+	if shown := r.changes.configuration(); shown.Problem == "" || !shown.Exists {
 		t.Errorf("a file that cannot be read is not told of: %+v", shown.Problem)
 	}
 }
@@ -232,14 +234,12 @@ func TestEveryLiveOptionIsReadInForce(t *testing.T) {
 // readInForce is all that a change of settings reaches: what workers are told, and what deliveries are made of.
 func readInForce(t *testing.T, s *config.Settings) []any {
 	t.Helper()
-	q := &pipelines{queues: queues{core: &core{s: s}}}
-	l := &pipeline{}
-	l.set.Store(&s.Queues[0])
-	opts, err := httpOptions(s, l.settings(), "q")
+	q := queueWith(*s, s.Queues...)
+	opts, err := httpOptions(s, q.settings(), "q")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []any{q.tuning(l), *opts, l.filter() == nil}
+	return []any{tuningOf(s, q.settings()), *opts, q.filter() == nil}
 }
 
 func another(o config.Option) string {

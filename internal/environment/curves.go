@@ -6,29 +6,30 @@ import (
 	"slices"
 	"time"
 
-	"tendril/internal/app"
 	"tendril/internal/console"
-	"tendril/internal/cron/tasks"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
 
 // curves keeps what the charts of the console show. All but read is for the goroutine that reads the counters.
 type curves struct {
-	*pipelines
-	recorder *series.Recorder
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	work     *pipelines
+	programs *programs
+	cron     *schedule
 	monitor  *health.Monitor
-	app      func() *app.App       // nil where none runs here
-	tasks    func() *tasks.Manager // nil where there are no tasks
+	recorder *series.Recorder
 
 	counted map[string]time.Time // when each queue on Amazon SQS was counted last, by name
 	marked  time.Time            // end of the newest deployment that has a mark
 	leader  string               // who led last; "" for nobody
 }
 
-func newCurves(e *Environment) *curves {
-	c := &curves{pipelines: e.pipelines, monitor: e.monitor, counted: map[string]time.Time{},
-		app: func() *app.App { return e.app }, tasks: func() *tasks.Manager { return e.tasks }}
+func newCurves(o *observer) *curves {
+	c := &curves{life: o.life, settings: o.settings, queues: o.queues, work: o.work, programs: o.programs, cron: o.cron,
+		monitor: o.monitor, counted: map[string]time.Time{}}
 	c.recorder = series.New(func(now time.Time) series.Reading {
 		c.mark(now)
 		return c.count(now)
@@ -37,7 +38,7 @@ func newCurves(e *Environment) *curves {
 }
 
 func (c *curves) start(context.Context) error {
-	c.steps.background("the curves", c.recorder.Run)
+	c.life.steps.background("the curves", c.recorder.Run)
 	return nil
 }
 
@@ -48,25 +49,25 @@ func (c *curves) read(name string) (series.Curves, bool) { return c.recorder.Cur
 func (c *curves) count(now time.Time) series.Reading {
 	r := series.Reading{Queues: map[string]series.Counts{}, Latencies: c.monitor.Latencies()}
 	limits := map[string]int{} // by target
-	for _, l := range c.lines {
+	for _, l := range c.work.lines {
 		st := l.worker.Status()
 		r.InFlight += st.InWork
-		limits[l.targetKey()] = l.atMost(limits[l.targetKey()] + st.Limit)
+		limits[l.queue.targetKey()] = l.atMost(limits[l.queue.targetKey()] + st.Limit)
 		c.countOldest(&r, l, now)
-		if !l.embedded {
+		if !l.queue.embedded {
 			one := series.Counts{In: st.Counts.Received - st.Counts.Duplicates, Out: st.Counts.Done}
-			r.Queues[l.name] = one
+			r.Queues[l.queue.name] = one
 			r.In, r.Out = r.In+one.In, r.Out+one.Out
 		}
 	}
 	for _, n := range limits {
 		r.Limit += n
 	}
-	if c.pool != nil {
-		r.Limit = min(r.Limit, c.inForce().HTTPConnections)
+	if c.work.pool != nil {
+		r.Limit = min(r.Limit, c.settings.now().HTTPConnections)
 	}
-	if c.broker != nil {
-		total := c.broker.TotalLedger()
+	if c.queues.broker != nil {
+		total := c.queues.broker.TotalLedger()
 		r.In, r.Out = r.In+total.Sent, r.Out+total.Done
 		c.countEmbedded(&r)
 	}
@@ -77,16 +78,16 @@ func (c *curves) count(now time.Time) series.Reading {
 // then the others.
 func (c *curves) countEmbedded(r *series.Reading) {
 	var names []string
-	for _, l := range c.lines {
-		if l.embedded {
-			names = append(names, l.name, l.dead)
+	for _, l := range c.work.lines {
+		if l.queue.embedded {
+			names = append(names, l.queue.name, l.queue.dead)
 		}
 	}
-	for _, name := range append(names, c.broker.ListQueues("")...) {
+	for _, name := range append(names, c.queues.broker.ListQueues("")...) {
 		if len(r.Queues) == series.MaxQueues {
 			return
 		}
-		if ledger, err := c.broker.Ledger(name); err == nil {
+		if ledger, err := c.queues.broker.Ledger(name); err == nil {
 			r.Queues[name] = series.Counts{In: ledger.Sent + ledger.MovedIn, Out: ledger.Done + ledger.MovedOut}
 		}
 	}
@@ -94,28 +95,28 @@ func (c *curves) countEmbedded(r *series.Reading) {
 
 // countOldest reads the age of the oldest message of a queue. Of one on Amazon SQS it is known when that was counted.
 func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
-	found, known := c.depths.Read(l.name, now)
-	if !known || !found.HasAge || found.Taken.Equal(c.counted[l.name]) {
+	found, known := c.work.depths.Read(l.queue.name, now)
+	if !known || !found.HasAge || found.Taken.Equal(c.counted[l.queue.name]) {
 		return
 	}
-	if !l.embedded {
-		c.counted[l.name] = found.Taken
+	if !l.queue.embedded {
+		c.counted[l.queue.name] = found.Taken
 	}
 	r.Oldest, r.HasOldest = max(r.Oldest, found.Oldest), true
 }
 
 // atMost returns how many of n deliveries the limit of the target lets begin.
-func (l *pipeline) atMost(n int) int {
-	if l.limiter == nil {
+func (p *pipeline) atMost(n int) int {
+	if p.limiter == nil {
 		return n
 	}
-	st := l.limiter.Status()
+	st := p.limiter.Status()
 	return min(n, cmp.Or(st.SlowStart, st.Limit, n))
 }
 
 // mark notes the deployments that ended, and who leads, where that changed since the last reading.
 func (c *curves) mark(now time.Time) {
-	if a := c.app(); a != nil {
+	if a := c.programs.app; a != nil {
 		for _, d := range slices.Backward(a.Deployments()) { // the oldest first
 			if d.Over() && d.Ended.After(c.marked) {
 				c.marked = d.Ended
@@ -123,7 +124,7 @@ func (c *curves) mark(now time.Time) {
 			}
 		}
 	}
-	m := c.tasks()
+	m := c.cron.tasks
 	if m == nil {
 		return
 	}

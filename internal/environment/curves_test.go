@@ -24,17 +24,17 @@ func TestCurvesReadTheCounters(t *testing.T) {
 	}))
 	defer target.Close()
 	r := run(t, map[string]string{"target": target.URL, "name": "jobs", "http-connections": "7"}, nil)
-	<-r.started
+	<-r.life.started
 	send := func(body string, n int) {
 		for range n {
-			if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {
+			if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	send("go", 5)
 	send("wait", 2)
-	read := func() series.Reading { return r.curves.count(time.Now()) }
+	read := func() series.Reading { return r.observe.curves.count(time.Now()) }
 	eventually(t, "five messages done and two in work", func() bool {
 		now := read()
 		return now.Out == 5 && now.InFlight == 2

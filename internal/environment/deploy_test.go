@@ -48,30 +48,30 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, map[string]string{"port": port, "queue": "jobs", "allow-root": "true"}, func(e *Environment) {
-		e.Bundle, e.AppEnv = b, os.Environ()
+		e.opts.Bundle, e.opts.AppEnv = b, os.Environ()
 	})
 	sendOne(t, r, "work")
-	eventually(t, "the message is in work", func() bool { return r.lines[0].status().InWork > 0 })
+	eventually(t, "the message is in work", func() bool { return r.work.lines[0].status().InWork > 0 })
 	eventually(t, "the hook of the start", func() bool { // a later version would leave it out
 		text, err := os.ReadFile(said)
 		return err == nil && string(text) == "deployed\n"
 	})
 	for version := 2; version <= 3; version++ {
-		if _, err := r.DeployPath(t.Context(), dir); err != nil {
+		if _, err := r.changes.DeployPath(t.Context(), dir); err != nil {
 			t.Fatalf("deploying version %d: %v", version, err)
 		}
 	}
 	if text, err := os.ReadFile(said); string(text) != "deployed\ndeployed\ndeployed\n" {
 		t.Errorf("the hooks said %q, %v", text, err)
 	}
-	if r.lines[0].status().InWork != 1 {
+	if r.work.lines[0].status().InWork != 1 {
 		t.Error("the message is no longer in work")
 	}
 	// Its work done, it may be stopped before it has answered this one.
 	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {
 		answer.Body.Close()
 	}
-	eventually(t, "the message is done", func() bool { return r.lines[0].status().InWork == 0 })
+	eventually(t, "the message is done", func() bool { return r.work.lines[0].status().InWork == 0 })
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestADeploymentEndsWhileTheOldVersionWorks(t *testing.T) {
 // sendOne puts a message into the queue "jobs".
 func sendOne(t *testing.T, r *running, body string) {
 	t.Helper()
-	if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {
+	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {
 		t.Fatal(err)
 	}
 }

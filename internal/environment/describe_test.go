@@ -149,7 +149,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 	flags := map[string]string{"config": file, "queue": "jobs", "target": "http://127.0.0.1:1/", "data-dir": t.TempDir(),
 		"listen": "127.0.0.1:0", "console": "127.0.0.1:0"}
 	r := run(t, flags, func(e *Environment) {
-		e.Load = func(b *bundle.Bundle, _ *config.File) (*config.Config, error) {
+		e.opts.Load = func(b *bundle.Bundle, _ *config.File) (*config.Config, error) {
 			return config.Load(config.Sources{Flags: flags, Bundle: b, Environ: os.Environ()})
 		}
 	})
@@ -158,7 +158,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 		t.Errorf("described: process %d, %s, changes %+v, notes %q", d.PID, d.State, d.Changes, d.Notes)
 	}
 	q := d.Queues[0]
-	if q.URL != r.endpoint+"/000000000000/jobs" || q.Attributes["VisibilityTimeout"] != "300" ||
+	if q.URL != r.queues.endpoint+"/000000000000/jobs" || q.Attributes["VisibilityTimeout"] != "300" ||
 		q.DeadLetterQueue == nil || q.DeadLetterQueue.Attributes["MessageRetentionPeriod"] != "1209600" ||
 		q.Target != "http://127.0.0.1:1/" {
 		t.Errorf("queue: %+v", q)
@@ -206,8 +206,8 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 // TestDescriptionOfQueuesServedAlone: every embedded queue.
 func TestDescriptionOfQueuesServedAlone(t *testing.T) {
 	t.Parallel()
-	r := run(t, nil, func(e *Environment) { e.QueuesOnly = true })
-	if err := r.broker.CreateQueue(t.Context(), "orders", nil, nil); err != nil {
+	r := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
+	if err := r.queues.broker.CreateQueue(t.Context(), "orders", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.Describe(t.Context()); len(d.Queues) != 1 || d.Queues[0].URL == "" || d.Queues[0].Target != "" {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-
 	"tendril/internal/aws"
+
 	"tendril/internal/config"
 	"tendril/internal/console"
 	"tendril/queue"
@@ -17,40 +17,40 @@ import (
 // Describe says what the running environment consists of. ctx bounds what is asked of Amazon; what is not known by
 // then is noted.
 func (e *Environment) Describe(ctx context.Context) console.Description {
-	now := e.Options // with the version of the app that serves
-	if e.running() {
-		now.Bundle = e.currentBundle()
+	now := *e.opts // with the version of the app that serves
+	if e.life.running() {
+		now.Bundle = e.changes.currentBundle()
 	}
 	d := now.describeOffline()
 	st := e.Status()
 	d.Running, d.PID, d.StartedAt, d.State = true, os.Getpid(), st.StartedAt, st.State
-	explained := e.explanations()
+	explained := e.settings.explanations()
 	d.Options = describedOptions(explained)
 	d.Ports = e.openPorts()
 	if e.instance.address != "" {
-		token := filepath.Join(e.s.DataDir, console.TokenFile)
+		token := filepath.Join(e.settings.now().DataDir, console.TokenFile)
 		d.Files = append(d.Files, console.Place{Use: "token of the console", At: token})
 	}
-	if !e.running() {
+	if !e.life.running() {
 		d.Notes = append(d.Notes, errStarting.Error())
 		return d
 	}
-	d.Queues, d.Notes = e.describeQueues(ctx)
+	d.Queues, d.Notes = e.work.describeQueues(ctx)
 	describeQueueSettings(d.Queues, explained)
 	now.addResources(ctx, &d)
 	if d.Tasks = st.Tasks; d.Tasks != nil {
 		d.Tasks.Tasks = withoutSecrets(d.Tasks.Tasks)
-		d.Election = electionText(e.s)
+		d.Election = electionText(e.settings.now())
 	}
 	d.Scaling = st.Scaling
-	if d.Election != "" && d.Tasks.Off == "" && e.election != nil { // off: nobody is to lead
-		leader := e.election.Status()
+	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // off: nobody is to lead
+		leader := e.cron.election.Status()
 		d.Leader = &leader
 	}
-	if e.app != nil {
-		d.AppVersion, d.Deployments = e.app.Version(), e.app.Deployments()
+	if e.programs.app != nil {
+		d.AppVersion, d.Deployments = e.programs.app.Version(), e.programs.app.Deployments()
 	}
-	change, err := e.pending()
+	change, err := e.changes.pending()
 	if err != nil {
 		d.Notes = append(d.Notes, "the settings in the files are wrong by now, and would be refused: "+refusal(err))
 		return d
@@ -75,28 +75,28 @@ func (e *Environment) openPorts() (all []console.Place) {
 	if e.instance.address != "" {
 		all = append(all, console.Place{Use: "console", At: e.instance.address})
 	}
-	if e.endpoint != "" {
-		all = append(all, console.Place{Use: "queues, SQS protocol", At: strings.TrimPrefix(e.endpoint, "http://")})
+	if e.queues.endpoint != "" {
+		all = append(all, console.Place{Use: "queues, SQS protocol", At: strings.TrimPrefix(e.queues.endpoint, "http://")})
 	}
-	return append(all, e.appPort()...)
+	return append(all, e.opts.appPort()...)
 }
 
 // describeQueues reads the attributes of all queues at once. Where only queues are served, these are all.
-func (q *pipelines) describeQueues(ctx context.Context) (all []console.DescribedQueue, notes []string) {
-	if len(q.lines) == 0 && q.broker != nil {
-		for _, name := range q.broker.ListQueues("") {
-			found, err := q.describeEmbedded(name)
+func (p *pipelines) describeQueues(ctx context.Context) (all []console.DescribedQueue, notes []string) {
+	if len(p.lines) == 0 && p.queues.broker != nil {
+		for _, name := range p.queues.broker.ListQueues("") {
+			found, err := p.queues.describeEmbedded(name)
 			if err == nil {
 				all = append(all, found)
 			}
 		}
 		return all, nil
 	}
-	all = make([]console.DescribedQueue, len(q.lines))
-	errs := make([]error, len(q.lines))
+	all = make([]console.DescribedQueue, len(p.lines))
+	errs := make([]error, len(p.lines))
 	var asked sync.WaitGroup
-	for i, l := range q.lines {
-		asked.Go(func() { all[i], errs[i] = q.describeQueue(ctx, l) })
+	for i, l := range p.lines {
+		asked.Go(func() { all[i], errs[i] = p.queues.describeQueue(ctx, l) })
 	}
 	asked.Wait()
 	for i, err := range errs {
@@ -108,14 +108,14 @@ func (q *pipelines) describeQueues(ctx context.Context) (all []console.Described
 }
 
 func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found console.DescribedQueue, err error) {
-	onSQS, _ := l.Queue.(*aws.Queue)
+	onSQS, _ := l.queue.source.(*aws.Queue)
 	if onSQS != nil {
-		found = console.DescribedQueue{Name: l.name, Backend: config.BackendSQS, URL: l.url, ARN: l.arn, FIFO: l.fifo}
+		found = console.DescribedQueue{Name: l.queue.name, Backend: config.BackendSQS, URL: l.queue.url, ARN: l.queue.arn, FIFO: l.queue.fifo}
 		found.Attributes, err = onSQS.Attributes(ctx)
 	} else {
-		found, err = q.describeEmbedded(l.name)
+		found, err = q.describeEmbedded(l.queue.name)
 	}
-	found.Target = withoutSecret(l.goesTo())
+	found.Target = withoutSecret(l.target.current())
 	dead, _ := queue.ParseRedrivePolicy(found.Attributes["RedrivePolicy"])
 	if err != nil || dead == "" {
 		return found, err
@@ -125,7 +125,7 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found console.
 		found.DeadLetterQueue = &deadQueue
 		return found, err
 	}
-	found.DeadLetterQueue = &console.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.fifo}
+	found.DeadLetterQueue = &console.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.queue.fifo}
 	return found, nil // the rest is among the resources
 }
 

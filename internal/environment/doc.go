@@ -20,24 +20,25 @@
 //
 // # The path of a message
 //
-// A pipeline (pipeline.go) is one queue with its worker. The worker hands each message to
+// A pipeline (pipeline.go) is a queue (workqueue.go) with its worker. The worker hands each message to
 // the stages of package delivery, and these hand it to the target (target.go): an app over
 // HTTP, the replicas that package app runs, or a Lambda function.
 //
-// # Where the rest is
+// # The components
 //
-// Each part of an environment has its own package: app, tasks, delivery, health, autoscale,
-// fleet, depth, logging. The types here give it what it needs. All share the pipelines, and
-// these the queues and the core: the options, and the states of the environment.
+// [Environment] holds one component for each job. A component has its dependencies as named fields, opens its part in
+// the methods that the start order lists, and pushes its end onto the stack.
 //
-//	Environment ── changes, sizing, programs, instance, ... ── pipelines ── queues ── core
+//	queues    opens the embedded queues and those on Amazon SQS, and serves the former
+//	work      has a pipeline for each queue: its target, and the worker between them
+//	programs  runs the app and functions, and gives them their variables
+//	changes   puts new versions and settings in force
+//	cron      runs the periodic tasks
+//	scale     follows the load, and protects this instance while it works
+//	observe   has the health, the metrics, the charts and the events
+//	instance  is how the other commands find this environment, and its console
 //
-// changes puts new versions and settings in force, sizing follows the load, programs run what
-// the user wrote, and instance is what the other commands find. describe.go says what all of them are, for
-// 'tendril describe' and 'tendril explain'.
-//
-// # Its size
-//
-// The package has more than 4,000 lines because everything meets here: each part of an environment needs a few dozen
-// lines that make it from the settings, start it in its place, and describe it.
+// All share the options, the states of the environment (lifecycle.go) and the settings in force. These are one revision
+// that is never changed (settings.go): a reload replaces it as a whole, and a queue's settings are read from it.
+// describe.go says what all of them are, for 'tendril describe' and 'tendril explain'.
 package environment

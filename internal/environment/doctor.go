@@ -37,7 +37,7 @@ const (
 // Examine looks for what is wrong with an environment that would be started with these options. Nothing is started or
 // created. ctx bounds what is asked of others.
 func (o *Options) Examine(ctx context.Context) doctor.Examination {
-	x := &examiner{Options: o, settings: &o.Config.Settings}
+	x := &examiner{opts: o, settings: &o.Config.Settings}
 	for i := range o.Config.Queues {
 		if set := &o.Config.Queues[i]; !o.QueuesOnly {
 			planned := o.plannedQueue(set)
@@ -57,36 +57,36 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 // examineRunning looks for what is wrong with a running environment, its machine and what it works with. ctx bounds
 // what is asked of others.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
-	now := e.Options // with the version of the app that serves
-	x := &examiner{Options: &now, settings: e.s, facts: doctor.Facts{Running: true}}
+	now := *e.opts // with the version of the app that serves
+	x := &examiner{opts: &now, settings: e.settings.now(), facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {
 			x.lookAtPort(ctx, p.Use, p.At)
 		}
 	}
-	x.endpoint = strings.TrimPrefix(e.endpoint, "http://")
-	report := e.monitor.Report()
+	x.endpoint = strings.TrimPrefix(e.queues.endpoint, "http://")
+	report := e.observe.monitor.Report()
 	x.facts.HealthStatus = string(report.Status)
 	for _, c := range report.Each() {
 		x.facts.Health = append(x.facts.Health, doctor.Cause{Level: levelOf(c.Status), Text: c.Text})
 	}
-	if !e.running() {
+	if !e.life.running() {
 		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "state", What: errStarting.Error(),
 			Why: "what it works with is not known yet", Remedy: "tendril status"})
 		return x.examine(ctx)
 	}
-	now.Bundle, x.settings = e.currentBundle(), e.inForce()
+	now.Bundle, x.settings = e.changes.currentBundle(), e.settings.now()
 	for _, p := range now.MissingPrograms() {
 		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
 	}
-	for _, l := range e.lines {
-		described := console.DescribedQueue{Name: l.name, URL: l.url}
-		if l.embedded {
-			described, _ = e.describeQueue(ctx, l) // without attributes, it was deleted
+	for _, l := range e.work.lines {
+		described := console.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
+		if l.queue.embedded {
+			described, _ = e.queues.describeQueue(ctx, l) // without attributes, it was deleted
 		}
-		x.addQueue(l.settings(), &described)
+		x.addQueue(l.queue.settings(), &described)
 		last := &x.facts.Queues[len(x.facts.Queues)-1]
-		last.Missing = l.embedded && last.Attributes == nil
+		last.Missing = l.queue.embedded && last.Attributes == nil
 	}
 	for _, p := range e.Status().App {
 		if p.Port != 0 {
@@ -113,40 +113,40 @@ func levelOf(s health.Status) doctor.Level {
 }
 
 // lookAtPort connects to an address that the environment listens on.
-func (x *examiner) lookAtPort(ctx context.Context, use, address string) {
+func (e *examiner) lookAtPort(ctx context.Context, use, address string) {
 	ctx, cancel := context.WithTimeout(ctx, targetPatience)
 	defer cancel()
 	p := doctor.Port{Name: wordFor(use), Use: use, At: address}
 	if err := doctor.LookAtAddress(ctx, strings.TrimPrefix(address, "https://")); err != nil {
 		p.Refused = err.Error()
 	}
-	x.facts.Ports = append(x.facts.Ports, p)
+	e.facts.Ports = append(e.facts.Ports, p)
 }
 
 // examiner collects facts.
 type examiner struct {
-	*Options
+	opts     *Options
 	settings *config.Settings // in force
 	endpoint string           // where the running environment serves its queues; "" for none, or before a start
 	facts    doctor.Facts
 }
 
 // examine collects the facts that are the same for a process and for one that would be started.
-func (x *examiner) examine(ctx context.Context) doctor.Examination {
-	f := &x.facts
-	x.lookAtCloud(ctx)
-	x.lookAtTargets(ctx)
-	f.Disk = doctor.LookAtDisk(x.settings.DataDir)
-	f.Disk.Embedded = x.settings.AnyEmbedded() || x.QueuesOnly
-	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(x.settings)}
-	f.Certificates = x.certificates(x.settings)
-	if address, _ := x.settings.ListenOn(); f.Disk.Embedded && address != "" && x.settings.Credentials == "" {
-		f.OpenEndpoint = cmp.Or(x.endpoint, address)
+func (e *examiner) examine(ctx context.Context) doctor.Examination {
+	f := &e.facts
+	e.lookAtCloud(ctx)
+	e.lookAtTargets(ctx)
+	f.Disk = doctor.LookAtDisk(e.settings.DataDir)
+	f.Disk.Embedded = e.settings.AnyEmbedded() || e.opts.QueuesOnly
+	f.OpenFiles = doctor.OpenFiles{Limit: openFiles(), Needed: ownDescriptors + deliveryDescriptors(e.settings)}
+	f.Certificates = e.opts.certificates(e.settings)
+	if address, _ := e.settings.ListenOn(); f.Disk.Embedded && address != "" && e.settings.Credentials == "" {
+		f.OpenEndpoint = cmp.Or(e.endpoint, address)
 		f.OtherUsers = doctor.LookForUsers("/etc/passwd", os.Getuid())
 	}
 	f.Zones = doctor.LookForZones()
-	f.Zones.App = x.HasApp()
-	return doctor.Examination{Environment: x.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
+	f.Zones.App = e.opts.HasApp()
+	return doctor.Examination{Environment: e.settings.Name, Running: f.Running, Findings: doctor.Examine(f)}
 }
 
 // certificates are the files for TLS that are in use with these settings, or would be.
@@ -178,15 +178,15 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 }
 
 // addQueue adds a queue with what is known of an embedded one.
-func (x *examiner) addQueue(set *config.QueueSettings, described *console.DescribedQueue) {
-	s := x.settings
+func (e *examiner) addQueue(set *config.QueueSettings, described *console.DescribedQueue) {
+	s := e.settings
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
 		Several: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
 	if dead := described.DeadLetterQueue; dead != nil && !q.OnSQS {
 		q.Dead = &doctor.DeadLetterQueue{Name: dead.Name, URL: dead.URL, Attributes: dead.Attributes,
 			Missing: dead.Attributes == nil && described.Attributes != nil}
 	}
-	x.facts.Queues = append(x.facts.Queues, q)
+	e.facts.Queues = append(e.facts.Queues, q)
 }
 
 // queueTimes are the settings of time of one queue.
@@ -215,13 +215,13 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 
 // plannedPorts finds out who listens where the environment would. Where one runs on the data directory, they are its
 // own, and what is looked at is to be deployed there.
-func (x *examiner) plannedPorts() {
-	s := x.settings
+func (e *examiner) plannedPorts() {
+	s := e.settings
 	if _, err := console.ReadInstance(s.DataDir); err == nil {
 		return
 	}
-	state := config.StateFolder(x.AppEnv, os.Geteuid() == 0)
-	free := x.choosePorts(state)
+	state := config.StateFolder(e.opts.AppEnv, os.Geteuid() == 0)
+	free := e.opts.choosePorts(state)
 	running := console.Running(console.DataDirectories(state))
 	add := func(option, use, address string) {
 		host, text, err := net.SplitHostPort(address)
@@ -230,19 +230,19 @@ func (x *examiner) plannedPorts() {
 			return
 		}
 		p := doctor.Port{Name: wordFor(use), Option: option, Use: use, At: address,
-			Set: x.Config.IsSet(option), Free: free[option]}
+			Set: e.opts.Config.IsSet(option), Free: free[option]}
 		if !isFree(host, port) {
 			p.Holder, p.Free = holderOf(port, running), cmp.Or(p.Free, nextFree(host, port))
 		}
-		x.facts.Ports = append(x.facts.Ports, p)
+		e.facts.Ports = append(e.facts.Ports, p)
 	}
-	if address, _ := s.ListenOn(); s.AnyEmbedded() || x.QueuesOnly {
+	if address, _ := s.ListenOn(); s.AnyEmbedded() || e.opts.QueuesOnly {
 		add("listen", "queues, SQS protocol", address)
 	}
 	if s.Console != config.Off {
 		add("console", "console", s.Console)
 	}
-	if x.HasApp() {
+	if e.opts.HasApp() {
 		add("port", "app", ":"+strconv.Itoa(s.Port))
 	}
 }
@@ -285,36 +285,36 @@ func holderOf(port int, running []console.Found) string {
 }
 
 // lookAtTargets asks the apps that tendril does not start.
-func (x *examiner) lookAtTargets(ctx context.Context) {
+func (e *examiner) lookAtTargets(ctx context.Context) {
 	seen := map[string]bool{}
-	for i := range x.settings.Queues {
-		set := &x.settings.Queues[i]
-		if set.Target == "" || seen[set.Target] || x.QueuesOnly {
+	for i := range e.settings.Queues {
+		set := &e.settings.Queues[i]
+		if set.Target == "" || seen[set.Target] || e.opts.QueuesOnly {
 			continue
 		}
 		seen[set.Target] = true
 		app := doctor.App{Target: withoutSecret(set.Target)}
 		limited, cancel := context.WithTimeout(ctx, targetPatience)
-		answer, err := doctor.LookAtServer(limited, set.Target, &http.Transport{TLSClientConfig: x.targetTLS(set)})
+		answer, err := doctor.LookAtServer(limited, set.Target, &http.Transport{TLSClientConfig: e.targetTLS(set)})
 		cancel()
 		if err != nil {
 			app.Problem = err.Error()
 		}
-		x.facts.Apps = append(x.facts.Apps, app)
+		e.facts.Apps = append(e.facts.Apps, app)
 		local := isLocal(set.Target)
 		if answer.Dated && !local {
-			x.facts.Clocks = append(x.facts.Clocks, doctor.Clock{Server: app.Target, Ahead: answer.Ahead})
+			e.facts.Clocks = append(e.facts.Clocks, doctor.Clock{Server: app.Target, Ahead: answer.Ahead})
 		}
-		if p, found := doctor.LookForProxy(app.Target, answer.Server, x.proxyFiles(local)...); found {
+		if p, found := doctor.LookForProxy(app.Target, answer.Server, e.proxyFiles(local)...); found {
 			p.Attempt = cmp.Or(set.Deadline, set.InactivityTimeout)
-			x.facts.Proxies = append(x.facts.Proxies, p)
+			e.facts.Proxies = append(e.facts.Proxies, p)
 		}
 	}
 }
 
 // targetTLS is how deliveries would reach the target of a queue; nil without TLS, and where the files cannot be used.
-func (x *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
-	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: x.Version,
+func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
+	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version,
 		Credentials: deliver.Credentials{TLS: targetFiles(set)}})
 	if err != nil {
 		return nil
@@ -325,9 +325,9 @@ func (x *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 
 // proxyFiles are patterns of the files in which nginx has its time limits: those of this machine when it runs here, and
 // those of the bundle.
-func (x *examiner) proxyFiles(local bool) (patterns []string) {
-	if x.Bundle != nil {
-		dir := filepath.Join(x.Bundle.Dir, ".platform", "nginx")
+func (e *examiner) proxyFiles(local bool) (patterns []string) {
+	if e.opts.Bundle != nil {
+		dir := filepath.Join(e.opts.Bundle.Dir, ".platform", "nginx")
 		patterns = append(patterns, filepath.Join(dir, "nginx.conf"), filepath.Join(dir, "conf.d", "*.conf"),
 			filepath.Join(dir, "conf.d", "*", "*.conf"))
 	}
@@ -349,30 +349,30 @@ func isLocal(target string) bool {
 }
 
 // lookAtCloud adds what Amazon knows of the queues, its clock, and what the role may do.
-func (x *examiner) lookAtCloud(ctx context.Context) {
-	if x.QueuesOnly || len(cloud.PolicyFor(x.Config, &cloud.Use{}).Statement) == 0 {
+func (e *examiner) lookAtCloud(ctx context.Context) {
+	if e.opts.QueuesOnly || len(cloud.PolicyFor(e.opts.Config, &cloud.Use{}).Statement) == 0 {
 		return // nothing of the environment is on AWS
 	}
 	ctx, cancel := context.WithTimeout(ctx, cloudPatience)
 	defer cancel()
-	found, err := x.listCloud(ctx)
+	found, err := e.opts.listCloud(ctx)
 	if err != nil {
-		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "aws",
+		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "aws",
 			What: "what exists on AWS is not known: " + err.Error(), Why: "'tendril up' needs it",
 			Remedy: "look whose credentials these are: aws sts get-caller-identity"})
 		return
 	}
-	for i := range x.facts.Queues {
-		if q := &x.facts.Queues[i]; q.OnSQS {
-			x.lookAtQueue(q, found)
+	for i := range e.facts.Queues {
+		if q := &e.facts.Queues[i]; q.OnSQS {
+			e.lookAtQueue(q, found)
 		}
 	}
-	if table := x.settings.RegistryTable; table != "" && !x.settings.RegistryCreate && resource(found, table, "") == nil {
-		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "registry-table",
+	if table := e.settings.RegistryTable; table != "" && !e.settings.RegistryCreate && resource(found, table, "") == nil {
+		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "registry-table",
 			What: "table " + table + " does not exist in DynamoDB", Why: "periodic tasks have no leader without it",
 			Remedy: "tendril up --registry-create"})
 	}
-	x.lookAtPermissions(ctx, x.lookAtSQS(ctx))
+	e.lookAtPermissions(ctx, e.lookAtSQS(ctx))
 }
 
 // resource finds a queue or table by its name or URL; nil where it does not exist.
@@ -386,13 +386,13 @@ func resource(found []cloud.Resource, name, url string) *cloud.Resource {
 }
 
 // lookAtQueue adds what exists of a queue on Amazon SQS.
-func (x *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
+func (e *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
 	r := resource(found, q.Name, q.URL)
 	if q.Missing = r == nil; q.Missing {
 		return
 	}
 	if q.URL, q.Attributes = r.URL, r.Attributes; r.Attributes == nil {
-		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "attributes", What: "queue " + q.Name + ": " + r.Note,
+		e.facts.Problems = append(e.facts.Problems, doctor.Problem{ID: "attributes", What: "queue " + q.Name + ": " + r.Note,
 			Why: "they are not compared with the settings", Remedy: "allow these credentials sqs:GetQueueAttributes"})
 	}
 	dead, _ := queue.ParseRedrivePolicy(q.Attributes["RedrivePolicy"])
@@ -406,25 +406,25 @@ func (x *examiner) lookAtQueue(q *doctor.Queue, found []cloud.Resource) {
 }
 
 // lookAtSQS compares the clock with that of Amazon SQS, and returns where that is.
-func (x *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
-	if !x.settings.AnyOnSQS() || strings.HasPrefix(x.settings.EndpointURL, "unix:") {
+func (e *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
+	if !e.settings.AnyOnSQS() || strings.HasPrefix(e.settings.EndpointURL, "unix:") {
 		return ""
 	}
-	opts := x.aws()
-	opts.Endpoint = x.settings.EndpointURL
+	opts := e.opts.aws()
+	opts.Endpoint = e.settings.EndpointURL
 	sqs, err := aws.OpenSQS(ctx, opts)
 	if err != nil {
 		return ""
 	}
 	defer sqs.Close()
-	i := slices.IndexFunc(x.facts.Queues, func(q doctor.Queue) bool { return q.OnSQS })
-	q := &x.facts.Queues[i]
+	i := slices.IndexFunc(e.facts.Queues, func(q doctor.Queue) bool { return q.OnSQS })
+	q := &e.facts.Queues[i]
 	if endpoint, err = sqs.Endpoint(ctx, cmp.Or(q.URL, q.Name)); err != nil {
 		return ""
 	}
 	if answer, err := doctor.LookAtServer(ctx, endpoint, &http.Transport{Proxy: http.ProxyFromEnvironment}); err == nil &&
 		answer.Dated {
-		x.facts.Clocks = append(x.facts.Clocks,
+		e.facts.Clocks = append(e.facts.Clocks,
 			doctor.Clock{Server: "Amazon SQS, " + endpoint, Ahead: answer.Ahead, Signed: true})
 	}
 	return endpoint
@@ -432,10 +432,10 @@ func (x *examiner) lookAtSQS(ctx context.Context) (endpoint string) {
 
 // lookAtPermissions asks IAM what the role may do of all that the settings need. Where the queues are on a server that
 // is not Amazon's, there is nobody to ask.
-func (x *examiner) lookAtPermissions(ctx context.Context, sqs string) {
-	iam, err := aws.OpenIAM(ctx, x.aws())
+func (e *examiner) lookAtPermissions(ctx context.Context, sqs string) {
+	iam, err := aws.OpenIAM(ctx, e.opts.aws())
 	if err != nil {
-		x.facts.Unchecked = err.Error()
+		e.facts.Unchecked = err.Error()
 		return
 	}
 	defer iam.Close()
@@ -444,26 +444,26 @@ func (x *examiner) lookAtPermissions(ctx context.Context, sqs string) {
 	}
 	caller, err := iam.Caller(ctx)
 	if err != nil {
-		x.facts.Unchecked = err.Error()
+		e.facts.Unchecked = err.Error()
 		return
 	}
 	use := &cloud.Use{}
-	if file, err := tasks.Read(x.CronFile()); err == nil && x.CronFile() != "" {
+	if file, err := tasks.Read(e.opts.CronFile()); err == nil && e.opts.CronFile() != "" {
 		for _, t := range file.Tasks {
 			use.TaskQueues = append(use.TaskQueues, t.Queue)
 		}
 	}
-	names := resourceNames{account: caller.Account, region: cmp.Or(iam.Region(), x.settings.Region)}
-	for i := range x.facts.Queues {
-		q := &x.facts.Queues[i]
+	names := resourceNames{account: caller.Account, region: cmp.Or(iam.Region(), e.settings.Region)}
+	for i := range e.facts.Queues {
+		q := &e.facts.Queues[i]
 		if q.Dead != nil {
 			names.dead = append(names.dead, cloud.UnknownDeadLetterQueue+q.Name, q.Dead.Name)
 		}
 	}
-	for _, statement := range cloud.PolicyFor(x.Config, use).Statement {
+	for _, statement := range cloud.PolicyFor(e.opts.Config, use).Statement {
 		for _, pattern := range statement.Resource {
-			if err := x.simulate(ctx, iam, caller, &statement, names.concrete(pattern)); err != nil {
-				x.facts.Unchecked = err.Error()
+			if err := e.simulate(ctx, iam, caller, &statement, names.concrete(pattern)); err != nil {
+				e.facts.Unchecked = err.Error()
 				return
 			}
 		}
@@ -471,7 +471,7 @@ func (x *examiner) lookAtPermissions(ctx context.Context, sqs string) {
 }
 
 // simulate adds whether the actions of a statement are allowed on one resource.
-func (x *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {
+func (e *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller, s *cloud.Statement, on string) error {
 	if strings.Contains(on, cloud.UnknownDeadLetterQueue) {
 		return nil // there is none
 	}
@@ -480,7 +480,7 @@ func (x *examiner) simulate(ctx context.Context, iam *aws.IAM, caller aws.Caller
 		return err
 	}
 	for _, action := range s.Action {
-		x.facts.Permissions = append(x.facts.Permissions, doctor.Permission{Action: action, Resource: on, Feature: s.Sid,
+		e.facts.Permissions = append(e.facts.Permissions, doctor.Permission{Action: action, Resource: on, Feature: s.Sid,
 			Allowed: !slices.Contains(denied, action)})
 	}
 	return nil
@@ -494,20 +494,20 @@ type resourceNames struct {
 
 // concrete is an ARN with the account and the region in the place of "*", and with the real name of a dead-letter
 // queue. A simulation takes a pattern for the name of a resource.
-func (n *resourceNames) concrete(arn string) string {
+func (r *resourceNames) concrete(arn string) string {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
 		return arn
 	}
 	if parts[3] == "*" {
-		parts[3] = n.region
+		parts[3] = r.region
 	}
 	if parts[4] == "*" {
-		parts[4] = n.account
+		parts[4] = r.account
 	}
-	for i := 0; i < len(n.dead); i += 2 {
-		if parts[5] == n.dead[i] {
-			parts[5] = n.dead[i+1]
+	for i := 0; i < len(r.dead); i += 2 {
+		if parts[5] == r.dead[i] {
+			parts[5] = r.dead[i+1]
 		}
 	}
 	return strings.Join(parts, ":")

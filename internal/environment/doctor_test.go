@@ -117,8 +117,8 @@ func TestExamineTheRunningEnvironment(t *testing.T) {
 		"visibility-short": {"warning", "tendril config set visibility-timeout=185s"},
 		"app":              {"ok", "answers"},
 		"port-console":     {"ok", r.instance.address},
-		"port-queues":      {"ok", strings.TrimPrefix(r.endpoint, "http://")},
-		"disk":             {"ok", r.s.DataDir},
+		"port-queues":      {"ok", strings.TrimPrefix(r.queues.endpoint, "http://")},
+		"disk":             {"ok", r.settings.now().DataDir},
 	})
 	if err := r.end(); err != nil {
 		t.Error(err)
@@ -134,14 +134,14 @@ func TestExamineRunningTestsTheRealThing(t *testing.T) {
 	defer app.Close()
 	r := run(t, map[string]string{"target": app.URL, "queue": "jobs", "error-visibility-timeout": "0", "max-retries": "1"}, nil)
 	for range 12 {
-		if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "x"}}); err != nil {
+		if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "x"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	eventually(t, "unanswered deliveries in the health", func() bool {
-		return strings.Contains(strings.Join(r.monitor.Report().Causes, " "), "(12 of 12) are without an answer")
+		return strings.Contains(strings.Join(r.observe.monitor.Report().Causes, " "), "(12 of 12) are without an answer")
 	})
-	if err := r.broker.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
+	if err := r.queues.broker.DeleteQueue(t.Context(), "jobs-dead"); err != nil {
 		t.Fatal(err)
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

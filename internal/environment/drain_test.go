@@ -34,18 +34,20 @@ func TestDrainLimit(t *testing.T) {
 		{"a stop may take longer", []config.QueueSettings{bounded}, 7 * time.Minute, 7 * time.Minute},
 		{"nothing goes to the app", []config.QueueSettings{elsewhere}, 0, time.Second},
 	} {
-		q := pipelines{queues: queues{core: &core{s: &config.Settings{ShutdownTimeout: tt.shutdown}}}}
+		all := queueWith(config.Settings{ShutdownTimeout: tt.shutdown}, tt.queues...).inForce
+		p := pipelines{settings: all, queues: &queues{}}
 		for i := range tt.queues {
-			q.lines = append(q.lines, newPipeline(queueRef{}, &tt.queues[i]))
+			p.queues.all = append(p.queues.all, &workQueue{inForce: all, index: i})
 		}
-		limit := q.drainLimit
+		limit := p.drainLimit
 		if got := limit(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 		reloaded := tt.queues[0]
 		reloaded.Deadline = 8 * time.Minute
-		q.lines[0].set.Store(&reloaded)
-		if got, want := limit(), max(tt.want, 8*time.Minute); q.lines[0].settings().ToOwnApp() && tt.want < 8*time.Minute &&
+		all.change(&config.Change{Live: []string{"deadline"}, Settings: &config.Settings{ShutdownTimeout: tt.shutdown,
+			Queues: append([]config.QueueSettings{reloaded}, tt.queues[1:]...)}})
+		if got, want := limit(), max(tt.want, 8*time.Minute); p.queues.all[0].settings().ToOwnApp() && tt.want < 8*time.Minute &&
 			got != want {
 			t.Errorf("%s, after a reload: %s, want %s", tt.name, got, want)
 		}

@@ -40,12 +40,12 @@ func TestTaskIsProtected(t *testing.T) {
 	}
 	app, release := slowApp(t)
 	r := run(t, map[string]string{"target": app, "queue": "jobs"}, func(e *Environment) {
-		e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 20 * time.Millisecond}
+		e.scale.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 20 * time.Millisecond}
 	})
 	sendOne(t, r, "work")
 	eventually(t, "protection", func() bool { return slices.Contains(received(), true) })
 	r.stop()
-	<-r.draining
+	<-r.life.draining
 	if last := received(); !last[len(last)-1] {
 		t.Error("the protection ended before the work")
 	}
@@ -72,11 +72,11 @@ func TestTaskIsLeftAlone(t *testing.T) {
 		app, release := slowApp(t)
 		r := run(t, map[string]string{"target": app, "queue": "jobs", "scale-in-protection": protection},
 			func(e *Environment) {
-				e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 10 * time.Millisecond}
+				e.scale.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 10 * time.Millisecond}
 			})
 		if work {
 			sendOne(t, r, "work")
-			eventually(t, "work", func() bool { return r.lines[0].status().InWork > 0 })
+			eventually(t, "work", func() bool { return r.work.lines[0].status().InWork > 0 })
 			began := time.Now()
 			eventually(t, "ten looks", func() bool { return time.Since(began) > 100*time.Millisecond })
 		}
@@ -93,8 +93,7 @@ func TestTaskIsLeftAlone(t *testing.T) {
 // TestNoTask: an invalid variable stops the start.
 func TestNoTask(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
-	c := &core{s: new(config.Settings), Options: Options{Logger: discard()}}
-	z := sizing{pipelines: &pipelines{queues: queues{core: c}}}
+	z := sizing{opts: &Options{Logger: discard()}, settings: newSettings(new(config.Config))}
 	if err := z.protectTask(t.Context()); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
 		t.Error(err)
 	}

@@ -39,52 +39,44 @@ func (q *queues) serveBroker(context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
-	shares := sharesOf(q.Memory)
+	shares := sharesOf(q.opts.Memory)
 	bodies := httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody)
 	opts := &sqsapi.Options{Keys: keys, RegistryToken: token}
-	if q.Memory > 0 {
+	if q.opts.Memory > 0 {
 		opts.Memory = bodies
 	}
 	handler := sqsapi.New(q.broker, opts)
-	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.s))
+	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.settings.now()))
 	limits := httplimit.Limits{Connections: min(most, shares.connections), Bodies: bodies, Anonymous: handler.Anonymous}
-	q.serve("the queue endpoint", sqsapi.Server(handler), l, limits, handler.Stop)
+	q.life.serve(q.opts.Logger, "the queue endpoint", sqsapi.Server(handler), l, limits, handler.Stop)
 	return nil
 }
 
 // ownToken is the token that callers of the registry must show: the one that was set, else the one in the data
 // directory. Where it cannot be shared with the other environments of this user, they have to be given it.
 func (q *queues) ownToken() (token string, err error) {
-	if token = q.s.RegistryToken; token == "" {
-		if token, err = tasks.Token(q.s.DataDir); err != nil {
+	if token = q.settings.now().RegistryToken; token == "" {
+		if token, err = tasks.Token(q.settings.now().DataDir); err != nil {
 			return "", err
 		}
 	}
-	path, err := tasks.ShareToken(q.stateFolder(), q.endpoint, token)
+	path, err := tasks.ShareToken(q.opts.stateFolder(), q.endpoint, token)
 	if err != nil {
-		q.Logger.Debug("registry token is not shared with other environments of this user", "component", "registry",
+		q.opts.Logger.Debug("registry token is not shared with other environments of this user", "component", "registry",
 			"err", err)
 	} else if path != "" {
-		q.steps.push("the registry's token", func(context.Context) error { return os.Remove(path) })
+		q.life.steps.push("the registry's token", func(context.Context) error { return os.Remove(path) })
 	}
 	return token, nil
 }
 
-// stateFolder is where this user's environments find each other; "" for a process without an environment.
-func (c *core) stateFolder() string {
-	if len(c.AppEnv) == 0 {
-		return ""
-	}
-	return config.StateFolder(c.AppEnv, os.Geteuid() == 0)
-}
-
 // openKeys reads the file of credentials, and makes a key pair for the app; nil where there is no such file.
 func (q *queues) openKeys() (*access.Keyring, error) {
-	if q.s.Credentials == "" {
+	if q.settings.now().Credentials == "" {
 		return nil, nil
 	}
-	keys, err := access.Open(q.s.Credentials, func(err error) {
-		q.Logger.Error("credentials not replaced", "component", "the queue endpoint", "err", err)
+	keys, err := access.Open(q.settings.now().Credentials, func(err error) {
+		q.opts.Logger.Error("credentials not replaced", "component", "the queue endpoint", "err", err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: --credentials: %w", ErrSettings, err)
@@ -102,16 +94,16 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 			err = errors.Join(err, listen.CloseAll(all))
 		}
 	}()
-	address, socket := q.s.ListenOn()
-	own := address == "" || q.s.TLSCert != ""
+	address, socket := q.settings.now().ListenOn()
+	own := address == "" || q.settings.now().TLSCert != ""
 	if address != "" {
-		l, err := opened("listen")(listen.TCP(address, q.s.Credentials == ""))
+		l, err := opened("listen")(listen.TCP(address, q.settings.now().Credentials == ""))
 		if err != nil {
 			return nil, err
 		}
 		bound := listen.Address(l).Addr()
 		own = own || !bound.IsLoopback() && !bound.IsUnspecified()
-		q.endpoint = scheme(q.s) + listen.Local(l)
+		q.endpoint = scheme(q.settings.now()) + listen.Local(l)
 		if l, err = q.encrypt(l); err != nil {
 			return nil, err
 		}
@@ -126,7 +118,7 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // any host will do on a socket
 	}
 	q.appEndpoint = q.endpoint
-	if own && (q.HasApp() || slices.ContainsFunc(q.s.Queues, runsHere)) {
+	if own && (q.opts.HasApp() || slices.ContainsFunc(q.settings.now().Queues, runsHere)) {
 		l, err := opened("listen")(listen.TCP(anyLoopback, true))
 		if err != nil {
 			return nil, err
@@ -146,17 +138,17 @@ func scheme(s *config.Settings) string {
 
 // encrypt puts TLS on a listener, where there is a certificate.
 func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
-	if q.s.TLSCert == "" {
+	if q.settings.now().TLSCert == "" {
 		if !listen.Address(l).Addr().IsLoopback() {
-			q.Logger.Warn("queue endpoint is not encrypted", "component", "the queue endpoint", "address", l.Addr().String(),
+			q.opts.Logger.Warn("queue endpoint is not encrypted", "component", "the queue endpoint", "address", l.Addr().String(),
 				"hint", "whoever can read this network's traffic can read the messages: add --tls-cert and --tls-key")
 		}
 		return l, nil
 	}
-	certificate, err := openEndpointCertificate(q.s, console.CertificateEvents{
-		Changed: func(string) { q.Logger.Info("certificate replaced", "component", "the queue endpoint") },
+	certificate, err := openEndpointCertificate(q.settings.now(), console.CertificateEvents{
+		Changed: func(string) { q.opts.Logger.Info("certificate replaced", "component", "the queue endpoint") },
 		Rejected: func(err error) {
-			q.Logger.Error("certificate not replaced", "component", "the queue endpoint", "err", err)
+			q.opts.Logger.Error("certificate not replaced", "component", "the queue endpoint", "err", err)
 		},
 	})
 	if err != nil {

@@ -20,16 +20,16 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 	t.Cleanup(app.Close)
 	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100",
 		"error-visibility-timeout": "0"}, func(e *Environment) {
-		e.s.Queues[0].RetentionPeriod = time.Millisecond
+		e.settings.queue(0).RetentionPeriod = time.Millisecond
 	})
-	if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
+	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the message deleted", func() bool { l, _ := r.broker.Ledger("jobs"); return l.Live == 0 })
-	if l, _ := r.broker.Ledger("jobs"); l.Sent != 1 || l.Done != 0 || l.Expired != 1 {
+	eventually(t, "the message deleted", func() bool { l, _ := r.queues.broker.Ledger("jobs"); return l.Live == 0 })
+	if l, _ := r.queues.broker.Ledger("jobs"); l.Sent != 1 || l.Done != 0 || l.Expired != 1 {
 		t.Errorf("the ledger is %+v", l)
 	}
-	report := r.monitor.Report()
+	report := r.observe.monitor.Report()
 	if !strings.Contains(strings.Join(report.Causes, " "),
 		"1 message deleted in the last 5 minutes because the retention period was over") {
 		t.Errorf("the judgement is %v", report)

@@ -16,11 +16,13 @@ import (
 
 // facts are what get-config answers in this environment.
 type facts struct {
-	*programs
-	*getconfig.Folder
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	programs *programs
+	getconfig.Folder
 }
-
-func newFacts(p *programs) *facts { return &facts{programs: p, Folder: &p.answers} }
 
 // startFacts is the version under which the answers are published that no version of an app has.
 const startFacts = 0
@@ -32,24 +34,24 @@ func (f *facts) open(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("finding the program of get-config: %w", err)
 	}
-	dir := f.s.DataDir
-	if f.s.Console == config.Off && f.broker == nil { // it was not claimed
+	dir := f.settings.now().DataDir
+	if f.settings.now().Console == config.Off && f.queues.broker == nil { // it was not claimed
 		dir = ""
 	}
 	uid, gid := -1, -1
-	if os.Geteuid() == 0 && f.s.AppUser != "" {
-		if uid, gid, err = supervisor.IDsOf(f.s.AppUser); err != nil {
+	if os.Geteuid() == 0 && f.settings.now().AppUser != "" {
+		if uid, gid, err = supervisor.IDsOf(f.settings.now().AppUser); err != nil {
 			return fmt.Errorf("%w: --app-user: %w", ErrSettings, err)
 		}
 		if uid == 0 {
 			uid = -1
 		}
 	}
-	f.steps.push("the answers of get-config", func(context.Context) error { return f.Folder.Close() })
+	f.life.steps.push("the answers of get-config", func(context.Context) error { return f.Folder.Close() })
 	if err := f.Create(dir, program, uid, gid); err != nil {
 		return err
 	}
-	if err := f.Publish(startFacts, f.Bundle, nil); err != nil {
+	if err := f.Publish(startFacts, f.opts.Bundle, nil); err != nil {
 		return err
 	}
 	return f.Serve(startFacts)
@@ -58,14 +60,14 @@ func (f *facts) open(context.Context) error {
 // Publish writes the answers about a version with these settings, as [app.Facts] has it.
 func (f *facts) Publish(version int, b *bundle.Bundle, s *config.Settings) error {
 	if s == nil {
-		s = f.inForce()
+		s = f.settings.now()
 	}
 	return f.Folder.Publish(version, f.describe(b, s))
 }
 
 // describe returns the answers about a bundle, nil for none, with these settings.
 func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts {
-	home := f.home()
+	home := f.queues.home()
 	properties := f.properties(b)
 	daemon := s.Daemon()
 	daemon["queue_url"] = home.url
@@ -132,14 +134,14 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 			named[link.Variable] = true
 		}
 	}
-	for _, entry := range f.AppEnv {
+	for _, entry := range f.opts.AppEnv {
 		name, _, _ := strings.Cut(entry, "=")
 		if _, known := named[name]; !known {
 			named[name] = false
 		}
 	}
 	all := map[string]string{}
-	for _, entry := range f.environ(b, f.s.Port) {
+	for _, entry := range f.programs.environ(b, f.settings.now().Port) {
 		name, value, _ := strings.Cut(entry, "=")
 		if wanted, inherited := named[name]; wanted || !inherited || isProvided(name) {
 			all[name] = value

@@ -28,10 +28,10 @@ func (f *failures) restore(log *eventlog.Log) error {
 }
 
 // record shows a delivery, and keeps it if it failed, or if it succeeded after others that failed.
-func (f *failures) record(l *pipeline, d *console.Delivery) {
+func (f *failures) record(w *workQueue, d *console.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()
-	if log == nil || l.embedded || d.Outcome != queue.Failed.String() && !(d.Done() && d.ReceiveCount > 1) {
+	if log == nil || w.embedded || d.Outcome != queue.Failed.String() && !(d.Done() && d.ReceiveCount > 1) {
 		return
 	}
 	log.Add(d.Outcome, "", deliveryFields(d))

@@ -76,7 +76,7 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
 		"dead-letter-reasons": "true"}, nil)
-	<-r.depths.Asked()
+	<-r.work.depths.Asked()
 	body := "{\"order\":\t7}\r\n\u00e9"
 	attributes := []queue.Attribute{{Name: "blob", Type: "Binary", Value: "\x00\xff"}, {Name: "n", Type: "Number.int",
 		Value: "7"}}
@@ -113,7 +113,7 @@ func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
 		"dead-letter-reasons": "true"}, nil)
-	<-r.depths.Asked()
+	<-r.work.depths.Asked()
 	const n = 6
 	for i := range n {
 		if _, err := b.Queue("jobs.fifo").Send(t.Context(), []queue.Outgoing{{Body: fmt.Sprint(i), GroupID: "g",
@@ -147,14 +147,14 @@ func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	t.Cleanup(app.Close)
 	flags["target"] = app.URL
 	first := run(t, flags, nil)
-	<-first.depths.Asked()
+	<-first.work.depths.Asked()
 	sent, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "bad"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var before console.Delivery
 	eventually(t, "the second failure", func() bool {
-		recent := first.shown.Recent(1)
+		recent := first.observe.shown.Recent(1)
 		if len(recent) > 0 {
 			before = recent[0]
 		}
@@ -164,7 +164,7 @@ func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := run(t, flags, nil)
-	restored, err := second.shown.Wait(t.Context(), sent[0].ID)
+	restored, err := second.observe.shown.Wait(t.Context(), sent[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,8 +176,8 @@ func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	if diff := cmp.Diff(before, restored); diff != "" {
 		t.Errorf("(-before +restored)\n%s", diff)
 	}
-	if before.DeadLetterQueue != "jobs-dead" || len(second.shown.Problems()) != 1 {
-		t.Errorf("before %+v, problems %+v", before, second.shown.Problems())
+	if before.DeadLetterQueue != "jobs-dead" || len(second.observe.shown.Problems()) != 1 {
+		t.Errorf("before %+v, problems %+v", before, second.observe.shown.Problems())
 	}
 	if err := second.end(); err != nil {
 		t.Error(err)
@@ -188,13 +188,13 @@ func TestWhichDeliveriesAreKept(t *testing.T) {
 	t.Parallel()
 	log := eventlog.OpenFailures(t.TempDir(), func(err error) { t.Error(err) })
 	f := failures{shown: console.NewDeliveries(0)}
-	onSQS, embedded := &pipeline{}, &pipeline{queueRef: queueRef{embedded: true}}
+	onSQS, embedded := &workQueue{}, &workQueue{embedded: true}
 	f.record(onSQS, &console.Delivery{MessageID: "before the data directory is ours", Outcome: "failed"})
 	if err := f.restore(log); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []struct {
-		on *pipeline
+		on *workQueue
 		console.Delivery
 	}{
 		{onSQS, console.Delivery{MessageID: "failed", Outcome: "failed", ReceiveCount: 1}},

@@ -26,12 +26,12 @@ func TestFilterLooksAtWhatTheAppGets(t *testing.T) {
 		{"a run", `{"body": ["never"]}`, false, queue.Message{Attributes: run}, true},
 		{"no run", `{"body": ["never"]}`, false, queue.Message{}, false},
 	} {
-		l := newPipeline(queueRef{}, &config.QueueSettings{PerQueue: config.PerQueue{Filter: tt.pattern, ViaSNS: tt.sns}})
-		if got := l.filter()(&tt.message); got != tt.want {
+		q := queueWith(config.Settings{}, config.QueueSettings{PerQueue: config.PerQueue{Filter: tt.pattern, ViaSNS: tt.sns}})
+		if got := q.filter()(&tt.message); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
-	if newPipeline(queueRef{}, &config.QueueSettings{}).filter() != nil {
+	if queueWith(config.Settings{}, config.QueueSettings{}).filter() != nil {
 		t.Error("there is a filter without a pattern")
 	}
 }

@@ -49,30 +49,30 @@ func testMember(t *testing.T, c *amazon) {
 		"scale-measure-name": "BacklogPerProcess", "scale-lower-threshold": "1", "scale-upper-threshold": "5",
 		"scale-period": "1s",
 	}, func(e *Environment) {
-		e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 50 * time.Millisecond, Poll: 50 * time.Millisecond}
+		e.scale.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 50 * time.Millisecond, Poll: 50 * time.Millisecond}
 	})
 
 	eventually(t, "a group of three", func() bool { return group(t, c).Desired == 3 })
 	eventually(t, "protection of this instance, and of no other", func() bool {
 		return fmt.Sprint(group(t, c).protected()) == fmt.Sprint([]string{id})
 	})
-	st := r.scalingStatus()
+	st := r.scale.scalingStatus()
 	if st.Target != "asg:workers" || st.MaxSize != 3 || st.Desired != 3 || !st.IsLeader || st.Problem != "" ||
 		len(st.Decisions) == 0 {
 		t.Errorf("the status is %+v", st)
 	}
 	eventually(t, "all members, and this one in place of itself", func() bool {
-		known := (&knownInstances{r.sizing, r.Environment.instance, r.Status}).list()
+		known := (&knownInstances{r.scale, r.Environment.instance, r.Status}).list()
 		self := known.Instances[0]
 		return len(known.Instances) == 3 && strings.HasPrefix(self.Name, id+", ") && self.Protected != nil &&
 			*self.Protected && self.State == "running, InService" && known.Instances[1].Source == "asg:workers" &&
 			known.Instances[1].Version == "" && !known.Instances[1].SeenAt.IsZero()
 	})
-	if made := r.scaleDecisions(); made.Advice || len(made.Decisions) == 0 || made.Decisions[0].Inputs == nil ||
+	if made := r.scale.scaleDecisions(); made.Advice || len(made.Decisions) == 0 || made.Decisions[0].Inputs == nil ||
 		made.Decisions[0].Inputs.Backlog == nil {
 		t.Errorf("the decisions are %+v", made)
 	}
-	if scale := r.scale(); scale.Desired != 3 || scale.Backlog == 0 || scale.Queues["jobs"].Backlog != scale.Backlog {
+	if scale := r.scale.scale(); scale.Desired != 3 || scale.Backlog == 0 || scale.Queues["jobs"].Backlog != scale.Backlog {
 		t.Errorf("a scaler outside reads %+v", scale)
 	}
 	if !strings.Contains(r.log.String(), "assumes that no other one") {
@@ -80,7 +80,7 @@ func testMember(t *testing.T, c *amazon) {
 	}
 
 	leaving.Store(true)
-	<-r.draining
+	<-r.life.draining
 	if calls := c.lifecycle(); len(calls) > 0 {
 		t.Errorf("the group was told before the drain: %v", calls)
 	}
@@ -110,16 +110,16 @@ func testIdleLeader(t *testing.T, c *amazon) {
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": app, "scale-target": "asg:workers",
 		"scale-cooldown": "0", "scale-measure-name": "BusyShare", "scale-period": "1s", "scale-breach-duration": "1s"}, nil)
 
-	eventually(t, "a held scale-in", func() bool { return strings.Contains(r.scalingStatus().Problem, "scale-in is held") })
+	eventually(t, "a held scale-in", func() bool { return strings.Contains(r.scale.scalingStatus().Problem, "scale-in is held") })
 	if d := group(t, c).Desired; d != 3 {
 		t.Errorf("the group has %d instances, want 3", d)
 	}
-	if made := r.scaleDecisions().Decisions; made[0].Rule != "one instance" ||
+	if made := r.scale.scaleDecisions().Decisions; made[0].Rule != "one instance" ||
 		!strings.Contains(made[0].Why, "only this one of 3 instances") {
 		t.Errorf("the decision is %+v", made[0])
 	}
 	eventually(t, "a cause of the health", func() bool {
-		return strings.Contains(strings.Join(r.monitor.Report().Causes, " "), "The group keeps its size. Scale-in is held")
+		return strings.Contains(strings.Join(r.observe.monitor.Report().Causes, " "), "The group keeps its size. Scale-in is held")
 	})
 	if !strings.Contains(r.log.String(), `"msg":"scale-in held"`) {
 		t.Error("the log does not say that scale-in is held")
@@ -157,33 +157,33 @@ func testNotAMember(t *testing.T, c *amazon) {
 	makeFleet(t, c)
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	server := run(t, nil, func(e *Environment) { e.QueuesOnly = true })
+	server := run(t, nil, func(e *Environment) { e.opts.QueuesOnly = true })
 	makeDead(t, server, 2)
-	t.Setenv("AWS_ENDPOINT_URL_SQS", server.endpoint)
+	t.Setenv("AWS_ENDPOINT_URL_SQS", server.queues.endpoint)
 	app, release := slowApp(t)
 	defer release()
 	r := run(t, map[string]string{
-		"queue-url": server.endpoint + "/000000000000/jobs", "target": app, "scale-target": "asg:workers",
+		"queue-url": server.queues.endpoint + "/000000000000/jobs", "target": app, "scale-target": "asg:workers",
 		"scale-min-size":     "2",
 		"scale-measure-name": "BusyShare", "scale-period": "1s", // read often: the first readings come before the election
 	}, nil)
 	eventually(t, "a group of two", func() bool { return group(t, c).Desired == 2 })
 	eventually(t, "a warning", func() bool {
 		return strings.Contains(r.log.String(), "instance not found in any Auto Scaling group") &&
-			strings.Contains(r.scalingStatus().Problem, "is not in the group workers")
+			strings.Contains(r.scale.scalingStatus().Problem, "is not in the group workers")
 	})
 	if log := r.log.String(); !strings.Contains(log, `"msg":"leadership acquired","component":"leader","lease":"periodic:jobs"`) ||
 		strings.Contains(log, "assumes that no other one") {
 		t.Error("a leader should be elected")
 	}
 	eventually(t, "the dead letters", func() bool {
-		d, known := r.depths.Read("jobs", time.Now())
+		d, known := r.work.depths.Read("jobs", time.Now())
 		return known && d.HasDeadLetters && d.DeadLetters == 2 && d.DeadLettered == 2 && d.Backlog == 0 && d.HasAge
 	})
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	if r.fleet.IsLeader() || !strings.Contains(r.log.String(), `"msg":"leadership lost","component":"leader","lease":"periodic:jobs"`) {
+	if r.scale.fleet.IsLeader() || !strings.Contains(r.log.String(), `"msg":"leadership lost","component":"leader","lease":"periodic:jobs"`) {
 		t.Error("the lease should be given back")
 	}
 	if got := group(t, c).protected(); len(got) > 0 || len(c.lifecycle()) > 0 {
@@ -199,12 +199,12 @@ func testOwnBounds(t *testing.T, c *amazon) {
 		"DesiredCapacity", "10")
 	app, release := slowApp(t)
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 5), "target": app, "scale-target": "asg:workers"}, nil)
-	eventually(t, "the size of the group", func() bool { return r.scalingStatus().Desired != 0 })
-	if st := r.scalingStatus(); st.Desired != 10 || st.MinSize != 2 || st.MaxSize != 20 || group(t, c).Desired != 10 {
+	eventually(t, "the size of the group", func() bool { return r.scale.scalingStatus().Desired != 0 })
+	if st := r.scale.scalingStatus(); st.Desired != 10 || st.MinSize != 2 || st.MaxSize != 20 || group(t, c).Desired != 10 {
 		t.Errorf("the group has %d, and the status is %+v", group(t, c).Desired, st)
 	}
 	eventually(t, "figures of the queue", func() bool {
-		all := r.queueReadings()
+		all := r.work.queueReadings()
 		return len(all) == 1 && all[0].Name == "jobs" && all[0].Visible+all[0].InFlight == 5
 	})
 	release()
@@ -218,14 +218,14 @@ func testOwnBounds(t *testing.T, c *amazon) {
 func testNotScheduled(t *testing.T, c *amazon) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
-	if st := r.tasks.Status(); len(st.Tasks) != 1 || !strings.Contains(st.Off, "--registry-table") {
+	if st := r.cron.tasks.Status(); len(st.Tasks) != 1 || !strings.Contains(st.Off, "--registry-table") {
 		t.Errorf("the status is %+v", st)
 	}
-	if done, err := r.reloadChanged(t.Context()); err != nil || done.File != cron || done.Tasks != 1 ||
+	if done, err := r.changes.reloadChanged(t.Context()); err != nil || done.File != cron || done.Tasks != 1 ||
 		!strings.Contains(done.NotScheduled, "--registry-table") {
 		t.Errorf("a reload: %+v, %v", done, err)
 	}
-	if err := r.tasks.Reload(); err == nil || !strings.Contains(err.Error(), "nothing is scheduled: ") {
+	if err := r.cron.tasks.Reload(); err == nil || !strings.Contains(err.Error(), "nothing is scheduled: ") {
 		t.Errorf("a reload of the tasks: %v", err)
 	}
 	if err := r.end(); err != nil {
@@ -238,17 +238,17 @@ func testTasksInAFleet(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
 		"scale-target": "publish", "registry-table": "registry", "registry-create": "true"}, nil)
-	eventually(t, "somebody in charge", r.fleet.IsLeader)
-	if err := r.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
+	eventually(t, "somebody in charge", r.scale.fleet.IsLeader)
+	if err := r.cron.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
 		t.Fatal(err)
 	}
-	if !r.leads() || !r.fleet.IsLeader() {
+	if !r.cron.leads() || !r.scale.fleet.IsLeader() {
 		t.Error("another one enqueues the tasks")
 	}
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	if r.leads() || r.fleet.IsLeader() {
+	if r.cron.leads() || r.scale.fleet.IsLeader() {
 		t.Error("it still leads")
 	}
 }
@@ -256,7 +256,7 @@ func testTasksInAFleet(t *testing.T, c *amazon) {
 // makeDead makes the queue jobs with a dead-letter queue that has some messages.
 func makeDead(t *testing.T, server *running, messages int) {
 	t.Helper()
-	b, ctx := server.broker, t.Context()
+	b, ctx := server.queues.broker, t.Context()
 	for _, name := range []string{"jobs-dead", "jobs"} {
 		if err := b.CreateQueue(ctx, name, nil, nil); err != nil {
 			t.Fatal(err)
@@ -283,8 +283,8 @@ type fleetGroup struct {
 	} `xml:"DescribeAutoScalingGroupsResult>AutoScalingGroups>member>Instances>member"`
 }
 
-func (g fleetGroup) protected() (ids []string) {
-	for _, i := range g.Instances {
+func (f fleetGroup) protected() (ids []string) {
+	for _, i := range f.Instances {
 		if i.Protected {
 			ids = append(ids, i.ID)
 		}

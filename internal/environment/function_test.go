@@ -30,7 +30,7 @@ func TestFunctionRunsAsTheSettingsSay(t *testing.T) {
 		}
 		r := run(t, map[string]string{"queue": "jobs", "lambda": show, "allow-root": "true", "app-limit": "nofile=77"},
 			func(e *Environment) {
-				e.Bundle, e.AppEnv = b, append(os.Environ(), "TENDRIL_CONSOLE_TOKEN=0123456789abcdef")
+				e.opts.Bundle, e.opts.AppEnv = b, append(os.Environ(), "TENDRIL_CONSOLE_TOKEN=0123456789abcdef")
 			})
 		eventually(t, "its output", func() bool { return strings.Contains(r.log.String(), "files 77, color red, token []") })
 		if err := r.end(); err != nil {

@@ -17,17 +17,17 @@ import (
 )
 
 // queueStates are what health is told of each queue and its worker.
-func (q *pipelines) queueStates(now time.Time) (all []health.QueueState) {
-	for _, l := range q.lines {
-		set, st := l.settings(), l.worker.Status()
-		r, known := q.depths.Read(l.name, now)
+func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
+	for _, l := range p.lines {
+		set, st := l.queue.settings(), l.worker.Status()
+		r, known := p.depths.Read(l.queue.name, now)
 		state := health.QueueState{
-			Name: l.name, Embedded: l.embedded, Receiving: st.Receiving, InWork: st.InWork, Paused: isPaused(st),
-			DeliveryLimit: deliveryLimit(set, q.s.FunctionTimeout), Retention: cmp.Or(set.RetentionPeriod, queueRetention),
+			Name: l.queue.name, Embedded: l.queue.embedded, Receiving: st.Receiving, InWork: st.InWork, Paused: isPaused(st),
+			DeliveryLimit: deliveryLimit(set, p.settings.now().FunctionTimeout), Retention: cmp.Or(set.RetentionPeriod, queueRetention),
 			Known: known, Backlog: r.Backlog, Oldest: r.Oldest,
 			DeadLetters: r.DeadLetters, DeadLettered: r.DeadLettered, HasDeadLetters: r.HasDeadLetters,
 		}
-		if !l.embedded {
+		if !l.queue.embedded {
 			state.Taken = r.Taken
 		}
 		for _, r := range st.Reasons {
@@ -130,41 +130,6 @@ func deliveryClass(s *worker.Settled, toFunction bool) (class health.Class, coun
 	return class, !s.Aborted
 }
 
-// workerEvents are the listeners of a queue's worker: the log, health, and what remembers deliveries for the console.
-func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, kept *failures) *worker.Events {
-	return worker.JoinEvents(q.Logger.Worker(l.name, l.target), &worker.Events{
-		Received: func(worker.Received) { monitor.PollAnswered(l.name) },
-		Settled: func(s worker.Settled) {
-			next := q.afterFailure(l, &s)
-			d := console.Delivery{
-				MessageID: s.ID, Queue: l.name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
-				Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
-				WaitMS: s.Wait.Milliseconds(), At: time.Now(), RetryAt: s.NextRetry,
-			}
-			if next.DeadLetterQueue != "" {
-				d.RetryAt, d.DeadLetterQueue = time.Time{}, next.DeadLetterQueue
-			}
-			if q.s.Quiet {
-				d.Answer, s.Excerpt = "", ""
-			}
-			if l.record != nil && isFailedAttempt(&s) {
-				l.record(l.name, s.ID, attemptOf(&s, &d))
-			}
-			kept.record(l, &d)
-			if class, counts := deliveryClass(&s, l.settings().ToFunction()); counts {
-				monitor.Delivered(class, s.Duration)
-			}
-			q.Logger.Settled(l.name, l.goesTo(), &s, next)
-		},
-		DeadLettered: func(d worker.DeadLettered) {
-			q.Logger.DeadLettered(l.name, deadLetterQueue(q, l), d)
-		},
-		GateChanged: func(worker.GateChanged) { monitor.JudgeSoon() },
-		PollFailed:  func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },
-		Expired:     func(worker.Expired) { monitor.Expired(1) },
-	})
-}
-
 // isFailedAttempt reports whether a delivery tried its message, and is to be kept with it.
 func isFailedAttempt(s *worker.Settled) bool {
 	return s.Outcome == queue.Failed || s.Outcome == queue.Unreached && !s.NextRetry.IsZero()
@@ -189,23 +154,3 @@ var hostName = sync.OnceValue(func() string {
 	}
 	return name
 })
-
-// brokerEvents are the listeners of the embedded queues: the log, the counters, and health. forget is
-// told of each message that the app gets no more.
-func (c *core) brokerEvents(counts *broker.Events, monitor *health.Monitor, forget func(id string)) *broker.Events {
-	logged := c.Logger.Broker()
-	return &broker.Events{
-		DeadLettered: func(from, to string, ids []string) {
-			counts.DeadLettered(from, to, ids)
-			for _, id := range ids {
-				forget(id)
-			}
-			logged.DeadLettered(from, to, ids)
-		},
-		Expired: func(name string, n int) {
-			counts.Expired(name, n)
-			monitor.Expired(int64(n))
-			logged.Expired(name, n)
-		},
-	}
-}

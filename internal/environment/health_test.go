@@ -112,7 +112,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Cleanup(app.Close)
 	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100",
 		"error-visibility-timeout": "0"}, func(e *Environment) {
-		e.monitor = e.newMonitor(health.NewHost("")) // its disk is not what is tested
+		e.observe.monitor = e.observe.newMonitor(health.NewHost("")) // its disk is not what is tested
 	})
 	get := func(path string) (int, string) {
 		t.Helper()
@@ -142,45 +142,45 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		}
 	}
 
-	r.monitor.PollFailed("jobs", errors.New("the disk is full"), false)
+	r.observe.monitor.PollFailed("jobs", errors.New("the disk is full"), false)
 	if code, got := get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(got, `"store"`) {
 		t.Errorf("a store of its own that fails: %d %s", code, got)
 	}
-	r.monitor.PollAnswered("jobs")
+	r.observe.monitor.PollAnswered("jobs")
 
-	if err := r.pause("", "a look"); err != nil {
+	if err := r.work.pause("", "a look"); err != nil {
 		t.Fatal(err)
 	}
-	if q := r.queueStates(time.Now())[0]; !q.Paused || q.Receiving || len(q.NotReady) > 0 || !q.Known {
+	if q := r.work.queueStates(time.Now())[0]; !q.Paused || q.Receiving || len(q.NotReady) > 0 || !q.Known {
 		t.Errorf("paused: %+v", q)
 	}
-	if got := strings.Join(r.monitor.Report().Causes, " "); !strings.Contains(got, "Receiving is paused.") {
+	if got := strings.Join(r.observe.monitor.Report().Causes, " "); !strings.Contains(got, "Receiving is paused.") {
 		t.Errorf("paused: %s", got)
 	}
-	if in := r.gauge(false).Read(); in.Hold != "receiving is paused" || in.Slots != 50 ||
+	if in := r.scale.gauge(false).Read(); in.Hold != "receiving is paused" || in.Slots != 50 ||
 		!in.Backlog.Known || !in.OldestAge.Known || !in.Busy.Known {
 		t.Errorf("the load while paused: %+v", in)
 	}
-	if err := r.resume(""); err != nil {
+	if err := r.work.resume(""); err != nil {
 		t.Fatal(err)
 	}
 
-	if r.monitor.Report().Color != health.Green {
-		t.Errorf("the health is %v", r.monitor.Report())
+	if r.observe.monitor.Report().Color != health.Green {
+		t.Errorf("the health is %v", r.observe.monitor.Report())
 	}
 
 	// Failures are Severe as soon as somebody asks.
 	status.Store(http.StatusInternalServerError)
-	if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
+	if _, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a dozen failures", func() bool { return r.lines[0].worker.Status().Counts.Failed >= 12 })
+	eventually(t, "a dozen failures", func() bool { return r.work.lines[0].worker.Status().Counts.Failed >= 12 })
 	if code, got := get("/api/v1/health"); code != http.StatusOK || !strings.Contains(got, `"status":"Severe"`) ||
 		!strings.Contains(got, ") are failing with HTTP 5xx.") {
 		t.Errorf("the health is %d %s", code, got)
 	}
 	status.Store(http.StatusOK)
-	eventually(t, "the message done", func() bool { l, _ := r.broker.Ledger("jobs"); return l.Live == 0 })
+	eventually(t, "the message done", func() bool { l, _ := r.queues.broker.Ledger("jobs"); return l.Live == 0 })
 	if code, got := get("/api/v1/health"); code != http.StatusOK || !json.Valid([]byte(got)) ||
 		!strings.Contains(got, `"color"`) {
 		t.Errorf("the health is %d %s", code, got)

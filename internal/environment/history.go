@@ -67,20 +67,24 @@ var eventKinds = map[string]string{
 
 // history keeps what happened: events on disk, and the last lines of the log.
 type history struct {
-	*pipelines
-	recent *eventlog.Lines              // of the log
-	log    atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
-	lost   losses
-	failed failures
-	totals
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	recent   *eventlog.Lines              // of the log
+	log      atomic.Pointer[eventlog.Log] // nil before the data directory is this environment's, and without one
+	lost     losses
+	failed   failures
+	totals   totals
 }
 
 // newHistory returns one that listens to the log.
-func newHistory(q *pipelines, shown *console.Deliveries) *history {
-	h := &history{pipelines: q, totals: totals{of: q}, recent: eventlog.NewLines(), failed: failures{shown: shown}}
+func newHistory(o *observer) *history {
+	h := &history{opts: o.opts, life: o.life, settings: o.settings, queues: o.queues, recent: eventlog.NewLines(),
+		totals: totals{opts: o.opts, life: o.life, queues: o.queues, work: o.work}, failed: failures{shown: o.shown}}
 	h.lost.record = h.add
-	if q.Logger != nil {
-		q.Logger.Observe(h.observe)
+	if o.opts.Logger != nil {
+		o.opts.Logger.Observe(h.observe)
 	}
 	return h
 }
@@ -103,40 +107,40 @@ func (h *history) acted(a console.Act) {
 
 // open opens the log on disk. It ends after everything that is started later, and tells how that went.
 func (h *history) open(context.Context) error {
-	if !h.ownsDataDir() {
+	if !h.queues.ownsDataDir() {
 		return nil
 	}
 	writes := func(file string) func(error) {
 		return func(err error) {
 			if err != nil {
-				h.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
+				h.opts.Logger.Warn("events not written, the newest are held in memory", "component", "environment", "file", file,
 					"err", err)
 			} else {
-				h.Logger.Info("events written again", "component", "environment", "file", file)
+				h.opts.Logger.Info("events written again", "component", "environment", "file", file)
 			}
 		}
 	}
-	log := eventlog.Open(h.s.DataDir, writes(eventlog.CurrentFile))
-	fields := map[string]string{"version": h.Version, "environment": h.s.Name}
+	log := eventlog.Open(h.settings.now().DataDir, writes(eventlog.CurrentFile))
+	fields := map[string]string{"version": h.opts.Version, "environment": h.settings.now().Name}
 	if last, found := log.Newest(); found && last.Text != stopText {
 		fields["previous_run"] = "ended without a stop"
 	}
 	log.Add(eventlog.Start, "environment started", fields)
 	h.log.Store(log)
-	h.steps.push("the events", func(context.Context) error {
+	h.life.steps.push("the events", func(context.Context) error {
 		h.lost.flush() // after all that reports losses
-		log.Add(eventlog.Stop, stopText, h.stopFields())
+		log.Add(eventlog.Stop, stopText, h.totals.stopFields())
 		return log.Close()
 	})
-	if !h.s.AnyOnSQS() {
+	if !h.settings.now().AnyOnSQS() {
 		return nil
 	}
-	failed := eventlog.OpenFailures(h.s.DataDir, writes(eventlog.FailuresFile))
+	failed := eventlog.OpenFailures(h.settings.now().DataDir, writes(eventlog.FailuresFile))
 	if err := h.failed.restore(failed); err != nil {
-		h.Logger.Warn("failures of the last run not read", "component", "environment", "file", eventlog.FailuresFile,
+		h.opts.Logger.Warn("failures of the last run not read", "component", "environment", "file", eventlog.FailuresFile,
 			"err", err)
 	}
-	h.steps.push("the failures", func(context.Context) error { return failed.Close() })
+	h.life.steps.push("the failures", func(context.Context) error { return failed.Close() })
 	return nil
 }
 
@@ -193,13 +197,10 @@ func (h *history) kept() console.History {
 	return console.History{Events: h.log.Load(), Lines: h.recent}
 }
 
-// settled is told of deliveries. On Amazon SQS the last failure is all that is known of a dead letter; an embedded
-// queue tells of them itself.
-func (h *history) settled(l *pipeline, s *worker.Settled) {
-	if l.embedded || s.Outcome != queue.Failed {
-		return
-	}
-	if next := h.afterFailure(l, s); next.DeadLetterQueue != "" {
-		h.lost.add(deadText, l.name, next.DeadLetterQueue, s.Reason, 1)
+// settled remembers the last failure of a message on Amazon SQS, which is all that is known of a dead letter. An
+// embedded queue reports its dead letters itself. dead is "" where the message comes again.
+func (h *history) settled(w *workQueue, s *worker.Settled, dead string) {
+	if !w.embedded && s.Outcome == queue.Failed && dead != "" {
+		h.lost.add(deadText, w.name, dead, s.Reason, 1)
 	}
 }

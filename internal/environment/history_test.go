@@ -139,8 +139,8 @@ func TestLossesAreGrouped(t *testing.T) {
 		h.lost.add(expiredText, "jobs", "", "", 4)
 		time.Sleep(lossInterval + time.Second)
 		synctest.Wait()
-		l := &pipeline{queueRef: queueRef{name: "orders", embedded: true}}
-		h.settled(l, &worker.Settled{Outcome: queue.Failed}) // an embedded queue tells itself
+		q := &workQueue{name: "orders", embedded: true}
+		h.settled(q, &worker.Settled{Outcome: queue.Failed}, "orders-dead") // an embedded queue tells itself
 		h.lost.add(deadText, "jobs", "jobs-dead", "status 500", 3)
 		h.lost.flush()
 		want := map[string]int{"dead-letter: messages dead-lettered queue=jobs messages=2000": 1,
@@ -161,7 +161,7 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), pausedFile)
 	log := logging.New(logging.Options{Out: &safeBuffer{}}).Logger
-	jobs, mails := &pipeline{queueRef: queueRef{name: "jobs"}}, &pipeline{queueRef: queueRef{name: "mails"}}
+	jobs, mails := &pipeline{queue: &workQueue{name: "jobs"}}, &pipeline{queue: &workQueue{name: "mails"}}
 	f := openPauses(path, []string{"jobs", "mails"}, []string{"tidy", "sweep"}, log)
 	holds := func(step string, want storedPauses) {
 		t.Helper()
@@ -218,7 +218,7 @@ func TestUnreadablePausesPauseEverything(t *testing.T) {
 			if tasks, err := f.Paused(t.Context()); err != nil || tasks["tidy"] == "" {
 				t.Errorf("tasks paused: %v, %v", tasks, err)
 			}
-			if err := f.setQueues([]*pipeline{{queueRef: queueRef{name: "jobs"}}}, "", false); err != nil {
+			if err := f.setQueues([]*pipeline{{queue: &workQueue{name: "jobs"}}}, "", false); err != nil {
 				t.Fatal(err)
 			}
 			again := openPauses(path, []string{"jobs", "mails"}, []string{"tidy"}, log).stored

@@ -25,7 +25,12 @@ import (
 // instance is how the other commands find this environment: the claim of its data
 // directory, the console's address and token, and the files that hold them.
 type instance struct {
-	*pipelines
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	work     *pipelines
+
 	began   time.Time
 	program console.Program // as it was at the start
 	address string          // at which this machine reaches the console; "" when off
@@ -44,16 +49,16 @@ type instance struct {
 // a lock of their own there; an environment without any may not take the files of another one either.
 func (i *instance) claim(context.Context) error {
 	i.program = console.ThisProgram()
-	if !i.ownsDataDir() {
+	if !i.queues.ownsDataDir() {
 		return nil
 	}
-	if err := datadir.Make(i.s.DataDir); err != nil {
+	if err := datadir.Make(i.settings.now().DataDir); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	release, err := console.Claim(i.s.DataDir)
+	release, err := console.Claim(i.settings.now().DataDir)
 	if errors.Is(err, console.ErrClaimed) {
 		advice := "give this one its own --data-dir"
-		if i.broker == nil {
+		if i.queues.broker == nil {
 			advice += ", or --console off"
 		}
 		return conflict{fmt.Errorf("%w; %s", err, advice)}
@@ -61,11 +66,11 @@ func (i *instance) claim(context.Context) error {
 	if err != nil {
 		return err
 	}
-	files := datadir.Identify(i.s.DataDir, filepath.Join(i.s.DataDir, claimFile))
+	files := datadir.Identify(i.settings.now().DataDir, filepath.Join(i.settings.now().DataDir, claimFile))
 	i.files.Store(&files)
-	i.steps.push("the claim of the data directory", func(context.Context) error { return release() })
-	if err := bundle.CloseVersions(i.s.DataDir); err != nil {
-		i.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
+	i.life.steps.push("the claim of the data directory", func(context.Context) error { return release() })
+	if err := bundle.CloseVersions(i.settings.now().DataDir); err != nil {
+		i.opts.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
 	}
 	return nil
 }
@@ -75,8 +80,8 @@ func (i *instance) dataDir() (st health.DataDirState) {
 	lost := error(nil)
 	if files := i.files.Load(); files != nil {
 		lost = files.Changed()
-		if st.Embedded = i.broker != nil; st.Embedded {
-			lost = cmp.Or(i.broker.Lost(), lost)
+		if st.Embedded = i.queues.broker != nil; st.Embedded {
+			lost = cmp.Or(i.queues.broker.Lost(), lost)
 		}
 	}
 	if lost != nil {
@@ -86,19 +91,19 @@ func (i *instance) dataDir() (st health.DataDirState) {
 }
 
 func (i *instance) listen() (net.Listener, error) {
-	l, err := listenConsole(i.s)
+	l, err := listenConsole(i.settings.now())
 	if err != nil {
 		return nil, err
 	}
 	i.address = listen.Local(l)
-	i.token = cmp.Or(i.s.ConsoleToken, console.NewToken())
-	if i.s.ConsoleTLSCert == "" {
+	i.token = cmp.Or(i.settings.now().ConsoleToken, console.NewToken())
+	if i.settings.now().ConsoleTLSCert == "" {
 		return l, nil
 	}
-	certificate, err := console.OpenCertificate(i.s.ConsoleTLSCert, i.s.ConsoleTLSKey, console.CertificateEvents{
+	certificate, err := console.OpenCertificate(i.settings.now().ConsoleTLSCert, i.settings.now().ConsoleTLSKey, console.CertificateEvents{
 		Changed: i.certificateChanged,
 		Rejected: func(err error) {
-			i.Logger.Error("certificate not replaced", "component", "console", "err", err)
+			i.opts.Logger.Error("certificate not replaced", "component", "console", "err", err)
 		},
 	})
 	if err != nil {
@@ -110,19 +115,19 @@ func (i *instance) listen() (net.Listener, error) {
 }
 
 // visible reports whether the other commands can find this environment.
-func (i *instance) visible() bool { return i.address != "" || i.broker != nil }
+func (i *instance) visible() bool { return i.address != "" || i.queues.broker != nil }
 
 // claimFiles has the files removed after the stop of everything that starts later.
 func (i *instance) claimFiles(context.Context) error {
 	if i.visible() {
-		i.steps.push("the instance file", func(context.Context) error {
+		i.life.steps.push("the instance file", func(context.Context) error {
 			i.mu.Lock()
 			defer i.mu.Unlock()
 			i.written = false
 			if i.dataDir().Lost != "" {
 				return nil // those at the path are another's
 			}
-			return errors.Join(console.RemoveInstance(i.s.DataDir), console.RemoveToken(i.s.DataDir))
+			return errors.Join(console.RemoveInstance(i.settings.now().DataDir), console.RemoveToken(i.settings.now().DataDir))
 		})
 	}
 	return nil
@@ -131,7 +136,7 @@ func (i *instance) claimFiles(context.Context) error {
 // writeFiles lets the other commands find this environment.
 func (i *instance) writeFiles() error {
 	if i.token != "" {
-		if err := console.WriteToken(i.s.DataDir, i.token); err != nil {
+		if err := console.WriteToken(i.settings.now().DataDir, i.token); err != nil {
 			return fmt.Errorf("writing the console's token: %w", err)
 		}
 	}
@@ -140,7 +145,7 @@ func (i *instance) writeFiles() error {
 	if i.written = i.visible(); !i.written {
 		return nil
 	}
-	if err := i.describe().Write(i.s.DataDir); err != nil {
+	if err := i.describe().Write(i.settings.now().DataDir); err != nil {
 		return fmt.Errorf("writing the instance file: %w", err)
 	}
 	return nil
@@ -154,26 +159,26 @@ func (i *instance) certificateChanged(fingerprint string) {
 	if !i.written {
 		return
 	}
-	if err := i.describe().Write(i.s.DataDir); err != nil {
-		i.Logger.Error("writing the instance file failed", "component", "console", "err", err)
+	if err := i.describe().Write(i.settings.now().DataDir); err != nil {
+		i.opts.Logger.Error("writing the instance file failed", "component", "console", "err", err)
 		return
 	}
-	i.Logger.Info("certificate replaced", "component", "console")
+	i.opts.Logger.Info("certificate replaced", "component", "console")
 }
 
 // describe is what the instance file says; the caller holds its lock.
 func (i *instance) describe() *console.Instance {
 	file := &console.Instance{
-		PID: os.Getpid(), Version: i.Version, Program: i.program, Environment: i.s.Name, Console: i.address, ConsoleCertificate: i.certificate,
-		Endpoint: i.endpoint, Region: i.s.Region, AccountID: i.s.AccountID, StartedAt: i.began,
-		AppliesMachine: i.AppliesMachine(), Folder: i.Folder,
+		PID: os.Getpid(), Version: i.opts.Version, Program: i.program, Environment: i.settings.now().Name, Console: i.address, ConsoleCertificate: i.certificate,
+		Endpoint: i.queues.endpoint, Region: i.settings.now().Region, AccountID: i.settings.now().AccountID, StartedAt: i.began,
+		AppliesMachine: i.opts.AppliesMachine(), Folder: i.opts.Folder,
 	}
-	if i.HasApp() {
-		file.AppPort = i.s.Port
+	if i.opts.HasApp() {
+		file.AppPort = i.settings.now().Port
 	}
-	for _, l := range i.lines {
+	for _, l := range i.work.lines {
 		file.Queues = append(file.Queues,
-			console.InstanceQueue{Name: l.name, URL: l.url, DeadLetterQueue: l.dead, Embedded: l.embedded})
+			console.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.queue.embedded})
 	}
 	return file
 }
@@ -183,54 +188,54 @@ func (i *instance) greet() {
 	console := "off"
 	if i.address != "" {
 		console = "http://" + i.address
-		if i.s.ConsoleTLSCert != "" {
+		if i.settings.now().ConsoleTLSCert != "" {
 			console = "https://" + i.address
 		}
 	}
 	var rows [][2]string
 	row := func(name, value string) { rows = append(rows, [2]string{name, value}) }
-	if i.endpoint != "" {
-		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.endpoint, i.s.DataDir))
+	if i.queues.endpoint != "" {
+		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.queues.endpoint, i.settings.now().DataDir))
 	}
-	for _, l := range i.lines {
-		row("queue", l.url)
-		if l.dead != "" {
-			row("dead letters", l.dead)
+	for _, l := range i.work.lines {
+		row("queue", l.queue.url)
+		if l.queue.dead != "" {
+			row("dead letters", l.queue.dead)
 		}
 	}
-	if len(i.lines) > 1 {
-		row("order", i.orderText())
+	if len(i.work.lines) > 1 {
+		row("order", i.queues.orderText())
 	}
 	var targets []string
-	for _, l := range i.lines {
-		text := l.target
-		if !l.settings().ToFunction() {
+	for _, l := range i.work.lines {
+		text := l.target.name
+		if !l.queue.settings().ToFunction() {
 			text = "POST " + text
 		}
-		if l.settings().ToOwnApp() {
-			text += i.commandText()
+		if l.queue.settings().ToOwnApp() {
+			text += i.opts.commandText()
 		}
 		if !slices.Contains(targets, text) {
 			targets = append(targets, text)
 			row("delivers", text)
 		}
 	}
-	if i.Terminal && i.login != nil && i.s.ConsoleAuth != config.ConsoleAuthNone {
+	if i.opts.Terminal && i.login != nil && i.settings.now().ConsoleAuth != config.ConsoleAuthNone {
 		row("console", console+i.login()+"  (once, for 10 minutes; then 'tendril open')")
 	} else {
 		row("console", console)
 	}
-	if i.Logger.Banner("tendril "+i.Version, i.s.Name, rows) {
+	if i.opts.Logger.Banner("tendril "+i.opts.Version, i.settings.now().Name, rows) {
 		return
 	}
-	attrs := []any{"component", "environment", "environment", i.s.Name, "version", i.Version, "backend", i.s.Backend,
-		"endpoint", i.endpoint, "console", console}
-	if home := i.home(); home != nil {
+	attrs := []any{"component", "environment", "environment", i.settings.now().Name, "version", i.opts.Version, "backend", i.settings.now().Backend,
+		"endpoint", i.queues.endpoint, "console", console}
+	if home := i.queues.home(); home != nil {
 		attrs = append(attrs, "queue", home.name, "queue_url", home.url, "dead_letter_queue", home.dead,
-			"target", home.goesTo())
+			"target", i.work.lines[0].target.current())
 	}
-	if len(i.lines) > 1 {
-		attrs = append(attrs, "queues", i.orderText())
+	if len(i.work.lines) > 1 {
+		attrs = append(attrs, "queues", i.queues.orderText())
 	}
-	i.Logger.Info("started", attrs...)
+	i.opts.Logger.Info("started", attrs...)
 }

@@ -12,7 +12,7 @@ import (
 // knownInstances tells which instances of the environment are known to this one: itself, the holder of the lease of the
 // leader, and the members of its Auto Scaling group.
 type knownInstances struct {
-	*sizing
+	scale  *sizing
 	self   *instance
 	status func() console.Status
 }
@@ -20,9 +20,9 @@ type knownInstances struct {
 // list returns them, this instance first.
 func (k *knownInstances) list() console.Instances {
 	st := k.status()
-	self := console.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.Version,
+	self := console.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.scale.opts.Version,
 		StartedAt: k.self.began, Console: k.self.address}
-	if !k.running() || k.QueuesOnly {
+	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
 		return console.Instances{Instances: []console.KnownInstance{self}, Notes: k.aloneNotes()}
 	}
 	inFlight := 0
@@ -30,23 +30,23 @@ func (k *knownInstances) list() console.Instances {
 		inFlight += w.InWork
 	}
 	self.InFlight = &inFlight
-	if k.replicas != nil {
-		self.AppVersion = k.replicas.Version()
+	if k.scale.programs.app != nil {
+		self.AppVersion = k.scale.programs.app.Version()
 	}
 	if st.Scaling != nil && st.Scaling.Protection != "" {
 		on := st.Scaling.Protection == "on"
 		self.Protected = &on
 	}
 	out := console.Instances{Instances: []console.KnownInstance{self}}
-	leader := k.election.Status()
+	leader := k.scale.cron.election.Status()
 	if !leader.Local {
-		out.Election = electionText(k.s)
+		out.Election = electionText(k.scale.settings.now())
 	}
 	addLeader(&out, &leader)
-	members := k.fleet.Members()
+	members := k.scale.fleet.Members()
 	addMembers(&out, &members)
 	if out.Notes = k.aloneNotes(); out.Notes == nil {
-		out.Notes = sharedNotes(members.Group, k.s.Leader == config.LeaderLocal, &leader)
+		out.Notes = sharedNotes(members.Group, k.scale.settings.now().Leader == config.LeaderLocal, &leader)
 	}
 	return out
 }
@@ -89,7 +89,7 @@ func addMembers(out *console.Instances, group *fleet.Members) {
 
 // aloneNotes say why no other instance can be there; nil where one can.
 func (k *knownInstances) aloneNotes() []string {
-	if k.s.AnyOnSQS() {
+	if k.scale.settings.now().AnyOnSQS() {
 		return nil
 	}
 	return []string{"This is the only instance: no other one can use the queues in its data directory."}

@@ -27,23 +27,23 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	t.Cleanup(app.Close)
 	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "2",
 		"error-visibility-timeout": "0"}, nil)
-	sent, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}})
+	sent, err := r.queues.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := sent[0].ID
 	var d console.Delivery
 	eventually(t, "the attempt in work", func() bool {
-		d, _ = r.inWork(id)
+		d, _ = r.work.inWork(id)
 		return d.Outcome == console.InWork && d.Attempt == 1
 	})
 	answer <- struct{}{}
-	if d, err = r.shown.Wait(t.Context(), id); err != nil || d.Answer != "no such order" || d.RetryAt.IsZero() ||
+	if d, err = r.observe.shown.Wait(t.Context(), id); err != nil || d.Answer != "no such order" || d.RetryAt.IsZero() ||
 		d.DeadLetterQueue != "" {
 		t.Errorf("the first attempt: %+v, %v", d, err)
 	}
 	answer <- struct{}{}
-	eventually(t, "the second attempt", func() bool { d = r.shown.Recent(1)[0]; return d.Attempt == 2 })
+	eventually(t, "the second attempt", func() bool { d = r.observe.shown.Recent(1)[0]; return d.Attempt == 2 })
 	if d.DeadLetterQueue != "jobs-dead" || !d.RetryAt.IsZero() {
 		t.Errorf("the last attempt: %+v", d)
 	}
@@ -58,7 +58,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		t.Errorf("without the token: %s, %v", open.String(), err)
 	}
 	// Of the redrive policy, what is in force counts.
-	l := r.lines[0]
+	l := r.work.lines[0]
 	for _, tt := range []struct {
 		name    string
 		policy  string
@@ -79,13 +79,13 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		{"no policy", "none", queue.Failed, 2, 0, logging.Redelivery{Known: true}},
 	} {
 		if tt.policy == "none" {
-			if err := r.broker.SetAttributes(context.Background(), "jobs", map[string]string{"RedrivePolicy": ""}); err != nil {
+			if err := r.queues.broker.SetAttributes(context.Background(), "jobs", map[string]string{"RedrivePolicy": ""}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		settled := worker.Settled{Outcome: tt.outcome, ReceivesHere: tt.here, DeadLettering: tt.says != 0}
 		settled.Instruction = tt.says
-		if got := r.afterFailure(l, &settled); got != tt.want {
+		if got := r.work.afterFailure(l.queue, &settled); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

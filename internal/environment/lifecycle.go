@@ -36,7 +36,7 @@ var (
 type conflict struct{ error }
 
 // Unwrap returns both errors.
-func (e conflict) Unwrap() []error { return []error{ErrConflict, e.error} }
+func (c conflict) Unwrap() []error { return []error{ErrConflict, c.error} }
 
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 

@@ -21,24 +21,24 @@ const (
 // LogState writes to the log what an environment does now: all goroutines, those with the same stack on one line, then
 // its state and health, and each queue, worker and process. The goroutines come first, since the rest takes locks.
 func LogState(e *Environment) {
-	log := e.Logger.With("component", "environment")
+	log := e.opts.Logger.With("component", "environment")
 	logGoroutines(log, readStacks())
 	st := e.Status()
-	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.Version,
+	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.opts.Version,
 		"goroutines", runtime.NumGoroutine()}
-	if !e.running() { // the parts are not there yet
+	if !e.life.running() { // the parts are not there yet
 		log.Info("state of the environment", attrs...)
 		return
 	}
-	if e.app != nil {
-		attrs = append(attrs, "app_version", e.app.Version())
+	if e.programs.app != nil {
+		attrs = append(attrs, "app_version", e.programs.app.Version())
 	}
-	if !e.QueuesOnly {
-		report := e.monitor.Report()
+	if !e.opts.QueuesOnly {
+		report := e.observe.monitor.Report()
 		attrs = append(attrs, "status", string(report.Status), "reason", strings.Join(report.Causes, " "))
 	}
 	log.Info("state of the environment", attrs...)
-	e.logQueues(log)
+	e.queues.logQueues(log)
 	for i := range st.Workers {
 		w := &st.Workers[i]
 		log.Info("state of a worker", "queue", w.Queue, "target", w.Target, "receiving", w.Receiving,

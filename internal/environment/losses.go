@@ -36,28 +36,28 @@ type lossGroup struct {
 }
 
 // add counts n messages of a queue. They went to the queue to, and reason says why; both may be "".
-func (d *losses) add(text, from, to, reason string, n int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (l *losses) add(text, from, to, reason string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	key := lossKey{text, from}
-	g := d.waiting[key]
+	g := l.waiting[key]
 	if g == nil {
-		if d.waiting == nil {
-			d.waiting = map[lossKey]*lossGroup{}
+		if l.waiting == nil {
+			l.waiting = map[lossKey]*lossGroup{}
 		}
-		g = &lossGroup{timer: time.AfterFunc(lossInterval, func() { d.end(key) })}
-		d.waiting[key] = g
+		g = &lossGroup{timer: time.AfterFunc(lossInterval, func() { l.end(key) })}
+		l.waiting[key] = g
 	}
 	g.to, g.reason = to, cmp.Or(reason, g.reason)
 	g.messages += n
 }
 
 // end records a group.
-func (d *losses) end(key lossKey) {
-	d.mu.Lock()
-	g := d.waiting[key]
-	delete(d.waiting, key)
-	d.mu.Unlock()
+func (l *losses) end(key lossKey) {
+	l.mu.Lock()
+	g := l.waiting[key]
+	delete(l.waiting, key)
+	l.mu.Unlock()
 	if g == nil {
 		return
 	}
@@ -68,19 +68,19 @@ func (d *losses) end(key lossKey) {
 	if g.reason != "" {
 		fields["reason"] = g.reason
 	}
-	d.record(eventlog.DeadLetter, key.text, fields)
+	l.record(eventlog.DeadLetter, key.text, fields)
 }
 
 // flush records all groups.
-func (d *losses) flush() {
-	d.mu.Lock()
+func (l *losses) flush() {
+	l.mu.Lock()
 	var keys []lossKey
-	for key, g := range d.waiting {
+	for key, g := range l.waiting {
 		g.timer.Stop()
 		keys = append(keys, key)
 	}
-	d.mu.Unlock()
+	l.mu.Unlock()
 	for _, key := range keys {
-		d.end(key)
+		l.end(key)
 	}
 }

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"os"
 	"strings"
 
 	"tendril/internal/aws"
@@ -79,9 +80,10 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// core is what every part gets: the options, the settings of the start, and the states of the environment.
-type core struct {
-	Options
-	*lifecycle
-	s *config.Settings
+// stateFolder is where this user's environments find each other; "" for a process without an environment.
+func (o *Options) stateFolder() string {
+	if len(o.AppEnv) == 0 {
+		return ""
+	}
+	return config.StateFolder(o.AppEnv, os.Geteuid() == 0)
 }

@@ -31,16 +31,16 @@ func TestQueueIsCreatedOnAmazon(t *testing.T) {
 	t.Cleanup(app.Close)
 	flags := map[string]string{"backend": "sqs", "name": "shop", "target": app.URL, "cloudwatch": "off"}
 	r := run(t, flags, nil)
-	home := r.home()
+	home := r.queues.home()
 	if home.name != "shop" || home.dead != "shop-dead" || home.arn != "arn:aws:sqs:eu-west-1:123456789012:shop" {
-		t.Errorf("the queue is %+v", home.queueRef)
+		t.Errorf("the queue is %+v", home)
 	}
 	for _, name := range []string{"shop", "shop-dead"} {
 		if !strings.Contains(r.log.String(), `"msg":"queue created","component":"aws","queue":"`+name+`","url":"http`) {
 			t.Errorf("the log does not have the URL of %s", name)
 		}
 	}
-	q := home.Queue.(*aws.Queue)
+	q := home.source.(*aws.Queue)
 	if _, err := q.Send(t.Context(), []queue.Outgoing{{Body: "plum"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestOnlyWhatIsListedIsCreatedAndDeleted(t *testing.T) {
 		"registry-table": "runs", "registry-create": "true",
 		"cron": writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 1 1 *\"}\n")}, nil)
 	eventually(t, "the table", func() bool { return strings.Contains(r.log.String(), "leadership acquired") })
-	inventory, err := cloud.Open(t.Context(), &cloud.Environment{Config: r.Config})
+	inventory, err := cloud.Open(t.Context(), &cloud.Environment{Config: r.opts.Config})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,10 +10,12 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"tendril/internal/config"
 	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
 	"tendril/internal/host/datadir"
 )
 
@@ -38,7 +40,34 @@ type pauseFile struct {
 }
 
 // ownsDataDir reports whether this environment keeps files in its data directory.
-func (q *queues) ownsDataDir() bool { return q.s.Console != config.Off || q.broker != nil }
+func (q *queues) ownsDataDir() bool { return q.settings.now().Console != config.Off || q.broker != nil }
+
+// openPauses lets pauses be kept where the data directory is this environment's. file holds the periodic tasks; nil for
+// none.
+func (p *pipelines) openPauses(file *periodic.File) error {
+	if !p.queues.ownsDataDir() {
+		return nil
+	}
+	s := p.settings.now()
+	var queues, tasks []string
+	for _, set := range s.Queues {
+		queues = append(queues, set.Name)
+	}
+	if file != nil {
+		for _, t := range file.Tasks {
+			tasks = append(tasks, t.Name)
+		}
+	}
+	p.pauses = openPauses(filepath.Join(s.DataDir, pausedFile), queues, tasks, p.opts.Logger.Logger)
+	return nil
+}
+
+func (p *pipelines) restorePauses(context.Context) error {
+	if p.pauses != nil {
+		p.pauses.restore(p.lines, p.opts.Logger.Logger)
+	}
+	return nil
+}
 
 // openPauses reads the file; a missing one has no pauses. From a file that cannot be read it is not known what is
 // paused, so everything is: a delivery that somebody stopped must not start by itself.
@@ -61,43 +90,43 @@ func openPauses(path string, queues, tasks []string, log *slog.Logger) *pauseFil
 	return f
 }
 
-func (f *pauseFile) read() error {
-	err := datadir.CheckFile(f.path)
+func (p *pauseFile) read() error {
+	err := datadir.CheckFile(p.path)
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(f.path)
+	data, err := os.ReadFile(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		err = json.Unmarshal(data, &f.stored)
+		err = json.Unmarshal(data, &p.stored)
 	}
 	return err
 }
 
 // change lets alter change the pauses. It fails if they cannot be written; a nil file keeps nothing.
-func (f *pauseFile) change(alter func(*storedPauses)) error {
-	if f == nil {
+func (p *pauseFile) change(alter func(*storedPauses)) error {
+	if p == nil {
 		return nil
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	after := storedPauses{maps.Clone(f.stored.Queues), maps.Clone(f.stored.Tasks)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	after := storedPauses{maps.Clone(p.stored.Queues), maps.Clone(p.stored.Tasks)}
 	alter(&after)
-	if maps.Equal(f.stored.Queues, after.Queues) && maps.Equal(f.stored.Tasks, after.Tasks) {
+	if maps.Equal(p.stored.Queues, after.Queues) && maps.Equal(p.stored.Tasks, after.Tasks) {
 		return nil
 	}
 	data, err := json.MarshalIndent(after, "", "  ")
 	if err == nil {
-		err = datadir.Replace(f.path, append(data, '\n'), 0o600)
+		err = datadir.Replace(p.path, append(data, '\n'), 0o600)
 	}
 	if err != nil {
 		return &console.Error{Status: http.StatusInsufficientStorage,
-			Message: "nothing was paused or resumed: writing " + f.path + ": " + err.Error(),
+			Message: "nothing was paused or resumed: writing " + p.path + ": " + err.Error(),
 			Hint:    "free some space on that disk; the signal USR1 pauses all queues until the process ends"}
 	}
-	f.stored = after
+	p.stored = after
 	return nil
 }
 
@@ -113,33 +142,33 @@ func setPause(pauses *map[string]string, name, reason string, paused bool) {
 }
 
 // setQueues keeps that queues are paused, or no longer are.
-func (f *pauseFile) setQueues(lines []*pipeline, reason string, paused bool) error {
-	return f.change(func(s *storedPauses) {
+func (p *pauseFile) setQueues(lines []*pipeline, reason string, paused bool) error {
+	return p.change(func(s *storedPauses) {
 		for _, l := range lines {
-			setPause(&s.Queues, l.name, reason, paused)
+			setPause(&s.Queues, l.queue.name, reason, paused)
 		}
 	})
 }
 
 // SetPaused implements [tasks.PauseStore].
-func (f *pauseFile) SetPaused(_ context.Context, task, reason string, paused bool) error {
-	return f.change(func(s *storedPauses) { setPause(&s.Tasks, task, reason, paused) })
+func (p *pauseFile) SetPaused(_ context.Context, task, reason string, paused bool) error {
+	return p.change(func(s *storedPauses) { setPause(&s.Tasks, task, reason, paused) })
 }
 
 // Paused implements [tasks.PauseStore].
-func (f *pauseFile) Paused(context.Context) (map[string]string, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return maps.Clone(f.stored.Tasks), nil
+func (p *pauseFile) Paused(context.Context) (map[string]string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.stored.Tasks), nil
 }
 
 // restore pauses the queues that were paused when the environment ran last, and says so.
-func (f *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
+func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
-		if reason, paused := f.stored.Queues[l.name]; paused {
+		if reason, paused := p.stored.Queues[l.queue.name]; paused {
 			l.worker.Pause(cmp.Or(reason, pausedText))
-			log.Warn("queue is still paused", "component", "worker", "queue", l.name, "reason", cmp.Or(reason, pausedText),
-				"hint", "type 'tendril queues resume "+l.name+"'")
+			log.Warn("queue is still paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText),
+				"hint", "type 'tendril queues resume "+l.queue.name+"'")
 		}
 	}
 }

@@ -88,7 +88,7 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 	go func() { r.done <- e.Run(stop, context.Background()) }()
 	t.Cleanup(func() {
 		cancel()
-		<-e.drained
+		<-e.life.drained
 		if t.Failed() {
 			t.Log(log)
 		}
@@ -99,7 +99,7 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 			t.Fatalf("it ended: %v\n%s", err, log)
 		default:
 		}
-		return e.running()
+		return e.life.running()
 	})
 	return r
 }
@@ -169,49 +169,49 @@ func startCloud(t *testing.T) *amazon {
 }
 
 // reset forgets everything.
-func (c *amazon) reset(t *testing.T) {
+func (a *amazon) reset(t *testing.T) {
 	t.Helper()
-	res, err := http.Post(c.URL+"/moto-api/reset", "", nil)
+	res, err := http.Post(a.URL+"/moto-api/reset", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.calls, c.puts, c.changes = nil, nil, nil
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.calls, a.puts, a.changes = nil, nil, nil
 }
 
 // lifecycle returns the calls about a lifecycle action.
-func (c *amazon) lifecycle() []url.Values {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls
+func (a *amazon) lifecycle() []url.Values {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.calls
 }
 
 // metrics returns the bodies of the calls that wrote metrics.
-func (c *amazon) metrics() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return strings.Join(c.puts, "\n")
+func (a *amazon) metrics() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(a.puts, "\n")
 }
 
 // changed returns the calls that created or deleted something since the last time.
-func (c *amazon) changed() []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	changes := c.changes
-	c.changes = nil
+func (a *amazon) changed() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changes := a.changes
+	a.changes = nil
 	return changes
 }
 
 // ask makes a call in the way of the query protocol, and returns its answer.
-func (c *amazon) ask(t *testing.T, service, action string, args ...string) string {
+func (a *amazon) ask(t *testing.T, service, action string, args ...string) string {
 	t.Helper()
 	form := url.Values{"Action": {action}, "Version": {"2011-01-01"}}
 	for i := 0; i < len(args); i += 2 {
 		form.Set(args[i], args[i+1])
 	}
-	req, err := http.NewRequest(http.MethodPost, c.URL+"/", strings.NewReader(form.Encode()))
+	req, err := http.NewRequest(http.MethodPost, a.URL+"/", strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,116 +8,57 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"tendril/internal/aws"
 	"tendril/internal/config"
 	"tendril/internal/console"
-	"tendril/internal/cron/periodic"
 	"tendril/internal/environment/depth"
 	"tendril/internal/observe/logging"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
 
-// pipelines are the queues that this environment works on, in the order of the settings.
+// pipelines work on the queues of this environment, in the order of the settings.
 type pipelines struct {
-	queues
-	lines []*pipeline                     // none where queues are served alone
-	tuned atomic.Pointer[config.Settings] // see inForce
-	// explained tells about the options of inForce; nil while those of the start hold.
-	explained atomic.Pointer[[]config.Explanation]
-	pool      *worker.Pool   // what several queues share; nil for one
-	depths    *depth.Counter // of the messages that wait in the queues
-	pauses    *pauseFile     // nil where nothing is kept in the data directory
-}
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	observe  *observer
+	targets  *targetOpener
 
-// openAll opens the queues of the settings, and those that only a file of tasks names, which may be nil: for
-// embedded ones without settings of their own those of the first queue hold.
-func (q *pipelines) openAll(ctx context.Context, file *periodic.File) error {
-	if err := q.openSQS(ctx); err != nil {
-		return err
-	}
-	open := func(set *config.QueueSettings, forTask bool) error {
-		ref, err := q.open(ctx, set)
-		if err == nil {
-			l := newPipeline(ref, set)
-			l.forTask = forTask
-			q.lines = append(q.lines, l)
-		}
-		return err
-	}
-	for i := range q.s.Queues {
-		if err := open(&q.s.Queues[i], false); err != nil {
-			return err
-		}
-	}
-	if file == nil || !q.home().embedded {
-		return nil
-	}
-	for _, t := range file.Tasks {
-		if t.Queue == "" || q.lineOf(t.Queue) != nil {
-			continue
-		}
-		set := *q.home().settings()
-		set.Name = t.Queue
-		for _, l := range q.lines {
-			set.Weight = max(set.Weight, l.settings().Weight)
-		}
-		if err := open(&set, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// home is the pipeline of the queue that was named first: periodic tasks go there, and
-// the app gets its URL. It is nil in a process that only serves queues.
-func (q *pipelines) home() *pipeline {
-	if len(q.lines) == 0 {
-		return nil
-	}
-	return q.lines[0]
+	lines  []*pipeline    // none where queues are served alone
+	pool   *worker.Pool   // what several queues share; nil for one
+	depths *depth.Counter // of the messages that wait in the queues
+	pauses *pauseFile     // nil where nothing is kept in the data directory
 }
 
 // lineOf returns the pipeline of a queue by its name; nil when there is none.
-func (q *pipelines) lineOf(name string) *pipeline {
-	if i := slices.IndexFunc(q.lines, func(l *pipeline) bool { return l.name == name }); i >= 0 {
-		return q.lines[i]
+func (p *pipelines) lineOf(name string) *pipeline {
+	if i := slices.IndexFunc(p.lines, func(l *pipeline) bool { return l.queue.name == name }); i >= 0 {
+		return p.lines[i]
 	}
 	return nil
 }
 
-func (q *pipelines) names() (list []string) {
-	for _, l := range q.lines {
-		list = append(list, l.name)
+// inOrder returns the pipelines in the order of [queues.joiningOrder].
+func (p *pipelines) inOrder() (lines []*pipeline) {
+	for _, w := range p.queues.joiningOrder() {
+		lines = append(lines, p.lines[w.index])
 	}
-	return list
+	return lines
 }
 
-// inOrder returns the pipelines as they join the pool, which is their strict order: the queues that only
+// joiningOrder returns the queues as their workers join the pool, which is their strict order: the queues that only
 // periodic tasks use come first, since their messages are few and due.
-func (q *pipelines) inOrder() []*pipeline {
-	others := slices.DeleteFunc(slices.Clone(q.lines), func(l *pipeline) bool { return l.forTask })
-	return append(slices.Clone(q.lines[len(others):]), others...) // those for tasks were opened last
+func (q *queues) joiningOrder() []*workQueue {
+	others := slices.DeleteFunc(slices.Clone(q.all), func(w *workQueue) bool { return w.forTask })
+	return append(slices.Clone(q.all[len(others):]), others...) // those for tasks were opened last
 }
 
-// inForce are the settings in force: those of the start, with what changed since and
-// can take effect while tendril runs. They must not be changed.
-func (q *pipelines) inForce() *config.Settings { return cmp.Or(q.tuned.Load(), q.s) }
-
-// explanations tell about every option in force, and where it was set.
-func (q *pipelines) explanations() []config.Explanation {
-	if all := q.explained.Load(); all != nil {
-		return *all
-	}
-	return q.Config.ExplainAll()
-}
-
-// tuning is what a worker is told of the settings in force.
-func (q *pipelines) tuning(l *pipeline) worker.Tuning {
-	s, set := q.inForce(), l.settings()
+// tuningOf is the part of the settings in force that a worker applies at once.
+func tuningOf(s *config.Settings, set *config.QueueSettings) worker.Tuning {
 	return worker.Tuning{
 		Concurrency: set.Concurrency, ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
 		Backoff: worker.Backoff{Min: s.BackoffMin, Max: s.BackoffMax, Doublings: s.BackoffDoublings,
@@ -126,33 +67,25 @@ func (q *pipelines) tuning(l *pipeline) worker.Tuning {
 	}
 }
 
-// tune lets a change of settings take effect: deliveries that begin from now on go by the new ones, and nothing
-// is restarted for it. Where new replicas of the app take over, those that are there go on as they are.
-func (q *pipelines) tune(c config.Change, newReplicas bool) {
-	log := q.Logger.With("component", "config")
-	explained := c.Explain(q.explanations())
-	q.explained.Store(&explained)
+// tune applies changed settings: new deliveries use them, and nothing is restarted for it. Where new replicas of the
+// app take over, the present ones go on as they are.
+func (p *pipelines) tune(c config.Change, newReplicas bool) {
+	log := p.opts.Logger.With("component", "config")
+	p.settings.change(&c)
 	if len(c.Later) > 0 {
 		log.Warn("settings changed, a restart is needed", "options", strings.Join(c.Later, ", "))
 	}
 	if len(c.Live) == 0 {
 		return
 	}
-	q.tuned.Store(c.Settings)
-	for _, l := range q.lines {
-		name, weight := l.settings().Name, l.settings().Weight
-		i := slices.IndexFunc(c.Settings.Queues, func(s config.QueueSettings) bool { return s.Name == name })
-		set := c.Settings.Queues[max(i, 0)]
-		if l.forTask { // which goes by the first queue's, but for what is its own
-			set.Name, set.Weight = name, weight
+
+	for _, l := range p.lines {
+		if l.target.renew != nil && !(l.target.isOwnApp && newReplicas) {
+			l.target.renew()
 		}
-		l.set.Store(&set)
-		if l.renew != nil && (l.route == nil || !newReplicas) {
-			l.renew()
-		}
-		t := q.tuning(l)
-		l.worker.Tune(&t)
-		l.worker.SetFilter(l.filter())
+		tuning := tuningOf(c.Settings, l.queue.settings())
+		l.worker.Tune(&tuning)
+		l.worker.SetFilter(l.queue.filter())
 	}
 	log.Info("settings changed", "options", strings.Join(c.Live, ", "))
 }
@@ -160,31 +93,31 @@ func (q *pipelines) tune(c config.Change, newReplicas bool) {
 // drainLimit is how long a replica of the app that is retired may finish its work: as long as a delivery to it
 // may take, but never so long that a deployment, which waits for it, outlasts its own limit. A delivery without
 // a deadline may take any time, since each byte from the app begins its silence anew.
-func (q *pipelines) drainLimit() time.Duration {
+func (p *pipelines) drainLimit() time.Duration {
 	const most = console.MaxDeploy - time.Minute
 	longest := time.Duration(0)
-	for _, l := range q.lines {
-		if set := l.settings(); set.ToOwnApp() {
+	for _, w := range p.queues.all {
+		if set := w.settings(); set.ToOwnApp() {
 			longest = max(longest, cmp.Or(set.Deadline, most))
 		}
 	}
-	return max(min(longest, most), q.s.ShutdownTimeout, time.Second)
+	return max(min(longest, most), p.settings.now().ShutdownTimeout, time.Second)
 }
 
 // gate tells the workers that deliver to the app whether it is ready.
-func (q *pipelines) gate(open bool, reason string) {
-	for _, l := range q.inOrder() {
-		if l.settings().ToOwnApp() {
+func (p *pipelines) gate(open bool, reason string) {
+	for _, l := range p.inOrder() {
+		if l.queue.settings().ToOwnApp() {
 			l.worker.Gate(open, reason)
 		}
 	}
 }
 
 // pause stops receiving from a queue, also after a restart; "" means from every queue.
-func (q *pipelines) pause(name, reason string) error {
-	lines, err := q.chosen(name)
+func (p *pipelines) pause(name, reason string) error {
+	lines, err := p.chosen(name)
 	if err == nil {
-		err = q.pauses.setQueues(lines, reason, true)
+		err = p.pauses.setQueues(lines, reason, true)
 	}
 	if err != nil {
 		return err
@@ -192,15 +125,15 @@ func (q *pipelines) pause(name, reason string) error {
 
 	for _, l := range lines {
 		l.worker.Pause(cmp.Or(reason, pausedText))
-		q.Logger.Info("queue paused", "component", "worker", "queue", l.name, "reason", cmp.Or(reason, pausedText))
+		p.opts.Logger.Info("queue paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText))
 	}
 	return nil
 }
 
-func (q *pipelines) resume(name string) error {
-	lines, err := q.chosen(name)
+func (p *pipelines) resume(name string) error {
+	lines, err := p.chosen(name)
 	if err == nil {
-		err = q.pauses.setQueues(lines, "", false)
+		err = p.pauses.setQueues(lines, "", false)
 	}
 	if err != nil {
 		return err
@@ -208,26 +141,26 @@ func (q *pipelines) resume(name string) error {
 
 	for _, l := range lines {
 		if isPaused(l.worker.Status()) {
-			q.Logger.Info("queue resumed", "component", "worker", "queue", l.name)
+			p.opts.Logger.Info("queue resumed", "component", "worker", "queue", l.queue.name)
 		}
 		l.worker.Resume()
 	}
 	return nil
 }
 
-// Quiet pauses every queue for a reason until the end of this process, or, where all are paused already, lets all go
+// quiet pauses every queue for a reason until the end of this process, or, where all are paused already, lets all go
 // on; it reports whether they are paused now. The error says that there is no worker, or none yet.
-func (q *pipelines) Quiet(reason string) (paused bool, err error) {
+func (p *pipelines) quiet(reason string) (paused bool, err error) {
 	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
-	if q.running() && slices.ContainsFunc(q.lines, receives) {
-		return true, q.pauseAll(reason)
+	if p.life.running() && slices.ContainsFunc(p.lines, receives) {
+		return true, p.pauseAll(reason)
 	}
-	return false, q.resume("")
+	return false, p.resume("")
 }
 
 // pauseAll pauses every queue for a reason until the end of this process.
-func (q *pipelines) pauseAll(reason string) error {
-	lines, err := q.chosen("")
+func (p *pipelines) pauseAll(reason string) error {
+	lines, err := p.chosen("")
 	for _, l := range lines {
 		l.worker.Pause(reason)
 	}
@@ -235,62 +168,62 @@ func (q *pipelines) pauseAll(reason string) error {
 }
 
 // chosen returns the pipeline of one queue, or every one for "".
-func (q *pipelines) chosen(name string) ([]*pipeline, error) {
-	if !isClosed(q.announced) {
+func (p *pipelines) chosen(name string) ([]*pipeline, error) {
+	if !isClosed(p.life.announced) {
 		return nil, errStarting
 	}
-	found := q.lineOf(name)
+	found := p.lineOf(name)
 	switch {
-	case len(q.lines) == 0:
+	case len(p.lines) == 0:
 		return nil, errors.New("no worker runs here: this process only serves queues")
 	case found != nil:
 		return []*pipeline{found}, nil
 	case name != "":
 		return nil, &console.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
-			Hint: "it receives from " + strings.Join(q.names(), ", ")}
+			Hint: "it receives from " + strings.Join(p.queues.names(), ", ")}
 	}
-	return q.lines, nil
+	return p.lines, nil
 }
 
-func (q *pipelines) buildDepths(context.Context) error {
+func (p *pipelines) buildDepths(context.Context) error {
 	var queues []depth.Queue
-	for _, l := range q.lines {
-		onSQS, _ := l.Queue.(*aws.Queue)
+	for _, l := range p.lines {
+		onSQS, _ := l.queue.source.(*aws.Queue)
 		queues = append(queues, depth.Queue{
-			Name: l.name, DeadLetterQueue: l.dead, OnSQS: onSQS, SetMaxReceives: l.worker.SetMaxReceives,
+			Name: l.queue.name, DeadLetterQueue: l.queue.dead, OnSQS: onSQS, SetMaxReceives: l.worker.SetMaxReceives,
 			Held: func() (int, time.Duration) {
 				st := l.worker.Status()
 				return st.Prefetched + st.Waiting, st.LongestWait
 			},
 		})
 	}
-	q.depths = depth.New(queues, q.broker, func(ctx context.Context, name string) (*aws.Queue, error) {
-		return q.sqs.Queue(ctx, name)
+	p.depths = depth.New(queues, p.queues.broker, func(ctx context.Context, name string) (*aws.Queue, error) {
+		return p.queues.sqs.Queue(ctx, name)
 	})
 	return nil
 }
 
 // afterFailure looks at the redrive policy of a message's queue.
-func (q *pipelines) afterFailure(l *pipeline, s *worker.Settled) (next logging.Redelivery) {
+func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.Redelivery) {
 	now := s.DeadLettering && s.Instruction.DeadLetters()
 	switch {
 	case now:
 	case s.Outcome == queue.Done, s.ReceivesHere == 0:
 		return next
-	case s.Outcome == queue.Unreached && l.embedded:
+	case s.Outcome == queue.Unreached && w.embedded:
 		return logging.Redelivery{Known: true} // its receive does not count
 	}
 	var dead string
-	if l.embedded {
+	if w.embedded {
 		var err error
-		if dead, next.MaxReceives, err = q.broker.Redrive(l.name); err != nil {
+		if dead, next.MaxReceives, err = p.queues.broker.Redrive(w.name); err != nil {
 			return next
 		}
 		if next.Known = true; dead == "" {
 			return next // without it, the queue keeps its messages
 		}
 	} else {
-		r, ok := q.depths.OnSQS(l.name, time.Now())
+		r, ok := p.depths.OnSQS(w.name, time.Now())
 		next.Known, next.MaxReceives, dead = ok, r.MaxReceives, r.DeadLetterQueue
 	}
 	if now || next.Known && next.MaxReceives > 0 && s.ReceivesHere >= next.MaxReceives {
@@ -300,11 +233,11 @@ func (q *pipelines) afterFailure(l *pipeline, s *worker.Settled) (next logging.R
 }
 
 // deadLetterQueue is the name of the dead-letter queue of a queue, as far as that is known.
-func deadLetterQueue(q *pipelines, l *pipeline) string {
-	if !l.embedded {
-		return q.depths.DeadLetterQueue(l.name, time.Now())
+func (p *pipelines) deadLetterQueue(w *workQueue) string {
+	if !w.embedded {
+		return p.depths.DeadLetterQueue(w.name, time.Now())
 	}
-	dead, _, err := q.broker.Redrive(l.name)
+	dead, _, err := p.queues.broker.Redrive(w.name)
 	if err != nil {
 		return ""
 	}
@@ -312,14 +245,14 @@ func deadLetterQueue(q *pipelines, l *pipeline) string {
 }
 
 // inWork returns the attempt at a message that the app works on now.
-func (q *pipelines) inWork(id string) (d console.Delivery, found bool) {
-	if !q.running() {
+func (p *pipelines) inWork(id string) (d console.Delivery, found bool) {
+	if !p.life.running() {
 		return d, false
 	}
-	for _, l := range q.lines {
+	for _, l := range p.lines {
 		if attempt, since, ok := l.worker.InWork(id); ok {
 			now := time.Now()
-			return console.Delivery{MessageID: id, Queue: l.name, Outcome: console.InWork, Attempt: attempt,
+			return console.Delivery{MessageID: id, Queue: l.queue.name, Outcome: console.InWork, Attempt: attempt,
 				DurationMS: now.Sub(since).Milliseconds(), At: now}, true
 		}
 	}
@@ -327,37 +260,37 @@ func (q *pipelines) inWork(id string) (d console.Delivery, found bool) {
 }
 
 // statusLine is one line for 'systemctl status'.
-func (q *pipelines) statusLine() string {
-	if len(q.lines) == 0 {
-		return "serving queues at " + q.endpoint
+func (p *pipelines) statusLine() string {
+	if len(p.lines) == 0 {
+		return "serving queues at " + p.queues.endpoint
 	}
 	inWork, done := 0, int64(0)
-	for _, l := range q.lines {
+	for _, l := range p.lines {
 		st := l.worker.Status()
 		inWork += st.InWork
 		done += st.Counts.Done
 	}
 	word, plural := "working", "s"
-	if q.stopping() {
+	if p.life.stopping() {
 		word = "draining"
 	}
-	if len(q.lines) == 1 {
+	if len(p.lines) == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(q.lines), plural, inWork, done)
+	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(p.lines), plural, inWork, done)
 }
 
 // orderText says which queue comes first.
-func (q *pipelines) orderText() string {
-	var words []string
+func (q *queues) orderText() string {
 	total := 0
-	for _, l := range q.lines {
-		total += l.settings().Weight
+	for _, w := range q.all {
+		total += w.settings().Weight
 	}
-	for _, l := range q.inOrder() {
-		word := l.name
+	var words []string
+	for _, w := range q.joiningOrder() {
+		word := w.name
 		if total > 0 {
-			word += fmt.Sprintf(" %d%%", (100*l.settings().Weight+total/2)/total)
+			word += fmt.Sprintf(" %d%%", (100*w.settings().Weight+total/2)/total)
 		}
 		words = append(words, word)
 	}

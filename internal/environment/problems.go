@@ -27,7 +27,9 @@ type problem struct{ queue, text, hint string }
 
 // problems are what is wrong with stored messages, for the log and for health, which doctor reports.
 type problems struct {
-	*pipelines
+	opts     *Options
+	settings *settings
+	queues   *queues
 
 	mu    sync.Mutex
 	found map[string]problem // by their text
@@ -65,13 +67,13 @@ func (p *problems) look() {
 
 	for _, text := range slices.Sorted(maps.Keys(found)) {
 		if _, known := before[text]; !known {
-			p.Logger.Warn("problem with stored messages", "component", "environment", "queue", found[text].queue,
+			p.opts.Logger.Warn("problem with stored messages", "component", "environment", "queue", found[text].queue,
 				"reason", text, "hint", found[text].hint)
 		}
 	}
 	for text, one := range before {
 		if _, still := found[text]; !still {
-			p.Logger.Info("problem with stored messages is over", "component", "environment", "queue", one.queue,
+			p.opts.Logger.Info("problem with stored messages is over", "component", "environment", "queue", one.queue,
 				"reason", text)
 		}
 	}
@@ -90,15 +92,15 @@ func (p *problems) texts() (all []string) {
 
 // here are the problems of the embedded queues.
 func (p *problems) here() (all []problem) {
-	if p.broker == nil {
+	if p.queues.broker == nil {
 		return nil
 	}
-	for _, name := range p.broker.ListQueues("") {
-		ledger, err := p.broker.Ledger(name)
+	for _, name := range p.queues.broker.ListQueues("") {
+		ledger, err := p.queues.broker.Ledger(name)
 		if err != nil {
 			continue // deleted since
 		}
-		missing := p.broker.MissingDeadLetterQueue(name)
+		missing := p.queues.broker.MissingDeadLetterQueue(name)
 		q := console.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
 		if text := q.Problem(); text != "" {
 			hint := "look at them with 'tendril peek " + name + " --state damaged', send them anew, and delete them"
@@ -118,8 +120,8 @@ func (p *problems) here() (all []problem) {
 // isLeft reports whether an embedded queue was made by 'tendril up', for itself, under a name that it does not use any
 // more, and nothing has received from it since the start.
 func (p *problems) isLeft(name string) bool {
-	dead, _, err := p.broker.Redrive(name)
-	return err == nil && !p.QueuesOnly && p.lineOf(name) == nil && dead == deadName(name) && !p.broker.Received(name)
+	dead, _, err := p.queues.broker.Redrive(name)
+	return err == nil && !p.opts.QueuesOnly && p.queues.named(name) == nil && dead == deadName(name) && !p.queues.broker.Received(name)
 }
 
 // leftElsewhere are messages in databases that this environment could work on and does not: embedded queues of an
@@ -129,13 +131,13 @@ func (p *problems) leftElsewhere() []problem {
 		return p.elsewhere
 	}
 	p.elsewhere, p.elsewhereAt = nil, time.Now()
-	if p.QueuesOnly {
+	if p.opts.QueuesOnly {
 		return nil
 	}
 	add := func(dir, hint string, mine func(string) bool) {
 		queues, err := broker.Inspect(dir)
 		if err != nil {
-			p.Logger.Debug("stored queues not read", "component", "environment", "dir", dir, "err", err)
+			p.opts.Logger.Debug("stored queues not read", "component", "environment", "dir", dir, "err", err)
 		}
 		for _, q := range queues {
 			if q.Messages > 0 && mine(q.Name) {
@@ -145,12 +147,12 @@ func (p *problems) leftElsewhere() []problem {
 			}
 		}
 	}
-	if p.broker == nil && p.ownsDataDir() {
-		add(p.s.DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
-			filepath.Join(p.s.DataDir, databaseFile), func(string) bool { return true })
+	if p.queues.broker == nil && p.queues.ownsDataDir() {
+		add(p.settings.now().DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
+			filepath.Join(p.settings.now().DataDir, databaseFile), func(string) bool { return true })
 	}
-	state := p.stateFolder()
-	if p.broker == nil || p.Config.IsSet("data-dir") || state == "" || state == p.s.DataDir || !exists(
+	state := p.opts.stateFolder()
+	if p.queues.broker == nil || p.opts.Config.IsSet("data-dir") || state == "" || state == p.settings.now().DataDir || !exists(
 		filepath.Join(state, databaseFile)) {
 		return p.elsewhere
 	}
@@ -160,7 +162,7 @@ func (p *problems) leftElsewhere() []problem {
 	}
 	defer func() { _ = release() }()
 	add(state, "start an environment on them with 'tendril up --data-dir "+state+"' until they are done", func(name string) bool {
-		return slices.ContainsFunc(p.s.Queues, func(set config.QueueSettings) bool {
+		return slices.ContainsFunc(p.settings.now().Queues, func(set config.QueueSettings) bool {
 			return name == set.Name || name == deadName(set.Name)
 		})
 	})

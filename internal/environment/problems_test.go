@@ -21,15 +21,15 @@ func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 	flags := map[string]string{"data-dir": dir, "queue": "first", "target": app.URL}
 	says := func(r *running, text string, want bool) {
 		t.Helper()
-		r.problems.look()
-		eventually(t, "an end of the start", func() bool { return r.monitor.Report().Status != health.Pending })
-		if all := strings.Join(r.problems.texts(), " "); strings.Contains(all, text) != want {
+		r.observe.problems.look()
+		eventually(t, "an end of the start", func() bool { return r.observe.monitor.Report().Status != health.Pending })
+		if all := strings.Join(r.observe.problems.texts(), " "); strings.Contains(all, text) != want {
 			t.Errorf("%q is among the problems: %v, want %v; there are %q", text, !want, want, all)
 		}
 		if !want {
 			return // the health mentions it for another minute
 		}
-		if causes := strings.Join(r.monitor.Report().Causes, " "); !strings.Contains(causes, text[1:]) {
+		if causes := strings.Join(r.observe.monitor.Report().Causes, " "); !strings.Contains(causes, text[1:]) {
 			t.Errorf("%q is not in the health, which says %q", text, causes)
 		}
 		found := examineRunning(t.Context(), r.Environment)
@@ -45,15 +45,15 @@ func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 		}
 	}
 	r := run(t, flags, nil)
-	if err := r.pause("first", ""); err != nil {
+	if err := r.work.pause("first", ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.broker.Queue("first").Send(t.Context(), []queue.Outgoing{{Body: "kept"}}); err != nil {
+	if _, err := r.queues.broker.Queue("first").Send(t.Context(), []queue.Outgoing{{Body: "kept"}}); err != nil {
 		t.Fatal(err)
 	}
 	const dead = "queue first: its dead-letter queue first-dead does not exist"
 	says(r, dead, false)
-	if err := r.broker.DeleteQueue(t.Context(), "first-dead"); err != nil {
+	if err := r.queues.broker.DeleteQueue(t.Context(), "first-dead"); err != nil {
 		t.Fatal(err)
 	}
 	says(r, dead, true)
@@ -71,7 +71,7 @@ func TestProblemsWithStoredMessagesAreNamed(t *testing.T) {
 	flags["queue"] = "second"
 	r = run(t, flags, nil)
 	says(r, left, true)
-	if n, err := r.broker.PurgeQueue(t.Context(), "first"); n != 1 || err != nil {
+	if n, err := r.queues.broker.PurgeQueue(t.Context(), "first"); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	says(r, left, false)
@@ -99,10 +99,10 @@ func TestMessagesLeftOnTheWayToAmazonAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "data-dir": dir,
-		"queue-url": served.endpoint + "/000000000000/jobs"}, nil)
-	r.problems.look()
+		"queue-url": served.queues.endpoint + "/000000000000/jobs"}, nil)
+	r.observe.problems.look()
 	want := "2 messages of the embedded queue jobs-dead in " + filepath.Clean(dir)
-	if all := strings.Join(r.problems.texts(), " "); !strings.Contains(all, want) {
+	if all := strings.Join(r.observe.problems.texts(), " "); !strings.Contains(all, want) {
 		t.Errorf("the problems are %q, want %q", all, want)
 	}
 	if !strings.Contains(r.log.String(), want) {

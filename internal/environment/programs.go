@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,6 @@ import (
 
 	"tendril/internal/app"
 	"tendril/internal/bundle"
-	"tendril/internal/bundle/getconfig"
 	"tendril/internal/config"
 	"tendril/internal/console"
 	"tendril/internal/delivery"
@@ -19,23 +19,84 @@ import (
 
 // programs give what the user wrote, the app or a function, its variables, and take its output.
 type programs struct {
-	*pipelines
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	work     *pipelines
+
+	app      *app.App // nil when no app runs here
+	facts    *facts
 	counters *supervisor.Events
 	logs     *supervisor.LogFolder // nil when no folder is named
-	answers  getconfig.Folder      // of get-config, for what the user wrote
 	meter    supervisor.Meter      // of what the app uses
 }
 
-func (p *programs) openLogs() error {
-	if p.s.AppLogDir == "" || p.logs != nil {
+// build makes the app, where one runs here.
+func (p *programs) build(c *changes, cron *schedule) {
+	if !p.opts.HasApp() {
+		return
+	}
+	counters := *p.counters
+	counters.LinesDropped = p.linesDropped
+	p.app = app.New(&app.Options{
+		Settings: p.settings.now(), Bundle: p.opts.Bundle, Command: p.opts.Command, Environ: p.environ,
+		Log: p.opts.Logger.With("component", "app"), Output: p.output, Counters: counters,
+		Hurry: p.life.urgent, Draining: p.life.draining, Ready: p.life.ready, Changing: c.changing, Gate: p.work.gate,
+		Failed:       func(err error) { p.life.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
+		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.change, Apply: p.work.tune, Facts: p.facts,
+		AdoptTasks: cron.adopt, ClaimVersion: cron.claimVersion,
+	})
+}
+
+// start starts so many replicas of the app.
+func (p *programs) start(ctx context.Context, replicas int) error {
+	if p.app == nil {
 		return nil
 	}
-	logs, err := supervisor.NewLogFolder(p.s.AppLogDir)
+	if err := p.openLogs(); err != nil {
+		return err
+	}
+	warnOfRoot(p.opts.Logger.Logger, p.settings.now(), p.opts.Bundle, isMachineRoot())
+	p.life.steps.push("the app", p.app.Stop)
+	err := p.app.Start(ctx, replicas)
+	if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
+		return portConflict(err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAppFailed, err)
+	}
+	return nil
+}
+
+// shareBundle lets the app's user into the bundle where that was unpacked here.
+func (p *programs) shareBundle(context.Context) error {
+	if p.opts.Bundle == nil {
+		return nil
+	}
+	if err := app.Share(p.settings.now(), p.opts.Bundle.Dir, true); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	return nil
+}
+
+// forget drops what the app remembers of a message that has left its queue.
+func (p *programs) forget(id string) {
+	if p.app != nil {
+		p.app.Forget(id)
+	}
+}
+
+func (p *programs) openLogs() error {
+	if p.settings.now().AppLogDir == "" || p.logs != nil {
+		return nil
+	}
+	logs, err := supervisor.NewLogFolder(p.settings.now().AppLogDir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	p.logs = logs
-	p.steps.push("the app's log files", func(context.Context) error { return logs.Close() })
+	p.life.steps.push("the app's log files", func(context.Context) error { return logs.Close() })
 	return nil
 }
 
@@ -43,7 +104,7 @@ func (p *programs) output(process, stream string, line []byte) {
 	if p.logs != nil {
 		p.logs.Line(process, stream, line)
 	}
-	p.Logger.AppOutput(process, stream, line)
+	p.opts.Logger.AppOutput(process, stream, line)
 }
 
 // processes are the app's processes for the console, with what they use.
@@ -75,25 +136,25 @@ func (p *programs) linesDropped(d supervisor.LinesDropped) {
 	if p.logs != nil {
 		p.logs.Line(d.Process, d.Stream, fmt.Appendf(nil, "... %d lines dropped", d.Lines))
 	}
-	p.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "stream", d.Stream, "lines",
+	p.opts.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "stream", d.Stream, "lines",
 		d.Lines, "hint", fmt.Sprintf("the process writes faster than its lines can be printed; --app-log-rate is %d lines a "+
-			"second", p.s.AppLogRate))
+			"second", p.settings.now().AppLogRate))
 }
 
 // environ is the environment of a process, which listens at a port unless that is 0.
 func (p *programs) environ(b *bundle.Bundle, port int) []string {
-	home := p.home()
+	home := p.queues.home()
 	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
 	if home.embedded {
-		q.Endpoint, q.AccessKeyID, q.SecretAccessKey = p.appEndpoint, p.appKeys.AccessKeyID, string(p.appKeys.SecretAccessKey)
+		q.Endpoint, q.AccessKeyID, q.SecretAccessKey = p.queues.appEndpoint, p.queues.appKeys.AccessKeyID, string(p.queues.appKeys.SecretAccessKey)
 	}
-	return app.Environ(p.AppEnv, b, p.linkedURL, port, q)
+	return app.Environ(p.opts.AppEnv, b, p.linkedURL, port, q)
 }
 
 // linkedURL returns the URL of the queue that a link of env.yaml means; "" for that of
 // another environment, which is not known here.
 func (p *programs) linkedURL(link bundle.Link) string {
-	if l := p.lineOf(linkedQueue(p.s, p.names(), link.Environment)); l != nil {
+	if l := p.queues.named(linkedQueue(p.settings.now(), p.queues.names(), link.Environment)); l != nil {
 		return l.url
 	}
 	return ""
@@ -114,37 +175,37 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 // startFunction starts a function as the app's processes are: as whom, within which
 // limits and with which variables the settings and the bundle say.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
-	if err := refuseRoot(p.s, p.Bundle, "the function", isMachineRoot()); err != nil {
+	if err := refuseRoot(p.settings.now(), p.opts.Bundle, "the function", isMachineRoot()); err != nil {
 		return nil, err
 	}
-	warnOfRoot(p.Logger.Logger, p.s, p.Bundle, isMachineRoot())
+	warnOfRoot(p.opts.Logger.Logger, p.settings.now(), p.opts.Bundle, isMachineRoot())
 	if err := p.openLogs(); err != nil {
 		return nil, err
 	}
-	process := app.Guard(p.s, supervisor.Process{})
-	events := delivery.LogFunction(p.Logger.Logger, p.stopping)
+	process := app.Guard(p.settings.now(), supervisor.Process{})
+	events := delivery.LogFunction(p.opts.Logger.Logger, p.life.stopping)
 	events.LinesDropped = func(d supervisor.LinesDropped) {
 		d.Process = strings.Replace(d.Process, "-", ".", 1) // the name that its lines have
 		p.linesDropped(d)
 	}
 	opts := runtimeapi.Options{
-		Command: []string{"/bin/sh", "-c", command}, Env: p.answers.Environ(p.environ(p.Bundle, 0), startFacts, true),
-		Instances: p.s.HTTPConnections,
-		User:      process.User, Limits: process.Limits, Timeout: p.s.FunctionTimeout,
-		Grace: max(p.s.AppGrace, time.Nanosecond), Hurry: p.urgent, Name: p.s.Name, Region: p.s.Region,
-		AccountID: p.s.AccountID, LinesPerSecond: p.s.AppLogRate, Events: events,
+		Command: []string{"/bin/sh", "-c", command}, Env: p.facts.Environ(p.environ(p.opts.Bundle, 0), startFacts, true),
+		Instances: p.settings.now().HTTPConnections,
+		User:      process.User, Limits: process.Limits, Timeout: p.settings.now().FunctionTimeout,
+		Grace: max(p.settings.now().AppGrace, time.Nanosecond), Hurry: p.life.urgent, Name: p.settings.now().Name, Region: p.settings.now().Region,
+		AccountID: p.settings.now().AccountID, LinesPerSecond: p.settings.now().AppLogRate, Events: events,
 		Output: func(instance int, stream string, text []byte) {
 			p.output(fmt.Sprintf("function.%d", instance), stream, text)
 		},
 	}
-	if p.Bundle != nil {
-		opts.Dir = p.Bundle.Dir
+	if p.opts.Bundle != nil {
+		opts.Dir = p.opts.Bundle.Dir
 	}
 	pool, err := runtimeapi.New(opts)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
 	pool.Start()
-	p.steps.push("the function", pool.Stop)
+	p.life.steps.push("the function", pool.Stop)
 	return pool, nil
 }

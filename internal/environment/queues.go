@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,9 +15,9 @@ import (
 	"tendril/internal/cloud"
 	"tendril/internal/config"
 	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
 	"tendril/internal/host/datadir"
 	"tendril/internal/observe/doctor"
-	"tendril/internal/worker"
 	"tendril/queue"
 )
 
@@ -26,18 +27,13 @@ const queueRetention = 14 * 24 * time.Hour
 
 const fifoSuffix = ".fifo"
 
-// queueRef is the worker's queue, wherever it lives.
-type queueRef struct {
-	worker.Queue
-	name, url, arn string
-	dead           string // the dead-letter queue's name; "" for none
-	fifo           bool
-	embedded       bool // else on Amazon SQS
-}
-
 // queues opens embedded queues, and those on Amazon SQS.
 type queues struct {
-	*core
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+
+	all      []*workQueue   // received from, in the order of the settings; none where queues are served alone
 	broker   *broker.Broker // nil on Amazon SQS
 	sqs      *aws.SQS       // nil with the embedded queue
 	endpoint string         // of the embedded queue; "" on Amazon SQS
@@ -47,9 +43,9 @@ type queues struct {
 }
 
 func (q *queues) openBroker(events *broker.Events) error {
-	b, err := broker.Open(q.s.DataDir, &broker.Options{
-		Region: q.s.Region, AccountID: q.s.AccountID, Logger: q.Logger.Logger, Events: events,
-		Memory: q.Memory,
+	b, err := broker.Open(q.settings.now().DataDir, &broker.Options{
+		Region: q.settings.now().Region, AccountID: q.settings.now().AccountID, Logger: q.opts.Logger.Logger, Events: events,
+		Memory: q.opts.Memory,
 	})
 	switch {
 	case errors.Is(err, broker.ErrInUse):
@@ -60,44 +56,106 @@ func (q *queues) openBroker(events *broker.Events) error {
 		return fmt.Errorf("opening the embedded queues: %w", err)
 	}
 	q.broker = b
-	q.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
+	q.life.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
 	return nil
 }
 
 // alreadyRuns explains that another process has the data directory.
 func (q *queues) alreadyRuns(err error) error {
-	i, unknown := console.ReadInstance(q.s.DataDir)
-	if unknown != nil || q.Config.IsSet("data-dir") {
+	i, unknown := console.ReadInstance(q.settings.now().DataDir)
+	if unknown != nil || q.opts.Config.IsSet("data-dir") {
 		return conflict{fmt.Errorf("%w; a second environment needs its own --data-dir", err)}
 	}
 	return conflict{fmt.Errorf("environment %q runs already: process %d, started in %s; stop it, or choose another name "+
-		"for this one with --name", i.Environment, i.PID, cmp.Or(i.Folder, q.s.DataDir))}
+		"for this one with --name", i.Environment, i.PID, cmp.Or(i.Folder, q.settings.now().DataDir))}
 }
 
 func (q *queues) openSQS(ctx context.Context) error {
-	if !q.s.AnyOnSQS() {
+	if !q.settings.now().AnyOnSQS() {
 		return nil
 	}
-	opts := q.aws()
-	opts.Endpoint, opts.Events = q.s.EndpointURL, q.Logger.AWS()
+	opts := q.opts.aws()
+	opts.Endpoint, opts.Events = q.settings.now().EndpointURL, q.opts.Logger.AWS()
 	client, err := aws.OpenSQS(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
 	}
 	q.sqs = client
-	q.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
+	q.life.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
 	return nil
+}
+
+// openAll opens the queues of the settings, and those that only a file of tasks names, which may be nil: for embedded
+// ones without settings of their own those of the first queue hold.
+func (q *queues) openAll(ctx context.Context, file *periodic.File) error {
+	if err := q.openSQS(ctx); err != nil {
+		return err
+	}
+	for i := range q.settings.now().Queues {
+		if err := q.add(ctx, i, false); err != nil {
+			return err
+		}
+	}
+
+	if file == nil || !q.home().embedded {
+		return nil
+	}
+	for _, t := range file.Tasks {
+		if t.Queue == "" || q.named(t.Queue) != nil {
+			continue
+		}
+		if err := q.add(ctx, q.settings.addTaskQueue(t.Queue), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *queues) add(ctx context.Context, index int, forTask bool) error {
+	opened, err := q.open(ctx, q.settings.queue(index))
+	if err != nil {
+		return err
+	}
+	opened.forTask = forTask
+	opened.inForce = q.settings
+	opened.index = index
+	q.all = append(q.all, opened)
+	return nil
+}
+
+// home is the queue that was named first: periodic tasks go there, and the app gets its URL. It is nil in a process
+// that only serves queues.
+func (q *queues) home() *workQueue {
+	if len(q.all) == 0 {
+		return nil
+	}
+	return q.all[0]
+}
+
+// named returns a queue by its name; nil if this environment does not receive from it.
+func (q *queues) named(name string) *workQueue {
+	if i := slices.IndexFunc(q.all, func(w *workQueue) bool { return w.name == name }); i >= 0 {
+		return q.all[i]
+	}
+	return nil
+}
+
+func (q *queues) names() (list []string) {
+	for _, w := range q.all {
+		list = append(list, w.name)
+	}
+	return list
 }
 
 // open finds the queue of these settings. It creates one that is embedded, and one on Amazon SQS that nobody
 // named.
-func (q *queues) open(ctx context.Context, set *config.QueueSettings) (queueRef, error) {
+func (q *queues) open(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	switch {
 	case set.Backend == config.BackendEmbedded:
 		return q.createOwn(ctx, set)
 	case set.Managed:
 		if err := q.createOnSQS(ctx, set); err != nil {
-			return queueRef{}, err
+			return nil, err
 		}
 	}
 	return q.findOnSQS(ctx, set)
@@ -111,7 +169,7 @@ const createTimeout = time.Minute
 func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
-	err := cloud.EnsureQueue(ctx, q.sqs, q.s, set, q.Logger.With("component", "aws"))
+	err := cloud.EnsureQueue(ctx, q.sqs, q.settings.now(), set, q.opts.Logger.With("component", "aws"))
 	switch {
 	case errors.Is(err, cloud.ErrNotOwned):
 		return conflict{err}
@@ -123,23 +181,25 @@ func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) err
 
 // createOwn makes a worker queue and its dead-letter queue, or brings the
 // redrive policy of existing ones up to date.
-func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (found queueRef, err error) {
-	created, own := ownAttributes(q.s, set)
+func (q *queues) createOwn(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
+	created, own := ownAttributes(q.settings.now(), set)
 	dead := deadName(set.Name)
 	for _, name := range []string{dead, set.Name} {
 		if err := q.broker.EnsureQueue(ctx, name, created); err != nil {
-			return found, fmt.Errorf("creating the queue %s: %w", name, err)
+			return nil, fmt.Errorf("creating the queue %s: %w", name, err)
 		}
 	}
 	if err := q.broker.SetAttributes(ctx, set.Name, own); err != nil {
-		return found, fmt.Errorf("setting up the queue %s: %w", set.Name, err)
+		return nil, fmt.Errorf("setting up the queue %s: %w", set.Name, err)
 	}
-	return queueRef{Queue: q.broker.Queue(set.Name), name: set.Name, arn: q.broker.ARN(set.Name), dead: dead,
+	return &workQueue{source: q.broker.Queue(set.Name), name: set.Name, arn: q.broker.ARN(set.Name), dead: dead,
 		fifo: set.FIFO(), embedded: true, url: q.urlOf(set.Name)}, nil
 }
 
 // urlOf is the URL of an embedded queue, for producers.
-func (q *queues) urlOf(name string) string { return q.endpoint + "/" + q.s.AccountID + "/" + name }
+func (q *queues) urlOf(name string) string {
+	return q.endpoint + "/" + q.settings.now().AccountID + "/" + name
+}
 
 // deadName is the name of the dead-letter queue of an embedded queue.
 func deadName(name string) string {
@@ -173,35 +233,35 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 
 // findOnSQS finds a queue on Amazon SQS, checks that it can be read and warns
 // where its own attributes and the settings do not fit together.
-func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (ref queueRef, err error) {
+func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*workQueue, error) {
 	reference := cmp.Or(set.URL, set.Name)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	found, err := q.sqs.Queue(ctx, reference)
 	if err != nil {
-		return ref, fmt.Errorf("%w: %w", ErrQueue, err)
+		return nil, fmt.Errorf("%w: %w", ErrQueue, err)
 	}
 	attrs, err := found.Attributes(ctx)
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
-		return ref, fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
 	q.warnOfConflicts(set, found.Name(), found.URL(), attrs, err)
 	dead, _ := queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
-	return queueRef{Queue: found, name: found.Name(), url: found.URL(), arn: queueARN(attrs, found.URL(), set),
+	return &workQueue{source: found, name: found.Name(), url: found.URL(), arn: queueARN(attrs, found.URL(), set),
 		fifo: found.FIFO(), dead: dead}, nil
 }
 
 // warnOfConflicts prints what the queue's owner should know. Reading the
 // attributes needs a permission of its own; without it the worker still works.
 func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
-	log := q.Logger.With("component", "aws", "queue", name)
+	log := q.opts.Logger.With("component", "aws", "queue", name)
 	if denied != nil {
 		log.Warn("queue attributes not readable, settings are not compared with them", "err", denied,
 			"hint", "allow sqs:GetQueueAttributes")
 		return
 	}
-	examined := doctor.Queue{Name: name, URL: url, OnSQS: true, Several: len(q.s.Queues) > 1, Attributes: attrs,
-		Times: queueTimes(q.s, set)}
+	examined := doctor.Queue{Name: name, URL: url, OnSQS: true, Several: len(q.settings.now().Queues) > 1, Attributes: attrs,
+		Times: queueTimes(q.settings.now(), set)}
 	for _, f := range examined.Examine() {
 		switch {
 		case f.Level != doctor.OK:

@@ -12,49 +12,49 @@ import (
 //
 // The sizes of a bundle are those of a group. Where this process runs alone, they are the app's processes. In a
 // group, tendril acts on it only if nothing else does: two that set one size undo each other's changes.
-func (z *sizing) chooseTarget(ctx context.Context) error {
-	z.target = z.s.ScaleTarget
-	if z.target != config.ScaleAuto {
+func (s *sizing) chooseTarget(ctx context.Context) error {
+	s.target = s.settings.now().ScaleTarget
+	if s.target != config.ScaleAuto {
 		return nil
 	}
-	log := z.Logger.With("component", "scale")
+	log := s.opts.Logger.With("component", "scale")
 	var place fleet.Place
 	var err error
-	if z.s.AnyOnSQS() { // embedded queues are this process's own: so is the work
-		place, err = fleet.Find(ctx, z.aws().Region, z.Logger.SDK)
+	if s.settings.now().AnyOnSQS() { // embedded queues are this process's own: so is the work
+		place, err = fleet.Find(ctx, s.opts.aws().Region, s.opts.Logger.SDK)
 	}
 	switch {
 	case err != nil:
-		z.leaveSize("not known whether something else scales the instances: " + err.Error())
-	case place.Alone() && !z.HasApp():
-		z.leaveSize("no app runs here")
+		s.leaveSize("not known whether something else scales the instances: " + err.Error())
+	case place.Alone() && !s.opts.HasApp():
+		s.leaveSize("no app runs here")
 	case place.ScaledBy != "":
-		z.leaveSize(place.String() + " is scaled by " + place.ScaledBy)
+		s.leaveSize(place.String() + " is scaled by " + place.ScaledBy)
 	default:
-		z.target = place.String()
-		least, most := z.s.ScaleMinSize, z.s.ScaleMaxSize
+		s.target = place.String()
+		least, most := s.settings.now().ScaleMinSize, s.settings.now().ScaleMaxSize
 		if place.Alone() {
-			least, most = z.s.ProcessesMin, maxReplicas(z.s)
+			least, most = s.settings.now().ProcessesMin, maxReplicas(s.settings.now())
 		}
-		log.Info("scale target chosen", "target", z.target, "min_size", least, "max_size", most,
+		log.Info("scale target chosen", "target", s.target, "min_size", least, "max_size", most,
 			"hint", "--scale-target none keeps the size")
 	}
 	return nil
 }
 
 // leaveSize scales nothing, for a reason that is logged and shown.
-func (z *sizing) leaveSize(why string) {
-	z.target, z.left = config.ScaleNone, why
-	z.Logger.With("component", "scale").Warn("size not changed", "reason", why,
+func (s *sizing) leaveSize(why string) {
+	s.target, s.left = config.ScaleNone, why
+	s.opts.Logger.With("component", "scale").Warn("size not changed", "reason", why,
 		"hint", "give --scale-target asg:GROUP, ecs:CLUSTER/SERVICE or processes to scale it all the same, or none")
 }
 
 // isAuto reports whether the size of a group was not asked for by an option, but follows from a bundle.
-func (z *sizing) isAuto() bool { return z.s.ScaleTarget == config.ScaleAuto }
+func (s *sizing) isAuto() bool { return s.settings.now().ScaleTarget == config.ScaleAuto }
 
 // isFleet reports whether instances are scaled or counted, and not the processes on this one.
-func (z *sizing) isFleet() bool {
-	return z.target != config.ScaleProcesses && z.target != config.ScaleNone
+func (s *sizing) isFleet() bool {
+	return s.target != config.ScaleProcesses && s.target != config.ScaleNone
 }
 
 // isFleet reports whether settings scale instances, or may: where that is found out at the start.
@@ -64,9 +64,9 @@ func isFleet(s *config.Settings) bool {
 
 // startReplicas is how many replicas of the app the start waits for. Those that only a bundle for a group asks for
 // come later: an app that can run only once on a machine must start all the same.
-func (z *sizing) startReplicas() int {
-	if z.isAuto() {
+func (s *sizing) startReplicas() int {
+	if s.isAuto() {
 		return 1
 	}
-	return z.s.ProcessesMin
+	return s.settings.now().ProcessesMin
 }

@@ -45,7 +45,7 @@ func sized(t *testing.T, c *amazon, messages int) map[string]string {
 // wantLeft checks that nothing is scaled, for a reason that is shown and logged.
 func wantLeft(t *testing.T, r *running, why string) {
 	t.Helper()
-	st := r.scalingStatus()
+	st := r.scale.scalingStatus()
 	if st == nil || st.Target != config.ScaleNone || !strings.Contains(st.Problem, why) {
 		t.Errorf("the status is %+v, want %q", st, why)
 	}
@@ -61,7 +61,7 @@ func testAutoGroup(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, sized(t, c, 0), nil)
 	eventually(t, "a group of two", func() bool { return group(t, c).Desired == 2 })
-	if st := r.scalingStatus(); st.Target != "asg:workers" || st.MinSize != 2 || st.MaxSize != 3 {
+	if st := r.scale.scalingStatus(); st.Target != "asg:workers" || st.MinSize != 2 || st.MaxSize != 3 {
 		t.Errorf("the status is %+v", st)
 	}
 	if !strings.Contains(r.log.String(), `"msg":"scale target chosen","component":"scale","target":"asg:workers"`) {
@@ -111,7 +111,7 @@ func testAutoService(t *testing.T, c *amazon) {
 	makeService(t, c)
 	r := run(t, sized(t, c, 0), nil)
 	eventually(t, "two tasks", func() bool { return desiredTasks(t, c) == 2 })
-	if st := r.scalingStatus(); st.Target != "ecs:jobs/worker" || st.MaxSize != 3 || st.Ready != 4 {
+	if st := r.scale.scalingStatus(); st.Target != "ecs:jobs/worker" || st.MaxSize != 3 || st.Ready != 4 {
 		t.Errorf("the status is %+v", st)
 	}
 	if err := r.end(); err != nil {
@@ -212,9 +212,9 @@ func desiredTasks(t *testing.T, c *amazon) int {
 }
 
 // askJSON makes a call in the way of the JSON protocol, and returns its answer.
-func (c *amazon) askJSON(t *testing.T, service, target, body string) string {
+func (a *amazon) askJSON(t *testing.T, service, target, body string) string {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, c.URL+"/", strings.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, a.URL+"/", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

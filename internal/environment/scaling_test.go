@@ -23,7 +23,7 @@ func TestScalePolicy(t *testing.T) {
 		return New(Options{Config: cfg, Logger: discard()})
 	}
 	e := load(map[string]string{"processes-max": "8", "http-connections": "5"})
-	p, err := scalePolicy(e.s, 1, maxReplicas(e.s)).Complete()
+	p, err := scalePolicy(e.settings.now(), 1, maxReplicas(e.settings.now())).Complete()
 	if err != nil || p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 ||
 		p.DrainWithin != time.Minute || p.Measure != "" {
 		t.Errorf("the usual policy is %+v (%v)", p, err)
@@ -38,7 +38,7 @@ func TestScalePolicy(t *testing.T) {
 		"scale-period":             "4s",
 		"scale-evaluation-periods": "2", "scale-breach-duration": "12s", "processes-min": "3", "http-connections": "2",
 	})
-	p, err = scalePolicy(e.s, 2, 7).Complete()
+	p, err = scalePolicy(e.settings.now(), 2, 7).Complete()
 	want := autoscale.Policy{
 		MinSize: 2, MaxSize: 7, Cooldown: -1, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum,
 		Unit: "Count", LowerThreshold: 2, UpperThreshold: 9,
@@ -52,7 +52,7 @@ func TestScalePolicy(t *testing.T) {
 	if got := loadIntervalOf(groupInterval, p); got != 2*time.Second {
 		t.Errorf("it is read each %s", got)
 	}
-	if got := maxReplicas(e.s); got != 3 {
+	if got := maxReplicas(e.settings.now()); got != 3 {
 		t.Errorf("the most replicas are %d: never fewer than the least", got)
 	}
 	for _, tt := range []struct {

@@ -67,7 +67,7 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 				t.Errorf("still looking: %v, decided: %v", searching(r), decided)
 			} else if !decided {
 				willing.Store(true)
-				eventually(t, "the tasks scheduled", func() bool { return r.tasks.Off() == "" })
+				eventually(t, "the tasks scheduled", func() bool { return r.cron.tasks.Off() == "" })
 			}
 			if err := r.end(); err != nil {
 				t.Errorf("the end: %v", err)
@@ -77,4 +77,4 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 }
 
 // searching reports whether it is not known yet if there is a registry.
-func searching(r *running) bool { return strings.Contains(r.tasks.Off(), "is not known yet") }
+func searching(r *running) bool { return strings.Contains(r.cron.tasks.Off(), "is not known yet") }

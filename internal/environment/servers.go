@@ -84,22 +84,22 @@ func deliveryDescriptors(s *config.Settings) int {
 }
 
 // serve runs an HTTP server within limits until the stop reaches it; before is called first.
-func (c *core) serve(name string, server *http.Server, l net.Listener, limits httplimit.Limits, before func()) {
-	server.ErrorLog = log.New(errorLog{c.Logger.With("component", name)}, "", 0)
+func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Server, at net.Listener, limits httplimit.Limits, before func()) {
+	server.ErrorLog = log.New(errorLog{logger.With("component", name)}, "", 0)
 	full := logging.Interval{Every: fullEvery}
 	limits.Full = func() {
 		if full.Allow() {
-			c.Logger.Warn("connection limit reached, idle connections are closed for new ones",
+			logger.Warn("connection limit reached, idle connections are closed for new ones",
 				"component", name, "connections", limits.Connections, "open_files", openFiles())
 		}
 	}
-	l = httplimit.Listen(server, l, limits)
+	at = httplimit.Listen(server, at, limits)
 	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			c.fail(fmt.Errorf("serving %s: %w", name, err))
+		if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
+			l.fail(fmt.Errorf("serving %s: %w", name, err))
 		}
 	}()
-	c.steps.push(name, func(ctx context.Context) error {
+	l.steps.push(name, func(ctx context.Context) error {
 		before()
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -136,11 +136,11 @@ type errorLog struct{ log *slog.Logger }
 
 // Write logs one line. A client that does not get through TLS is not a fault of ours,
 // and anybody can cause thousands of them.
-func (w errorLog) Write(line []byte) (int, error) {
+func (e errorLog) Write(line []byte) (int, error) {
 	level, text := slog.LevelWarn, strings.TrimSpace(string(line))
 	if strings.HasPrefix(text, "http: TLS handshake error") {
 		level = slog.LevelDebug
 	}
-	w.log.Log(context.Background(), level, "http server error", "error", text)
+	e.log.Log(context.Background(), level, "http server error", "error", text)
 	return len(line), nil
 }

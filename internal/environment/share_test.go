@@ -81,7 +81,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	const app, other = 61011, 61012
 	r := run(t, map[string]string{"data-dir": data, "queue": "jobs", "app-user": "61011:61011",
 		"deploy-timeout": "3s", "port": testpeer.FreePort(t)}, func(e *Environment) {
-		e.Bundle, e.AppEnv = b, []string{"PATH=" + os.Getenv("PATH")}
+		e.opts.Bundle, e.opts.AppEnv = b, []string{"PATH=" + os.Getenv("PATH")}
 	})
 	eventually(t, "the mailer speaks", func() bool {
 		return strings.Contains(r.log.String(), "the mailer reads a password")
@@ -93,7 +93,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	}
 	deployed := make(chan error, 1)
 	go func() {
-		_, err := r.DeployPath(t.Context(), archive)
+		_, err := r.changes.DeployPath(t.Context(), archive)
 		deployed <- err
 	}()
 	made := func() (versions []string) { // those whose hook has run, but for the first one

@@ -9,12 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tendril/internal/app"
 	"tendril/internal/autoscale"
 	"tendril/internal/autoscale/fleet"
 	"tendril/internal/config"
 	"tendril/internal/console"
-	"tendril/internal/cron/tasks"
 	"tendril/internal/delivery"
 	"tendril/internal/observe/health"
 )
@@ -29,14 +27,18 @@ const (
 // sizing lets the number of replicas, or of instances, follow the load, and protects this instance
 // while it works.
 type sizing struct {
-	*pipelines
-	replicas    *app.App         // nil when no app runs here
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	work     *pipelines
+	programs *programs
+	cron     *schedule
+
 	inFlight    delivery.Tracker // empty where nothing protects what is in flight
 	loop        *autoscale.Loop
-	election    *tasks.Election // of the leader of the periodic tasks, who leads the fleet too
-	fleet       *fleet.Fleet    // nil for an instance on its own
-	target      string          // what is scaled: Settings.ScaleTarget, or what that means here
-	left        string          // why nothing is scaled although the settings say so; "" for no reason
+	fleet       *fleet.Fleet // nil for an instance on its own
+	target      string       // what is scaled: Settings.ScaleTarget, or what that means here
+	left        string       // why nothing is scaled although the settings say so; "" for no reason
 	fleetTiming fleet.Timing
 	protection  protection
 	decided     func(autoscale.Decided) // is told of decisions about what is scaled
@@ -46,13 +48,13 @@ type sizing struct {
 func loadNamespace(s *config.Settings) string { return "tendril/" + s.Name }
 
 // closeFleet has the fleet end late: the group may terminate this instance when everything else has ended.
-func (z *sizing) closeFleet(context.Context) error {
-	if isFleet(z.s) {
-		z.steps.push("the group of instances", func(ctx context.Context) error {
-			if z.fleet == nil {
+func (s *sizing) closeFleet(context.Context) error {
+	if isFleet(s.settings.now()) {
+		s.life.steps.push("the group of instances", func(ctx context.Context) error {
+			if s.fleet == nil {
 				return nil
 			}
-			return z.fleet.Close(ctx)
+			return s.fleet.Close(ctx)
 		})
 	}
 	return nil
@@ -60,32 +62,32 @@ func (z *sizing) closeFleet(context.Context) error {
 
 // openFleet opens the connections that a fleet needs. The leader of the periodic tasks leads the fleet too, if
 // there is a registry in which one is elected.
-func (z *sizing) openFleet(ctx context.Context) (err error) {
-	if !z.isFleet() {
+func (s *sizing) openFleet(ctx context.Context) (err error) {
+	if !s.isFleet() {
 		return nil
 	}
-	log := z.Logger.With("component", "scale")
-	elected, err := z.election.Join(ctx)
-	if err == nil && !elected && z.isAuto() {
-		z.leaveSize("no leader is elected: give all instances the same --registry-table")
+	log := s.opts.Logger.With("component", "scale")
+	elected, err := s.cron.election.Join(ctx)
+	if err == nil && !elected && s.isAuto() {
+		s.leaveSize("no leader is elected: give all instances the same --registry-table")
 		return nil
 	}
 	var group, cluster, service string
-	if name, found := strings.CutPrefix(z.target, config.ScaleGroup); found {
+	if name, found := strings.CutPrefix(s.target, config.ScaleGroup); found {
 		group = name
-	} else if name, found := strings.CutPrefix(z.target, config.ScaleService); found {
+	} else if name, found := strings.CutPrefix(s.target, config.ScaleService); found {
 		cluster, service, _ = strings.Cut(name, "/")
 	}
 	if err != nil {
 		return err
 	}
-	z.fleet, err = fleet.Open(ctx, fleet.Options{Region: z.aws().Region, Group: group, Cluster: cluster, Service: service,
-		Namespace: loadNamespace(z.s), Work: z.inFlight.Work, Drain: z.Drain,
-		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff,
-		IsLeader: z.election.IsLeader, Log: log, LogSDK: z.Logger.SDK, Protected: z.protection.set, Timing: z.fleetTiming,
+	s.fleet, err = fleet.Open(ctx, fleet.Options{Region: s.opts.aws().Region, Group: group, Cluster: cluster, Service: service,
+		Namespace: loadNamespace(s.settings.now()), Work: s.inFlight.Work, Drain: s.life.Drain,
+		Load: s.gauge(false).Read, Unprotected: s.settings.now().ScaleInProtection == config.ProtectionOff,
+		IsLeader: s.cron.election.IsLeader, Log: log, LogSDK: s.opts.Logger.SDK, Protected: s.protection.set, Timing: s.fleetTiming,
 	})
 	if err != nil {
-		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.target, err)
+		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, s.target, err)
 	}
 	if !elected {
 		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
@@ -95,70 +97,70 @@ func (z *sizing) openFleet(ctx context.Context) (err error) {
 }
 
 // inTask reports whether this process runs in a task of Amazon ECS, and is to protect it.
-func (z *sizing) inTask() bool {
-	return z.s.ScaleInProtection != config.ProtectionOff && fleet.InTask()
+func (s *sizing) inTask() bool {
+	return s.settings.now().ScaleInProtection != config.ProtectionOff && fleet.InTask()
 }
 
 // protectTask protects the task of Amazon ECS that this is, if it is one, from scale-in and
 // deployments while long work runs. It ends after the drain.
-func (z *sizing) protectTask(context.Context) error {
-	if !z.inTask() {
+func (s *sizing) protectTask(context.Context) error {
+	if !s.inTask() {
 		return nil
 	}
-	end, err := fleet.ProtectTask(z.inFlight.Work, z.fleetTiming, z.Logger.With("component", "scale"),
-		z.protection.set)
+	end, err := fleet.ProtectTask(s.inFlight.Work, s.fleetTiming, s.opts.Logger.With("component", "scale"),
+		s.protection.set)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	z.steps.push("the protection of the task", end)
+	s.life.steps.push("the protection of the task", end)
 	return nil
 }
 
 // runScaling lets the size follow the load until the stop. It is the first to
 // be stopped, so that nothing grows or shrinks during a drain.
-func (z *sizing) runScaling(context.Context) error {
+func (s *sizing) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
-	loop, err := z.newLoop(run)
+	loop, err := s.newLoop(run)
 	if err != nil {
 		stop()
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	z.loop = loop
-	z.steps.background("the counts of the queues", z.depths.Run) // scaling waits for the first ones
+	s.loop = loop
+	s.life.steps.background("the counts of the queues", s.work.depths.Run) // scaling waits for the first ones
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		if z.target == config.ScaleProcesses { // a second one that starts beside the first could take its port
+		if s.target == config.ScaleProcesses { // a second one that starts beside the first could take its port
 			select {
-			case <-z.ready:
+			case <-s.life.ready:
 			case <-run.Done():
 			}
 		}
 		loop.Run(run)
 	})
-	ended.Go(func() { z.fleet.Run(run, z.depths.Asked()) })
-	z.steps.push("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
+	ended.Go(func() { s.fleet.Run(run, s.work.depths.Asked()) })
+	s.life.steps.push("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
 	return nil
 }
 
 // newLoop makes the loop for what is scaled. There always is one: where nothing is scaled it
 // works out an advice for an external scaler.
-func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
-	log := z.Logger.With("component", "scale")
-	gauge, interval, target := z.gauge(false), loadInterval, autoscale.Target(&autoscale.Advice{})
-	opts := autoscale.Options{Policy: scalePolicy(z.s, z.s.ScaleMinSize, z.s.ScaleMaxSize)}
-	group, isGroup := strings.CutPrefix(z.target, config.ScaleGroup)
-	service, isService := strings.CutPrefix(z.target, config.ScaleService)
+func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
+	log := s.opts.Logger.With("component", "scale")
+	gauge, interval, target := s.gauge(false), loadInterval, autoscale.Target(&autoscale.Advice{})
+	opts := autoscale.Options{Policy: scalePolicy(s.settings.now(), s.settings.now().ScaleMinSize, s.settings.now().ScaleMaxSize)}
+	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)
+	service, isService := strings.CutPrefix(s.target, config.ScaleService)
 	switch {
-	case z.target == config.ScaleProcesses && z.replicas != nil:
-		opts.Policy.MinSize, opts.Policy.MaxSize = z.s.ProcessesMin, maxReplicas(z.s)
-		if opts.Policy.MaxSize < z.s.ProcessesMax {
-			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", z.s.ProcessesMax,
-				"http_connections", z.s.HTTPConnections, "used", opts.Policy.MaxSize)
+	case s.target == config.ScaleProcesses && s.programs.app != nil:
+		opts.Policy.MinSize, opts.Policy.MaxSize = s.settings.now().ProcessesMin, maxReplicas(s.settings.now())
+		if opts.Policy.MaxSize < s.settings.now().ProcessesMax {
+			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", s.settings.now().ProcessesMax,
+				"http_connections", s.settings.now().HTTPConnections, "used", opts.Policy.MaxSize)
 		}
 		opts.Events = autoscale.LogEvents(log, "replicas of the app")
-		gauge, target = z.replicaGauge(opts.Policy.MaxSize), z.replicas.Scaler(run)
+		gauge, target = s.replicaGauge(opts.Policy.MaxSize), s.programs.app.Scaler(run)
 	case isGroup:
-		opts.Policy.MinSize, opts.Policy.MaxSize = groupBounds(z.Config)
+		opts.Policy.MinSize, opts.Policy.MaxSize = groupBounds(s.opts.Config)
 		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
 	case isService:
 		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
@@ -167,11 +169,11 @@ func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 			log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
 		}
 	}
-	if logged := opts.Events.Decided; z.target != config.ScaleNone {
-		opts.Events.Decided = func(d autoscale.Decided) { logged(d); z.decided(d) }
+	if logged := opts.Events.Decided; s.target != config.ScaleNone {
+		opts.Events.Decided = func(d autoscale.Decided) { logged(d); s.decided(d) }
 	}
 	if isGroup || isService {
-		opts.IsLeader, interval, target = z.fleet.IsLeader, groupInterval, z.fleet.Target()
+		opts.IsLeader, interval, target = s.fleet.IsLeader, groupInterval, s.fleet.Target()
 		opts.Policy.OneInstance = true
 	}
 	opts.Interval = loadIntervalOf(interval, opts.Policy)
@@ -210,28 +212,28 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 }
 
 // replicaGauge measures for the replicas of the app on this machine, of which there are at most so many.
-func (z *sizing) replicaGauge(most int) *autoscale.Gauge {
-	g := z.gauge(true)
-	g.Slots, g.Ready = max(g.Slots/most, 1), z.replicas.ReadyReplicas
+func (s *sizing) replicaGauge(most int) *autoscale.Gauge {
+	g := s.gauge(true)
+	g.Slots, g.Ready = max(g.Slots/most, 1), s.programs.app.ReadyReplicas
 	return g
 }
 
 // gauge measures the load of all pipelines, for what has instances like this one, or only of those
 // that lead to the app that runs here.
-func (z *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
+func (s *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	concurrency := 0
-	for _, l := range z.lines {
-		if !toOwnApp || l.settings().ToOwnApp() {
-			concurrency += l.settings().Concurrency
+	for _, l := range s.work.lines {
+		if !toOwnApp || l.queue.settings().ToOwnApp() {
+			concurrency += l.queue.settings().Concurrency
 		}
 	}
 	host := health.NewHost("")
 	return &autoscale.Gauge{
-		Slots:  slotsOf(z.s.HTTPConnections, concurrency),
-		Queues: func() []autoscale.QueueState { return z.loads(toOwnApp) },
+		Slots:  slotsOf(s.settings.now().HTTPConnections, concurrency),
+		Queues: func() []autoscale.QueueState { return s.loads(toOwnApp) },
 		CPU:    func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
 		Deploying: func() bool {
-			return z.replicas != nil && z.replicas.Deployment() != nil && !z.replicas.Deployment().Over()
+			return s.programs.app != nil && s.programs.app.Deployment() != nil && !s.programs.app.Deployment().Over()
 		},
 	}
 }
@@ -239,16 +241,16 @@ func (z *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 // slotsOf is how many deliveries can be in work at once, of the queues with this concurrency.
 func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
 
-func (z *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
+func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	now := time.Now()
-	for _, l := range z.lines {
-		if toOwnApp && !l.settings().ToOwnApp() {
+	for _, l := range s.work.lines {
+		if toOwnApp && !l.queue.settings().ToOwnApp() {
 			continue
 		}
-		r, known := z.depths.Read(l.name, now)
+		r, known := s.work.depths.Read(l.queue.name, now)
 		st := l.worker.Status()
 		all = append(all, autoscale.QueueState{
-			Name: l.name, Known: known, Backlog: r.Backlog, Oldest: r.Oldest, HasAge: r.HasAge,
+			Name: l.queue.name, Known: known, Backlog: r.Backlog, Oldest: r.Oldest, HasAge: r.HasAge,
 			InWork: st.InWork, ServiceTime: st.ServiceTime, PerSecond: st.PerSecond, Paused: isPaused(st),
 		})
 	}
@@ -256,32 +258,32 @@ func (z *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 }
 
 // scale answers an external scaler.
-func (z *sizing) scale() autoscale.Scale {
-	if !z.running() {
+func (s *sizing) scale() autoscale.Scale {
+	if !s.life.running() {
 		return autoscale.NewScale(nil, 1)
 	}
-	st := z.loop.Status()
-	return autoscale.NewScale(z.loads(false), cmp.Or(st.Desired, st.Policy.MinSize))
+	st := s.loop.Status()
+	return autoscale.NewScale(s.loads(false), cmp.Or(st.Desired, st.Policy.MinSize))
 }
 
 // scalingStatus is what the console shows; nil where nothing is scaled.
-func (z *sizing) scalingStatus() *console.Scaling {
-	protection := z.protection.text()
-	if z.loop == nil || z.target == config.ScaleNone {
-		if z.left != "" || protection != "" {
-			return &console.Scaling{Target: config.ScaleNone, Problem: z.left, Protection: protection}
+func (s *sizing) scalingStatus() *console.Scaling {
+	protection := s.protection.text()
+	if s.loop == nil || s.target == config.ScaleNone {
+		if s.left != "" || protection != "" {
+			return &console.Scaling{Target: config.ScaleNone, Problem: s.left, Protection: protection}
 		}
 		return nil
 	}
-	st := z.loop.Status()
+	st := s.loop.Status()
 	out := &console.Scaling{
-		Target: z.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
-		Ready: st.Ready, IsLeader: z.fleet.IsLeader(), Problem: z.fleet.Problem(), Protection: protection,
+		Target: s.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
+		Ready: st.Ready, IsLeader: s.fleet.IsLeader(), Problem: s.fleet.Problem(), Protection: protection,
 	}
 	if st.Failed != nil {
 		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)
 	}
-	if held := z.heldScaleIn(); held != "" {
+	if held := s.heldScaleIn(); held != "" {
 		out.Problem = cmp.Or(out.Problem, held)
 	}
 	for _, d := range st.Decisions[:min(len(st.Decisions), console.ShownDecisions)] {
@@ -291,11 +293,11 @@ func (z *sizing) scalingStatus() *console.Scaling {
 }
 
 // heldScaleIn is why the group keeps its size although this instance would shrink it; "" if it does not.
-func (z *sizing) heldScaleIn() string {
-	if z.loop == nil || !z.fleet.IsLeader() {
+func (s *sizing) heldScaleIn() string {
+	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
 	}
-	if all := z.loop.Status().Decisions; len(all) > 0 && all[0].HeldByOneInstance() {
+	if all := s.loop.Status().Decisions; len(all) > 0 && all[0].HeldByOneInstance() {
 		return all[0].Why
 	}
 	return ""
@@ -309,12 +311,12 @@ func decision(d *autoscale.Entry) console.ScaleDecision {
 }
 
 // scaleDecisions are all decisions that are remembered, with what each was made by.
-func (z *sizing) scaleDecisions() console.ScaleDecisions {
-	out := console.ScaleDecisions{Advice: z.target == config.ScaleNone}
-	if !z.running() || z.loop == nil {
+func (s *sizing) scaleDecisions() console.ScaleDecisions {
+	out := console.ScaleDecisions{Advice: s.target == config.ScaleNone}
+	if !s.life.running() || s.loop == nil {
 		return out
 	}
-	for _, d := range z.loop.Status().Decisions {
+	for _, d := range s.loop.Status().Decisions {
 		one := decision(&d)
 		one.Inputs = &console.ScaleInputs{Ready: d.Inputs.Ready, Backlog: known(d.Inputs.Backlog),
 			OldestSeconds: known(d.Inputs.OldestAge), BusyPercent: known(d.Inputs.Busy), CPUPercent: known(d.Inputs.CPU),

@@ -18,32 +18,35 @@ const (
 // serviceManager tells systemd, where it runs this process, of the start, the stop, and what goes on in
 // between.
 type serviceManager struct {
-	*notify.Systemd
-	*pipelines
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	work     *pipelines
+	systemd  *notify.Systemd
 	// live reports whether the process is responding.
 	live func() bool
 }
 
-func newServiceManager(q *pipelines, live func() bool) *serviceManager {
-	return &serviceManager{pipelines: q, live: live, Systemd: notify.New(notify.Events{
+func newServiceManager(opts *Options, life *lifecycle, set *settings, work *pipelines, live func() bool) *serviceManager {
+	return &serviceManager{opts: opts, life: life, settings: set, work: work, live: live, systemd: notify.New(notify.Events{
 		SendFailed: func(err error) {
-			q.Logger.Warn("systemd not notified", "component", "environment", "err", err)
+			opts.Logger.Warn("systemd not notified", "component", "environment", "err", err)
 		},
 		WatchdogSkipped: func(within time.Duration) {
-			q.Logger.Error("process not responding, systemd will restart it", "component", "environment",
+			opts.Logger.Error("process not responding, systemd will restart it", "component", "environment",
 				"within_ms", within.Milliseconds())
 		},
 	})}
 }
 
 // extendForApp asks systemd for as much time, from now on, as the app has to be ready.
-func (m *serviceManager) extendForApp() {
-	m.Extend(cmp.Or(m.s.AppReadyTimeout, untimed) + systemMargin)
+func (s *serviceManager) extendForApp() {
+	s.systemd.Extend(cmp.Or(s.settings.now().AppReadyTimeout, untimed) + systemMargin)
 }
 
 // await waits for something, and reports whether it came before the stop. Meanwhile it asks for time in
 // each interval, if there is one.
-func (m *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
+func (s *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
 	var again <-chan time.Time
 	if interval > 0 {
 		again = time.Tick(interval)
@@ -51,13 +54,13 @@ func (m *serviceManager) await(running context.Context, what <-chan struct{}, in
 	for {
 		select {
 		case <-what:
-			return !m.stopping()
-		case <-m.draining:
+			return !s.life.stopping()
+		case <-s.life.draining:
 			return false
 		case <-running.Done():
 			return false
 		case <-again:
-			m.extendForApp()
+			s.extendForApp()
 		}
 	}
 }
@@ -65,47 +68,47 @@ func (m *serviceManager) await(running context.Context, what <-chan struct{}, in
 // extendStart asks systemd for time, again and again, as long as the hooks and builds of the first start run:
 // each may take longer than the unit's TimeoutStartSec. What comes before them, as finding the queues, has that
 // time alone: an endpoint that never answers must not hold up the start for ever.
-func (m *serviceManager) extendStart(running context.Context) {
-	if !m.HasApp() || !m.await(running, m.announced, 0) {
+func (s *serviceManager) extendStart(running context.Context) {
+	if !s.opts.HasApp() || !s.await(running, s.life.announced, 0) {
 		return
 	}
-	m.Status("preparing the app")
-	if !m.running() {
-		m.extendForApp()
-		m.await(running, m.started, extendEvery) // from then on see run
+	s.systemd.Status("preparing the app")
+	if !s.life.running() {
+		s.extendForApp()
+		s.await(running, s.life.started, extendEvery) // from then on see run
 	}
 }
 
 // run tells systemd that the service is up, what it does, and, as long as it responds, that it is alive.
 // A service whose app does not come up is not up either: systemd is asked for as much time as the app has.
-func (m *serviceManager) run(running context.Context) {
-	if m.HasApp() {
-		m.Status("starting the app")
-		m.extendForApp()
+func (s *serviceManager) run(running context.Context) {
+	if s.opts.HasApp() {
+		s.systemd.Status("starting the app")
+		s.extendForApp()
 		interval := time.Duration(0)
-		if m.s.AppReadyTimeout == 0 { // for ever
+		if s.settings.now().AppReadyTimeout == 0 { // for ever
 			interval = untimed
 		}
-		if !m.await(running, m.ready, interval) {
+		if !s.await(running, s.life.ready, interval) {
 			return
 		}
 	}
-	m.Ready(m.statusLine())
-	m.Watchdog(running, func() bool {
-		m.Status(m.statusLine())
-		return m.live()
+	s.systemd.Ready(s.work.statusLine())
+	s.systemd.Watchdog(running, func() bool {
+		s.systemd.Status(s.work.statusLine())
+		return s.live()
 	})
 }
 
 // reloading tells systemd that a reload has begun; over, that it has ended.
-func (m *serviceManager) reloading() (over func()) {
-	if m.stopping() || m.HasApp() && !isClosed(m.ready) {
+func (s *serviceManager) reloading() (over func()) {
+	if s.life.stopping() || s.opts.HasApp() && !isClosed(s.life.ready) {
 		return func() {} // the service is not up, and says so itself when it is
 	}
-	m.Reloading()
+	s.systemd.Reloading()
 	return func() {
-		if !m.stopping() {
-			m.Ready(m.statusLine())
+		if !s.life.stopping() {
+			s.systemd.Ready(s.work.statusLine())
 		}
 	}
 }

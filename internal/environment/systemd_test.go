@@ -59,19 +59,19 @@ func TestBuildsHaveTheirTime(t *testing.T) {
 		want   []string
 	}{
 		{"the app's own time", map[string]string{"app-ready-timeout": "50s"}, nil, func(e *Environment, _ func()) {
-			close(e.started)
+			close(e.life.started)
 		},
 			[]string{preparing, "EXTEND_TIMEOUT_USEC=80000000", "EXTEND_TIMEOUT_USEC=80000000", "EXTEND_TIMEOUT_USEC=80000000"}},
 		{"an app that may take for ever", map[string]string{"app-ready-timeout": "0"}, nil, func(e *Environment, _ func()) {
-			e.beginDrain()
+			e.life.beginDrain()
 		},
 			[]string{preparing, "EXTEND_TIMEOUT_USEC=90000000", "EXTEND_TIMEOUT_USEC=90000000", "EXTEND_TIMEOUT_USEC=90000000"}},
-		{"no app", nil, func(e *Environment) { e.Command = nil }, func(_ *Environment, stop func()) { stop() }, nil},
+		{"no app", nil, func(e *Environment) { e.opts.Command = nil }, func(_ *Environment, stop func()) { stop() }, nil},
 		{"queues that are not found", nil, func(e *Environment) {
-			e.announced = make(chan struct{})
+			e.life.announced = make(chan struct{})
 		}, func(_ *Environment, stop func()) { stop() }, nil},
 		{"a start that is over", nil, func(e *Environment) {
-			close(e.started)
+			close(e.life.started)
 		}, func(*Environment, func()) {}, []string{preparing}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestBuildsHaveTheirTime(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				e := New(Options{Config: cfg, Logger: discard(), Command: []string{"app"}})
-				close(e.announced)
+				close(e.life.announced)
 				if tt.change != nil {
 					tt.change(e)
 				}

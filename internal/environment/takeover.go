@@ -18,9 +18,9 @@ import (
 // takeOver moves the data directory that all environments of this user shared into the one of this environment, when
 // a queue of this environment is in it. That happens once: afterwards there is nothing to take over.
 func (q *queues) takeOver(context.Context) error {
-	state := q.stateFolder()
-	if !q.s.AnyEmbedded() || q.Config.IsSet("data-dir") || state == "" ||
-		exists(filepath.Join(q.s.DataDir, databaseFile)) || exists(filepath.Join(q.s.DataDir, broker.CreatedFile)) ||
+	state := q.opts.stateFolder()
+	if !q.settings.now().AnyEmbedded() || q.opts.Config.IsSet("data-dir") || state == "" ||
+		exists(filepath.Join(q.settings.now().DataDir, databaseFile)) || exists(filepath.Join(q.settings.now().DataDir, broker.CreatedFile)) ||
 		!exists(filepath.Join(state, databaseFile)) {
 		return nil
 	}
@@ -37,13 +37,13 @@ func (q *queues) takeOver(context.Context) error {
 	for _, stored := range d.Queues {
 		names = append(names, stored.Name)
 	}
-	if !slices.ContainsFunc(q.s.Queues, func(set config.QueueSettings) bool { return slices.Contains(names, set.Name) }) {
+	if !slices.ContainsFunc(q.settings.now().Queues, func(set config.QueueSettings) bool { return slices.Contains(names, set.Name) }) {
 		return d.Close()
 	}
-	if err := errors.Join(moveData(state, q.s.DataDir), d.Close()); err != nil {
+	if err := errors.Join(moveData(state, q.settings.now().DataDir), d.Close()); err != nil {
 		return fmt.Errorf("taking over the queues in %s: %w", state, err)
 	}
-	q.Logger.Info("data directory taken over", "component", "environment", "from", state, "to", q.s.DataDir,
+	q.opts.Logger.Info("data directory taken over", "component", "environment", "from", state, "to", q.settings.now().DataDir,
 		"queues", names)
 	return nil
 }

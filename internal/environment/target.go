@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
 	"tendril/broker"
-	"tendril/internal/app"
 	"tendril/internal/aws"
 	"tendril/internal/config"
 	"tendril/internal/console"
@@ -24,109 +24,160 @@ import (
 	"tendril/queue"
 )
 
-// targetOpener opens what the messages of pipelines go to.
+// target is what the messages of a queue go to.
+type target struct {
+	queue     *workQueue
+	deliverer worker.Deliverer
+	// name is that of the start, by which metrics go. For an app over HTTP base is the part before the path.
+	name, base string
+	isOwnApp   bool   // it is the replicas of the app that run here
+	renew      func() // has new deliveries use the settings in force; nil if none of them matter
+	probe      func(context.Context) error
+	checked    bool   // probe is a health check, and no bare connection
+	close      func() // drops the connections
+}
+
+// current names the target for people, logs and metrics, by the path in force.
+func (t *target) current() string {
+	if t.base == "" {
+		return t.name
+	}
+	return t.base + pathWithoutQuery(t.queue.settings().HTTPPath)
+}
+
+// await returns true when the target answers, false when ctx ends first. It
+// logs what is wrong once for each reason.
+func (t *target) await(ctx context.Context, log *slog.Logger) bool {
+	logged := ""
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		err := t.probe(ctx)
+		switch {
+		case err == nil:
+			return true
+		case ctx.Err() != nil:
+			return false
+		case err.Error() != logged:
+			logged = err.Error()
+			log.Warn("target does not answer", "component", "worker", "target", t.name, "err", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// targetOpener opens what the messages of queues go to.
 type targetOpener struct {
-	*pipelines
-	telemetry *telemetry.Telemetry
-	otlp      *telemetry.OTLP // nil when no collector is named
-	app       *app.App        // nil when no app runs here
-	shown     *console.Deliveries
+	opts      *Options
+	life      *lifecycle
+	settings  *settings
+	observe   *observer
+	programs  *programs
 	tracker   *delivery.Tracker // nil where nobody asks for the deliveries in flight
 	known     delivery.Registry // nil when every message is trusted
 	account   func() delivery.RunAccount
-	start     func(command string) (*runtimeapi.Pool, error)
 	payloads  *envelope.Opener // nil when no bucket is named
 	functions delivery.Functions
 }
 
 func (t *targetOpener) openBuckets(ctx context.Context) error {
-	if len(t.s.S3Payloads) == 0 {
+	buckets := t.settings.now().S3Payloads
+	if len(buckets) == 0 {
 		return nil
 	}
-	opts := t.aws()
+	opts := t.opts.aws()
 	s3, err := aws.OpenS3(ctx, opts)
-	if err != nil && t.Config.Origin("region") != (config.Origin{}) {
-		opts.Region = t.s.Region // the one in the queue's URL
+	if err != nil && t.opts.Config.Origin("region") != (config.Origin{}) {
+		opts.Region = t.settings.now().Region // the one in the queue's URL
 		s3, err = aws.OpenS3(ctx, opts)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	t.steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
-	t.payloads = &envelope.Opener{Fetcher: s3, Buckets: t.s.S3Payloads}
+	t.life.steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
+	t.payloads = &envelope.Opener{Fetcher: s3, Buckets: buckets}
 	return nil
 }
 
-// open opens the target of a queue's messages and returns what delivers to it.
-func (t *targetOpener) open(ctx context.Context, l *pipeline) (worker.Deliverer, error) {
+// open opens the target of a queue's messages.
+func (t *targetOpener) open(ctx context.Context, q *workQueue) (*target, error) {
 	opts := &delivery.Options{
-		FIFO: l.fifo, SNS: l.settings().ViaSNS, Payloads: t.payloads, Postponed: t.Logger.Postponed,
-		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.Logger.With("component", "worker"),
+		FIFO: q.fifo, SNS: q.settings().ViaSNS, Payloads: t.payloads, Postponed: t.opts.Logger.Postponed,
+		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.opts.Logger.With("component", "worker"),
 	}
-	if embedded, ok := l.Queue.(*broker.Queue); ok {
+	if embedded, ok := q.source.(*broker.Queue); ok {
 		opts.Posting = embedded.Posting
 	}
+
+	opened := &target{queue: q}
 	var err error
-	switch set := l.settings(); {
+	switch set := q.settings(); {
 	case set.Function != "":
-		err = t.openFunction(ctx, l, opts)
+		err = t.openFunction(ctx, opened, opts)
 	case set.Lambda != "":
-		err = t.openLocalFunction(l, opts)
+		err = t.openLocalFunction(opened, opts)
 	default:
-		err = t.openApp(l, opts)
+		err = t.openApp(opened, opts)
 	}
 	if err != nil {
 		return nil, err
 	}
+
 	d := delivery.ForWorker(opts)
-	l.probe = d.Probe
-	return d, nil
+	opened.deliverer = d
+	opened.probe = d.Probe
+	return opened, nil
 }
 
 // openApp opens the connections to an app, or the balancer of the one that runs here.
-func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
-	target := l.settings().Target
-	if target == "" {
-		target = ownAddress(t.s)
-	}
-	l.base = strings.TrimSuffix(target, "/")
-	l.target = l.goesTo()
-	opts.Deadline = func() time.Duration { return l.settings().Deadline }
-	opts.OneByOne = l.settings().BatchSize == 1
-	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.name, QueueURL: l.url,
-		Target: logging.TargetAddress(target)})
-	if t.s.LogFormat == config.LogSQSD {
-		base := strings.TrimSuffix(logging.TargetAddress(target), "/")
+func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
+	q, s := to.queue, t.settings.now()
+	address := cmp.Or(q.settings().Target, ownAddress(s))
+	to.base = strings.TrimSuffix(address, "/")
+	to.name = to.current()
+
+	opts.Deadline = func() time.Duration { return q.settings().Deadline }
+	opts.OneByOne = q.settings().BatchSize == 1
+	opts.Tracer = t.observe.otlp.Tracer(telemetry.TracerOptions{Queue: q.name, QueueURL: q.url,
+		Target: logging.TargetAddress(address)})
+	if s.LogFormat == config.LogSQSD {
+		base := strings.TrimSuffix(logging.TargetAddress(address), "/")
 		opts.Begun = func(path string) {
-			t.Logger.Sent(func() string {
-				path, _, _ := strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
-				return base + path
-			})
+			t.opts.Logger.Sent(func() string { return base + pathWithoutQuery(cmp.Or(path, q.settings().HTTPPath)) })
 		}
 	}
-	ignored := t.Logger.OutcomeIgnored(l.name)
-	open := func(address string) (*deliver.Client, error) { return t.openHTTP(l, address, ignored) }
-	if l.settings().ToOwnApp() && t.app != nil {
-		l.route = t.app.Route(open, l.fifo)
-		opts.Target, l.close, l.renew = l.route, l.route.Close, l.route.Close
+
+	ignored := t.opts.Logger.OutcomeIgnored(q.name)
+	open := func(address string) (*deliver.Client, error) { return t.openHTTP(to, address, ignored) }
+	if q.settings().ToOwnApp() && t.programs.app != nil {
+		route := t.programs.app.Route(open, q.fifo)
+		opts.Target = route
+		to.close = route.Close
+		to.renew = route.Close
+		to.isOwnApp = true
 		return nil
 	}
+
 	var check supervisor.Check
-	if t.s.Healthcheck != "" && l.base == strings.TrimSuffix(t.s.Target, "/") {
-		parsed, err := supervisor.ParseCheck(t.s.Healthcheck)
+	if s.Healthcheck != "" && to.base == strings.TrimSuffix(s.Target, "/") {
+		parsed, err := supervisor.ParseCheck(s.Healthcheck)
 		if err != nil {
 			return err
 		}
-		check, l.checked = delivery.CheckAt(parsed, target), true
+		check = delivery.CheckAt(parsed, address)
+		to.checked = true
 	}
-	remote, err := delivery.NewRemote(func() (*deliver.Client, error) { return open(target) }, check)
+	remote, err := delivery.NewRemote(func() (*deliver.Client, error) { return open(address) }, check)
 	if err != nil {
 		return fmt.Errorf("the app's address: %w", err)
 	}
-	opts.Target, l.close = remote, remote.Close
-	l.renew = func() {
+	opts.Target = remote
+	to.close = remote.Close
+	to.renew = func() {
 		if err := remote.Renew(); err != nil {
-			opts.Logger.Error("connections not renewed, the old ones stay in use", "target", l.goesTo(), "err", err)
+			opts.Logger.Error("connections not renewed, the old ones stay in use", "target", to.current(), "err", err)
 		}
 	}
 	return nil
@@ -135,31 +186,35 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 // ownAddress is where the app that runs here listens.
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-func (t *targetOpener) openHTTP(l *pipeline, address string, ignored func(problem string)) (*deliver.Client, error) {
-	opts, err := httpOptions(t.inForce(), l.settings(), l.name)
+func (t *targetOpener) openHTTP(to *target, address string, ignored func(problem string)) (*deliver.Client, error) {
+	q := to.queue
+	opts, err := httpOptions(t.settings.now(), q.settings(), q.name)
 	if err != nil {
 		return nil, err
 	}
-	opts.Target, opts.Version = address, t.Version
-	if l.settings().BatchSize > 1 {
-		opts.QueueARN = l.arn
+	opts.Target = address
+	opts.Version = t.opts.Version
+	if q.settings().BatchSize > 1 {
+		opts.QueueARN = q.arn
 	}
-	opts.Trace, opts.Events = telemetry.Propagate, t.telemetry.Deliver(l.name, l.target)
-	opts.Events.CertificateRead = func(c deliver.CertificateRead) { t.logCertificate(l.name, c) }
-	if !t.s.Quiet {
-		opts.Events.Record = t.recorder(l, strings.TrimSuffix(address, "/"))
-	}
+
+	opts.Trace = telemetry.Propagate
+	opts.Events = t.observe.telemetry.Deliver(q.name, to.name)
+	opts.Events.CertificateRead = func(c deliver.CertificateRead) { t.logCertificate(q.name, c) }
 	opts.Events.OutcomeIgnored = ignored
+	if !t.settings.now().Quiet {
+		opts.Events.Record = t.recorder(q, strings.TrimSuffix(address, "/"))
+	}
 	return deliver.NewClient(opts)
 }
 
 // recorder remembers what is posted to an address while somebody asked for that.
-func (t *targetOpener) recorder(l *pipeline, address string) func(*queue.Message) func(*deliver.Exchange) {
+func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Message) func(*deliver.Exchange) {
 	return func(m *queue.Message) func(*deliver.Exchange) {
-		if !t.shown.RecordsExchanges() {
+		if !t.observe.shown.RecordsExchanges() {
 			return nil
 		}
-		return func(x *deliver.Exchange) { t.shown.AddExchange(exchangeOf(x, l.name, address, m.ID)) }
+		return func(x *deliver.Exchange) { t.observe.shown.AddExchange(exchangeOf(x, q.name, address, m.ID)) }
 	}
 }
 
@@ -181,7 +236,7 @@ func targetFiles(set *config.QueueSettings) deliver.TLSFiles {
 
 // logCertificate says what became of the certificates for a target.
 func (t *targetOpener) logCertificate(queue string, c deliver.CertificateRead) {
-	log := t.Logger.With("component", "worker", "queue", queue)
+	log := t.opts.Logger.With("component", "worker", "queue", queue)
 	switch {
 	case c.Err != nil:
 		log.Error("certificate for the target not replaced", "err", c.Err)
@@ -230,14 +285,17 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 	return codes, err
 }
 
-func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {
-	client := aws.LambdaOptions{Options: *t.aws(), Function: l.settings().Function, Connections: l.settings().Concurrency,
-		Timeout: t.s.FunctionTimeout + 5*time.Second} // beyond the function's own limit
+func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {
+	q, set := to.queue, to.queue.settings()
+	client := aws.LambdaOptions{Options: *t.opts.aws(), Function: set.Function, Connections: set.Concurrency,
+		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // beyond the function's own limit
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
-	l.target, l.close = "lambda:"+l.settings().Function, function.Close
+	to.name = "lambda:" + set.Function
+	to.close = function.Close
+
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	timeout, err := function.FunctionTimeout(ctx) // which may need a permission that nothing else does
@@ -245,37 +303,38 @@ func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *deli
 		// Only a function that does not exist ends the start: anything else may pass, and the worker waits for it.
 		if err := function.Check(ctx); errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			function.Close()
-			return fmt.Errorf("%w: queue %s: %w; name another one with --function or --region", ErrTarget, l.name, err)
+			return fmt.Errorf("%w: queue %s: %w; name another one with --function or --region", ErrTarget, q.name, err)
 		}
-	} else if timeout > l.settings().VisibilityTimeout {
-		t.Logger.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
-			"component", "aws", "queue", l.name, "function", l.settings().Function,
-			"timeout", timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())
+	} else if timeout > set.VisibilityTimeout {
+		t.opts.Logger.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
+			"component", "aws", "queue", q.name, "function", set.Function,
+			"timeout", timeout.String(), "visibility_timeout", set.VisibilityTimeout.String())
 	}
-	return t.invokeBy(l, opts, function)
+	return t.invokeBy(to, opts, function)
 }
 
 // openLocalFunction opens a function on this machine. Queues with the same command share its processes.
-func (t *targetOpener) openLocalFunction(l *pipeline, opts *delivery.Options) error {
-	command := l.settings().Lambda
-	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.start(command) })
+func (t *targetOpener) openLocalFunction(to *target, opts *delivery.Options) error {
+	command := to.queue.settings().Lambda
+	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.programs.startFunction(command) })
 	if err != nil {
 		return err
 	}
-	l.target, l.close = f.Name, func() {}
-	return t.invokeBy(l, opts, f)
+	to.name = f.Name
+	to.close = func() {}
+	return t.invokeBy(to, opts, f)
 }
 
 // invokeBy makes events of a queue's messages and hands them to a function.
-func (t *targetOpener) invokeBy(l *pipeline, opts *delivery.Options, invoker deliver.Invoker) error {
-	function, err := deliver.NewLambda(invoker, l.arn)
+func (t *targetOpener) invokeBy(to *target, opts *delivery.Options, invoker deliver.Invoker) error {
+	function, err := deliver.NewLambda(invoker, to.queue.arn)
 	if err != nil {
 		return err
 	}
 	opts.Target = function
-	if t.s.LogFormat == config.LogSQSD {
-		opts.Begun = func(path string) { t.Logger.Sent(func() string { return l.target + path }) }
+	if t.settings.now().LogFormat == config.LogSQSD {
+		opts.Begun = func(path string) { t.opts.Logger.Sent(func() string { return to.name + path }) }
 	}
-	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.name, QueueURL: l.url, Function: l.target})
+	opts.Tracer = t.observe.otlp.Tracer(telemetry.TracerOptions{Queue: to.queue.name, QueueURL: to.queue.url, Function: to.name})
 	return nil
 }

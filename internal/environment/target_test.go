@@ -19,20 +19,26 @@ import (
 // set for it alone.
 func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSettings)) worker.Deliverer {
 	t.Helper()
-	set := e.s.Queues[0]
+	set := e.settings.now().Queues[0]
 	if change != nil {
 		change(&set)
 	}
-	l := newPipeline(queueRef{}, &set)
+	q := queueWith(*e.settings.now(), set)
 	if err := e.openTargets(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d, err := e.targets.open(t.Context(), l)
+	to, err := e.work.targets.open(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.close)
-	return d
+	t.Cleanup(to.close)
+	return to.deliverer
+}
+
+// queueWith is a queue with the first of these settings, which are in force beside those of all queues.
+func queueWith(all config.Settings, queues ...config.QueueSettings) *workQueue {
+	all.Queues = queues
+	return &workQueue{inForce: newSettings(&config.Config{Settings: all})}
 }
 
 // unstarted is an environment of settings as on a command line, which is not started.
@@ -44,7 +50,7 @@ func unstarted(t *testing.T, flags map[string]string) *Environment {
 		t.Fatal(err)
 	}
 	e := New(Options{Config: cfg, Logger: discard()})
-	e.telemetry = telemetry.New(nil)
+	e.observe.telemetry = telemetry.New(nil)
 	return e
 }
 
@@ -65,22 +71,21 @@ func TestIdleProbes(t *testing.T) {
 		{"a function here", config.QueueSettings{PerQueue: config.PerQueue{Lambda: "fn"}}, false, 10 * time.Second},
 		{"a function of AWS Lambda", config.QueueSettings{PerQueue: config.PerQueue{Function: "fn"}}, false, 0},
 	} {
-		l := newPipeline(queueRef{}, &tt.set)
-		l.checked = tt.checked
-		if got := l.probeIdle(); got != tt.want {
+		if got := queueWith(config.Settings{}, tt.set).probeIdle(tt.checked); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 	e := unstarted(t, map[string]string{"target": "http://localhost:8080/", "healthcheck": "HTTP:8080/health"})
-	l := newPipeline(queueRef{}, &e.s.Queues[0])
+	q := queueWith(*e.settings.now(), e.settings.now().Queues...)
 	if err := e.openTargets(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.targets.open(t.Context(), l); err != nil {
+	to, err := e.work.targets.open(t.Context(), q)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
-	if got := l.probeIdle(); got != checkIdle {
+	defer to.close()
+	if got := q.probeIdle(to.checked); got != checkIdle {
 		t.Errorf("the target of the settings is probed after %v", got)
 	}
 }

@@ -21,12 +21,12 @@ import (
 // skewed is a clock that a test puts forward.
 type skewed struct{ by atomic.Int64 }
 
-func (c *skewed) now() time.Time { return time.Now().Add(time.Duration(c.by.Load())) }
+func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load())) }
 
 // toNextMinute puts it a second behind the next full minute.
-func (c *skewed) toNextMinute() {
-	now := c.now()
-	c.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
+func (s *skewed) toNextMinute() {
+	now := s.now()
+	s.by.Add(int64(now.Truncate(time.Minute).Add(61 * time.Second).Sub(now)))
 }
 
 func writeTasks(t *testing.T, text string) (path string) {
@@ -51,22 +51,22 @@ cron:
   - {name: idle, url: /idle, schedule: "0 3 * * *"}
 `)
 	r := run(t, map[string]string{"cron": cron, "target": app.URL}, nil)
-	eventually(t, "a leader", r.leads)
+	eventually(t, "a leader", r.cron.leads)
 	for range 3 {
-		if _, err := r.tasks.Run(t.Context(), "broken"); err != nil {
+		if _, err := r.cron.tasks.Run(t.Context(), "broken"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.tasks.Pause(t.Context(), "idle", "too slow"); err != nil {
+	if err := r.cron.tasks.Pause(t.Context(), "idle", "too slow"); err != nil {
 		t.Fatal(err)
 	}
 
 	eventually(t, "both in the health", func() bool {
-		causes := strings.Join(r.monitor.Report().Causes, "\n")
+		causes := strings.Join(r.observe.monitor.Report().Causes, "\n")
 		return strings.Contains(causes, "The periodic task broken failed in its last 3 runs. Status 500.") &&
 			strings.Contains(causes, "The periodic task idle is paused. Too slow.")
 	})
-	status := r.tasks.Status()
+	status := r.cron.tasks.Status()
 	first := status.First(2)
 	if len(first) != 2 || first[0].Name != "broken" || first[0].State() != "Failing" || first[1].State() != "Paused" {
 		t.Errorf("the tasks are %+v", first)
@@ -98,18 +98,18 @@ cron:
   - {name: eager, url: /eager, schedule: "* * * * *"}
 `)
 	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/"}, func(e *Environment) {
-		e.wall = clock.now
+		e.cron.wall = clock.now
 	})
-	eventually(t, "a leader", r.leads)
+	eventually(t, "a leader", r.cron.leads)
 	for n := 1; n <= 3; n++ {
 		clock.toNextMinute()
 		for _, task := range []string{"patient", "patient elsewhere", "eager"} {
-			eventually(t, "a run of "+task, func() bool { return len(r.tasks.History(task)) >= n })
+			eventually(t, "a run of "+task, func() bool { return len(r.cron.tasks.History(task)) >= n })
 		}
 	}
 	for task, want := range map[string]string{"patient": string(periodic.ReasonOverlap),
 		"patient elsewhere": string(periodic.ReasonOverlap), "eager": ""} {
-		runs := r.tasks.History(task)
+		runs := r.cron.tasks.History(task)
 		if first := runs[len(runs)-1]; first.MessageID == "" || first.Skipped != "" {
 			t.Errorf("the first run of %s is %+v", task, first)
 		}
@@ -133,21 +133,21 @@ func TestOverlapOfInstances(t *testing.T) {
 		"version: 1\ncron:\n  - {name: patient, url: /patient, schedule: \"* * * * *\", overlap: skip}\n")
 	flags := map[string]string{"queue-url": queueURL, "cron": cron, "registry-table": "registry",
 		"target": "http://127.0.0.1:1/"}
-	leads := run(t, flags, func(e *Environment) { e.wall = clock.now })
-	eventually(t, "a leader", leads.leads)
+	leads := run(t, flags, func(e *Environment) { e.cron.wall = clock.now })
+	eventually(t, "a leader", leads.cron.leads)
 	flags["target"] = app
 	works := run(t, flags, nil)
 	clock.toNextMinute()
-	eventually(t, "the delivery of the first run", func() bool { return works.lines[0].status().InWork == 1 })
+	eventually(t, "the delivery of the first run", func() bool { return works.work.lines[0].status().InWork == 1 })
 	// next tells what becomes of the next run: the clock waits for that, or runs would be missed.
 	next := func() (reason string) {
 		var last time.Time
-		if runs := leads.tasks.History("patient"); len(runs) > 0 {
+		if runs := leads.cron.tasks.History("patient"); len(runs) > 0 {
 			last = runs[0].ScheduledAt
 		}
 		clock.toNextMinute()
 		eventually(t, "the next run", func() bool {
-			runs := leads.tasks.History("patient")
+			runs := leads.cron.tasks.History("patient")
 			if len(runs) == 0 || !runs[0].ScheduledAt.After(last) {
 				return false
 			}
@@ -173,7 +173,7 @@ func TestTasksOfAQueueThatComesLater(t *testing.T) {
 	t.Parallel()
 	cron := writeTasks(t, minutely)
 	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
-	eventually(t, "a leader", r.leads)
+	eventually(t, "a leader", r.cron.leads)
 	if err := os.WriteFile(cron, []byte(`version: 1
 cron:
   - {name: late, url: /late, schedule: "0 3 1 1 *", queue: others}
@@ -181,20 +181,20 @@ cron:
 `), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.tasks.Reload(); err != nil {
+	if err := r.cron.tasks.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	for _, task := range r.tasks.Status().Tasks {
+	for _, task := range r.cron.tasks.Status().Tasks {
 		if late := task.Name == "late"; late != strings.Contains(task.Problem, "its runs go to jobs") ||
 			late != (task.Queue == "others") {
 			t.Errorf("the task is %+v", task)
 		}
 	}
-	enqueued, err := r.tasks.Run(t.Context(), "late")
+	enqueued, err := r.cron.tasks.Run(t.Context(), "late")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.broker.Message(t.Context(), "jobs", enqueued.MessageID); err != nil {
+	if _, err := r.queues.broker.Message(t.Context(), "jobs", enqueued.MessageID); err != nil {
 		t.Errorf("the run is not in the first queue: %v", err)
 	}
 	if err := r.end(); err != nil {
@@ -214,9 +214,9 @@ func TestTrustWithoutTasks(t *testing.T) {
 	defer app.Close()
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 1 1 *\"}\n")
 	schedules := run(t, map[string]string{"target": "http://127.0.0.1:1/", "cron": cron, "queue": "jobs"}, nil)
-	works := run(t, map[string]string{"target": app.URL, "queue-url": schedules.endpoint + "/000000000000/jobs",
+	works := run(t, map[string]string{"target": app.URL, "queue-url": schedules.queues.endpoint + "/000000000000/jobs",
 		"periodic-trust": config.TrustRegistry}, nil)
-	if _, err := schedules.tasks.Run(context.Background(), "tidy"); err != nil {
+	if _, err := schedules.cron.tasks.Run(context.Background(), "tidy"); err != nil {
 		t.Fatal(err)
 	}
 	select {

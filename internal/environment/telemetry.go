@@ -1,43 +1,20 @@
 package environment
 
 import (
-	"context"
-	"fmt"
 	"time"
 
-	"tendril/internal/aws"
-	"tendril/internal/config"
 	"tendril/internal/delivery/limit"
 	"tendril/internal/environment/depth"
 	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/telemetry"
 )
 
-func (c *core) openCloudWatch(ctx context.Context, state func() telemetry.Health) (*telemetry.CloudWatch, error) {
-	if c.s.CloudWatch != config.On || c.QueuesOnly {
-		return nil, nil
-	}
-	client, err := aws.OpenCloudWatch(ctx, c.aws())
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
-	}
-	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
-		Name: c.s.Name, Interval: c.s.MetricsInterval, Environment: c.s.EnvironmentName, Health: state,
-		Logger: c.Logger.Logger,
-	})
-	c.steps.background("the CloudWatch metrics", func(ctx context.Context) {
-		cloud.Run(ctx) // which bounds its last call itself
-		client.Close()
-	})
-	return cloud, nil
-}
-
-func (q *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
-	if !q.running() {
+func (p *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
+	if !p.life.running() {
 		return nil
 	}
-	for _, l := range q.lines {
-		w := telemetry.WorkerStatus{Queue: l.name, Target: l.target, Status: l.worker.Status()}
+	for _, l := range p.lines {
+		w := telemetry.WorkerStatus{Queue: l.queue.name, Target: l.target.name, Status: l.worker.Status()}
 		if l.limiter != nil {
 			w.AdaptiveLimit = l.limiter.Status().Limit
 		}
@@ -47,8 +24,8 @@ func (q *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 }
 
 // queueReadings tells what lies in the queues: all embedded ones, and those on Amazon SQS that are worked on.
-func (q *pipelines) queueReadings() (all []telemetry.Queue) {
-	if !q.running() {
+func (p *pipelines) queueReadings() (all []telemetry.Queue) {
+	if !p.life.running() {
 		return nil
 	}
 	add := func(name string, r depth.Reading, known bool) {
@@ -57,16 +34,16 @@ func (q *pipelines) queueReadings() (all []telemetry.Queue) {
 				OldestAge: r.Oldest, HasAge: r.HasAge})
 		}
 	}
-	if q.broker != nil {
-		for _, name := range q.broker.ListQueues("") {
-			r, known := q.depths.Embedded(name)
+	if p.queues.broker != nil {
+		for _, name := range p.queues.broker.ListQueues("") {
+			r, known := p.depths.Embedded(name)
 			add(name, r, known)
 		}
 	}
 	now := time.Now()
-	for _, l := range q.lines {
-		r, known := q.depths.OnSQS(l.name, now)
-		add(l.name, r, known)
+	for _, l := range p.lines {
+		r, known := p.depths.OnSQS(l.queue.name, now)
+		add(l.queue.name, r, known)
 	}
 	return all
 }
@@ -79,19 +56,19 @@ func certificateReadings(files []doctor.Certificate) (all []telemetry.Certificat
 	return all
 }
 
-func (q *pipelines) limitReadings() (all []telemetry.Limit) {
-	if !q.running() {
+func (p *pipelines) limitReadings() (all []telemetry.Limit) {
+	if !p.life.running() {
 		return nil
 	}
 	seen := map[*limit.Limiter]bool{nil: true}
-	for _, l := range q.lines {
+	for _, l := range p.lines {
 		if seen[l.limiter] {
 			continue
 		}
 		seen[l.limiter] = true
 		s := l.limiter.Status()
 		all = append(all, telemetry.Limit{
-			Target: l.target, Breaker: s.Breaker,
+			Target: l.target.name, Breaker: s.Breaker,
 			RateRefused: s.Refused.Rate, ConcurrencyRefused: s.Refused.Concurrency, BreakerRefused: s.Refused.Breaker,
 		})
 	}

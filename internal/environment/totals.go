@@ -11,7 +11,11 @@ import (
 
 // totals are what an environment did from its start to its end: its last event and its last log line tell them.
 type totals struct {
-	of     *pipelines
+	opts   *Options
+	life   *lifecycle
+	queues *queues
+	work   *pipelines
+
 	began  time.Time
 	before broker.Ledger // of all embedded queues, at the start
 	final  []total       // as they were when the workers had stopped; nil until then
@@ -25,13 +29,13 @@ type total struct {
 	n   int64
 }
 
-// beginTotals remembers what the queues held. What it pushes runs before they are closed.
-func (t *totals) beginTotals(context.Context) error {
+// begin remembers what the queues held. What it pushes runs before they are closed.
+func (t *totals) begin(context.Context) error {
 	t.began = time.Now()
-	if b := t.of.broker; b != nil {
+	if b := t.queues.broker; b != nil {
 		t.before = b.TotalLedger()
 	}
-	t.of.steps.push("the totals", func(context.Context) error {
+	t.life.steps.push("the totals", func(context.Context) error {
 		t.final = t.count()
 		return nil
 	})
@@ -43,26 +47,26 @@ func (t *totals) beginTotals(context.Context) error {
 // was done.
 func (t *totals) count() (all []total) {
 	var sum worker.Counts
-	for _, l := range t.of.lines {
-		if l.worker == nil {
-			return nil // the start failed
-		}
+	if len(t.queues.all) > len(t.work.lines) {
+		return nil // the start failed
+	}
+	for _, l := range t.work.lines {
 		c := l.worker.Status().Counts
 		sum.Received += c.Received
 		sum.Done += c.Done
 		sum.Failed += c.Failed
 		sum.Returned += c.Returned
 	}
-	if len(t.of.lines) > 0 {
+	if len(t.work.lines) > 0 {
 		all = append(all, total{"received", sum.Received}, total{"done", sum.Done}, total{"failed", sum.Failed},
 			total{"given_back", sum.Returned})
 	}
-	b := t.of.broker
+	b := t.queues.broker
 	if b == nil {
 		return all
 	}
 	now := b.TotalLedger()
-	if t.of.QueuesOnly {
+	if t.opts.QueuesOnly {
 		all = append(all, total{"sent", now.Sent - t.before.Sent}, total{"done", now.Done - t.before.Done})
 	}
 	all = append(all, total{"dead_lettered", now.DeadLettered - t.before.DeadLettered})
@@ -75,17 +79,17 @@ func (t *totals) count() (all []total) {
 // queued counts the messages in the queues that are received from; without a worker it is live, those of all queues.
 // It is not known when one of them is on Amazon SQS.
 func (t *totals) queued(b *broker.Broker, live int64) (n int64, known bool) {
-	if t.of.QueuesOnly {
+	if t.opts.QueuesOnly {
 		return live, true
 	}
-	for _, l := range t.of.lines {
-		ledger, err := b.Ledger(l.name)
-		if err != nil || !l.embedded {
+	for _, w := range t.queues.all {
+		ledger, err := b.Ledger(w.name)
+		if err != nil || !w.embedded {
 			return 0, false
 		}
 		n += ledger.Live
 	}
-	return n, len(t.of.lines) > 0
+	return n, len(t.queues.all) > 0
 }
 
 // stopFields are the fields of the last event.
@@ -106,5 +110,5 @@ func (t *totals) reportStopped() {
 	for _, total := range t.final {
 		attrs = append(attrs, total.key, total.n)
 	}
-	t.of.Logger.Info("stopped", attrs...)
+	t.opts.Logger.Info("stopped", attrs...)
 }

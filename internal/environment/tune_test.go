@@ -32,13 +32,13 @@ func TestConnectionsWaitWhereTheyAreSharedOut(t *testing.T) {
 			}
 		}
 		r := run(t, flags, nil)
-		flags["http-connections"], flags["deadline"], flags["data-dir"] = "9", "33s", r.s.DataDir
+		flags["http-connections"], flags["deadline"], flags["data-dir"] = "9", "33s", r.settings.now().DataDir
 		loaded, err := config.Load(config.Sources{Flags: flags})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Load = func(*bundle.Bundle, *config.File) (*config.Config, error) { return loaded, nil }
-		done, err := r.reloadSettings(t.Context(), nil)
+		r.opts.Load = func(*bundle.Bundle, *config.File) (*config.Config, error) { return loaded, nil }
+		done, err := r.changes.reloadSettings(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +50,7 @@ func TestConnectionsWaitWhereTheyAreSharedOut(t *testing.T) {
 			!slices.Contains(done.Settings, "deadline") {
 			t.Errorf("%v: in force %q, later %q", c.flags, done.Settings, done.Later)
 		}
-		if s := r.inForce(); s.HTTPConnections != want || s.Queues[0].Concurrency != want || s.Deadline != 33*time.Second {
+		if s := r.settings.now(); s.HTTPConnections != want || s.Queues[0].Concurrency != want || s.Deadline != 33*time.Second {
 			t.Errorf("%v: %d and %d connections are in force, want %d", c.flags, s.HTTPConnections, s.Queues[0].Concurrency,
 				want)
 		}

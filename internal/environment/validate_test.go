@@ -12,7 +12,7 @@ import (
 func TestPIDFileInAMissingFolderIsRefused(t *testing.T) {
 	t.Parallel()
 	e := unstarted(t, map[string]string{"pid-file": filepath.Join(t.TempDir(), "none", "app.pid")})
-	if err := e.Validate(); !errors.Is(err, ErrSettings) ||
+	if err := e.opts.Validate(); !errors.Is(err, ErrSettings) ||
 		!strings.Contains(err.Error(), "choose a path in a folder that exists") {
 		t.Errorf("err = %v", err)
 	}
@@ -27,7 +27,7 @@ func TestPIDFileIsARegularFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{fifo, link, dir, "/dev/null"} {
-		err := unstarted(t, map[string]string{"pid-file": path}).Validate()
+		err := unstarted(t, map[string]string{"pid-file": path}).opts.Validate()
 		if !errors.Is(err, ErrSettings) ||
 			!strings.Contains(err.Error(), path+": it is not a regular file: choose another path") {
 			t.Errorf("%s: %v", path, err)

@@ -10,12 +10,13 @@ import (
 // first, though it was made last.
 func TestOrderIsThatOfJoining(t *testing.T) {
 	t.Parallel()
-	of := func(weight int) *pipelines {
-		q := &pipelines{}
+	of := func(weight int) *queues {
+		q := &queues{}
 		for _, name := range []string{"jobs", "mails", "nightly"} {
-			l := newPipeline(queueRef{name: name}, &config.QueueSettings{Weight: weight})
-			l.forTask = name == "nightly"
-			q.lines = append(q.lines, l)
+			w := queueWith(config.Settings{}, config.QueueSettings{Weight: weight})
+			w.name = name
+			w.forTask = name == "nightly"
+			q.all = append(q.all, w)
 		}
 		return q
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tendril/broker"
 	"tendril/internal/aws"
+	"tendril/internal/config"
 	"tendril/internal/delivery/limit"
 	"tendril/internal/worker"
 )
@@ -23,27 +24,32 @@ func zeroMeant(d time.Duration) time.Duration {
 	return d
 }
 
-// buildWorkers makes the workers with what open returns for a pipeline: what delivers its messages, and
-// who listens.
-func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker.Events, error)) error {
-	if len(q.lines) > 1 || q.s.Sleep > 0 {
-		q.pool = worker.NewPool(&worker.PoolOptions{Concurrency: q.s.HTTPConnections, Sleep: q.s.Sleep})
+// buildWorkers makes a pipeline for each queue: it opens the target, and makes the worker.
+func (p *pipelines) buildWorkers(ctx context.Context) error {
+	s := p.settings.now()
+	if len(p.queues.all) > 1 || s.Sleep > 0 {
+		p.pool = worker.NewPool(&worker.PoolOptions{Concurrency: s.HTTPConnections, Sleep: s.Sleep})
 	}
+	lines := make([]*pipeline, len(p.queues.all))
 	limiters := map[string]*limit.Limiter{} // by target
-	for _, l := range q.inOrder() {
-		deliverer, events, err := open(l)
+	for _, w := range p.queues.joiningOrder() {
+		to, err := p.targets.open(ctx, w)
 		if err != nil {
 			return err
 		}
-		if key := l.targetKey(); q.s.Rate != 0 || q.s.AdaptiveConcurrency || q.s.Breaker != 0 {
+		l := &pipeline{queue: w, target: to}
+		if s.Rate != 0 || s.AdaptiveConcurrency || s.Breaker != 0 {
+			key := w.targetKey()
 			if limiters[key] == nil {
-				limiters[key] = limit.New(q.limitOptions(l.target))
+				limiters[key] = limit.New(limitOptions(s, p.opts.Logger.Limiter(to.name)))
 			}
 			l.limiter = limiters[key]
 		}
-		l.worker = worker.New(workerQueue(q, l), deliverer, q.workerOptions(l, events))
-		l.worker.SetFilter(l.filter())
+		l.worker = worker.New(p.workerQueue(w), to.deliverer, p.workerOptions(l, p.observe.workerEvents(l)))
+		l.worker.SetFilter(w.filter())
+		lines[w.index] = l
 	}
+	p.lines = lines
 	return nil
 }
 
@@ -54,36 +60,38 @@ var (
 )
 
 // workerQueue is the queue of a worker.
-func workerQueue(q *pipelines, l *pipeline) worker.Queue {
-	onSQS, found := l.Queue.(*aws.Queue)
+func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
+	onSQS, found := w.source.(*aws.Queue)
 	if !found {
-		return l.Queue
+		return w.source
 	}
+	s := p.settings.now()
 	host, _ := os.Hostname() // "" where nobody knows
-	return &aws.DeadLetters{Queue: onSQS, ARN: l.arn, Instance: host, Last: q.s.DeadLetterReasons,
-		HideAnswers: q.s.Quiet,
-		To:          func() string { return q.depths.DeadLetterQueue(l.name, time.Now()) }}
+	return &aws.DeadLetters{Queue: onSQS, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
+		To: func() string { return p.depths.DeadLetterQueue(w.name, time.Now()) }}
 }
 
-func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
+func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
 	// What keeps the event of a batch below what Lambda takes, 6 MiB, as long as no more than two bytes of JSON
 	// stand for one of a body.
 	const maxBatchBytes = 5 << 19
-	tuning := q.tuning(l)
+	s, w := p.settings.now(), l.queue
+	set := w.settings()
+	tuning := tuningOf(s, set)
 	opts := &worker.Options{
-		Name: l.name, Concurrency: tuning.Concurrency,
-		VisibilityTimeout: zeroMeant(l.settings().VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
+		Name: w.name, Concurrency: tuning.Concurrency,
+		VisibilityTimeout: zeroMeant(set.VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
 		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention,
-		WaitTime: zeroMeant(q.s.WaitTime), FIFO: l.fifo, UncountedReturns: l.embedded,
-		DeleteLinger: zeroMeant(q.s.DeleteLinger), Events: events, ProbeIdle: l.probeIdle(),
-		Batch: worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},
-		Pool:  q.pool, Share: worker.Share{Weight: l.settings().Weight, MaxWait: l.settings().MaxWait},
+		WaitTime: zeroMeant(s.WaitTime), FIFO: w.fifo, UncountedReturns: w.embedded,
+		DeleteLinger: zeroMeant(s.DeleteLinger), Events: events, ProbeIdle: w.probeIdle(l.target.checked),
+		Batch: worker.Batch{Size: set.BatchSize, Window: set.BatchWindow, Bytes: maxBatchBytes},
+		Pool:  p.pool, Share: worker.Share{Weight: set.Weight, MaxWait: set.MaxWait},
 	}
-	if l.embedded && !q.Config.IsSet("delete-linger") {
+	if w.embedded && !p.opts.Config.IsSet("delete-linger") {
 		opts.DeleteLinger = -1 // only calls to Amazon cost money; there is less to be attempted again after a crash
 	}
-	if held := sharesOf(q.Memory).held; held > 0 {
-		opts.HeldBytes = max(held/len(q.lines), 1)
+	if held := sharesOf(p.opts.Memory).held; held > 0 {
+		opts.HeldBytes = max(held/len(p.queues.all), 1)
 	}
 	if l.limiter != nil {
 		opts.Limiter = l.limiter
@@ -91,12 +99,12 @@ func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 	return opts
 }
 
-func (c *core) limitOptions(target string) *limit.Options {
-	opts := &limit.Options{Rate: c.s.Rate, Concurrency: c.s.HTTPConnections, Batch: c.s.BatchSize,
-		Adaptive: c.s.AdaptiveConcurrency, Events: c.Logger.Limiter(target)}
-	if c.s.Breaker > 0 {
-		opts.Breaker = &limit.Breaker{FailureRatio: float64(c.s.Breaker) / 100, Window: c.s.BreakerWindow,
-			Delay: c.s.BreakerDelay}
+func limitOptions(s *config.Settings, events *limit.Events) *limit.Options {
+	opts := &limit.Options{Rate: s.Rate, Concurrency: s.HTTPConnections, Batch: s.BatchSize,
+		Adaptive: s.AdaptiveConcurrency, Events: events}
+	if s.Breaker > 0 {
+		opts.Breaker = &limit.Breaker{FailureRatio: float64(s.Breaker) / 100, Window: s.BreakerWindow,
+			Delay: s.BreakerDelay}
 	}
 	return opts
 }
@@ -104,30 +112,30 @@ func (c *core) limitOptions(target string) *limit.Options {
 // runWorkers lets the workers run until the stop reaches them: then they drain,
 // and are cut off when the time for that is over. They start after the app, so
 // that they stop before it: the app must live while deliveries finish.
-func (q *pipelines) runWorkers(context.Context) error {
+func (p *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
-	if q.pool != nil {
-		q.openTogether(receive)
+	if p.pool != nil {
+		p.openTogether(receive)
 	}
 	var running sync.WaitGroup
-	errs := make([]error, len(q.lines))
-	for i, l := range q.lines {
+	errs := make([]error, len(p.lines))
+	for i, l := range p.lines {
 		running.Go(func() { errs[i] = l.worker.Run(receive, deliveries) })
 	}
-	q.steps.push("the workers", func(ctx context.Context) error {
+	p.life.steps.push("the workers", func(ctx context.Context) error {
 		defer abort()
 		defer context.AfterFunc(ctx, abort)()
 		stop()
 		running.Wait()
-		for _, l := range q.lines {
-			l.close()
+		for _, l := range p.lines {
+			l.target.close()
 		}
 		err := errors.Join(errs...)
 		if err != nil {
 			err = fmt.Errorf("%w: %w", cmp.Or(context.Cause(ctx), ErrLate), err)
 		}
-		q.finishDrain(err)
+		p.life.finishDrain(err)
 		return err
 	})
 	return nil
@@ -136,17 +144,18 @@ func (q *pipelines) runWorkers(context.Context) error {
 // openTogether finds out when each target that others run takes messages, and
 // then opens the gates of all its pipelines at once: were each worker to find out by
 // itself, a queue of little weight might have everything for a moment.
-func (q *pipelines) openTogether(ctx context.Context) {
+func (p *pipelines) openTogether(ctx context.Context) {
 	waiting := map[string][]*pipeline{}
-	for _, l := range q.inOrder() {
-		if !l.settings().ToOwnApp() {
-			l.worker.Gate(false, "waiting for "+l.target+" to answer")
-			waiting[l.targetKey()] = append(waiting[l.targetKey()], l)
+	for _, l := range p.inOrder() {
+		if !l.queue.settings().ToOwnApp() {
+			l.worker.Gate(false, "waiting for "+l.target.name+" to answer")
+			key := l.queue.targetKey()
+			waiting[key] = append(waiting[key], l)
 		}
 	}
 	for _, lines := range waiting {
 		go func() {
-			if !lines[0].awaitTarget(ctx, q.Logger.Logger) {
+			if !lines[0].target.await(ctx, p.opts.Logger.Logger) {
 				return
 			}
 			for _, l := range lines {

@@ -1,0 +1,225 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/aws"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/observe/health"
+	"tendril/internal/observe/telemetry"
+	"tendril/internal/supervisor"
+	"tendril/internal/worker"
+)
+
+// observer watches the environment: its health, metrics, charts and events, and problems with stored messages.
+type observer struct {
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	work     *pipelines
+	programs *programs
+	cron     *schedule
+	scale    *sizing
+	instance *instance
+
+	telemetry *telemetry.Telemetry
+	otlp      *telemetry.OTLP // nil when no collector is named
+	monitor   *health.Monitor
+	curves    *curves
+	problems  *problems
+	history   *history
+	shown     *console.Deliveries // recent ones
+}
+
+// openTelemetry opens what metrics and traces are sent to.
+func (o *observer) openTelemetry(ctx context.Context) (err error) {
+	o.otlp, err = telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: o.opts.Version, Service: o.settings.now().Name,
+		Logger: o.opts.Logger.Logger})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	if o.otlp != nil {
+		o.life.steps.push("the telemetry collector", o.otlp.Close)
+	}
+	cloud, err := o.openCloudWatch(ctx)
+	o.telemetry = telemetry.New(&telemetry.Options{
+		Version: o.opts.Version, CloudWatch: cloud, OTLP: o.otlp, Logger: o.opts.Logger.Logger, Sources: o.metricSources(),
+	})
+	return err
+}
+
+// metricSources are what metrics are read from.
+func (o *observer) metricSources() telemetry.Sources {
+	sources := telemetry.Sources{
+		Workers: o.work.workerReadings, Queues: o.work.queueReadings, Limits: o.work.limitReadings, Leader: o.cron.leads,
+		Certificates: func() []telemetry.Certificate {
+			return certificateReadings(o.opts.certificates(o.settings.now()))
+		},
+		Processes: func() []supervisor.Status {
+			if !o.life.running() || o.programs.app == nil {
+				return nil
+			}
+			return o.programs.app.Processes()
+		},
+		Tasks: func() []periodic.TaskStatus {
+			if m := o.cron.running(); m != nil {
+				return m.Readings()
+			}
+			return nil
+		},
+	}
+	if !o.opts.QueuesOnly { // else nothing is scaled
+		sources.Desired = func() int { return o.scale.scale().Desired }
+	}
+	return sources
+}
+
+func (o *observer) publicHealth() telemetry.Health {
+	r := o.monitor.Report()
+	return telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(),
+		Periodic: o.cron.any(), Leads: o.cron.leads()}
+}
+
+func (o *observer) newMonitor(host *health.Host) *health.Monitor {
+	s := o.settings.now()
+	return health.NewMonitor(health.Options{
+		Began: o.instance.began, StartLimit: s.AppReadyTimeout, Started: o.life.started, AppReady: o.life.ready,
+		Draining: o.life.draining, Host: host, IgnoreClientErrors: s.HealthIgnoreClientErrors,
+		Queues: o.work.queueStates, Problems: o.problems.texts,
+		App: func() (health.AppState, bool) { return appState(o.programs.app, o.settings.now().DeployTimeout) },
+		Leader: func() health.LeaderState {
+			if !o.cron.any() {
+				return health.LeaderState{Known: true} // none is needed
+			}
+			return leaderState(o.cron.tasks)
+		},
+		Tasks: func() []health.TaskState {
+			if m := o.cron.running(); m != nil {
+				return taskStates(m.Status().Tasks)
+			}
+			return nil
+		},
+		Scaling: func() string {
+			if !o.life.running() {
+				return ""
+			}
+			return o.scale.heldScaleIn()
+		},
+		DataDir: o.instance.dataDir,
+		Log:     o.opts.Logger.With("component", "health"),
+	})
+}
+
+func (o *observer) watchProblems(context.Context) error {
+	o.life.steps.background("the look at stored messages", o.problems.watch)
+	return nil
+}
+
+// startHealth judges until the stop is nearly over: the console shows the drain.
+func (o *observer) startHealth(context.Context) error {
+	o.life.steps.background("the health", o.monitor.Run)
+	return nil
+}
+
+func (o *observer) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, error) {
+	s := o.settings.now()
+	if s.CloudWatch != config.On || o.opts.QueuesOnly {
+		return nil, nil
+	}
+	client, err := aws.OpenCloudWatch(ctx, o.opts.aws())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
+		Name: s.Name, Interval: s.MetricsInterval, Environment: s.EnvironmentName, Health: o.publicHealth,
+		Logger: o.opts.Logger.Logger,
+	})
+	o.life.steps.background("the CloudWatch metrics", func(ctx context.Context) {
+		cloud.Run(ctx) // which bounds its last call itself
+		client.Close()
+	})
+	return cloud, nil
+}
+
+// workerEvents are the listeners of a queue's worker: the log, health, metrics, and the memory of deliveries.
+func (o *observer) workerEvents(l *pipeline) *worker.Events {
+	w := l.queue
+	return worker.JoinEvents(o.opts.Logger.Worker(w.name, l.target.name), o.telemetry.Worker(w.name, l.target.name),
+		&worker.Events{
+			Received: func(worker.Received) { o.monitor.PollAnswered(w.name) },
+			Settled:  func(s worker.Settled) { o.settled(l, &s) },
+			DeadLettered: func(d worker.DeadLettered) {
+				to := o.work.deadLetterQueue(w)
+				o.opts.Logger.DeadLettered(w.name, to, d)
+				if d.Err != nil {
+					return
+				}
+				o.programs.forget(d.ID)
+				if w.embedded { // on Amazon SQS it was noted with its last attempt
+					o.history.lost.add(deadText, w.name, to, d.Reason, 1)
+				}
+			},
+			GateChanged: func(worker.GateChanged) { o.monitor.JudgeSoon() },
+			PollFailed:  func(p worker.PollFailed) { o.monitor.PollFailed(w.name, p.Err, p.Permanent) },
+			Expired: func(worker.Expired) {
+				o.monitor.Expired(1)
+				o.history.lost.add(expiredText, w.name, "", "", 1)
+			},
+		})
+}
+
+// settled remembers and logs a delivery that ended.
+func (o *observer) settled(l *pipeline, s *worker.Settled) {
+	w := l.queue
+	next := o.work.afterFailure(w, s)
+	d := console.Delivery{
+		MessageID: s.ID, Queue: w.name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
+		Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
+		WaitMS: s.Wait.Milliseconds(), At: time.Now(), RetryAt: s.NextRetry,
+	}
+	if next.DeadLetterQueue != "" {
+		d.RetryAt = time.Time{}
+		d.DeadLetterQueue = next.DeadLetterQueue
+	}
+	if o.settings.now().Quiet {
+		d.Answer = ""
+		s.Excerpt = ""
+	}
+
+	if w.embedded && isFailedAttempt(s) {
+		o.queues.broker.RecordAttempt(w.name, s.ID, attemptOf(s, &d))
+	}
+	o.history.failed.record(w, &d)
+	o.history.settled(w, s, next.DeadLetterQueue)
+	if class, counts := deliveryClass(s, w.settings().ToFunction()); counts {
+		o.monitor.Delivered(class, s.Duration)
+	}
+	o.opts.Logger.Settled(w.name, l.target.current(), s, next)
+}
+
+// brokerEvents are the listeners of the embedded queues: the log, the counters, health, and the memory of losses.
+func (o *observer) brokerEvents() *broker.Events {
+	counts, logged := o.telemetry.Broker(), o.opts.Logger.Broker()
+	return &broker.Events{
+		DeadLettered: func(from, to string, ids []string) {
+			counts.DeadLettered(from, to, ids)
+			for _, id := range ids {
+				o.programs.forget(id)
+			}
+			logged.DeadLettered(from, to, ids)
+			o.history.lost.add(deadText, from, to, "", len(ids))
+		},
+		Expired: func(name string, n int) {
+			counts.Expired(name, n)
+			o.monitor.Expired(int64(n))
+			logged.Expired(name, n)
+			o.history.lost.add(expiredText, name, "", "", n)
+		},
+	}
+}

@@ -1,0 +1,171 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"tendril/internal/app"
+	"tendril/internal/aws"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+	"tendril/internal/console"
+	"tendril/internal/cron/tasks"
+)
+
+// schedule runs the periodic tasks.
+type schedule struct {
+	opts     *Options
+	life     *lifecycle
+	settings *settings
+	queues   *queues
+	work     *pipelines
+	observe  *observer
+	instance *instance
+
+	file     tasks.File       // as it was when the start began
+	tasks    *tasks.Manager   // nil before build, and where only queues are served
+	election *tasks.Election  // of their leader, who leads the fleet too
+	wall     func() time.Time // for tests that do not wait; nil for the system's clock
+}
+
+// read reads the file of tasks, and checks everything else that can be checked before anything is created.
+func (s *schedule) read(context.Context) (err error) {
+	if err := s.opts.Validate(); err != nil {
+		return err
+	}
+	s.file, err = tasks.Open(s.opts.CronFile(), s.opts.Logger.With("component", "periodic"))
+	return err
+}
+
+func (s *schedule) build(ctx context.Context) error {
+	set, home := s.settings.now(), s.queues.home()
+	onSQS, _ := home.source.(*aws.Queue)
+	at := tasks.RegistryOptions{
+		Queue: home.name, QueueURL: home.url, SQS: s.queues.sqs, Home: onSQS, Local: set.Leader == config.LeaderLocal,
+		Token:    cmp.Or(set.RegistryToken, tasks.SharedToken(s.opts.stateFolder(), home.url)),
+		Insecure: set.RegistryInsecure,
+		Table:    set.RegistryTable, Region: set.Region, Create: set.RegistryCreate,
+		Tags: aws.Tags(set.Name), SDK: s.opts.Logger.SDK,
+	}
+	if home.embedded {
+		at.Broker = s.queues.broker
+	}
+	telemetry := s.observe.telemetry
+	opts := tasks.Options{
+		File: s.file, Required: set.Cron != "", Registry: at, Lease: set.Lease, Address: s.instance.address,
+		HasWorker: func(queue string) bool { return s.queues.named(queue) != nil },
+		Observers: tasks.Observers{Scheduler: *telemetry.Periodic(), Leader: *telemetry.Leader(),
+			Reloaded: telemetry.Reloaded},
+		Stopping: s.life.draining, Wall: s.wall, Log: s.opts.Logger.Logger,
+	}
+	if s.work.pauses != nil {
+		opts.Pauses = s.work.pauses
+		opts.HistoryFile = filepath.Join(set.DataDir, tasks.HistoryFile)
+	}
+
+	s.tasks = tasks.New(opts)
+	s.life.steps.background("the task history", s.tasks.KeepHistory) // until the workers have stopped
+	s.election = s.tasks.Election()
+	return s.tasks.Open(ctx, set.PeriodicTrust == config.TrustRegistry)
+}
+
+func (s *schedule) run(ctx context.Context) error {
+	s.tasks.Start(ctx)
+	s.life.steps.push("the periodic tasks", s.tasks.Stop)
+	return nil
+}
+
+// running returns the tasks once the start is over; nil before, and where only queues are served.
+func (s *schedule) running() *tasks.Manager {
+	if !s.life.running() {
+		return nil
+	}
+	return s.tasks
+}
+
+// any reports whether there are tasks, once the start is over.
+func (s *schedule) any() bool {
+	m := s.running()
+	return m != nil && m.Any()
+}
+
+func (s *schedule) leads() bool {
+	m := s.running()
+	return m != nil && m.Leading()
+}
+
+// adopt puts the periodic tasks of a new version in force, which were checked.
+func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
+	if b == nil || s.settings.now().Cron != "" {
+		return
+	}
+	if err := s.tasks.Adopt(ctx, b.Cron); err != nil && !errors.Is(err, tasks.ErrNotScheduled) && !s.life.stopping() {
+		s.opts.Logger.Error("tasks of the new version not adopted", "component", "periodic", "err", err)
+	}
+}
+
+// claimVersion asks for the right to run the leader_only commands of a version. An instance that has nobody to agree
+// with runs them.
+func (s *schedule) claimVersion(ctx context.Context, version string) (app.Claim, error) {
+	claim, alone, err := tasks.ClaimVersion(ctx, s.tasks, version)
+	switch {
+	case err != nil:
+		return nil, err
+	case alone:
+		if s.settings.now().Leader != config.LeaderLocal {
+			s.opts.Logger.Warn("leader_only commands run on every instance", "component", "app",
+				"hint", "give all instances the same --registry-table, so that one runs them, or --leader local")
+		}
+		return soleClaim{ctx}, nil
+	case claim == nil:
+		return nil, nil
+	}
+	return claim, nil
+}
+
+// soleClaim is the claim of an instance that has nobody to agree with.
+type soleClaim struct{ ctx context.Context }
+
+// Context returns that of the deployment.
+func (s soleClaim) Context() context.Context { return s.ctx }
+
+// Finish has nothing to end.
+func (s soleClaim) Finish(context.Context, bool) error { return nil }
+
+// console is how callers of the console see the tasks, and act on them.
+func (s *schedule) console() *console.TaskOptions {
+	started := func(do func(m *tasks.Manager) error) error {
+		if m := s.running(); m != nil {
+			return do(m)
+		}
+		return errStarting
+	}
+	return &console.TaskOptions{
+		Any: func() bool { return s.opts.CronFile() != "" || s.any() },
+		Status: func() console.TasksStatus {
+			if m := s.running(); m != nil {
+				return m.Status()
+			}
+			return console.TasksStatus{File: s.opts.CronFile(), Off: errStarting.Error()}
+		},
+		History: func(name string) []console.TaskRun {
+			if m := s.running(); m != nil {
+				return m.History(name)
+			}
+			return nil
+		},
+		Run: func(ctx context.Context, name string) (run console.TaskRun, err error) {
+			err = started(func(m *tasks.Manager) (err error) { run, err = m.Run(ctx, name); return err })
+			return run, err
+		},
+		Pause: func(ctx context.Context, name, reason string) error {
+			return started(func(m *tasks.Manager) error { return m.Pause(ctx, name, reason) })
+		},
+		Resume: func(ctx context.Context, name string) error {
+			return started(func(m *tasks.Manager) error { return m.Resume(ctx, name) })
+		},
+	}
+}
