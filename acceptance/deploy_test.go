@@ -15,8 +15,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"tendril/api"
 	"tendril/broker"
-	"tendril/internal/console"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -177,7 +177,7 @@ func deploy(t *testing.T, dataDir string, started event, dir string) (status int
 
 // tryDeploy is deploy for a console that may not answer.
 func tryDeploy(ctx context.Context, dataDir string, started event, dir string) (status int, answer string, err error) {
-	token, err := console.ReadToken(dataDir)
+	token, err := api.ReadToken(dataDir)
 	if err != nil {
 		return 0, "", err
 	}

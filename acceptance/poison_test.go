@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -105,7 +105,7 @@ func awaitPoisonFound(t *testing.T, started event, n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var status struct{ Isolation *console.PoisonMessages }
+		var status struct{ Isolation *api.PoisonMessages }
 		err = json.NewDecoder(resp.Body).Decode(&status)
 		resp.Body.Close()
 		if err != nil {

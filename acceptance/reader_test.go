@@ -17,7 +17,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -141,7 +141,7 @@ func (p *piped) drained(t *testing.T, ids ...string) {
 			t.Errorf("the job %s was done %d times", id, times[id])
 		}
 	}
-	for _, name := range []string{console.InstanceFile, console.TokenFile} {
+	for _, name := range []string{api.InstanceFile, api.TokenFile} {
 		if _, err := os.Stat(filepath.Join(p.dir, name)); !os.IsNotExist(err) {
 			t.Errorf("%s is still there: %v", name, err)
 		}

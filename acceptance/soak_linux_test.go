@@ -21,8 +21,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"tendril/api"
 	"tendril/broker"
-	"tendril/internal/console"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -261,7 +261,7 @@ func (s *soak) emptyDeadLetters(ctx context.Context) {
 
 // follow reads the streams of events and log lines as the console's pages do, each for a while.
 func (s *soak) follow(ctx context.Context, each time.Duration) {
-	token, err := console.ReadToken(s.data)
+	token, err := api.ReadToken(s.data)
 	if err != nil {
 		s.t.Error(err)
 		return

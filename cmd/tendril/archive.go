@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 )
 
 func openBundle(dir string) (*bundle.Bundle, error) {
@@ -59,7 +59,7 @@ func openApp(c *cli, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 		return nil, err
 	}
 	// One that runs there will refuse this one, and may run an old version.
-	if _, err := console.ReadInstance(dataDir); errors.Is(err, console.ErrNotRunning) {
+	if _, err := api.ReadInstance(dataDir); errors.Is(err, api.ErrNotRunning) {
 		if err := bundle.PruneVersions(dir); err != nil {
 			c.warn(yamlfile.Problem{Text: err.Error()})
 		}

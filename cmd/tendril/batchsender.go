@@ -13,7 +13,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -175,7 +175,7 @@ func (p *targetQueue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.
 }
 
 // watcher finds the environment that works on a queue, so that it can be asked for outcomes.
-func watcher(c *cli, cmd *cobra.Command, p *targetQueue) (*console.Client, error) {
+func watcher(c *cli, cmd *cobra.Command, p *targetQueue) (*api.Client, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
@@ -190,7 +190,7 @@ func watcher(c *cli, cmd *cobra.Command, p *targetQueue) (*console.Client, error
 }
 
 // awaitOutcomes prints what became of each message that was sent. The error says how many did not succeed in time.
-func awaitOutcomes(c *cli, ctx context.Context, watch *console.Client, o *batchSender, timeout time.Duration) error {
+func awaitOutcomes(c *cli, ctx context.Context, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
 		d, last, known, err := o.outcome(ctx, watch, id, timeout)
@@ -200,15 +200,15 @@ func awaitOutcomes(c *cli, ctx context.Context, watch *console.Client, o *batchS
 		switch {
 		case !known:
 			unknown++
-			d = console.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
-		case d.Outcome == console.InWork:
+			d = api.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
+		case d.Outcome == api.InWork:
 			running++
 		case !d.Tried():
 			unknown++
 		case !d.Done():
 			failed++
 		}
-		var x *console.Exchange
+		var x *api.Exchange
 		if o.verbose && known && d.Tried() {
 			if x, err = exchangeOf(c, ctx, watch, id); err != nil {
 				return err
@@ -230,7 +230,7 @@ func awaitOutcomes(c *cli, ctx context.Context, watch *console.Client, o *batchS
 }
 
 // embeddedNames are the embedded queue that messages are sent to, and its dead-letter queue.
-func embeddedNames(client *console.Client, to *targetQueue) (names []string) {
+func embeddedNames(client *api.Client, to *targetQueue) (names []string) {
 	for _, q := range client.Instance.Queues {
 		if to.remote == nil && q.Embedded && q.Name == to.name {
 			names = append(names, q.Name)
@@ -244,11 +244,11 @@ func embeddedNames(client *console.Client, to *targetQueue) (names []string) {
 
 // outcome waits for what became of a message, with the last failure that an embedded queue keeps with it. That is also
 // known of messages that the environment has forgotten.
-func (o *batchSender) outcome(ctx context.Context, watch *console.Client, id string, timeout time.Duration) (
-	d console.Delivery, last console.Attempt, known bool, err error,
+func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
+	d api.Delivery, last api.Attempt, known bool, err error,
 ) {
 	d, known, err = watch.Outcome(ctx, id, timeout)
-	if err != nil || d.Done() || d.Outcome == console.InWork {
+	if err != nil || d.Done() || d.Outcome == api.InWork {
 		return d, last, known, err
 	}
 	for _, name := range o.embedded {
@@ -258,7 +258,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *console.Client, id str
 		}
 	}
 	if !known && last.Outcome != "" {
-		known, d = true, console.Delivery{MessageID: id, Queue: o.embedded[0], Outcome: last.Outcome, Status: last.Status,
+		known, d = true, api.Delivery{MessageID: id, Queue: o.embedded[0], Outcome: last.Outcome, Status: last.Status,
 			Reason: last.Reason, ReceiveCount: last.ReceiveCount, DurationMS: last.DurationMS, At: last.At,
 			RetryAt: last.RetryAt}
 	}
@@ -266,9 +266,9 @@ func (o *batchSender) outcome(ctx context.Context, watch *console.Client, id str
 }
 
 // exchangeOf is what was posted for a message, and the answer; nil while there is none.
-func exchangeOf(c *cli, ctx context.Context, watch *console.Client, id string) (*console.Exchange, error) {
+func exchangeOf(c *cli, ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
-	var unknown *console.Error
+	var unknown *api.Error
 	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
 		return nil, nil
 	}
@@ -277,11 +277,11 @@ func exchangeOf(c *cli, ctx context.Context, watch *console.Client, id string) (
 
 // outcomeJSON is an outcome with the exchange that --verbose asks for.
 type outcomeJSON struct {
-	console.Delivery
-	Exchange *console.Exchange `json:"exchange,omitempty"`
+	api.Delivery
+	Exchange *api.Exchange `json:"exchange,omitempty"`
 }
 
-func printOutcome(c *cli, d console.Delivery, x *console.Exchange, f format) error {
+func printOutcome(c *cli, d api.Delivery, x *api.Exchange, f format) error {
 	if x != nil && f == asTable {
 		if err := printExchange(c, x); err != nil {
 			return err
@@ -310,13 +310,13 @@ func attemptsError(failed, running, unknown int) error {
 	return fail(exitFailed, errors.New("first attempt: "+strings.Join(found, ", ")), hints...)
 }
 
-func deliveryText(d console.Delivery) string {
+func deliveryText(d api.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	switch {
 	case d.Done():
 		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status)) // the reason is why it was dropped
 		return fmt.Sprintf("%s: %s in %d ms, %d ms after the send", text, status, d.DurationMS, d.WaitMS+d.DurationMS)
-	case d.Outcome == console.InWork:
+	case d.Outcome == api.InWork:
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)
 	}
 	text += ": " + d.Reason

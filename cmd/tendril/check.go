@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/bundle/machine"
 	"tendril/internal/cloud"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 	"tendril/internal/cron/tasks"
 	"tendril/internal/environment"
 )
@@ -202,7 +202,7 @@ func fillReport(c *cli, cmd *cobra.Command, args []string, r *checkReport) error
 // checkPorts looks whether the ports are free. Where an environment runs on the data
 // directory they are its own, and what is checked is to be deployed there.
 func (r *checkReport) checkPorts(opts *environment.Options) error {
-	if i, err := console.ReadInstance(opts.Config.DataDir); err == nil {
+	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		r.warn(yamlfile.Problem{
 			Text: fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
 				opts.Config.DataDir, i.PID),

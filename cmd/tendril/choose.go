@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 )
 
 // environmentVariable names the environment that the commands ask, as the flag -e does.
@@ -47,9 +47,9 @@ func (c *cli) dataDir(cmd *cobra.Command) (string, error) {
 		return cfg.DataDir, nil
 	}
 	if name != "" {
-		return chooseNamed(name, console.DataDirectories(state))
+		return chooseNamed(name, api.DataDirectories(state))
 	}
-	running := console.Running(console.DataDirectories(state))
+	running := api.Running(api.DataDirectories(state))
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
 		// What was stopped here: its name is that of the folder. A folder that is wrong has none.
 		if b, err := openBundle("."); err == nil {
@@ -68,7 +68,7 @@ func (c *cli) dataDir(cmd *cobra.Command) (string, error) {
 // chooseNamed returns the data directory of the environment of that name, whether it runs or not.
 func chooseNamed(name string, dirs []string) (string, error) {
 	var names []string
-	for _, found := range console.Running(dirs) {
+	for _, found := range api.Running(dirs) {
 		if found.Environment == name {
 			return found.DataDir, nil
 		}
@@ -90,8 +90,8 @@ func chooseNamed(name string, dirs []string) (string, error) {
 
 // chooseRunning returns the data directory of the environment that the working folder belongs to, or names in its
 // settings; else that of the only one that runs.
-func chooseRunning(cfg *config.Config, here string, running []console.Found) (string, error) {
-	var best *console.Found // in the deepest folder
+func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
+	var best *api.Found // in the deepest folder
 	several := false
 	for i := range running {
 		f := &running[i]
@@ -103,7 +103,7 @@ func chooseRunning(cfg *config.Config, here string, running []console.Found) (st
 	}
 	if named := cfg.IsSet("name"); named || best == nil && len(running) == 0 {
 		// What the settings of this folder name, whether it runs or not; and nothing runs at all.
-		if i := slices.IndexFunc(running, func(f console.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
+		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
 			return running[i].DataDir, nil
 		}
 		return cfg.DataDir, nil

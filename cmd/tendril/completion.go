@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 // completionSource asks the running environment what may be typed; a tab divides each from its description.
-type completionSource func(ctx context.Context, cmd *cobra.Command, client *console.Client) ([]string, error)
+type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
 
 // sourcesOf is what completes an argument, by the word for it in the usage of a command. NAME is a task where the
 // command is one of tasks.
@@ -109,7 +109,7 @@ func described(word, description string) string {
 	return word + "\t" + strings.NewReplacer("\t", " ", "\n", " ").Replace(plain(description))
 }
 
-func completeQueues(ctx context.Context, _ *cobra.Command, client *console.Client) (names []string, err error) {
+func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
 	if !client.Instance.Embedded() {
 		for _, q := range client.Instance.Queues {
 			names = append(names, q.Name)
@@ -123,7 +123,7 @@ func completeQueues(ctx context.Context, _ *cobra.Command, client *console.Clien
 	return names, err
 }
 
-func completeTasks(ctx context.Context, _ *cobra.Command, client *console.Client) (names []string, err error) {
+func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
 	tasks, err := client.Tasks(ctx)
 	for i := range tasks.Tasks {
 		names = append(names, described(tasks.Tasks[i].Name, tasks.Tasks[i].Words))
@@ -131,7 +131,7 @@ func completeTasks(ctx context.Context, _ *cobra.Command, client *console.Client
 	return names, err
 }
 
-func completeProcesses(ctx context.Context, cmd *cobra.Command, client *console.Client) (names []string, err error) {
+func completeProcesses(ctx context.Context, cmd *cobra.Command, client *api.Client) (names []string, err error) {
 	st, err := client.Status(ctx)
 	if cmd.Name() == "logs" {
 		names = append(names, described("tendril", "what tendril itself writes"))
@@ -142,7 +142,7 @@ func completeProcesses(ctx context.Context, cmd *cobra.Command, client *console.
 	return names, err
 }
 
-func completeVersions(ctx context.Context, _ *cobra.Command, client *console.Client) (numbers []string, err error) {
+func completeVersions(ctx context.Context, _ *cobra.Command, client *api.Client) (numbers []string, err error) {
 	versions, err := client.Versions(ctx)
 	for i := range versions {
 		numbers = append(numbers, described(strconv.Itoa(versions[i].Number), versions[i].State+", "+versions[i].Source))
@@ -151,7 +151,7 @@ func completeVersions(ctx context.Context, _ *cobra.Command, client *console.Cli
 }
 
 // completeMessages are those of the queue that --queue names, else of all queues.
-func completeMessages(ctx context.Context, cmd *cobra.Command, client *console.Client) ([]string, error) {
+func completeMessages(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
 		return idsIn(ctx, client, f.Value.String())
 	}
@@ -167,7 +167,7 @@ func completeMessages(ctx context.Context, cmd *cobra.Command, client *console.C
 }
 
 // completeDeadLetters are those of the queue that --queue names, else of the dead-letter queues of the environment.
-func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *console.Client) ([]string, error) {
+func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
 	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
 		return idsIn(ctx, client, f.Value.String())
 	}
@@ -180,9 +180,9 @@ func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *consol
 	return idsIn(ctx, client, names...)
 }
 
-func idsIn(ctx context.Context, client *console.Client, queues ...string) (ids []string, err error) {
+func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []string, err error) {
 	for _, name := range queues {
-		page, _, err := client.Messages(ctx, name, console.Filter{Limit: completedMessages})
+		page, _, err := client.Messages(ctx, name, api.Filter{Limit: completedMessages})
 		if err != nil {
 			return ids, err
 		}
@@ -199,7 +199,7 @@ func idsIn(ctx context.Context, client *console.Client, queues ...string) (ids [
 func environmentNames(c *cli) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
 		state := config.StateFolder(c.environ, os.Geteuid() == 0)
-		for _, found := range console.Running(console.DataDirectories(state)) {
+		for _, found := range api.Running(api.DataDirectories(state)) {
 			names = append(names, described(found.Environment, found.Folder))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/host/terminal"
 )
 
@@ -48,13 +48,13 @@ or a variable sets it, is marked as locked.`,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "List options at their default too.")
 	var names []string
-	asks(c, cmd, func(ctx context.Context, client *console.Client, args []string) (console.Configuration, error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) (api.Configuration, error) {
 		names = args
 		shown, err := client.Configuration(ctx)
 		if err != nil || len(args) == 0 {
 			return shown, err
 		}
-		var chosen []console.ConfigOption
+		var chosen []api.ConfigOption
 		for _, name := range args {
 			o, err := optionNamed(&shown, name)
 			if err != nil {
@@ -62,18 +62,18 @@ or a variable sets it, is marked as locked.`,
 			}
 			chosen = append(chosen, *o)
 		}
-		shown.Options, shown.Queues = chosen, []console.ConfigQueue{}
+		shown.Options, shown.Queues = chosen, []api.ConfigQueue{}
 		return shown, nil
-	}, view[console.Configuration]{
-		func(shown console.Configuration) error { return showConfiguration(c, &shown, all || len(names) > 0) },
-		func(shown console.Configuration) []string {
-			return named(func(o *console.ConfigOption) string { return o.Name })(shown.Options)
+	}, view[api.Configuration]{
+		func(shown api.Configuration) error { return showConfiguration(c, &shown, all || len(names) > 0) },
+		func(shown api.Configuration) []string {
+			return named(func(o *api.ConfigOption) string { return o.Name })(shown.Options)
 		},
 	})
 	return cmd
 }
 
-func optionNamed(shown *console.Configuration, name string) (*console.ConfigOption, error) {
+func optionNamed(shown *api.Configuration, name string) (*api.ConfigOption, error) {
 	if o, found := config.Lookup(name); found {
 		name = o.Name
 	}
@@ -84,7 +84,7 @@ func optionNamed(shown *console.Configuration, name string) (*console.ConfigOpti
 }
 
 // showConfiguration prints the blocks of the configuration page, then the other topics.
-func showConfiguration(c *cli, shown *console.Configuration, all bool) error {
+func showConfiguration(c *cli, shown *api.Configuration, all bool) error {
 	file := shown.File
 	if !shown.Exists {
 		file += " (not there yet)"
@@ -93,25 +93,25 @@ func showConfiguration(c *cli, shown *console.Configuration, all bool) error {
 	if shown.Problem != "" {
 		fmt.Fprintf(c.err, "warning: the settings file is wrong by now: %s\n", plain(shown.Problem))
 	}
-	section := func(title string, is func(*console.ConfigOption) bool) error {
-		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o console.ConfigOption) bool {
+	section := func(title string, is func(*api.ConfigOption) bool) error {
+		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o api.ConfigOption) bool {
 			return !is(&o)
 		}))
 	}
 	for _, block := range shown.Blocks {
-		if err := section(block, func(o *console.ConfigOption) bool { return o.Block == block }); err != nil {
+		if err := section(block, func(o *api.ConfigOption) bool { return o.Block == block }); err != nil {
 			return err
 		}
 	}
 	for _, topic := range shown.Topics {
-		if err := section("other: "+topic, func(o *console.ConfigOption) bool {
+		if err := section("other: "+topic, func(o *api.ConfigOption) bool {
 			return o.Topic == topic && o.Block == "" && (all || len(o.SetBy) > 1)
 		}); err != nil {
 			return err
 		}
 	}
 	for _, q := range shown.Queues {
-		own := slices.DeleteFunc(slices.Clone(q.Settings), func(o console.ConfigOption) bool {
+		own := slices.DeleteFunc(slices.Clone(q.Settings), func(o api.ConfigOption) bool {
 			return len(shown.Queues) < 2 || !all && o.Layer == config.Default.String()
 		})
 		if err := showOptions(c, "queue "+q.Name, own); err != nil {
@@ -125,14 +125,14 @@ func showConfiguration(c *cli, shown *console.Configuration, all bool) error {
 	return nil
 }
 
-func showOptions(c *cli, title string, options []console.ConfigOption) error {
+func showOptions(c *cli, title string, options []api.ConfigOption) error {
 	if len(options) == 0 {
 		return nil
 	}
 	rows := [][]string{{strings.ToUpper(title), "VALUE", "DEFAULT", "SET BY", "A CHANGE TAKES EFFECT"}}
 	for i := range options {
 		o := &options[i]
-		effect := map[string]string{console.EffectReload: "when saved", console.EffectRestart: "at the next start"}[o.Effect]
+		effect := map[string]string{api.EffectReload: "when saved", api.EffectRestart: "at the next start"}[o.Effect]
 		if o.Locked != "" {
 			effect = "locked"
 		}
@@ -185,7 +185,7 @@ func changesSettings(c *cli, cmd *cobra.Command,
 	addDataDir(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		change := console.SettingsChange{Set: map[string]*string{}}
+		change := api.SettingsChange{Set: map[string]*string{}}
 		for _, arg := range args {
 			if err := take(arg, change.Set); err != nil {
 				return plan{}, err
@@ -222,7 +222,7 @@ func changesSettings(c *cli, cmd *cobra.Command,
 	})
 }
 
-func printPreview(c *cli, p *console.SettingsPreview) {
+func printPreview(c *cli, p *api.SettingsPreview) {
 	if len(p.Lines) == 0 {
 		fmt.Fprintf(c.err, "%s says that already: nothing to change\n", plain(p.File))
 		return
@@ -250,7 +250,7 @@ func orNone(text string) string {
 	return text
 }
 
-func printEffect(c *cli, p *console.SettingsPreview) {
+func printEffect(c *cli, p *api.SettingsPreview) {
 	var now, later []string
 	for _, o := range p.Changes {
 		if o.Restart {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -24,7 +24,7 @@ type deadLetterQueue struct {
 	// newest is the place of its newest message, 0 on Amazon SQS.
 	newest int64
 	// worker is the console of the environment that works on the queue; nil where none runs here.
-	worker *console.Client
+	worker *api.Client
 }
 
 // deadLetterQueues are the dead-letter queues that a verb reads or changes.
@@ -128,7 +128,7 @@ func (d deadLetterQueues) count() (n int) {
 }
 
 // collect reads the selected messages of all queues, the oldest first, and gives them back.
-func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]console.Message, error) {
+func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.Message, error) {
 	sources := make([]messageSource, len(d))
 	for i := range d {
 		sources[i] = d[i].contents(which)
@@ -245,7 +245,7 @@ func newDeadList(c *cli) *cobra.Command {
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
 	var dead deadLetterQueues
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []console.Message, err error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []api.Message, err error) {
 		if err := cmp.Or(checkLimit(which.limit), which.check(nil)); err != nil {
 			return nil, err
 		}
@@ -253,13 +253,13 @@ func newDeadList(c *cli) *cobra.Command {
 			return nil, err
 		}
 		return dead.collect(ctx, which)
-	}, view[[]console.Message]{func(messages []console.Message) error {
+	}, view[[]api.Message]{func(messages []api.Message) error {
 		return printDead(c, cmd.Context(), dead, messages)
 	}, messageIDs})
 	return cmd
 }
 
-func printDead(c *cli, ctx context.Context, dead deadLetterQueues, messages []console.Message) error {
+func printDead(c *cli, ctx context.Context, dead deadLetterQueues, messages []api.Message) error {
 	if len(messages) == 0 {
 		fmt.Fprintf(c.err, "no dead letters in %s\n", dead.names())
 		return nil
@@ -292,7 +292,7 @@ func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 	if i < 0 {
 		return reasons
 	}
-	recent, err := d[i].worker.Deliveries(ctx, console.DefaultDeliveries)
+	recent, err := d[i].worker.Deliveries(ctx, api.DefaultDeliveries)
 	if err != nil {
 		return reasons // it delivers nothing, or not any more: the list is as good without
 	}
@@ -305,7 +305,7 @@ func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
 }
 
 // lastFailure is why a message failed last; "" where that was not recorded.
-func lastFailure(m *console.Message) string {
+func lastFailure(m *api.Message) string {
 	if len(m.Attempts) == 0 {
 		return ""
 	}
@@ -320,7 +320,7 @@ func lastFailure(m *console.Message) string {
 // queueReason is a group of the dead letters of one queue.
 type queueReason struct {
 	Queue string `json:"queue"`
-	console.ReasonGroup
+	api.ReasonGroup
 }
 
 func newDeadReasons(c *cli) *cobra.Command {
@@ -391,7 +391,7 @@ func newDeadShow(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := printValue(c, *f, messages, view[[]console.Message]{func(messages []console.Message) error {
+		if err := printValue(c, *f, messages, view[[]api.Message]{func(messages []api.Message) error {
 			return printMessages(c, messages, true)
 		}, messageIDs}); err != nil {
 			return err
@@ -401,7 +401,7 @@ func newDeadShow(c *cli) *cobra.Command {
 	return cmd
 }
 
-func absent(ids []string, messages []console.Message, queueName string) error {
+func absent(ids []string, messages []api.Message, queueName string) error {
 	p := (&selector{ids: ids}).begin()
 	for _, m := range messages {
 		delete(p.missing, m.ID)

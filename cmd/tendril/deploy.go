@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
-	"tendril/internal/console"
 )
 
 func newDeploy(c *cli) *cobra.Command {
@@ -62,7 +62,7 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 			all, err := readyToDeploy(ctx, client)
 			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
 		}, func(ctx context.Context) error {
-			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
+			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Deploy(ctx, path)
 			})
 		}}, nil
@@ -70,7 +70,7 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 }
 
 // readyToDeploy returns the versions of the app. It fails where no deployment could begin now.
-func readyToDeploy(ctx context.Context, client *console.Client) ([]console.AppVersion, error) {
+func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
 	all, err := client.Versions(ctx)
 	if err != nil {
 		return nil, err
@@ -84,9 +84,9 @@ func readyToDeploy(ctx context.Context, client *console.Client) ([]console.AppVe
 }
 
 // replacing names the version that serves, after " in the place of"; "" where none is known.
-func replacing(all []console.AppVersion) string {
+func replacing(all []api.AppVersion) string {
 	for i := range all {
-		if all[i].State == console.VersionLive {
+		if all[i].State == api.VersionLive {
 			return fmt.Sprintf(" in the place of version %d, %s", all[i].Number, sourceText(&all[i]))
 		}
 	}
@@ -107,7 +107,7 @@ func ownFolder(c *cli, cmd *cobra.Command, started string) (string, error) {
 }
 
 // planAbort ends the deployment that is in progress; the previous version serves on.
-func planAbort(c *cli, client *console.Client, f format) plan {
+func planAbort(c *cli, client *api.Client, f format) plan {
 	return plan{func(ctx context.Context) ([]string, error) {
 		st, err := client.Status(ctx)
 		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
@@ -131,8 +131,8 @@ func planAbort(c *cli, client *console.Client, f format) plan {
 }
 
 // deployAndFollow begins a deployment, tells what happens until it is over, and prints the result.
-func deployAndFollow(c *cli, ctx context.Context, client *console.Client, f format,
-	begin func(context.Context) (console.DeployResult, error)) error {
+func deployAndFollow(c *cli, ctx context.Context, client *api.Client, f format,
+	begin func(context.Context) (api.DeployResult, error)) error {
 	done, err := followDeployment(c, ctx, client, begin)
 	switch {
 	case err != nil && errors.Is(err, context.Canceled):
@@ -173,7 +173,7 @@ func checkCandidate(c *cli, path string, appliesMachine bool) (string, error) {
 
 // explainRefusal prints what the failing step wrote, and returns the error.
 func explainRefusal(c *cli, err error) error {
-	var refused *console.Error
+	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.Output) > 0 {
 		fmt.Fprintf(c.err, "%s wrote last:\n", plain(refused.Step))
 		for _, line := range refused.Output {
@@ -186,14 +186,14 @@ func explainRefusal(c *cli, err error) error {
 const deployTick = 200 * time.Millisecond
 
 // followDeployment begins a deployment and tells what happens until it is over.
-func followDeployment(c *cli, ctx context.Context, client *console.Client,
-	begin func(context.Context) (console.DeployResult, error)) (console.DeployResult, error) {
+func followDeployment(c *cli, ctx context.Context, client *api.Client,
+	begin func(context.Context) (api.DeployResult, error)) (api.DeployResult, error) {
 	before, err := client.Status(ctx)
 	if err != nil {
-		return console.DeployResult{}, err
+		return api.DeployResult{}, err
 	}
 	type outcome struct {
-		result console.DeployResult
+		result api.DeployResult
 		err    error
 	}
 	over := make(chan outcome, 1)
@@ -223,20 +223,20 @@ func followDeployment(c *cli, ctx context.Context, client *console.Client,
 	}
 }
 
-func stepText(d *console.Deployment) string {
+func stepText(d *api.Deployment) string {
 	from, to := plain(d.From), plain(d.To)
 	if from == "" {
 		from = "the old version"
 	}
 	switch d.State {
-	case console.DeployPreparing:
+	case api.DeployPreparing:
 		if d.Step != "" {
 			return "preparing " + to + ": " + plain(d.Step)
 		}
 		return "preparing " + to
-	case console.DeployStarting:
+	case api.DeployStarting:
 		return "starting " + to + " beside " + from
-	case console.DeployFinishing:
+	case api.DeployFinishing:
 		text := to + " has the messages; " + from + " finishes its work"
 		if d.Step != "" {
 			text += "; " + plain(d.Step)
@@ -274,7 +274,7 @@ folder: if the new version does not become ready, the old one keeps running (exi
 }
 
 // wouldReload names the settings that a reload finds changed.
-func wouldReload(ctx context.Context, client *console.Client) ([]string, error) {
+func wouldReload(ctx context.Context, client *api.Client) ([]string, error) {
 	d, err := client.Describe(ctx)
 	if err != nil {
 		return nil, err
@@ -290,7 +290,7 @@ func wouldReload(ctx context.Context, client *console.Client) ([]string, error) 
 	return steps, nil
 }
 
-func reloadText(environment string, done *console.ReloadResult) string {
+func reloadText(environment string, done *api.ReloadResult) string {
 	var lines []string
 	switch {
 	case done.Deployed != nil:
@@ -314,7 +314,7 @@ func reloadText(environment string, done *console.ReloadResult) string {
 	return strings.Join(lines, "\n")
 }
 
-func deployedText(environment string, done *console.DeployResult) string {
+func deployedText(environment string, done *api.DeployResult) string {
 	took := time.Duration(done.DurationMS) * time.Millisecond
 	if done.Of != 0 {
 		return fmt.Sprintf("environment %q runs %s now, which is version %d again, after %s", environment, plain(done.To),
@@ -349,7 +349,7 @@ on, or if the environment's --shutdown-timeout returned work to its queue.`,
 	})
 }
 
-func wouldDrain(ctx context.Context, client *console.Client) ([]string, error) {
+func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
 	st, err := client.Status(ctx)
 	inWork, prefetched := 0, 0
 	for i := range st.Workers {
@@ -361,11 +361,11 @@ func wouldDrain(ctx context.Context, client *console.Client) ([]string, error) {
 }
 
 // drainEnvironment drains the environment and waits for its end.
-func drainEnvironment(c *cli, ctx context.Context, client *console.Client, wait time.Duration) error {
+func drainEnvironment(c *cli, ctx context.Context, client *api.Client, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	drained, err := client.Drain(ctx, wait)
 	name := client.Instance.Environment
-	var refusal *console.Error
+	var refusal *api.Error
 	switch {
 	case errors.As(err, &refusal) && refusal.Late:
 		ended(ctx, client.Instance.PID, until)
@@ -386,7 +386,7 @@ func drainEnvironment(c *cli, ctx context.Context, client *console.Client, wait 
 func ended(ctx context.Context, pid int, until time.Time) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for console.ProcessAlive(pid) {
+	for api.ProcessAlive(pid) {
 		if time.Now().After(until) {
 			return false
 		}

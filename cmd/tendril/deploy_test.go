@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/console"
 	"tendril/internal/observe/health"
 )
@@ -18,27 +19,27 @@ import (
 // rehearsal is an environment that deploys: a deployment goes through the states
 // one by one, each as soon as it was looked at.
 type rehearsal struct {
-	states []console.Deployment
+	states []api.Deployment
 	paths  chan string
 	begun  chan struct{}
 	over   chan struct{}
 	looked int
 }
 
-func (r *rehearsal) deploy(ctx context.Context, path string) (console.DeployResult, error) {
+func (r *rehearsal) deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	r.paths <- path
 	close(r.begun)
 	select {
 	case <-r.over:
 	case <-ctx.Done():
-		return console.DeployResult{}, ctx.Err()
+		return api.DeployResult{}, ctx.Err()
 	}
-	return console.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
+	return api.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
 }
 
 // status shows an old deployment until the new one has begun.
-func (r *rehearsal) status() console.Status {
-	st := console.Status{Deployment: &console.Deployment{State: console.DeployDone, To: "version 1",
+func (r *rehearsal) status() api.Status {
+	st := api.Status{Deployment: &api.Deployment{State: api.DeployDone, To: "version 1",
 		Since: time.Unix(1, 0)}}
 	select {
 	case <-r.begun:
@@ -57,13 +58,13 @@ func (r *rehearsal) status() console.Status {
 func TestDeployReportsProgress(t *testing.T) {
 	t.Parallel()
 	r := &rehearsal{paths: make(chan string, 1), begun: make(chan struct{}), over: make(chan struct{}),
-		states: []console.Deployment{
-			{State: console.DeployPreparing}, {State: console.DeployPreparing, Step: "build: make\x1b"},
-			{State: console.DeployPreparing, Step: "build: make\x1b"},
-			{State: console.DeployStarting}, {State: console.DeployFinishing, Step: "10.sh"},
-			{State: console.DeployDone},
+		states: []api.Deployment{
+			{State: api.DeployPreparing}, {State: api.DeployPreparing, Step: "build: make\x1b"},
+			{State: api.DeployPreparing, Step: "build: make\x1b"},
+			{State: api.DeployStarting}, {State: api.DeployFinishing, Step: "10.sh"},
+			{State: api.DeployDone},
 		}}
-	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Deploy, o.Status = r.deploy, r.status })
+	s := newStage(t, func(o *console.Options, _ *api.Instance) { o.Deploy, o.Status = r.deploy, r.status })
 	app := writeFiles(t, filepath.Join(t.TempDir(), "letters"),
 		map[string]string{"Procfile": "web: sh -c true\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
 	out, talk, code := s.tendril("", "deploy", app)
@@ -86,17 +87,17 @@ func TestDeployReportsProgress(t *testing.T) {
 func TestDeployNamesWhatIsMeant(t *testing.T) {
 	t.Parallel()
 	var paths []string
-	s := newStage(t, func(o *console.Options, _ *console.Instance) {
-		o.Deploy = func(_ context.Context, path string) (console.DeployResult, error) {
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
+		o.Deploy = func(_ context.Context, path string) (api.DeployResult, error) {
 			paths = append(paths, path)
-			return console.DeployResult{To: "version 2"}, nil
+			return api.DeployResult{To: "version 2"}, nil
 		}
 	})
 	archive := writeArchive(t, "letters.zip", map[string]string{"Procfile": "web: ./app\n"})
 	s.must("deploy")
 	s.must("deploy", archive)
 	out := s.must("deploy", "testdata/../testdata", "-o", "json")
-	var done console.DeployResult
+	var done api.DeployResult
 	if err := json.Unmarshal([]byte(out), &done); err != nil || done.To != "version 2" {
 		t.Errorf("printed %q: %v", out, err)
 	}
@@ -110,10 +111,10 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 	t.Parallel()
 	var answer error
 	asked := 0
-	s := newStage(t, func(o *console.Options, _ *console.Instance) {
-		o.Deploy = func(context.Context, string) (console.DeployResult, error) {
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
+		o.Deploy = func(context.Context, string) (api.DeployResult, error) {
 			asked++
-			return console.DeployResult{}, answer
+			return api.DeployResult{}, answer
 		}
 	})
 	for _, c := range []struct {
@@ -121,16 +122,16 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		{&console.DeployError{Step: "10.sh", Output: []string{"migrating", "no \x1b[1mtable"},
+		{&api.DeployError{Step: "10.sh", Output: []string{"migrating", "no \x1b[1mtable"},
 			Err: errors.New("rolled back: exit status 1")}, exitFailed,
 			[]string{"10.sh wrote last:\n  | migrating\n  | no \\x1b[1mtable\n", "tendril: rolled back: exit status 1\n",
 				"hint: the previous version is still serving"}},
-		{&console.DeployError{Switched: true, Err: errors.New("a hook failed")}, exitFailed,
+		{&api.DeployError{Switched: true, Err: errors.New("a hook failed")}, exitFailed,
 			[]string{"tendril: a hook failed\n", "hint: the new version is serving"}},
 		{errors.New("another deployment is under way"), exitConflict,
 			[]string{"tendril: another deployment is under way\n", "'tendril status'"}},
-		{&console.Error{Status: 400, Message: "the bundle is wrong",
-			Details: []console.Detail{{Text: "Procfile:1: no colon", Hint: "write one"}}}, exitUsage,
+		{&api.Error{Status: 400, Message: "the bundle is wrong",
+			Details: []api.Detail{{Text: "Procfile:1: no colon", Hint: "write one"}}}, exitUsage,
 			[]string{"tendril: Procfile:1: no colon\nhint: write one\ntendril: the bundle is wrong\n"}},
 	} {
 		answer = c.answer
@@ -165,11 +166,11 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
-	s := newStage(t, func(o *console.Options, _ *console.Instance) {
-		o.Deploy = func(ctx context.Context, _ string) (console.DeployResult, error) {
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
+		o.Deploy = func(ctx context.Context, _ string) (api.DeployResult, error) {
 			interrupt()
 			<-ctx.Done() // the end of the test's console
-			return console.DeployResult{}, ctx.Err()
+			return api.DeployResult{}, ctx.Err()
 		}
 	})
 	var talk bytes.Buffer
@@ -187,7 +188,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 func TestHealthExitsAsACheckDoes(t *testing.T) {
 	t.Parallel()
 	var report health.Report
-	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Health = func() health.Report { return report } })
+	s := newStage(t, func(o *console.Options, _ *api.Instance) { o.Health = func() health.Report { return report } })
 	for status, want := range map[health.Status]int{
 		health.Ok: 0, health.Info: 0, health.Warning: 1, health.Degraded: 2, health.Severe: 2, health.Pending: 3,
 		health.NoData: 3,
@@ -220,21 +221,21 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	t.Parallel()
 	// Ages of hours: whatever time the test takes, they are shown the same.
 	ago := time.Now().Add(-2*time.Hour - time.Minute)
-	st := console.Status{
-		Deployment: &console.Deployment{
-			State: console.DeployRolledBack, To: "version 3", Ended: ago, Error: "exit status 1",
+	st := api.Status{
+		Deployment: &api.Deployment{
+			State: api.DeployRolledBack, To: "version 3", Ended: ago, Error: "exit status 1",
 		},
-		PoisonMessages: &console.PoisonMessages{Quarantined: 4, Poison: 1},
-		Workers: []console.Worker{
-			{Queue: "jobs", Receiving: true, Concurrency: 50, WorkerCounts: console.WorkerCounts{Throttled: 3},
+		PoisonMessages: &api.PoisonMessages{Quarantined: 4, Poison: 1},
+		Workers: []api.Worker{
+			{Queue: "jobs", Receiving: true, Concurrency: 50, WorkerCounts: api.WorkerCounts{Throttled: 3},
 				TurnShare: 0.75, OldestSeconds: 61, LongestWaitSeconds: 2, LimitedBy: "rate"},
 			{Queue: "mail", Receiving: true, Concurrency: 50, TurnShare: 1},
 		},
-		Limits: []console.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open",
+		Limits: []api.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open",
 			TrialAt: time.Now().Add(30*time.Hour + 30*time.Minute), Failing: 0.5, Refused: 9}, {Target: "f"}},
 	}
-	s := newStage(t, func(o *console.Options, _ *console.Instance) {
-		o.Status = func() console.Status { return st }
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
+		o.Status = func() api.Status { return st }
 		o.Health = func() health.Report {
 			return health.Report{Status: health.Warning, Color: health.Yellow, Since: ago, Causes: []string{"work waits"}}
 		}
@@ -258,8 +259,8 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	if n := strings.Count(out, "of the deliveries"); n != 1 {
 		t.Errorf("the share of the only queue is told: %d", n)
 	}
-	st = console.Status{PoisonMessages: &console.PoisonMessages{Broken: true},
-		Deployment: &console.Deployment{State: console.DeployStarting, To: "version 2", Since: ago}}
+	st = api.Status{PoisonMessages: &api.PoisonMessages{Broken: true},
+		Deployment: &api.Deployment{State: api.DeployStarting, To: "version 2", Since: ago}}
 	out = s.must("status")
 	for _, want := range []string{"\nevery message crashes the app",
 		"\ndeployment: starting version 2 beside the old version, for 2h\n"} {
@@ -267,9 +268,9 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	for state, want := range map[string]string{console.DeployDone: "version 2, 2h ago",
-		console.DeployFailed: "version 2 has the messages, and failed 2h ago: why"} {
-		if got := deploymentText(&console.Deployment{State: state, To: "version 2", Ended: ago, Error: "why"}); got != want {
+	for state, want := range map[string]string{api.DeployDone: "version 2, 2h ago",
+		api.DeployFailed: "version 2 has the messages, and failed 2h ago: why"} {
+		if got := deploymentText(&api.Deployment{State: state, To: "version 2", Ended: ago, Error: "why"}); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 )
 
 // describeTimeout bounds what is asked of AWS.
@@ -41,7 +41,7 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 	addSettings(cmd, func(config.Option) bool { return true })
 	addEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Description, error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
 		if d, err := askRunning(c, ctx, cmd, args); d != nil || err != nil {
 			return d, err
 		}
@@ -61,21 +61,21 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 		defer cancel()
 		d := opts.Describe(asked)
 		return &d, nil
-	}, view[*console.Description]{func(d *console.Description) error { return printDescription(c, d, all) },
-		func(d *console.Description) []string { return []string{d.Environment} }})
+	}, view[*api.Description]{func(d *api.Description) error { return printDescription(c, d, all) },
+		func(d *api.Description) []string { return []string{d.Environment} }})
 	return cmd
 }
 
 // askRunning returns the description of the environment that runs on the data directory. It is nil where none runs,
 // where it cannot be asked, and where the command line says what to describe; the last two are told.
-func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*console.Description, error) {
+func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
 		return nil, err
 	}
 	const instead = "this is what 'tendril up' would run with the same arguments"
-	client, err := console.Dial(dir)
-	if errors.Is(err, console.ErrNotRunning) {
+	client, err := api.Dial(dir)
+	if errors.Is(err, api.ErrNotRunning) {
 		return nil, nil
 	}
 	if err == nil {
@@ -85,7 +85,7 @@ func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) 
 				client.Instance.Environment, client.Instance.PID, given, instead)})
 			return nil, nil
 		}
-		var d console.Description
+		var d api.Description
 		if d, err = client.Describe(ctx); err == nil {
 			return &d, nil
 		}
@@ -94,7 +94,7 @@ func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) 
 		return nil, ctx.Err()
 	}
 	hint := ""
-	if said := (*console.Error)(nil); errors.As(err, &said) {
+	if said := (*api.Error)(nil); errors.As(err, &said) {
 		hint = said.Hint
 	}
 	c.warn(yamlfile.Problem{Text: "the running environment cannot be asked: " + err.Error() + "; " + instead, Hint: hint})
@@ -114,7 +114,7 @@ func givenArguments(cmd *cobra.Command, args []string) (given string) {
 	return given
 }
 
-func printDescription(c *cli, d *console.Description, all bool) error {
+func printDescription(c *cli, d *api.Description, all bool) error {
 	sections := [][][]string{describedFacts(d)}
 	for i := range d.Queues {
 		sections = append(sections, describedQueue(&d.Queues[i]))
@@ -147,7 +147,7 @@ func printDescription(c *cli, d *console.Description, all bool) error {
 }
 
 // describedFacts is what there is once, below a heading.
-func describedFacts(d *console.Description) [][]string {
+func describedFacts(d *api.Description) [][]string {
 	rows := table{{"ENVIRONMENT", d.Environment}}
 	if d.Running {
 		rows.add("process", fmt.Sprintf("%d, %s, up %s", d.PID, d.State, since(d.StartedAt)))
@@ -176,7 +176,7 @@ func describedFacts(d *console.Description) [][]string {
 	return rows
 }
 
-func describedLeader(l *console.Leader) string {
+func describedLeader(l *api.Leader) string {
 	text := "another instance"
 	switch {
 	case l.Local, l.Leading:
@@ -196,7 +196,7 @@ func describedLeader(l *console.Leader) string {
 	return text
 }
 
-func describedQueue(q *console.DescribedQueue) [][]string {
+func describedQueue(q *api.DescribedQueue) [][]string {
 	rows := table{{"QUEUE", q.Name + " (" + q.Backend + ")"}}
 	rows.add("delivers to", q.Target)
 	rows.addQueue(q)
@@ -207,7 +207,7 @@ func describedQueue(q *console.DescribedQueue) [][]string {
 	return rows
 }
 
-func (t *table) addQueue(q *console.DescribedQueue) {
+func (t *table) addQueue(q *api.DescribedQueue) {
 	t.add("  URL", q.URL)
 	t.add("  ARN", q.ARN)
 	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
@@ -217,7 +217,7 @@ func (t *table) addQueue(q *console.DescribedQueue) {
 	}
 }
 
-func describedDeployments(all []console.Deployment) [][]string {
+func describedDeployments(all []api.Deployment) [][]string {
 	rows := [][]string{{"DEPLOYMENT", "STATE", "SINCE", "ERROR"}}
 	for _, d := range all {
 		rows = append(rows, []string{d.To, d.State, since(d.Since), d.Error})
@@ -225,7 +225,7 @@ func describedDeployments(all []console.Deployment) [][]string {
 	return rows
 }
 
-func describedResources(all []console.Resource) [][]string {
+func describedResources(all []api.Resource) [][]string {
 	rows := [][]string{{"RESOURCE ON AWS", "NAME", "OWNED", "REGION OR ARN", "NOTE"}}
 	for _, r := range all {
 		owned := "no"
@@ -237,7 +237,7 @@ func describedResources(all []console.Resource) [][]string {
 	return rows
 }
 
-func describedPlaces(ports, files []console.Place) [][]string {
+func describedPlaces(ports, files []api.Place) [][]string {
 	rows := [][]string{{"PORT OR FILE", "WHERE"}}
 	for _, p := range slices.Concat(ports, files) {
 		rows = append(rows, []string{p.Use, p.At})
@@ -245,7 +245,7 @@ func describedPlaces(ports, files []console.Place) [][]string {
 	return rows
 }
 
-func describedOptions(all []console.DescribedOption, defaults bool) [][]string {
+func describedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range all {
 		if defaults || o.Layer != config.Default.String() {
@@ -255,7 +255,7 @@ func describedOptions(all []console.DescribedOption, defaults bool) [][]string {
 	return rows
 }
 
-func describedChanges(all []console.OptionChange) [][]string {
+func describedChanges(all []api.OptionChange) [][]string {
 	rows := [][]string{{"CHANGED SINCE", "VALUE IN THE FILES NOW", "SET BY", "IN FORCE AFTER"}}
 	for _, o := range all {
 		rows = append(rows, []string{o.Name, o.Value, originOf(o.OptionValue).String(), takesEffect(o)})
@@ -263,19 +263,19 @@ func describedChanges(all []console.OptionChange) [][]string {
 	return rows
 }
 
-func takesEffect(o console.OptionChange) string {
+func takesEffect(o api.OptionChange) string {
 	if o.Restart {
 		return "a restart"
 	}
 	return "'tendril reload'"
 }
 
-func originOf(v console.OptionValue) config.Origin {
+func originOf(v api.OptionValue) config.Origin {
 	return config.Origin{Layer: config.ParseLayer(v.Layer), Where: v.Where}
 }
 
 // explanationOf is what the running process says of an option.
-func explanationOf(o config.Option, d *console.Description) *config.Explanation {
+func explanationOf(o config.Option, d *api.Description) *config.Explanation {
 	said, _ := d.Option(o.Name)
 	e := &config.Explanation{Option: o, Value: said.Value, From: originOf(said.OptionValue)}
 	for _, set := range said.SetBy {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 	"tendril/internal/observe/doctor"
 )
 
@@ -101,8 +101,8 @@ func examine(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*d
 
 // otherProgram is the path of the program that an environment runs where it is another file than ours; "" where it is
 // the same, and where that is not known.
-func otherProgram(theirs console.Program) string {
-	ours := console.ThisProgram()
+func otherProgram(theirs api.Program) string {
+	ours := api.ThisProgram()
 	if ours.ID == "" || ours.ID == theirs.ID {
 		return ""
 	}
@@ -142,9 +142,9 @@ func printFindings(c *cli, e *doctor.Examination) {
 
 // dialUnlessGiven connects to the environment that runs on the data directory. It is nil where none runs, and where the
 // command line says what to look at, which is told.
-func dialUnlessGiven(c *cli, cmd *cobra.Command, args []string) (*console.Client, error) {
+func dialUnlessGiven(c *cli, cmd *cobra.Command, args []string) (*api.Client, error) {
 	client, err := c.dial(cmd)
-	if errors.Is(err, console.ErrNotRunning) {
+	if errors.Is(err, api.ErrNotRunning) {
 		return nil, nil
 	}
 	if given := givenArguments(cmd, args); err == nil && given != "" {

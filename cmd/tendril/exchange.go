@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/host/terminal"
 )
 
 // printExchange prints a request and its answer: lines of the request begin with >, those of the answer with <.
-func printExchange(c *cli, x *console.Exchange) error {
+func printExchange(c *cli, x *api.Exchange) error {
 	var text strings.Builder
 	write := func(sign string, head []string, body string, size int) {
 		for _, line := range head {

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"syscall"
 
+	"tendril/api"
 	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/environment"
 	"tendril/queue"
@@ -146,7 +146,7 @@ func noticesOf(err error) (all []notice) {
 		}
 		return all
 	}
-	var said *console.Error
+	var said *api.Error
 	if errors.As(err, &said) {
 		for _, d := range said.Details {
 			all = append(all, noticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 	"tendril/internal/environment"
 )
 
@@ -72,20 +72,20 @@ func (e *explanations) value() any {
 
 // explainedOption is an option for programs.
 type explainedOption struct {
-	console.DescribedOption
+	api.DescribedOption
 	Help    string `json:"help,omitempty"`
 	Default string `json:"default,omitempty"`
 	Allowed string `json:"allowed,omitempty"`
 	// Changes are what the files have changed to since the process read them.
-	Changes []console.OptionChange `json:"changes,omitempty"`
+	Changes []api.OptionChange `json:"changes,omitempty"`
 }
 
 // forPrograms is an explanation without its text.
-func forPrograms(e *config.Explanation, changes []console.OptionChange) explainedOption {
-	value := func(from config.Origin, value string) console.OptionValue {
-		return console.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
+func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOption {
+	value := func(from config.Origin, value string) api.OptionValue {
+		return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
 	}
-	o := explainedOption{DescribedOption: console.DescribedOption{Name: e.Option.Name,
+	o := explainedOption{DescribedOption: api.DescribedOption{Name: e.Option.Name,
 		OptionValue: value(e.From, e.Value)}, Help: e.Option.Help,
 		Default: e.Option.DefaultText(), Allowed: e.Option.Allowed(), Changes: changes}
 	for _, set := range e.Chain {
@@ -95,7 +95,7 @@ func forPrograms(e *config.Explanation, changes []console.OptionChange) explaine
 }
 
 // explainRunning tells about an option, or all that are set, as the running process has them.
-func explainRunning(c *cli, d *console.Description, args []string) (e explanations, err error) {
+func explainRunning(c *cli, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
 		if f.Use == environment.UseBundle {
@@ -177,8 +177,8 @@ func explainOther(c *cli, b *bundle.Bundle, name string) (explanations, error) {
 	settings := b.Named(name)
 	last := settings[len(settings)-1]
 	value, from := settingInForce(c, last)
-	set := console.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}
-	o := explainedOption{DescribedOption: console.DescribedOption{Name: last.Option, OptionValue: set},
+	set := api.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}
+	o := explainedOption{DescribedOption: api.DescribedOption{Name: last.Option, OptionValue: set},
 		Help: bundledMeaning(last)}
 	return explanations{[]explainedOption{o}, true, func() error {
 		explainBundled(c, settings)
@@ -221,15 +221,15 @@ func otherSettings(c *cli, b *bundle.Bundle) (rows [][]string) {
 }
 
 // listedSettings makes an explanation a list, of which people see rows, and what changed since.
-func listedSettings(c *cli, e explanations, rows [][]string, changes []console.OptionChange) explanations {
+func listedSettings(c *cli, e explanations, rows [][]string, changes []api.OptionChange) explanations {
 	known := map[string]bool{}
 	for _, o := range e.options {
 		known[o.Name] = true
 	}
 	for _, row := range rows[1:] { // a bundle has settings that are no options
 		if name := row[0]; !known[name] {
-			e.options = append(e.options, explainedOption{DescribedOption: console.DescribedOption{Name: name,
-				OptionValue: console.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
+			e.options = append(e.options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
+				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
 		}
 	}
 	e.show = func() error {

@@ -14,13 +14,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/observe/eventlog"
 )
 
 func newEvents(c *cli) *cobra.Command {
-	filter := console.EventFilter{Limit: 100}
+	filter := api.EventFilter{Limit: 100}
 	var follow bool
 	var since time.Duration
 	cmd := &cobra.Command{
@@ -59,13 +59,13 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 		}
 		print := func(e eventlog.Event) error { return format.printEach(c, e, eventID(&e), eventText(&e)) }
 		client, err := c.dial(cmd)
-		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
+		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
 			return storedEvents(c, cmd, filter, *format, err)
 		} else if err != nil {
 			return err
 		}
 		events, err := client.Events(ctx, filter)
-		if errors.Is(err, console.ErrNotRunning) && !follow {
+		if errors.Is(err, api.ErrNotRunning) && !follow {
 			return storedEvents(c, cmd, filter, *format, err)
 		}
 		if err != nil {
@@ -86,7 +86,7 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 }
 
 // storedEvents shows the events of an environment that does not run; notRunning says so.
-func storedEvents(c *cli, cmd *cobra.Command, f console.EventFilter, format format,
+func storedEvents(c *cli, cmd *cobra.Command, f api.EventFilter, format format,
 	notRunning error) error {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
@@ -125,7 +125,7 @@ func texts[E any](c *cli, text func(*E) string) func([]E) error {
 }
 
 func newLogs(c *cli) *cobra.Command {
-	filter := console.LineFilter{Limit: 200}
+	filter := api.LineFilter{Limit: 200}
 	var follow bool
 	level := slog.LevelInfo
 	cmd := &cobra.Command{
@@ -157,7 +157,7 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 			lines, err = client.Logs(ctx, filter)
 			slices.Reverse(lines)
 		}
-		if stopped := errors.Is(err, console.ErrNotRunning) || errors.Is(err, console.ErrOff); stopped && !follow {
+		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
 			client = nil
 			lines, err = storedLines(c, cmd, &filter, err)
 		}
@@ -186,7 +186,7 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 
 // knowProcess refuses the name of a process of which there can be no line: the app has none of that name, or there is
 // no file of it. client is nil where no environment runs.
-func knowProcess(c *cli, ctx context.Context, cmd *cobra.Command, client *console.Client,
+func knowProcess(c *cli, ctx context.Context, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
 	if client != nil {
@@ -198,7 +198,7 @@ func knowProcess(c *cli, ctx context.Context, cmd *cobra.Command, client *consol
 			names = append(names, p.Name)
 		}
 	} else {
-		lines, err := storedLines(c, cmd, &console.LineFilter{Limit: 1}, console.ErrNotRunning)
+		lines, err := storedLines(c, cmd, &api.LineFilter{Limit: 1}, api.ErrNotRunning)
 		if err != nil {
 			return err
 		}
@@ -237,7 +237,7 @@ func checkShown(limit int) error {
 
 // streamEnd says why nothing more comes.
 func streamEnd(c *cli, err error) error {
-	if err == nil || errors.Is(err, console.ErrNotRunning) {
+	if err == nil || errors.Is(err, api.ErrNotRunning) {
 		fmt.Fprintln(c.err, "the environment has stopped")
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"tendril/api"
 	"tendril/internal/console"
 	"tendril/internal/observe/health"
 )
@@ -30,31 +31,31 @@ func assertHarmless(t *testing.T, what, text string) {
 // TestTextOfOthersIsHarmless in all that the commands print of a running environment.
 func TestTextOfOthersIsHarmless(t *testing.T) {
 	t.Parallel()
-	run := console.TaskRun{Task: hostile, Outcome: hostile, Reason: hostile, Skipped: hostile, MessageID: hostile}
-	tasks := console.TasksStatus{
-		File: hostile, Leader: console.Leader{Holder: hostile, Term: 3, Error: hostile},
-		Tasks: []console.Task{{Name: hostile, URL: hostile, Words: hostile, Zone: "UTC", Next: []time.Time{time.Now()},
+	run := api.TaskRun{Task: hostile, Outcome: hostile, Reason: hostile, Skipped: hostile, MessageID: hostile}
+	tasks := api.TasksStatus{
+		File: hostile, Leader: api.Leader{Holder: hostile, Term: 3, Error: hostile},
+		Tasks: []api.Task{{Name: hostile, URL: hostile, Words: hostile, Zone: "UTC", Next: []time.Time{time.Now()},
 			Paused: true, PauseReason: hostile, Queue: hostile, Last: &run}},
 	}
 	report := health.Report{Status: health.Severe, Causes: []string{hostile}}
-	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
 		o.Environment, o.Version = hostile, hostile
 		o.Health = func() health.Report { return report }
 		o.Ready = func() []health.Check { return []health.Check{{Name: hostile, Detail: hostile}} }
-		o.Tasks = &console.TaskOptions{Status: func() console.TasksStatus {
+		o.Tasks = &console.TaskOptions{Status: func() api.TasksStatus {
 			return tasks
-		}, History: func(string) []console.TaskRun { return []console.TaskRun{run} },
+		}, History: func(string) []api.TaskRun { return []api.TaskRun{run} },
 			Pause: func(context.Context, string, string) error { return errors.New(hostile) }}
-		o.Status = func() console.Status {
-			return console.Status{
+		o.Status = func() api.Status {
+			return api.Status{
 				State: hostile,
-				Workers: []console.Worker{{Queue: hostile, Target: hostile, Paused: true, PauseReason: hostile,
+				Workers: []api.Worker{{Queue: hostile, Target: hostile, Paused: true, PauseReason: hostile,
 					GateReasons: []string{hostile}, LimitedBy: hostile, LastError: hostile}},
-				App:        []console.Process{{Name: hostile, State: hostile, LastExit: hostile}},
-				Deployment: &console.Deployment{State: console.DeployRolledBack, To: hostile, Error: hostile, Ended: time.Now()},
-				Limits:     []console.Limit{{Target: hostile, Breaker: hostile}, {Target: "y" + hostile, Breaker: "open"}},
-				Scaling: &console.Scaling{Target: "asg:" + hostile, Problem: hostile,
-					Decisions: []console.ScaleDecision{{From: 1, Desired: 2, Applied: true, Why: hostile}}},
+				App:        []api.Process{{Name: hostile, State: hostile, LastExit: hostile}},
+				Deployment: &api.Deployment{State: api.DeployRolledBack, To: hostile, Error: hostile, Ended: time.Now()},
+				Limits:     []api.Limit{{Target: hostile, Breaker: hostile}, {Target: "y" + hostile, Breaker: "open"}},
+				Scaling: &api.Scaling{Target: "asg:" + hostile, Problem: hostile,
+					Decisions: []api.ScaleDecision{{From: 1, Desired: 2, Applied: true, Why: hostile}}},
 				Tasks: &tasks,
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 // impostor listens where an environment should, answers everything, and records what it gets.
@@ -92,11 +92,11 @@ func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 			t.Parallel()
 			there := newImpostor(t, c.answer)
 			s := &stage{t: t, dir: t.TempDir()}
-			release, err := console.Claim(s.dir)
-			instance := console.Instance{PID: os.Getpid(), Version: "0.9", Environment: "photos",
+			release, err := api.Claim(s.dir)
+			instance := api.Instance{PID: os.Getpid(), Version: "0.9", Environment: "photos",
 				Console: there.Addr().String(), Endpoint: "http://127.0.0.1:1",
-				Queues: []console.InstanceQueue{{Name: "jobs", DeadLetterQueue: "jobs-dead", Embedded: true}}}
-			if err := errors.Join(err, instance.Write(s.dir), console.WriteToken(s.dir, token)); err != nil {
+				Queues: []api.InstanceQueue{{Name: "jobs", DeadLetterQueue: "jobs-dead", Embedded: true}}}
+			if err := errors.Join(err, instance.Write(s.dir), api.WriteToken(s.dir, token)); err != nil {
 				t.Fatal(err)
 			}
 			if c.killed {

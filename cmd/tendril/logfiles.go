@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -22,13 +22,13 @@ const (
 
 // storedLines returns the last lines of the log files of an environment that does not run, file by file; notRunning
 // says so. The limit holds for each file.
-func storedLines(c *cli, cmd *cobra.Command, f *console.LineFilter, notRunning error) (
+func storedLines(c *cli, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
 	cfg, err := c.loadSettings(cmd, nil)
 	if err != nil {
 		return nil, err
 	}
-	if cfg.AppLogDir == "" && errors.Is(notRunning, console.ErrOff) {
+	if cfg.AppLogDir == "" && errors.Is(notRunning, api.ErrOff) {
 		return nil, notRunning
 	}
 	if cfg.AppLogDir == "" {
@@ -60,7 +60,7 @@ func storedLines(c *cli, cmd *cobra.Command, f *console.LineFilter, notRunning e
 }
 
 // lastLines returns the last lines of a file that f selects, each like the sample.
-func lastLines(path string, f *console.LineFilter, sample eventlog.Line) (lines []eventlog.Line, err error) {
+func lastLines(path string, f *api.LineFilter, sample eventlog.Line) (lines []eventlog.Line, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err

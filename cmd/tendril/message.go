@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -21,8 +21,8 @@ searched for it. Amazon SQS shows messages only to who receives them, and has no
 
 // onMessage makes a command that acts on one message of the running environment, which it finds by its id. would says
 // how, with id and queue; check refuses some messages, and may be nil.
-func onMessage(c *cli, cmd *cobra.Command, would string, check func(*console.Message) error,
-	do func(context.Context, *console.Client, *console.Message) error) *cobra.Command {
+func onMessage(c *cli, cmd *cobra.Command, would string, check func(*api.Message) error,
+	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := addQueue(cmd, allQueues)
 	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
 		client, m, err := findMessage(c, ctx, cmd, w, args[0])
@@ -35,7 +35,7 @@ func onMessage(c *cli, cmd *cobra.Command, would string, check func(*console.Mes
 
 // findMessage finds a message in the queue that is named, or in any.
 func findMessage(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, id string) (
-	client *console.Client, m console.Message, err error) {
+	client *api.Client, m api.Message, err error) {
 	if w.queue != "" {
 		p, err := findQueue(c, ctx, cmd, w)
 		if err != nil {
@@ -69,12 +69,12 @@ func newMessageShow(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID", Short: "Show a message whole", Args: cobra.ExactArgs(1),
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
 	w := addQueue(cmd, allQueues)
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*console.Message, error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Message, error) {
 		_, m, err := findMessage(c, ctx, cmd, w, args[0])
 		return &m, err
-	}, view[*console.Message]{
-		func(m *console.Message) error { return printMessage(c, m) },
-		func(m *console.Message) []string { return []string{m.ID} },
+	}, view[*api.Message]{
+		func(m *api.Message) error { return printMessage(c, m) },
+		func(m *api.Message) []string { return []string{m.ID} },
 	})
 	return cmd
 }
@@ -83,13 +83,13 @@ func newMessageRetry(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "retry ID", Short: "Make a message visible at once", Args: cobra.ExactArgs(1),
 		Long: `Makes a message visible at once that is delayed or waits for its next attempt. One that is in
 work is given out a second time. A dead letter stays where it is: see 'tendril dead redrive'.`}
-	return onMessage(c, cmd, "make message %s visible in %s", func(m *console.Message) error {
+	return onMessage(c, cmd, "make message %s visible in %s", func(m *api.Message) error {
 		if m.DeadAt.IsZero() {
 			return nil
 		}
 		return fail(exitConflict, fmt.Errorf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue),
 			"put it back to work with 'tendril dead redrive "+m.ID+" --queue "+m.Queue+"'")
-	}, func(ctx context.Context, client *console.Client, m *console.Message) error {
+	}, func(ctx context.Context, client *api.Client, m *api.Message) error {
 		placed, err := client.Retry(ctx, m.Queue, m.ID)
 		return printPlaced(c, m, placed, err)
 	})
@@ -106,15 +106,15 @@ func newMessageDelay(c *cli) *cobra.Command {
 		}
 		return nil
 	}
-	return onMessage(c, cmd, "hide message %s in %s", nil, func(ctx context.Context, client *console.Client,
-		m *console.Message) error {
+	return onMessage(c, cmd, "hide message %s in %s", nil, func(ctx context.Context, client *api.Client,
+		m *api.Message) error {
 		placed, err := client.Delay(ctx, m.Queue, m.ID, delay)
 		return printPlaced(c, m, placed, err)
 	})
 }
 
 // printPlaced says where a message is after an act on it.
-func printPlaced(c *cli, m *console.Message, p console.Placed, err error) error {
+func printPlaced(c *cli, m *api.Message, p api.Placed, err error) error {
 	if err != nil {
 		return err
 	}
@@ -128,8 +128,8 @@ func printPlaced(c *cli, m *console.Message, p console.Placed, err error) error 
 
 func newMessageDelete(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a message for good", Args: cobra.ExactArgs(1)}
-	return onMessage(c, cmd, "delete message %s of %s", nil, func(ctx context.Context, client *console.Client,
-		m *console.Message) error {
+	return onMessage(c, cmd, "delete message %s of %s", nil, func(ctx context.Context, client *api.Client,
+		m *api.Message) error {
 		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
 		if err == nil && n == 0 {
 			err = fail(exitNotFound, fmt.Errorf("message %s is gone already", m.ID))

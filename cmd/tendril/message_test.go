@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 func TestMessageVerbs(t *testing.T) {
@@ -15,7 +15,7 @@ func TestMessageVerbs(t *testing.T) {
 	if out := s.must("message", "show", id); !strings.Contains(out, "attribute tenant") || !strings.Contains(out, "plum") {
 		t.Errorf("show:\n%s", out)
 	}
-	var m console.Message
+	var m api.Message
 	if out := s.must("message", "show", id, "-o", "json"); json.Unmarshal([]byte(out), &m) != nil || m.ID != id ||
 		m.Queue != "jobs" || m.Body != "plum" {
 		t.Errorf("show -o json: %s", out)

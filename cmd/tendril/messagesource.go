@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
 // held is a message that a verb looks at.
 type held struct {
-	console.Message
+	api.Message
 	receipt string // of the receive that showed it; "" on the embedded queue
 }
 
@@ -45,9 +45,9 @@ type messageSource interface {
 
 // embeddedSource is a queue of the running environment. Looking changes nothing.
 type embeddedSource struct {
-	client *console.Client
+	client *api.Client
 	queue  string
-	filter console.Filter
+	filter api.Filter
 	// ids, when there are any, are looked up instead of reading everything.
 	ids []string
 }
@@ -176,7 +176,7 @@ func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 		p.holding[m.ID] = m.ReceiptHandle
 		if !p.seen[m.ID] {
 			p.seen[m.ID] = true
-			portion = append(portion, held{console.FromMessage(m, p.name), m.ReceiptHandle})
+			portion = append(portion, held{api.FromMessage(m, p.name), m.ReceiptHandle})
 		}
 	}
 	return portion, nil

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 	"tendril/queuetest"
 
@@ -299,19 +299,19 @@ func TestARefusedMessageIsNotOvertaken(t *testing.T) {
 
 func TestCopiesKeepEverything(t *testing.T) {
 	t.Parallel()
-	m := console.Message{ID: "m1", Body: "x",
-		Attributes: console.Attributes{{Name: "raw", Type: "Binary", Value: "\x00"}}, GroupID: "g", TraceHeader: "Root=1",
+	m := api.Message{ID: "m1", Body: "x",
+		Attributes: api.Attributes{{Name: "raw", Type: "Binary", Value: "\x00"}}, GroupID: "g", TraceHeader: "Root=1",
 		DedupID: "old"}
 	n, got := copies([]held{{Message: m}}, false)
 	want := []queue.Outgoing{{Body: "x", Attributes: m.Attributes, GroupID: "g", TraceHeader: "Root=1"}}
 	if diff := cmp.Diff(want, got); diff != "" || n != 1 {
 		t.Errorf("%d: (-want +got)\n%s", n, diff)
 	}
-	large := held{Message: console.Message{Body: strings.Repeat("x", 400<<10)}}
+	large := held{Message: api.Message{Body: strings.Repeat("x", 400<<10)}}
 	if n, _ := copies([]held{large, large, large}, false); n != 2 {
 		t.Errorf("%d messages of 400 KiB in one send, want 2", n)
 	}
-	huge := held{Message: console.Message{Body: strings.Repeat("x", 2<<20)}}
+	huge := held{Message: api.Message{Body: strings.Repeat("x", 2<<20)}}
 	if n, _ := copies([]held{huge, large}, false); n != 1 {
 		t.Errorf("%d messages in one send, want the first alone", n)
 	}
@@ -323,7 +323,7 @@ func TestRedriveKnowsWhereTo(t *testing.T) {
 	from := func(sources ...string) []held {
 		var all []held
 		for _, s := range sources {
-			all = append(all, held{Message: console.Message{ID: "m", DeadLetterSource: s}})
+			all = append(all, held{Message: api.Message{ID: "m", DeadLetterSource: s}})
 		}
 		return all
 	}

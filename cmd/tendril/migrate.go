@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/aws"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/migrate"
 	"tendril/queue"
 )
@@ -131,7 +131,7 @@ func openQueues(c *cli, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, st
 	b, err := broker.Open(dir, &broker.Options{Region: cfg.Region, AccountID: cfg.AccountID})
 	if errors.Is(err, broker.ErrInUse) {
 		name := dir
-		if i, err := console.ReadInstance(dir); err == nil {
+		if i, err := api.ReadInstance(dir); err == nil {
 			name = "environment " + i.Environment
 		}
 		return nil, "", fail(exitConflict, fmt.Errorf("%s runs: %w", name, err),
@@ -318,8 +318,8 @@ func (p *migration) arnOf(name string) string { return p.arns + name }
 
 // notServed refuses a migration of queues on Amazon SQS that an environment of this machine works on.
 func (p *migration) notServed() error {
-	dirs := console.DataDirectories(config.StateFolder(p.c.environ, os.Geteuid() == 0))
-	for _, running := range console.Running(dirs) {
+	dirs := api.DataDirectories(config.StateFolder(p.c.environ, os.Geteuid() == 0))
+	for _, running := range api.Running(dirs) {
 		for _, q := range running.Queues {
 			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
 				return fail(exitConflict, fmt.Errorf("environment %q works on %s", running.Environment, q.Name),

@@ -14,7 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -77,7 +77,7 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 	if err != nil {
 		return queue.Outgoing{}, err
 	}
-	out := console.Outgoing{
+	out := api.Outgoing{
 		Body: message.Body, Attributes: message.Attributes, DelaySeconds: when.delay,
 		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader, NotBefore: when.notBefore,
 	}
@@ -93,7 +93,7 @@ type delayed struct {
 }
 
 // parseMessage reads one line as [parseLine] does, with all that an export tells of the message.
-func parseMessage(text []byte) (m console.Message, when delayed, err error) {
+func parseMessage(text []byte) (m api.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
 		return m, when, errors.New("this is not valid UTF-8")
@@ -102,10 +102,10 @@ func parseMessage(text []byte) (m console.Message, when delayed, err error) {
 	}
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
-		return console.Message{Body: string(text)}, delayed{}, nil
+		return api.Message{Body: string(text)}, delayed{}, nil
 	}
 	var message struct {
-		console.Message
+		api.Message
 		Body         json.RawMessage `json:"body"`
 		DelaySeconds *int            `json:"delay_seconds"`
 		NotBefore    time.Time       `json:"not_before"`

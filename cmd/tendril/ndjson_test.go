@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 
 	"github.com/google/go-cmp/cmp"
@@ -108,10 +108,10 @@ func (failingReader) Read([]byte) (int, error) { return 0, errBroken }
 func TestExportIsSentAsItWas(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		m := console.Message{
+		m := api.Message{
 			ID: "m1", Queue: "jobs-dead", Body: rapid.StringN(1, 50, -1).Draw(t, "body"), ReceiveCount: 3,
 			SentAt: time.UnixMilli(1).UTC(),
-			Attributes: console.Attributes{
+			Attributes: api.Attributes{
 				{Name: "b", Type: "Binary", Value: string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))},
 				{Name: "n", Type: "Number", Value: rapid.StringMatching(`-?[0-9]{1,30}`).Draw(t, "number")},
 			},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 func newOpen(c *cli) *cobra.Command {
@@ -27,7 +27,7 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 	}
 	cmd.Flags().BoolVar(&printOnly, "print", false, "Print the link only.")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What the browser may do: read, act, deploy (default all).")
-	complete(cmd, "scope", console.ScopeRead, console.ScopeAct, console.ScopeDeploy)
+	complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
 	addDataDir(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		client, err := c.dial(cmd)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/host/terminal"
 )
 
@@ -83,26 +83,26 @@ func TestFormatFlag(t *testing.T) {
 func TestStatusTexts(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
-		healthText(&console.Status{State: "running",
+		healthText(&api.Status{State: "running",
 			Ready: true}): "running, ready",
-		healthText(&console.Status{State: "draining",
-			Workers: []console.Worker{{Paused: true}}}): "draining, NOT READY, PAUSED",
-		healthText(&console.Status{Workers: []console.Worker{{Paused: true,
+		healthText(&api.Status{State: "draining",
+			Workers: []api.Worker{{Paused: true}}}): "draining, NOT READY, PAUSED",
+		healthText(&api.Status{Workers: []api.Worker{{Paused: true,
 			PauseReason: "n\x1bight"}}}): `NOT READY, PAUSED: n\x1bight`,
-		accountText(console.Account{Sent: 9, Done: 3, DeadLettered: 1, Expired: 2, Purged: 1,
+		accountText(api.Account{Sent: 9, Done: 3, DeadLettered: 1, Expired: 2, Purged: 1,
 			Live: 2}): "sent 9 = done 3 + dead-lettered 1 + expired 2 + purged 1 + live 2",
-		accountText(console.Account{Sent: 9}): "sent 9 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 0 (DOES " +
+		accountText(api.Account{Sent: 9}): "sent 9 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 0 (DOES " +
 			"NOT BALANCE: off by 9; please report this)",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "done", Status: 200, DurationMS: 12,
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: "done", Status: 200, DurationMS: 12,
 			WaitMS: 3}): "m1 done: status 200 in 12 ms, 15 ms after the send",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500",
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500",
 			ReceiveCount: 2}): "m1 failed: status 500 (receive 2)",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused",
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused",
 			RetryAt: time.Unix(0, 0)}): "m1 unreached: connection refused, next attempt at " +
 			time.Unix(0, 0).Format("15:04:05"),
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: console.InWork, Attempt: 2,
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: api.InWork, Attempt: 2,
 			DurationMS: 900}): "m1 in work: attempt 2 has been running for 900 ms",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500", Answer: "oops",
+		deliveryText(api.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500", Answer: "oops",
 			DeadLetterQueue: "jobs-dead"}): `m1 failed: status 500 "oops", the last attempt: it goes to jobs-dead`,
 		plural(1, "message"): "1 message",
 		plural(0, "message"): "0 messages",
@@ -132,7 +132,7 @@ func TestAttemptsError(t *testing.T) {
 
 func TestDescribedLeader(t *testing.T) {
 	t.Parallel()
-	for want, l := range map[string]console.Leader{
+	for want, l := range map[string]api.Leader{
 		"none known":                 {},
 		"this instance":              {Local: true},
 		"this instance: a, term 3":   {Leading: true, Holder: "a", Term: 3},

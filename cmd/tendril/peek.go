@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 	"tendril/internal/host/terminal"
 	"tendril/queue"
 )
@@ -38,8 +38,8 @@ message from others until the command ends, for at most 5 minutes.`,
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
-	complete(cmd, "state", console.MessageVisible, console.MessageDelayed, console.MessageInFlight, console.MessageDamaged)
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]console.Message, error) {
+	complete(cmd, "state", api.MessageVisible, api.MessageDelayed, api.MessageInFlight, api.MessageDamaged)
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]api.Message, error) {
 		w.queue = argument(args)
 		if err := checkLimit(which.limit); err != nil {
 			return nil, err
@@ -62,14 +62,14 @@ message from others until the command ends, for at most 5 minutes.`,
 			sources = append(sources, source)
 		}
 		return collectAll(ctx, sources, which)
-	}, view[[]console.Message]{func(messages []console.Message) error { return printMessages(c, messages, full) },
+	}, view[[]api.Message]{func(messages []api.Message) error { return printMessages(c, messages, full) },
 		messageIDs})
 	return cmd
 }
 
 // collectAll reads the selected messages of several sources, the oldest first, and gives them back.
-func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []console.Message, err error) {
-	all = []console.Message{}
+func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []api.Message, err error) {
+	all = []api.Message{}
 	for _, source := range sources {
 		messages, err := collect(ctx, source, which)
 		if err != nil {
@@ -78,7 +78,7 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 		all = append(all, messages...)
 	}
 	if len(sources) > 1 {
-		slices.SortStableFunc(all, func(a, b console.Message) int {
+		slices.SortStableFunc(all, func(a, b api.Message) int {
 			return cmp.Or(a.DeadAt.Compare(b.DeadAt), a.SentAt.Compare(b.SentAt))
 		})
 		if which.limit > 0 {
@@ -95,13 +95,13 @@ func warnOfReceives(c *cli, name string) {
 }
 
 // collect reads the picked messages and gives them back.
-func collect(ctx context.Context, from messageSource, p *selector) (messages []console.Message, err error) {
+func collect(ctx context.Context, from messageSource, p *selector) (messages []api.Message, err error) {
 	defer func() {
 		if released := from.release(ctx); err == nil {
 			err = released
 		}
 	}()
-	messages = []console.Message{}
+	messages = []api.Message{}
 	selection := p.begin()
 	for portion, err := range from.read(ctx, p.portion()) {
 		if err != nil {
@@ -119,9 +119,9 @@ func collect(ctx context.Context, from messageSource, p *selector) (messages []c
 
 const previewWidth = 60
 
-var messageIDs = named(func(m *console.Message) string { return m.ID })
+var messageIDs = named(func(m *api.Message) string { return m.ID })
 
-func printMessages(c *cli, messages []console.Message, full bool) error {
+func printMessages(c *cli, messages []api.Message, full bool) error {
 	switch {
 	case full:
 		for i := range messages {
@@ -172,7 +172,7 @@ func failureRows(f *queue.Failure) (t table) {
 }
 
 // printMessage prints a message whole; more are rows about it that it does not have itself.
-func printMessage(c *cli, m *console.Message, more ...[]string) error {
+func printMessage(c *cli, m *api.Message, more ...[]string) error {
 	t := table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
 	t.add("receives", fmt.Sprint(m.ReceiveCount))
 	t.add("first received", moment(m.FirstReceivedAt))
@@ -205,7 +205,7 @@ func printMessage(c *cli, m *console.Message, more ...[]string) error {
 }
 
 // printAttempts prints the failed deliveries of a message, each with the begin of its answer.
-func printAttempts(c *cli, attempts []console.Attempt) error {
+func printAttempts(c *cli, attempts []api.Attempt) error {
 	fmt.Fprintf(c.out, "%s failed:\n", plural(len(attempts), "attempt"))
 	for i := range attempts {
 		if _, err := fmt.Fprintln(c.out, "  "+attemptText(&attempts[i])); err != nil {
@@ -220,7 +220,7 @@ func printAttempts(c *cli, attempts []console.Attempt) error {
 }
 
 // attemptText is one attempt on one line.
-func attemptText(a *console.Attempt) string {
+func attemptText(a *api.Attempt) string {
 	text := fmt.Sprintf("%s  %s after %d ms", moment(a.At), a.Reason, a.DurationMS)
 	if a.ReceiveCount > 0 {
 		text += fmt.Sprintf(" (receive %d)", a.ReceiveCount)

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/console"
 	"tendril/internal/observe/eventlog"
@@ -298,7 +299,7 @@ func (s *printingSuite) refusesAlike(t *testing.T) {
 // state is everything in the environment that a verb could change, as text.
 func (s *printingSuite) state() string {
 	s.Helper()
-	client, err := console.Dial(filepath.Join(s.dir, "data"))
+	client, err := api.Dial(filepath.Join(s.dir, "data"))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -320,7 +321,7 @@ func (s *printingSuite) state() string {
 	}
 	add(queues, err)
 	for i := range queues {
-		messages, _, err := client.Messages(s.Context(), queues[i].Name, console.Filter{})
+		messages, _, err := client.Messages(s.Context(), queues[i].Name, api.Filter{})
 		for i := range messages {
 			messages[i].VisibleAt = messages[i].VisibleAt.Round(time.Second) // it is computed from a time that is left
 		}
@@ -334,7 +335,7 @@ func (s *printingSuite) state() string {
 	for _, o := range settings.Options {
 		add(o.Name+"="+o.Value, err)
 	}
-	events, err := client.Events(s.Context(), console.EventFilter{Limit: 1000, Kinds: []string{eventlog.Act}})
+	events, err := client.Events(s.Context(), api.EventFilter{Limit: 1000, Kinds: []string{eventlog.Act}})
 	for _, e := range events {
 		if e.Fields["method"] != http.MethodGet { // reading bodies is an act as well
 			add(e, err)
@@ -444,7 +445,7 @@ func (s *printingSuite) fill() {
 		}
 		return nil
 	})
-	running, err := console.ReadInstance(filepath.Join(s.dir, "data"))
+	running, err := api.ReadInstance(filepath.Join(s.dir, "data"))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 )
 
 // runningEnvironment is one line of 'tendril ps'.
@@ -43,7 +43,7 @@ The other commands ask the environment of the working folder, else the only one 
 	}
 	prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
-		for _, found := range console.Running(knownDirectories(c)) {
+		for _, found := range api.Running(knownDirectories(c)) {
 			all = append(all, stateOf(ctx, &found))
 		}
 		return all, nil
@@ -54,25 +54,25 @@ The other commands ask the environment of the working folder, else the only one 
 
 // knownDirectories are the data directories of the state folder, and the one that the variables name.
 func knownDirectories(c *cli) []string {
-	dirs := console.DataDirectories(config.StateFolder(c.environ, os.Geteuid() == 0))
+	dirs := api.DataDirectories(config.StateFolder(c.environ, os.Geteuid() == 0))
 	if own := c.env("TENDRIL_DATA_DIR"); own != "" {
 		dirs = append(dirs, own)
 	}
 	return dirs
 }
 
-func stateOf(ctx context.Context, found *console.Found) runningEnvironment {
+func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
 	e := runningEnvironment{Name: found.Environment, Folder: found.Folder, DataDir: found.DataDir, PID: found.PID,
 		Queues: []string{}, Endpoint: found.Endpoint, Console: found.ConsoleURL(), Started: found.StartedAt}
 	for _, q := range found.Queues {
 		e.Queues = append(e.Queues, q.Name)
 	}
-	client, err := console.Dial(found.DataDir)
+	client, err := api.Dial(found.DataDir)
 	if err == nil {
 		defer client.Close()
 		ctx, cancel := context.WithTimeout(ctx, psPatience)
 		defer cancel()
-		var st console.Status
+		var st api.Status
 		if st, err = client.Status(ctx); err == nil {
 			if e.State = st.State; st.Health != nil {
 				e.Health = string(st.Health.Status)

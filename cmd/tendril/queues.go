@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/aws"
-	"tendril/internal/console"
 	"tendril/queue"
 )
 
@@ -41,19 +41,19 @@ func listsQueues(c *cli, cmd *cobra.Command) {
 	var prefix string
 	w := addWhere(cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.Queue, error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
 		return listQueues(c, ctx, cmd, w, prefix)
-	}, view[[]console.Queue]{func(queues []console.Queue) error { return c.printTable(queueTable(queues)) },
-		named(func(q *console.Queue) string { return q.Name })})
+	}, view[[]api.Queue]{func(queues []api.Queue) error { return c.printTable(queueTable(queues)) },
+		named(func(q *api.Queue) string { return q.Name })})
 	addWatch(c, cmd)
 }
 
 func listQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags,
-	prefix string) ([]console.Queue, error) {
+	prefix string) ([]api.Queue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-	queues := []console.Queue{}
+	queues := []api.Queue{}
 	if w.backend == backendSQS {
 		return listOnSQS(ctx, queues, prefix)
 	}
@@ -74,7 +74,7 @@ func listQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags,
 	return queues, err
 }
 
-func listOnSQS(ctx context.Context, queues []console.Queue, prefix string) ([]console.Queue, error) {
+func listOnSQS(ctx context.Context, queues []api.Queue, prefix string) ([]api.Queue, error) {
 	sqs, err := aws.OpenSQS(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func listOnSQS(ctx context.Context, queues []console.Queue, prefix string) ([]co
 }
 
 // remoteQueue is a queue on Amazon SQS in the words of the console.
-func remoteQueue(q *aws.Queue, attributes map[string]string) console.Queue {
-	out := console.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
+func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
+	out := api.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
 	out.Ledger.Visible = int64(number(attributes, visibleCount))
 	out.Ledger.Delayed = int64(number(attributes, delayedCount))
 	out.Ledger.InFlight = int64(number(attributes, inFlightCount))
@@ -104,7 +104,7 @@ func remoteQueue(q *aws.Queue, attributes map[string]string) console.Queue {
 	return out
 }
 
-func queueTable(queues []console.Queue) [][]string {
+func queueTable(queues []api.Queue) [][]string {
 	rows := [][]string{{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"}}
 	for _, q := range queues {
 		oldest := "-"
@@ -118,7 +118,7 @@ func queueTable(queues []console.Queue) [][]string {
 }
 
 // queueNote is what a person should know of a queue.
-func queueNote(q *console.Queue) string {
+func queueNote(q *api.Queue) string {
 	note := pausedText(q.Paused, q.PauseReason)
 	if problem := q.Problem(); problem != "" {
 		note = strings.TrimPrefix(note+"; "+plain(problem), "; ")
@@ -143,7 +143,7 @@ func newQueuesShow(c *cli) *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 	}
 	w := addWhere(cmd)
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q console.Queue, err error) {
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q api.Queue, err error) {
 		w.queue = argument(args)
 		p, err := findQueue(c, ctx, cmd, w)
 		switch {
@@ -156,12 +156,12 @@ func newQueuesShow(c *cli) *cobra.Command {
 		q = remoteQueue(p.remote, attributes)
 		q.Attributes = attributes
 		return q, err
-	}, view[console.Queue]{func(q console.Queue) error { return printQueue(c, q) },
-		func(q console.Queue) []string { return []string{q.Name} }})
+	}, view[api.Queue]{func(q api.Queue) error { return printQueue(c, q) },
+		func(q api.Queue) []string { return []string{q.Name} }})
 	return cmd
 }
 
-func printQueue(c *cli, q console.Queue) error {
+func printQueue(c *cli, q api.Queue) error {
 	t := table{{"queue", q.Name}}
 	t.add("url", q.URL)
 	t.add("arn", q.ARN)
@@ -182,7 +182,7 @@ func printQueue(c *cli, q console.Queue) error {
 	return c.printTable(t)
 }
 
-func ledgerText(q console.Queue) string {
+func ledgerText(q api.Queue) string {
 	l := q.Ledger
 	return fmt.Sprintf("sent %d + moved in %d = done %d + dead-lettered %d + moved out %d + expired %d + purged %d + "+
 		"live %d",
@@ -240,7 +240,7 @@ func newQueuesPause(c *cli) *cobra.Command {
 		Short: "Stop receiving from a queue, or from all; work in flight is finished",
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	return actsOnReceiving(c, cmd, "pause receiving from", func(ctx context.Context, client *console.Client,
+	return actsOnReceiving(c, cmd, "pause receiving from", func(ctx context.Context, client *api.Client,
 		name string) (string, error) {
 		format := "environment %q receives no more from %s; '" + strings.TrimSpace("tendril queues resume "+
 			""+name) + "' goes on\n"
@@ -253,7 +253,7 @@ func newQueuesPause(c *cli) *cobra.Command {
 
 func newQueuesResume(c *cli) *cobra.Command {
 	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Receive from a paused queue, or from all, again"}
-	return actsOnReceiving(c, cmd, "resume receiving from", func(ctx context.Context, client *console.Client,
+	return actsOnReceiving(c, cmd, "resume receiving from", func(ctx context.Context, client *api.Client,
 		name string) (string, error) {
 		const format = "environment %q receives from %s\n"
 		if name == "" {
@@ -265,7 +265,7 @@ func newQueuesResume(c *cli) *cobra.Command {
 
 // actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. would is what it
 // does, in front of their names. What act returns says so of an environment and its queues.
-func actsOnReceiving(c *cli, cmd *cobra.Command, would string, act func(context.Context, *console.Client,
+func actsOnReceiving(c *cli, cmd *cobra.Command, would string, act func(context.Context, *api.Client,
 	string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
 	addDataDir(cmd)
@@ -289,7 +289,7 @@ func actsOnReceiving(c *cli, cmd *cobra.Command, would string, act func(context.
 }
 
 // queueNames are the queues that a name stands for: "" for all that the environment works on.
-func queueNames(i *console.Instance, name string) string {
+func queueNames(i *api.Instance, name string) string {
 	if name != "" {
 		return name
 	}
@@ -302,7 +302,7 @@ func queueNames(i *console.Instance, name string) string {
 
 // workedQueue finds the running environment and the name of the queue that the first
 // argument names, without one that of the only queue it works on, or "" for several.
-func workedQueue(c *cli, cmd *cobra.Command, args []string) (*console.Client, string, error) {
+func workedQueue(c *cli, cmd *cobra.Command, args []string) (*api.Client, string, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return nil, "", err

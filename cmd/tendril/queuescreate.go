@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/aws"
 	"tendril/internal/cloud"
-	"tendril/internal/console"
 	"tendril/queue"
 )
 
@@ -130,7 +130,7 @@ func createQueue(c *cli, ctx context.Context, m *queueMaker, n *newQueue) error 
 
 // queueMaker makes queues in the running environment, or on Amazon SQS.
 type queueMaker struct {
-	client *console.Client
+	client *api.Client
 	sqs    *aws.SQS
 }
 

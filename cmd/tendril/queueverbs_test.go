@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/console"
 	"tendril/queue"
 )
@@ -20,10 +21,10 @@ import (
 // newStageOfQueues is a stage whose environment works on several queues, each with a dead-letter queue.
 func newStageOfQueues(t *testing.T, names ...string) *stage {
 	t.Helper()
-	s := newStage(t, func(_ *console.Options, i *console.Instance) {
+	s := newStage(t, func(_ *console.Options, i *api.Instance) {
 		i.Queues = nil
 		for _, name := range names {
-			i.Queues = append(i.Queues, console.InstanceQueue{Name: name, DeadLetterQueue: name + "-dead", Embedded: true})
+			i.Queues = append(i.Queues, api.InstanceQueue{Name: name, DeadLetterQueue: name + "-dead", Embedded: true})
 		}
 	})
 	for _, name := range names {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -78,7 +78,7 @@ func (f *receiveFlags) check(visibility bool) error {
 func receiveMessages(c *cli, ctx context.Context, p *targetQueue, f *receiveFlags) error {
 	received := 0
 	for received < f.limit {
-		req := console.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}
+		req := api.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}
 		if f.visibility >= 0 {
 			seconds := int(f.visibility.Seconds())
 			req.VisibilitySeconds = &seconds
@@ -112,7 +112,7 @@ func receiveMessages(c *cli, ctx context.Context, p *targetQueue, f *receiveFlag
 	return nil
 }
 
-func printReceived(c *cli, messages []console.ReceivedMessage, f format) error {
+func printReceived(c *cli, messages []api.ReceivedMessage, f format) error {
 	for i := range messages {
 		m := &messages[i]
 		err := error(nil)
@@ -129,21 +129,21 @@ func printReceived(c *cli, messages []console.ReceivedMessage, f format) error {
 }
 
 // receive takes messages from the queue.
-func (p *targetQueue) receive(ctx context.Context, req console.ReceiveRequest) ([]console.ReceivedMessage, error) {
+func (p *targetQueue) receive(ctx context.Context, req api.ReceiveRequest) ([]api.ReceivedMessage, error) {
 	if p.remote == nil {
 		return p.client.Receive(ctx, p.name, req)
 	}
 	got, err := p.remote.Receive(ctx, req.ToQueue())
-	received := make([]console.ReceivedMessage, len(got))
+	received := make([]api.ReceivedMessage, len(got))
 	for i := range got {
-		received[i] = console.ReceivedMessage{Message: console.FromMessage(&got[i], p.name),
+		received[i] = api.ReceivedMessage{Message: api.FromMessage(&got[i], p.name),
 			ReceiptHandle: got[i].ReceiptHandle}
 	}
 	return received, err
 }
 
 // acknowledge deletes messages by the handles of their receives.
-func (p *targetQueue) acknowledge(ctx context.Context, messages []console.ReceivedMessage) error {
+func (p *targetQueue) acknowledge(ctx context.Context, messages []api.ReceivedMessage) error {
 	handles := make([]string, len(messages))
 	for i := range messages {
 		handles[i] = messages[i].ReceiptHandle

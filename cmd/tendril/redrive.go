@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 func newDeadRedrive(c *cli) *cobra.Command {
@@ -136,7 +136,7 @@ func deleteTask(c *cli, ctx context.Context, g *deadLetterQueue, which *selector
 const countTime = 20 * time.Second
 
 // followTask shows how far a task of the embedded queue is until it ends.
-func followTask(c *cli, ctx context.Context, g *deadLetterQueue, task console.MoveTask, done string) (int,
+func followTask(c *cli, ctx context.Context, g *deadLetterQueue, task api.MoveTask, done string) (int,
 	error) {
 	client, name := g.queue.client, g.queue.name
 	var err error
@@ -204,7 +204,7 @@ func changesDead(c *cli, cmd *cobra.Command, which *selector, done string,
 // steps says for each queue what would be done there, and to how many messages.
 func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
 	steps []string, err error) {
-	var found []console.Message
+	var found []api.Message
 	for _, g := range d {
 		if g.queue.remote == nil && len(which.ids) > 0 {
 			here, err := collect(ctx, g.contents(which), which)

@@ -15,9 +15,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 	"tendril/internal/environment"
 	"tendril/queue"
 )
@@ -63,14 +63,14 @@ that may be secrets are not shown.`,
 
 // messagesToReplay finds the messages, and the environment whose settings hold, if one runs.
 func messagesToReplay(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, name string, p *replay) (
-	messages []console.Message, err error) {
+	messages []api.Message, err error) {
 	in := c.in
 	if name != "-" {
 		file, err := os.Open(name)
 		if errors.Is(err, os.ErrNotExist) {
 			client, m, err := findMessage(c, ctx, cmd, w, name)
 			p.client = client
-			return []console.Message{m}, err
+			return []api.Message{m}, err
 		}
 		if err != nil {
 			return nil, fail(exitUsage, err)
@@ -88,7 +88,7 @@ func messagesToReplay(c *cli, ctx context.Context, cmd *cobra.Command, w *queueF
 }
 
 // readMessages reads messages with all that an export tells of them, one on each line.
-func readMessages(r io.Reader) (messages []console.Message, err error) {
+func readMessages(r io.Reader) (messages []api.Message, err error) {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
 	for number := 1; lines.Scan(); number++ {
@@ -113,25 +113,25 @@ func readMessages(r io.Reader) (messages []console.Message, err error) {
 // replay posts messages.
 type replay struct {
 	c      *cli
-	client *console.Client // nil where no environment runs
-	to     string          // "" for where the messages of a queue go
+	client *api.Client // nil where no environment runs
+	to     string      // "" for where the messages of a queue go
 	// queue is where messages come from that do not say so, or whose queue the environment does not work on.
 	queue  string
 	format format
-	status *console.Status
+	status *api.Status
 	// posters post the messages of a queue, by its name.
 	posters map[string]*environment.Poster
 }
 
 // replayAnswer is what became of one message, as JSON.
 type replayAnswer struct {
-	MessageID  string            `json:"message_id"`
-	URL        string            `json:"url"`
-	Outcome    string            `json:"outcome"`
-	Status     int               `json:"status,omitempty"`
-	Reason     string            `json:"reason,omitempty"`
-	DurationMS int64             `json:"duration_ms"`
-	Exchange   *console.Exchange `json:"exchange,omitempty"`
+	MessageID  string        `json:"message_id"`
+	URL        string        `json:"url"`
+	Outcome    string        `json:"outcome"`
+	Status     int           `json:"status,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	DurationMS int64         `json:"duration_ms"`
+	Exchange   *api.Exchange `json:"exchange,omitempty"`
 }
 
 func (p *replay) close() {
@@ -141,7 +141,7 @@ func (p *replay) close() {
 }
 
 // postAll posts messages, and fails where an answer is not a success.
-func (p *replay) postAll(ctx context.Context, messages []console.Message) error {
+func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 	defer p.close()
 	failed := 0
 	for i := range messages {
@@ -160,7 +160,7 @@ func (p *replay) postAll(ctx context.Context, messages []console.Message) error 
 }
 
 // post posts one message and prints what was sent and answered; ok is whether the answer was a success.
-func (p *replay) post(ctx context.Context, m *console.Message) (ok bool, err error) {
+func (p *replay) post(ctx context.Context, m *api.Message) (ok bool, err error) {
 	poster, err := p.poster(ctx, p.home(m))
 	if err != nil {
 		return false, err
@@ -195,7 +195,7 @@ func (p *replay) print(a *replayAnswer) error {
 }
 
 // home is the queue that a message is delivered from: its own, or the one that it was dead-lettered from.
-func (p *replay) home(m *console.Message) string {
+func (p *replay) home(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
 	}
@@ -298,7 +298,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 }
 
 // signs reports whether the environment signs the POSTs of a queue.
-func (p *replay) signs(now *console.Configuration, name string) bool {
+func (p *replay) signs(now *api.Configuration, name string) bool {
 	for _, option := range []string{"signing-secret of " + name, "signing-secret"} {
 		if o := now.Option(option); o != nil && o.Value != "" {
 			return o.Value != o.Default && o.Value != "off"
@@ -361,7 +361,7 @@ func splitURL(text string) (base, path string, err error) {
 const noID = "00000000-0000-0000-0000-000000000000"
 
 // replayed is a message as its last delivery had it.
-func replayed(m *console.Message) *queue.Message {
+func replayed(m *api.Message) *queue.Message {
 	attributes, before := queue.CutReason(m.Attributes)
 	out := &queue.Message{ID: cmp.Or(m.ID, noID), Body: m.Body, Attributes: attributes,
 		ReceiveCount: max(m.ReceiveCount, 1), Attempt: max(len(m.Attempts), 1), SentAt: m.SentAt,

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -31,31 +31,31 @@ func TestURLsToReplayTo(t *testing.T) {
 
 func TestAMessageIsDeliveredFromItsOwnQueue(t *testing.T) {
 	t.Parallel()
-	p := &replay{client: &console.Client{Instance: console.Instance{Queues: []console.InstanceQueue{
+	p := &replay{client: &api.Client{Instance: api.Instance{Queues: []api.InstanceQueue{
 		{Name: "first", DeadLetterQueue: "first-dead"}, {Name: "second", DeadLetterQueue: "graves"}}}}}
 	for _, tt := range []struct {
-		m    console.Message
+		m    api.Message
 		want string
 	}{
-		{console.Message{}, ""}, // the command asks for --queue
-		{console.Message{Queue: "second"}, "second"},
-		{console.Message{Queue: "graves"}, "second"},
-		{console.Message{Queue: "graves", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:first"}, "first"},
-		{console.Message{Queue: "elsewhere", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:gone"}, ""},
+		{api.Message{}, ""}, // the command asks for --queue
+		{api.Message{Queue: "second"}, "second"},
+		{api.Message{Queue: "graves"}, "second"},
+		{api.Message{Queue: "graves", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:first"}, "first"},
+		{api.Message{Queue: "elsewhere", DeadLetterSource: "arn:aws:sqs:us-east-1:000000000000:gone"}, ""},
 	} {
 		if got := p.home(&tt.m); got != tt.want {
 			t.Errorf("%+v is delivered from %s, want %s", tt.m, got, tt.want)
 		}
 	}
 	p.queue = "second"
-	if got := p.home(&console.Message{}); got != "second" {
+	if got := p.home(&api.Message{}); got != "second" {
 		t.Errorf("with --queue second: %s", got)
 	}
-	p = &replay{client: &console.Client{Instance: console.Instance{Queues: []console.InstanceQueue{{Name: "only"}}}}}
-	if got := p.home(&console.Message{}); got != "only" {
+	p = &replay{client: &api.Client{Instance: api.Instance{Queues: []api.InstanceQueue{{Name: "only"}}}}}
+	if got := p.home(&api.Message{}); got != "only" {
 		t.Errorf("of the only queue: %s", got)
 	}
-	if got := (&replay{}).home(&console.Message{Queue: "exported"}); got != "exported" {
+	if got := (&replay{}).home(&api.Message{Queue: "exported"}); got != "exported" {
 		t.Errorf("without an environment: %s", got)
 	}
 }
@@ -63,14 +63,14 @@ func TestAMessageIsDeliveredFromItsOwnQueue(t *testing.T) {
 func TestAReplayHasWhatTheLastDeliveryHad(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1, 0)
-	m := replayed(&console.Message{ID: "m1", ReceiveCount: 3, Attempts: make([]console.Attempt, 2), SentAt: at})
+	m := replayed(&api.Message{ID: "m1", ReceiveCount: 3, Attempts: make([]api.Attempt, 2), SentAt: at})
 	if m.ID != "m1" || m.ReceiveCount != 3 || m.Attempt != 2 || !m.SentAt.Equal(at) {
 		t.Errorf("of a message in a queue: %+v", m)
 	}
-	if m = replayed(&console.Message{Body: "x"}); m.ID != noID || m.ReceiveCount != 1 || m.Attempt != 1 {
+	if m = replayed(&api.Message{Body: "x"}); m.ID != noID || m.ReceiveCount != 1 || m.Attempt != 1 {
 		t.Errorf("of a body alone: %+v", m)
 	}
-	dead := console.Message{ID: "new", ReceiveCount: 1, Attributes: []queue.Attribute{{Name: "kind", Type: "String",
+	dead := api.Message{ID: "new", ReceiveCount: 1, Attributes: []queue.Attribute{{Name: "kind", Type: "String",
 		Value: "x"}, {Name: queue.AttributeReason, Type: "String",
 		Value: `{"reason":"status 500","attempts":4,"receives":5,"message_id":"old","source":"arn:q"}`}}}
 	if m = replayed(&dead); m.ID != "old" || m.ReceiveCount != 5 || m.Attempt != 4 || len(m.Attributes) != 1 {

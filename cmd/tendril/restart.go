@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 // restarted is what 'tendril restart' prints for programs.
@@ -35,7 +35,7 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 		name := args[0]
 		return plan{func(ctx context.Context) ([]string, error) {
 			st, err := client.Status(ctx)
-			if err == nil && !slices.ContainsFunc(st.App, func(p console.Process) bool { return p.Name == name }) {
+			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name }) {
 				err = fail(exitNotFound, fmt.Errorf("there is no process %s", strconv.Quote(name)), "'tendril status' lists them")
 			}
 			return []string{"restart " + plain(name)}, err

@@ -23,7 +23,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"go.uber.org/goleak"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -208,8 +208,8 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	dir := ts.Getenv("TENDRIL_DATA_DIR")
 	ts.Check(poll(func() error {
-		c, err := console.Dial(dir)
-		if errors.Is(err, console.ErrOff) {
+		c, err := api.Dial(dir)
+		if errors.Is(err, api.ErrOff) {
 			return nil
 		}
 		if err != nil {
@@ -222,9 +222,9 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		return err
 	}))
-	i, err := console.ReadInstance(dir)
+	i, err := api.ReadInstance(dir)
 	ts.Check(err)
-	token, _ := console.ReadToken(dir) // there is none without a console
+	token, _ := api.ReadToken(dir) // there is none without a console
 	for name, value := range map[string]string{
 		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.Queue("").URL,
 		"TOKEN": token,

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 // scriptNowhere reads everything that the console shows: each GET route of its API, the probes, the metrics, and each
@@ -65,7 +65,7 @@ func (r *secretsReader) get(path, token string) (int, string) {
 
 // routes are the paths of all routes that read, with every queue, message and task in the place of their wildcards.
 func (r *secretsReader) routes() []string {
-	client, err := console.Dial(r.ts.Getenv("TENDRIL_DATA_DIR"))
+	client, err := api.Dial(r.ts.Getenv("TENDRIL_DATA_DIR"))
 	r.ts.Check(err)
 	defer client.Close()
 	client.Bodies = true
@@ -74,7 +74,7 @@ func (r *secretsReader) routes() []string {
 	var queues, messages, tasks []string
 	for _, q := range st.Queues {
 		queues = append(queues, q.Name)
-		found, _, err := client.Messages(context.Background(), q.Name, console.Filter{})
+		found, _, err := client.Messages(context.Background(), q.Name, api.Filter{})
 		r.ts.Check(err)
 		for _, m := range found {
 			messages = append(messages, q.Name+"/messages/"+m.ID)

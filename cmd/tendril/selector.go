@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -75,7 +75,7 @@ func (p *selector) isEverything() bool { return p.all && !p.narrow() && p.limit 
 func (p *selector) isTask() bool { return len(p.ids) == 0 && p.limit == 0 }
 
 // selection is the selector in the words of the console.
-func (p *selector) selection() (sel console.Selection, err error) {
+func (p *selector) selection() (sel api.Selection, err error) {
 	sel.Match, sel.Reason = p.match, p.reason
 	sel.Attribute, sel.Value, _ = strings.Cut(p.attribute, "=")
 	if sel.DeadSince, err = timeBefore("--since", p.since); err == nil {
@@ -116,7 +116,7 @@ func (p *selector) knownBy(q *targetQueue) error {
 }
 
 // matches reports whether a message is selected by what it says.
-func (p *selector) matches(m *console.Message) bool {
+func (p *selector) matches(m *api.Message) bool {
 	name, value, _ := strings.Cut(p.attribute, "=")
 	has := func(a queue.Attribute) bool { return a.Name == name && (value == "" || a.Value == value) }
 	return strings.Contains(m.Body, p.match) && (name == "" || slices.ContainsFunc(m.Attributes, has))

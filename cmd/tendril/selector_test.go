@@ -8,13 +8,13 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 func heldWith(bodies ...string) []held {
 	var all []held
 	for _, body := range bodies {
-		all = append(all, held{Message: console.Message{ID: "id-" + body, Body: body}})
+		all = append(all, held{Message: api.Message{ID: "id-" + body, Body: body}})
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -110,7 +110,7 @@ func planSend(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f 
 	}
 	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
 		f.many())}
-	var watch *console.Client
+	var watch *api.Client
 	if f.wait {
 		if watch, err = watcher(c, cmd, p); err != nil {
 			return plan{}, err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/observe/health"
 )
 
@@ -23,15 +23,15 @@ sent = done + dead-lettered + expired + purged + live, where dead-lettered count
 messages that are in a dead-letter queue now.`,
 		Args: cobra.NoArgs,
 	}
-	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Status, error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Status, error) {
 		return client.Status(ctx)
-	}, view[console.Status]{func(st console.Status) error { return printStatus(c, &st) },
-		func(st console.Status) []string { return []string{st.Environment} }})
+	}, view[api.Status]{func(st api.Status) error { return printStatus(c, &st) },
+		func(st api.Status) []string { return []string{st.Environment} }})
 	addWatch(c, cmd)
 	return cmd
 }
 
-func printStatus(c *cli, st *console.Status) error {
+func printStatus(c *cli, st *api.Status) error {
 	if err := printCells(c, cells{{st.Environment, bold}, {": ", plainText},
 		{healthText(st), readyStyle(st)}}); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *cli) printSection(rows [][]string) error {
 }
 
 // healthText is the first line: the state, and whether it is ready.
-func healthText(st *console.Status) string {
+func healthText(st *api.Status) string {
 	var words []string
 	if st.State != "" {
 		words = append(words, st.State)
@@ -110,7 +110,7 @@ func healthText(st *console.Status) string {
 	return strings.Join(words, ", ")
 }
 
-func accountText(a console.Account) string {
+func accountText(a api.Account) string {
 	text := fmt.Sprintf("sent %d = done %d + dead-lettered %d + expired %d + purged %d + live %d",
 		a.Sent, a.Done, a.DeadLettered, a.Expired, a.Purged, a.Live)
 	if off := a.Off(); off != 0 {
@@ -119,7 +119,7 @@ func accountText(a console.Account) string {
 	return text
 }
 
-func workerText(w *console.Worker) string {
+func workerText(w *api.Worker) string {
 	state := "receiving from " + w.Queue
 	if !w.Receiving {
 		state = "NOT " + state
@@ -148,7 +148,7 @@ func workerText(w *console.Worker) string {
 	return text
 }
 
-func appTable(app []console.Process) [][]string {
+func appTable(app []api.Process) [][]string {
 	rows := [][]string{{"PROCESS", "STATE", "READY", "PID", "SINCE", "RESTARTS", "LAST EXIT"}}
 	for _, p := range app {
 		ready, pid := "no", "-"
@@ -164,7 +164,7 @@ func appTable(app []console.Process) [][]string {
 	return rows
 }
 
-func problemTable(problems []console.Problem) [][]string {
+func problemTable(problems []api.Problem) [][]string {
 	rows := [][]string{{"FAILED", "QUEUE", "LAST", "REASON", "LAST MESSAGE"}}
 	for _, p := range problems {
 		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, since(p.Last) + " ago", plain(p.Reason), p.LastMessageID})
@@ -174,7 +174,7 @@ func problemTable(problems []console.Problem) [][]string {
 
 // stateLines are what else is to say of the environment as a whole: its health,
 // its newest deployment, and messages that end the app.
-func stateLines(st *console.Status) (lines []string) {
+func stateLines(st *api.Status) (lines []string) {
 	if st.Health != nil {
 		lines = append(lines, "health: "+reportText(st.Health))
 	}
@@ -189,7 +189,7 @@ func stateLines(st *console.Status) (lines []string) {
 
 // breakerLines say which queues stand still since what they deliver to fails, and
 // which are received from for a trial.
-func breakerLines(st *console.Status) (lines []string) {
+func breakerLines(st *api.Status) (lines []string) {
 	for _, l := range st.Limits {
 		if l.Breaker != "open" {
 			continue
@@ -221,14 +221,14 @@ func breakerLines(st *console.Status) (lines []string) {
 	return lines
 }
 
-func deploymentText(d *console.Deployment) string {
+func deploymentText(d *api.Deployment) string {
 	to := plain(d.To)
 	switch {
-	case d.State == console.DeployDone:
+	case d.State == api.DeployDone:
 		return to + ", " + since(d.Ended) + " ago"
 	case d.Aborted:
 		return to + " was aborted " + since(d.Ended) + " ago: " + plain(d.Error)
-	case d.State == console.DeployRolledBack:
+	case d.State == api.DeployRolledBack:
 		return to + " was rolled back " + since(d.Ended) + " ago: " + plain(d.Error)
 	case d.Over():
 		return to + " has the messages, and failed " + since(d.Ended) + " ago: " + plain(d.Error)
@@ -236,7 +236,7 @@ func deploymentText(d *console.Deployment) string {
 	return stepText(d) + ", for " + since(d.Since)
 }
 
-func poisonText(i console.PoisonMessages) string {
+func poisonText(i api.PoisonMessages) string {
 	if i.Broken {
 		return "every message crashes the app: the app itself is broken"
 	}
@@ -245,7 +245,7 @@ func poisonText(i console.PoisonMessages) string {
 }
 
 // paceText says how a queue fares among others and under its limits; "" as an empty body.
-func paceText(w *console.Worker) string {
+func paceText(w *api.Worker) string {
 	var words []string
 	if w.LimitedBy != "" {
 		words = append(words, "held back by "+limitName(w.LimitedBy))
@@ -272,7 +272,7 @@ func limitName(reason string) string {
 	return "the limit of " + plain(reason)
 }
 
-func limitText(l *console.Limit) string {
+func limitText(l *api.Limit) string {
 	words := []string{fmt.Sprintf("%d in work", l.InWork)}
 	if l.Concurrency > 0 {
 		words[0] = fmt.Sprintf("%d of %d in work", l.InWork, l.Concurrency)
@@ -297,7 +297,7 @@ func limitText(l *console.Limit) string {
 }
 
 // scalingText says what size is wanted, within which bounds, and what changed it last.
-func scalingText(s *console.Scaling) string {
+func scalingText(s *api.Scaling) string {
 	what := "processes on this machine"
 	group, isGroup := strings.CutPrefix(s.Target, config.ScaleGroup)
 	service, isService := strings.CutPrefix(s.Target, config.ScaleService)
@@ -346,7 +346,7 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 	}
 	var environment string
 	var status health.Status
-	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (health.Report, error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (health.Report, error) {
 		report, err := client.Health(ctx)
 		environment, status = client.Instance.Environment, report.Status
 		return report, err

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
@@ -17,10 +17,10 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		c := &cli{out: &out}
-		st := &console.Status{Environment: "letters", State: console.StateRunning, Ready: true,
-			Workers: []console.Worker{{Queue: "jobs", Target: "a"}, {Queue: "logs", Target: "b", Receiving: true},
+		st := &api.Status{Environment: "letters", State: api.StateRunning, Ready: true,
+			Workers: []api.Worker{{Queue: "jobs", Target: "a"}, {Queue: "logs", Target: "b", Receiving: true},
 				{Queue: "mails", Target: "a"}},
-			Limits: []console.Limit{
+			Limits: []api.Limit{
 				{Target: "b", Breaker: "closed"},
 				{Target: "a", Breaker: "open", TrialAt: time.Now().Add(12*time.Second - time.Millisecond)},
 			},
@@ -51,12 +51,12 @@ func TestScalingShowsTheLastChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
-		for want, s := range map[string]console.Scaling{
+		for want, s := range map[string]api.Scaling{
 			"processes on this machine: no decision yet (1 to 4), 1 ready": {Target: "processes", MinSize: 1, MaxSize: 4,
 				Ready: 1, IsLeader: true},
 			"processes on this machine: 3 wanted (1 to 4), 2 ready\n        last change 2m ago, from 1 to 3: 90 messages wait": {
 				Target: "processes", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 2, IsLeader: true,
-				Decisions: []console.ScaleDecision{
+				Decisions: []api.ScaleDecision{
 					{At: ago(time.Second), From: 3, Desired: 4, Why: "refused"},
 					{At: ago(time.Minute), From: 3, Desired: 3, Applied: true, Why: "enough"},
 					{At: ago(2 * time.Minute), From: 1, Desired: 3, Applied: true, Why: "90 messages wait"},
@@ -81,7 +81,7 @@ func TestPaceNamesWhatHoldsBack(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{"": "", "limit": "held back by the limits",
 		"breaker": "held back by the breaker", "rate": "held back by the limit of rate"} {
-		if got := paceText(&console.Worker{LimitedBy: reason}); got != want {
+		if got := paceText(&api.Worker{LimitedBy: reason}); got != want {
 			t.Errorf("%q: %q, want %q", reason, got, want)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/host/terminal"
 	"tendril/internal/observe/health"
 )
@@ -95,7 +95,7 @@ func stateStyle(column, text string) style {
 }
 
 // readyStyle is the colour of an environment as a whole.
-func readyStyle(st *console.Status) style {
+func readyStyle(st *api.Status) style {
 	for i := range st.Workers {
 		if st.Workers[i].Paused {
 			return yellow

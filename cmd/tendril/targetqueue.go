@@ -9,15 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/aws"
-	"tendril/internal/console"
 )
 
 // targetQueue is a queue and where it lives: in a running environment, or on Amazon
 // SQS. Exactly one of client and remote is set.
 type targetQueue struct {
 	name   string
-	client *console.Client
+	client *api.Client
 	sqs    *aws.SQS
 	remote *aws.Queue
 }
@@ -128,7 +128,7 @@ func findQueue(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) (
 }
 
 // severalQueues refuses a verb that works on one queue, where the environment has several and none is named.
-func severalQueues(cmd *cobra.Command, i *console.Instance) error {
+func severalQueues(cmd *cobra.Command, i *api.Instance) error {
 	command := cmd.CommandPath() + " "
 	if cmd.Flags().Lookup("queue") != nil {
 		command += "--queue "
@@ -159,7 +159,7 @@ func parseQueue(text string) (aws.Reference, error) {
 
 // servedHere returns a client when a URL is one of the running environment's
 // own, so that its queues can be named by what it prints.
-func servedHere(c *cli, cmd *cobra.Command, ref aws.Reference) *console.Client {
+func servedHere(c *cli, cmd *cobra.Command, ref aws.Reference) *api.Client {
 	client, err := c.dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
 		return nil
@@ -167,7 +167,7 @@ func servedHere(c *cli, cmd *cobra.Command, ref aws.Reference) *console.Client {
 	return client
 }
 
-func ownQueue(ctx context.Context, client *console.Client, name string) (*targetQueue, error) {
+func ownQueue(ctx context.Context, client *api.Client, name string) (*targetQueue, error) {
 	instance := client.Instance
 	own := instance.Queue(name)
 	if name == "" {
@@ -202,7 +202,7 @@ func findOnSQS(ctx context.Context, reference string) (*targetQueue, error) {
 func (p *targetQueue) source(which *selector) messageSource {
 	if p.remote == nil {
 		sel, _ := which.selection() // check has refused what it cannot be
-		return &embeddedSource{client: p.client, queue: p.name, filter: console.Filter{Selection: sel}, ids: which.ids}
+		return &embeddedSource{client: p.client, queue: p.name, filter: api.Filter{Selection: sel}, ids: which.ids}
 	}
 	return &sqsSource{
 		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
@@ -219,8 +219,8 @@ func (p *targetQueue) address() string {
 }
 
 // workedOnBy reports whether an environment receives from the queue.
-func (p *targetQueue) workedOnBy(i *console.Instance) bool {
-	return slices.ContainsFunc(i.Queues, func(q console.InstanceQueue) bool {
+func (p *targetQueue) workedOnBy(i *api.Instance) bool {
+	return slices.ContainsFunc(i.Queues, func(q api.InstanceQueue) bool {
 		return p.client != nil && q.Embedded && q.Name == p.name || p.remote != nil && q.URL == p.remote.URL()
 	})
 }

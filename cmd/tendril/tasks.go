@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 func newTasks(c *cli) *cobra.Command {
@@ -40,16 +40,16 @@ func newTasksList(c *cli) *cobra.Command {
 }
 
 func listsTasks(c *cli, cmd *cobra.Command) {
-	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.TasksStatus, error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.TasksStatus, error) {
 		return client.Tasks(ctx)
-	}, view[console.TasksStatus]{func(st console.TasksStatus) error {
+	}, view[api.TasksStatus]{func(st api.TasksStatus) error {
 		if err := c.printTable(taskTable(st.Tasks)); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.out, "\n%s\n", leaderText(&st))
 		return nil
-	}, func(st console.TasksStatus) []string {
-		return named(func(t *console.Task) string { return t.Name })(st.Tasks)
+	}, func(st api.TasksStatus) []string {
+		return named(func(t *api.Task) string { return t.Name })(st.Tasks)
 	}})
 	addWatch(c, cmd)
 }
@@ -61,7 +61,7 @@ func newTasksRun(c *cli) *cobra.Command {
 		Long:  `Enqueues one run of a task now and prints the message id. The schedule does not change.`,
 		Args:  cobra.ExactArgs(1),
 	}
-	return changesTask(c, cmd, "enqueue one run of task %s now", func(ctx context.Context, client *console.Client,
+	return changesTask(c, cmd, "enqueue one run of task %s now", func(ctx context.Context, client *api.Client,
 		name string, f format) error {
 		run, err := client.RunTask(ctx, name)
 		if err != nil {
@@ -76,7 +76,7 @@ func newTasksRun(c *cli) *cobra.Command {
 
 // changesTask makes a command act on the task that its argument names; would says how, with the name.
 func changesTask(c *cli, cmd *cobra.Command, would string,
-	act func(context.Context, *console.Client, string, format) error) *cobra.Command {
+	act func(context.Context, *api.Client, string, format) error) *cobra.Command {
 	addDataDir(cmd)
 	f := addOutput(cmd)
 	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
@@ -84,7 +84,7 @@ func changesTask(c *cli, cmd *cobra.Command, would string,
 		name := args[0]
 		return plan{func(ctx context.Context) ([]string, error) {
 			st, err := client.Tasks(ctx)
-			if err == nil && !slices.ContainsFunc(st.Tasks, func(t console.Task) bool { return t.Name == name }) {
+			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
 				err = fail(exitNotFound, fmt.Errorf("there is no task %q", name), "'tendril tasks' lists the tasks that exist")
 			}
 			return []string{fmt.Sprintf(would, name)}, err
@@ -105,7 +105,7 @@ func newTasksPause(c *cli) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *console.Client, name string,
+	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *api.Client, name string,
 		f format) error {
 		err := client.PauseTask(ctx, name, reason)
 		return printPaused(c, f, taskPaused{name, true}, err)
@@ -118,7 +118,7 @@ func newTasksResume(c *cli) *cobra.Command {
 		Short: "Resume a paused task; missed runs are not made up for",
 		Args:  cobra.ExactArgs(1),
 	}
-	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *console.Client, name string,
+	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *api.Client, name string,
 		f format) error {
 		err := client.ResumeTask(ctx, name)
 		return printPaused(c, f, taskPaused{name, false}, err)
@@ -156,15 +156,15 @@ that other instances enqueued and its app processed.`,
 		}
 		return nil
 	}
-	asks(c, cmd, func(ctx context.Context, client *console.Client, args []string) ([]console.TaskRun, error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) ([]api.TaskRun, error) {
 		return client.TaskHistory(ctx, argument(args), limit)
-	}, view[[]console.TaskRun]{func(runs []console.TaskRun) error { return c.printTable(runTable(runs)) },
-		named(func(r *console.TaskRun) string { return r.MessageID })})
+	}, view[[]api.TaskRun]{func(runs []api.TaskRun) error { return c.printTable(runTable(runs)) },
+		named(func(r *api.TaskRun) string { return r.MessageID })})
 	return cmd
 }
 
 // taskTable shows tasks; their schedules in words name the time zone.
-func taskTable(tasks []console.Task) [][]string {
+func taskTable(tasks []api.Task) [][]string {
 	rows := [][]string{{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"}}
 	for i := range tasks {
 		t := &tasks[i]
@@ -180,7 +180,7 @@ func taskTable(tasks []console.Task) [][]string {
 	return rows
 }
 
-func noteText(t *console.Task) string {
+func noteText(t *api.Task) string {
 	var notes []string
 	if t.Paused {
 		notes = append(notes, pausedText(true, t.PauseReason))
@@ -212,7 +212,7 @@ func clock(at time.Time, zone string) string {
 	return at.Format(layout)
 }
 
-func runText(r *console.TaskRun) string {
+func runText(r *api.TaskRun) string {
 	text := r.Outcome
 	switch {
 	case r.Skipped != "":
@@ -233,7 +233,7 @@ func runText(r *console.TaskRun) string {
 }
 
 // runTable is the history. Times are in UTC, as the runs' ids have them.
-func runTable(runs []console.TaskRun) [][]string {
+func runTable(runs []api.TaskRun) [][]string {
 	rows := [][]string{{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"}}
 	for i := range runs {
 		r := &runs[i]
@@ -247,7 +247,7 @@ func runTable(runs []console.TaskRun) [][]string {
 	return rows
 }
 
-func originText(r *console.TaskRun) string {
+func originText(r *api.TaskRun) string {
 	var notes []string
 	if r.Manual {
 		notes = append(notes, "run by hand")
@@ -261,7 +261,7 @@ func originText(r *console.TaskRun) string {
 	return strings.Join(notes, ", ")
 }
 
-func leaderText(st *console.TasksStatus) string {
+func leaderText(st *api.TasksStatus) string {
 	l := &st.Leader
 	text := "no leader known"
 	switch {
@@ -280,16 +280,16 @@ func leaderText(st *console.TasksStatus) string {
 	return text
 }
 
-func tasksText(st *console.TasksStatus) string {
+func tasksText(st *api.TasksStatus) string {
 	text := fmt.Sprintf("%d, %s", len(st.Tasks), leaderText(st))
 	if st.Off != "" {
 		return text
 	}
-	var first *console.Task
+	var first *api.Task
 	paused, failing := 0, 0
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
-		if t.State() == console.TaskFailing {
+		if t.State() == api.TaskFailing {
 			failing++
 		}
 		switch {

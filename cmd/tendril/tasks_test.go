@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/console"
 	"tendril/internal/cron/periodic"
 	"tendril/queue"
@@ -20,10 +21,10 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 func TestTaskTable(t *testing.T) {
 	t.Parallel()
-	got := taskTable([]console.Task{
+	got := taskTable([]api.Task{
 		{Name: "tidy", Words: "every day at 14:00 Europe/Berlin", Zone: "Europe/Berlin",
 			Next: []time.Time{noon, noon.Add(time.Hour)},
-			Last: &console.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "status 500",
+			Last: &api.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "status 500",
 				DurationMS: 1500, Attempts: 3}},
 		{Name: "a\x1b[31m", Words: "every minute UTC", Zone: "UTC", Paused: true, PauseReason: "audit", Failing: 2},
 		{Name: "far", Zone: "No/Where", Next: []time.Time{noon.In(time.FixedZone("", 3600)).Add(time.Second)}},
@@ -42,7 +43,7 @@ func TestTaskTable(t *testing.T) {
 
 func TestRunTable(t *testing.T) {
 	t.Parallel()
-	got := runTable([]console.TaskRun{
+	got := runTable([]api.TaskRun{
 		{Task: "tidy", RunID: "x", ScheduledAt: noon, EnqueuedAt: noon, LatenessMS: 12, MessageID: "m1", Manual: true,
 			Resent: true},
 		{Task: "tidy", ScheduledAt: noon, MessageID: "m2", Attempts: 1, Outcome: "done", Status: 200, DurationMS: 41},
@@ -63,24 +64,24 @@ func TestRunTable(t *testing.T) {
 
 func TestStatusSaysWhoLeads(t *testing.T) {
 	t.Parallel()
-	tasks := []console.Task{{Name: "b", Zone: "UTC", Next: []time.Time{noon.Add(time.Hour)}},
+	tasks := []api.Task{{Name: "b", Zone: "UTC", Next: []time.Time{noon.Add(time.Hour)}},
 		{Name: "a", Zone: "UTC", Next: []time.Time{noon}},
 		{Name: "held", Zone: "UTC", Paused: true, Next: []time.Time{noon.Add(-time.Hour)}}}
 	const next = "; next a, 2026-07-01 12:00 UTC; 1 PAUSED"
-	for want, st := range map[string]console.TasksStatus{
+	for want, st := range map[string]api.TasksStatus{
 		"3, led by this instance (term 4)" +
-			next: {Leader: console.Leader{Leading: true, Term: 4, Holder: "me"}, Tasks: tasks},
+			next: {Leader: api.Leader{Leading: true, Term: 4, Holder: "me"}, Tasks: tasks},
 		"3, led by web-2 (term 7), seen 3s ago" +
-			next: {Leader: console.Leader{Term: 7, Holder: "web-2", AgeSeconds: 3.4}, Tasks: tasks},
+			next: {Leader: api.Leader{Term: 7, Holder: "web-2", AgeSeconds: 3.4}, Tasks: tasks},
 		"3, led by this instance, which is declared the only one (--leader local)" +
-			next: {Leader: console.Leader{Leading: true, Local: true}, Tasks: tasks},
+			next: {Leader: api.Leader{Leading: true, Local: true}, Tasks: tasks},
 		"3, no leader known; the registry: table jobs is missing" +
-			next: {Leader: console.Leader{Error: "table jobs is missing"}, Tasks: tasks},
+			next: {Leader: api.Leader{Error: "table jobs is missing"}, Tasks: tasks},
 		"3, NOT SCHEDULED: no leader can be elected: give --registry-table NAME": {Off: "no leader can be elected: give " +
 			"--registry-table NAME", Tasks: tasks},
-		"0, led by this instance (term 1)": {Leader: console.Leader{Leading: true, Term: 1}},
+		"0, led by this instance (term 1)": {Leader: api.Leader{Leading: true, Term: 1}},
 		"3, led by this instance (term 4); the registry: timed out" +
-			next: {Leader: console.Leader{Leading: true, Term: 4, Error: "timed out"}, Tasks: tasks},
+			next: {Leader: api.Leader{Leading: true, Term: 4, Error: "timed out"}, Tasks: tasks},
 	} {
 		if got := tasksText(&st); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -92,25 +93,25 @@ func TestStatusSaysWhoLeads(t *testing.T) {
 func TestTaskVerbs(t *testing.T) {
 	t.Parallel()
 	var said []string
-	s := newStage(t, func(opts *console.Options, _ *console.Instance) {
+	s := newStage(t, func(opts *console.Options, _ *api.Instance) {
 		opts.Tasks = &console.TaskOptions{
-			Status: func() console.TasksStatus {
-				return console.TasksStatus{File: "cron.yaml", Off: "no registry", Leader: console.Leader{}}
+			Status: func() api.TasksStatus {
+				return api.TasksStatus{File: "cron.yaml", Off: "no registry", Leader: api.Leader{}}
 			},
-			History: func(string) []console.TaskRun {
-				return []console.TaskRun{{Task: "tidy", ScheduledAt: noon, MessageID: "m1"}}
+			History: func(string) []api.TaskRun {
+				return []api.TaskRun{{Task: "tidy", ScheduledAt: noon, MessageID: "m1"}}
 			},
-			Run: func(_ context.Context, name string) (console.TaskRun, error) {
+			Run: func(_ context.Context, name string) (api.TaskRun, error) {
 				if name == "late" {
-					return console.TaskRun{}, fmt.Errorf("running the task late: %w", context.DeadlineExceeded)
+					return api.TaskRun{}, fmt.Errorf("running the task late: %w", context.DeadlineExceeded)
 				}
-				return console.TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "there is no task %s", name)
+				return api.TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "there is no task %s", name)
 			},
 			Pause:  func(_ context.Context, name, why string) error { said = append(said, name+": "+why); return nil },
 			Resume: func(context.Context, string) error { return errors.New("nothing is scheduled") },
 		}
-		opts.Reload = func(context.Context) (console.ReloadResult, error) {
-			return console.ReloadResult{}, &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one"},
+		opts.Reload = func(context.Context) (api.ReloadResult, error) {
+			return api.ReloadResult{}, &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one"},
 				{Where: "cron.yaml:4", Text: "two", Hint: "do that"}}}
 		}
 	})

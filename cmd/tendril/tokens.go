@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/config"
 	"tendril/internal/console"
 )
@@ -43,7 +44,7 @@ func newTokensCreate(c *cli) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What it may do: read, act, deploy, with commas between.")
-	complete(cmd, "scope", console.ScopeRead, console.ScopeAct, console.ScopeDeploy)
+	complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
 	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
 	addDataDir(cmd)
 	f := addOutput(cmd)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/host/terminal"
 	"tendril/internal/observe/series"
 )
@@ -51,14 +51,14 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 			return fail(exitUsage, errors.New("this is not a terminal that can be drawn on"), "print once with --once")
 		}
 		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.color()},
-			dial: func() (*console.Client, error) { return c.dial(cmd) }}
+			dial: func() (*api.Client, error) { return c.dial(cmd) }}
 		return w.run(ctx, in, out)
 	})
 	return cmd
 }
 
 // printTop prints one frame, of any height.
-func printTop(c *cli, ctx context.Context, client *console.Client) error {
+func printTop(c *cli, ctx context.Context, client *api.Client) error {
 	look := lookAt(ctx, client)
 	if look.err != nil {
 		return look.err
@@ -82,8 +82,8 @@ func printTop(c *cli, ctx context.Context, client *console.Client) error {
 
 // topLook is what the environment said, or why it did not.
 type topLook struct {
-	client *console.Client
-	status console.Status
+	client *api.Client
+	status api.Status
 	curves series.Curves
 	err    error
 }
@@ -91,7 +91,7 @@ type topLook struct {
 // lookTimeout bounds one look and one act.
 const lookTimeout = 10 * time.Second
 
-func lookAt(ctx context.Context, client *console.Client) (look topLook) {
+func lookAt(ctx context.Context, client *api.Client) (look topLook) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if look.status, look.err = client.Status(ctx); look.err != nil {
@@ -105,14 +105,14 @@ func lookAt(ctx context.Context, client *console.Client) (look topLook) {
 // topWatch follows an environment on a terminal.
 type topWatch struct {
 	interval time.Duration
-	client   *console.Client
-	dial     func() (*console.Client, error) // after the environment has started again
+	client   *api.Client
+	dial     func() (*api.Client, error) // after the environment has started again
 	frame    topFrame
 	asks     topAct // what y does, where the footer asks; nil where it does not
 }
 
 // topAct does something to the environment, and returns what it did as a sentence.
-type topAct func(context.Context, *console.Client) string
+type topAct func(context.Context, *api.Client) string
 
 // run shows frames until a key or a signal ends it, and leaves the terminal as it was.
 func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
@@ -239,12 +239,12 @@ func (w *topWatch) ask() {
 		w.frame.footer = "This process receives from no queue."
 	case w.frame.paused() > 0:
 		w.frame.footer = "Resume all queues? y/n"
-		w.asks = func(ctx context.Context, c *console.Client) string {
+		w.asks = func(ctx context.Context, c *api.Client) string {
 			return w.done(ctx, "All queues are received from again.", c.ResumeAll)
 		}
 	default:
 		w.frame.footer = "Pause all queues? What is in work is finished. y/n"
-		w.asks = func(ctx context.Context, c *console.Client) string {
+		w.asks = func(ctx context.Context, c *api.Client) string {
 			return w.done(ctx, "All queues are paused.", func(ctx context.Context) error { return c.Quiet(ctx, "tendril top") })
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/rivo/uniseg"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
@@ -17,7 +17,7 @@ import (
 // topFrame is what 'tendril top' shows at one moment.
 type topFrame struct {
 	now    time.Time
-	status console.Status
+	status api.Status
 	curves series.Curves // of the last 15 minutes
 	// lost says why the figures are those of an earlier moment; "" when they are not.
 	lost string
@@ -131,7 +131,7 @@ func (f *topFrame) head(width int) []cells {
 		first = append(first, cell{"  " + plural(paused, "queue") + " paused", yellow})
 	}
 	backend := "embedded queue"
-	if st.Backend == console.BackendSQS {
+	if st.Backend == api.BackendSQS {
 		backend = "Amazon SQS"
 	}
 	right := backend
@@ -280,7 +280,7 @@ func (f *topFrame) middle(width int) (lines []cells) {
 func (f *topFrame) queues() topTable {
 	rows := topTable{{{"QUEUE", faint}, {"STATE", faint}, {"WAITING", faint}, {"IN FLIGHT", faint}, {"OLDEST", faint},
 		{"IN/S", faint}, {"OUT/S", faint}, {"FAILING", faint}, {"WHY", faint}}}
-	workers := map[string]*console.Worker{}
+	workers := map[string]*api.Worker{}
 	dead := map[string]bool{}
 	for i := range f.status.Workers {
 		workers[f.status.Workers[i].Queue] = &f.status.Workers[i]
@@ -288,7 +288,7 @@ func (f *topFrame) queues() topTable {
 	for i := range f.status.Queues {
 		dead[f.status.Queues[i].DeadLetterQueue] = true
 	}
-	rank := func(q console.Queue) int {
+	rank := func(q api.Queue) int {
 		switch {
 		case workers[q.Name] != nil:
 			return 0
@@ -298,12 +298,12 @@ func (f *topFrame) queues() topTable {
 		return 2
 	}
 	queues := slices.Clone(f.status.Queues)
-	slices.SortStableFunc(queues, func(a, b console.Queue) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(queues, func(a, b api.Queue) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, q := range queues {
 		state, why, tone, failing := "-", "", plainText, "-"
 		if w := workers[q.Name]; w != nil {
 			state, why = w.State()
-			tone = map[string]style{console.QueueRunning: green, console.QueueFailing: red}[state]
+			tone = map[string]style{api.QueueRunning: green, api.QueueFailing: red}[state]
 			tone = cmp.Or(tone, yellow)
 			failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
 		} else if dead[q.Name] {
@@ -342,7 +342,7 @@ func (f *topFrame) processes() topTable {
 	return rows
 }
 
-func (f *topFrame) tasks(tasks []console.Task) topTable {
+func (f *topFrame) tasks(tasks []api.Task) topTable {
 	rows := topTable{{{"TASK", faint}, {"STATE", faint}, {"LAST RUN", faint}, {"NEXT IN", faint}, {"WHY", faint}}}
 	for i := range tasks {
 		t := &tasks[i]
@@ -353,7 +353,7 @@ func (f *topFrame) tasks(tasks []console.Task) topTable {
 		if len(t.Next) > 0 && !t.Paused {
 			next = age(t.Next[0].Sub(f.now))
 		}
-		tone := map[string]style{console.TaskScheduled: green, console.TaskFailing: red}[t.State()]
+		tone := map[string]style{api.TaskScheduled: green, api.TaskFailing: red}[t.State()]
 		rows = append(rows, cells{{t.Name, plainText}, {t.State(), cmp.Or(tone, yellow)}, {last, plainText},
 			{next, plainText}, {cmp.Or(t.Why(), t.Words), faint}})
 	}

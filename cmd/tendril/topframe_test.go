@@ -13,8 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rivo/uniseg"
 
-	"tendril/broker"
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
@@ -25,28 +24,28 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func topFrames() map[string]*topFrame {
 	now := time.Date(2026, 3, 1, 14, 5, 12, 0, time.UTC)
 	points := func(values ...float32) series.Values { return values }
-	busy := &topFrame{now: now, status: console.Status{Environment: "shop", State: console.StateRunning,
-		Backend: console.BackendEmbedded, StartedAt: now.Add(-12 * time.Minute),
+	busy := &topFrame{now: now, status: api.Status{Environment: "shop", State: api.StateRunning,
+		Backend: api.BackendEmbedded, StartedAt: now.Add(-12 * time.Minute),
 		Health: &health.Report{Status: health.Degraded, Since: now.Add(-3 * time.Minute), Causes: []string{
 			"35% of the deliveries of the last minute failed, most with HTTP 422 missing customer_id \x1b[31mred",
 			"jobs-dead has 12 messages"}},
-		Queues: []console.Queue{
+		Queues: []api.Queue{
 			{Name: "jobs", DeadLetterQueue: "jobs-dead", OldestSeconds: 75,
-				Ledger: broker.Ledger{Visible: 1204, InFlight: 5}},
-			{Name: "jobs-dead", OldestSeconds: 7200, Ledger: broker.Ledger{Visible: 12, Live: 12}},
-			{Name: "mail", OldestSeconds: 3, Ledger: broker.Ledger{Visible: 7}}},
-		Workers: []console.Worker{
+				Ledger: api.Ledger{Visible: 1204, InFlight: 5}},
+			{Name: "jobs-dead", OldestSeconds: 7200, Ledger: api.Ledger{Visible: 12, Live: 12}},
+			{Name: "mail", OldestSeconds: 3, Ledger: api.Ledger{Visible: 7}}},
+		Workers: []api.Worker{
 			{Queue: "jobs", Concurrency: 5, InWork: 5, Receiving: true,
-				WorkerCounts: console.WorkerCounts{Done: 65, Failed: 35}},
+				WorkerCounts: api.WorkerCounts{Done: 65, Failed: 35}},
 			{Queue: "mail", Concurrency: 5, Paused: true, PauseReason: "moving the mail server to another building"}},
-		App: []console.Process{{Name: "web", State: "running", PID: 4711, Ready: true, Since: now.Add(-3 * time.Minute)},
+		App: []api.Process{{Name: "web", State: "running", PID: 4711, Ready: true, Since: now.Add(-3 * time.Minute)},
 			{Name: "web.2", State: "starting", PID: 4800, Since: now.Add(-2 * time.Second), Restarts: 4,
 				LastExit: "exit status 1"}},
-		Tasks: &console.TasksStatus{Tasks: []console.Task{
+		Tasks: &api.TasksStatus{Tasks: []api.Task{
 			{Name: "report", Words: "every 10 minutes", Next: []time.Time{now.Add(288 * time.Second)}},
 			{Name: "cleanup", Words: "every day at 03:00", Next: []time.Time{now.Add(13 * time.Hour)}},
 			{Name: "idle", Paused: true, Next: []time.Time{now.Add(time.Second)}}}},
-		Problems: []console.Problem{{Queue: "jobs", Reason: "HTTP 422 missing customer_id", Count: 11,
+		Problems: []api.Problem{{Queue: "jobs", Reason: "HTTP 422 missing customer_id", Count: 11,
 			Last: now.Add(-4 * time.Second)}},
 	}, curves: series.Curves{Series: series.Environment{
 		Traffic: series.Traffic{In: points(1, 4, 9, 120.4, 130), Out: points(0, 2, 8, 9.8, 1)},
@@ -54,10 +53,10 @@ func topFrames() map[string]*topFrame {
 		Queues: map[string]series.Traffic{"jobs": {In: points(1, 120.4, 0), Out: points(1, 8.2, 0)}}}}
 	return map[string]*topFrame{
 		"busy": busy,
-		"calm": {now: now, status: console.Status{Environment: "shop", State: console.StateRunning,
-			Backend: console.BackendSQS, Health: &health.Report{Status: health.Ok, Since: now.Add(-2 * time.Hour)},
-			Queues: []console.Queue{{Name: "a-queue-whose-name-is-as-long-as-names-of-queues-may-become-on-amazon"}}}},
-		"serve": {now: now, status: console.Status{Environment: "queues"},
+		"calm": {now: now, status: api.Status{Environment: "shop", State: api.StateRunning,
+			Backend: api.BackendSQS, Health: &health.Report{Status: health.Ok, Since: now.Add(-2 * time.Hour)},
+			Queues: []api.Queue{{Name: "a-queue-whose-name-is-as-long-as-names-of-queues-may-become-on-amazon"}}}},
+		"serve": {now: now, status: api.Status{Environment: "queues"},
 			lost:   "No answer, trying again: connection refused",
 			footer: "This process receives from no queue."},
 	}

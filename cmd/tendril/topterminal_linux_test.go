@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tendril/api"
 	"tendril/internal/console"
 )
 
@@ -116,7 +117,7 @@ func (p *pseudoTerminal) press(keys string) {
 }
 
 // topEnvironment is a console whose environment can be paused.
-func topEnvironment(t *testing.T) (client *console.Client, dial func() (*console.Client, error)) {
+func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client, error)) {
 	t.Helper()
 	var mu sync.Mutex
 	paused := false
@@ -126,30 +127,30 @@ func topEnvironment(t *testing.T) (client *console.Client, dial func() (*console
 		paused = to
 	}
 	const token = "a-token-for-tests"
-	api := console.New(&console.Options{Environment: "shop", Token: token,
-		Status: func() console.Status {
+	srv := console.New(&console.Options{Environment: "shop", Token: token,
+		Status: func() api.Status {
 			mu.Lock()
 			defer mu.Unlock()
-			return console.Status{State: console.StateRunning, Workers: []console.Worker{{Queue: "jobs", Concurrency: 5,
-				Receiving: !paused, Paused: paused}}, Queues: []console.Queue{{Name: "jobs"}}}
+			return api.Status{State: api.StateRunning, Workers: []api.Worker{{Queue: "jobs", Concurrency: 5,
+				Receiving: !paused, Paused: paused}}, Queues: []api.Queue{{Name: "jobs"}}}
 		},
 		Receiving: console.Receiving{
 			Pause:  func(string, string) error { set(true); return nil },
 			Resume: func(string) error { set(false); return nil },
 		}})
-	server := httptest.NewServer(api)
+	server := httptest.NewServer(srv)
 	dir := t.TempDir()
-	instance := console.Instance{PID: os.Getpid(), Environment: "shop", Console: strings.TrimPrefix(server.URL, "http://")}
+	instance := api.Instance{PID: os.Getpid(), Environment: "shop", Console: strings.TrimPrefix(server.URL, "http://")}
 	claim(t, dir)
-	if err := errors.Join(instance.Write(dir), console.WriteToken(dir, token)); err != nil {
+	if err := errors.Join(instance.Write(dir), api.WriteToken(dir, token)); err != nil {
 		t.Fatal(err)
 	}
-	dial = func() (*console.Client, error) { return console.Dial(dir) }
+	dial = func() (*api.Client, error) { return api.Dial(dir) }
 	client, err := dial()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { api.Close(); server.Close() })
+	t.Cleanup(func() { srv.Close(); server.Close() })
 	return client, dial
 }
 

@@ -15,11 +15,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/cli/scaffold"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
-	"tendril/internal/console"
 	"tendril/internal/environment"
 	"tendril/internal/host/trust"
 	"tendril/internal/observe/logging"
@@ -75,7 +75,7 @@ func runUp(c *cli, cmd *cobra.Command, args []string) error {
 // takeFreePorts reads the settings again with other ports where the default ones are taken, by another environment for
 // instance. Nothing changes where this environment runs already: that is told when it starts.
 func takeFreePorts(c *cli, cmd *cobra.Command, opts *environment.Options) error {
-	if _, err := console.ReadInstance(opts.Config.DataDir); err == nil {
+	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
 		return nil
 	}
 	if c.free, opts.Announced = opts.FreePorts(); len(c.free) == 0 {

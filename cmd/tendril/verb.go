@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -32,12 +32,12 @@ func verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 
 // dial returns a client of the environment that a command asks. It is closed when the command ends, and sends nothing
 // that would change something in a dry run.
-func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
+func (c *cli) dial(cmd *cobra.Command) (*api.Client, error) {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
 		return nil, err
 	}
-	client, err := console.Dial(dir)
+	client, err := api.Dial(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func printValue[T any](c *cli, f format, value T, as view[T]) error {
 }
 
 // asks makes a command ask the running environment for the value that it prints.
-func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *console.Client, []string) (T, error),
+func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *api.Client, []string) (T, error),
 	as view[T]) {
 	addDataDir(cmd)
 	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (answer T, err error) {
@@ -112,12 +112,12 @@ func checkLimit(limit int) error {
 // explained gives errors of the console and of queues their exit status and hints; others stay what they are.
 func explained(err error) error {
 	var reported *exitError
-	var said *console.Error
+	var said *api.Error
 	var refused *queue.Error
 	switch {
 	case err == nil || errors.As(err, &reported):
 		return err
-	case errors.Is(err, console.ErrNotRunning):
+	case errors.Is(err, api.ErrNotRunning):
 		errors.As(err, &said)
 		return fail(exitNotFound, err, said.Hint)
 	case errors.Is(err, queue.ErrNoQueue):
@@ -141,14 +141,14 @@ func refusedHint(code, message string) string {
 	return ""
 }
 
-func consoleExit(said *console.Error) int {
+func consoleExit(said *api.Error) int {
 	if said.Code != "" {
 		return queueExit(said.Code)
 	}
 	exits := map[int]int{http.StatusNotFound: exitNotFound, http.StatusConflict: exitConflict,
 		http.StatusUnauthorized: exitUnreachable, http.StatusForbidden: exitUnreachable,
 		http.StatusBadRequest: exitUsage, http.StatusRequestEntityTooLarge: exitUsage}
-	if errors.Is(said, console.ErrOff) {
+	if errors.Is(said, api.ErrOff) {
 		return exitUnreachable
 	}
 	return cmp.Or(exits[said.Status], exitFailed)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/console"
 	"tendril/internal/observe/health"
@@ -32,7 +33,7 @@ type stage struct {
 
 // newStage opens one with the queues jobs and jobs-dead; edit changes what the
 // console is told, and what is written into instance.json.
-func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *stage {
+func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 	t.Helper()
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
@@ -48,9 +49,9 @@ func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *sta
 	}
 	s := &stage{t: t, dir: t.TempDir(), b: b, ds: console.NewDeliveries(0)}
 	opts := &console.Options{Environment: "photos", Version: "1.2.3", Broker: b, Deliveries: s.ds,
-		Token: console.NewToken()}
-	instance := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1",
-		Queues: []console.InstanceQueue{{Name: "jobs", DeadLetterQueue: "jobs-dead", Embedded: true}}}
+		Token: api.NewToken()}
+	instance := &api.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1",
+		Queues: []api.InstanceQueue{{Name: "jobs", DeadLetterQueue: "jobs-dead", Embedded: true}}}
 	if edit != nil {
 		edit(opts, instance)
 	}
@@ -64,7 +65,7 @@ func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *sta
 		instance.Console = srv.Listener.Addr().String()
 	}
 	claim(t, s.dir)
-	if err := errors.Join(instance.Write(s.dir), console.WriteToken(s.dir, opts.Token)); err != nil {
+	if err := errors.Join(instance.Write(s.dir), api.WriteToken(s.dir, opts.Token)); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -73,7 +74,7 @@ func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *sta
 // claim makes a data directory one on which an environment runs, until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
-	release, err := console.Claim(dir)
+	release, err := api.Claim(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestSendWaits(t *testing.T) {
 				t.Error(got, err)
 				return
 			}
-			s.ds.Record(console.Delivery{MessageID: got[0].ID, Queue: "jobs", Outcome: []string{"done", "failed"}[i],
+			s.ds.Record(api.Delivery{MessageID: got[0].ID, Queue: "jobs", Outcome: []string{"done", "failed"}[i],
 				Status: 200 + 300*i, Reason: []string{"", "status 500"}[i]})
 		}
 	}()
@@ -277,7 +278,7 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 			t.Errorf("peek --full lacks %q:\n%s", want, out)
 		}
 	}
-	var got []console.Message
+	var got []api.Message
 	if err := json.Unmarshal([]byte(s.must("peek", "jobs", "-o", "json", "--match", "apple", "--state", "delayed")),
 		&got); err != nil || len(got) != 1 || got[0].Body != "apple pie" || got[0].ReceiveCount != 0 {
 		t.Errorf("peek -o json: %+v, %v", got, err)
@@ -294,7 +295,7 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 func TestQueuesVerbs(t *testing.T) {
 	t.Parallel()
 	paused := ""
-	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
 		o.Pause = func(name, why string) error { paused = name + " " + why; return nil }
 		o.Resume = func(name string) error { paused = ""; return nil }
 	})
@@ -315,7 +316,7 @@ func TestQueuesVerbs(t *testing.T) {
 			t.Errorf("show lacks %q:\n%s", want, out)
 		}
 	}
-	var q console.Queue
+	var q api.Queue
 	if err := json.Unmarshal([]byte(s.must("queues", "show", "-o", "json")), &q); err != nil || q.Name != "jobs" ||
 		q.MaxReceives != 1 {
 		t.Errorf("show -o json: %+v, %v", q, err)
@@ -460,17 +461,17 @@ func TestExportAndSendAgain(t *testing.T) {
 
 func TestStatusVerb(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, func(o *console.Options, _ *console.Instance) {
-		o.Status = func() console.Status {
-			return console.Status{State: console.StateRunning, StartedAt: time.Now(),
-				Workers: []console.Worker{{Queue: "jobs", Concurrency: 50, GateReasons: []string{"app not ready"},
+	s := newStage(t, func(o *console.Options, _ *api.Instance) {
+		o.Status = func() api.Status {
+			return api.Status{State: api.StateRunning, StartedAt: time.Now(),
+				Workers: []api.Worker{{Queue: "jobs", Concurrency: 50, GateReasons: []string{"app not ready"},
 					LastError: "throttled", PerSecond: 2}},
-				App: []console.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
+				App: []api.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
 		}
 		o.Ready = func() []health.Check { return []health.Check{{Name: "app", Detail: "connection refused"}} }
 	})
 	s.must("send", "x")
-	s.ds.Record(console.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "status 500", At: time.Now()})
+	s.ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "status 500", At: time.Now()})
 	out := s.must("status")
 	for _, want := range []string{"photos: running, NOT READY", "not ready: app: connection refused",
 		"ledger: sent 1 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 1",
@@ -480,7 +481,7 @@ func TestStatusVerb(t *testing.T) {
 			t.Errorf("status lacks %q:\n%s", want, out)
 		}
 	}
-	var st console.Status
+	var st api.Status
 	if err := json.Unmarshal([]byte(s.must("status", "-o", "json")), &st); err != nil || st.Ledger.Off() != 0 ||
 		len(st.Queues) != 2 {
 		t.Errorf("status -o json: %+v, %v", st, err)
@@ -510,7 +511,7 @@ func TestDrainVerb(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Drain = c.drain })
+			s := newStage(t, func(o *console.Options, _ *api.Instance) { o.Drain = c.drain })
 			if out, talk, code := s.tendril("", c.args...); code != c.code || out != "" || !strings.Contains(talk, c.want) {
 				t.Errorf("exit %d, %s%s; want %d with %q", code, out, talk, c.code, c.want)
 			}
@@ -541,7 +542,7 @@ func TestVerbsSayWhenNothingRuns(t *testing.T) {
 func TestVerbsOfOtherEnvironments(t *testing.T) {
 	t.Parallel()
 	off := newStage(t, nil)
-	i := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1"}
+	i := &api.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1"}
 	if err := i.Write(off.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -549,7 +550,7 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 		!strings.Contains(talk, "hint: start it with --console") {
 		t.Errorf("console off: exit %d, %s", code, talk)
 	}
-	serve := newStage(t, func(o *console.Options, i *console.Instance) { i.Queues, o.Deliveries = nil, nil })
+	serve := newStage(t, func(o *console.Options, i *api.Instance) { i.Queues, o.Deliveries = nil, nil })
 	if _, talk, code := serve.tendril("", "peek"); code != exitUsage || !strings.Contains(talk, "queues list") {
 		t.Errorf("no queue of its own: exit %d, %s", code, talk)
 	}
@@ -561,9 +562,9 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 	if serve.live("jobs") != 1 {
 		t.Error("a queue was not found by its own URL")
 	}
-	sqs := newStage(t, func(o *console.Options, i *console.Instance) {
+	sqs := newStage(t, func(o *console.Options, i *api.Instance) {
 		i.Endpoint, o.Broker = "", nil
-		i.Queues = []console.InstanceQueue{{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}
+		i.Queues = []api.InstanceQueue{{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}
 	})
 	if _, talk, code := sqs.tendril("", "queues", "list"); code != exitUsage || !strings.Contains(talk, "--backend sqs") {
 		t.Errorf("list: exit %d, %s", code, talk)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 func newVersions(c *cli) *cobra.Command {
@@ -22,9 +22,9 @@ The copies of the last five archives are kept. A folder runs in place: its row s
 deployed from it last.`,
 		Args: cobra.NoArgs,
 	}
-	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) ([]console.AppVersion, error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) ([]api.AppVersion, error) {
 		return client.Versions(ctx)
-	}, view[[]console.AppVersion]{func(all []console.AppVersion) error {
+	}, view[[]api.AppVersion]{func(all []api.AppVersion) error {
 		if len(all) == 0 {
 			fmt.Fprintln(c.err, "no version has served yet")
 			return nil
@@ -36,23 +36,23 @@ deployed from it last.`,
 				v.By})
 		}
 		return c.printTable(rows)
-	}, named(func(v *console.AppVersion) string { return strconv.Itoa(v.Number) })})
+	}, named(func(v *api.AppVersion) string { return strconv.Itoa(v.Number) })})
 	return cmd
 }
 
 // versionText is the number of a version, and of the one that it is again.
-func versionText(v *console.AppVersion) string {
+func versionText(v *api.AppVersion) string {
 	if v.Of != 0 {
 		return fmt.Sprintf("%d (%d again)", v.Number, v.Of)
 	}
 	return strconv.Itoa(v.Number)
 }
 
-func sourceText(v *console.AppVersion) string {
+func sourceText(v *api.AppVersion) string {
 	switch {
 	case v.InPlace:
 		return v.Source + " (in place, cannot be rolled back to)"
-	case v.Folder == "" && v.State != console.VersionFailed: // a command
+	case v.Folder == "" && v.State != api.VersionFailed: // a command
 		return v.Source
 	}
 	return filepath.Base(v.Source)
@@ -93,10 +93,10 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 			if err != nil {
 				return nil, err
 			}
-			to, err := console.ChooseVersion(all, number)
+			to, err := api.ChooseVersion(all, number)
 			return []string{fmt.Sprintf("roll back to version %d, %s%s", to.Number, sourceText(&to), replacing(all))}, err
 		}, func(ctx context.Context) error {
-			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (console.DeployResult, error) {
+			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Rollback(ctx, number)
 			})
 		}}, err
@@ -108,7 +108,7 @@ type scaleAnswer struct {
 	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
 	Desired       int   `json:"desired"`
-	console.ScaleDecisions
+	api.ScaleDecisions
 }
 
 func newScale(c *cli) *cobra.Command {
@@ -120,7 +120,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 		Args: cobra.NoArgs,
 	}
 	var environment string
-	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (answer scaleAnswer, err error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (answer scaleAnswer, err error) {
 		environment = client.Instance.Environment
 		now, err := client.Scale(ctx)
 		if err != nil {
@@ -154,7 +154,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 }
 
 // inputTexts are backlog, age, busy slots and CPU.
-func inputTexts(in *console.ScaleInputs) []string {
+func inputTexts(in *api.ScaleInputs) []string {
 	if in == nil {
 		return []string{"-", "-", "-", "-"}
 	}
@@ -175,9 +175,9 @@ func newInstances(c *cli) *cobra.Command {
 What is not known of another instance is left out, and a line below says why.`,
 		Args: cobra.NoArgs,
 	}
-	asks(c, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Instances, error) {
+	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Instances, error) {
 		return client.Instances(ctx)
-	}, view[console.Instances]{func(all console.Instances) error {
+	}, view[api.Instances]{func(all api.Instances) error {
 		rows := table{{"INSTANCE", "KNOWN FROM", "STATE", "LEADS", "IN FLIGHT", "VERSION", "STARTED"}}
 		for i := range all.Instances {
 			one := &all.Instances[i]
@@ -191,13 +191,13 @@ What is not known of another instance is left out, and a line below says why.`,
 			fmt.Fprintln(c.err, plain(note))
 		}
 		return nil
-	}, func(all console.Instances) []string {
-		return named(func(one *console.KnownInstance) string { return one.Name })(all.Instances)
+	}, func(all api.Instances) []string {
+		return named(func(one *api.KnownInstance) string { return one.Name })(all.Instances)
 	}})
 	return cmd
 }
 
-func instanceState(one *console.KnownInstance) string {
+func instanceState(one *api.KnownInstance) string {
 	var words []string
 	if one.State != "" {
 		words = append(words, one.State)
@@ -214,14 +214,14 @@ func instanceState(one *console.KnownInstance) string {
 	return strings.Join(words, ", ")
 }
 
-func leadsText(one *console.KnownInstance) string {
+func leadsText(one *api.KnownInstance) string {
 	if !one.Leads {
 		return "-"
 	}
 	return fmt.Sprintf("term %d, seen %s ago", one.Term, seconds(one.LeaseAgeSeconds))
 }
 
-func inFlightText(one *console.KnownInstance) string {
+func inFlightText(one *api.KnownInstance) string {
 	if one.InFlight == nil {
 		return "-"
 	}

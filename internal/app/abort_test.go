@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 // TestADeploymentIsAbortedBeforeTheSwitchOnly: what the new version did until it was told of the abort decides.
@@ -22,15 +22,15 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 		refused string
 	}{
 		{"none", "", "", "no deployment is in progress"},
-		{"over", console.DeployDone, "", "no deployment is in progress"},
-		{"preparing", console.DeployPreparing, console.DeployRolledBack, ""},
-		{"starting", console.DeployStarting, console.DeployRolledBack, ""},
-		{"switched meanwhile", console.DeployStarting, console.DeployDone, "version 2 is serving already"},
-		{"the last hooks run", console.DeployFinishing, console.DeployFailed, "version 2 is serving already"},
+		{"over", api.DeployDone, "", "no deployment is in progress"},
+		{"preparing", api.DeployPreparing, api.DeployRolledBack, ""},
+		{"starting", api.DeployStarting, api.DeployRolledBack, ""},
+		{"switched meanwhile", api.DeployStarting, api.DeployDone, "version 2 is serving already"},
+		{"the last hooks run", api.DeployFinishing, api.DeployFailed, "version 2 is serving already"},
 	} {
 		d := &deployer{over: make(chan struct{})}
 		if tt.state != "" {
-			d.last = &console.Deployment{State: tt.state, From: "version 1", To: "version 2"}
+			d.last = &api.Deployment{State: tt.state, From: "version 1", To: "version 2"}
 		}
 		d.abort = func(cause error) {
 			if !errors.Is(cause, errAborted) {
@@ -39,9 +39,9 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 			d.end(tt.ends, cause)
 		}
 		got, err := d.Abort(t.Context())
-		refused := (*console.Error)(nil)
+		refused := (*api.Error)(nil)
 		switch {
-		case tt.refused == "" && (err != nil || !got.Aborted || got.State != console.DeployRolledBack):
+		case tt.refused == "" && (err != nil || !got.Aborted || got.State != api.DeployRolledBack):
 			t.Errorf("%s: %+v, %v", tt.name, got, err)
 		case tt.refused != "" && (!errors.As(err, &refused) || refused.Status != http.StatusConflict ||
 			!strings.Contains(refused.Message, tt.refused) || refused.Hint == ""):

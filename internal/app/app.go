@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/delivery/deliver"
 	"tendril/internal/supervisor"
 )
@@ -118,14 +118,14 @@ func New(opts *Options) *App {
 	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
 		readyTimeout: s.DeployTimeout, drainTimeout: opts.DrainTimeout, stopTimeout: s.AppGrace + 10*time.Second,
 		hurry: opts.Hurry, log: opts.Log,
-		starting: func() { a.setState(console.DeployStarting) },
+		starting: func() { a.setState(api.DeployStarting) },
 		switching: func() {
 			opts.Apply(a.replicas.current().change, true)
 			a.serveFacts(a.replicas.current())
 			a.linkCurrent(a.replicas.current())
 		},
 		switched: func() {
-			a.setState(console.DeployFinishing)
+			a.setState(api.DeployFinishing)
 			pid.setOwner(a.replicas.now.Load().replicas[0])
 			a.remember(a.replicas.current())
 		},

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/supervisor"
 )
 
@@ -33,11 +33,11 @@ type deployer struct {
 	factsMu    sync.Mutex // is held while facts are changed
 
 	mu   sync.Mutex
-	last *console.Deployment // nil before the first
+	last *api.Deployment // nil before the first
 	// abort ends last with a cause as a failure would, and over is closed when it has ended.
 	abort context.CancelCauseFunc
 	over  chan struct{}
-	past  []console.Deployment // those before last, the oldest first
+	past  []api.Deployment // those before last, the oldest first
 }
 
 // keptDeployments is how many deployments are remembered.
@@ -45,9 +45,9 @@ const keptDeployments = 20
 
 // Deploy replaces the version by that in a folder or an archive, "" for what runs now: its archive as it was unpacked, or
 // its folder as it is now.
-func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResult, error) {
+func (d *deployer) Deploy(ctx context.Context, path string) (api.DeployResult, error) {
 	if d.opts.stopping() {
-		return console.DeployResult{}, ErrStopped
+		return api.DeployResult{}, ErrStopped
 	}
 	old := d.replicas.current()
 	v := version{command: old.command}
@@ -62,7 +62,7 @@ func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResul
 		v, err = d.take(cmp.Or(path, old.source), nil)
 	}
 	if err != nil {
-		return console.DeployResult{}, err
+		return api.DeployResult{}, err
 	}
 	v.number, v.restart, v.by = d.numbers.next(), restart, deployedBy(ctx)
 	return d.deploy(ctx, old, v)
@@ -70,7 +70,7 @@ func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResul
 
 // Reload puts in force what changed in the folder of the version that serves; changed is false
 // when nothing of the app did. Where only settings changed the processes stay.
-func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, changed bool, err error) {
+func (d *deployer) Reload(ctx context.Context) (result api.ReloadResult, changed bool, err error) {
 	v := d.replicas.current()
 	files := v.changedFiles()
 	if len(files) == 0 {
@@ -86,7 +86,7 @@ func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, cha
 		return result, true, err
 	}
 	deployed, err := d.deploy(ctx, v, next)
-	return console.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
+	return api.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
 }
 
 // reopen opens the version that serves as it is after changes in its folder, or in the folder that it is a copy of.
@@ -257,12 +257,12 @@ func Refused(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	refusal := &console.Error{Status: http.StatusBadRequest, Message: "the version cannot be deployed: " + err.Error(),
+	refusal := &api.Error{Status: http.StatusBadRequest, Message: "the version cannot be deployed: " + err.Error(),
 		Hint: "'tendril check' says what is wrong with it"}
 	var settings *config.Error
 	if errors.As(err, &settings) {
 		for _, p := range settings.Problems {
-			refusal.Details = append(refusal.Details, console.Detail{Text: p.String(), Hint: p.Hint})
+			refusal.Details = append(refusal.Details, api.Detail{Text: p.String(), Hint: p.Hint})
 		}
 	}
 	return refusal
@@ -271,7 +271,7 @@ func Refused(err error) error {
 // deploy runs the steps of the new version, and starts its replicas beside those that serve;
 // these get the deliveries once all are ready, and the old ones finish and end while other changes go on. On any
 // error before that the old version is still serving.
-func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployResult, error) {
+func (d *deployer) deploy(ctx context.Context, old, v version) (api.DeployResult, error) {
 	ctx, cancel := d.untilStop(ctx)
 	defer cancel(nil)
 	began := time.Now()
@@ -302,7 +302,7 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 		d.steps.endLeftBehind(v.isNumber)
 		d.removeFacts(v.facts)
 		d.forget(ctx, v, err)
-		return console.DeployResult{}, d.fail(ctx, console.DeployRolledBack, err)
+		return api.DeployResult{}, d.fail(ctx, api.DeployRolledBack, err)
 	}
 	d.prune(v)
 
@@ -312,15 +312,15 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 	d.setAbort(over)
 	d.quarantine.stopUnused()
 	if err := d.finish(after, v); err != nil {
-		return console.DeployResult{}, err
+		return api.DeployResult{}, err
 	}
-	return console.DeployResult{From: old.String(), To: v.String(), DurationMS: time.Since(began).Milliseconds(),
+	return api.DeployResult{From: old.String(), To: v.String(), DurationMS: time.Since(began).Milliseconds(),
 		Of: v.of, Later: v.change.Later}, nil
 }
 
 // configure puts a version in force whose app is the one that runs: the hooks of a change of
 // settings run, and the processes stay.
-func (d *deployer) configure(ctx context.Context, old, v version) (console.ReloadResult, error) {
+func (d *deployer) configure(ctx context.Context, old, v version) (api.ReloadResult, error) {
 	ctx, cancel := d.untilStop(ctx)
 	defer cancel(nil)
 	d.begin(old, v, cancel)
@@ -343,16 +343,16 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 			err = context.Cause(ctx)
 		}
 		d.opts.Log.Error("changing the settings failed, the old ones are still in force", "err", err)
-		return console.ReloadResult{}, d.fail(ctx, console.DeployRolledBack, err)
+		return api.ReloadResult{}, d.fail(ctx, api.DeployRolledBack, err)
 	}
 	d.opts.Apply(v.change, false)
 	d.RefreshFacts()
 	d.remember(v)
 	d.prune(v)
 	if err := d.finish(ctx, v); err != nil {
-		return console.ReloadResult{}, err
+		return api.ReloadResult{}, err
 	}
-	return console.ReloadResult{Settings: v.change.Live, Later: v.change.Later}, nil
+	return api.ReloadResult{Settings: v.change.Live, Later: v.change.Later}, nil
 }
 
 // finish does what follows once a version serves: its tasks, and the hooks after the start.
@@ -360,9 +360,9 @@ func (d *deployer) finish(ctx context.Context, v version) error {
 	d.opts.AdoptTasks(ctx, v.bundle)
 	if err := d.steps.run(ctx, v, afterStart); err != nil {
 		d.opts.Log.Error("hook failed, the new version is serving", "version", v.number, "err", err)
-		return d.fail(ctx, console.DeployFailed, err)
+		return d.fail(ctx, api.DeployFailed, err)
 	}
-	d.end(console.DeployDone, nil)
+	d.end(api.DeployDone, nil)
 	return nil
 }
 
@@ -375,14 +375,14 @@ func (d *deployer) untilStop(ctx context.Context) (context.Context, context.Canc
 }
 
 // Abort ends the deployment under way as a failure would, and returns it when it is over: the previous version is
-// still serving. The error is a [*console.Error] where none is under way, or where the new version is serving already:
+// still serving. The error is a [*api.Error] where none is under way, or where the new version is serving already:
 // then only its last hooks were ended.
-func (d *deployer) Abort(ctx context.Context) (console.Deployment, error) {
+func (d *deployer) Abort(ctx context.Context) (api.Deployment, error) {
 	d.mu.Lock()
 	last, abort, over := d.last, d.abort, d.over
 	if last == nil || last.Over() {
 		d.mu.Unlock()
-		return console.Deployment{}, &console.Error{Status: http.StatusConflict, Message: "no deployment is in progress",
+		return api.Deployment{}, &api.Error{Status: http.StatusConflict, Message: "no deployment is in progress",
 			Hint: "'tendril versions' lists what was deployed"}
 	}
 	d.mu.Unlock()
@@ -390,12 +390,12 @@ func (d *deployer) Abort(ctx context.Context) (console.Deployment, error) {
 	select {
 	case <-over:
 	case <-ctx.Done():
-		return console.Deployment{}, ctx.Err()
+		return api.Deployment{}, ctx.Err()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if last.State != console.DeployRolledBack {
-		return *last, &console.Error{Status: http.StatusConflict, Message: last.To + " is serving already",
+	if last.State != api.DeployRolledBack {
+		return *last, &api.Error{Status: http.StatusConflict, Message: last.To + " is serving already",
 			Hint: "'tendril rollback' goes back to " + last.From}
 	}
 	return *last, nil
@@ -404,8 +404,8 @@ func (d *deployer) Abort(ctx context.Context) (console.Deployment, error) {
 // fail ends the deployment in a state, and returns the error for the console.
 func (d *deployer) fail(ctx context.Context, state string, err error) error {
 	d.end(state, err)
-	failed := &console.DeployError{Switched: state == console.DeployFailed, Stopped: isStopped(ctx),
-		Aborted: state == console.DeployRolledBack && errors.Is(err, errAborted), Err: err}
+	failed := &api.DeployError{Switched: state == api.DeployFailed, Stopped: isStopped(ctx),
+		Aborted: state == api.DeployRolledBack && errors.Is(err, errAborted), Err: err}
 	if step := (*stepError)(nil); errors.As(err, &step) {
 		failed.Step, failed.Output = step.name, step.output()
 	}
@@ -420,7 +420,7 @@ func (d *deployer) begin(old, v version, abort context.CancelCauseFunc) {
 		d.past = append(d.past, *d.last)
 		d.past = d.past[max(len(d.past)-keptDeployments+1, 0):]
 	}
-	d.last = &console.Deployment{State: console.DeployPreparing, From: old.String(), To: v.String(), Since: time.Now()}
+	d.last = &api.Deployment{State: api.DeployPreparing, From: old.String(), To: v.String(), Since: time.Now()}
 }
 
 // setAbort changes what an abort of the deployment under way does.
@@ -431,7 +431,7 @@ func (d *deployer) setAbort(abort context.CancelCauseFunc) {
 }
 
 // update changes the deployment under way, if there is one.
-func (d *deployer) update(change func(last *console.Deployment)) {
+func (d *deployer) update(change func(last *api.Deployment)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last != nil && !d.last.Over() {
@@ -440,25 +440,25 @@ func (d *deployer) update(change func(last *console.Deployment)) {
 }
 
 func (d *deployer) setState(state string) {
-	d.update(func(last *console.Deployment) { last.State, last.Step = state, "" })
+	d.update(func(last *api.Deployment) { last.State, last.Step = state, "" })
 }
 
 func (d *deployer) setStep(name string) {
-	d.update(func(last *console.Deployment) { last.Step = name })
+	d.update(func(last *api.Deployment) { last.Step = name })
 }
 
 func (d *deployer) end(state string, err error) {
-	d.update(func(last *console.Deployment) {
+	d.update(func(last *api.Deployment) {
 		last.State, last.Ended = state, time.Now()
 		if err != nil {
-			last.Error, last.Aborted = err.Error(), state == console.DeployRolledBack && errors.Is(err, errAborted)
+			last.Error, last.Aborted = err.Error(), state == api.DeployRolledBack && errors.Is(err, errAborted)
 		}
 		close(d.over)
 	})
 }
 
 // Deployments returns the last 20 deployments since the start, the newest first.
-func (d *deployer) Deployments() []console.Deployment {
+func (d *deployer) Deployments() []api.Deployment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all := slices.Clone(d.past)
@@ -470,7 +470,7 @@ func (d *deployer) Deployments() []console.Deployment {
 }
 
 // Deployment returns the deployment under way, or the last one; nil before the first.
-func (d *deployer) Deployment() *console.Deployment {
+func (d *deployer) Deployment() *api.Deployment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last == nil {

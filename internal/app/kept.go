@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/host/datadir"
 )
 
@@ -31,12 +31,12 @@ type keptVersions struct {
 	log  *slog.Logger
 
 	mu  sync.Mutex
-	all []console.AppVersion
+	all []api.AppVersion
 }
 
 // storedVersions is the content of the file.
 type storedVersions struct {
-	Versions []console.AppVersion `json:"versions"`
+	Versions []api.AppVersion `json:"versions"`
 }
 
 // open reads the file. A file that cannot be read is replaced by the next deployment.
@@ -108,7 +108,7 @@ func isFolder(path string) bool {
 }
 
 // add remembers a version that serves, or one whose deployment failed.
-func (k *keptVersions) add(v console.AppVersion) {
+func (k *keptVersions) add(v api.AppVersion) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.all = withVersion(k.all, v)
@@ -126,12 +126,12 @@ func (k *keptVersions) add(v console.AppVersion) {
 
 // withVersion returns a list with one more version. A folder holds what was deployed from it last, so that a version
 // that serves takes the place of the one that was in its folder; and so does a command, which has none.
-func withVersion(all []console.AppVersion, v console.AppVersion) []console.AppVersion {
-	all = slices.DeleteFunc(slices.Clone(all), func(old console.AppVersion) bool {
+func withVersion(all []api.AppVersion, v api.AppVersion) []api.AppVersion {
+	all = slices.DeleteFunc(slices.Clone(all), func(old api.AppVersion) bool {
 		if old.Number == v.Number {
 			return true
 		}
-		isSame := old.Folder == v.Folder && old.State != console.VersionFailed && v.State != console.VersionFailed
+		isSame := old.Folder == v.Folder && old.State != api.VersionFailed && v.State != api.VersionFailed
 		if isSame && v.Folder != "" {
 			v.Replaced = append(slices.Clone(old.Replaced), old.Number)
 			v.Replaced = v.Replaced[max(len(v.Replaced)-maxVersions, 0):]
@@ -144,17 +144,17 @@ func withVersion(all []console.AppVersion, v console.AppVersion) []console.AppVe
 
 // list returns the versions, the newest first. live is the number of the one that serves. A version whose folder is
 // gone is not there any more.
-func (k *keptVersions) list(live int) []console.AppVersion {
+func (k *keptVersions) list(live int) []api.AppVersion {
 	k.mu.Lock()
 	all := slices.Clone(k.all)
 	k.mu.Unlock()
-	all = slices.DeleteFunc(all, func(v console.AppVersion) bool { return v.Folder != "" && !isFolder(v.Folder) })
+	all = slices.DeleteFunc(all, func(v api.AppVersion) bool { return v.Folder != "" && !isFolder(v.Folder) })
 	for i := range all {
 		switch {
 		case all[i].Number == live:
-			all[i].State = console.VersionLive
+			all[i].State = api.VersionLive
 		case all[i].InPlace:
-			all[i].State = console.VersionInPlace
+			all[i].State = api.VersionInPlace
 		}
 	}
 	slices.Reverse(all)
@@ -191,8 +191,8 @@ type origin struct {
 }
 
 // described is the version for the list.
-func (v version) described() console.AppVersion {
-	d := console.AppVersion{Number: v.number, State: console.VersionKept, Source: v.source, Folder: v.dir(),
+func (v version) described() api.AppVersion {
+	d := api.AppVersion{Number: v.number, State: api.VersionKept, Source: v.source, Folder: v.dir(),
 		InPlace: v.dir() != "" && !v.isCopy, Of: v.of, By: v.by}
 	if v.bundle == nil {
 		d.Source = strings.Join(v.command, " ")
@@ -213,17 +213,17 @@ func firstOrigin(o *Options) origin {
 }
 
 // RollBack replaces the version by one that served before, which its number names; 0 names the last one.
-func (d *deployer) RollBack(ctx context.Context, number int) (console.DeployResult, error) {
+func (d *deployer) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
 	if d.opts.stopping() {
-		return console.DeployResult{}, ErrStopped
+		return api.DeployResult{}, ErrStopped
 	}
-	kept, err := console.ChooseVersion(d.Versions(), number)
+	kept, err := api.ChooseVersion(d.Versions(), number)
 	if err != nil {
-		return console.DeployResult{}, err
+		return api.DeployResult{}, err
 	}
 	v, err := d.open(kept.Folder, "")
 	if err != nil {
-		return console.DeployResult{}, err
+		return api.DeployResult{}, err
 	}
 	v.origin = origin{source: kept.Source, isCopy: !kept.InPlace, of: cmp.Or(kept.Of, kept.Number), by: deployedBy(ctx)}
 	v.number = d.numbers.next()
@@ -232,12 +232,12 @@ func (d *deployer) RollBack(ctx context.Context, number int) (console.DeployResu
 
 // Versions returns the versions that were deployed, the newest first: those that can be rolled back to, and those
 // whose deployment failed.
-func (d *deployer) Versions() []console.AppVersion {
+func (d *deployer) Versions() []api.AppVersion {
 	return d.versions.list(d.replicas.current().number)
 }
 
 // deployedBy is who asked for a deployment.
-func deployedBy(ctx context.Context) string { return cmp.Or(console.CallerName(ctx), "signal") }
+func deployedBy(ctx context.Context) string { return cmp.Or(api.CallerName(ctx), "signal") }
 
 // remember enters a version that serves from now on in the list.
 func (d *deployer) remember(v version) {
@@ -258,7 +258,7 @@ func (d *deployer) forget(ctx context.Context, v version, cause error) {
 		return
 	}
 	described := v.described()
-	described.State, described.Folder = console.VersionFailed, ""
+	described.State, described.Folder = api.VersionFailed, ""
 	described.DeployedAt, described.Error = time.Now(), cause.Error()
 	d.versions.add(described)
 }

@@ -12,18 +12,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
-func kept(number int, folder string) console.AppVersion {
-	return console.AppVersion{Number: number, State: console.VersionKept, Folder: folder}
+func kept(number int, folder string) api.AppVersion {
+	return api.AppVersion{Number: number, State: api.VersionKept, Folder: folder}
 }
 
-func failed(number int) console.AppVersion {
-	return console.AppVersion{Number: number, State: console.VersionFailed, Error: "exit status 1"}
+func failed(number int) api.AppVersion {
+	return api.AppVersion{Number: number, State: api.VersionFailed, Error: "exit status 1"}
 }
 
-func numbers(all []console.AppVersion) (n []int) {
+func numbers(all []api.AppVersion) (n []int) {
 	for _, v := range all {
 		n = append(n, v.Number)
 	}
@@ -33,21 +33,21 @@ func numbers(all []console.AppVersion) (n []int) {
 // TestAFolderStandsForItsLastVersion: what was deployed from a folder before is not in it any more.
 func TestAFolderStandsForItsLastVersion(t *testing.T) {
 	t.Parallel()
-	many := []console.AppVersion{}
+	many := []api.AppVersion{}
 	for i := range maxVersions {
 		many = append(many, failed(i+1))
 	}
 	for name, c := range map[string]struct {
-		all  []console.AppVersion
-		next console.AppVersion
+		all  []api.AppVersion
+		next api.AppVersion
 		want []int
 	}{
 		"the first":              {nil, kept(1, "/a"), []int{1}},
-		"another folder":         {[]console.AppVersion{kept(1, "/a")}, kept(2, "/b"), []int{1, 2}},
-		"the same folder":        {[]console.AppVersion{kept(1, "/a"), kept(2, "/b")}, kept(3, "/a"), []int{2, 3}},
-		"a failure has no place": {[]console.AppVersion{kept(1, "/a"), failed(2)}, failed(3), []int{1, 2, 3}},
-		"told twice":             {[]console.AppVersion{kept(1, "/a")}, kept(1, "/a"), []int{1}},
-		"commands":               {[]console.AppVersion{kept(1, ""), kept(2, "")}, kept(3, ""), []int{3}},
+		"another folder":         {[]api.AppVersion{kept(1, "/a")}, kept(2, "/b"), []int{1, 2}},
+		"the same folder":        {[]api.AppVersion{kept(1, "/a"), kept(2, "/b")}, kept(3, "/a"), []int{2, 3}},
+		"a failure has no place": {[]api.AppVersion{kept(1, "/a"), failed(2)}, failed(3), []int{1, 2, 3}},
+		"told twice":             {[]api.AppVersion{kept(1, "/a")}, kept(1, "/a"), []int{1}},
+		"commands":               {[]api.AppVersion{kept(1, ""), kept(2, "")}, kept(3, ""), []int{3}},
 		"too many":               {many, kept(maxVersions+1, "/a"), append(numbers(many[1:]), maxVersions+1)},
 	} {
 		before := numbers(c.all)
@@ -63,10 +63,10 @@ func TestAFolderStandsForItsLastVersion(t *testing.T) {
 func TestVersionToRollBackTo(t *testing.T) {
 	t.Parallel()
 	live := kept(5, "/e")
-	live.State = console.VersionLive
-	all := []console.AppVersion{failed(6), live, failed(4), kept(3, "/c"), kept(2, ""), kept(1, "/a")}
+	live.State = api.VersionLive
+	all := []api.AppVersion{failed(6), live, failed(4), kept(3, "/c"), kept(2, ""), kept(1, "/a")}
 	for name, c := range map[string]struct {
-		all     []console.AppVersion
+		all     []api.AppVersion
 		wanted  int
 		want    int // 0 for a refusal
 		status  int
@@ -83,14 +83,14 @@ func TestVersionToRollBackTo(t *testing.T) {
 		"an unknown and none":  {all[:3], 1, 0, http.StatusNotFound, "there is no version 1", "tendril deploy"},
 		"nothing has run here": {nil, 0, 0, http.StatusConflict, "no version to roll back to", "tendril deploy"},
 	} {
-		got, err := console.ChooseVersion(c.all, c.wanted)
+		got, err := api.ChooseVersion(c.all, c.wanted)
 		if c.want != 0 {
 			if err != nil || got.Number != c.want {
 				t.Errorf("%s: version %d, %v; want %d", name, got.Number, err, c.want)
 			}
 			continue
 		}
-		var refused *console.Error
+		var refused *api.Error
 		if !errors.As(err, &refused) || refused.Status != c.status || !strings.Contains(refused.Message, c.message) ||
 			!strings.Contains(refused.Hint, c.hint) {
 			t.Errorf("%s: version %d, %+v", name, got.Number, refused)
@@ -101,7 +101,7 @@ func TestVersionToRollBackTo(t *testing.T) {
 // TestARollbackSaysWhyAVersionIsNotKept: a folder runs in place, so that each deployment of it replaces the last one.
 func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	t.Parallel()
-	var all []console.AppVersion // the oldest first
+	var all []api.AppVersion // the oldest first
 	for number := range 3 {
 		v := kept(number+1, "/srv/shop")
 		v.InPlace = true
@@ -114,9 +114,9 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 	if diff := cmp.Diff([]int{1, 2}, all[0].Replaced); diff != "" {
 		t.Fatal(diff)
 	}
-	all[0].State = console.VersionLive
+	all[0].State = api.VersionLive
 	const typed = "'tendril deploy /srv/shop', which keeps a copy"
-	for wanted, want := range map[int]console.Error{
+	for wanted, want := range map[int]api.Error{
 		2: {Status: 404, Hint: "restore the files there and type " + typed,
 			Message: "the files of version 2 are not kept: version 3 was started in place in /srv/shop, of which no copy was made"},
 		4: {Status: 404, Message: "version 4 is now version 5: it was rolled back to",
@@ -124,16 +124,16 @@ func TestARollbackSaysWhyAVersionIsNotKept(t *testing.T) {
 		6: {Status: 404, Message: "there is no version 6, or it was removed",
 			Hint: "use one of 5; 'tendril versions' lists them"},
 	} {
-		newestFirst := []console.AppVersion{all[1], all[0]}
-		_, err := console.ChooseVersion(newestFirst, wanted)
-		refused := (*console.Error)(nil)
+		newestFirst := []api.AppVersion{all[1], all[0]}
+		_, err := api.ChooseVersion(newestFirst, wanted)
+		refused := (*api.Error)(nil)
 		if !errors.As(err, &refused) || refused.Status != want.Status || refused.Message != want.Message ||
 			refused.Hint != want.Hint {
 			t.Errorf("version %d: %+v, want %+v", wanted, refused, want)
 		}
 	}
-	_, err := console.ChooseVersion(all[:1], 0)
-	refused := (*console.Error)(nil)
+	_, err := api.ChooseVersion(all[:1], 0)
+	refused := (*api.Error)(nil)
 	if !errors.As(err, &refused) || refused.Status != http.StatusConflict || refused.Message !=
 		"there is no version to roll back to: version 3 was started in place in /srv/shop, of which no copy was made" {
 		t.Errorf("without a number: %+v", refused)
@@ -169,8 +169,8 @@ func TestVersionsOutlastARestart(t *testing.T) {
 	second.Source, second.By, second.Size = "two.zip", "owner", 12
 	second.DeployedAt = time.Date(2026, 11, 24, 3, 4, 5, 0, time.UTC)
 	first.add(second)
-	second.State = console.VersionLive
-	if diff := cmp.Diff([]console.AppVersion{second, kept(1, one)}, start().list(2)); diff != "" {
+	second.State = api.VersionLive
+	if diff := cmp.Diff([]api.AppVersion{second, kept(1, one)}, start().list(2)); diff != "" {
 		t.Error(diff)
 	}
 	if err := os.Remove(one); err != nil {

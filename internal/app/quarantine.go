@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -107,7 +107,7 @@ func (q *quarantine) restart(name string) (found bool, err error) {
 		return false, nil
 	}
 	if !q.using.TryLock() {
-		return true, &console.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
+		return true, &api.Error{Status: http.StatusConflict, Message: "process " + strconv.Quote(name) +
 			" works on a message in quarantine", Hint: "try again: no other message is given to it at the same time"}
 	}
 	defer q.using.Unlock()

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/supervisor"
 )
 
@@ -29,9 +29,9 @@ func (a *App) Restart(ctx context.Context, name string) (now string, err error) 
 	case err == nil:
 		a.pid.setOwner(a.replicas.now.Load().replicas[0])
 	case errors.Is(err, errNoProcess):
-		return "", &console.Error{Status: http.StatusNotFound, Message: err.Error(), Hint: "'tendril status' lists them"}
+		return "", &api.Error{Status: http.StatusNotFound, Message: err.Error(), Hint: "'tendril status' lists them"}
 	case errors.As(err, &step):
-		return "", &console.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(),
+		return "", &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(),
 			Hint: "the process that ran before is still serving", Step: step.name, Output: step.output()}
 	}
 	return now, err

@@ -9,17 +9,11 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/api"
 	"tendril/internal/host/proof"
 )
 
-// The scopes: what a caller may do. A scope does not hold another one.
 const (
-	// ScopeRead shows message bodies, settings, and what apps, hooks and other servers said.
-	ScopeRead = "read"
-	// ScopeAct changes queues, messages and tasks, and stops the environment.
-	ScopeAct = "act"
-	// ScopeDeploy runs code: deployments and reloads.
-	ScopeDeploy = "deploy"
 	// scopeDrain is for the hooks by which a platform stops the environment. ScopeAct includes it.
 	scopeDrain = "drain"
 	// scopeOwn is for routes that let others in. Only the owner's token has it.
@@ -27,7 +21,7 @@ const (
 )
 
 // allScopes are those that a session or a token can have.
-var allScopes = []string{ScopeRead, ScopeAct, ScopeDeploy}
+var allScopes = []string{api.ScopeRead, api.ScopeAct, api.ScopeDeploy}
 
 // Access says who may ask for what, beside the holder of the owner's token. The zero value lets in nobody else.
 type Access struct {
@@ -58,15 +52,15 @@ func (k kind) scope() string {
 	case open:
 		return ""
 	case private, bodies:
-		return ScopeRead
+		return api.ScopeRead
 	case deploys, deployHook:
-		return ScopeDeploy
+		return api.ScopeDeploy
 	case hook:
 		return scopeDrain
 	case own:
 		return scopeOwn
 	}
-	return ScopeAct
+	return api.ScopeAct
 }
 
 // acts reports whether a kind of route changes something.
@@ -86,14 +80,8 @@ type caller struct {
 	keyless bool
 }
 
-// CallerName is who asked for what is done with ctx, as in [Caller]; "" where nobody did over the console.
-func CallerName(ctx context.Context) string {
-	c, _ := ctx.Value(callerKey{}).(caller)
-	return c.who
-}
-
 func (c caller) may(scope string) bool {
-	return scope == "" || slices.Contains(c.scopes, scope) || scope == scopeDrain && slices.Contains(c.scopes, ScopeAct)
+	return scope == "" || slices.Contains(c.scopes, scope) || scope == scopeDrain && slices.Contains(c.scopes, api.ScopeAct)
 }
 
 // callerKey is the key of the caller in the context of a request.
@@ -121,7 +109,7 @@ func (s *Server) identify(r *http.Request) caller {
 	}
 	for _, cookie := range r.CookiesNamed(s.cookieName(r)) { // another port may have planted one of this name
 		if g, ok := s.sessions.find(cookie.Value); ok {
-			key := sha256.Sum256([]byte(r.Header.Get(SessionKeyHeader)))
+			key := sha256.Sum256([]byte(r.Header.Get(api.SessionKeyHeader)))
 			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
 		}
 	}
@@ -143,42 +131,42 @@ func IsProbe(r *http.Request) bool {
 }
 
 // permit refuses a request whose caller may not use the route.
-func (s routeHandler) permit(r *http.Request) *Error {
+func (s routeHandler) permit(r *http.Request) *api.Error {
 	c, scope := callerOf(r), s.kind.scope()
-	const hint = "send the header Authorization: Bearer TOKEN with the content of " + TokenFile +
+	const hint = "send the header Authorization: Bearer TOKEN with the content of " + api.TokenFile +
 		" in the data directory, or open the link that 'tendril open' prints"
 	switch {
 	case scope == "":
 		return nil
 	case s.isExposed(r):
-		return refuse(http.StatusForbidden, "this request came unencrypted, and not by a trusted proxy",
+		return api.NewError(http.StatusForbidden, "this request came unencrypted, and not by a trusted proxy",
 			"use HTTPS, by way of a proxy that --console-trusted-proxy names and that sets X-Forwarded-Proto")
 	case c.who == "":
-		return refuse(http.StatusUnauthorized, "this needs the console's token", hint)
+		return api.NewError(http.StatusUnauthorized, "this needs the console's token", hint)
 	case !c.may(scope) && scope == scopeOwn:
-		return refuse(http.StatusForbidden, "only the owner's token lets others in", hint)
+		return api.NewError(http.StatusForbidden, "only the owner's token lets others in", hint)
 	case !c.may(scope):
-		return refuse(http.StatusForbidden, c.who+" has the scope "+strings.Join(c.scopes, ", ")+"; this needs "+scope,
+		return api.NewError(http.StatusForbidden, c.who+" has the scope "+strings.Join(c.scopes, ", ")+"; this needs "+scope,
 			"use a token or a link with the scope "+scope)
 	case s.opts.ReadOnly && s.kind.acts() && s.kind != own:
-		return refuse(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
+		return api.NewError(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
 	case s.opts.HideBodies && s.kind == bodies && looksInto(r) && !wantsBodies(r):
-		return refuse(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
+		return api.NewError(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
 	case c.keyless && s.kind.acts():
-		refusal := refuse(http.StatusForbidden, "this act came without the key of its session",
-			"send the header "+SessionKeyHeader+", or open the link that 'tendril open' prints")
-		refusal.Code = CodeSessionKey
+		refusal := api.NewError(http.StatusForbidden, "this act came without the key of its session",
+			"send the header "+api.SessionKeyHeader+", or open the link that 'tendril open' prints")
+		refusal.Code = api.CodeSessionKey
 		return refusal
 	case s.kind.isHook() && r.Method == http.MethodGet && !c.bearer:
 		// A page of another site could have sent the browser here.
-		return refuse(http.StatusUnauthorized, "an act by GET needs the console's token", hint)
+		return api.NewError(http.StatusUnauthorized, "an act by GET needs the console's token", hint)
 	}
 	return nil
 }
 
 // with returns the request with its caller.
 func (c caller) with(r *http.Request) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+	return r.WithContext(api.WithCallerName(context.WithValue(r.Context(), callerKey{}, c), c.who))
 }
 
 // bearer is the token that the request carries; "" for none.
@@ -205,24 +193,32 @@ func looksInto(r *http.Request) bool {
 // wantsBodies reports whether a request asks for bodies where they are hidden.
 func wantsBodies(r *http.Request) bool { return r.URL.Query().Get("body") == "1" }
 
-// hidden is an answer that can be shown without what messages say.
-type hidden interface{ withoutBodies() any }
+// withoutBodies is an answer without what messages say; false for one that says nothing of theirs.
+func withoutBodies(answer any) (any, bool) {
+	switch a := answer.(type) {
+	case api.Message:
+		hideBody(&a)
+		return a, true
+	case api.MessagePage:
+		a.Messages = slices.Clone(a.Messages)
+		for i := range a.Messages {
+			hideBody(&a.Messages[i])
+		}
+		return a, true
+	case api.Exchange:
+		a.Request, a.Answer = a.Request[:min(1, len(a.Request))], a.Answer[:min(1, len(a.Answer))]
+		a.Body, a.AnswerBody, a.BodyHidden = "", "", true
+		return a, true
+	}
+	return answer, false
+}
 
-func (m Message) withoutBodies() any {
+func hideBody(m *api.Message) {
 	m.Body, m.Attributes, m.BodyHidden = "", nil, true
 	m.Attempts = slices.Clone(m.Attempts)
 	for i := range m.Attempts {
 		m.Attempts[i].Answer = ""
 	}
-	return m
-}
-
-func (p messagePage) withoutBodies() any {
-	p.Messages = slices.Clone(p.Messages)
-	for i := range p.Messages {
-		p.Messages[i] = p.Messages[i].withoutBodies().(Message)
-	}
-	return p
 }
 
 // remoteOf is the address that a request came from; the zero value where it is unknown.
@@ -264,32 +260,13 @@ func (s *Server) senderOf(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-// Caller is what the console knows of the sender of a request.
-type Caller struct {
-	// Who is "owner", "session" and a number, "token" and its name, or "anyone"; "" for nobody.
-	Who string `json:"who,omitempty"`
-	// Scopes are of the Scope constants.
-	Scopes []string `json:"scopes"`
-	// ReadOnly is whether every act is refused, BodiesHidden whether bodies are shown on request only.
-	ReadOnly     bool `json:"read_only"`
-	BodiesHidden bool `json:"bodies_hidden"`
-}
-
-func (e *environmentRoutes) caller(r *http.Request) (any, error) {
+func (e *environmentRoutes) getCaller(r *http.Request) (any, error) {
 	c := callerOf(r)
-	shown := Caller{Who: c.who, Scopes: []string{}, ReadOnly: e.opts.ReadOnly, BodiesHidden: e.opts.HideBodies}
+	shown := api.Caller{Who: c.who, Scopes: []string{}, ReadOnly: e.opts.ReadOnly, BodiesHidden: e.opts.HideBodies}
 	for _, scope := range allScopes {
 		if c.may(scope) {
 			shown.Scopes = append(shown.Scopes, scope)
 		}
 	}
 	return shown, nil
-}
-
-// accessClient is the part of a [Client] about who may do what.
-type accessClient struct{ conn *connection }
-
-// Caller returns who the client is for the console.
-func (c accessClient) Caller(ctx context.Context) (Caller, error) {
-	return ask[Caller](ctx, c.conn, "GET /api/v1/caller", nil)
 }

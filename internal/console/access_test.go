@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/queue"
 )
@@ -215,7 +216,7 @@ func TestActsAreRecorded(t *testing.T) {
 		exchange(t, s, post("/api/v1/deploy", "{}"))
 		exchange(t, s, post("/api/v1/nothing", "{}"))
 		exchange(t, s, get("/api/v1/status"))
-		reader := signIn(t, s, ScopeRead)
+		reader := signIn(t, s, api.ScopeRead)
 		asked(t, s, post("/api/v1/drain", "{}"), reader)
 		var got []string
 		for _, a := range acts {

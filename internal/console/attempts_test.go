@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/queue"
 
@@ -25,7 +26,7 @@ func TestAttemptsAreShownWithTheirMessage(t *testing.T) {
 			RetryAt: at.Add(time.Minute)})
 	}
 	c := dial(t, &Options{Broker: b})
-	want := []Attempt{{At: at, Instance: "here", Outcome: "failed", Status: 422, Reason: "status 422",
+	want := []api.Attempt{{At: at, Instance: "here", Outcome: "failed", Status: 422, Reason: "status 422",
 		Answer: "no customer 1", DurationMS: 1500, ReceiveCount: 1, RetryAt: at.Add(time.Minute)}}
 	m, err := c.Message(t.Context(), "jobs-dead", ids[1])
 	if diff := cmp.Diff(want, m.Attempts); diff != "" || err != nil {
@@ -37,7 +38,7 @@ func TestAttemptsAreShownWithTheirMessage(t *testing.T) {
 	}
 	for i, reason := range []string{"HTTP 422 no customer #", ""} {
 		g := groups[i]
-		page, _, err := c.Messages(t.Context(), "jobs-dead", Filter{Selection: Selection{Reason: &g.Reason}})
+		page, _, err := c.Messages(t.Context(), "jobs-dead", api.Filter{Selection: api.Selection{Reason: &g.Reason}})
 		if err != nil || g.Reason != reason || len(page) != g.Count || g.Count != 2-i || g.Hours[22]+g.Hours[23] != 2-i {
 			t.Errorf("group %+v: %d messages, %v", g, len(page), err)
 		}

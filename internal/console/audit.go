@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tendril/api"
+	"tendril/broker"
 )
 
 // Act is something that a caller did or tried to do.
@@ -26,25 +29,35 @@ type Act struct {
 	Refused string
 }
 
-// counted is an answer that says how many messages an act touched.
-type counted interface{ touched() int }
-
-func (c count) touched() (n int) {
-	for _, of := range c {
-		n += of
-	}
-	return n
-}
-
-func (Message) touched() int { return 1 }
-
-func (p messagePage) touched() int { return len(p.Messages) }
-
-func (a sendAnswer) touched() (n int) {
-	for _, r := range a.Results {
-		if r.Error == "" {
-			n++
+// touched is how many messages an act touched, by its answer.
+func touched(answer any) (n int) {
+	switch a := answer.(type) {
+	case api.Count:
+		for _, of := range a {
+			n += of
 		}
+	case api.Message, api.Placed, api.Exchange:
+		return 1
+	case api.MessagePage:
+		return len(a.Messages)
+	case api.ReceivedList:
+		return len(a.Messages)
+	case api.SendAnswer:
+		for _, r := range a.Results {
+			if r.Error == "" {
+				n++
+			}
+		}
+	case api.Deleted:
+		if a.Task != nil {
+			return touched(*a.Task)
+		}
+		return a.Deleted
+	case api.MoveTask:
+		if a.Status == string(broker.MoveRunning) {
+			return int(a.ToMove)
+		}
+		return int(a.Moved)
 	}
 	return n
 }
@@ -95,7 +108,7 @@ func (a *auditor) turn(now time.Time) {
 }
 
 // record logs an act and calls [Access].Audit. The answer is what the handler returned.
-func (s *Server) record(r *http.Request, status int, refusal *Error, body any) {
+func (s *Server) record(r *http.Request, status int, refusal *api.Error, body any) {
 	act := s.actOf(r, status, body)
 	if refusal == nil {
 		s.log.Info("console act", act.attributes()...)
@@ -128,9 +141,7 @@ func (s *Server) actOf(r *http.Request, status int, body any) Act {
 	act := Act{At: time.Now(), Who: callerOf(r).who, Remote: s.senderOf(r), Method: r.Method, Path: r.URL.Path,
 		Text:    actTexts[r.Pattern],
 		Subject: cmp.Or(r.PathValue("id"), r.PathValue("name")), Status: status, RequestID: requestID(r)}
-	if c, ok := body.(counted); ok {
-		act.Count = c.touched()
-	}
+	act.Count = touched(body)
 	return act
 }
 

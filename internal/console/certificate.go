@@ -1,12 +1,12 @@
 package console
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"fmt"
 	"os"
 	"sync"
+
+	"tendril/api"
 )
 
 // Certificate is the TLS certificate of a listener, which is read again when its
@@ -58,13 +58,7 @@ func (c *Certificate) TLSConfig() *tls.Config {
 func (c *Certificate) Fingerprint() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return fingerprint(c.current.Certificate[0])
-}
-
-// fingerprint is that of a certificate in DER.
-func fingerprint(der []byte) string {
-	sum := sha256.Sum256(der)
-	return hex.EncodeToString(sum[:])
+	return api.CertificateFingerprint(c.current.Certificate[0])
 }
 
 // refresh returns the certificate in force, read again if a file has changed.
@@ -86,7 +80,7 @@ func (c *Certificate) refresh() *tls.Certificate {
 		return c.current
 	}
 	if c.events.Changed != nil {
-		c.events.Changed(fingerprint(fresh.Certificate[0]))
+		c.events.Changed(api.CertificateFingerprint(fresh.Certificate[0]))
 	}
 	c.current = fresh
 	return c.current

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tendril/api"
 )
 
 // certificateFiles are a certificate and its key in a folder, which can be renewed.
@@ -74,7 +76,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	server := New(&Options{Token: testToken})
 	srv := httptest.NewUnstartedServer(server)
 	t.Cleanup(srv.Close)
-	instance := Instance{PID: os.Getpid(), Environment: "photos", Console: srv.Listener.Addr().String()}
+	instance := api.Instance{PID: os.Getpid(), Environment: "photos", Console: srv.Listener.Addr().String()}
 	var rejected []error
 	certificate, err := OpenCertificate(files.cert, files.key, CertificateEvents{
 		Changed: func(fingerprint string) {
@@ -94,8 +96,8 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	if err := instance.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	client := func() *Client {
-		c, err := Dial(dir)
+	client := func() *api.Client {
+		c, err := api.Dial(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +124,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	first := instance.ConsoleCertificate
 	files.renew(t)
 	early.Close()
-	for name, c := range map[string]*Client{"before": early, "after": client()} {
+	for name, c := range map[string]*api.Client{"before": early, "after": client()} {
 		if err := live(t.Context(), c); err != nil {
 			t.Errorf("dialled %s the renewal: %v", name, err)
 		}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"tendril/api"
 	"tendril/queue"
 
 	"github.com/google/go-cmp/cmp"
@@ -26,7 +29,7 @@ func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(
 
 // dial serves the options on a real listener and returns a client that found
 // it through a data directory, as the commands do.
-func dial(t *testing.T, opts *Options) *Client {
+func dial(t *testing.T, opts *Options) *api.Client {
 	t.Helper()
 	c, _ := dialServer(t, opts, func(*http.Server) {})
 	return c
@@ -35,17 +38,40 @@ func dial(t *testing.T, opts *Options) *Client {
 // claim makes a data directory one on which an environment runs, until the test ends.
 func claim(t *testing.T, dir string) {
 	t.Helper()
-	release, err := Claim(dir)
+	release, err := api.Claim(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = release() })
 }
 
-// dialServer is dial with changes of the HTTP server.
-func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, *httptest.Server) {
+// dialled holds the data directory of each client that dialServer returned.
+var dialled sync.Map
+
+func dataDirOf(c *api.Client) string {
+	dir, _ := dialled.Load(c)
+	return dir.(string)
+}
+
+// call sends a request without a body as the owner would, and returns how the console refuses it.
+func call(t *testing.T, c *api.Client, method, path string) error {
 	t.Helper()
-	opts.Token = NewToken()
+	resp, err := http.DefaultClient.Do(hookRequest(t, c, method, path))
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	refusal := &api.Error{Status: resp.StatusCode}
+	if err := json.NewDecoder(resp.Body).Decode(refusal); err != nil || resp.StatusCode == http.StatusOK {
+		return err
+	}
+	return refusal
+}
+
+// dialServer is dial with changes of the HTTP server.
+func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*api.Client, *httptest.Server) {
+	t.Helper()
+	opts.Token = api.NewToken()
 	s := New(opts)
 	srv := httptest.NewUnstartedServer(s)
 	srv.Config = HTTPServer(s)
@@ -55,14 +81,16 @@ func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, 
 	instance := sampleInstance()
 	instance.Console = srv.Listener.Addr().String()
 	claim(t, dir)
-	if err := errors.Join(instance.Write(dir), WriteToken(dir, opts.Token)); err != nil {
+	if err := errors.Join(instance.Write(dir), api.WriteToken(dir, opts.Token)); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Dial(dir)
+	c, err := api.Dial(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
+	dialled.Store(c, dir)
 	t.Cleanup(func() {
+		dialled.Delete(c)
 		c.Close()
 		s.Close()
 		srv.Close()
@@ -73,15 +101,15 @@ func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, 
 func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(0)
-	ds.Record(Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500",
+	ds.Record(api.Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500",
 		At: time.Unix(5, 0).UTC()})
-	workers := []Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
+	workers := []api.Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
 	c := dial(t, &Options{
 		Environment: "photos", Version: "1.2.3", Deliveries: ds,
-		Status: func() Status {
-			return Status{State: StateRunning, Workers: workers,
-				Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
-				App:    []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
+		Status: func() api.Status {
+			return api.Status{State: api.StateRunning, Workers: workers,
+				Queues: []api.Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
+				App:    []api.Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
 		},
 		Probes: Probes{Ready: func() []health.Check { return []health.Check{{Name: "app", Detail: "not ready"}} }},
 	})
@@ -89,12 +117,12 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Status{
-		Environment: "photos", Version: "1.2.3", PID: os.Getpid(), State: StateRunning, Backend: BackendSQS,
+	want := api.Status{
+		Environment: "photos", Version: "1.2.3", PID: os.Getpid(), State: api.StateRunning, Backend: api.BackendSQS,
 		Checks: []health.Check{{Name: "app", Detail: "not ready"}},
-		Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
-		App: []Process{{Name: "web", State: "running", PID: 7, Ready: true}},
-		Problems: []Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(),
+		Queues: []api.Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
+		App: []api.Process{{Name: "web", State: "running", PID: 7, Ready: true}},
+		Problems: []api.Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(),
 			Last: time.Unix(5, 0).UTC(), LastMessageID: "m1"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -135,7 +163,7 @@ func TestClientPausesAndResumes(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	err := c.Pause(ctx, "other", "")
-	var refusal *Error
+	var refusal *api.Error
 	if !errors.As(err, &refusal) || refusal.Status != 404 || !errors.Is(err, queue.ErrNoQueue) || refusal.Hint == "" {
 		t.Errorf("pausing a foreign queue: %#v", err)
 	}
@@ -146,20 +174,20 @@ func TestClientPausesAndResumes(t *testing.T) {
 
 func TestClientThatOnlyReads(t *testing.T) {
 	t.Parallel()
-	opts := &Options{Status: func() Status { return Status{} }}
+	opts := &Options{Status: func() api.Status { return api.Status{} }}
 	opts.Pause = func(string, string) error {
 		t.Error("paused")
 		return nil
 	}
 	c := dial(t, opts)
 	c.OnlyRead()
-	if err := c.Pause(t.Context(), "jobs", ""); !errors.Is(err, errOnlyReads) {
+	if err := c.Pause(t.Context(), "jobs", ""); !errors.Is(err, api.ErrOnlyReads) {
 		t.Errorf("pause: %v", err)
 	}
-	if _, err := c.Deploy(t.Context(), "/"); !errors.Is(err, errOnlyReads) {
+	if _, err := c.Deploy(t.Context(), "/"); !errors.Is(err, api.ErrOnlyReads) {
 		t.Errorf("deploy: %v", err)
 	}
-	if _, err := c.Status(t.Context()); errors.Is(err, errOnlyReads) {
+	if _, err := c.Status(t.Context()); errors.Is(err, api.ErrOnlyReads) {
 		t.Errorf("status: %v", err)
 	}
 }
@@ -171,7 +199,7 @@ func TestOutcomeOfAMessage(t *testing.T) {
 	if _, known, err := c.Outcome(t.Context(), "m1", 0); known || err != nil {
 		t.Errorf("Outcome before any delivery = %v, %v", known, err)
 	}
-	arrived := make(chan Delivery)
+	arrived := make(chan api.Delivery)
 	go func() {
 		d, known, err := c.Outcome(t.Context(), "m1", time.Minute)
 		if !known || err != nil {
@@ -179,7 +207,7 @@ func TestOutcomeOfAMessage(t *testing.T) {
 		}
 		arrived <- d
 	}()
-	ds.Record(Delivery{MessageID: "m1", Outcome: "done", Status: 200})
+	ds.Record(api.Delivery{MessageID: "m1", Outcome: "done", Status: 200})
 	if d := <-arrived; d.Status != 200 {
 		t.Errorf("outcome %+v", d)
 	}
@@ -242,7 +270,7 @@ func TestDrain(t *testing.T) {
 		{"still going", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, "", false},
 		{"failed", func(context.Context) error { return errors.New("the disk is full") }, false, "the disk is full", false},
 		{"late", func(context.Context) error {
-			return &Error{Status: 500, Message: "2 deliveries were aborted", Late: true}
+			return &api.Error{Status: 500, Message: "2 deliveries were aborted", Late: true}
 		}, false, "2 deliveries were aborted", true},
 		{"wrapped", func(ctx context.Context) error {
 			<-ctx.Done()
@@ -255,7 +283,7 @@ func TestDrain(t *testing.T) {
 			if done != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
 				t.Errorf("Drain = %v, %v; want %v, %q", done, err, c.want, c.err)
 			}
-			var refusal *Error
+			var refusal *api.Error
 			if late := errors.As(err, &refusal) && refusal.Late; late != c.late {
 				t.Errorf("Drain: late %v, want %v", late, c.late)
 			}
@@ -265,7 +293,7 @@ func TestDrain(t *testing.T) {
 
 func TestDialSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	write := func(t *testing.T, change func(*Instance)) string {
+	write := func(t *testing.T, change func(*api.Instance)) string {
 		dir := t.TempDir()
 		claim(t, dir)
 		instance := sampleInstance()
@@ -275,21 +303,21 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 		}
 		return dir
 	}
-	if _, err := Dial(t.TempDir()); !errors.Is(err, ErrNotRunning) {
+	if _, err := api.Dial(t.TempDir()); !errors.Is(err, api.ErrNotRunning) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if _, err := Dial(write(t, func(i *Instance) {
+	if _, err := api.Dial(write(t, func(i *api.Instance) {
 		i.Console = ""
-	})); !errors.Is(err, ErrOff) || !strings.Contains(err.Error(), "photos") {
+	})); !errors.Is(err, api.ErrOff) || !strings.Contains(err.Error(), "photos") {
 		t.Errorf("console off: %v", err)
 	}
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	c, err := Dial(write(t, func(i *Instance) { i.Console = closed.Listener.Addr().String() }))
+	c, err := api.Dial(write(t, func(i *api.Instance) { i.Console = closed.Listener.Addr().String() }))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := live(t.Context(), c); !errors.Is(err, ErrNotRunning) {
+	if err := live(t.Context(), c); !errors.Is(err, api.ErrNotRunning) {
 		t.Errorf("nobody listens: %v", err)
 	}
 }
@@ -297,22 +325,33 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 func TestClientDistinguishesForeignListeners(t *testing.T) {
 	t.Parallel()
 	c := dial(t, &Options{Drain: func(context.Context) error { return nil }})
-	other := newClient(newConnection(c.Instance, c.conn.dataDir, NewToken(), maxWait), c.slow)
+	dir := dataDirOf(c)
+	if err := api.WriteToken(dir, api.NewToken()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := api.Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer other.Close()
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := other.Drain(t.Context(), 0); !errors.As(err, &refusal) ||
 		!strings.Contains(refusal.Hint, "another environment") {
 		t.Errorf("with another token: %#v", err)
 	}
-	c.conn.token = ""
-	if err := os.Remove(filepath.Join(c.conn.dataDir, TokenFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, api.TokenFile)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) || !strings.Contains(refusal.Hint, TokenFile) {
+	without, err := api.Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer without.Close()
+	if _, err := without.Drain(t.Context(), 0); !errors.As(err, &refusal) || !strings.Contains(refusal.Hint, api.TokenFile) {
 		t.Errorf("without a token: %#v", err)
 	}
 	c.Instance.PID = os.Getppid()
-	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+	if _, err := c.Status(t.Context()); !errors.Is(err, api.ErrNotRunning) {
 		t.Errorf("the status of another process: %v", err)
 	}
 }
@@ -334,7 +373,7 @@ func TestClientReadsWhatOthersAnswer(t *testing.T) {
 	if err := instance.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Dial(dir)
+	c, err := api.Dial(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,4 +392,18 @@ func TestClientReadsWhatOthersAnswer(t *testing.T) {
 }
 
 // live asks whether the console answers.
-func live(ctx context.Context, c *Client) error { return command(ctx, c.conn, "GET /livez", nil) }
+func live(ctx context.Context, c *api.Client) error {
+	_, err := c.Status(ctx)
+	return err
+}
+
+func sampleInstance() *api.Instance {
+	return &api.Instance{
+		PID: os.Getpid(), Version: "1.2.3", Environment: "photos", Endpoint: "http://127.0.0.1:9324",
+		Region: "us-east-1", AccountID: "000000000000",
+		Queues: []api.InstanceQueue{
+			{Name: "photos", URL: "http://127.0.0.1:9324/000000000000/photos", DeadLetterQueue: "photos-dead", Embedded: true},
+		},
+		StartedAt: time.Unix(1_700_000_000, 0).UTC(),
+	}
+}

@@ -9,33 +9,35 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/api"
 )
 
 func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 	t.Parallel()
 	text := "/jobs"
-	change := SettingsChange{Set: map[string]*string{"http-path": &text, "rate": nil}, Base: "b1"}
-	shown := Configuration{File: "/app/tendril.yaml", Hash: "b1", Blocks: []string{"Messages"},
+	change := api.SettingsChange{Set: map[string]*string{"http-path": &text, "rate": nil}, Base: "b1"}
+	shown := api.Configuration{File: "/app/tendril.yaml", Hash: "b1", Blocks: []string{"Messages"},
 		Topics:  []string{"Delivery"},
-		Options: []ConfigOption{{DescribedOption: DescribedOption{Name: "http-path"}, Label: "HTTP path"}},
-		Queues: []ConfigQueue{{Name: "a", Settings: []ConfigOption{{DescribedOption: DescribedOption{Name: "rate of a"},
+		Options: []api.ConfigOption{{DescribedOption: api.DescribedOption{Name: "http-path"}, Label: "HTTP path"}},
+		Queues: []api.ConfigQueue{{Name: "a", Settings: []api.ConfigOption{{DescribedOption: api.DescribedOption{Name: "rate of a"},
 			Locked: "no"}}}}}
-	preview := SettingsPreview{File: "/app/tendril.yaml", Base: "b1", Hash: "b2",
-		Lines:   []FileLine{{2, true, "http_path: /jobs"}},
-		Changes: []OptionChange{{Name: "http-path", Restart: true}}}
-	var got []SettingsChange
+	preview := api.SettingsPreview{File: "/app/tendril.yaml", Base: "b1", Hash: "b2",
+		Lines:   []api.FileLine{{Line: 2, Added: true, Text: "http_path: /jobs"}},
+		Changes: []api.OptionChange{{Name: "http-path", Restart: true}}}
+	var got []api.SettingsChange
 	var failure error
 	c := dial(t, &Options{Settings: Settings{
-		Configuration: func() Configuration { return shown },
-		PreviewChange: func(change SettingsChange) (SettingsPreview, error) {
+		Configuration: func() api.Configuration { return shown },
+		PreviewChange: func(change api.SettingsChange) (api.SettingsPreview, error) {
 			got = append(got, change)
 			return preview, failure
 		},
-		ChangeSettings: func(_ context.Context, change SettingsChange) (SettingsPreview, error) {
+		ChangeSettings: func(_ context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
 			got = append(got, change)
 			return preview, failure
 		},
-		ChangeScope: func(SettingsChange) string { return ScopeAct },
+		ChangeScope: func(api.SettingsChange) string { return api.ScopeAct },
 	}})
 	said, err := c.Configuration(t.Context())
 	if diff := cmp.Diff(shown, said); err != nil || diff != "" {
@@ -45,30 +47,30 @@ func TestSettingsAreChangedOverTheConsole(t *testing.T) {
 		said.Option("x") != nil {
 		t.Error("an option is not found by its name")
 	}
-	sends := []func(context.Context, SettingsChange) (SettingsPreview, error){c.PreviewChange, c.ChangeSettings}
+	sends := []func(context.Context, api.SettingsChange) (api.SettingsPreview, error){c.PreviewChange, c.ChangeSettings}
 	for _, send := range sends {
 		done, err := send(t.Context(), change)
 		if diff := cmp.Diff(preview, done); err != nil || diff != "" || done.Lines[0].String() != "+ http_path: /jobs" {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
 		}
 	}
-	if diff := cmp.Diff([]SettingsChange{change, change}, got); diff != "" {
+	if diff := cmp.Diff([]api.SettingsChange{change, change}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 
 	hidden := "/x?(hidden)"
-	failure = &Error{Status: http.StatusBadRequest, Message: "wrong", Details: []Detail{{Option: "rate", Text: "no rate"}}}
+	failure = &api.Error{Status: http.StatusBadRequest, Message: "wrong", Details: []api.Detail{{Option: "rate", Text: "no rate"}}}
 	for what, refused := range map[string]struct {
-		change SettingsChange
+		change api.SettingsChange
 		detail string
 	}{
-		"nothing to set": {SettingsChange{Base: "b1"}, ""},
-		"a hidden value": {SettingsChange{Set: map[string]*string{"http-path": &hidden}, Base: "b1"}, "http-path"},
-		"no base":        {SettingsChange{Set: change.Set}, ""},
+		"nothing to set": {api.SettingsChange{Base: "b1"}, ""},
+		"a hidden value": {api.SettingsChange{Set: map[string]*string{"http-path": &hidden}, Base: "b1"}, "http-path"},
+		"no base":        {api.SettingsChange{Set: change.Set}, ""},
 		"a wrong value":  {change, "rate"},
 	} {
 		_, err := c.ChangeSettings(t.Context(), refused.change)
-		var said *Error
+		var said *api.Error
 		if !errors.As(err, &said) || said.Status != http.StatusBadRequest || refused.detail != "" &&
 			said.Details[0].Option != refused.detail {
 			t.Errorf("%s: %+v", what, err)
@@ -85,23 +87,23 @@ func TestSettingsThatDecideMoreNeedMore(t *testing.T) {
 		scopes       []string
 		status       int
 	}{
-		{false, false, []string{ScopeAct}, http.StatusOK},
-		{true, false, []string{ScopeRead, ScopeAct}, http.StatusForbidden},
-		{true, false, []string{ScopeAct, ScopeDeploy}, http.StatusOK},
-		{true, true, []string{ScopeRead, ScopeAct, ScopeDeploy}, http.StatusForbidden},
-		{false, false, []string{ScopeRead, ScopeDeploy}, http.StatusForbidden},
+		{false, false, []string{api.ScopeAct}, http.StatusOK},
+		{true, false, []string{api.ScopeRead, api.ScopeAct}, http.StatusForbidden},
+		{true, false, []string{api.ScopeAct, api.ScopeDeploy}, http.StatusOK},
+		{true, true, []string{api.ScopeRead, api.ScopeAct, api.ScopeDeploy}, http.StatusForbidden},
+		{false, false, []string{api.ScopeRead, api.ScopeDeploy}, http.StatusForbidden},
 	} {
 		changed, read := 0, 0
 		s := New(&Options{Settings: Settings{
-			Configuration: func() Configuration { return Configuration{} },
-			PreviewChange: func(SettingsChange) (SettingsPreview, error) {
+			Configuration: func() api.Configuration { return api.Configuration{} },
+			PreviewChange: func(api.SettingsChange) (api.SettingsPreview, error) {
 				read++
-				return SettingsPreview{}, nil
+				return api.SettingsPreview{}, nil
 			},
-			ChangeScope: func(SettingsChange) string { return SettingsScope(c.code, c.access) },
-			ChangeSettings: func(context.Context, SettingsChange) (SettingsPreview, error) {
+			ChangeScope: func(api.SettingsChange) string { return SettingsScope(c.code, c.access) },
+			ChangeSettings: func(context.Context, api.SettingsChange) (api.SettingsPreview, error) {
 				changed++
-				return SettingsPreview{}, nil
+				return api.SettingsPreview{}, nil
 			},
 		}})
 		session, want := signIn(t, s, c.scopes...), 0

@@ -11,13 +11,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"tendril/api"
 )
 
 func TestWaitReturnsWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(10)
-	ds.Record(Delivery{MessageID: "m1", Outcome: "failed", Status: 500})
-	ds.Record(Delivery{MessageID: "m1", Outcome: "done", Status: 200})
+	ds.Record(api.Delivery{MessageID: "m1", Outcome: "failed", Status: 500})
+	ds.Record(api.Delivery{MessageID: "m1", Outcome: "done", Status: 200})
 	d, err := ds.Wait(t.Context(), "m1")
 	if err != nil || d.Status != 200 || !d.Done() {
 		t.Errorf("Wait = %+v, %v; want the most recent delivery", d, err)
@@ -28,7 +30,7 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var ds Deliveries
-		got := make(chan Delivery, 2)
+		got := make(chan api.Delivery, 2)
 		for range 2 {
 			go func() {
 				d, err := ds.Wait(t.Context(), "m1")
@@ -39,12 +41,12 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		ds.Record(Delivery{MessageID: "other"})
+		ds.Record(api.Delivery{MessageID: "other"})
 		synctest.Wait()
 		if len(got) != 0 {
 			t.Fatal("returned with the delivery of another message")
 		}
-		ds.Record(Delivery{MessageID: "m1", Outcome: "done"})
+		ds.Record(api.Delivery{MessageID: "m1", Outcome: "done"})
 		synctest.Wait()
 		if len(got) != 2 {
 			t.Fatalf("%d of 2 waiting were woken", len(got))
@@ -58,7 +60,7 @@ func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var ds Deliveries
-		refused := Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused"}
+		refused := api.Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused"}
 		ds.Record(refused)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
@@ -66,11 +68,11 @@ func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
 		if d, err := ds.Wait(ctx, "m1"); err != nil || d != refused || time.Since(begin) != 20*time.Second {
 			t.Errorf("after %v: %+v, %v", time.Since(begin), d, err)
 		}
-		time.AfterFunc(time.Second, func() { ds.Record(Delivery{MessageID: "m1", Outcome: "done"}) })
+		time.AfterFunc(time.Second, func() { ds.Record(api.Delivery{MessageID: "m1", Outcome: "done"}) })
 		if d, err := ds.Wait(t.Context(), "m1"); err != nil || !d.Done() {
 			t.Errorf("when the app is ready: %+v, %v", d, err)
 		}
-		waits := Delivery{MessageID: "m2", Outcome: "unreached", RetryAt: begin}
+		waits := api.Delivery{MessageID: "m2", Outcome: "unreached", RetryAt: begin}
 		ds.Record(waits)
 		if d, err := ds.Wait(t.Context(), "m2"); err != nil || d != waits {
 			t.Errorf("one that waits for its visibility timeout: %+v, %v", d, err)
@@ -99,9 +101,9 @@ func TestDeliveriesAgainstASlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 5).Draw(t, "size")
 		ds := NewDeliveries(size)
-		var model []Delivery
+		var model []api.Delivery
 		for i := range rapid.IntRange(0, 20).Draw(t, "records") {
-			d := Delivery{MessageID: fmt.Sprint("m", rapid.IntRange(0, 6).Draw(t, "id")), Status: i}
+			d := api.Delivery{MessageID: fmt.Sprint("m", rapid.IntRange(0, 6).Draw(t, "id")), Status: i}
 			ds.Record(d)
 			if model = append(model, d); len(model) > size {
 				model = model[1:]
@@ -109,14 +111,14 @@ func TestDeliveriesAgainstASlice(t *testing.T) {
 		}
 		recent := slices.Clone(model)
 		slices.Reverse(recent)
-		if diff := cmp.Diff(recent, ds.Recent(0), cmp.Transformer("nil", func(d []Delivery) []Delivery {
-			return append([]Delivery{}, d...)
+		if diff := cmp.Diff(recent, ds.Recent(0), cmp.Transformer("nil", func(d []api.Delivery) []api.Delivery {
+			return append([]api.Delivery{}, d...)
 		})); diff != "" {
 			t.Fatalf("Recent: (-want +got)\n%s", diff)
 		}
 		for id := range 7 {
 			name := fmt.Sprint("m", id)
-			at := slices.IndexFunc(recent, func(d Delivery) bool { return d.MessageID == name })
+			at := slices.IndexFunc(recent, func(d api.Delivery) bool { return d.MessageID == name })
 			over, cancel := context.WithCancel(context.Background())
 			cancel()
 			d, err := ds.Wait(over, name)
@@ -135,7 +137,7 @@ func TestProblemsAreGroupedByReason(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0).UTC() }
 	var ds Deliveries
-	for i, d := range []Delivery{
+	for i, d := range []api.Delivery{
 		{MessageID: "a", Queue: "jobs", Outcome: "failed", Reason: "status 500"},
 		{MessageID: "b", Queue: "jobs", Outcome: "done", Status: 200},
 		{MessageID: "c", Queue: "jobs", Outcome: "failed", Reason: "status 500"},
@@ -145,7 +147,7 @@ func TestProblemsAreGroupedByReason(t *testing.T) {
 		d.At = at(i)
 		ds.Record(d)
 	}
-	want := []Problem{
+	want := []api.Problem{
 		{Queue: "mail", Reason: "status 500", Count: 1, First: at(4), Last: at(4), LastMessageID: "e"},
 		{Queue: "jobs", Reason: "connection refused", Count: 1, First: at(3), Last: at(3), LastMessageID: "d"},
 		{Queue: "jobs", Reason: "status 500", Count: 2, First: at(0), Last: at(2), LastMessageID: "c"},

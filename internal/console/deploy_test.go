@@ -13,21 +13,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/api"
 )
 
 func TestClientDeploys(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	c := dial(t, &Options{Deploy: func(ctx context.Context, path string) (DeployResult, error) {
+	c := dial(t, &Options{Deploy: func(ctx context.Context, path string) (api.DeployResult, error) {
 		asked = append(asked, path)
-		if until, bounded := ctx.Deadline(); !bounded || time.Until(until) > MaxDeploy {
+		if until, bounded := ctx.Deadline(); !bounded || time.Until(until) > api.MaxDeploy {
 			t.Errorf("the deployment is not bounded: %v", until)
 		}
-		return DeployResult{From: "version 1", To: "version 2", DurationMS: 1200}, nil
+		return api.DeployResult{From: "version 1", To: "version 2", DurationMS: 1200}, nil
 	}})
 	for _, path := range []string{"/srv/app v2", ""} {
 		got, err := c.Deploy(t.Context(), path)
-		if diff := cmp.Diff(DeployResult{From: "version 1", To: "version 2", DurationMS: 1200}, got); err != nil ||
+		if diff := cmp.Diff(api.DeployResult{From: "version 1", To: "version 2", DurationMS: 1200}, got); err != nil ||
 			diff != "" {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
 		}
@@ -41,30 +43,30 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	t.Parallel()
 	errs := map[string]error{
 		"/rolled": fmt.Errorf("deploying: %w",
-			&DeployError{Step: ".platform/hooks/predeploy/10.sh", Output: []string{"migrating", "no table"},
+			&api.DeployError{Step: ".platform/hooks/predeploy/10.sh", Output: []string{"migrating", "no table"},
 				Err: errors.New("exit status 1")}),
-		"/switched": &DeployError{Switched: true, Err: errors.New("a hook after that failed")},
-		"/stopped":  &DeployError{Stopped: true, Err: errors.New("the environment is stopping")},
+		"/switched": &api.DeployError{Switched: true, Err: errors.New("a hook after that failed")},
+		"/stopped":  &api.DeployError{Stopped: true, Err: errors.New("the environment is stopping")},
 		"/busy":     errors.New("another deployment is under way"),
 		"/missing":  fmt.Errorf("there is no folder: %w", fs.ErrNotExist),
-		"/wrong": &Error{Status: 400, Message: "the bundle is wrong", Hint: "fix it",
-			Details: []Detail{{Text: "Procfile:1: no colon"}}},
+		"/wrong": &api.Error{Status: 400, Message: "the bundle is wrong", Hint: "fix it",
+			Details: []api.Detail{{Text: "Procfile:1: no colon"}}},
 	}
-	c := dial(t, &Options{Deploy: func(_ context.Context, path string) (DeployResult, error) {
-		return DeployResult{}, errs[path]
+	c := dial(t, &Options{Deploy: func(_ context.Context, path string) (api.DeployResult, error) {
+		return api.DeployResult{}, errs[path]
 	}})
-	for path, want := range map[string]Error{
+	for path, want := range map[string]api.Error{
 		"/rolled": {Status: 422, Message: "deploying: exit status 1", Step: ".platform/hooks/predeploy/10.sh",
 			Output: []string{"migrating", "no table"}},
 		"/switched": {Status: 422, Message: "a hook after that failed", Switched: true},
 		"/stopped":  {Status: 422, Message: "the environment is stopping"},
 		"/busy":     {Status: 409, Message: "another deployment is under way"},
 		"/missing":  {Status: 404, Message: "there is no folder: file does not exist"},
-		"/wrong":    {Status: 400, Message: "the bundle is wrong", Details: []Detail{{Text: "Procfile:1: no colon"}}},
+		"/wrong":    {Status: 400, Message: "the bundle is wrong", Details: []api.Detail{{Text: "Procfile:1: no colon"}}},
 		"relative":  {Status: 400, Message: `the path "relative" is not absolute`},
 	} {
 		_, err := c.Deploy(t.Context(), path)
-		var got *Error
+		var got *api.Error
 		if !errors.As(err, &got) || got.Hint == "" || got.RequestID == "" {
 			t.Errorf("%s: %#v, want a refusal with a hint and an id", path, err)
 			continue
@@ -73,7 +75,7 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 			t.Errorf("%s: the hint is %q", path, got.Hint)
 		}
 		want.Hint, want.RequestID = got.Hint, got.RequestID
-		if diff := cmp.Diff(want, *got, cmp.AllowUnexported(Error{})); diff != "" {
+		if diff := cmp.Diff(want, *got, cmp.AllowUnexported(api.Error{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", path, diff)
 		}
 	}
@@ -85,12 +87,12 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Server, context.CancelFunc){
 		"closed": func(s *Server, _ context.CancelFunc) { s.Close() },
-		"late":   func(*Server, context.CancelFunc) { time.Sleep(MaxDeploy) },
+		"late":   func(*Server, context.CancelFunc) { time.Sleep(api.MaxDeploy) },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := New(&Options{Token: testToken, Deploy: func(ctx context.Context, _ string) (DeployResult, error) {
+			s := New(&Options{Token: testToken, Deploy: func(ctx context.Context, _ string) (api.DeployResult, error) {
 				<-ctx.Done()
-				return DeployResult{}, &DeployError{Err: ctx.Err()}
+				return api.DeployResult{}, &api.DeployError{Err: ctx.Err()}
 			}})
 			ctx, leave := context.WithCancel(t.Context())
 			answered := make(chan int)
@@ -100,7 +102,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 			}()
 			synctest.Wait()
 			leave()
-			time.Sleep(MaxDeploy / 2)
+			time.Sleep(api.MaxDeploy / 2)
 			synctest.Wait()
 			select {
 			case code := <-answered:
@@ -122,12 +124,12 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
 	c, srv := dialServer(t, &Options{
-		Deploy: func(ctx context.Context, _ string) (DeployResult, error) {
+		Deploy: func(ctx context.Context, _ string) (api.DeployResult, error) {
 			select {
 			case <-ctx.Done():
-				return DeployResult{}, ctx.Err()
+				return api.DeployResult{}, ctx.Err()
 			case <-time.After(1200 * time.Millisecond):
-				return DeployResult{To: "version 2"}, nil
+				return api.DeployResult{To: "version 2"}, nil
 			}
 		},
 		Drain: func(ctx context.Context) error {
@@ -155,10 +157,10 @@ func TestLongAnswersHaveTime(t *testing.T) {
 func TestDeploymentKnowsWhenItIsOver(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{
-		DeployPreparing: false, DeployStarting: false, DeployFinishing: false, DeployDone: true,
-		DeployRolledBack: true, DeployFailed: true,
+		api.DeployPreparing: false, api.DeployStarting: false, api.DeployFinishing: false, api.DeployDone: true,
+		api.DeployRolledBack: true, api.DeployFailed: true,
 	} {
-		if got := (&Deployment{State: state}).Over(); got != want {
+		if got := (&api.Deployment{State: state}).Over(); got != want {
 			t.Errorf("%s: over %v", state, got)
 		}
 	}

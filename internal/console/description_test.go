@@ -7,17 +7,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/api"
 )
 
 func TestDescribeAsksTheEnvironment(t *testing.T) {
 	t.Parallel()
-	want := Description{Environment: "shop", Running: true,
-		Queues: []DescribedQueue{{Name: "jobs", Attributes: map[string]string{"VisibilityTimeout": "30"},
-			DeadLetterQueue: &DescribedQueue{Name: "jobs-dead"}}},
-		Options: []DescribedOption{{Name: "rate", OptionValue: OptionValue{Value: "5/s", Layer: "flag", Where: "--rate"}}},
-		Changes: []OptionChange{{Name: "rate"}, {Name: "max-wait of jobs", Restart: true}, {Name: "max-wait"}}}
+	want := api.Description{Environment: "shop", Running: true,
+		Queues: []api.DescribedQueue{{Name: "jobs", Attributes: map[string]string{"VisibilityTimeout": "30"},
+			DeadLetterQueue: &api.DescribedQueue{Name: "jobs-dead"}}},
+		Options: []api.DescribedOption{{Name: "rate", OptionValue: api.OptionValue{Value: "5/s", Layer: "flag", Where: "--rate"}}},
+		Changes: []api.OptionChange{{Name: "rate"}, {Name: "max-wait of jobs", Restart: true}, {Name: "max-wait"}}}
 	bounded := false
-	c := dial(t, &Options{Settings: Settings{Describe: func(ctx context.Context) Description {
+	c := dial(t, &Options{Settings: Settings{Describe: func(ctx context.Context) api.Description {
 		_, bounded = ctx.Deadline()
 		return want
 	}}})
@@ -31,7 +33,7 @@ func TestDescribeAsksTheEnvironment(t *testing.T) {
 	if o, changes := got.Option("rate"); o.Value != "5/s" || len(changes) != 1 {
 		t.Errorf("rate: %+v, %+v", o, changes)
 	}
-	var refusal *Error
+	var refusal *api.Error
 	_, err = dial(t, &Options{}).Describe(t.Context())
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
 		t.Errorf("without an environment: %v", err)

@@ -12,15 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 	"tendril/queue"
 )
-
-// MaxDeploy is the longest that one deployment may take, the last delivery of
-// the old version included.
-const MaxDeploy = 15 * time.Minute
 
 const (
 	maxHookWait   = 15 * time.Minute // for a drain: the longest that a platform lets a stop take
@@ -38,19 +35,19 @@ type environmentRoutes struct {
 // getStatus answers after the queues were closed too: it then leaves them out.
 func (e *environmentRoutes) getStatus(*http.Request) (any, error) {
 	st := e.environment()
-	st.Environment, st.Version, st.PID, st.Backend = e.opts.Environment, e.opts.Version, os.Getpid(), BackendSQS
+	st.Environment, st.Version, st.PID, st.Backend = e.opts.Environment, e.opts.Version, os.Getpid(), api.BackendSQS
 	st.Checks, st.Ready = all(e.opts.Ready)
 	st.Problems = e.opts.Deliveries.Problems()
 	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
 	if st.Queues == nil {
-		st.Queues = []Queue{}
+		st.Queues = []api.Queue{}
 	}
 	if e.opts.Health != nil {
 		r := e.health()
 		st.Health = &r
 	}
 	if b := e.opts.Broker; b != nil {
-		st.Backend = BackendEmbedded
+		st.Backend = api.BackendEmbedded
 		queues, err := listQueues(b, st.Workers)
 		if err != nil && !errors.Is(err, queue.ErrClosed) {
 			return nil, err
@@ -63,9 +60,9 @@ func (e *environmentRoutes) getStatus(*http.Request) (any, error) {
 }
 
 // environment is what only the environment knows.
-func (e *environmentRoutes) environment() Status {
+func (e *environmentRoutes) environment() api.Status {
 	if e.opts.Status == nil {
-		return Status{}
+		return api.Status{}
 	}
 	return e.opts.Status()
 }
@@ -81,7 +78,7 @@ func (e *environmentRoutes) health() health.Report {
 
 // getHealth is 200 whatever the status: it is a report, not a probe.
 func (e *environmentRoutes) getHealth(*http.Request) (any, error) {
-	return healthReport{e.health()}, nil
+	return e.health(), nil
 }
 
 func (e *environmentRoutes) describe(r *http.Request) (any, error) {
@@ -103,7 +100,7 @@ func (e *environmentRoutes) getSeries(r *http.Request) (any, error) {
 	name := r.URL.Query().Get("range")
 	curves, known := e.opts.Series(name)
 	if !known {
-		return nil, refuse(http.StatusBadRequest, "invalid range "+strconv.Quote(name),
+		return nil, api.NewError(http.StatusBadRequest, "invalid range "+strconv.Quote(name),
 			"use one of "+strings.Join(series.Ranges(), ", "))
 	}
 	return curves, nil
@@ -147,18 +144,18 @@ func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 }
 
 func (e *environmentRoutes) getDeliveries(r *http.Request) (any, error) {
-	limit, err := limitOf(r, DefaultDeliveries, 100)
+	limit, err := limitOf(r, api.DefaultDeliveries, 100)
 	if err != nil {
 		return nil, err
 	}
-	return deliveryList{e.opts.Deliveries.Recent(limit)}, nil
+	return api.DeliveryList{Deliveries: e.opts.Deliveries.Recent(limit)}, nil
 }
 
 // getOutcome answers with the most recent delivery of a message. With wait it
 // waits for the end of the first one; without it in time it is the attempt that is
 // in work, or else 404.
 func (e *environmentRoutes) getOutcome(r *http.Request) (any, error) {
-	wait, err := waitTime(r.URL.Query().Get("wait"), maxWait, 0)
+	wait, err := waitTime(r.URL.Query().Get("wait"), api.MaxWait, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -172,33 +169,33 @@ func (e *environmentRoutes) getOutcome(r *http.Request) (any, error) {
 		}
 	}
 	if err != nil {
-		return nil, refuse(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is remembered",
+		return nil, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is remembered",
 			"ask again with ?wait=20s; the message may still be waiting")
 	}
 	return d, nil
 }
 
 // pause stops receiving from the queue in the path, or from every queue.
-func (e *environmentRoutes) pause(r *http.Request, why reason) (any, error) {
-	return paused{true}, conflict(e.opts.Pause(r.PathValue("name"), why.Reason))
+func (e *environmentRoutes) pause(r *http.Request, why api.Reason) (any, error) {
+	return api.Paused{Paused: true}, conflict(e.opts.Pause(r.PathValue("name"), why.Reason))
 }
 
 // hookQuiet is pause for a caller that is about to end the process: the next one receives again.
-func (e *environmentRoutes) hookQuiet(r *http.Request, why reason) (any, error) {
+func (e *environmentRoutes) hookQuiet(r *http.Request, why api.Reason) (any, error) {
 	if e.opts.Quiet == nil {
 		return e.pause(r, why)
 	}
-	return paused{true}, conflict(e.opts.Quiet(why.Reason))
+	return api.Paused{Paused: true}, conflict(e.opts.Quiet(why.Reason))
 }
 
 func (e *environmentRoutes) resume(r *http.Request) (any, error) {
-	return paused{false}, conflict(e.opts.Resume(r.PathValue("name")))
+	return api.Paused{Paused: false}, conflict(e.opts.Resume(r.PathValue("name")))
 }
 
 // drain begins a drain and waits for its end. It is 200 when drained and 202 when
 // the drain goes on.
-func (e *environmentRoutes) drain(r *http.Request, body drainRequest) (any, error) {
-	wait, err := waitTime(body.Wait, maxWait, 0)
+func (e *environmentRoutes) drain(r *http.Request, body api.DrainRequest) (any, error) {
+	wait, err := waitTime(body.Wait, api.MaxWait, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +206,7 @@ func (e *environmentRoutes) drain(r *http.Request, body drainRequest) (any, erro
 // platform calls before it stops the app: it returns when nothing is in work, or
 // after ?wait.
 func (e *environmentRoutes) hookDrain(r *http.Request) (any, error) {
-	wait, err := waitTime(r.URL.Query().Get("wait"), maxHookWait, maxWait)
+	wait, err := waitTime(r.URL.Query().Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
 		return nil, err
 	}
@@ -221,20 +218,20 @@ func (e *environmentRoutes) drainFor(r *http.Request, wait time.Duration) (any, 
 	defer cancel()
 	err := e.opts.Drain(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return answer{http.StatusAccepted, drained{false}}, nil
+		return answer{http.StatusAccepted, api.Drained{Drained: false}}, nil
 	}
-	return drained{true}, err
+	return api.Drained{Drained: true}, err
 }
 
 // deploy answers when the deployment is over: 200 when the new version
 // serves and the old one is gone, 422 when it went wrong, 409 when it could not
 // be begun. It goes on when the caller goes away.
-func (e *environmentRoutes) deploy(r *http.Request, body deployRequest) (any, error) {
+func (e *environmentRoutes) deploy(r *http.Request, body api.DeployRequest) (any, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
-		return nil, refuse(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
+		return nil, api.NewError(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
 			"give an absolute path: the environment runs in another folder")
 	}
-	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
+	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, api.MaxDeploy)
 	defer cancel()
 	result, err := e.opts.Deploy(ctx, body.Path)
 	return result, deployRefusal(err)
@@ -242,8 +239,8 @@ func (e *environmentRoutes) deploy(r *http.Request, body deployRequest) (any, er
 
 // deployRefusal says what an error of [Options].Deploy means to the caller.
 func deployRefusal(err error) error {
-	var own *Error
-	var failed *DeployError
+	var own *api.Error
+	var failed *api.DeployError
 	switch {
 	case err == nil || errors.As(err, &own):
 		return err
@@ -258,18 +255,18 @@ func deployRefusal(err error) error {
 		if failed.Aborted && !failed.Switched {
 			hint = "the previous version is still serving"
 		}
-		return &Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
+		return &api.Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
 			Step: failed.Step, Output: failed.Output}
 	case errors.Is(err, fs.ErrNotExist):
-		return refuse(http.StatusNotFound, err.Error(), "name a folder that the environment can read")
+		return api.NewError(http.StatusNotFound, err.Error(), "name a folder that the environment can read")
 	}
-	return refuse(http.StatusConflict, err.Error(), "'tendril status' shows what is under way")
+	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows what is under way")
 }
 
 // reload puts in force what changed, or refuses it with everything that is
 // wrong. It goes on when the caller goes away, as a deployment does.
 func (e *environmentRoutes) reload(r *http.Request) (any, error) {
-	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
+	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, api.MaxDeploy)
 	defer cancel()
 	done, err := e.opts.Reload(ctx)
 	return done, reloadRefusal(err)
@@ -278,17 +275,17 @@ func (e *environmentRoutes) reload(r *http.Request) (any, error) {
 // reloadRefusal says what an error of a reload means to the caller.
 func reloadRefusal(err error) error {
 	var wrong *periodic.Error
-	var own *Error
-	var failed *DeployError
+	var own *api.Error
+	var failed *api.DeployError
 	switch {
 	case errors.As(err, &wrong):
-		refusal := refuse(http.StatusBadRequest, "the task file was rejected; the current tasks stay in force", "")
+		refusal := api.NewError(http.StatusBadRequest, "the task file was rejected; the current tasks stay in force", "")
 		for _, p := range wrong.Problems {
-			refusal.Details = append(refusal.Details, Detail{Text: p.String(), Hint: p.Hint})
+			refusal.Details = append(refusal.Details, api.Detail{Text: p.String(), Hint: p.Hint})
 		}
 		return refusal
 	case err == nil || errors.As(err, &own) || errors.As(err, &failed):
 		return deployRefusal(err)
 	}
-	return refuse(http.StatusConflict, err.Error(), "'tendril status' shows what runs and what is under way")
+	return api.NewError(http.StatusConflict, err.Error(), "'tendril status' shows what runs and what is under way")
 }

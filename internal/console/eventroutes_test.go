@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -37,16 +38,16 @@ func TestClientFindsEvents(t *testing.T) {
 	t.Parallel()
 	c := dial(t, &Options{History: newHistory(t)})
 	for name, tt := range map[string]struct {
-		filter EventFilter
+		filter api.EventFilter
 		want   []int64
 	}{
-		"the newest":   {EventFilter{Limit: 2}, []int64{5, 4}},
-		"all":          {EventFilter{}, []int64{5, 4, 3, 2, 1}},
-		"older ones":   {EventFilter{Before: 3}, []int64{2, 1}},
-		"what follows": {EventFilter{After: 2, Limit: 2}, []int64{3, 4}},
-		"of kinds":     {EventFilter{Kinds: []string{eventlog.Pause, eventlog.Stop}}, []int64{5, 4, 2}},
-		"with a text":  {EventFilter{Match: "JOBS-3"}, []int64{3}},
-		"since":        {EventFilter{Since: time.Now().Add(time.Hour)}, nil},
+		"the newest":   {api.EventFilter{Limit: 2}, []int64{5, 4}},
+		"all":          {api.EventFilter{}, []int64{5, 4, 3, 2, 1}},
+		"older ones":   {api.EventFilter{Before: 3}, []int64{2, 1}},
+		"what follows": {api.EventFilter{After: 2, Limit: 2}, []int64{3, 4}},
+		"of kinds":     {api.EventFilter{Kinds: []string{eventlog.Pause, eventlog.Stop}}, []int64{5, 4, 2}},
+		"with a text":  {api.EventFilter{Match: "JOBS-3"}, []int64{3}},
+		"since":        {api.EventFilter{Since: time.Now().Add(time.Hour)}, nil},
 	} {
 		events, err := c.Events(t.Context(), tt.filter)
 		var got []int64
@@ -63,14 +64,14 @@ func TestClientFindsLines(t *testing.T) {
 	t.Parallel()
 	c := dial(t, &Options{History: newHistory(t)})
 	for name, tt := range map[string]struct {
-		filter LineFilter
+		filter api.LineFilter
 		want   string
 	}{
-		"the newest":   {LineFilter{Limit: 2}, "GET /Orders, WARN"},
-		"debug":        {LineFilter{Level: slog.LevelDebug}, "GET /Orders, WARN, INFO, DEBUG"},
-		"warnings":     {LineFilter{Level: slog.LevelWarn}, "WARN"},
-		"of a process": {LineFilter{Process: "web"}, "GET /Orders"},
-		"with a text":  {LineFilter{Match: "orders"}, "GET /Orders"},
+		"the newest":   {api.LineFilter{Limit: 2}, "GET /Orders, WARN"},
+		"debug":        {api.LineFilter{Level: slog.LevelDebug}, "GET /Orders, WARN, INFO, DEBUG"},
+		"warnings":     {api.LineFilter{Level: slog.LevelWarn}, "WARN"},
+		"of a process": {api.LineFilter{Process: "web"}, "GET /Orders"},
+		"with a text":  {api.LineFilter{Match: "orders"}, "GET /Orders"},
 	} {
 		lines, err := c.Logs(t.Context(), tt.filter)
 		var got []string
@@ -121,7 +122,7 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 	c, listener := dialServer(t, &Options{History: h}, func(s *http.Server) { server = s })
 	enough := errors.New("enough")
 	var got []int64
-	pauses := EventFilter{After: 3, Kinds: []string{eventlog.Pause}}
+	pauses := api.EventFilter{After: 3, Kinds: []string{eventlog.Pause}}
 	err := c.FollowEvents(t.Context(), pauses, func(e eventlog.Event) error {
 		if got = append(got, e.ID); len(got) == 1 {
 			h.Events.Add(eventlog.Act, "something happened", nil)
@@ -141,7 +142,7 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 		h.Lines.Add(eventlog.Line{Process: "web.1", Text: "one"})
 		h.Lines.Add(eventlog.Line{Process: "web.1", Text: "two"})
 	}()
-	err = c.FollowLogs(t.Context(), LineFilter{}, func(l eventlog.Line) error {
+	err = c.FollowLogs(t.Context(), api.LineFilter{}, func(l eventlog.Line) error {
 		if texts = append(texts, l.Text); len(texts) == 2 {
 			listener.Config.Handler.(begins).Handler.(*Server).Close()
 		}
@@ -152,7 +153,7 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = c.FollowLogs(ctx, LineFilter{}, func(eventlog.Line) error { return nil })
+	err = c.FollowLogs(ctx, api.LineFilter{}, func(eventlog.Line) error { return nil })
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("a follower that was canceled: %v", err)
 	}

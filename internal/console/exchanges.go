@@ -1,58 +1,28 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tendril/api"
 )
 
 // Bounds of the exchanges that are remembered.
 const (
-	maxRecording  = 5 * time.Minute // after one request to record
 	keptExchanges = 256
 	keptBytes     = 8 << 20 // of bodies
 	// maxExchangeBody is how much of the body of a request is remembered.
 	maxExchangeBody = 64 << 10
 )
 
-// Exchange is the request that was posted for a message, and the answer of the app. Values of headers that may be
-// secrets are hidden.
-type Exchange struct {
-	MessageID string `json:"message_id"`
-	Queue     string `json:"queue,omitempty"`
-	// URL is where the request went; Request its first line and its headers, Body what follows, at most 64 KiB of it.
-	URL     string   `json:"url,omitempty"`
-	Request []string `json:"request"`
-	Body    string   `json:"body"`
-	// BodySize is the size of the whole body.
-	BodySize int `json:"body_size"`
-	// BodyHidden is whether the bodies and the headers are left out since bodies are shown on request only.
-	BodyHidden bool `json:"body_hidden,omitempty"`
-	// Answer is the first line and the headers of the answer, none where there was none; AnswerBody the first 16 KiB
-	// of its body.
-	Answer     []string  `json:"answer,omitempty"`
-	AnswerBody string    `json:"answer_body,omitempty"`
-	Error      string    `json:"error,omitempty"` // why there is no whole answer
-	At         time.Time `json:"at"`              // when the request began
-	DurationMS int64     `json:"duration_ms"`
-}
-
-func (x Exchange) touched() int { return 1 }
-
-func (x Exchange) withoutBodies() any {
-	x.Request, x.Answer = x.Request[:min(1, len(x.Request))], x.Answer[:min(1, len(x.Answer))]
-	x.Body, x.AnswerBody, x.BodyHidden = "", "", true
-	return x
-}
-
 // exchanges remembers the most recent exchanges while somebody asked for that.
 type exchanges struct {
 	until atomic.Int64 // when recording ends, in nanoseconds since 1970; 0 before the first
 	mu    sync.Mutex
-	kept  []Exchange
+	kept  []api.Exchange
 	bytes int
 }
 
@@ -65,7 +35,7 @@ func (ds *Deliveries) RecordExchanges(span time.Duration) time.Time {
 	if !ds.RecordsExchanges() {
 		x.kept, x.bytes = nil, 0
 	}
-	until := time.Now().Add(min(span, maxRecording))
+	until := time.Now().Add(min(span, api.MaxRecording))
 	x.until.Store(max(x.until.Load(), until.UnixNano()))
 	return time.Unix(0, x.until.Load())
 }
@@ -77,24 +47,24 @@ func (ds *Deliveries) RecordsExchanges() bool {
 }
 
 // AddExchange remembers an exchange, and forgets the oldest ones where there are too many.
-func (ds *Deliveries) AddExchange(one Exchange) {
+func (ds *Deliveries) AddExchange(one api.Exchange) {
 	one.BodySize = len(one.Body)
 	one.Body = one.Body[:min(len(one.Body), maxExchangeBody)]
 	x := &ds.exchanges
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.kept = append(x.kept, one)
-	x.bytes += one.size()
+	x.bytes += sizeOf(&one)
 	for len(x.kept) > keptExchanges || x.bytes > keptBytes {
-		x.bytes -= x.kept[0].size()
+		x.bytes -= sizeOf(&x.kept[0])
 		x.kept = x.kept[1:]
 	}
 }
 
-func (x *Exchange) size() int { return len(x.Body) + len(x.AnswerBody) }
+func sizeOf(x *api.Exchange) int { return len(x.Body) + len(x.AnswerBody) }
 
 // Exchange returns the most recent exchange of a message that is remembered; false for none.
-func (ds *Deliveries) Exchange(id string) (Exchange, bool) {
+func (ds *Deliveries) Exchange(id string) (api.Exchange, bool) {
 	x := &ds.exchanges
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,46 +73,24 @@ func (ds *Deliveries) Exchange(id string) (Exchange, bool) {
 			return x.kept[i], true
 		}
 	}
-	return Exchange{}, false
+	return api.Exchange{}, false
 }
 
-// The body and the answer of the request to record exchanges.
-type (
-	recordRequest struct {
-		// For is how long exchanges are recorded, up to 5m.
-		For string `json:"for"`
-	}
-	recording struct {
-		Until time.Time `json:"until"`
-	}
-)
-
-func (e *environmentRoutes) recordExchanges(_ *http.Request, body recordRequest) (any, error) {
+func (e *environmentRoutes) recordExchanges(_ *http.Request, body api.RecordRequest) (any, error) {
 	span, err := time.ParseDuration(body.For)
-	if err != nil || span <= 0 || span > maxRecording {
-		return nil, refuse(http.StatusBadRequest, "for "+strconv.Quote(body.For)+" is out of range",
-			"use a duration up to "+maxRecording.String())
+	if err != nil || span <= 0 || span > api.MaxRecording {
+		return nil, api.NewError(http.StatusBadRequest, "for "+strconv.Quote(body.For)+" is out of range",
+			"use a duration up to "+api.MaxRecording.String())
 	}
-	return recording{e.opts.Deliveries.RecordExchanges(span)}, nil
+	return api.Recording{Until: e.opts.Deliveries.RecordExchanges(span)}, nil
 }
 
 func (e *environmentRoutes) getExchange(r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	x, found := e.opts.Deliveries.Exchange(id)
 	if !found {
-		return nil, refuse(http.StatusNotFound, "no exchange of message "+strconv.Quote(id)+" is remembered",
+		return nil, api.NewError(http.StatusNotFound, "no exchange of message "+strconv.Quote(id)+" is remembered",
 			"exchanges are recorded after POST /api/v1/exchanges only; post the message with 'tendril replay'")
 	}
 	return x, nil
-}
-
-// RecordExchanges has the environment remember what it posts, and the answers, for a time of up to five minutes.
-func (c messageClient) RecordExchanges(ctx context.Context, span time.Duration) error {
-	return command(ctx, c.conn, "POST /api/v1/exchanges", recordRequest{min(span, maxRecording).String()})
-}
-
-// Exchange returns what was posted last for a message, and the answer. The error has status 404 where none is
-// remembered.
-func (c messageClient) Exchange(ctx context.Context, id string) (Exchange, error) {
-	return ask[Exchange](ctx, c.conn, "GET /api/v1/messages/{id}/exchange?body=1", nil, id)
 }

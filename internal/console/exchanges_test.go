@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/api"
 )
 
 func TestExchangesAreRecordedForAWhile(t *testing.T) {
@@ -25,8 +27,8 @@ func TestExchangesAreRecordedForAWhile(t *testing.T) {
 		if !ds.RecordsExchanges() {
 			t.Error("recording ended early")
 		}
-		ds.AddExchange(Exchange{MessageID: "m1", Body: "old"})
-		ds.AddExchange(Exchange{MessageID: "m1", Body: "new"})
+		ds.AddExchange(api.Exchange{MessageID: "m1", Body: "old"})
+		ds.AddExchange(api.Exchange{MessageID: "m1", Body: "new"})
 		if x, found := ds.Exchange("m1"); !found || x.Body != "new" {
 			t.Errorf("the latest exchange is %+v, %v", x, found)
 		}
@@ -34,7 +36,7 @@ func TestExchangesAreRecordedForAWhile(t *testing.T) {
 		if _, found := ds.Exchange("m1"); ds.RecordsExchanges() || !found {
 			t.Errorf("after the end: recorded %v, found %v", ds.RecordsExchanges(), found)
 		}
-		if until := ds.RecordExchanges(time.Hour); time.Until(until) != maxRecording {
+		if until := ds.RecordExchanges(time.Hour); time.Until(until) != api.MaxRecording {
 			t.Errorf("recorded for %s", time.Until(until))
 		}
 		if _, found := ds.Exchange("m1"); found {
@@ -48,7 +50,7 @@ func TestExchangesAreBounded(t *testing.T) {
 	var ds Deliveries
 	ds.RecordExchanges(time.Minute)
 	for i := range keptExchanges + 1 {
-		ds.AddExchange(Exchange{MessageID: strconv.Itoa(i), Body: "x"})
+		ds.AddExchange(api.Exchange{MessageID: strconv.Itoa(i), Body: "x"})
 	}
 	if _, found := ds.Exchange("0"); found {
 		t.Error("the oldest exchange is remembered")
@@ -58,7 +60,7 @@ func TestExchangesAreBounded(t *testing.T) {
 	}
 	large := strings.Repeat("x", 2*maxExchangeBody)
 	for i := range keptBytes/maxExchangeBody + 1 {
-		ds.AddExchange(Exchange{MessageID: "large" + strconv.Itoa(i), Body: large})
+		ds.AddExchange(api.Exchange{MessageID: "large" + strconv.Itoa(i), Body: large})
 	}
 	x, found := ds.Exchange("large" + strconv.Itoa(keptBytes/maxExchangeBody))
 	if !found || len(x.Body) != maxExchangeBody || x.BodySize != len(large) {
@@ -73,21 +75,22 @@ func TestExchangesThroughTheConsole(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(0)
 	c := dial(t, &Options{Deliveries: ds})
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.Exchange(t.Context(), "m1"); !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
 		t.Errorf("an exchange that is not there: %v", err)
 	}
 	if err := c.RecordExchanges(t.Context(), time.Hour); err != nil || !ds.RecordsExchanges() {
 		t.Errorf("RecordExchanges: %v", err)
 	}
-	want := Exchange{MessageID: "m1", Queue: "jobs", Request: []string{"POST / HTTP/1.1"}, Body: "b", BodySize: 1,
+	want := api.Exchange{MessageID: "m1", Queue: "jobs", Request: []string{"POST / HTTP/1.1"}, Body: "b", BodySize: 1,
 		Answer: []string{"HTTP/1.1 200 OK"}, AnswerBody: "ok", At: time.Unix(1, 0).UTC(), DurationMS: 3}
 	ds.AddExchange(want)
 	got, err := c.Exchange(t.Context(), "m1")
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v (-want +got)\n%s", err, diff)
 	}
-	hidden := want.withoutBodies().(Exchange)
+	without, _ := withoutBodies(want)
+	hidden := without.(api.Exchange)
 	if hidden.Body != "" || hidden.AnswerBody != "" || !hidden.BodyHidden || len(hidden.Request) != 1 {
 		t.Errorf("with hidden bodies: %+v", hidden)
 	}

@@ -8,15 +8,15 @@ import (
 	"net/http"
 	"os"
 	"sync"
+
+	"tendril/api"
 )
 
 // NewInProcessClient returns a client that asks h, the [Server] of this process, as whoever sent the request from:
 // with its cookie, authorization, host and address. What it may see and do is what its sender may.
-func NewInProcessClient(h http.Handler, from *http.Request) *Client {
-	c := &connection{instance: Instance{PID: os.Getpid(), Console: from.Host}}
-	c.http = &http.Client{Transport: inProcess{h, from},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return newClient(c, c)
+func NewInProcessClient(h http.Handler, from *http.Request) *api.Client {
+	return api.NewClient(api.Instance{PID: os.Getpid(), Console: from.Host}, &http.Client{Transport: inProcess{h, from},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
 }
 
 // inProcess is the transport of requests that a handler of this process answers.
@@ -33,7 +33,7 @@ func (p inProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	r := req.Clone(ctx)
 	r.Host, r.RemoteAddr, r.TLS, r.RequestURI = p.from.Host, p.from.RemoteAddr, p.from.TLS, req.URL.RequestURI()
-	for _, name := range []string{"Authorization", "Cookie", SessionKeyHeader, "X-Forwarded-Proto", "X-Forwarded-For"} {
+	for _, name := range []string{"Authorization", "Cookie", api.SessionKeyHeader, "X-Forwarded-Proto", "X-Forwarded-For"} {
 		if values, ok := p.from.Header[name]; ok {
 			r.Header[name] = values
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/api"
 	"tendril/internal/console"
 )
 
@@ -20,7 +21,7 @@ func TestInProcessClientIsWhoeverSentTheRequest(t *testing.T) {
 	from := httptest.NewRequest(http.MethodGet, "/page", nil)
 	from.Host = "console.internal:9325"
 	from.RemoteAddr = "192.0.2.9:77"
-	ask := func() console.Caller {
+	ask := func() api.Caller {
 		t.Helper()
 		c := console.NewInProcessClient(s, from)
 		defer c.Close()
@@ -37,16 +38,16 @@ func TestInProcessClientIsWhoeverSentTheRequest(t *testing.T) {
 		t.Errorf("nobody is %v", got)
 	}
 	_, err := console.NewInProcessClient(s, from).Describe(t.Context())
-	var refusal *console.Error
+	var refusal *api.Error
 	if !errors.As(err, &refusal) || refusal.Status != 401 || !strings.Contains(refusal.Hint, "tendril open") {
 		t.Errorf("refused with %v", err)
 	}
-	link := httptest.NewRequest(http.MethodGet, s.Login(console.ScopeRead), nil)
+	link := httptest.NewRequest(http.MethodGet, s.Login(api.ScopeRead), nil)
 	link.Host = from.Host
 	rec := httptest.NewRecorder()
 	s.ServeHTTP(rec, link)
 	from.AddCookie(rec.Result().Cookies()[0])
-	if diff := cmp.Diff(console.Caller{Who: "session 1", Scopes: []string{console.ScopeRead}}, ask()); diff != "" {
+	if diff := cmp.Diff(api.Caller{Who: "session 1", Scopes: []string{api.ScopeRead}}, ask()); diff != "" {
 		t.Error(diff)
 	}
 	from.Header.Set("Authorization", "Bearer "+token)

@@ -7,29 +7,31 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/api"
 )
 
 func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	t.Parallel()
-	versions := []AppVersion{
-		{Number: 3, State: VersionLive, Source: "/srv/shop", Folder: "/srv/shop", InPlace: true, By: "owner",
+	versions := []api.AppVersion{
+		{Number: 3, State: api.VersionLive, Source: "/srv/shop", Folder: "/srv/shop", InPlace: true, By: "owner",
 			DeployedAt: time.Date(2026, 11, 24, 3, 4, 5, 0, time.UTC), Size: 12},
-		{Number: 2, State: VersionFailed, Source: "/tmp/two.zip", By: "token ci", Error: "exit status 1"},
-		{Number: 1, State: VersionKept, Source: "/tmp/one.zip", Folder: "/data/versions/x/one", By: "start"},
+		{Number: 2, State: api.VersionFailed, Source: "/tmp/two.zip", By: "token ci", Error: "exit status 1"},
+		{Number: 1, State: api.VersionKept, Source: "/tmp/one.zip", Folder: "/data/versions/x/one", By: "start"},
 	}
 	var who string
 	asked := -1
 	c := dial(t, &Options{VersionOptions: VersionOptions{
-		Versions: func() []AppVersion { return versions },
-		Rollback: func(ctx context.Context, number int) (DeployResult, error) {
-			asked, who = number, CallerName(ctx)
+		Versions: func() []api.AppVersion { return versions },
+		Rollback: func(ctx context.Context, number int) (api.DeployResult, error) {
+			asked, who = number, api.CallerName(ctx)
 			switch number {
 			case 2:
-				return DeployResult{}, refuse(404, "version 2 failed", "use one of 1")
+				return api.DeployResult{}, api.NewError(404, "version 2 failed", "use one of 1")
 			case 7:
-				return DeployResult{}, &DeployError{Err: errors.New("web ended 3 times")}
+				return api.DeployResult{}, &api.DeployError{Err: errors.New("web ended 3 times")}
 			}
-			return DeployResult{From: "version 3", To: "version 4", Of: 1}, nil
+			return api.DeployResult{From: "version 3", To: "version 4", Of: 1}, nil
 		},
 	}})
 	got, err := c.Versions(t.Context())
@@ -41,7 +43,7 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 		t.Errorf("%+v, %v; asked for %d by %q", done, err, asked, who)
 	}
 	for number, status := range map[int]int{2: 404, 7: 422, -1: 400} {
-		var refused *Error
+		var refused *api.Error
 		if _, err := c.Rollback(t.Context(), number); !errors.As(err, &refused) || refused.Status != status ||
 			refused.Hint == "" {
 			t.Errorf("version %d: %+v, want %d", number, refused, status)
@@ -56,13 +58,13 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 func TestDecisionsAndInstancesKeepWhatIsNotKnownOut(t *testing.T) {
 	t.Parallel()
 	backlog, flying := 0.0, 0
-	decisions := ScaleDecisions{Advice: true, Decisions: []ScaleDecision{{From: 1, Desired: 1, Rule: "missing", Times: 2,
-		Why: "not counted", Inputs: &ScaleInputs{Ready: 1, Backlog: &backlog}}}}
-	known := Instances{Notes: []string{"others are not known"}, Instances: []KnownInstance{
+	decisions := api.ScaleDecisions{Advice: true, Decisions: []api.ScaleDecision{{From: 1, Desired: 1, Rule: "missing", Times: 2,
+		Why: "not counted", Inputs: &api.ScaleInputs{Ready: 1, Backlog: &backlog}}}}
+	known := api.Instances{Notes: []string{"others are not known"}, Instances: []api.KnownInstance{
 		{Name: "a (1)", This: true, Source: "process", InFlight: &flying},
 		{Name: "b (2)", Source: "lease", Leads: true, Term: 3, LeaseAgeSeconds: 1.5}}}
-	views := Views{ScaleDecisions: func() ScaleDecisions { return decisions },
-		Instances: func() Instances { return known }}
+	views := Views{ScaleDecisions: func() api.ScaleDecisions { return decisions },
+		Instances: func() api.Instances { return known }}
 	c := dial(t, &Options{Views: views})
 	got, err := c.ScaleDecisions(t.Context())
 	if diff := cmp.Diff(decisions, got); err != nil || diff != "" {

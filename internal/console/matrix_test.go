@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"tendril/api"
 )
 
 // TestRequestMatrix sends every kind of request that may be hostile to every route, to pages, and to what is no route.
@@ -132,10 +134,10 @@ func acting(act func()) *Options {
 	return &Options{Token: testToken, Receiving: Receiving{Pause: func(string, string) error { act(); return nil },
 		Resume: func(string) error { act(); return nil }, Quiet: func(string) error { act(); return nil }},
 		Drain:  func(context.Context) error { act(); return nil },
-		Deploy: func(context.Context, string) (DeployResult, error) { act(); return DeployResult{}, nil },
-		Reload: func(context.Context) (ReloadResult, error) { act(); return ReloadResult{}, nil },
-		VersionOptions: VersionOptions{Versions: func() []AppVersion { return nil },
-			Rollback: func(context.Context, int) (DeployResult, error) { act(); return DeployResult{}, nil }}}
+		Deploy: func(context.Context, string) (api.DeployResult, error) { act(); return api.DeployResult{}, nil },
+		Reload: func(context.Context) (api.ReloadResult, error) { act(); return api.ReloadResult{}, nil },
+		VersionOptions: VersionOptions{Versions: func() []api.AppVersion { return nil },
+			Rollback: func(context.Context, int) (api.DeployResult, error) { act(); return api.DeployResult{}, nil }}}
 }
 
 func fetched(r *http.Request, site, mode, dest string) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/queue"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,17 +17,17 @@ func TestAttributesRead(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, in string
-		want     Attributes
+		want     api.Attributes
 		err      string
 	}{
 		{"none", `{}`, nil, ""},
 		{"text is a String", `{"b":"x","a":""}`,
-			Attributes{{Name: "a", Type: "String"}, {Name: "b", Type: "String", Value: "x"}}, ""},
-		{"a number is a Number", `{"n":3.50}`, Attributes{{Name: "n", Type: "Number", Value: "3.50"}}, ""},
+			api.Attributes{{Name: "a", Type: "String"}, {Name: "b", Type: "String", Value: "x"}}, ""},
+		{"a number is a Number", `{"n":3.50}`, api.Attributes{{Name: "n", Type: "Number", Value: "3.50"}}, ""},
 		{"a large number stays exact", `{"n":12345678901234567890123}`,
-			Attributes{{Name: "n", Type: "Number", Value: "12345678901234567890123"}}, ""},
-		{"a label", `{"n":{"type":"Number.int","value":"3"}}`, Attributes{{Name: "n", Type: "Number.int", Value: "3"}}, ""},
-		{"bytes", `{"n":{"type":"Binary","base64":"AP8="}}`, Attributes{{Name: "n", Type: "Binary", Value: "\x00\xff"}}, ""},
+			api.Attributes{{Name: "n", Type: "Number", Value: "12345678901234567890123"}}, ""},
+		{"a label", `{"n":{"type":"Number.int","value":"3"}}`, api.Attributes{{Name: "n", Type: "Number.int", Value: "3"}}, ""},
+		{"bytes", `{"n":{"type":"Binary","base64":"AP8="}}`, api.Attributes{{Name: "n", Type: "Binary", Value: "\x00\xff"}}, ""},
 		{"no object", `[1]`, nil, "attributes must be an object"},
 		{"true", `{"n":true}`, nil, `attribute "n" is neither text nor number`},
 		{"null", `{"n":null}`, nil, `attribute "n" is neither`},
@@ -39,7 +40,7 @@ func TestAttributesRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			var got Attributes
+			var got api.Attributes
 			err := json.Unmarshal([]byte(c.in), &got)
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Fatalf("error %v, want %q", err, c.err)
@@ -54,7 +55,7 @@ func TestAttributesRead(t *testing.T) {
 func TestMessagesSurviveTheWire(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var attributes Attributes
+		var attributes api.Attributes
 		for _, name := range []string{"a", "b", "c"}[:rapid.IntRange(0, 3).Draw(t, "n")] {
 			typ := rapid.SampledFrom([]string{"String", "Number", "Binary", "String.x", "Binary.png"}).Draw(t, "type")
 			a := queue.Attribute{Name: name, Type: typ, Value: rapid.String().Draw(t, "text")}
@@ -63,7 +64,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 			}
 			attributes = append(attributes, a)
 		}
-		want := Message{
+		want := api.Message{
 			ID: "m1", Body: rapid.String().Draw(t, "body"), Attributes: attributes,
 			GroupID: rapid.String().Draw(t, "group"), SentAt: time.UnixMilli(rapid.Int64Range(0, 1e13).Draw(t, "at")).UTC(),
 		}
@@ -71,7 +72,7 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got Message
+		var got api.Message
 		if err := json.Unmarshal(data, &got); err != nil {
 			t.Fatalf("%v: %s", err, data)
 		}
@@ -87,7 +88,7 @@ func FuzzAttributes(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var first, second Attributes
+		var first, second api.Attributes
 		if json.Unmarshal(data, &first) != nil {
 			return
 		}

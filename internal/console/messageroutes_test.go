@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/queue"
 )
@@ -28,7 +29,7 @@ func deadLetters(t *testing.T, b *broker.Broker, tenant string, bodies ...string
 }
 
 // ended waits for the latest task of a queue.
-func ended(t *testing.T, c *Client, name string) MoveTask {
+func ended(t *testing.T, c *api.Client, name string) api.MoveTask {
 	t.Helper()
 	for {
 		task, err := c.RedriveTask(t.Context(), name)
@@ -47,13 +48,13 @@ func TestActsOnOneMessage(t *testing.T) {
 	ctx, c := t.Context(), dial(t, &Options{Broker: b})
 	id := sendBodies(t, b, "jobs", "one")[0]
 	placed, err := c.Delay(ctx, "jobs", id, time.Hour)
-	if err != nil || placed.ID != id || placed.State != MessageDelayed || time.Until(placed.VisibleAt) < 59*time.Minute {
+	if err != nil || placed.ID != id || placed.State != api.MessageDelayed || time.Until(placed.VisibleAt) < 59*time.Minute {
 		t.Errorf("delayed: %+v, %v", placed, err)
 	}
-	if placed, err = c.Retry(ctx, "jobs", id); err != nil || placed.State != MessageVisible || !placed.VisibleAt.IsZero() {
+	if placed, err = c.Retry(ctx, "jobs", id); err != nil || placed.State != api.MessageVisible || !placed.VisibleAt.IsZero() {
 		t.Errorf("retried: %+v, %v", placed, err)
 	}
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.Delay(ctx, "jobs", id, 13*time.Hour); !errors.As(err, &refusal) || refusal.Status != 400 ||
 		refusal.Hint == "" {
 		t.Errorf("a delay of 13 hours: %v", err)
@@ -61,11 +62,11 @@ func TestActsOnOneMessage(t *testing.T) {
 	if _, err := c.Retry(ctx, "jobs", "nothing"); !errors.As(err, &refusal) || refusal.Status != 404 {
 		t.Errorf("retrying what is not there: %v", err)
 	}
-	if _, err := c.Edit(ctx, "jobs", id, "", Outgoing{Body: "two"}); !errors.As(err, &refusal) || refusal.Status != 400 {
+	if _, err := c.Edit(ctx, "jobs", id, "", api.Outgoing{Body: "two"}); !errors.As(err, &refusal) || refusal.Status != 400 {
 		t.Errorf("an edited message without a target: %v", err)
 	}
 	dead := deadLetters(t, b, "a", "broken")[0]
-	edited, err := c.Edit(ctx, "jobs-dead", dead, "", Outgoing{Body: "mended"})
+	edited, err := c.Edit(ctx, "jobs-dead", dead, "", api.Outgoing{Body: "mended"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,34 +84,34 @@ func TestDeadLettersAreChosenByFilter(t *testing.T) {
 	ctx, c := t.Context(), dial(t, &Options{Broker: b})
 	deadLetters(t, b, "a", "apple", "banana")
 	deadLetters(t, b, "b", "apple pie", "cherry")
-	apples := Selection{Match: "apple"}
-	ofB := Selection{Attribute: "tenant", Value: "b"}
+	apples := api.Selection{Match: "apple"}
+	ofB := api.Selection{Attribute: "tenant", Value: "b"}
 	for _, f := range []struct {
-		sel  Selection
+		sel  api.Selection
 		want []string
 	}{
-		{Selection{}, []string{"apple", "banana", "apple pie", "cherry"}},
+		{api.Selection{}, []string{"apple", "banana", "apple pie", "cherry"}},
 		{apples, []string{"apple", "apple pie"}},
 		{ofB, []string{"apple pie", "cherry"}},
-		{Selection{Attribute: "tenant"}, []string{"apple", "banana", "apple pie", "cherry"}},
-		{Selection{DeadSince: time.Now().Add(time.Hour)}, nil},
-		{Selection{DeadUntil: time.Now().Add(time.Hour), Match: "banana"}, []string{"banana"}},
+		{api.Selection{Attribute: "tenant"}, []string{"apple", "banana", "apple pie", "cherry"}},
+		{api.Selection{DeadSince: time.Now().Add(time.Hour)}, nil},
+		{api.Selection{DeadUntil: time.Now().Add(time.Hour), Match: "banana"}, []string{"banana"}},
 	} {
-		page, _, err := c.Messages(ctx, "jobs-dead", Filter{Selection: f.sel})
-		if got := mapped(page, func(m Message) string { return m.Body }); err != nil || !slices.Equal(got, f.want) {
+		page, _, err := c.Messages(ctx, "jobs-dead", api.Filter{Selection: f.sel})
+		if got := mapped(page, func(m api.Message) string { return m.Body }); err != nil || !slices.Equal(got, f.want) {
 			t.Errorf("%+v: %q, %v, want %q", f.sel, got, err, f.want)
 		}
-		if total, err := c.Count(ctx, "jobs-dead", f.sel, 0); err != nil || total != (Total{int64(len(f.want)), true}) {
+		if total, err := c.Count(ctx, "jobs-dead", f.sel, 0); err != nil || total != (api.Total{N: int64(len(f.want)), Exact: true}) {
 			t.Errorf("%+v: counted %+v, %v", f.sel, total, err)
 		}
 	}
-	if _, err := c.Redrive(ctx, "jobs-dead", "", 0, Selection{Match: "banana"}, 0); err != nil {
+	if _, err := c.Redrive(ctx, "jobs-dead", "", 0, api.Selection{Match: "banana"}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if task := ended(t, c, "jobs-dead"); task.Moved != 1 || !task.Filtered || task.Deletes {
 		t.Errorf("redriven: %+v", task)
 	}
-	var refusal *Error
+	var refusal *api.Error
 	for _, confirm := range []int64{0, 1, 3} {
 		if _, err := c.DeleteMatching(ctx, "jobs-dead", apples, 0, confirm); !errors.As(err, &refusal) ||
 			refusal.Status != http.StatusPreconditionRequired || refusal.Hint == "" {
@@ -139,7 +140,7 @@ func TestDeletingSeveralAsksForTheirNumber(t *testing.T) {
 	b := newBroker(t)
 	ctx, c := t.Context(), dial(t, &Options{Broker: b})
 	ids := sendBodies(t, b, "jobs", "one", "two", "three")
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.Delete(ctx, "jobs", ids, 0); !errors.As(err, &refusal) ||
 		refusal.Status != http.StatusPreconditionRequired {
 		t.Errorf("unconfirmed: %v", err)
@@ -158,9 +159,9 @@ func TestHiddenBodiesAreNotSearched(t *testing.T) {
 	b := newBroker(t)
 	deadLetters(t, b, "a", "apple")
 	c := dial(t, &Options{Broker: b, Access: Access{HideBodies: true}})
-	var refusal *Error
-	for _, sel := range []Selection{{Match: "apple"}, {Attribute: "tenant"}} {
-		if _, _, err := c.Messages(t.Context(), "jobs-dead", Filter{Selection: sel}); !errors.As(err, &refusal) ||
+	var refusal *api.Error
+	for _, sel := range []api.Selection{{Match: "apple"}, {Attribute: "tenant"}} {
+		if _, _, err := c.Messages(t.Context(), "jobs-dead", api.Filter{Selection: sel}); !errors.As(err, &refusal) ||
 			refusal.Status != http.StatusForbidden {
 			t.Errorf("%+v: %v", sel, err)
 		}
@@ -169,7 +170,7 @@ func TestHiddenBodiesAreNotSearched(t *testing.T) {
 			t.Errorf("counting %+v: %v", sel, err)
 		}
 	}
-	if page, _, err := c.Messages(t.Context(), "jobs-dead", Filter{}); err != nil || len(page) != 1 || page[0].Body != "" {
+	if page, _, err := c.Messages(t.Context(), "jobs-dead", api.Filter{}); err != nil || len(page) != 1 || page[0].Body != "" {
 		t.Errorf("%+v, %v", page, err)
 	}
 }
@@ -181,7 +182,7 @@ func TestChoosingByBodyNeedsTheScopeRead(t *testing.T) {
 	deadLetters(t, b, "a", "apple", "banana")
 	s := New(&Options{Broker: b, Token: testToken, Access: Access{TokenDir: dir}})
 	t.Cleanup(s.Close)
-	secret := create(t, dir, "bot", time.Time{}, ScopeAct)
+	secret := create(t, dir, "bot", time.Time{}, api.ScopeAct)
 	for _, c := range []struct {
 		path, body string
 		want       int
@@ -212,12 +213,12 @@ func TestActsOnManyMessagesAreBounded(t *testing.T) {
 		t.Fatalf("%+v, %v", q, err)
 	}
 	sendBodies(t, b, "jobs-dead", "apple pie")
-	seen := Selection{Match: "apple", Through: q.Newest}
-	if total, err := c.Count(ctx, "jobs-dead", seen, 0); err != nil || total != (Total{1, true}) {
+	seen := api.Selection{Match: "apple", Through: q.Newest}
+	if total, err := c.Count(ctx, "jobs-dead", seen, 0); err != nil || total != (api.Total{N: 1, Exact: true}) {
 		t.Errorf("counted %+v, %v", total, err)
 	}
-	var refusal *Error
-	if _, err := c.Redrive(ctx, "jobs-dead", "jobs", 0, Selection{Match: "apple"}, 1); !errors.As(err, &refusal) ||
+	var refusal *api.Error
+	if _, err := c.Redrive(ctx, "jobs-dead", "jobs", 0, api.Selection{Match: "apple"}, 1); !errors.As(err, &refusal) ||
 		refusal.Status != http.StatusConflict || !strings.Contains(refusal.Message, "2 messages match, more than the 1") {
 		t.Errorf("more than were seen: %v", err)
 	}
@@ -227,7 +228,7 @@ func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	if task := ended(t, c, "jobs-dead"); task.Moved != 1 {
 		t.Errorf("redriven: %+v", task)
 	}
-	if _, err := c.DeleteMatching(ctx, "jobs-dead", Selection{Through: q.Newest}, 0, 1); err != nil {
+	if _, err := c.DeleteMatching(ctx, "jobs-dead", api.Selection{Through: q.Newest}, 0, 1); err != nil {
 		t.Fatal(err)
 	}
 	if task := ended(t, c, "jobs-dead"); task.Moved != 1 {
@@ -239,7 +240,7 @@ func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	if l, err := b.Ledger("jobs-dead"); err != nil || l.Live != 1 {
 		t.Errorf("ledger %+v, %v", l, err)
 	}
-	_, err = ask[Total](ctx, c.conn, "GET /api/v1/queues/{name}/count?through=x", nil, "jobs-dead")
+	err = call(t, c, http.MethodGet, "/api/v1/queues/jobs-dead/count?through=x")
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
 		t.Errorf("a place that is no number: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/health"
@@ -22,76 +23,73 @@ type operation struct {
 	takes, gives any
 }
 
-// noBody is the body of an act without parameters.
-type noBody struct{}
-
 // operations describe every route of the API. Tests hold them to the table of routes, and to what the routes answer.
 var operations = map[string]operation{
 	"GET /api/v1/openapi.json": {"This document.", "", nil, nil},
-	"GET /api/v1/caller":       {"Who the caller is, and what it may do.", "", nil, Caller{}},
-	"POST /api/v1/login":       {"Make a link that lets one browser in.", "", loginRequest{}, loginLink{}},
-	"GET /api/v1/status":       {"Everything the environment says about itself.", "", nil, Status{}},
-	"GET /api/v1/environment":  {"What the environment consists of, with all settings.", "", nil, Description{}},
+	"GET /api/v1/caller":       {"Who the caller is, and what it may do.", "", nil, api.Caller{}},
+	"POST /api/v1/login":       {"Make a link that lets one browser in.", "", api.LoginRequest{}, api.LoginLink{}},
+	"GET /api/v1/status":       {"Everything the environment says about itself.", "", nil, api.Status{}},
+	"GET /api/v1/environment":  {"What the environment consists of, with all settings.", "", nil, api.Description{}},
 	"GET /api/v1/doctor": {"What is wrong with settings, machine and servers, with remedies.", "", nil,
 		doctor.Examination{}},
 	"GET /api/v1/health":                {"Status, colour and causes.", "", nil, health.Report{}},
-	"GET /api/v1/config":                {"Every option in force, and where it can change.", "", nil, Configuration{}},
-	"POST /api/v1/config/preview":       {"What a change of settings would do.", "", SettingsChange{}, SettingsPreview{}},
-	"POST /api/v1/config":               {"Change the settings file.", "", SettingsChange{}, SettingsPreview{}},
+	"GET /api/v1/config":                {"Every option in force, and where it can change.", "", nil, api.Configuration{}},
+	"POST /api/v1/config/preview":       {"What a change of settings would do.", "", api.SettingsChange{}, api.SettingsPreview{}},
+	"POST /api/v1/config":               {"Change the settings file.", "", api.SettingsChange{}, api.SettingsPreview{}},
 	"GET /api/v1/scale":                 {"What waits, and the size wanted.", "", nil, autoscale.Scale{}},
-	"GET /api/v1/scale/decisions":       {"The last decisions about the size.", "", nil, ScaleDecisions{}},
-	"GET /api/v1/instances":             {"The instances that are known.", "", nil, Instances{}},
-	"GET /api/v1/versions":              {"The versions of the app, newest first.", "", nil, versionList{}},
+	"GET /api/v1/scale/decisions":       {"The last decisions about the size.", "", nil, api.ScaleDecisions{}},
+	"GET /api/v1/instances":             {"The instances that are known.", "", nil, api.Instances{}},
+	"GET /api/v1/versions":              {"The versions of the app, newest first.", "", nil, api.VersionList{}},
 	"GET /api/v1/series":                {"Curves of the last minutes or hours.", "range", nil, series.Curves{}},
-	"GET /api/v1/deliveries":            {"The most recent deliveries, newest first.", "limit", nil, deliveryList{}},
-	"GET /api/v1/messages/{id}/outcome": {"The latest delivery of a message, waited for.", "wait", nil, Delivery{}},
+	"GET /api/v1/deliveries":            {"The most recent deliveries, newest first.", "limit", nil, api.DeliveryList{}},
+	"GET /api/v1/messages/{id}/outcome": {"The latest delivery of a message, waited for.", "wait", nil, api.Delivery{}},
 
-	"GET /api/v1/messages/{id}/exchange":     {"The latest request, and its answer.", "body", nil, Exchange{}},
-	"POST /api/v1/exchanges":                 {"Record exchanges for a while.", "", recordRequest{}, recording{}},
-	"DELETE /api/v1/queues/{name}":           {"Delete a queue with its messages.", "confirm", nil, count{}},
-	"POST /api/v1/queues/{name}/receive":     {"Take messages as a consumer.", "", ReceiveRequest{}, receivedList{}},
-	"POST /api/v1/queues/{name}/acknowledge": {"Delete received messages.", "", receipts{}, count{}},
-	"POST /api/v1/deploy/abort":              {"End the deployment in progress.", "", noBody{}, Deployment{}},
+	"GET /api/v1/messages/{id}/exchange":     {"The latest request, and its answer.", "body", nil, api.Exchange{}},
+	"POST /api/v1/exchanges":                 {"Record exchanges for a while.", "", api.RecordRequest{}, api.Recording{}},
+	"DELETE /api/v1/queues/{name}":           {"Delete a queue with its messages.", "confirm", nil, api.Count{}},
+	"POST /api/v1/queues/{name}/receive":     {"Take messages as a consumer.", "", api.ReceiveRequest{}, api.ReceivedList{}},
+	"POST /api/v1/queues/{name}/acknowledge": {"Delete received messages.", "", api.Receipts{}, api.Count{}},
+	"POST /api/v1/deploy/abort":              {"End the deployment in progress.", "", api.NoBody{}, api.Deployment{}},
 
-	"GET /api/v1/queues":        {"The embedded queues.", "", nil, queueList{}},
-	"POST /api/v1/queues":       {"Create a queue.", "", creation{}, created{}},
-	"GET /api/v1/queues/{name}": {"One queue with its attributes.", "", nil, Queue{}},
+	"GET /api/v1/queues":        {"The embedded queues.", "", nil, api.QueueList{}},
+	"POST /api/v1/queues":       {"Create a queue.", "", api.Creation{}, api.Created{}},
+	"GET /api/v1/queues/{name}": {"One queue with its attributes.", "", nil, api.Queue{}},
 	"GET /api/v1/queues/{name}/messages": {"One page of messages, oldest first.",
-		selectionWords + " state after limit body", nil, messagePage{}},
+		selectionWords + " state after limit body", nil, api.MessagePage{}},
 	"GET /api/v1/queues/{name}/count": {"How many messages match.",
-		selectionWords + " wait body", nil, Total{}},
-	"POST /api/v1/queues/{name}/messages/{id}/retry": {"Make one message visible at once.", "", noBody{}, Placed{}},
-	"POST /api/v1/queues/{name}/messages/{id}/delay": {"Hide one message for a time from now.", "", delayRequest{},
-		Placed{}},
-	"POST /api/v1/queues/{name}/messages/{id}/edit": {"Send one message in the place of another.", "", editRequest{},
-		sendAnswer{}},
-	"GET /api/v1/queues/{name}/reasons":          {"Why the messages failed, grouped.", "", nil, reasonList{}},
-	"POST /api/v1/queues/{name}/messages":        {"Send up to ten messages.", "", sendRequest{}, sendAnswer{}},
-	"GET /api/v1/queues/{name}/messages/{id}":    {"One message.", "body", nil, Message{}},
-	"DELETE /api/v1/queues/{name}/messages/{id}": {"Delete one message.", "", nil, count{}},
-	"POST /api/v1/queues/{name}/pause":           {"Stop receiving from a queue.", "", reason{}, paused{}},
-	"POST /api/v1/queues/{name}/resume":          {"Receive from a queue again.", "", noBody{}, paused{}},
-	"POST /api/v1/queues/{name}/purge":           {"Remove all messages of a queue.", "", confirmation{}, count{}},
-	"POST /api/v1/queues/{name}/move":            {"Move messages to another queue.", "", selection{}, count{}},
-	"POST /api/v1/queues/{name}/delete":          {"Delete messages, or start to.", "", deletion{}, deleted{}},
-	"POST /api/v1/queues/{name}/redrive":         {"Start to move dead letters back.", "", redriveRequest{}, MoveTask{}},
-	"GET /api/v1/queues/{name}/redrive":          {"The latest task of a dead-letter queue.", "", nil, MoveTask{}},
-	"DELETE /api/v1/queues/{name}/redrive":       {"Cancel the running task.", "", nil, MoveTask{}},
+		selectionWords + " wait body", nil, api.Total{}},
+	"POST /api/v1/queues/{name}/messages/{id}/retry": {"Make one message visible at once.", "", api.NoBody{}, api.Placed{}},
+	"POST /api/v1/queues/{name}/messages/{id}/delay": {"Hide one message for a time from now.", "", api.DelayRequest{},
+		api.Placed{}},
+	"POST /api/v1/queues/{name}/messages/{id}/edit": {"Send one message in the place of another.", "", api.EditRequest{},
+		api.SendAnswer{}},
+	"GET /api/v1/queues/{name}/reasons":          {"Why the messages failed, grouped.", "", nil, api.ReasonList{}},
+	"POST /api/v1/queues/{name}/messages":        {"Send up to ten messages.", "", api.SendRequest{}, api.SendAnswer{}},
+	"GET /api/v1/queues/{name}/messages/{id}":    {"One message.", "body", nil, api.Message{}},
+	"DELETE /api/v1/queues/{name}/messages/{id}": {"Delete one message.", "", nil, api.Count{}},
+	"POST /api/v1/queues/{name}/pause":           {"Stop receiving from a queue.", "", api.Reason{}, api.Paused{}},
+	"POST /api/v1/queues/{name}/resume":          {"Receive from a queue again.", "", api.NoBody{}, api.Paused{}},
+	"POST /api/v1/queues/{name}/purge":           {"Remove all messages of a queue.", "", api.Confirmation{}, api.Count{}},
+	"POST /api/v1/queues/{name}/move":            {"Move messages to another queue.", "", api.MoveRequest{}, api.Count{}},
+	"POST /api/v1/queues/{name}/delete":          {"Delete messages, or start to.", "", api.Deletion{}, api.Deleted{}},
+	"POST /api/v1/queues/{name}/redrive":         {"Start to move dead letters back.", "", api.RedriveRequest{}, api.MoveTask{}},
+	"GET /api/v1/queues/{name}/redrive":          {"The latest task of a dead-letter queue.", "", nil, api.MoveTask{}},
+	"DELETE /api/v1/queues/{name}/redrive":       {"Cancel the running task.", "", nil, api.MoveTask{}},
 
-	"GET /api/v1/tasks":                {"The periodic tasks, and who leads.", "", nil, TasksStatus{}},
-	"GET /api/v1/tasks/{name}/history": {"The runs of a task, newest first.", "limit", nil, runList{}},
-	"GET /api/v1/history":              {"The runs of all tasks, newest first.", "limit", nil, runList{}},
-	"POST /api/v1/tasks/{name}/run":    {"Enqueue one run of a task.", "", noBody{}, TaskRun{}},
-	"POST /api/v1/tasks/{name}/pause":  {"Leave out the runs of a task.", "", reason{}, taskPaused{}},
-	"POST /api/v1/tasks/{name}/resume": {"Undo the pause of a task.", "", noBody{}, taskPaused{}},
+	"GET /api/v1/tasks":                {"The periodic tasks, and who leads.", "", nil, api.TasksStatus{}},
+	"GET /api/v1/tasks/{name}/history": {"The runs of a task, newest first.", "limit", nil, api.RunList{}},
+	"GET /api/v1/history":              {"The runs of all tasks, newest first.", "limit", nil, api.RunList{}},
+	"POST /api/v1/tasks/{name}/run":    {"Enqueue one run of a task.", "", api.NoBody{}, api.TaskRun{}},
+	"POST /api/v1/tasks/{name}/pause":  {"Leave out the runs of a task.", "", api.Reason{}, api.TaskPaused{}},
+	"POST /api/v1/tasks/{name}/resume": {"Undo the pause of a task.", "", api.NoBody{}, api.TaskPaused{}},
 
-	"POST /api/v1/deploy":                   {"Replace the version of the app.", "", deployRequest{}, DeployResult{}},
-	"POST /api/v1/processes/{name}/restart": {"Restart one process of the app.", "", noBody{}, restartedProcess{}},
-	"POST /api/v1/rollback":                 {"Go back to a version of the app.", "", rollbackRequest{}, DeployResult{}},
-	"POST /api/v1/reload":                   {"Put in force what changed in files.", "", noBody{}, ReloadResult{}},
-	"POST /api/v1/quiet":                    {"Stop receiving from every queue.", "", reason{}, paused{}},
-	"POST /api/v1/resume":                   {"Receive from every queue again.", "", noBody{}, paused{}},
-	"POST /api/v1/drain":                    {"Drain and stop the environment.", "", drainRequest{}, drained{}},
+	"POST /api/v1/deploy":                   {"Replace the version of the app.", "", api.DeployRequest{}, api.DeployResult{}},
+	"POST /api/v1/processes/{name}/restart": {"Restart one process of the app.", "", api.NoBody{}, api.RestartedProcess{}},
+	"POST /api/v1/rollback":                 {"Go back to a version of the app.", "", api.RollbackRequest{}, api.DeployResult{}},
+	"POST /api/v1/reload":                   {"Put in force what changed in files.", "", api.NoBody{}, api.ReloadResult{}},
+	"POST /api/v1/quiet":                    {"Stop receiving from every queue.", "", api.Reason{}, api.Paused{}},
+	"POST /api/v1/resume":                   {"Receive from every queue again.", "", api.NoBody{}, api.Paused{}},
+	"POST /api/v1/drain":                    {"Drain and stop the environment.", "", api.DrainRequest{}, api.Drained{}},
 }
 
 // selectionWords are the parameters that selectionOf reads.
@@ -114,7 +112,7 @@ func openAPI(routes []route) any {
 		}
 		paths[path][strings.ToLower(method)] = s.operation(rt, path)
 	}
-	refusal := s.of(reflect.TypeFor[Error]())
+	refusal := s.of(reflect.TypeFor[api.Error]())
 	return object{
 		"openapi": "3.1.0",
 		"info": object{"title": "tendril", "version": "1",
@@ -128,7 +126,7 @@ func openAPI(routes []route) any {
 					"description": "The owner's token, or one that 'tendril tokens create' made."},
 				"session": object{"type": "apiKey", "in": "cookie", "name": "tendril-9325",
 					"description": "The session that the link of 'tendril open' opens. The name has the console's port. Acts " +
-						"carry its key too, in the header " + SessionKeyHeader + "."},
+						"carry its key too, in the header " + api.SessionKeyHeader + "."},
 			},
 		},
 	}
@@ -205,7 +203,7 @@ func (s schemas) of(t reflect.Type) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
-	case t == reflect.TypeFor[Attributes]():
+	case t == reflect.TypeFor[api.Attributes]():
 		return object{"type": "object", "description": `By name: "text", 3, {"type":"Number","value":"3"} or ` +
 			`{"type":"Binary","base64":"AAE="}.`}
 	case t.Implements(reflect.TypeFor[json.Marshaler]()):
@@ -235,7 +233,7 @@ func (s schemas) of(t reflect.Type) object {
 // ofStruct enters the schema of a struct, and returns a reference to it.
 func (s schemas) ofStruct(t reflect.Type) object {
 	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
-	if pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]; pkg != "console" {
+	if pkg := t.PkgPath()[strings.LastIndexByte(t.PkgPath(), '/')+1:]; pkg != "api" {
 		name = strings.ToUpper(pkg[:1]) + pkg[1:] + name
 	}
 	ref := object{"$ref": "#/components/schemas/" + name}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/autoscale"
 	"tendril/internal/observe/doctor"
@@ -19,7 +20,7 @@ type Options struct {
 	// Status returns what only the environment knows: state, worker, app. The
 	// server adds name, version, process id, the queues of Broker, the problems
 	// of Deliveries and the checks of Ready. Nil means none of it.
-	Status func() Status
+	Status func() api.Status
 	Settings
 	Probes
 	Views
@@ -28,11 +29,11 @@ type Options struct {
 	// after [MaxDeploy] and when the server is closed, not with the request. A [*DeployError]
 	// is a deployment that went wrong; an [*Error] is shown as it is; any other error means
 	// that nothing was begun. Nil means that the process runs no app.
-	Deploy func(ctx context.Context, path string) (DeployResult, error)
+	Deploy func(ctx context.Context, path string) (api.DeployResult, error)
 	// Reload puts in force what changed since the start: tasks, settings, or a new version.
 	// ctx and errors are as for Deploy; a [*periodic.Error] is a file of tasks that is wrong.
 	// Nil means that there is nothing to reload.
-	Reload func(ctx context.Context) (ReloadResult, error)
+	Reload func(ctx context.Context) (api.ReloadResult, error)
 	VersionOptions
 	Handlers
 	Receiving
@@ -50,7 +51,7 @@ type Options struct {
 	History
 	// InWork returns the attempt at a message that the app works on now; false for
 	// none. Nil means never.
-	InWork func(id string) (Delivery, bool)
+	InWork func(id string) (api.Delivery, bool)
 	// Token is what "Authorization: Bearer TOKEN" must carry, see [NewToken].
 	// Without one every protected route answers 401.
 	Token string
@@ -84,25 +85,25 @@ type Views struct {
 	// Series returns the curves of a range, "" for the shortest; false for one that is not kept.
 	Series func(name string) (series.Curves, bool)
 	// ScaleDecisions returns the last decisions about the size, and Instances the instances that are known.
-	ScaleDecisions func() ScaleDecisions
-	Instances      func() Instances
+	ScaleDecisions func() api.ScaleDecisions
+	Instances      func() api.Instances
 }
 
 // Settings tell what the environment consists of and change its settings. Where only queues are served all are nil, and
 // their routes answer 409.
 type Settings struct {
 	// Describe returns what the environment consists of. It may ask Amazon, until ctx is done.
-	Describe func(ctx context.Context) Description
+	Describe func(ctx context.Context) api.Description
 	// Examine looks for what is wrong with the environment, its machine and what it works with, until ctx is done.
 	Examine func(ctx context.Context) doctor.Examination
 	// Configuration returns every option in force and where it may be changed.
-	Configuration func() Configuration
+	Configuration func() api.Configuration
 	// PreviewChange says what a change of the settings file would do, and ChangeSettings writes the file and puts in
 	// force what can be. An [*Error] says what is wrong; nothing was changed then.
-	PreviewChange func(change SettingsChange) (SettingsPreview, error)
+	PreviewChange func(change api.SettingsChange) (api.SettingsPreview, error)
 	// ChangeScope is the scope that a change needs, by the options that it names: it reads nothing.
-	ChangeScope    func(change SettingsChange) string
-	ChangeSettings func(ctx context.Context, change SettingsChange) (SettingsPreview, error)
+	ChangeScope    func(change api.SettingsChange) string
+	ChangeSettings func(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error)
 }
 
 // Probes return the checks behind a path, all of which must be OK; nil stands for none.

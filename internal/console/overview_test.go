@@ -4,29 +4,31 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"tendril/api"
 )
 
 func TestStateOfAQueueNamesTheReason(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		worker     Worker
+		worker     api.Worker
 		state, why string
 	}{
-		{Worker{Receiving: true}, "Running", ""},
-		{Worker{Receiving: true, LimitedBy: "rate"}, "Running", "rate"},
-		{Worker{Paused: true, PauseReason: "audit", LastError: "x"}, "Paused", "audit"},
-		{Worker{GateReasons: []string{"app not ready", "breaker"}}, "Waiting", "app not ready"},
-		{Worker{Receiving: true, LastError: "access denied"}, "Failing", "access denied"},
+		{api.Worker{Receiving: true}, "Running", ""},
+		{api.Worker{Receiving: true, LimitedBy: "rate"}, "Running", "rate"},
+		{api.Worker{Paused: true, PauseReason: "audit", LastError: "x"}, "Paused", "audit"},
+		{api.Worker{GateReasons: []string{"app not ready", "breaker"}}, "Waiting", "app not ready"},
+		{api.Worker{Receiving: true, LastError: "access denied"}, "Failing", "access denied"},
 	} {
 		if state, why := c.worker.State(); state != c.state || why != c.why {
 			t.Errorf("%+v: %q %q, want %q %q", c.worker, state, why, c.state, c.why)
 		}
 	}
-	w := Worker{WorkerCounts: WorkerCounts{Done: 3, Failed: 1}}
+	w := api.Worker{WorkerCounts: api.WorkerCounts{Done: 3, Failed: 1}}
 	if got := w.FailingShare(); got != 0.25 {
 		t.Errorf("%v of 4 deliveries failed, want 0.25", got)
 	}
-	if got := (&Worker{}).FailingShare(); got != 0 {
+	if got := (&api.Worker{}).FailingShare(); got != 0 {
 		t.Errorf("%v of no deliveries failed", got)
 	}
 }
@@ -34,7 +36,7 @@ func TestStateOfAQueueNamesTheReason(t *testing.T) {
 func TestFirstTasksAreThoseThatFailThenThoseDueNext(t *testing.T) {
 	t.Parallel()
 	at := func(minutes int) time.Time { return time.Unix(int64(60*minutes), 0) }
-	st := &TasksStatus{Tasks: []Task{{Name: "later", Next: []time.Time{at(5), at(15)}},
+	st := &api.TasksStatus{Tasks: []api.Task{{Name: "later", Next: []time.Time{at(5), at(15)}},
 		{Name: "paused", Paused: true, PauseReason: "too slow", Next: []time.Time{at(1)}},
 		{Name: "next", Next: []time.Time{at(4)}}, {Name: "off"},
 		{Name: "failing", FailedRuns: 20, LastFailure: "status 500", Next: []time.Time{at(7)}},
@@ -50,7 +52,7 @@ later: Scheduled,
 off: Scheduled, 
 paused: Paused, paused: too slow
 `
-	if got != want || len(st.First(2)) != 2 || (*TasksStatus)(nil).First(5) != nil {
+	if got != want || len(st.First(2)) != 2 || (*api.TasksStatus)(nil).First(5) != nil {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/observe/health"
 
@@ -82,13 +83,17 @@ func TestScaleSpeaksTheLanguageOfScalers(t *testing.T) {
 	}
 }
 
-func hookRequest(t *testing.T, c *Client, method, path string) *http.Request {
+func hookRequest(t *testing.T, c *api.Client, method, path string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://"+c.Instance.Console+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return with(r, "Authorization", "Bearer "+c.conn.token)
+	token, err := api.ReadToken(dataDirOf(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return with(r, "Authorization", "Bearer "+token)
 }
 
 func hookCall(method, path string) *http.Request {
@@ -102,9 +107,9 @@ func TestHooksNeedNoBody(t *testing.T) {
 	var said []string
 	s := New(&Options{
 		Token: testToken,
-		Reload: func(context.Context) (ReloadResult, error) {
+		Reload: func(context.Context) (api.ReloadResult, error) {
 			said = append(said, "reload")
-			return ReloadResult{}, nil
+			return api.ReloadResult{}, nil
 		},
 		Receiving: Receiving{Quiet: func(why string) error { said = append(said, "pause "+why); return nil }},
 		Drain:     func(context.Context) error { said = append(said, "drain"); return nil },
@@ -138,7 +143,7 @@ func TestHookWaitsForTheDrain(t *testing.T) {
 		code  int
 		after time.Duration
 	}{
-		"/-/drain?wait=90s": {200, time.Minute}, "/-/drain": {202, maxWait}, "/-/drain?wait=1s": {202, time.Second},
+		"/-/drain?wait=90s": {200, time.Minute}, "/-/drain": {202, api.MaxWait}, "/-/drain?wait=1s": {202, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := New(&Options{Token: testToken, Drain: func(ctx context.Context) error {

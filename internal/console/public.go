@@ -4,16 +4,40 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/api"
 	"tendril/internal/observe/health"
 )
 
 // withheld stands in the place of a text that only a caller with the token sees.
 const withheld = "send the console's token"
 
-// publisher is an answer that shows less to callers without the token. What an
-// app, a hook or a server elsewhere said may hold secrets and personal data;
-// states, counts and times do not.
-type publisher interface{ public() any }
+// public is an answer as callers without the token get it. Text from the app, a hook or
+// another server may hold secrets and personal data; states, counts and times do not.
+func public(answer any) any {
+	switch a := answer.(type) {
+	case api.Status:
+		return publicStatus(a)
+	case health.Report:
+		return publicHealth(a)
+	case api.Delivery:
+		return publicDelivery(a)
+	case api.DeliveryList:
+		a.Deliveries = slices.Clone(a.Deliveries)
+		for i := range a.Deliveries {
+			a.Deliveries[i] = publicDelivery(a.Deliveries[i])
+		}
+		return a
+	case api.TasksStatus:
+		return publicTasks(a)
+	case api.RunList:
+		a.Runs = slices.Clone(a.Runs)
+		for i := range a.Runs {
+			withhold(&a.Runs[i].Reason)
+		}
+		return a
+	}
+	return answer
+}
 
 // withhold hides a text, unless there is none.
 func withhold(text *string) {
@@ -22,7 +46,7 @@ func withhold(text *string) {
 	}
 }
 
-func (st Status) public() any {
+func publicStatus(st api.Status) api.Status {
 	st.Version = ""
 	if st.Health != nil {
 		h := publicHealth(*st.Health)
@@ -44,7 +68,7 @@ func (st Status) public() any {
 		st.Scaling = &s
 	}
 	if st.Tasks != nil {
-		tasks := st.Tasks.public().(TasksStatus)
+		tasks := publicTasks(*st.Tasks)
 		st.Tasks = &tasks
 	}
 	st.Workers = slices.Clone(st.Workers)
@@ -82,14 +106,9 @@ func firstSentence(text string) string {
 	return text
 }
 
-// healthReport is the answer of /api/v1/health.
-type healthReport struct{ health.Report }
-
-func (h healthReport) public() any { return publicHealth(h.Report) }
-
-// public names the fields that are shown, so that one that is new is not.
-func (d Delivery) public() any {
-	shown := Delivery{
+// publicDelivery names the fields that are shown, so that one that is new is not.
+func publicDelivery(d api.Delivery) api.Delivery {
+	shown := api.Delivery{
 		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
 		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At,
 		RetryAt: d.RetryAt, DeadLetterQueue: d.DeadLetterQueue,
@@ -98,15 +117,7 @@ func (d Delivery) public() any {
 	return shown
 }
 
-func (l deliveryList) public() any {
-	l.Deliveries = slices.Clone(l.Deliveries)
-	for i := range l.Deliveries {
-		l.Deliveries[i] = l.Deliveries[i].public().(Delivery)
-	}
-	return l
-}
-
-func (st TasksStatus) public() any {
+func publicTasks(st api.TasksStatus) api.TasksStatus {
 	withhold(&st.Leader.Error)
 	st.Leader.Console = ""
 	st.Tasks = slices.Clone(st.Tasks)
@@ -121,12 +132,4 @@ func (st TasksStatus) public() any {
 		}
 	}
 	return st
-}
-
-func (l runList) public() any {
-	l.Runs = slices.Clone(l.Runs)
-	for i := range l.Runs {
-		withhold(&l.Runs[i].Reason)
-	}
-	return l
 }

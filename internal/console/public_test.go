@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tendril/api"
 )
 
 // TestDetailsNeedTheToken: what an app, a hook or a server said is shown to callers with
@@ -13,24 +15,24 @@ import (
 func TestDetailsNeedTheToken(t *testing.T) {
 	t.Parallel()
 	const secret = "pass" + "word"
-	run := TaskRun{Task: "tidy", Outcome: "failed", Reason: secret}
+	run := api.TaskRun{Task: "tidy", Outcome: "failed", Reason: secret}
 	ds := NewDeliveries(0)
-	ds.Record(Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, Answer: secret,
+	ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, Answer: secret,
 		At: time.Now()})
-	tasks := TasksStatus{Leader: Leader{Error: secret},
-		Tasks: []Task{{Name: "tidy", URL: "/tidy?key=" + secret, Last: &run}}}
-	status := Status{
-		State:      StateRunning,
-		Deployment: &Deployment{State: DeployRolledBack, To: "two", Step: "hook " + secret, Error: secret},
-		Workers:    []Worker{{Queue: "jobs", WorkerCounts: WorkerCounts{Received: 7}, LastError: secret}},
-		Scaling:    &Scaling{Problem: secret, Decisions: []ScaleDecision{{Rule: "backlog", NotApplied: secret}}},
+	tasks := api.TasksStatus{Leader: api.Leader{Error: secret},
+		Tasks: []api.Task{{Name: "tidy", URL: "/tidy?key=" + secret, Last: &run}}}
+	status := api.Status{
+		State:      api.StateRunning,
+		Deployment: &api.Deployment{State: api.DeployRolledBack, To: "two", Step: "hook " + secret, Error: secret},
+		Workers:    []api.Worker{{Queue: "jobs", WorkerCounts: api.WorkerCounts{Received: 7}, LastError: secret}},
+		Scaling:    &api.Scaling{Problem: secret, Decisions: []api.ScaleDecision{{Rule: "backlog", NotApplied: secret}}},
 		Tasks:      &tasks,
 	}
 	s := New(&Options{
-		Token: testToken, Deliveries: ds, Status: func() Status { return status },
-		Tasks: &TaskOptions{Status: func() TasksStatus {
+		Token: testToken, Deliveries: ds, Status: func() api.Status { return status },
+		Tasks: &TaskOptions{Status: func() api.TasksStatus {
 			return tasks
-		}, History: func(string) []TaskRun { return []TaskRun{run} }},
+		}, History: func(string) []api.TaskRun { return []api.TaskRun{run} }},
 	})
 	shown := 0
 	for _, rt := range routes(&s.opts, nil) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/queue"
 )
@@ -17,12 +18,12 @@ import (
 // queueRoutes answers for the embedded queues.
 type queueRoutes struct {
 	broker      *broker.Broker
-	environment func() Status
+	environment func() api.Status
 }
 
 func (q *queueRoutes) list(*http.Request) (any, error) {
 	queues, err := listQueues(q.broker, q.environment().Workers)
-	return queueList{queues}, err
+	return api.QueueList{Queues: queues}, err
 }
 
 func (q *queueRoutes) get(r *http.Request) (any, error) {
@@ -35,8 +36,8 @@ func (q *queueRoutes) get(r *http.Request) (any, error) {
 }
 
 // listQueues returns every embedded queue, without attributes.
-func listQueues(b *broker.Broker, workers []Worker) ([]Queue, error) {
-	queues := []Queue{}
+func listQueues(b *broker.Broker, workers []api.Worker) ([]api.Queue, error) {
+	queues := []api.Queue{}
 	for _, name := range b.ListQueues("") {
 		q, err := readQueue(b, name, workers)
 		if errors.Is(err, queue.ErrNoQueue) {
@@ -51,15 +52,15 @@ func listQueues(b *broker.Broker, workers []Worker) ([]Queue, error) {
 	return queues, nil
 }
 
-func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, error) {
+func readQueue(b *broker.Broker, name string, workers []api.Worker) (api.Queue, error) {
 	attributes, err := b.Attributes(name)
 	ledger, err2 := b.Ledger(name)
 	oldest, err3 := b.OldestAge(name)
 	newest, err4 := b.Newest(name)
 	if err := cmp.Or(err, err2, err3, err4); err != nil {
-		return Queue{}, err
+		return api.Queue{}, err
 	}
-	q := Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: ledger,
+	q := api.Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: api.Ledger(ledger),
 		OldestSeconds: oldest.Seconds(), Newest: newest, Attributes: attributes}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	q.DeadLetterQueueMissing = b.MissingDeadLetterQueue(name) != ""
@@ -87,7 +88,7 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := messagePage{Messages: []Message{}, Next: req.After}
+	page := api.MessagePage{Messages: []api.Message{}, Next: req.After}
 	begun := time.Now()
 	for size, left, chunk := 0, req.Limit, firstChunk; size < pageBytes && left > 0; chunk = nextChunk {
 		req.After, req.Limit = page.Next, min(left, chunk)
@@ -113,19 +114,21 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
 	query := r.URL.Query()
 	req.After = query.Get("after")
-	if req.Filter, err = selectionOf(r); err != nil {
+	sel, err := selectionOf(r)
+	if err != nil {
 		return req, err
 	}
+	req.Filter = broker.Filter(sel)
 	if !req.Filter.IsZero() {
 		req.Within = pageWait
 	}
 	switch state := query.Get("state"); state {
-	case "", MessageVisible, MessageDelayed, MessageDamaged, string(broker.InFlight):
+	case "", api.MessageVisible, api.MessageDelayed, api.MessageDamaged, string(broker.InFlight):
 		req.State = broker.State(state)
-	case MessageInFlight:
+	case api.MessageInFlight:
 		req.State = broker.InFlight
 	default:
-		return req, refuse(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
+		return req, api.NewError(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
 	}
 	req.Limit, err = limitOf(r, 1000, 100)
 	return req, err
@@ -141,16 +144,16 @@ func (q *queueRoutes) message(r *http.Request) (any, error) {
 
 func (q *queueRoutes) reasons(r *http.Request) (any, error) {
 	groups, err := q.broker.DeadLetterReasons(r.Context(), r.PathValue("name"))
-	list := reasonList{Reasons: make([]ReasonGroup, len(groups))}
+	list := api.ReasonList{Reasons: make([]api.ReasonGroup, len(groups))}
 	for i, g := range groups {
-		list.Reasons[i] = ReasonGroup(g)
+		list.Reasons[i] = api.ReasonGroup(g)
 	}
 	return list, err
 }
 
-func (q *queueRoutes) create(r *http.Request, body creation) (any, error) {
+func (q *queueRoutes) create(r *http.Request, body api.Creation) (any, error) {
 	err := q.broker.CreateQueue(r.Context(), body.Name, body.Attributes, nil)
-	return created{body.Name, q.broker.ARN(body.Name)}, err
+	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
 
 // deleteQueue deletes a queue with its messages, unless the environment itself needs it.
@@ -160,30 +163,30 @@ func (q *queueRoutes) deleteQueue(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(q.environment().Workers, func(w Worker) bool { return w.Queue == name }) {
-		return nil, refuse(http.StatusConflict, "this environment works on queue "+name,
+	if slices.ContainsFunc(q.environment().Workers, func(w api.Worker) bool { return w.Queue == name }) {
+		return nil, api.NewError(http.StatusConflict, "this environment works on queue "+name,
 			"stop it, and start it with other --queues before the queue is deleted")
 	}
 	sources, err := q.broker.DeadLetterSources(name)
 	if err == nil && len(sources) > 0 {
-		err = refuse(http.StatusConflict, name+" takes the dead letters of "+strings.Join(sources, ", "),
+		err = api.NewError(http.StatusConflict, name+" takes the dead letters of "+strings.Join(sources, ", "),
 			"delete those first, or give them another redrive policy")
 	}
 	if err == nil && r.URL.Query().Get("confirm") != name {
-		err = refuse(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
+		err = api.NewError(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
 			"add ?confirm="+url.QueryEscape(name))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(r.Context(), name)
+	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(r.Context(), name)
 }
 
 // send sends up to ten messages. It is 200 as soon as the queue took the call;
 // entries may be refused one by one.
-func (q *queueRoutes) send(r *http.Request, body sendRequest) (any, error) {
+func (q *queueRoutes) send(r *http.Request, body api.SendRequest) (any, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
-		return nil, refuse(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
+		return nil, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
 			"send 1 to 10 of them at once")
 	}
 	msgs := make([]queue.Outgoing, len(body.Messages))
@@ -194,78 +197,78 @@ func (q *queueRoutes) send(r *http.Request, body sendRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	results := make([]sendResult, len(sent))
+	results := make([]api.SendResult, len(sent))
 	for i, one := range sent {
-		results[i] = sendResult{ID: one.ID, SequenceNumber: one.SequenceNumber}
+		results[i] = api.SendResult{ID: one.ID, SequenceNumber: one.SequenceNumber}
 		if one.Err != nil {
 			refusal := asRefusal(one.Err)
-			results[i] = sendResult{Error: refusal.Message, Code: refusal.Code}
+			results[i] = api.SendResult{Error: refusal.Message, Code: refusal.Code}
 		}
 	}
-	return sendAnswer{results}, nil
+	return api.SendAnswer{Results: results}, nil
 }
 
-func (q *queueRoutes) purge(r *http.Request, sure confirmation) (any, error) {
-	if err := sure.of(r.PathValue("name")); err != nil {
+func (q *queueRoutes) purge(r *http.Request, sure api.Confirmation) (any, error) {
+	if err := confirm(sure, r.PathValue("name")); err != nil {
 		return nil, err
 	}
 	n, err := q.broker.PurgeThrough(r.Context(), r.PathValue("name"), sure.Through)
-	return count{"purged": n}, err
+	return api.Count{"purged": n}, err
 }
 
-func (q *queueRoutes) move(r *http.Request, sel selection) (any, error) {
+func (q *queueRoutes) move(r *http.Request, sel api.MoveRequest) (any, error) {
 	if sel.To != "" {
 		if _, err := q.broker.Ledger(sel.To); err != nil {
-			return nil, refuse(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
+			return nil, api.NewError(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
 				hints[queue.CodeQueueDoesNotExist])
 		}
 	}
 	n, err := q.broker.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)
-	return count{"moved": n}, err
+	return api.Count{"moved": n}, err
 }
 
 // confirmWait is how long the messages of a filter are counted before an act on them that says how many it expects.
 const confirmWait = 20 * time.Second
 
 // matching counts the messages that a filter selects.
-func (q *queueRoutes) matching(r *http.Request, filter *Selection) (int64, error) {
-	n, exact, err := q.broker.Queue(r.PathValue("name")).Count(r.Context(), *filter, confirmWait)
+func (q *queueRoutes) matching(r *http.Request, filter *api.Selection) (int64, error) {
+	n, exact, err := q.broker.Queue(r.PathValue("name")).Count(r.Context(), broker.Filter(*filter), confirmWait)
 	if err == nil && !exact {
-		err = refuse(http.StatusUnprocessableEntity, "the queue holds too many messages to count those that match",
+		err = api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count those that match",
 			"choose fewer by the time of their death, or purge the queue")
 	}
 	return n, err
 }
 
-func (q *queueRoutes) delete(r *http.Request, body deletion) (any, error) {
+func (q *queueRoutes) delete(r *http.Request, body api.Deletion) (any, error) {
 	name := r.PathValue("name")
 	if body.Filter == nil {
-		if err := body.confirmed(int64(len(body.IDs))); err != nil {
+		if err := confirmCount(&body, int64(len(body.IDs))); err != nil {
 			return nil, err
 		}
 		n, err := q.broker.DeleteMessages(r.Context(), name, body.IDs)
-		return deleted{Deleted: n}, err
+		return api.Deleted{Deleted: n}, err
 	}
 	if err := mayAsk(r, body.Filter); err != nil {
 		return nil, err
 	}
 	n, err := q.matching(r, body.Filter)
 	if err == nil {
-		err = body.confirmed(n)
+		err = confirmCount(&body, n)
 	}
 	if err != nil {
 		return nil, err
 	}
-	task, err := q.start(r, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: *body.Filter})
-	return deleted{Task: &task}, err
+	task, err := q.start(r, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: broker.Filter(*body.Filter)})
+	return api.Deleted{Task: &task}, err
 }
 
 // mayAsk refuses a selection by what messages say to a caller that may not read them.
-func mayAsk(r *http.Request, sel *Selection) error {
-	if !asksBodies(sel) || callerOf(r).may(ScopeRead) {
+func mayAsk(r *http.Request, sel *api.Selection) error {
+	if !asksBodies(sel) || callerOf(r).may(api.ScopeRead) {
 		return nil
 	}
-	return refuse(http.StatusForbidden, "choosing messages by body or attribute needs the scope "+ScopeRead,
+	return api.NewError(http.StatusForbidden, "choosing messages by body or attribute needs the scope "+api.ScopeRead,
 		"name them by id, or use a token with the scopes read and act")
 }
 
@@ -273,8 +276,8 @@ func (q *queueRoutes) deleteOne(r *http.Request) (any, error) {
 	name, id := r.PathValue("name"), r.PathValue("id")
 	n, err := q.broker.DeleteMessages(r.Context(), name, []string{id})
 	if err == nil && n == 0 {
-		return nil, refuse(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id),
+		return nil, api.NewError(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id),
 			"it may have been delivered since")
 	}
-	return count{"deleted": n}, err
+	return api.Count{"deleted": n}, err
 }

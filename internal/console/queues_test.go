@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/queue"
 
@@ -76,14 +77,14 @@ func TestQueuesAreShownWithTheirLedger(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
 	sendBodies(t, b, "jobs", "one", "two")
-	c := dial(t, &Options{Broker: b, Environment: "photos", Status: func() Status {
-		return Status{Workers: []Worker{{Queue: "jobs", Paused: true, PauseReason: "deploy"}}}
+	c := dial(t, &Options{Broker: b, Environment: "photos", Status: func() api.Status {
+		return api.Status{Workers: []api.Worker{{Queue: "jobs", Paused: true, PauseReason: "deploy"}}}
 	}})
 	queues, err := c.Queues(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := func(q Queue) string { return q.Name }
+	names := func(q api.Queue) string { return q.Name }
 	if got := mapped(queues, names); !slices.Equal(got, []string{"jobs", "jobs-dead"}) {
 		t.Fatalf("queues %v", got)
 	}
@@ -101,7 +102,7 @@ func TestQueuesAreShownWithTheirLedger(t *testing.T) {
 		t.Errorf("an unknown queue: %v", err)
 	}
 	st, err := c.Status(t.Context())
-	if err != nil || st.Backend != BackendEmbedded || st.Ledger == nil || st.Ledger.Sent != 2 || st.Ledger.Live != 2 ||
+	if err != nil || st.Backend != api.BackendEmbedded || st.Ledger == nil || st.Ledger.Sent != 2 || st.Ledger.Live != 2 ||
 		len(st.Queues) != 2 {
 		t.Errorf("status: %+v, %v", st, err)
 	}
@@ -120,23 +121,23 @@ func TestLookingCountsNoReceive(t *testing.T) {
 	b := newBroker(t)
 	ids := sendBodies(t, b, "jobs", "apple", "banana", "apple pie")
 	c := dial(t, &Options{Broker: b})
-	body := func(m Message) string { return m.Body }
+	body := func(m api.Message) string { return m.Body }
 	for range 3 {
-		page, next, err := c.Messages(t.Context(), "jobs", Filter{Selection: Selection{Match: "apple"}})
+		page, next, err := c.Messages(t.Context(), "jobs", api.Filter{Selection: api.Selection{Match: "apple"}})
 		if err != nil || next != "" || !slices.Equal(mapped(page, body), []string{"apple", "apple pie"}) {
 			t.Fatalf("matching: %v, %q, %v", page, next, err)
 		}
 	}
 	m, err := c.Message(t.Context(), "jobs", ids[1])
-	if err != nil || m.Body != "banana" || m.ReceiveCount != 0 || m.State != MessageVisible || m.SentAt.IsZero() {
+	if err != nil || m.Body != "banana" || m.ReceiveCount != 0 || m.State != api.MessageVisible || m.SentAt.IsZero() {
 		t.Errorf("message: %+v, %v", m, err)
 	}
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.Message(t.Context(), "jobs", "00000000-0000-0000-0000-000000000000"); !errors.As(err, &refusal) ||
 		refusal.Status != 404 {
 		t.Errorf("an unknown message: %v", err)
 	}
-	if page, _, err := c.Messages(t.Context(), "jobs", Filter{State: MessageInFlight}); err != nil || len(page) != 0 {
+	if page, _, err := c.Messages(t.Context(), "jobs", api.Filter{State: api.MessageInFlight}); err != nil || len(page) != 0 {
 		t.Errorf("in flight: %v, %v", page, err)
 	}
 }
@@ -152,7 +153,7 @@ func TestPagesAddUpToTheQueue(t *testing.T) {
 	c := dial(t, &Options{Broker: b})
 	for _, limit := range []int{0, 1, 10, 33, 75, 1000} {
 		var got []string
-		for f := (Filter{Limit: limit}); ; {
+		for f := (api.Filter{Limit: limit}); ; {
 			page, next, err := c.Messages(t.Context(), "jobs", f)
 			if err != nil {
 				t.Fatal(err)
@@ -169,12 +170,12 @@ func TestPagesAddUpToTheQueue(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{1, 10, 33} {
-		if page, next, err := c.Messages(t.Context(), "jobs", Filter{Limit: limit}); len(page) != limit || next == "" ||
+		if page, next, err := c.Messages(t.Context(), "jobs", api.Filter{Limit: limit}); len(page) != limit || next == "" ||
 			err != nil {
 			t.Errorf("a page of at most %d has %d messages, next %q, %v", limit, len(page), next, err)
 		}
 	}
-	if _, _, err := c.Messages(t.Context(), "nothing", Filter{}); !errors.Is(err, queue.ErrNoQueue) {
+	if _, _, err := c.Messages(t.Context(), "nothing", api.Filter{}); !errors.Is(err, queue.ErrNoQueue) {
 		t.Errorf("an unknown queue: %v", err)
 	}
 }
@@ -187,7 +188,7 @@ func TestLargeMessagesEndAPageEarly(t *testing.T) {
 		sendBodies(t, b, "jobs", large)
 	}
 	c := dial(t, &Options{Broker: b})
-	page, next, err := c.Messages(t.Context(), "jobs", Filter{Limit: 1000})
+	page, next, err := c.Messages(t.Context(), "jobs", api.Filter{Limit: 1000})
 	if err != nil || next == "" || len(page) == 0 || len(page) >= 12 {
 		t.Errorf("a page of %d large messages, next %q, %v", len(page), next, err)
 	}
@@ -203,7 +204,7 @@ func TestActsOnMessages(t *testing.T) {
 	if l, err := b.Ledger("jobs-dead"); err != nil || l.Live != 4 {
 		t.Fatalf("buried %+v, %v", l, err)
 	}
-	dead, _, err := c.Messages(ctx, "jobs-dead", Filter{})
+	dead, _, err := c.Messages(ctx, "jobs-dead", api.Filter{})
 	if err != nil || len(dead) != 4 || !strings.HasSuffix(dead[0].DeadLetterSource, ":jobs") || dead[0].DeadAt.IsZero() {
 		t.Fatalf("dead letters %+v, %v", dead, err)
 	}
@@ -214,12 +215,12 @@ func TestActsOnMessages(t *testing.T) {
 		t.Errorf("Delete = %d, %v", n, err)
 	}
 	deleteOne := func(id string) error {
-		return command(ctx, c.conn, "DELETE /api/v1/queues/{name}/messages/{id}", nil, "jobs-dead", id)
+		return call(t, c, http.MethodDelete, "/api/v1/queues/jobs-dead/messages/"+id)
 	}
 	if err := deleteOne(ids[3]); err != nil {
 		t.Errorf("DELETE message: %v", err)
 	}
-	var refusal *Error
+	var refusal *api.Error
 	if err := deleteOne(ids[3]); !errors.As(err, &refusal) || refusal.Status != 404 {
 		t.Errorf("deleting what is gone: %v", err)
 	}
@@ -242,7 +243,7 @@ func TestQueuesAreDeletedUnlessTheyAreNeeded(t *testing.T) {
 	if err := b.CreateQueue(ctx, "scratch", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	c := dial(t, &Options{Broker: b, Status: func() Status { return Status{Workers: []Worker{{Queue: "jobs"}}} }})
+	c := dial(t, &Options{Broker: b, Status: func() api.Status { return api.Status{Workers: []api.Worker{{Queue: "jobs"}}} }})
 	if _, err := c.Send(ctx, "scratch", []queue.Outgoing{{Body: "a"}, {Body: "b"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestQueuesAreDeletedUnlessTheyAreNeeded(t *testing.T) {
 		{"scratch", "", http.StatusPreconditionRequired, "confirm it with the name of the queue"},
 		{"scratch", "jobs", http.StatusPreconditionRequired, "confirm it with the name of the queue"},
 	} {
-		var refusal *Error
+		var refusal *api.Error
 		_, err := c.DeleteQueue(ctx, refused.name, refused.confirm)
 		if !errors.As(err, &refusal) || refusal.Status != refused.status ||
 			!strings.Contains(refusal.Message, refused.says) || refusal.Hint == "" {
@@ -291,14 +292,14 @@ func TestSendingThroughTheConsole(t *testing.T) {
 	if err != nil || m.Body != "héllo\n" || len(m.Attributes) != 2 || m.Attributes[1].Value != "\x00\xff" {
 		t.Errorf("message %+v, %v", m, err)
 	}
-	if m, err = c.Message(ctx, "jobs", sent[2].ID); err != nil || m.State != MessageDelayed ||
+	if m, err = c.Message(ctx, "jobs", sent[2].ID); err != nil || m.State != api.MessageDelayed ||
 		m.VisibleAt.Sub(m.SentAt).Round(time.Second) != 2*time.Second {
 		t.Errorf("delayed message %+v, %v", m, err)
 	}
 	if _, err := c.Send(ctx, "nothing", []queue.Outgoing{{Body: "x"}}); !errors.Is(err, queue.ErrNoQueue) {
 		t.Errorf("sending to no queue: %v", err)
 	}
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.Send(ctx, "jobs", nil); !errors.As(err, &refusal) || refusal.Status != 400 {
 		t.Errorf("sending nothing: %v", err)
 	}
@@ -322,7 +323,7 @@ func TestCreatingAQueue(t *testing.T) {
 	if q, err := c.Queue(t.Context(), "mail.fifo"); err != nil || !q.FIFO {
 		t.Errorf("queue %+v, %v", q, err)
 	}
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.CreateQueue(t.Context(), "no/name", nil); !errors.As(err, &refusal) || refusal.Status != 400 {
 		t.Errorf("a bad name: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -29,23 +30,23 @@ func TestRedriveIsATaskThatCanBeCancelled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		q := &queueRoutes{broker: b, environment: func() Status { return Status{} }}
+		q := &queueRoutes{broker: b, environment: func() api.Status { return api.Status{} }}
 		r := post("/api/v1/queues/dead/redrive", "")
 		r.SetPathValue("name", "dead")
 		if _, err := q.redriveTask(r); !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			t.Errorf("without a task: %v", err)
 		}
-		got, err := q.redrive(r, redriveRequest{To: "jobs2", Rate: 10})
-		if task, ok := got.(MoveTask); err != nil || !ok || task.Status != "RUNNING" || task.ToMove != 30 || task.Rate != 10 {
+		got, err := q.redrive(r, api.RedriveRequest{To: "jobs2", Rate: 10})
+		if task, ok := got.(api.MoveTask); err != nil || !ok || task.Status != "RUNNING" || task.ToMove != 30 || task.Rate != 10 {
 			t.Errorf("started: %+v, %v", got, err)
 		}
 		time.Sleep(time.Second)
 		got, err = q.cancelRedrive(r)
-		task, ok := got.(MoveTask)
+		task, ok := got.(api.MoveTask)
 		if err != nil || !ok || task.Status != "CANCELLED" || task.Moved < 9 || task.Moved > 12 {
 			t.Errorf("cancelled: %+v, %v", got, err)
 		}
-		if _, err := q.redrive(r, redriveRequest{To: "none"}); !errors.Is(err,
+		if _, err := q.redrive(r, api.RedriveRequest{To: "none"}); !errors.Is(err,
 			&queue.Error{Code: queue.CodeResourceNotFound}) {
 			t.Errorf("to a queue that does not exist: %v", err)
 		}

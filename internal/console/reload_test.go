@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/api"
 	"tendril/internal/cron/periodic"
 )
 
@@ -17,17 +18,17 @@ import (
 func TestReloadDoesWhatTheEnvironmentDoes(t *testing.T) {
 	t.Parallel()
 	var said []string
-	var done ReloadResult
+	var done api.ReloadResult
 	var failure error
-	c := dial(t, &Options{Tasks: crew(&said), Reload: func(ctx context.Context) (ReloadResult, error) {
+	c := dial(t, &Options{Tasks: crew(&said), Reload: func(ctx context.Context) (api.ReloadResult, error) {
 		if until, ok := ctx.Deadline(); !ok || until.IsZero() {
 			t.Error("a reload may take for ever")
 		}
 		return done, failure
 	}})
-	for _, want := range []ReloadResult{
+	for _, want := range []api.ReloadResult{
 		{File: "app/cron.yaml", Tasks: 2}, {Unchanged: "/app"},
-		{Deployed: &DeployResult{From: "version 1", To: "version 2", DurationMS: 7}},
+		{Deployed: &api.DeployResult{From: "version 1", To: "version 2", DurationMS: 7}},
 	} {
 		done = want
 		got, err := c.Reload(t.Context())
@@ -39,17 +40,17 @@ func TestReloadDoesWhatTheEnvironmentDoes(t *testing.T) {
 		err    error
 		status int
 	}{
-		"a step failed": {&DeployError{Step: "build", Output: []string{"no compiler"}, Err: errors.New("exit status 3")},
+		"a step failed": {&api.DeployError{Step: "build", Output: []string{"no compiler"}, Err: errors.New("exit status 3")},
 			http.StatusUnprocessableEntity},
 		"tasks are wrong": {fmt.Errorf("they stay: %w",
 			&periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "no url"}}}), http.StatusBadRequest},
-		"a wrong version": {&Error{Status: http.StatusBadRequest, Message: "no Procfile", Hint: "write one"},
+		"a wrong version": {&api.Error{Status: http.StatusBadRequest, Message: "no Procfile", Hint: "write one"},
 			http.StatusBadRequest},
 		"another goes on":  {errors.New("another deployment is under way"), http.StatusConflict},
 		"nothing to do it": {errors.New("there are no periodic tasks to reload"), http.StatusConflict},
 	} {
 		failure = want.err
-		var refusal *Error
+		var refusal *api.Error
 		if _, err := c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != want.status {
 			t.Errorf("%s: %#v, want status %d", what, err, want.status)
 		}

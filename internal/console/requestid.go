@@ -4,11 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"net/http"
-)
 
-// RequestIDHeader is the header of every answer with the id of its request. Lines of the log about the request, and a
-// refusal, have the same id.
-const RequestIDHeader = "X-Request-Id"
+	"tendril/api"
+)
 
 type requestIDKey struct{}
 
@@ -17,7 +15,7 @@ func withID(w http.ResponseWriter, r *http.Request) *http.Request {
 	if requestID(r) == "" {
 		r = r.WithContext(context.WithValue(r.Context(), requestIDKey{}, rand.Text()[:12]))
 	}
-	w.Header().Set(RequestIDHeader, requestID(r))
+	w.Header().Set(api.RequestIDHeader, requestID(r))
 	return r
 }
 
@@ -27,7 +25,7 @@ func requestID(r *http.Request) string {
 }
 
 // identified is the refusal of a request, with its id.
-func (e *Error) identified(r *http.Request) *Error {
+func identified(e *api.Error, r *http.Request) *api.Error {
 	shown := *e
 	shown.RequestID = requestID(r)
 	return &shown

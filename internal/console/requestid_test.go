@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"tendril/api"
 )
 
 func TestEveryAnswerHasTheIDOfItsRequest(t *testing.T) {
@@ -13,7 +15,7 @@ func TestEveryAnswerHasTheIDOfItsRequest(t *testing.T) {
 	inside := ""
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a page that asks the API
 		err := NewInProcessClient(s, r).Pause(r.Context(), "jobs", "")
-		refused, _ := err.(*Error)
+		refused, _ := err.(*api.Error)
 		inside = refused.RequestID
 	})
 	var acts []Act
@@ -23,14 +25,14 @@ func TestEveryAnswerHasTheIDOfItsRequest(t *testing.T) {
 	for _, path := range []string{"/api/v1/status", "/livez", "/api/v1/nothing", "/api/v1/config", "/page"} {
 		w := httptest.NewRecorder()
 		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9325"+path, http.NoBody)
-		r.Header.Set(RequestIDHeader, "chosen-by-the-sender")
+		r.Header.Set(api.RequestIDHeader, "chosen-by-the-sender")
 		s.ServeHTTP(w, r)
-		id := w.Header().Get(RequestIDHeader)
+		id := w.Header().Get(api.RequestIDHeader)
 		if len(id) != 12 || ids[id] {
 			t.Errorf("%s: the id is %q, before it %v", path, id, ids)
 		}
 		ids[id] = true
-		refused := Error{}
+		refused := api.Error{}
 		if err := json.Unmarshal(w.Body.Bytes(), &refused); path != "/page" && err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"time"
+
+	"tendril/api"
 )
 
 // kind says what a route asks of its caller, see [kind.scope].
@@ -66,9 +68,9 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "GET /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
 		{pattern: "POST /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
 		{pattern: "POST /-/quiet", kind: hook, handle: taking(e.hookQuiet)},
-		{pattern: "POST /-/reload", kind: deployHook, handle: reload, limit: MaxDeploy},
+		{pattern: "POST /-/reload", kind: deployHook, handle: reload, limit: api.MaxDeploy},
 
-		{pattern: "GET /api/v1/caller", kind: open, handle: e.caller},
+		{pattern: "GET /api/v1/caller", kind: open, handle: e.getCaller},
 		{pattern: "GET /api/v1/status", kind: open, handle: e.getStatus},
 		{pattern: "GET /api/v1/environment", kind: private, handle: need(opts.Describe != nil,
 			"this process serves queues only: it has no environment to describe", "ask where 'tendril up' runs", e.describe)},
@@ -125,19 +127,19 @@ func routes(opts *Options, closed context.Context) []route {
 		{pattern: "POST /api/v1/tasks/{name}/run", kind: act, handle: t.present(takingNothing(t.run))},
 		{pattern: "POST /api/v1/tasks/{name}/pause", kind: act, handle: t.present(taking(t.pause))},
 		{pattern: "POST /api/v1/tasks/{name}/resume", kind: act, handle: t.present(takingNothing(t.resume))},
-		{pattern: "POST /api/v1/deploy", kind: deploys, limit: MaxDeploy, handle: need(opts.Deploy != nil,
+		{pattern: "POST /api/v1/deploy", kind: deploys, limit: api.MaxDeploy, handle: need(opts.Deploy != nil,
 			"this environment runs no app whose version could change", "start it with 'tendril up DIR'", taking(e.deploy))},
-		{pattern: "POST /api/v1/deploy/abort", kind: deploys, limit: MaxDeploy, handle: need(opts.AbortDeploy != nil,
+		{pattern: "POST /api/v1/deploy/abort", kind: deploys, limit: api.MaxDeploy, handle: need(opts.AbortDeploy != nil,
 			"this environment runs no app whose version could change", "start it with 'tendril up DIR'",
 			takingNothing(e.abortDeploy))},
-		{pattern: "POST /api/v1/rollback", kind: deploys, limit: MaxDeploy, handle: need(opts.Rollback != nil,
+		{pattern: "POST /api/v1/rollback", kind: deploys, limit: api.MaxDeploy, handle: need(opts.Rollback != nil,
 			"this environment runs no app whose version could change", "start it with 'tendril up DIR'", taking(e.rollback))},
-		{pattern: "POST /api/v1/processes/{name}/restart", kind: deploys, limit: MaxDeploy,
+		{pattern: "POST /api/v1/processes/{name}/restart", kind: deploys, limit: api.MaxDeploy,
 			handle: need(opts.RestartProcess != nil, "this environment runs no app whose processes could be restarted",
 				"start it with 'tendril up DIR'", takingNothing(e.restartProcess))},
 		{pattern: "POST /api/v1/config/preview", kind: produce, handle: settings(taking(e.previewChange))},
 		{pattern: "POST /api/v1/config", kind: act, handle: settings(taking(e.changeSettings))},
-		{pattern: "POST /api/v1/reload", kind: deploys, handle: reload, limit: MaxDeploy},
+		{pattern: "POST /api/v1/reload", kind: deploys, handle: reload, limit: api.MaxDeploy},
 		{pattern: "POST /api/v1/quiet", kind: act, handle: pause},
 		{pattern: "POST /api/v1/resume", kind: act, handle: resume},
 		{pattern: "POST /api/v1/drain", kind: act, handle: taking(e.drain)},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"tendril/api"
 	"tendril/internal/observe/series"
 )
 
@@ -26,7 +27,7 @@ func TestSeriesAreThoseOfTheRange(t *testing.T) {
 			t.Errorf("range %q: %+v, %v", name, got, err)
 		}
 	}
-	var refused *Error
+	var refused *api.Error
 	if _, err := c.Series(t.Context(), "a year"); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest ||
 		refused.Hint != "use one of 15m, 3h, 24h" {
 		t.Errorf("an unknown range: %v", err)

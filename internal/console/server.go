@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/host/proof"
 	"tendril/queue"
 )
@@ -88,7 +89,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The multiplexer would redirect an unclean path and answer 405 for
 	// another method; here what is not in the table does not exist.
 	if refusal == nil && (pattern == "" || unclean) {
-		refusal = refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
+		refusal = api.NewError(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
 			"GET /api/v1/status shows what there is")
 	}
 	if refusal != nil {
@@ -97,7 +98,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if rt.kind.acts() || refusal.Status == http.StatusForbidden && !isRead {
 			s.record(s.identify(r).with(r), refusal.Status, refusal, nil)
 		}
-		writeJSON(w, refusal.Status, refusal.identified(r))
+		writeJSON(w, refusal.Status, identified(refusal, r))
 		return
 	}
 	s.mux.ServeHTTP(w, r)
@@ -124,14 +125,14 @@ type routeHandler struct {
 
 // ServeHTTP wraps the route's handler with what its kind asks for.
 func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+	r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
 	r = s.identify(r).with(r)
 	body, err := s.answer(w, r)
 	if st, ok := body.(*stream); ok {
 		s.streams.send(w, r, st, s.closed.Done())
 		return
 	}
-	status, refusal := http.StatusOK, (*Error)(nil)
+	status, refusal := http.StatusOK, (*api.Error)(nil)
 	if a, ok := body.(answer); ok {
 		status, body = a.status, a.body
 	}
@@ -146,8 +147,8 @@ func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		status = refusal.Status
 	}
-	if h, ok := body.(hidden); ok && s.kind == bodies && s.opts.HideBodies && !wantsBodies(r) {
-		body = h.withoutBodies()
+	if hidden, ok := withoutBodies(body); ok && s.kind == bodies && s.opts.HideBodies && !wantsBodies(r) {
+		body = hidden
 	} else if ok && s.kind == bodies && refusal == nil {
 		s.recordRead(r, body)
 	}
@@ -155,11 +156,11 @@ func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.kind.acts() && (s.kind != produce || !callerOf(r).bearer) {
 		s.record(r, status, refusal, body)
 	}
-	if full, ok := body.(publisher); ok && !callerOf(r).may(ScopeRead) {
-		body = full.public()
+	if !callerOf(r).may(api.ScopeRead) {
+		body = public(body)
 	}
 	if refusal != nil {
-		body = refusal.identified(r)
+		body = identified(refusal, r)
 	}
 	writeJSON(w, status, body)
 }
@@ -170,7 +171,7 @@ func (s routeHandler) answer(w http.ResponseWriter, r *http.Request) (any, error
 		return nil, refusal
 	}
 	if s.kind.isHook() && r.Method == http.MethodHead {
-		return nil, refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
+		return nil, api.NewError(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
 			"HEAD is not allowed on webhooks: send GET or POST")
 	}
 	if s.kind.acts() && !s.kind.isHook() {
@@ -179,7 +180,7 @@ func (s routeHandler) answer(w http.ResponseWriter, r *http.Request) (any, error
 		}
 	}
 	if s.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
-		until := time.Now().Add(s.limit + maxWait)
+		until := time.Now().Add(s.limit + api.MaxWait)
 		rc := http.NewResponseController(w)
 		// What is not a connection, in a test for one, has no deadlines to move.
 		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
@@ -195,7 +196,7 @@ func HTTPServer(h http.Handler) *http.Server {
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      2 * maxWait,
+		WriteTimeout:      2 * api.MaxWait,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
@@ -213,13 +214,13 @@ func secure(h http.Header) {
 // admit refuses requests that were not meant for this listener, or that a page
 // of another site made a browser send. A page whose name was pointed at this
 // machine passes the cross-origin check, so the Host is asked first.
-func (s *Server) admit(r *http.Request) *Error {
+func (s *Server) admit(r *http.Request) *api.Error {
 	if !allowedHost(r.Host, s.opts.Hosts) && !isOwnAddress(r) {
-		return refuse(http.StatusForbidden, "this listener does not answer for the host that the request names",
+		return api.NewError(http.StatusForbidden, "this listener does not answer for the host that the request names",
 			"address it as 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
 	if err := s.crossOrigin.Check(r); err != nil || isForeign(r) {
-		return refuse(http.StatusForbidden, "requests from pages of other sites are refused",
+		return api.NewError(http.StatusForbidden, "requests from pages of other sites are refused",
 			"send the request from a program, or from a page of this console")
 	}
 	return nil
@@ -271,13 +272,13 @@ func allowedHost(hostport string, allowed []string) bool {
 }
 
 // checkAct refuses an act that a form of a web page could have sent.
-func checkAct(r *http.Request) *Error {
+func checkAct(r *http.Request) *api.Error {
 	if r.Method == http.MethodDelete && r.ContentLength == 0 {
 		return nil
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "this request must be JSON",
+		return api.NewError(http.StatusUnsupportedMediaType, "this request must be JSON",
 			"send the header Content-Type: application/json, and {} as an empty body")
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tendril/api"
 	"tendril/internal/observe/health"
 )
 
@@ -164,7 +165,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 		"a form that plays JSON":       {with(post(path, "{}"), "Content-Type", "text/plain"), 415},
 		"no type at all":               {with(post(path, "{}"), "Content-Type", ""), 415},
 		"JSON with a character set":    {with(post(path, "{}"), "Content-Type", "application/json; charset=utf-8"), 200},
-		"a body beyond the bound":      {post(path, `{"reason":"`+strings.Repeat("x", MaxBody)+`"}`), 413},
+		"a body beyond the bound":      {post(path, `{"reason":"`+strings.Repeat("x", api.MaxBody)+`"}`), 413},
 		"an unknown field":             {post(path, `{"raeson":"x"}`), 400},
 		"two values":                   {post(path, `{}{}`), 400},
 		"no JSON":                      {post(path, `x`), 400},
@@ -301,7 +302,7 @@ func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 func TestHTTPServerHasLimits(t *testing.T) {
 	t.Parallel()
 	srv := HTTPServer(New(nil))
-	if srv.ReadHeaderTimeout == 0 || srv.ReadTimeout <= maxWait || srv.WriteTimeout <= maxWait || srv.IdleTimeout == 0 ||
+	if srv.ReadHeaderTimeout == 0 || srv.ReadTimeout <= api.MaxWait || srv.WriteTimeout <= api.MaxWait || srv.IdleTimeout == 0 ||
 		srv.MaxHeaderBytes == 0 {
 		t.Errorf("limits are missing: %+v", srv)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tendril/api"
 )
 
 const (
@@ -37,13 +39,6 @@ type grant struct {
 	until  time.Time
 	key    digest // of the key that acts of the session carry
 }
-
-// SessionKeyHeader carries the key of a session beside its cookie. Browsers send the cookie to every port of the host,
-// so that what listens there gets it; the key they keep for one port, and it is asked for by every act.
-const SessionKeyHeader = "X-Tendril-Session-Key"
-
-// CodeSessionKey is the [Error].Code of an act of a session without its key.
-const CodeSessionKey = "SessionKeyRequired"
 
 // sessionKeyKey is the key of a new session's key in the context of the request that opened it.
 type sessionKeyKey struct{}
@@ -75,7 +70,7 @@ func (s *sessions) exchange(code string) (secret, key string, g grant, ok bool) 
 	}
 	s.serial++
 	g.who, g.until = fmt.Sprintf("session %d", s.serial), time.Now().Add(sessionLifetime)
-	secret, key = NewToken(), rand.Text()
+	secret, key = api.NewToken(), rand.Text()
 	g.key = sha256.Sum256([]byte(key))
 	s.open = put(s.open, maxSessions, secret, g)
 	return secret, key, g, true
@@ -160,7 +155,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	case s.identify(r).who == "":
-		refusal := refuse(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
+		refusal := api.NewError(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
 		s.record(r, refusal.Status, refusal, nil)
 		http.Error(w, refusal.Message+"; type 'tendril open' on the machine of the environment to get a new one",
 			refusal.Status)
@@ -187,36 +182,17 @@ func (s *Server) Login(scopes ...string) string {
 	return "/login?code=" + s.sessions.newCode(slices.Clone(scopes))
 }
 
-// The body and the answer of the route that makes a link.
-type (
-	loginRequest struct {
-		// Scopes are of the Scope constants; none stands for all.
-		Scopes []string `json:"scopes,omitempty"`
-	}
-	loginLink struct {
-		Path string `json:"path"`
-	}
-)
-
-func (l *loginRequest) check() error { return checkScopes(l.Scopes) }
-
 // checkScopes refuses what is not a scope.
 func checkScopes(scopes []string) error {
 	for _, scope := range scopes {
 		if !slices.Contains(allScopes, scope) {
-			return refuse(http.StatusBadRequest, "unknown scope "+fmt.Sprintf("%q", scope),
+			return api.NewError(http.StatusBadRequest, "unknown scope "+fmt.Sprintf("%q", scope),
 				"use "+strings.Join(allScopes, ", "))
 		}
 	}
 	return nil
 }
 
-func (s *Server) newLogin(_ *http.Request, body loginRequest) (any, error) {
-	return loginLink{s.Login(body.Scopes...)}, nil
-}
-
-// NewLogin returns a link that lets one browser in, as [Server.Login] does. It needs the owner's token.
-func (c accessClient) NewLogin(ctx context.Context, scopes ...string) (string, error) {
-	link, err := ask[loginLink](ctx, c.conn, "POST /api/v1/login", loginRequest{scopes})
-	return c.conn.instance.ConsoleURL() + link.Path, err
+func (s *Server) newLogin(_ *http.Request, body api.LoginRequest) (any, error) {
+	return api.LoginLink{Path: s.Login(body.Scopes...)}, nil
 }

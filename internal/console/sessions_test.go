@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/api"
 )
 
 // follow opens a link as a browser does, and returns the answer.
@@ -35,7 +37,7 @@ type session struct {
 // send puts cookie and key into a request.
 func (c session) send(r *http.Request) {
 	r.AddCookie(c.Cookie)
-	r.Header.Set(SessionKeyHeader, c.key)
+	r.Header.Set(api.SessionKeyHeader, c.key)
 }
 
 // signIn opens a link, and returns the session.
@@ -151,15 +153,15 @@ func TestActsOfASessionNeedItsKey(t *testing.T) {
 			r.AddCookie(&planted)
 			r.AddCookie(ours.Cookie)
 			if c.key != "" {
-				r.Header.Set(SessionKeyHeader, c.key)
+				r.Header.Set(api.SessionKeyHeader, c.key)
 			}
 			before := begun
 			code, body := exchange(t, s, r)
 			if rt.kind.acts() && rt.kind != own && !c.ok && (code != http.StatusForbidden ||
-				body["code"] != CodeSessionKey || begun != before) {
+				body["code"] != api.CodeSessionKey || begun != before) {
 				t.Errorf("%s with %s: %d %v", rt.pattern, name, code, body)
 			}
-			if (c.ok || !rt.kind.acts()) && (body["code"] == CodeSessionKey || code == http.StatusUnauthorized && !rt.kind.isHook()) {
+			if (c.ok || !rt.kind.acts()) && (body["code"] == api.CodeSessionKey || code == http.StatusUnauthorized && !rt.kind.isHook()) {
 				t.Errorf("%s with %s: %d %v", rt.pattern, name, code, body)
 			}
 		}
@@ -231,7 +233,7 @@ func TestSessionsAreBounded(t *testing.T) {
 func TestSessionHasTheScopesOfItsLink(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Drain: func(context.Context) error { return nil }})
-	reader := signIn(t, s, ScopeRead)
+	reader := signIn(t, s, api.ScopeRead)
 	for want, r := range map[int]*http.Request{
 		403: post("/api/v1/drain", "{}"), 409: get("/api/v1/environment"),
 	} {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -55,7 +56,7 @@ func newStream(r *http.Request, changed func() <-chan struct{}, read,
 		}
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || id < 0 {
-			return nil, refuse(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is no id",
+			return nil, api.NewError(http.StatusBadRequest, "Last-Event-ID "+strconv.Quote(text)+" is no id",
 				"use an id of the stream before, or none")
 		}
 		s.after = id
@@ -79,7 +80,7 @@ func (c *streams) send(w http.ResponseWriter, r *http.Request, s *stream, ended 
 	defer c.open.Add(-1)
 	if c.open.Add(1) > maxStreams {
 		w.Header().Set("Retry-After", "10")
-		writeJSON(w, http.StatusServiceUnavailable, refuse(http.StatusServiceUnavailable,
+		writeJSON(w, http.StatusServiceUnavailable, api.NewError(http.StatusServiceUnavailable,
 			strconv.Itoa(maxStreams)+" streams are open already", "close one, or ask without Accept: text/event-stream"))
 		return
 	}

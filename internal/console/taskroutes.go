@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -20,7 +21,7 @@ type taskRoutes struct{ tasks *TaskOptions }
 func (t *taskRoutes) present(handle handler) handler {
 	return func(r *http.Request) (any, error) {
 		if t.tasks == nil || t.tasks.Any != nil && !t.tasks.Any() {
-			return nil, refuse(http.StatusConflict, "this environment has no periodic tasks",
+			return nil, api.NewError(http.StatusConflict, "this environment has no periodic tasks",
 				"write cron.yaml or give --cron FILE")
 		}
 		return handle(r)
@@ -29,7 +30,7 @@ func (t *taskRoutes) present(handle handler) handler {
 
 func (t *taskRoutes) list(*http.Request) (any, error) {
 	st := t.tasks.Status()
-	st.Tasks = append([]Task{}, st.Tasks...) // a list, even an empty one
+	st.Tasks = append([]api.Task{}, st.Tasks...) // a list, even an empty one
 	return st, nil
 }
 
@@ -43,9 +44,9 @@ func (t *taskRoutes) history(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	runs := t.tasks.History(name)
 	if len(runs) == 0 && name != "" && !t.knows(name) {
-		return nil, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
+		return nil, api.NewError(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
 	}
-	return runList{append([]TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
+	return api.RunList{Runs: append([]api.TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
 }
 
 func (t *taskRoutes) run(r *http.Request) (any, error) {
@@ -53,14 +54,14 @@ func (t *taskRoutes) run(r *http.Request) (any, error) {
 	return run, t.refusal(r, err)
 }
 
-func (t *taskRoutes) pause(r *http.Request, why reason) (any, error) {
+func (t *taskRoutes) pause(r *http.Request, why api.Reason) (any, error) {
 	name := r.PathValue("name")
-	return taskPaused{name, true}, t.refusal(r, t.tasks.Pause(r.Context(), name, why.Reason))
+	return api.TaskPaused{Task: name, Paused: true}, t.refusal(r, t.tasks.Pause(r.Context(), name, why.Reason))
 }
 
 func (t *taskRoutes) resume(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	return taskPaused{name, false}, t.refusal(r, t.tasks.Resume(r.Context(), name))
+	return api.TaskPaused{Task: name, Paused: false}, t.refusal(r, t.tasks.Resume(r.Context(), name))
 }
 
 // refusal turns the plain error of an act on a task into a refusal: 404 when
@@ -72,11 +73,11 @@ func (t *taskRoutes) refusal(r *http.Request, err error) error {
 	switch {
 	case errors.As(err, &refused) && refused.Code == queue.CodeResourceNotFound:
 		if t.knows(r.PathValue("name")) {
-			return refuse(http.StatusServiceUnavailable, err.Error(), "")
+			return api.NewError(http.StatusServiceUnavailable, err.Error(), "")
 		}
-		return refuse(http.StatusNotFound, err.Error(), noTaskHint)
+		return api.NewError(http.StatusNotFound, err.Error(), noTaskHint)
 	case r.Context().Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
-		return refuse(http.StatusServiceUnavailable, err.Error(),
+		return api.NewError(http.StatusServiceUnavailable, err.Error(),
 			"it may have succeeded: check the task history before you try again")
 	}
 	return conflict(err)
@@ -84,5 +85,5 @@ func (t *taskRoutes) refusal(r *http.Request, err error) error {
 
 // knows reports whether there is a task of that name now.
 func (t *taskRoutes) knows(name string) bool {
-	return slices.ContainsFunc(t.tasks.Status().Tasks, func(task Task) bool { return task.Name == name })
+	return slices.ContainsFunc(t.tasks.Status().Tasks, func(task api.Task) bool { return task.Name == name })
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/cron/periodic"
 	"tendril/queue"
 
@@ -17,9 +18,9 @@ import (
 
 // pastRuns are two runs of tidy, the newest first, and one of a task that no
 // longer exists.
-func pastRuns() []TaskRun {
+func pastRuns() []api.TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
-	return []TaskRun{
+	return []api.TaskRun{
 		{Task: "tidy", RunID: "tidy@2026-11-20T13:00:00Z", ScheduledAt: at, EnqueuedAt: at.Add(12 * time.Millisecond),
 			LatenessMS: 12, MessageID: "m2",
 			Attempts: 1, Outcome: "done", Status: 200, DurationMS: 41, FinishedAt: at.Add(time.Second)},
@@ -39,31 +40,31 @@ func crew(said *[]string) *TaskOptions {
 	}
 	note := func(text string) { *said = append(*said, text) }
 	return &TaskOptions{
-		Status: func() TasksStatus {
-			return TasksStatus{File: "app/cron.yaml", Leader: Leader{Leading: true, Term: 4, Holder: "127.0.0.1:9325"},
-				Tasks: []Task{
+		Status: func() api.TasksStatus {
+			return api.TasksStatus{File: "app/cron.yaml", Leader: api.Leader{Leading: true, Term: 4, Holder: "127.0.0.1:9325"},
+				Tasks: []api.Task{
 					{Name: "tidy", URL: "/tidy", Schedule: "0 * * * *", Words: "every hour UTC", Zone: "UTC", Overlap: "allow",
 						Missed: "one", Last: &pastRuns()[0]},
 					{Name: "never ran", Zone: "UTC", Paused: true, PauseReason: "audit"},
 				}}
 		},
-		Run: func(_ context.Context, name string) (TaskRun, error) {
+		Run: func(_ context.Context, name string) (api.TaskRun, error) {
 			note("run " + name)
 			switch name {
 			case "never ran":
-				return TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "registry table jobs does not exist")
+				return api.TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "registry table jobs does not exist")
 			case "late":
-				return TaskRun{}, fmt.Errorf("running the task late: %w", context.DeadlineExceeded)
+				return api.TaskRun{}, fmt.Errorf("running the task late: %w", context.DeadlineExceeded)
 			case "off":
-				return TaskRun{}, errors.New("nothing is scheduled here")
+				return api.TaskRun{}, errors.New("nothing is scheduled here")
 			case "lost":
-				return TaskRun{}, queue.Errorf(queue.CodeQueueDoesNotExist, "there is no queue punctual")
+				return api.TaskRun{}, queue.Errorf(queue.CodeQueueDoesNotExist, "there is no queue punctual")
 			}
-			return TaskRun{Task: name, Manual: true, MessageID: "m3"}, known(name)
+			return api.TaskRun{Task: name, Manual: true, MessageID: "m3"}, known(name)
 		},
 		Pause:  func(_ context.Context, name, why string) error { note("pause " + name + " " + why); return known(name) },
 		Resume: func(_ context.Context, name string) error { note("resume " + name); return known(name) },
-		History: func(name string) (runs []TaskRun) {
+		History: func(name string) (runs []api.TaskRun) {
 			for _, r := range pastRuns() {
 				if name == "" || r.Task == name {
 					runs = append(runs, r)
@@ -77,7 +78,7 @@ func crew(said *[]string) *TaskOptions {
 func TestClientSeesTheTasks(t *testing.T) {
 	t.Parallel()
 	opts := crew(new([]string))
-	c := dial(t, &Options{Tasks: opts, Status: func() Status { st := opts.Status(); return Status{Tasks: &st} }})
+	c := dial(t, &Options{Tasks: opts, Status: func() api.Status { st := opts.Status(); return api.Status{Tasks: &st} }})
 	got, err := c.Tasks(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -101,17 +102,17 @@ func TestClientSeesTheHistory(t *testing.T) {
 	for _, want := range []struct {
 		name  string
 		limit int
-		runs  []TaskRun
+		runs  []api.TaskRun
 	}{
-		{"", 0, all}, {"", 2, all[:2]}, {"tidy", 0, []TaskRun{all[0], all[2]}}, {"tidy", 1, all[:1]},
-		{"gone", 0, all[1:2]}, {"never ran", 0, []TaskRun{}},
+		{"", 0, all}, {"", 2, all[:2]}, {"tidy", 0, []api.TaskRun{all[0], all[2]}}, {"tidy", 1, all[:1]},
+		{"gone", 0, all[1:2]}, {"never ran", 0, []api.TaskRun{}},
 	} {
 		got, err := c.TaskHistory(t.Context(), want.name, want.limit)
 		if diff := cmp.Diff(want.runs, got); err != nil || diff != "" {
 			t.Errorf("history of %q, limit %d: %v (-want +got)\n%s", want.name, want.limit, err, diff)
 		}
 	}
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.TaskHistory(t.Context(), "nobody", 0); !errors.As(err, &refusal) ||
 		refusal.Status != http.StatusNotFound || refusal.Hint == "" {
 		t.Errorf("history of nobody: %#v", err)
@@ -163,7 +164,7 @@ func TestActsOnTasksAreRefused(t *testing.T) {
 		"no queue":          {run("lost"), 404, "there is no queue punctual"},
 		"a reason too long": {c.PauseTask(t.Context(), "tidy", strings.Repeat("x", maxReason+1)), 400, "200 bytes"},
 	} {
-		var refusal *Error
+		var refusal *api.Error
 		if !errors.As(want.err, &refusal) || refusal.Status != want.status ||
 			!strings.Contains(refusal.Message, want.says) || refusal.Hint == "" && what != "no table" {
 			t.Errorf("%s: %#v; want a hint and %d saying %q", what, want.err, want.status, want.says)
@@ -174,17 +175,17 @@ func TestActsOnTasksAreRefused(t *testing.T) {
 func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 	t.Parallel()
 	var failure error
-	c := dial(t, &Options{Reload: func(context.Context) (ReloadResult, error) { return ReloadResult{}, failure }})
+	c := dial(t, &Options{Reload: func(context.Context) (api.ReloadResult, error) { return api.ReloadResult{}, failure }})
 	failure = fmt.Errorf("they stay: %w", &periodic.Error{Problems: []periodic.Problem{
 		{Where: "cron.yaml:3", Text: "the task has no url", Hint: "write a line such as url: /backup"},
 		{Where: "cron.yaml:9", Text: "two tasks have the name a"},
 	}})
-	var refusal *Error
+	var refusal *api.Error
 	if _, err := c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest ||
 		!strings.Contains(refusal.Message, "stay in force") {
 		t.Fatalf("a bad file: %#v", err)
 	}
-	want := []Detail{{Text: "cron.yaml:3: the task has no url", Hint: "write a line such as url: /backup"},
+	want := []api.Detail{{Text: "cron.yaml:3: the task has no url", Hint: "write a line such as url: /backup"},
 		{Text: "cron.yaml:9: two tasks have the name a"}}
 	if diff := cmp.Diff(want, refusal.Details); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -197,9 +198,9 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 
 func TestNoTasksAreAnEmptyList(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Tasks: &TaskOptions{Status: func() TasksStatus {
-		return TasksStatus{Off: "no leader"}
-	}, History: func(string) []TaskRun { return nil }}})
+	s := New(&Options{Tasks: &TaskOptions{Status: func() api.TasksStatus {
+		return api.TasksStatus{Off: "no leader"}
+	}, History: func(string) []api.TaskRun { return nil }}})
 	if _, body := exchange(t, s, get("/api/v1/tasks")); fmt.Sprint(body["tasks"]) != "[]" || body["off"] != "no leader" {
 		t.Errorf("tasks: %v", body)
 	}

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/host/datadir"
 )
 
@@ -67,7 +68,7 @@ func CreateToken(dataDir string, t Token, now time.Time) (secret string, err err
 	if err != nil {
 		return "", err
 	}
-	secret = tokenPrefix + NewToken()
+	secret = tokenPrefix + api.NewToken()
 	sum := sha256.Sum256([]byte(secret))
 	t.Created, t.LastUsed = now.UTC().Truncate(time.Second), time.Time{}
 	return secret, writeTokens(filepath.Join(dataDir, TokensFile),
@@ -89,15 +90,15 @@ func (t *Token) besides(dataDir string) ([]storedToken, error) {
 	isNamed := func(other storedToken) bool { return other.Name == t.Name }
 	switch {
 	case len(t.Name) > 64 || !validTokenName.MatchString(t.Name):
-		err = refuse(http.StatusBadRequest, fmt.Sprintf("invalid name %q", t.Name),
+		err = api.NewError(http.StatusBadRequest, fmt.Sprintf("invalid name %q", t.Name),
 			`use 1 to 64 letters, digits, "_", "-" and "."`)
 	case len(t.Scopes) == 0:
-		err = refuse(http.StatusBadRequest, "a token without a scope may do nothing", "use "+strings.Join(allScopes, ", "))
+		err = api.NewError(http.StatusBadRequest, "a token without a scope may do nothing", "use "+strings.Join(allScopes, ", "))
 	case slices.ContainsFunc(tokens, isNamed):
-		err = refuse(http.StatusConflict, "there is a token "+t.Name+" already",
+		err = api.NewError(http.StatusConflict, "there is a token "+t.Name+" already",
 			"type 'tendril tokens revoke "+t.Name+"', or choose another name")
 	case len(tokens) >= maxTokens:
-		err = refuse(http.StatusConflict, fmt.Sprintf("there are %d tokens already", len(tokens)), "revoke some")
+		err = api.NewError(http.StatusConflict, fmt.Sprintf("there are %d tokens already", len(tokens)), "revoke some")
 	default:
 		err = checkScopes(t.Scopes)
 	}
@@ -126,7 +127,7 @@ func withoutToken(dataDir, name string) ([]storedToken, error) {
 	}
 	left := slices.DeleteFunc(slices.Clone(tokens), func(t storedToken) bool { return t.Name == name })
 	if len(left) == len(tokens) {
-		return nil, refuse(http.StatusNotFound, fmt.Sprintf("there is no token %q", name),
+		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("there is no token %q", name),
 			"'tendril tokens list' shows them")
 	}
 	return left, nil

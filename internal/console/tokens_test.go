@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tendril/api"
 )
 
 // create adds a token and returns its secret.
@@ -32,7 +34,7 @@ func statusWith(t *testing.T, s *Server, secret string) int {
 func TestTokensAreStoredHashed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	secret := create(t, dir, "ci", time.Time{}, ScopeRead)
+	secret := create(t, dir, "ci", time.Time{}, api.ScopeRead)
 	if raw := strings.TrimPrefix(secret, tokenPrefix); len(raw) != 64 {
 		t.Errorf("%q is not 256 bits", secret)
 	}
@@ -63,11 +65,11 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	var log bytes.Buffer
 	s := New(&Options{Token: testToken, Access: Access{TokenDir: dir}, Logger: textLogger(&log)})
-	first := create(t, dir, "first", time.Time{}, ScopeRead)
+	first := create(t, dir, "first", time.Time{}, api.ScopeRead)
 	if code := statusWith(t, s, first); code != 409 {
 		t.Errorf("a new token answered %d", code)
 	}
-	second := create(t, dir, "second", time.Time{}, ScopeAct)
+	second := create(t, dir, "second", time.Time{}, api.ScopeAct)
 	if code := statusWith(t, s, second); code != 403 {
 		t.Errorf("a token without the scope answered %d", code)
 	}
@@ -101,7 +103,7 @@ func TestTokenExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		s := New(&Options{Token: testToken, Access: Access{TokenDir: dir}})
-		secret := create(t, dir, "ci", time.Now().Add(time.Hour), ScopeRead)
+		secret := create(t, dir, "ci", time.Now().Add(time.Hour), api.ScopeRead)
 		time.Sleep(time.Hour - time.Second)
 		if code := statusWith(t, s, secret); code != 409 {
 			t.Errorf("before it expires it answers %d", code)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/app"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/cron/tasks"
 )
 
@@ -30,13 +30,13 @@ type changes struct {
 
 // DeployPath replaces the app's version by the one in a folder or an archive, ""
 // for what runs now, as [console.Options].Deploy has it.
-func (c *changes) DeployPath(ctx context.Context, path string) (console.DeployResult, error) {
-	return c.deploy(ctx, func() (console.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
+func (c *changes) DeployPath(ctx context.Context, path string) (api.DeployResult, error) {
+	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.Deploy(ctx, path) })
 }
 
 // rollBack replaces the app's version by one that served before, as [console.VersionOptions].Rollback has it.
-func (c *changes) rollBack(ctx context.Context, number int) (console.DeployResult, error) {
-	return c.deploy(ctx, func() (console.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
+func (c *changes) rollBack(ctx context.Context, number int) (api.DeployResult, error) {
+	return c.deploy(ctx, func() (api.DeployResult, error) { return c.programs.app.RollBack(ctx, number) })
 }
 
 // restart restarts one process of the app, as [console.VersionOptions].RestartProcess has it.
@@ -47,16 +47,16 @@ func (c *changes) restart(ctx context.Context, process string) (now string, err 
 	return c.programs.app.Restart(ctx, process)
 }
 
-func (c *changes) deploy(ctx context.Context, begin func() (console.DeployResult, error),
-) (console.DeployResult, error) {
+func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error),
+) (api.DeployResult, error) {
 	if err := c.awaitStart(ctx); err != nil {
-		return console.DeployResult{}, err
+		return api.DeployResult{}, err
 	}
 	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-time.After(250 * time.Millisecond): // longer than a reload takes
-		return console.DeployResult{}, app.ErrBusy
+		return api.DeployResult{}, app.ErrBusy
 	}
 	return begin()
 }
@@ -88,7 +88,7 @@ func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 
 // reloadChanged puts in force what changed in the settings and in the bundle's folder since they were
 // read, and says what it did. Nothing is restarted that no change touches.
-func (c *changes) reloadChanged(ctx context.Context) (done console.ReloadResult, err error) {
+func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return done, err
 	}
@@ -117,7 +117,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done console.ReloadResult,
 
 // reloadSettings puts in force what changed in the settings, wherever they stand, and
 // reads the periodic tasks again. The app is not touched.
-func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done console.ReloadResult, err error) {
+func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done api.ReloadResult, err error) {
 	change, err := c.change(b)
 	if err != nil {
 		return done, app.Refused(err)
@@ -132,7 +132,7 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done co
 		return done, err
 	}
 	st := c.cron.tasks.Status()
-	done = console.ReloadResult{Settings: change.Live, Later: change.Later, File: st.File, Tasks: len(st.Tasks),
+	done = api.ReloadResult{Settings: change.Live, Later: change.Later, File: st.File, Tasks: len(st.Tasks),
 		NotScheduled: c.cron.tasks.Off()}
 	if !c.cron.tasks.Any() && len(change.Live)+len(change.Later) == 0 {
 		done.Unchanged = cmp.Or(dir, "the settings")
@@ -256,7 +256,7 @@ func (c *changes) checkVersion(b *bundle.Bundle) error {
 // refusal is why a request over the console was not begun; "" if it was begun, since its
 // failure is logged anyway.
 func refusal(err error) string {
-	if begun := (*console.DeployError)(nil); err == nil || errors.As(err, &begun) {
+	if begun := (*api.DeployError)(nil); err == nil || errors.As(err, &begun) {
 		return ""
 	}
 	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // a problem's advice is on a line of its own

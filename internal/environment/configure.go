@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tendril/api"
 	"tendril/internal/app"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
@@ -65,10 +66,10 @@ func (c *changes) settingsFile() (f settingsFile, now *config.Config, err error)
 }
 
 // configuration is every option in force, and how it is changed.
-func (c *changes) configuration() console.Configuration {
+func (c *changes) configuration() api.Configuration {
 	f, _, err := c.settingsFile()
-	shown := console.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
-		Topics: config.Topics(), Queues: []console.ConfigQueue{}}
+	shown := api.Configuration{File: f.place(), Exists: f.info != nil, Hash: f.hash(), Blocks: config.Blocks(),
+		Topics: config.Topics(), Queues: []api.ConfigQueue{}}
 	if err != nil {
 		shown.Problem = problemText(err)
 	} else if change, err := c.pending(); err == nil {
@@ -93,13 +94,13 @@ func (c *changes) configuration() console.Configuration {
 }
 
 // configQueue is the settings of one queue; those of the file can be changed where it has them in a map of their own.
-func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) console.ConfigQueue {
+func (c *changes) configQueue(f *settingsFile, q *config.QueueExplanation, locked string) api.ConfigQueue {
 	locked = cmp.Or(locked, lockOfFile(f, "max of "+q.Name))
-	shown := console.ConfigQueue{Name: q.Name}
+	shown := api.ConfigQueue{Name: q.Name}
 	for i := range q.Settings {
 		s := &q.Settings[i]
 		row := s.Option()
-		o := c.configOption(&row, console.DescribedOption{
+		o := c.configOption(&row, api.DescribedOption{
 			Name: strings.ReplaceAll(s.Key, "_", "-") + " of " + q.Name, OptionValue: optionValue(s.Key, s.Value, s.From)})
 		if o.Locked = locked; s.Key == "url" {
 			o.Locked = cmp.Or(locked, "it names the queue: edit the file by hand")
@@ -118,32 +119,32 @@ func lockOfFile(f *settingsFile, name string) string {
 	return ""
 }
 
-func (c *changes) configOption(o *config.Option, described console.DescribedOption) console.ConfigOption {
-	shown := console.ConfigOption{DescribedOption: described, Block: o.Block(), Topic: o.Group,
+func (c *changes) configOption(o *config.Option, described api.DescribedOption) api.ConfigOption {
+	shown := api.ConfigOption{DescribedOption: described, Block: o.Block(), Topic: o.Group,
 		Label: o.Label(), Key: o.Key,
 		Help: o.Help, Detail: o.Detail, Type: o.Kind(), Unit: o.Unit(), Default: o.DefaultText(), Allowed: o.AllowedText(),
-		Choices: o.Choices(), Hidden: strings.Contains(described.Value, "(hidden)"), Effect: console.EffectRestart,
+		Choices: o.Choices(), Hidden: strings.Contains(described.Value, "(hidden)"), Effect: api.EffectRestart,
 		Scope: console.SettingsScope(o.Guard() == config.GuardCode, o.Guard() == config.GuardAccess)}
 	if o.Live && (o.Name != connections || !c.sharesConnections()) {
-		shown.Effect = console.EffectReload
+		shown.Effect = api.EffectReload
 	}
 	return shown
 }
 
 // settingsPlan is a change of the settings file that was checked.
 type settingsPlan struct {
-	console.SettingsPreview
+	api.SettingsPreview
 	old settingsFile
 	new config.File
 }
 
 // previewChange says what a change of the settings file would do.
-func (c *changes) previewChange(change console.SettingsChange) (console.SettingsPreview, error) {
+func (c *changes) previewChange(change api.SettingsChange) (api.SettingsPreview, error) {
 	plan, err := c.plan(change)
 	return plan.SettingsPreview, err
 }
 
-func (c *changes) plan(change console.SettingsChange) (plan settingsPlan, err error) {
+func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error) {
 	old, now, err := c.settingsFile()
 	if err != nil && now == nil && old.info != nil && old.file.Data == nil {
 		return plan, refusedChange(change.Set, err)
@@ -162,14 +163,14 @@ func (c *changes) plan(change console.SettingsChange) (plan settingsPlan, err er
 	if err != nil {
 		return plan, refusedChange(change.Set, err)
 	}
-	plan = settingsPlan{old: old, new: edited.File, SettingsPreview: console.SettingsPreview{
+	plan = settingsPlan{old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
 		File: old.place(), Base: old.hash(), Hash: hashOf(edited.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
 		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
 	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // what waits already is no part of this change
 		waits := pendingChanges(&before)
-		plan.Changes = slices.DeleteFunc(plan.Changes, func(o console.OptionChange) bool {
-			same := func(w console.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
+		plan.Changes = slices.DeleteFunc(plan.Changes, func(o api.OptionChange) bool {
+			same := func(w api.OptionChange) bool { return w.Name == o.Name && w.Value == o.Value }
 			return slices.ContainsFunc(waits, same)
 		})
 	}
@@ -189,22 +190,22 @@ func scopeOf(set map[string]*string) string {
 	return console.SettingsScope(code, access)
 }
 
-func fileLines(lines []config.EditedLine) []console.FileLine {
-	all := make([]console.FileLine, len(lines))
+func fileLines(lines []config.EditedLine) []api.FileLine {
+	all := make([]api.FileLine, len(lines))
 	for i, l := range lines {
-		all[i] = console.FileLine{Line: l.Line, Added: l.Added, Text: l.Text}
+		all[i] = api.FileLine{Line: l.Line, Added: l.Added, Text: l.Text}
 	}
 	return all
 }
 
 // newWarnings are those of a configuration that the one of the start did not have.
-func (c *changes) newWarnings(loaded *config.Config) (all []console.Detail) {
+func (c *changes) newWarnings(loaded *config.Config) (all []api.Detail) {
 	known := func(text string) bool {
 		return slices.ContainsFunc(c.opts.Config.Warnings, func(p config.Problem) bool { return p.Text == text })
 	}
 	for _, w := range loaded.Warnings {
 		if !known(w.Text) {
-			all = append(all, console.Detail{Option: w.Option, Text: w.String(), Hint: w.Hint})
+			all = append(all, api.Detail{Option: w.Option, Text: w.String(), Hint: w.Hint})
 		}
 	}
 	return all
@@ -212,7 +213,7 @@ func (c *changes) newWarnings(loaded *config.Config) (all []console.Detail) {
 
 // refuseLocked refuses to set what the file cannot change: something stronger has set it.
 func (c *changes) refuseLocked(set map[string]*string) error {
-	var details []console.Detail
+	var details []api.Detail
 	explained := c.settings.explanations()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
 		option, _, ofOne := strings.Cut(name, " of ")
@@ -225,25 +226,25 @@ func (c *changes) refuseLocked(set map[string]*string) error {
 			continue // the file's editor says so
 		}
 		if why := o.Lock(explained[i].From); why != "" {
-			details = append(details, console.Detail{Option: name, Text: o.Name + " is locked: " + why})
+			details = append(details, api.Detail{Option: name, Text: o.Name + " is locked: " + why})
 		}
 	}
 	if len(details) == 0 {
 		return nil
 	}
-	return &console.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
+	return &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed", Details: details}
 }
 
 // refusedChange is the refusal of a change that is wrong, with what is wrong by option.
 func refusedChange(set map[string]*string, err error) error {
-	refusal := &console.Error{Status: http.StatusBadRequest, Message: "the settings were not changed"}
+	refusal := &api.Error{Status: http.StatusBadRequest, Message: "the settings were not changed"}
 	var wrong *config.Error
 	if !errors.As(err, &wrong) {
 		refusal.Message += ": " + err.Error()
 		return refusal
 	}
 	for _, p := range wrong.Problems {
-		d := console.Detail{Option: p.Option, Text: p.String(), Hint: p.Hint}
+		d := api.Detail{Option: p.Option, Text: p.String(), Hint: p.Hint}
 		for _, name := range slices.Sorted(maps.Keys(set)) { // by the name in the request
 			option, _, _ := strings.Cut(name, " of ")
 			if o, found := config.Lookup(option); found && o.Name == p.Option {
@@ -260,8 +261,8 @@ func problemText(err error) string { return strings.ReplaceAll(err.Error(), "\n"
 
 // changeSettings writes a change into the settings file and puts in force what can be. Where anything fails, the file
 // is what it was.
-func (c *changes) changeSettings(ctx context.Context, change console.SettingsChange) (console.SettingsPreview, error) {
-	var none console.SettingsPreview
+func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange) (api.SettingsPreview, error) {
+	var none api.SettingsPreview
 	if err := c.awaitStart(ctx); err != nil {
 		return none, err
 	}
@@ -278,7 +279,7 @@ func (c *changes) changeSettings(ctx context.Context, change console.SettingsCha
 		return none, err
 	}
 	if change.Base != plan.Base {
-		return none, &console.Error{Status: http.StatusConflict, Message: "the settings file was changed meanwhile: " +
+		return none, &api.Error{Status: http.StatusConflict, Message: "the settings file was changed meanwhile: " +
 			plan.File, Hint: "look at the difference again, and repeat the change"}
 	}
 	b := c.currentBundle()
@@ -305,7 +306,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 		}
 	}
 	if err := writeSettings(path, plan.new.Data, mode, plan.old.info); err != nil {
-		return change, &console.Error{Status: http.StatusConflict, Message: "the settings file cannot be written: " +
+		return change, &api.Error{Status: http.StatusConflict, Message: "the settings file cannot be written: " +
 			err.Error(), Hint: "let the user who runs tendril write " + filepath.Dir(plan.File)}
 	}
 	cfg, change, err := c.compare(b, nil)

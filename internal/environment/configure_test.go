@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 )
 
 // configured runs an environment whose settings are in a file, below flags and variables.
@@ -83,14 +83,14 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		}
 	}
 	set := setting("http-path=/b", "max-retries=7", "deadline of a=9s")
-	preview, err := r.changes.previewChange(console.SettingsChange{Set: set})
+	preview, err := r.changes.previewChange(api.SettingsChange{Set: set})
 	if err != nil || preview.Base != shown.Hash || len(preview.Lines) != 5 || len(preview.Changes) != 3 {
 		t.Fatalf("%+v, %v", preview, err)
 	}
 	if r.settings.now().HTTPPath != "/a" {
 		t.Error("a preview changed what is in force")
 	}
-	done, err := r.changes.changeSettings(t.Context(), console.SettingsChange{Set: set, Base: preview.Base})
+	done, err := r.changes.changeSettings(t.Context(), api.SettingsChange{Set: set, Base: preview.Base})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestChangedSettingsAreWrittenAndInForce(t *testing.T) {
 		t.Errorf("after the change: %s, %+v", shown.Hash, shown.Changes)
 	}
 	// What waits already is no part of the next change.
-	if preview, err = r.changes.previewChange(console.SettingsChange{Set: setting("http-path")}); err != nil ||
+	if preview, err = r.changes.previewChange(api.SettingsChange{Set: setting("http-path")}); err != nil ||
 		len(preview.Changes) != 1 || preview.Changes[0].Name != "http-path" || preview.Changes[0].Value != "/" {
 		t.Errorf("%+v, %v", preview.Changes, err)
 	}
@@ -133,8 +133,8 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 		"a queue without maps": {setting("deadline of b=1s"), base, 400, "deadline of b"},
 		"another file":         {setting("http-path=/b"), "0", 409, ""},
 	} {
-		_, err := r.changes.changeSettings(t.Context(), console.SettingsChange{Set: c.set, Base: c.base})
-		var said *console.Error
+		_, err := r.changes.changeSettings(t.Context(), api.SettingsChange{Set: c.set, Base: c.base})
+		var said *api.Error
 		if !errors.As(err, &said) || said.Status != c.status || c.status == 400 && len(said.Details) == 0 ||
 			c.option != "" && said.Details[0].Option != c.option {
 			t.Errorf("%s: %+v", what, err)
@@ -153,7 +153,7 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 			t.Errorf("%s needs the scope %q, want %q", name, got, want)
 		}
 	}
-	preview, err := r.changes.previewChange(console.SettingsChange{Set: setting("console-token=fedcba98765432100")})
+	preview, err := r.changes.previewChange(api.SettingsChange{Set: setting("console-token=fedcba98765432100")})
 	if err != nil || len(preview.Lines) != 2 || preview.Lines[0].Text != "console_token: (hidden)" ||
 		preview.Changes[0].Value != "(hidden)" {
 		t.Errorf("%+v, %v", preview, err)
@@ -162,8 +162,8 @@ func TestSettingsThatAreNotChanged(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(file), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	_, err = r.changes.changeSettings(t.Context(), console.SettingsChange{Set: setting("http-path=/b"), Base: base})
-	var said *console.Error
+	_, err = r.changes.changeSettings(t.Context(), api.SettingsChange{Set: setting("http-path=/b"), Base: base})
+	var said *api.Error
 	if !errors.As(err, &said) || said.Status != http.StatusBadRequest ||
 		!strings.Contains(said.Details[0].Text, "not trusted") {
 		t.Errorf("%+v", err)

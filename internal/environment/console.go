@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 
+	"tendril/api"
 	"tendril/internal/app"
 	"tendril/internal/config"
 	"tendril/internal/console"
@@ -36,7 +37,7 @@ func (e *Environment) startConsole(context.Context) error {
 		Drain: func(ctx context.Context) error {
 			err := e.life.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
-				return &console.Error{Status: http.StatusInternalServerError, Message: err.Error(), Late: true}
+				return &api.Error{Status: http.StatusInternalServerError, Message: err.Error(), Late: true}
 			}
 			return err
 		},
@@ -46,10 +47,10 @@ func (e *Environment) startConsole(context.Context) error {
 	opts.Instances = (&knownInstances{e.scale, e.instance, e.Status}).list
 	if !e.opts.QueuesOnly {
 		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.changes.configuration, e.changes.previewChange, e.changes.changeSettings
-		opts.ChangeScope = func(change console.SettingsChange) string { return scopeOf(change.Set) }
+		opts.ChangeScope = func(change api.SettingsChange) string { return scopeOf(change.Set) }
 		opts.Health, opts.Scale, opts.Tasks = e.observe.monitor.Report, e.scale.scale, e.cron.console()
 		opts.ScaleDecisions = e.scale.scaleDecisions
-		opts.Reload = func(ctx context.Context) (console.ReloadResult, error) {
+		opts.Reload = func(ctx context.Context) (api.ReloadResult, error) {
 			done, err := e.changes.reloadChanged(ctx)
 			if why := refusal(err); why != "" {
 				e.opts.Logger.Warn("reload refused", "component", "app", "err", why)
@@ -58,7 +59,7 @@ func (e *Environment) startConsole(context.Context) error {
 		}
 	}
 	if e.opts.HasApp() {
-		opts.Deploy = func(ctx context.Context, path string) (console.DeployResult, error) {
+		opts.Deploy = func(ctx context.Context, path string) (api.DeployResult, error) {
 			done, err := e.changes.DeployPath(ctx, path)
 			if why := refusal(err); why != "" {
 				e.opts.Logger.Warn("deployment refused", "component", "app", "err", why)
@@ -66,7 +67,7 @@ func (e *Environment) startConsole(context.Context) error {
 			return done, err
 		}
 		opts.Versions, opts.AbortDeploy, opts.RestartProcess = e.programs.app.Versions, e.programs.app.Abort, e.changes.restart
-		opts.Rollback = func(ctx context.Context, number int) (console.DeployResult, error) {
+		opts.Rollback = func(ctx context.Context, number int) (api.DeployResult, error) {
 			done, err := e.changes.rollBack(ctx, number)
 			if why := refusal(err); why != "" {
 				e.opts.Logger.Warn("deployment refused", "component", "app", "err", why)
@@ -76,7 +77,7 @@ func (e *Environment) startConsole(context.Context) error {
 	}
 	var server *console.Server
 	opts.Pages = web.New(web.Options{Logger: e.opts.Logger.Logger,
-		Client: func(r *http.Request) *console.Client { return console.NewInProcessClient(server, r) }})
+		Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
 	server = console.New(opts)
 	e.instance.login = server.Login
 	if opts.Anyone {
@@ -84,7 +85,7 @@ func (e *Environment) startConsole(context.Context) error {
 			"hint", "leave out --console-auth none")
 	}
 	_, most := connectionShares(openFiles(), deliveryDescriptors(e.settings.now()))
-	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(sharesOf(e.opts.Memory).console, console.MaxBody),
+	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(sharesOf(e.opts.Memory).console, api.MaxBody),
 		Anonymous: server.Anonymous, Probe: console.IsProbe}
 	e.life.serve(e.opts.Logger, "the console", console.HTTPServer(server), l, limits, server.Close)
 	return nil
@@ -115,23 +116,23 @@ func consoleAccess(s *config.Settings, audit func(console.Act)) console.Access {
 }
 
 // Status is what the environment says about itself now.
-func (e *Environment) Status() console.Status {
-	s := console.Status{StartedAt: e.instance.began, State: console.StateRunning, Backend: console.BackendEmbedded}
+func (e *Environment) Status() api.Status {
+	s := api.Status{StartedAt: e.instance.began, State: api.StateRunning, Backend: api.BackendEmbedded}
 	if e.settings.now().Backend == config.BackendSQS {
-		s.Backend = console.BackendSQS
+		s.Backend = api.BackendSQS
 	}
 	if !e.life.running() {
-		s.State = console.StateStarting
+		s.State = api.StateStarting
 		return s
 	}
 	if e.life.stopping() {
-		s.State = console.StateDraining
+		s.State = api.StateDraining
 	}
 	named := map[string]bool{} // targets with a limit
 	for _, l := range e.work.lines {
 		s.Workers = append(s.Workers, l.status())
 		if !l.queue.embedded {
-			s.Queues = append(s.Queues, console.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})
+			s.Queues = append(s.Queues, api.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})
 		}
 		target := l.target.current()
 		if l.limiter == nil || named[target] {
@@ -139,7 +140,7 @@ func (e *Environment) Status() console.Status {
 		}
 		named[target] = true
 		st := l.limiter.Status()
-		s.Limits = append(s.Limits, console.Limit{
+		s.Limits = append(s.Limits, api.Limit{
 			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker,
 			TrialAt: st.TrialAt, Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
 		})
@@ -152,7 +153,7 @@ func (e *Environment) Status() console.Status {
 		s.App = e.programs.processes(e.programs.app.Processes())
 		s.Deployment = e.programs.app.Deployment()
 		if found := e.programs.app.Poison(); found != (app.PoisonStatus{}) {
-			s.PoisonMessages = &console.PoisonMessages{
+			s.PoisonMessages = &api.PoisonMessages{
 				Quarantined: found.Quarantined, Poison: found.Poison, Broken: found.Broken,
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
@@ -140,8 +140,8 @@ func (c *curves) mark(now time.Time) {
 }
 
 // deploymentMark is what the mark of a deployment says. What went wrong is not in it: that may hold a secret.
-func deploymentMark(d *console.Deployment) string {
-	if d.State == console.DeployDone {
+func deploymentMark(d *api.Deployment) string {
+	if d.State == api.DeployDone {
 		return d.To
 	}
 	return d.To + ": " + d.State

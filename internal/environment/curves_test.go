@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 	"tendril/queue"
@@ -56,9 +56,9 @@ func TestCurvesReadTheCounters(t *testing.T) {
 
 func TestMarksOfDeploymentsSayNoSecrets(t *testing.T) {
 	t.Parallel()
-	for state, want := range map[string]string{console.DeployDone: "v2", console.DeployRolledBack: "v2: rolled back",
-		console.DeployFailed: "v2: failed"} {
-		d := console.Deployment{To: "v2", State: state, Error: "password=1234", Step: "hook"}
+	for state, want := range map[string]string{api.DeployDone: "v2", api.DeployRolledBack: "v2: rolled back",
+		api.DeployFailed: "v2: failed"} {
+		d := api.Deployment{To: "v2", State: state, Error: "password=1234", Step: "hook"}
 		if got := deploymentMark(&d); got != want {
 			t.Errorf("%s: it says %s", strconv.Quote(state), got)
 		}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/app"
 	"tendril/internal/config"
@@ -24,7 +25,7 @@ const (
 
 // dataFiles are the names of what an environment keeps in its data directory.
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
-	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, console.InstanceFile, console.TokenFile, console.TokensFile, console.TokensUsedFile,
+	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, console.TokensFile, console.TokensUsedFile,
 	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
 	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile}
 
@@ -59,8 +60,8 @@ func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: data-dir: %w", ErrSettings, err)
 	}
-	d.release, err = console.Claim(s.DataDir)
-	if errors.Is(err, console.ErrClaimed) {
+	d.release, err = api.Claim(s.DataDir)
+	if errors.Is(err, api.ErrClaimed) {
 		return nil, conflict{fmt.Errorf("%w; stop it first", err)}
 	} else if err != nil {
 		return nil, err

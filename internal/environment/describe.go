@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/bundle"
 	"tendril/internal/cloud"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/cron/tasks"
 )
 
@@ -28,19 +28,19 @@ const (
 
 // Describe says what an environment with these options would consist of, and what of it exists on AWS. Nothing is
 // started or created. ctx bounds what is asked of AWS; what is not known by then is noted.
-func (o *Options) Describe(ctx context.Context) console.Description {
+func (o *Options) Describe(ctx context.Context) api.Description {
 	d := o.describeOffline()
 	o.addResources(ctx, &d)
 	return d
 }
 
 // describeOffline is Describe without what exists on AWS.
-func (o *Options) describeOffline() console.Description {
+func (o *Options) describeOffline() api.Description {
 	s := &o.Config.Settings
-	d := console.Description{
+	d := api.Description{
 		Environment: s.Name, Version: o.Version, Region: s.Region, Processes: o.describedProcesses(o.Bundle),
-		Options: describedOptions(o.Config.ExplainAll()), Places: console.Places{Files: o.describedFiles(o.Bundle)},
-		Resources: []console.Resource{}, Scaling: plannedScaling(o.Config),
+		Options: describedOptions(o.Config.ExplainAll()), Places: api.Places{Files: o.describedFiles(o.Bundle)},
+		Resources: []api.Resource{}, Scaling: plannedScaling(o.Config),
 	}
 	if o.CronFile() != "" || isFleet(s) {
 		d.Election = electionText(s)
@@ -55,7 +55,7 @@ func (o *Options) describeOffline() console.Description {
 		d.AppVersion = o.Bundle.Dir
 	}
 	if file, err := tasks.Read(o.CronFile()); o.CronFile() != "" {
-		d.Tasks = &console.TasksStatus{File: o.CronFile(), Off: "nothing runs"}
+		d.Tasks = &api.TasksStatus{File: o.CronFile(), Off: "nothing runs"}
 		if err == nil {
 			d.Tasks.Tasks = withoutSecrets(tasks.Describe(file))
 		} else {
@@ -63,30 +63,30 @@ func (o *Options) describeOffline() console.Description {
 		}
 	}
 	if s.Console != config.Off {
-		d.Ports = append(d.Ports, console.Place{Use: "console", At: s.Console})
+		d.Ports = append(d.Ports, api.Place{Use: "console", At: s.Console})
 	}
 	if s.AnyEmbedded() || o.QueuesOnly {
-		d.Ports = append(d.Ports, console.Place{Use: "queues, SQS protocol", At: s.Listen})
+		d.Ports = append(d.Ports, api.Place{Use: "queues, SQS protocol", At: s.Listen})
 	}
 	d.Ports = append(d.Ports, o.appPort()...)
 	return d
 }
 
 // plannedQueue is a queue as 'tendril up' would make or find it.
-func (o *Options) plannedQueue(set *config.QueueSettings) console.DescribedQueue {
+func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 	s := &o.Config.Settings
-	q := console.DescribedQueue{Name: set.Name, Backend: set.Backend, URL: set.URL, FIFO: set.FIFO(),
+	q := api.DescribedQueue{Name: set.Name, Backend: set.Backend, URL: set.URL, FIFO: set.FIFO(),
 		Target: withoutSecret(o.targetText(set))}
 	if set.Backend != config.BackendEmbedded {
 		if set.Managed {
-			q.DeadLetterQueue = &console.DescribedQueue{Name: cloud.DeadLetterName(set.Name), Backend: set.Backend}
+			q.DeadLetterQueue = &api.DescribedQueue{Name: cloud.DeadLetterName(set.Name), Backend: set.Backend}
 		}
 		return q
 	}
 	created, own := ownAttributes(s, set)
 	dead := deadName(set.Name)
 	q.ARN = embeddedARN(s, set.Name)
-	q.DeadLetterQueue = &console.DescribedQueue{Name: dead, Backend: set.Backend, ARN: embeddedARN(s, dead),
+	q.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: set.Backend, ARN: embeddedARN(s, dead),
 		FIFO: set.FIFO(), Attributes: created}
 	q.Attributes = own
 	for name, value := range created {
@@ -110,9 +110,9 @@ func (o *Options) targetText(set *config.QueueSettings) string {
 }
 
 // describedProcesses are what is started: the app, or the functions on this machine.
-func (o *Options) describedProcesses(b *bundle.Bundle) (all []console.DescribedProcess) {
+func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProcess) {
 	add := func(name, command string) {
-		p := console.DescribedProcess{Name: name, Command: withoutSecret(command)}
+		p := api.DescribedProcess{Name: name, Command: withoutSecret(command)}
 		if !slices.Contains(all, p) {
 			all = append(all, p)
 		}
@@ -133,13 +133,13 @@ func (o *Options) describedProcesses(b *bundle.Bundle) (all []console.DescribedP
 }
 
 // describedFiles are the files and folders that are read and written.
-func (o *Options) describedFiles(b *bundle.Bundle) (all []console.Place) {
+func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 	add := func(use, path string) {
 		at, err := filepath.Abs(path)
 		if err != nil { // the working folder is gone
 			at = path
 		}
-		p := console.Place{Use: use, At: at}
+		p := api.Place{Use: use, At: at}
 		if path != "" && !slices.Contains(all, p) {
 			all = append(all, p)
 		}
@@ -165,18 +165,18 @@ func (o *Options) describedFiles(b *bundle.Bundle) (all []console.Place) {
 	return all
 }
 
-func (o *Options) appPort() []console.Place {
+func (o *Options) appPort() []api.Place {
 	if !o.HasApp() {
 		return nil
 	}
-	return []console.Place{{Use: "app", At: strings.TrimPrefix(ownAddress(&o.Config.Settings), "http://")}}
+	return []api.Place{{Use: "app", At: strings.TrimPrefix(ownAddress(&o.Config.Settings), "http://")}}
 }
 
 // describedOptions are options for the console.
-func describedOptions(all []config.Explanation) (options []console.DescribedOption) {
+func describedOptions(all []config.Explanation) (options []api.DescribedOption) {
 	for i := range all {
 		e := &all[i]
-		o := console.DescribedOption{Name: e.Option.Name, OptionValue: optionValue(e.Option.Name, e.Value, e.From)}
+		o := api.DescribedOption{Name: e.Option.Name, OptionValue: optionValue(e.Option.Name, e.Value, e.From)}
 		for _, set := range e.Chain {
 			if len(e.Chain) > 1 {
 				o.SetBy = append(o.SetBy, optionValue(o.Name, set.Value, set.Origin))
@@ -188,7 +188,7 @@ func describedOptions(all []config.Explanation) (options []console.DescribedOpti
 }
 
 // describeQueueSettings gives each queue its settings in force.
-func describeQueueSettings(queues []console.DescribedQueue, all []config.Explanation) {
+func describeQueueSettings(queues []api.DescribedQueue, all []config.Explanation) {
 	for i := range all {
 		for _, explained := range all[i].Queues {
 			for j := range queues {
@@ -197,7 +197,7 @@ func describeQueueSettings(queues []console.DescribedQueue, all []config.Explana
 				}
 				for _, s := range explained.Settings {
 					queues[j].Settings = append(queues[j].Settings,
-						console.DescribedOption{Name: s.Key, OptionValue: optionValue(s.Key, s.Value, s.From)})
+						api.DescribedOption{Name: s.Key, OptionValue: optionValue(s.Key, s.Value, s.From)})
 				}
 			}
 		}
@@ -205,16 +205,16 @@ func describeQueueSettings(queues []console.DescribedQueue, all []config.Explana
 }
 
 // optionValue is a value for the console, which never shows the query of a path.
-func optionValue(name, value string, from config.Origin) console.OptionValue {
+func optionValue(name, value string, from config.Origin) api.OptionValue {
 	name, _, _ = strings.Cut(strings.ReplaceAll(name, "_", "-"), " of ")
 	if o, found := config.Lookup(name); found {
 		value = o.WithoutQuery(value)
 	}
-	return console.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
+	return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
 }
 
 // withoutSecrets hides what looks like a password in the paths of tasks.
-func withoutSecrets(list []console.Task) []console.Task {
+func withoutSecrets(list []api.Task) []api.Task {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].URL = withoutSecret(list[i].URL)
@@ -226,14 +226,14 @@ func withoutSecrets(list []console.Task) []console.Task {
 func withoutSecret(text string) string { return bundle.Setting{Option: "value", Value: text}.Shown() }
 
 // addResources adds what exists on AWS. Of queues it fills in the attributes.
-func (o *Options) addResources(ctx context.Context, d *console.Description) {
+func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	found, err := o.listCloud(ctx)
 	if err != nil {
 		d.Notes = append(d.Notes, "not everything on AWS is known: "+err.Error())
 	}
 	for i := range found {
 		r := &found[i]
-		d.Resources = append(d.Resources, console.Resource{Kind: r.Kind, Name: r.Name, ARN: r.ARN, URL: r.URL, Owned: r.Owned,
+		d.Resources = append(d.Resources, api.Resource{Kind: r.Kind, Name: r.Name, ARN: r.ARN, URL: r.URL, Owned: r.Owned,
 			Note: r.Note})
 		for j := range d.Queues {
 			for q := &d.Queues[j]; q != nil; q = q.DeadLetterQueue {
@@ -266,7 +266,7 @@ func (o *Options) listCloud(ctx context.Context) ([]cloud.Resource, error) {
 }
 
 // missing says what of the settings does not exist on AWS.
-func missing(d *console.Description, cfg *config.Config, found []cloud.Resource) (notes []string) {
+func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (notes []string) {
 	exists := func(name string) bool {
 		return slices.ContainsFunc(found, func(r cloud.Resource) bool { return r.Name == name })
 	}
@@ -290,10 +290,10 @@ func missing(d *console.Description, cfg *config.Config, found []cloud.Resource)
 }
 
 // sharedResources are what the settings name on AWS beside queues.
-func sharedResources(s *config.Settings) []console.Resource {
-	var all []console.Resource
+func sharedResources(s *config.Settings) []api.Resource {
+	var all []api.Resource
 	add := func(kind, name string) {
-		r := console.Resource{Kind: kind, Name: name, Region: s.Region, Note: "not created by tendril"}
+		r := api.Resource{Kind: kind, Name: name, Region: s.Region, Note: "not created by tendril"}
 		if kind == kindMetrics {
 			r.Note = "metrics are sent there"
 		}
@@ -322,9 +322,9 @@ func sharedResources(s *config.Settings) []console.Resource {
 }
 
 // plannedScaling is what would be scaled, and its bounds; nil where nothing is.
-func plannedScaling(cfg *config.Config) *console.Scaling {
+func plannedScaling(cfg *config.Config) *api.Scaling {
 	s := &cfg.Settings
-	planned := &console.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}
+	planned := &api.Scaling{Target: s.ScaleTarget, MinSize: s.ScaleMinSize, MaxSize: s.ScaleMaxSize}
 	switch {
 	case s.ScaleTarget == config.ScaleNone:
 		return nil

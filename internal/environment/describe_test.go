@@ -11,16 +11,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/api"
 	"tendril/internal/aws"
 	"tendril/internal/bundle"
 	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/testing/testpeer"
 )
 
 // planned describes what would run with flags as on a command line.
-func planned(t *testing.T, flags map[string]string, change func(*Options)) console.Description {
+func planned(t *testing.T, flags map[string]string, change func(*Options)) api.Description {
 	t.Helper()
 	cfg, err := config.Load(config.Sources{Flags: flags, Environ: []string{"HOME=" + t.TempDir()}})
 	if err != nil {
@@ -34,7 +34,7 @@ func planned(t *testing.T, flags map[string]string, change func(*Options)) conso
 }
 
 // text is a description as the console sends it.
-func text(t *testing.T, d *console.Description) string {
+func text(t *testing.T, d *api.Description) string {
 	t.Helper()
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -60,12 +60,12 @@ func TestDescriptionOfWhatWouldRun(t *testing.T) {
 	if len(d.Queues) != 2 || d.Running || d.PID != 0 || d.Leader != nil {
 		t.Fatalf("described: %+v", d)
 	}
-	want := console.DescribedQueue{
+	want := api.DescribedQueue{
 		Name: "jobs.fifo", Backend: "embedded", ARN: "arn:aws:sqs:us-east-1:000000000000:jobs.fifo", FIFO: true,
 		Target: "http://localhost:5000/w", Attributes: map[string]string{"FifoQueue": "true",
 			"MessageRetentionPeriod": "1209600", "VisibilityTimeout": "300",
 			"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dead.fifo","maxReceiveCount":10}`},
-		DeadLetterQueue: &console.DescribedQueue{
+		DeadLetterQueue: &api.DescribedQueue{
 			Name: "jobs-dead.fifo", Backend: "embedded", ARN: "arn:aws:sqs:us-east-1:000000000000:jobs-dead.fifo", FIFO: true,
 			Attributes: map[string]string{"FifoQueue": "true", "MessageRetentionPeriod": "1209600"}},
 	}
@@ -77,13 +77,13 @@ func TestDescriptionOfWhatWouldRun(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("queue (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(&console.Scaling{Target: "processes", MinSize: 1, MaxSize: 4}, d.Scaling); diff != "" {
+	if diff := cmp.Diff(&api.Scaling{Target: "processes", MinSize: 1, MaxSize: 4}, d.Scaling); diff != "" {
 		t.Errorf("scaling (-want +got)\n%s", diff)
 	}
 	if d.Election != "lease in the embedded queue jobs.fifo" || len(d.Tasks.Tasks) != 1 {
 		t.Errorf("election %q, tasks %+v", d.Election, d.Tasks)
 	}
-	for _, place := range []console.Place{{Use: "console", At: "127.0.0.1:9325"}, {Use: "app", At: "localhost:5000"},
+	for _, place := range []api.Place{{Use: "console", At: "127.0.0.1:9325"}, {Use: "app", At: "localhost:5000"},
 		{Use: "data directory", At: dir}, {Use: "periodic tasks", At: cron}} {
 		if !slices.Contains(slices.Concat(d.Ports, d.Files), place) {
 			t.Errorf("%+v is missing among %+v", place, d.Places)
@@ -93,9 +93,9 @@ func TestDescriptionOfWhatWouldRun(t *testing.T) {
 		t.Errorf("%d options of %d", len(d.Options), len(config.Options()))
 	}
 	o, _ := d.Option("processes-max")
-	if diff := cmp.Diff(console.DescribedOption{Name: "processes-max",
-		OptionValue: console.OptionValue{Value: "4", Layer: "flag", Where: "--processes-max"},
-		SetBy: []console.OptionValue{{Value: "1", Layer: "default"},
+	if diff := cmp.Diff(api.DescribedOption{Name: "processes-max",
+		OptionValue: api.OptionValue{Value: "4", Layer: "flag", Where: "--processes-max"},
+		SetBy: []api.OptionValue{{Value: "1", Layer: "default"},
 			{Value: "4", Layer: "flag", Where: "--processes-max"}},
 	}, o); diff != "" {
 		t.Errorf("option (-want +got)\n%s", diff)
@@ -154,7 +154,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 		}
 	})
 	d := r.Describe(t.Context())
-	if !d.Running || d.PID != os.Getpid() || d.State != console.StateRunning || len(d.Changes) != 0 || len(d.Notes) != 0 {
+	if !d.Running || d.PID != os.Getpid() || d.State != api.StateRunning || len(d.Changes) != 0 || len(d.Notes) != 0 {
 		t.Errorf("described: process %d, %s, changes %+v, notes %q", d.PID, d.State, d.Changes, d.Notes)
 	}
 	q := d.Queues[0]
@@ -163,19 +163,19 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 		q.Target != "http://127.0.0.1:1/" {
 		t.Errorf("queue: %+v", q)
 	}
-	if !slices.Contains(d.Ports, console.Place{Use: "console", At: r.instance.address}) {
+	if !slices.Contains(d.Ports, api.Place{Use: "console", At: r.instance.address}) {
 		t.Errorf("ports: %+v", d.Ports)
 	}
 
 	write("\ninactivity_timeout: 90s\nrate: 9/s\n")
 	d = r.Describe(t.Context())
-	of := func(value, line string) console.OptionValue {
-		return console.OptionValue{Value: value, Layer: "file", Where: file + ":" + line}
+	of := func(value, line string) api.OptionValue {
+		return api.OptionValue{Value: value, Layer: "file", Where: file + ":" + line}
 	}
 	if o, _ := d.Option("inactivity-timeout"); o.OptionValue != of("60s", "1") {
 		t.Errorf("in force before the reload: %+v", o)
 	}
-	want := []console.OptionChange{{Name: "inactivity-timeout", OptionValue: of("90s", "2")},
+	want := []api.OptionChange{{Name: "inactivity-timeout", OptionValue: of("90s", "2")},
 		{Name: "rate", OptionValue: of("9/s", "3"), Restart: true}}
 	if diff := cmp.Diff(want, d.Changes); diff != "" {
 		t.Errorf("changes (-want +got)\n%s", diff)
@@ -185,7 +185,7 @@ func TestDescriptionOfARunningEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	d = r.Describe(t.Context())
-	for name, want := range map[string]console.OptionValue{"inactivity-timeout": of("90s", "2"), "rate": of("5/s", "2")} {
+	for name, want := range map[string]api.OptionValue{"inactivity-timeout": of("90s", "2"), "rate": of("5/s", "2")} {
 		if o, _ := d.Option(name); o.OptionValue != want {
 			t.Errorf("in force after the reload: %+v, want %+v", o, want)
 		}
@@ -264,11 +264,11 @@ func TestDescriptionBeforeAndAfterTheStartOnSQS(t *testing.T) {
 	watch(t, cfg)
 	after := (&Options{Config: cfg}).Describe(t.Context())
 	for _, kind := range []string{"alarm", "dashboard"} {
-		if !slices.ContainsFunc(after.Resources, func(res console.Resource) bool { return res.Kind == kind && res.Owned }) {
+		if !slices.ContainsFunc(after.Resources, func(res api.Resource) bool { return res.Kind == kind && res.Owned }) {
 			t.Errorf("no %s among %+v", kind, after.Resources)
 		}
 	}
-	for name, d := range map[string]console.Description{"running": running, "after": after} {
+	for name, d := range map[string]api.Description{"running": running, "after": after} {
 		var owned []string
 		for _, res := range d.Resources {
 			if res.Owned && res.ARN != "" && res.URL != "" {

@@ -7,16 +7,16 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"tendril/api"
 	"tendril/internal/aws"
 
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/queue"
 )
 
 // Describe says what the running environment consists of. ctx bounds what is asked of Amazon; what is not known by
 // then is noted.
-func (e *Environment) Describe(ctx context.Context) console.Description {
+func (e *Environment) Describe(ctx context.Context) api.Description {
 	now := *e.opts // with the version of the app that serves
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
@@ -28,8 +28,8 @@ func (e *Environment) Describe(ctx context.Context) console.Description {
 	d.Options = describedOptions(explained)
 	d.Ports = e.openPorts()
 	if e.instance.address != "" {
-		token := filepath.Join(e.settings.now().DataDir, console.TokenFile)
-		d.Files = append(d.Files, console.Place{Use: "token of the console", At: token})
+		token := filepath.Join(e.settings.now().DataDir, api.TokenFile)
+		d.Files = append(d.Files, api.Place{Use: "token of the console", At: token})
 	}
 	if !e.life.running() {
 		d.Notes = append(d.Notes, errStarting.Error())
@@ -59,11 +59,11 @@ func (e *Environment) Describe(ctx context.Context) console.Description {
 	return d
 }
 
-func pendingChanges(c *config.Change) (all []console.OptionChange) {
+func pendingChanges(c *config.Change) (all []api.OptionChange) {
 	for i, names := range [][]string{c.Live, c.Later} {
 		for _, name := range names {
 			p := c.Pending(name)
-			all = append(all, console.OptionChange{Name: name, OptionValue: optionValue(name, p.Value, p.Origin),
+			all = append(all, api.OptionChange{Name: name, OptionValue: optionValue(name, p.Value, p.Origin),
 				Restart: i == 1})
 		}
 	}
@@ -71,18 +71,18 @@ func pendingChanges(c *config.Change) (all []console.OptionChange) {
 }
 
 // openPorts are the addresses of the listeners.
-func (e *Environment) openPorts() (all []console.Place) {
+func (e *Environment) openPorts() (all []api.Place) {
 	if e.instance.address != "" {
-		all = append(all, console.Place{Use: "console", At: e.instance.address})
+		all = append(all, api.Place{Use: "console", At: e.instance.address})
 	}
 	if e.queues.endpoint != "" {
-		all = append(all, console.Place{Use: "queues, SQS protocol", At: strings.TrimPrefix(e.queues.endpoint, "http://")})
+		all = append(all, api.Place{Use: "queues, SQS protocol", At: strings.TrimPrefix(e.queues.endpoint, "http://")})
 	}
 	return append(all, e.opts.appPort()...)
 }
 
 // describeQueues reads the attributes of all queues at once. Where only queues are served, these are all.
-func (p *pipelines) describeQueues(ctx context.Context) (all []console.DescribedQueue, notes []string) {
+func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueue, notes []string) {
 	if len(p.lines) == 0 && p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
 			found, err := p.queues.describeEmbedded(name)
@@ -92,7 +92,7 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []console.Described
 		}
 		return all, nil
 	}
-	all = make([]console.DescribedQueue, len(p.lines))
+	all = make([]api.DescribedQueue, len(p.lines))
 	errs := make([]error, len(p.lines))
 	var asked sync.WaitGroup
 	for i, l := range p.lines {
@@ -107,10 +107,10 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []console.Described
 	return all, notes
 }
 
-func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found console.DescribedQueue, err error) {
+func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.DescribedQueue, err error) {
 	onSQS, _ := l.queue.source.(*aws.Queue)
 	if onSQS != nil {
-		found = console.DescribedQueue{Name: l.queue.name, Backend: config.BackendSQS, URL: l.queue.url, ARN: l.queue.arn, FIFO: l.queue.fifo}
+		found = api.DescribedQueue{Name: l.queue.name, Backend: config.BackendSQS, URL: l.queue.url, ARN: l.queue.arn, FIFO: l.queue.fifo}
 		found.Attributes, err = onSQS.Attributes(ctx)
 	} else {
 		found, err = q.describeEmbedded(l.queue.name)
@@ -125,15 +125,15 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found console.
 		found.DeadLetterQueue = &deadQueue
 		return found, err
 	}
-	found.DeadLetterQueue = &console.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.queue.fifo}
+	found.DeadLetterQueue = &api.DescribedQueue{Name: dead, Backend: config.BackendSQS, FIFO: l.queue.fifo}
 	return found, nil // the rest is among the resources
 }
 
-func (q *queues) describeEmbedded(name string) (console.DescribedQueue, error) {
+func (q *queues) describeEmbedded(name string) (api.DescribedQueue, error) {
 	attributes, err := q.broker.Attributes(name)
 	if errors.Is(err, queue.ErrNoQueue) {
 		err = errors.New("there is no queue " + name)
 	}
-	return console.DescribedQueue{Name: name, Backend: config.BackendEmbedded, URL: q.urlOf(name), ARN: q.broker.ARN(name),
+	return api.DescribedQueue{Name: name, Backend: config.BackendEmbedded, URL: q.urlOf(name), ARN: q.broker.ARN(name),
 		FIFO: attributes["FifoQueue"] == "true", Attributes: attributes}, err
 }

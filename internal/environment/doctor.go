@@ -15,10 +15,10 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/aws"
 	"tendril/internal/cloud"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/cron/tasks"
 	"tendril/internal/delivery/deliver"
 	"tendril/internal/observe/doctor"
@@ -80,7 +80,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
 	}
 	for _, l := range e.work.lines {
-		described := console.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
+		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
 			described, _ = e.queues.describeQueue(ctx, l) // without attributes, it was deleted
 		}
@@ -178,7 +178,7 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 }
 
 // addQueue adds a queue with what is known of an embedded one.
-func (e *examiner) addQueue(set *config.QueueSettings, described *console.DescribedQueue) {
+func (e *examiner) addQueue(set *config.QueueSettings, described *api.DescribedQueue) {
 	s := e.settings
 	q := doctor.Queue{Name: described.Name, URL: cmp.Or(described.URL, set.URL), OnSQS: set.Backend == config.BackendSQS,
 		Several: len(s.Queues) > 1, Managed: set.Managed, Attributes: described.Attributes, Times: queueTimes(s, set)}
@@ -217,12 +217,12 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 // own, and what is looked at is to be deployed there.
 func (e *examiner) plannedPorts() {
 	s := e.settings
-	if _, err := console.ReadInstance(s.DataDir); err == nil {
+	if _, err := api.ReadInstance(s.DataDir); err == nil {
 		return
 	}
 	state := config.StateFolder(e.opts.AppEnv, os.Geteuid() == 0)
 	free := e.opts.choosePorts(state)
-	running := console.Running(console.DataDirectories(state))
+	running := api.Running(api.DataDirectories(state))
 	add := func(option, use, address string) {
 		host, text, err := net.SplitHostPort(address)
 		port, wrong := strconv.Atoi(text)
@@ -267,7 +267,7 @@ func nextFree(host string, port int) string {
 }
 
 // holderOf names who listens on a port.
-func holderOf(port int, running []console.Found) string {
+func holderOf(port int, running []api.Found) string {
 	for i := range running {
 		found := &running[i]
 		own := []string{found.Console, strings.TrimPrefix(strings.TrimPrefix(found.Endpoint, "http://"), "https://")}

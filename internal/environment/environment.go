@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/config"
 	"tendril/internal/console"
 	"tendril/internal/delivery"
@@ -192,7 +193,7 @@ func (e *Environment) Stop(ctx context.Context) error {
 // Hangup does what the signal HUP asks for: what changed in the settings and in the bundle's folder since they
 // were read takes effect, and nothing is restarted that no change touches. It is an error that nothing changed.
 func (e *Environment) Hangup() error {
-	ctx, cancel := context.WithTimeout(context.Background(), console.MaxDeploy)
+	ctx, cancel := context.WithTimeout(context.Background(), api.MaxDeploy)
 	defer cancel()
 	if err := e.changes.awaitStart(ctx); err != nil {
 		return err

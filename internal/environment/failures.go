@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/console"
 	"tendril/internal/observe/eventlog"
 	"tendril/queue"
@@ -19,7 +20,7 @@ type failures struct {
 
 // restore shows what was kept, and keeps what comes from now on.
 func (f *failures) restore(log *eventlog.Log) error {
-	kept, err := log.Read(eventlog.Query{Range: eventlog.Range{Newest: true, Limit: console.DefaultDeliveries}})
+	kept, err := log.Read(eventlog.Query{Range: eventlog.Range{Newest: true, Limit: api.DefaultDeliveries}})
 	for i := len(kept) - 1; i >= 0; i-- {
 		f.shown.Record(deliveryOf(&kept[i]))
 	}
@@ -28,7 +29,7 @@ func (f *failures) restore(log *eventlog.Log) error {
 }
 
 // record shows a delivery, and keeps it if it failed, or if it succeeded after others that failed.
-func (f *failures) record(w *workQueue, d *console.Delivery) {
+func (f *failures) record(w *workQueue, d *api.Delivery) {
 	f.shown.Record(*d)
 	log := f.log.Load()
 	if log == nil || w.embedded || d.Outcome != queue.Failed.String() && !(d.Done() && d.ReceiveCount > 1) {
@@ -38,7 +39,7 @@ func (f *failures) record(w *workQueue, d *console.Delivery) {
 }
 
 // deliveryFields are a delivery as the fields of an event, whose kind is the outcome.
-func deliveryFields(d *console.Delivery) map[string]string {
+func deliveryFields(d *api.Delivery) map[string]string {
 	fields := map[string]string{"message_id": d.MessageID, "queue": d.Queue, "reason": d.Reason, "answer": d.Answer,
 		"dead_letter_queue": d.DeadLetterQueue, "status": number(d.Status), "attempt": number(d.Attempt),
 		"receives": number(d.ReceiveCount), "duration_ms": strconv.FormatInt(d.DurationMS, 10),
@@ -63,9 +64,9 @@ func number(n int) string {
 }
 
 // deliveryOf is the delivery that [deliveryFields] made an event of. What cannot be read is zero.
-func deliveryOf(e *eventlog.Event) console.Delivery {
+func deliveryOf(e *eventlog.Event) api.Delivery {
 	f := e.Fields
-	d := console.Delivery{MessageID: f["message_id"], Queue: f["queue"], Outcome: e.Kind, Reason: f["reason"],
+	d := api.Delivery{MessageID: f["message_id"], Queue: f["queue"], Outcome: e.Kind, Reason: f["reason"],
 		Answer: f["answer"], At: e.At, DeadLetterQueue: f["dead_letter_queue"]}
 	d.Status, _ = strconv.Atoi(f["status"])
 	d.Attempt, _ = strconv.Atoi(f["attempt"])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/console"
 	"tendril/internal/observe/eventlog"
@@ -152,7 +153,7 @@ func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var before console.Delivery
+	var before api.Delivery
 	eventually(t, "the second failure", func() bool {
 		recent := first.observe.shown.Recent(1)
 		if len(recent) > 0 {
@@ -189,19 +190,19 @@ func TestWhichDeliveriesAreKept(t *testing.T) {
 	log := eventlog.OpenFailures(t.TempDir(), func(err error) { t.Error(err) })
 	f := failures{shown: console.NewDeliveries(0)}
 	onSQS, embedded := &workQueue{}, &workQueue{embedded: true}
-	f.record(onSQS, &console.Delivery{MessageID: "before the data directory is ours", Outcome: "failed"})
+	f.record(onSQS, &api.Delivery{MessageID: "before the data directory is ours", Outcome: "failed"})
 	if err := f.restore(log); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []struct {
 		on *workQueue
-		console.Delivery
+		api.Delivery
 	}{
-		{onSQS, console.Delivery{MessageID: "failed", Outcome: "failed", ReceiveCount: 1}},
-		{onSQS, console.Delivery{MessageID: "unreached", Outcome: "unreached"}},
-		{onSQS, console.Delivery{MessageID: "done", Outcome: "done", ReceiveCount: 1}},
-		{onSQS, console.Delivery{MessageID: "done after a failure", Outcome: "done", ReceiveCount: 2}},
-		{embedded, console.Delivery{MessageID: "embedded", Outcome: "failed", ReceiveCount: 1}},
+		{onSQS, api.Delivery{MessageID: "failed", Outcome: "failed", ReceiveCount: 1}},
+		{onSQS, api.Delivery{MessageID: "unreached", Outcome: "unreached"}},
+		{onSQS, api.Delivery{MessageID: "done", Outcome: "done", ReceiveCount: 1}},
+		{onSQS, api.Delivery{MessageID: "done after a failure", Outcome: "done", ReceiveCount: 2}},
+		{embedded, api.Delivery{MessageID: "embedded", Outcome: "failed", ReceiveCount: 1}},
 	} {
 		f.record(d.on, &d.Delivery)
 	}

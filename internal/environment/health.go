@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/app"
-	"tendril/internal/console"
 	"tendril/internal/cron/tasks"
 	"tendril/internal/observe/health"
 	"tendril/internal/supervisor"
@@ -71,7 +71,7 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 
 // deploymentStates are what health is told of the last deployment; limit is how
 // long a version may take to be ready.
-func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
+func deploymentStates(d *api.Deployment, limit time.Duration) (o health.Operation, last health.Deployment) {
 	switch {
 	case d == nil:
 		return o, last
@@ -82,7 +82,7 @@ func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Oper
 		return o, last
 	}
 	last = health.Deployment{Version: d.To, Ended: d.Ended, Took: d.Ended.Sub(d.Since)}
-	if d.State == console.DeployRolledBack {
+	if d.State == api.DeployRolledBack {
 		last.Failed = d.Error
 	}
 	return o, last
@@ -98,9 +98,9 @@ func leaderState(m *tasks.Manager) health.LeaderState {
 }
 
 // taskStates are what health is told of the tasks that are paused or do not succeed.
-func taskStates(all []console.Task) (states []health.TaskState) {
+func taskStates(all []api.Task) (states []health.TaskState) {
 	for i := range all {
-		if t := &all[i]; t.State() != console.TaskScheduled {
+		if t := &all[i]; t.State() != api.TaskScheduled {
 			states = append(states, health.TaskState{Name: t.Name, Paused: t.Paused, Reason: t.PauseReason,
 				Problem: t.Problem, FailedRuns: t.FailedRuns, LastFailure: t.LastFailure})
 		}
@@ -136,7 +136,7 @@ func isFailedAttempt(s *worker.Settled) bool {
 }
 
 // attemptOf is what the embedded queue keeps of a delivery that the console shows as d.
-func attemptOf(s *worker.Settled, d *console.Delivery) broker.Attempt {
+func attemptOf(s *worker.Settled, d *api.Delivery) broker.Attempt {
 	a := broker.Attempt{At: d.At, Instance: hostName(), Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
 		Duration: s.Duration, ReceiveCount: d.ReceiveCount, RetryAt: d.RetryAt}
 	if s.Process != "" {

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/app"
-	"tendril/internal/console"
 	"tendril/internal/observe/health"
 	"tendril/internal/supervisor"
 	"tendril/internal/worker"
@@ -76,22 +76,22 @@ func TestDeploymentsAsHealthSeesThem(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	for _, tt := range []struct {
 		name string
-		d    *console.Deployment
+		d    *api.Deployment
 		o    health.Operation
 		last health.Deployment
 	}{
 		{"none", nil, health.Operation{}, health.Deployment{}},
-		{"under way", &console.Deployment{State: console.DeployStarting, To: "version 2", Since: now},
+		{"under way", &api.Deployment{State: api.DeployStarting, To: "version 2", Since: now},
 			health.Operation{Name: "application deployment", Since: now, Limit: time.Hour}, health.Deployment{}},
-		{"done", &console.Deployment{State: console.DeployDone, To: "version 2", Since: now, Ended: now.Add(time.Minute)},
+		{"done", &api.Deployment{State: api.DeployDone, To: "version 2", Since: now, Ended: now.Add(time.Minute)},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now.Add(time.Minute), Took: time.Minute}},
-		{"rolled back", &console.Deployment{State: console.DeployRolledBack, To: "version 2", Since: now, Ended: now,
+		{"rolled back", &api.Deployment{State: api.DeployRolledBack, To: "version 2", Since: now, Ended: now,
 			Error: "it ends"},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now, Failed: "it ends"}},
-		{"aborted", &console.Deployment{State: console.DeployRolledBack, To: "version 2", Since: now, Ended: now,
+		{"aborted", &api.Deployment{State: api.DeployRolledBack, To: "version 2", Since: now, Ended: now,
 			Error: "the deployment was aborted by owner", Aborted: true}, health.Operation{}, health.Deployment{}},
 		{"a hook failed after it served",
-			&console.Deployment{State: console.DeployFailed, To: "version 2", Since: now, Ended: now, Error: "a hook"},
+			&api.Deployment{State: api.DeployFailed, To: "version 2", Since: now, Ended: now, Error: "a hook"},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now}},
 	} {
 		if o, last := deploymentStates(tt.d, time.Hour); o != tt.o || last != tt.last {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/console"
 	"tendril/internal/observe/eventlog"
@@ -185,7 +186,7 @@ func TestPausesAreKeptInAFile(t *testing.T) {
 	if err := errors.Join(err, os.Remove(path), os.Mkdir(path, 0o700)); err != nil { // nothing can be written there
 		t.Fatal(err)
 	}
-	var refused *console.Error
+	var refused *api.Error
 	for step, err := range map[string]error{
 		"pause a queue":  f.setQueues([]*pipeline{mails}, "", true),
 		"resume a queue": f.setQueues([]*pipeline{jobs}, "", false),

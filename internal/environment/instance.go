@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/console"
@@ -32,9 +33,9 @@ type instance struct {
 	work     *pipelines
 
 	began   time.Time
-	program console.Program // as it was at the start
-	address string          // at which this machine reaches the console; "" when off
-	token   string          // the console's; "" when off
+	program api.Program // as it was at the start
+	address string      // at which this machine reaches the console; "" when off
+	token   string      // the console's; "" when off
 	// login makes the path of a link for a browser; nil when the console is off.
 	login func(scopes ...string) string
 	// files are the data directory and the file that claims it.
@@ -48,15 +49,15 @@ type instance struct {
 // claim makes this process the one that the other commands find in the data directory. The embedded queues have
 // a lock of their own there; an environment without any may not take the files of another one either.
 func (i *instance) claim(context.Context) error {
-	i.program = console.ThisProgram()
+	i.program = api.ThisProgram()
 	if !i.queues.ownsDataDir() {
 		return nil
 	}
 	if err := datadir.Make(i.settings.now().DataDir); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	release, err := console.Claim(i.settings.now().DataDir)
-	if errors.Is(err, console.ErrClaimed) {
+	release, err := api.Claim(i.settings.now().DataDir)
+	if errors.Is(err, api.ErrClaimed) {
 		advice := "give this one its own --data-dir"
 		if i.queues.broker == nil {
 			advice += ", or --console off"
@@ -96,7 +97,7 @@ func (i *instance) listen() (net.Listener, error) {
 		return nil, err
 	}
 	i.address = listen.Local(l)
-	i.token = cmp.Or(i.settings.now().ConsoleToken, console.NewToken())
+	i.token = cmp.Or(i.settings.now().ConsoleToken, api.NewToken())
 	if i.settings.now().ConsoleTLSCert == "" {
 		return l, nil
 	}
@@ -127,7 +128,7 @@ func (i *instance) claimFiles(context.Context) error {
 			if i.dataDir().Lost != "" {
 				return nil // those at the path are another's
 			}
-			return errors.Join(console.RemoveInstance(i.settings.now().DataDir), console.RemoveToken(i.settings.now().DataDir))
+			return errors.Join(api.RemoveInstance(i.settings.now().DataDir), api.RemoveToken(i.settings.now().DataDir))
 		})
 	}
 	return nil
@@ -136,7 +137,7 @@ func (i *instance) claimFiles(context.Context) error {
 // writeFiles lets the other commands find this environment.
 func (i *instance) writeFiles() error {
 	if i.token != "" {
-		if err := console.WriteToken(i.settings.now().DataDir, i.token); err != nil {
+		if err := api.WriteToken(i.settings.now().DataDir, i.token); err != nil {
 			return fmt.Errorf("writing the console's token: %w", err)
 		}
 	}
@@ -167,8 +168,8 @@ func (i *instance) certificateChanged(fingerprint string) {
 }
 
 // describe is what the instance file says; the caller holds its lock.
-func (i *instance) describe() *console.Instance {
-	file := &console.Instance{
+func (i *instance) describe() *api.Instance {
+	file := &api.Instance{
 		PID: os.Getpid(), Version: i.opts.Version, Program: i.program, Environment: i.settings.now().Name, Console: i.address, ConsoleCertificate: i.certificate,
 		Endpoint: i.queues.endpoint, Region: i.settings.now().Region, AccountID: i.settings.now().AccountID, StartedAt: i.began,
 		AppliesMachine: i.opts.AppliesMachine(), Folder: i.opts.Folder,
@@ -178,7 +179,7 @@ func (i *instance) describe() *console.Instance {
 	}
 	for _, l := range i.work.lines {
 		file.Queues = append(file.Queues,
-			console.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.queue.embedded})
+			api.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.queue.embedded})
 	}
 	return file
 }

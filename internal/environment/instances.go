@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 
+	"tendril/api"
 	"tendril/internal/autoscale/fleet"
 	"tendril/internal/config"
-	"tendril/internal/console"
 )
 
 // knownInstances tells which instances of the environment are known to this one: itself, the holder of the lease of the
@@ -14,16 +14,16 @@ import (
 type knownInstances struct {
 	scale  *sizing
 	self   *instance
-	status func() console.Status
+	status func() api.Status
 }
 
 // list returns them, this instance first.
-func (k *knownInstances) list() console.Instances {
+func (k *knownInstances) list() api.Instances {
 	st := k.status()
-	self := console.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.scale.opts.Version,
+	self := api.KnownInstance{Name: processName(), This: true, Source: "process", State: st.State, Version: k.scale.opts.Version,
 		StartedAt: k.self.began, Console: k.self.address}
 	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
-		return console.Instances{Instances: []console.KnownInstance{self}, Notes: k.aloneNotes()}
+		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.aloneNotes()}
 	}
 	inFlight := 0
 	for _, w := range st.Workers {
@@ -37,7 +37,7 @@ func (k *knownInstances) list() console.Instances {
 		on := st.Scaling.Protection == "on"
 		self.Protected = &on
 	}
-	out := console.Instances{Instances: []console.KnownInstance{self}}
+	out := api.Instances{Instances: []api.KnownInstance{self}}
 	leader := k.scale.cron.election.Status()
 	if !leader.Local {
 		out.Election = electionText(k.scale.settings.now())
@@ -61,19 +61,19 @@ func processName() string {
 }
 
 // addLeader marks who leads: this instance, or another one that is known by its lease alone.
-func addLeader(out *console.Instances, leader *console.Leader) {
+func addLeader(out *api.Instances, leader *api.Leader) {
 	switch self := &out.Instances[0]; {
 	case leader.Local: // nobody is elected
 	case leader.Leading:
 		self.Leads, self.Term, self.LeaseAgeSeconds = true, leader.Term, leader.AgeSeconds
 	case leader.Holder != "":
-		out.Instances = append(out.Instances, console.KnownInstance{Name: leader.Holder, Source: "lease", Leads: true,
+		out.Instances = append(out.Instances, api.KnownInstance{Name: leader.Holder, Source: "lease", Leads: true,
 			Term: leader.Term, LeaseAgeSeconds: leader.AgeSeconds, Console: leader.Console})
 	}
 }
 
 // addMembers adds the members of the group, of which this instance is one.
-func addMembers(out *console.Instances, group *fleet.Members) {
+func addMembers(out *api.Instances, group *fleet.Members) {
 	for _, one := range group.Instances {
 		if one.ID == group.Self {
 			self := &out.Instances[0]
@@ -82,7 +82,7 @@ func addMembers(out *console.Instances, group *fleet.Members) {
 			continue
 		}
 		protected := one.Protected
-		out.Instances = append(out.Instances, console.KnownInstance{Name: one.ID, Source: config.ScaleGroup + group.Group,
+		out.Instances = append(out.Instances, api.KnownInstance{Name: one.ID, Source: config.ScaleGroup + group.Group,
 			State: one.State, Unhealthy: !one.Healthy, Protected: &protected, SeenAt: group.At})
 	}
 }
@@ -97,7 +97,7 @@ func (k *knownInstances) aloneNotes() []string {
 
 // sharedNotes say what is not known of other instances that share the queue, and why. group is "" for none; sole is
 // whether this instance was declared to be the only one.
-func sharedNotes(group string, sole bool, leader *console.Leader) []string {
+func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	notes := []string{"Other instances that receive from the same queue on Amazon SQS do not report themselves: only " +
 		"the one that leads is known, by its lease."}
 	if group != "" {

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/autoscale/fleet"
 	"tendril/internal/aws"
-	"tendril/internal/console"
 )
 
 // TestInstancesAreThoseThatAreKnown: the holder of the lease and the members of the group, and a reason for the rest.
@@ -17,29 +17,29 @@ func TestInstancesAreThoseThatAreKnown(t *testing.T) {
 		{ID: "i-1", State: "InService", Healthy: true}, {ID: "i-2", State: "Terminating:Wait", Protected: true}}}
 	const alone = "No leader is elected: there are no periodic tasks"
 	for name, c := range map[string]struct {
-		leader console.Leader
+		leader api.Leader
 		group  fleet.Members
 		sole   bool
 		want   string // the names
 		leads  string // the name of the one that leads
 		notes  string // a part of the notes
 	}{
-		"alone": {leader: console.Leader{Local: true, Leading: true}, want: "self", notes: alone},
-		"declared": {leader: console.Leader{Local: true, Leading: true}, sole: true, want: "self",
+		"alone": {leader: api.Leader{Local: true, Leading: true}, want: "self", notes: alone},
+		"declared": {leader: api.Leader{Local: true, Leading: true}, sole: true, want: "self",
 			notes: "--leader local declares"},
-		"this one leads": {leader: console.Leader{Leading: true, Term: 2, Holder: "self"}, want: "self", leads: "self",
+		"this one leads": {leader: api.Leader{Leading: true, Term: 2, Holder: "self"}, want: "self", leads: "self",
 			notes: "do not report themselves"},
-		"another one leads": {leader: console.Leader{Term: 3, Holder: "other", AgeSeconds: 2}, want: "self other",
+		"another one leads": {leader: api.Leader{Term: 3, Holder: "other", AgeSeconds: 2}, want: "self other",
 			leads: "other", notes: "do not report themselves"},
-		"nobody leads": {leader: console.Leader{Term: 3}, want: "self", notes: "No instance leads"},
-		"no registry": {leader: console.Leader{Error: "access denied"}, want: "self",
+		"nobody leads": {leader: api.Leader{Term: 3}, want: "self", notes: "No instance leads"},
+		"no registry": {leader: api.Leader{Error: "access denied"}, want: "self",
 			notes: "The registry cannot be asked: access denied"},
-		"in a group": {leader: console.Leader{Leading: true, Term: 2}, group: group, want: "i-1, self i-2",
+		"in a group": {leader: api.Leader{Leading: true, Term: 2}, group: group, want: "i-1, self i-2",
 			leads: "i-1, self", notes: "what Auto Scaling says"},
-		"in a group that another one leads": {leader: console.Leader{Term: 2, Holder: "other"}, group: group,
+		"in a group that another one leads": {leader: api.Leader{Term: 2, Holder: "other"}, group: group,
 			want: "i-1, self other i-2", leads: "other", notes: "in the list twice"},
 	} {
-		out := console.Instances{Instances: []console.KnownInstance{{Name: "self", This: true, State: "running"}}}
+		out := api.Instances{Instances: []api.KnownInstance{{Name: "self", This: true, State: "running"}}}
 		addLeader(&out, &c.leader)
 		addMembers(&out, &c.group)
 		var names []string

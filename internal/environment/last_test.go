@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/logging"
 	"tendril/internal/worker"
 	"tendril/queue"
@@ -32,10 +32,10 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := sent[0].ID
-	var d console.Delivery
+	var d api.Delivery
 	eventually(t, "the attempt in work", func() bool {
 		d, _ = r.work.inWork(id)
-		return d.Outcome == console.InWork && d.Attempt == 1
+		return d.Outcome == api.InWork && d.Attempt == 1
 	})
 	answer <- struct{}{}
 	if d, err = r.observe.shown.Wait(t.Context(), id); err != nil || d.Answer != "no such order" || d.RetryAt.IsZero() ||

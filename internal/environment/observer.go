@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/aws"
 	"tendril/internal/config"
@@ -178,7 +179,7 @@ func (o *observer) workerEvents(l *pipeline) *worker.Events {
 func (o *observer) settled(l *pipeline, s *worker.Settled) {
 	w := l.queue
 	next := o.work.afterFailure(w, s)
-	d := console.Delivery{
+	d := api.Delivery{
 		MessageID: s.ID, Queue: w.name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
 		Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
 		WaitMS: s.Wait.Milliseconds(), At: time.Now(), RetryAt: s.NextRetry,

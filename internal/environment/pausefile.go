@@ -13,8 +13,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/host/datadir"
 )
@@ -122,7 +122,7 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 		err = datadir.Replace(p.path, append(data, '\n'), 0o600)
 	}
 	if err != nil {
-		return &console.Error{Status: http.StatusInsufficientStorage,
+		return &api.Error{Status: http.StatusInsufficientStorage,
 			Message: "nothing was paused or resumed: writing " + p.path + ": " + err.Error(),
 			Hint:    "free some space on that disk; the signal USR1 pauses all queues until the process ends"}
 	}

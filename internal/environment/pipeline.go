@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/delivery/limit"
 	"tendril/internal/worker"
 )
@@ -33,12 +33,12 @@ func isPaused(st worker.Status) bool {
 	return slices.ContainsFunc(st.Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
 }
 
-func (p *pipeline) status() console.Worker {
+func (p *pipeline) status() api.Worker {
 	st := p.worker.Status()
-	w := console.Worker{
+	w := api.Worker{
 		Queue: st.Name, Target: p.target.current(), Concurrency: st.Concurrency, InWork: st.InWork,
 		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
-		WorkerCounts: console.WorkerCounts{Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed,
+		WorkerCounts: api.WorkerCounts{Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed,
 			Unreached: st.Counts.Unreached, Returned: st.Counts.Returned, Expired: st.Counts.Expired,
 			Filtered: st.Counts.Filtered, Throttled: st.Counts.Throttled}, PerSecond: st.PerSecond,
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/aws"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/environment/depth"
 	"tendril/internal/observe/logging"
 	"tendril/internal/worker"
@@ -94,7 +94,7 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 // may take, but never so long that a deployment, which waits for it, outlasts its own limit. A delivery without
 // a deadline may take any time, since each byte from the app begins its silence anew.
 func (p *pipelines) drainLimit() time.Duration {
-	const most = console.MaxDeploy - time.Minute
+	const most = api.MaxDeploy - time.Minute
 	longest := time.Duration(0)
 	for _, w := range p.queues.all {
 		if set := w.settings(); set.ToOwnApp() {
@@ -179,7 +179,7 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 	case found != nil:
 		return []*pipeline{found}, nil
 	case name != "":
-		return nil, &console.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
+		return nil, &api.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
 			Hint: "it receives from " + strings.Join(p.queues.names(), ", ")}
 	}
 	return p.lines, nil
@@ -245,14 +245,14 @@ func (p *pipelines) deadLetterQueue(w *workQueue) string {
 }
 
 // inWork returns the attempt at a message that the app works on now.
-func (p *pipelines) inWork(id string) (d console.Delivery, found bool) {
+func (p *pipelines) inWork(id string) (d api.Delivery, found bool) {
 	if !p.life.running() {
 		return d, false
 	}
 	for _, l := range p.lines {
 		if attempt, since, ok := l.worker.InWork(id); ok {
 			now := time.Now()
-			return console.Delivery{MessageID: id, Queue: l.queue.name, Outcome: console.InWork, Attempt: attempt,
+			return api.Delivery{MessageID: id, Queue: l.queue.name, Outcome: api.InWork, Attempt: attempt,
 				DurationMS: now.Sub(since).Milliseconds(), At: now}, true
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/host/datadir"
 	"tendril/internal/host/listen"
 	"tendril/internal/supervisor"
@@ -39,7 +39,7 @@ func (o *Options) FreePorts() (free map[string]string, release func()) {
 // choosePorts is FreePorts for now: another environment may choose the same ones.
 func (o *Options) choosePorts(state string) (free map[string]string) {
 	chosen := map[int]bool{} // by another option, or for the app of another environment
-	for _, found := range console.Running(console.DataDirectories(state)) {
+	for _, found := range api.Running(api.DataDirectories(state)) {
 		chosen[found.AppPort] = true
 	}
 	p := portChooser{o.Config, chosen, map[string]string{}}

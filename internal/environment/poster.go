@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/delivery"
 	"tendril/internal/delivery/deliver"
 	"tendril/internal/observe/telemetry"
@@ -20,7 +20,7 @@ type Poster struct {
 	name    string
 	http    *deliver.Client
 	deliver worker.Deliverer
-	last    *console.Exchange
+	last    *api.Exchange
 }
 
 // NewPoster returns one for the messages of a queue with these settings. address is what is dialled, path where on it
@@ -46,7 +46,7 @@ func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, add
 }
 
 // Post posts a message. The exchange is nil where nothing was sent.
-func (p *Poster) Post(ctx context.Context, m *queue.Message) (queue.Result, *console.Exchange) {
+func (p *Poster) Post(ctx context.Context, m *queue.Message) (queue.Result, *api.Exchange) {
 	p.last = nil
 	result := p.deliver.Deliver(ctx, m)
 	return result, p.last

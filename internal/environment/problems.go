@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/config"
-	"tendril/internal/console"
 )
 
 // How often stored messages are looked at, and those in databases that this process does not have open.
@@ -101,7 +101,7 @@ func (p *problems) here() (all []problem) {
 			continue // deleted since
 		}
 		missing := p.queues.broker.MissingDeadLetterQueue(name)
-		q := console.Queue{Ledger: ledger, DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
+		q := api.Queue{Ledger: api.Ledger(ledger), DeadLetterQueue: missing, DeadLetterQueueMissing: missing != ""}
 		if text := q.Problem(); text != "" {
 			hint := "look at them with 'tendril peek " + name + " --state damaged', send them anew, and delete them"
 			if missing != "" {
@@ -156,7 +156,7 @@ func (p *problems) leftElsewhere() []problem {
 		filepath.Join(state, databaseFile)) {
 		return p.elsewhere
 	}
-	release, err := console.Claim(state)
+	release, err := api.Claim(state)
 	if err != nil {
 		return p.elsewhere // an environment of an older version works on them
 	}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/app"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/delivery"
 	"tendril/internal/delivery/runtimeapi"
 	"tendril/internal/supervisor"
@@ -108,7 +108,7 @@ func (p *programs) output(process, stream string, line []byte) {
 }
 
 // processes are the app's processes for the console, with what they use.
-func (p *programs) processes(all []supervisor.Status) (shown []console.Process) {
+func (p *programs) processes(all []supervisor.Status) (shown []api.Process) {
 	var pids []int
 	for i := range all {
 		if all[i].PID > 0 {
@@ -118,7 +118,7 @@ func (p *programs) processes(all []supervisor.Status) (shown []console.Process) 
 	usage := p.meter.Read(pids, time.Now())
 	for i := range all {
 		one := &all[i]
-		c := console.Process{Name: one.Name, State: string(one.State), PID: one.PID, Port: one.Port, Ready: one.Ready,
+		c := api.Process{Name: one.Name, State: string(one.State), PID: one.PID, Port: one.Port, Ready: one.Ready,
 			Since: one.Since, Restarts: one.Restarts, Memory: usage[one.PID].Memory, CPUPercent: usage[one.PID].CPU}
 		if !one.Ready {
 			c.NotReady = one.Reason

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/access"
 	"tendril/internal/aws"
 	"tendril/internal/cloud"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/host/datadir"
 	"tendril/internal/observe/doctor"
@@ -62,7 +62,7 @@ func (q *queues) openBroker(events *broker.Events) error {
 
 // alreadyRuns explains that another process has the data directory.
 func (q *queues) alreadyRuns(err error) error {
-	i, unknown := console.ReadInstance(q.settings.now().DataDir)
+	i, unknown := api.ReadInstance(q.settings.now().DataDir)
 	if unknown != nil || q.opts.Config.IsSet("data-dir") {
 		return conflict{fmt.Errorf("%w; a second environment needs its own --data-dir", err)}
 	}

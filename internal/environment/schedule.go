@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/app"
 	"tendril/internal/aws"
 	"tendril/internal/bundle"
@@ -145,19 +146,19 @@ func (s *schedule) console() *console.TaskOptions {
 	}
 	return &console.TaskOptions{
 		Any: func() bool { return s.opts.CronFile() != "" || s.any() },
-		Status: func() console.TasksStatus {
+		Status: func() api.TasksStatus {
 			if m := s.running(); m != nil {
 				return m.Status()
 			}
-			return console.TasksStatus{File: s.opts.CronFile(), Off: errStarting.Error()}
+			return api.TasksStatus{File: s.opts.CronFile(), Off: errStarting.Error()}
 		},
-		History: func(name string) []console.TaskRun {
+		History: func(name string) []api.TaskRun {
 			if m := s.running(); m != nil {
 				return m.History(name)
 			}
 			return nil
 		},
-		Run: func(ctx context.Context, name string) (run console.TaskRun, err error) {
+		Run: func(ctx context.Context, name string) (run api.TaskRun, err error) {
 			err = started(func(m *tasks.Manager) (err error) { run, err = m.Run(ctx, name); return err })
 			return run, err
 		},

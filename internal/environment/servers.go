@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/host/httplimit"
 	"tendril/internal/host/listen"
 	"tendril/internal/observe/logging"
@@ -60,7 +60,7 @@ func sharesOf(budget int64) memoryShares {
 	}
 	return memoryShares{
 		endpoint:    min(max(budget/6, sqsapi.MaxBody), endpointBodies),
-		console:     min(max(budget/16, console.MaxBody), consoleBodies),
+		console:     min(max(budget/16, api.MaxBody), consoleBodies),
 		held:        int(budget / 5),
 		connections: int(budget / 4 / connectionBytes),
 	}

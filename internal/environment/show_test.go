@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/host/listen"
 	"tendril/internal/observe/logging"
 	"tendril/queue"
@@ -66,7 +66,7 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 			t.Run(address+" "+name, func(t *testing.T) {
 				t.Parallel()
 				r := run(t, flags, nil)
-				client, err := console.Dial(r.settings.now().DataDir)
+				client, err := api.Dial(r.settings.now().DataDir)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +86,7 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 					if _, err := client.Health(t.Context()); err != nil {
 						t.Errorf("the health after the certificate was renewed: %v", err)
 					}
-					if again, err := console.ReadInstance(r.settings.now().DataDir); err != nil ||
+					if again, err := api.ReadInstance(r.settings.now().DataDir); err != nil ||
 						again.ConsoleCertificate == client.Instance.ConsoleCertificate {
 						t.Errorf("the instance file names the certificate from before: %v", err)
 					}
@@ -94,7 +94,7 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 				if err := r.end(); err != nil {
 					t.Errorf("the end: %v", err)
 				}
-				if _, err := os.Stat(filepath.Join(r.settings.now().DataDir, console.InstanceFile)); err == nil {
+				if _, err := os.Stat(filepath.Join(r.settings.now().DataDir, api.InstanceFile)); err == nil {
 					t.Error("the instance file is still there")
 				}
 			})
@@ -142,7 +142,7 @@ func TestQueryOfThePathIsNotShown(t *testing.T) {
 			"breaker": "50"}, func(e *Environment) {
 			e.opts.Logger = logging.New(logging.Options{Out: &out, Format: map[string]logging.Format{"sqsd": logging.SQSD}[format]})
 		})
-		client, err := console.Dial(r.settings.now().DataDir)
+		client, err := api.Dial(r.settings.now().DataDir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/autoscale/fleet"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/delivery"
 	"tendril/internal/observe/health"
 )
@@ -267,16 +267,16 @@ func (s *sizing) scale() autoscale.Scale {
 }
 
 // scalingStatus is what the console shows; nil where nothing is scaled.
-func (s *sizing) scalingStatus() *console.Scaling {
+func (s *sizing) scalingStatus() *api.Scaling {
 	protection := s.protection.text()
 	if s.loop == nil || s.target == config.ScaleNone {
 		if s.left != "" || protection != "" {
-			return &console.Scaling{Target: config.ScaleNone, Problem: s.left, Protection: protection}
+			return &api.Scaling{Target: config.ScaleNone, Problem: s.left, Protection: protection}
 		}
 		return nil
 	}
 	st := s.loop.Status()
-	out := &console.Scaling{
+	out := &api.Scaling{
 		Target: s.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
 		Ready: st.Ready, IsLeader: s.fleet.IsLeader(), Problem: s.fleet.Problem(), Protection: protection,
 	}
@@ -286,7 +286,7 @@ func (s *sizing) scalingStatus() *console.Scaling {
 	if held := s.heldScaleIn(); held != "" {
 		out.Problem = cmp.Or(out.Problem, held)
 	}
-	for _, d := range st.Decisions[:min(len(st.Decisions), console.ShownDecisions)] {
+	for _, d := range st.Decisions[:min(len(st.Decisions), api.ShownDecisions)] {
 		out.Decisions = append(out.Decisions, decision(&d))
 	}
 	return out
@@ -303,22 +303,22 @@ func (s *sizing) heldScaleIn() string {
 	return ""
 }
 
-func decision(d *autoscale.Entry) console.ScaleDecision {
-	return console.ScaleDecision{
+func decision(d *autoscale.Entry) api.ScaleDecision {
+	return api.ScaleDecision{
 		At: d.At, Until: d.Until, Times: d.Times, From: d.From, Desired: d.Desired, Rule: string(d.Rule), Why: d.Why,
 		Applied: d.Applied, NotApplied: d.NotApplied,
 	}
 }
 
 // scaleDecisions are all decisions that are remembered, with what each was made by.
-func (s *sizing) scaleDecisions() console.ScaleDecisions {
-	out := console.ScaleDecisions{Advice: s.target == config.ScaleNone}
+func (s *sizing) scaleDecisions() api.ScaleDecisions {
+	out := api.ScaleDecisions{Advice: s.target == config.ScaleNone}
 	if !s.life.running() || s.loop == nil {
 		return out
 	}
 	for _, d := range s.loop.Status().Decisions {
 		one := decision(&d)
-		one.Inputs = &console.ScaleInputs{Ready: d.Inputs.Ready, Backlog: known(d.Inputs.Backlog),
+		one.Inputs = &api.ScaleInputs{Ready: d.Inputs.Ready, Backlog: known(d.Inputs.Backlog),
 			OldestSeconds: known(d.Inputs.OldestAge), BusyPercent: known(d.Inputs.Busy), CPUPercent: known(d.Inputs.CPU),
 			Hold: d.Inputs.Hold}
 		out.Decisions = append(out.Decisions, one)
@@ -350,7 +350,7 @@ func (p *protection) set(on bool) {
 	}
 }
 
-// text is as [console.Scaling].Protection.
+// text is as [api.Scaling].Protection.
 func (p *protection) text() string {
 	return [...]string{"", "off", "on"}[p.state.Load()]
 }

@@ -9,9 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/host/datadir"
 )
 
@@ -67,7 +67,7 @@ func moveData(from, to string) error {
 	}
 	for _, entry := range entries {
 		switch name := entry.Name(); {
-		case name == databaseFile || name == broker.CreatedFile || name == claimFile || name == console.InstanceFile ||
+		case name == databaseFile || name == broker.CreatedFile || name == claimFile || name == api.InstanceFile ||
 			!isOwn(entry):
 		default:
 			if err := move(filepath.Join(from, name), filepath.Join(to, name)); err != nil {

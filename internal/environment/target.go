@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/aws"
 	"tendril/internal/config"
-	"tendril/internal/console"
 	"tendril/internal/delivery"
 	"tendril/internal/delivery/deliver"
 	"tendril/internal/delivery/envelope"
@@ -219,8 +219,8 @@ func (t *targetOpener) recorder(q *workQueue, address string) func(*queue.Messag
 }
 
 // exchangeOf is an exchange in the words of the console.
-func exchangeOf(x *deliver.Exchange, queueName, address, id string) console.Exchange {
-	shown := console.Exchange{MessageID: id, Queue: queueName, URL: address, Request: x.Head, Body: x.Body,
+func exchangeOf(x *deliver.Exchange, queueName, address, id string) api.Exchange {
+	shown := api.Exchange{MessageID: id, Queue: queueName, URL: address, Request: x.Head, Body: x.Body,
 		BodySize: len(x.Body),
 		Answer:   x.Answer, AnswerBody: x.AnswerBody, At: x.Began, DurationMS: x.Duration.Milliseconds()}
 	if x.Err != nil {

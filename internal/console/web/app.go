@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -27,9 +27,9 @@ const (
 
 // appPage is the processes of the app and the last lines that they wrote, the newest first.
 type appPage struct {
-	Processes  []console.Process
-	Deployment *console.Deployment
-	Poison     *console.PoisonMessages
+	Processes  []api.Process
+	Deployment *api.Deployment
+	Poison     *api.PoisonMessages
 	Names      []choice // of processes, to choose lines
 	Process    string
 	Lines      []eventlog.Line
@@ -61,7 +61,7 @@ func (v *visit) app() (any, error) {
 	}
 	seen := map[int64]bool{} // the name of a process stands for its replicas too
 	for _, name := range names[:min(len(names), shownProcesses)] {
-		lines, err := v.api.Logs(v.ctx, console.LineFilter{Process: name, Limit: shownLines})
+		lines, err := v.api.Logs(v.ctx, api.LineFilter{Process: name, Limit: shownLines})
 		if err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (v *visit) app() (any, error) {
 }
 
 // processState is the state of a process in one word: one that runs is ready or not.
-func processState(p console.Process) string {
+func processState(p api.Process) string {
 	switch {
 	case p.State == "running" && !p.Ready:
 		return "not ready"

@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
 func TestAppShowsProcessesAndTheirLines(t *testing.T) {
 	s := newSite(t)
 	wantText(t, s.get("/app"), "No app runs here: messages go to", "http://127.0.0.1:8080/", "tendril up DIR")
-	s.status.App = []console.Process{
+	s.status.App = []api.Process{
 		{Name: "web", State: "running", PID: 4711, Ready: true, Since: time.Now().Add(-time.Hour), Memory: 3 << 20,
 			CPUPercent: 12.4},
 		{Name: "web-2", State: "running", PID: 4712, NotReady: hostile, Restarts: 3, LastExit: "killed by SIGSEGV"},
@@ -44,13 +44,13 @@ func TestAppShowsProcessesAndTheirLines(t *testing.T) {
 
 func TestOneProcessIsRestarted(t *testing.T) {
 	s := newSite(t)
-	s.status.App = []console.Process{{Name: "web", State: "running"}, {Name: "mailer", State: "running"}}
+	s.status.App = []api.Process{{Name: "web", State: "running"}, {Name: "mailer", State: "running"}}
 	wantText(t, s.get("/app"), `action="/app/web/restart"`, `action="/app/mailer/restart"`)
-	s.deploy = func(context.Context) (console.DeployResult, error) { return console.DeployResult{}, nil }
+	s.deploy = func(context.Context) (api.DeployResult, error) { return api.DeployResult{}, nil }
 	back := url.Values{"back": {"/app"}}
 	wantText(t, s.post("/app/web/restart", back), "web was restarted as web-2.")
-	s.deploy = func(context.Context) (console.DeployResult, error) {
-		return console.DeployResult{}, &console.Error{Status: http.StatusUnprocessableEntity, Message: "web is not ready",
+	s.deploy = func(context.Context) (api.DeployResult, error) {
+		return api.DeployResult{}, &api.Error{Status: http.StatusUnprocessableEntity, Message: "web is not ready",
 			Hint: "the process that ran before is still serving"}
 	}
 	wantText(t, s.post("/app/web/restart", back), "web is not ready", "still serving")
@@ -59,10 +59,10 @@ func TestOneProcessIsRestarted(t *testing.T) {
 	}
 	release := make(chan struct{})
 	ended := make(chan error, 1)
-	s.deploy = func(ctx context.Context) (console.DeployResult, error) {
+	s.deploy = func(ctx context.Context) (api.DeployResult, error) {
 		<-release
 		ended <- ctx.Err()
-		return console.DeployResult{}, nil
+		return api.DeployResult{}, nil
 	}
 	wantText(t, s.post("/app/mailer/restart", back), "The restart is under way.")
 	close(release)
@@ -75,11 +75,11 @@ func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 	s := newSite(t)
 	wantText(t, s.get("/deployments"), "No version has served yet.", "tendril deploy app.zip",
 		"Nothing was deployed yet.")
-	s.versions = []console.AppVersion{
-		{Number: 4, State: console.VersionLive, Source: "/srv/shop", Folder: "/srv/shop", InPlace: true, By: "owner",
+	s.versions = []api.AppVersion{
+		{Number: 4, State: api.VersionLive, Source: "/srv/shop", Folder: "/srv/shop", InPlace: true, By: "owner",
 			Size: 12, DeployedAt: time.Now().Add(-time.Minute)},
-		{Number: 3, State: console.VersionFailed, Source: "/srv/three.zip", By: "token ci", Error: hostile},
-		{Number: 2, State: console.VersionKept, Of: 1, Source: "/srv/one.zip", Folder: "/data/versions/x/one", By: "start"},
+		{Number: 3, State: api.VersionFailed, Source: "/srv/three.zip", By: "token ci", Error: hostile},
+		{Number: 2, State: api.VersionKept, Of: 1, Source: "/srv/one.zip", Folder: "/data/versions/x/one", By: "start"},
 	}
 	s.history.Events.Add(eventlog.Deploy, "new version is serving", map[string]string{"version": "4"})
 	s.history.Events.Add(eventlog.Pause, "queue paused", nil)
@@ -90,10 +90,10 @@ func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 		t.Errorf("only version 2 can be rolled back to, and only deployments are told:\n%s", page)
 	}
 	back := url.Values{"version": {"2"}, "back": {"/deployments"}}
-	s.deploy = func(context.Context) (console.DeployResult, error) { return console.DeployResult{To: "version 5"}, nil }
+	s.deploy = func(context.Context) (api.DeployResult, error) { return api.DeployResult{To: "version 5"}, nil }
 	wantText(t, s.post("/deployments/rollback", back), "The environment runs version 5 now.")
-	s.deploy = func(context.Context) (console.DeployResult, error) {
-		return console.DeployResult{}, &console.DeployError{Err: errors.New("web ended 3 times")}
+	s.deploy = func(context.Context) (api.DeployResult, error) {
+		return api.DeployResult{}, &api.DeployError{Err: errors.New("web ended 3 times")}
 	}
 	wantText(t, s.post("/deployments/deploy", url.Values{"path": {"/srv/six.zip"}}), "web ended 3 times",
 		"the previous version is still serving")
@@ -109,12 +109,12 @@ func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	s := newSite(t)
 	ended := make(chan error, 1)
 	release := make(chan struct{})
-	s.deploy = func(ctx context.Context) (console.DeployResult, error) {
+	s.deploy = func(ctx context.Context) (api.DeployResult, error) {
 		<-release
 		ended <- ctx.Err()
-		return console.DeployResult{}, nil
+		return api.DeployResult{}, nil
 	}
-	s.status.Deployment = &console.Deployment{State: console.DeployPreparing, Step: "make", From: "version 1",
+	s.status.Deployment = &api.Deployment{State: api.DeployPreparing, Step: "make", From: "version 1",
 		To: "version 2", Since: time.Now()}
 	page := s.post("/deployments/rollback", url.Values{"version": {"1"}, "back": {"/deployments"}})
 	wantText(t, page, "The deployment is under way.", "Preparing version 2", "make")
@@ -122,7 +122,7 @@ func TestFormsDoNotWaitForADeployment(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("the deployment ended with the form: %v", err)
 	}
-	s.status.Deployment = &console.Deployment{State: console.DeployRolledBack, To: "version 2", Error: "exit status 9",
+	s.status.Deployment = &api.Deployment{State: api.DeployRolledBack, To: "version 2", Error: "exit status 9",
 		Ended: time.Now()}
 	wantText(t, s.get("/deployments"), "version 2: rolled back", "exit status 9")
 }
@@ -130,12 +130,12 @@ func TestFormsDoNotWaitForADeployment(t *testing.T) {
 func TestADeploymentIsAbortedBeforeItServes(t *testing.T) {
 	s := newSite(t)
 	const form = `action="/deployments/abort"`
-	s.status.Deployment = &console.Deployment{State: console.DeployFinishing, From: "version 1", To: "version 2",
+	s.status.Deployment = &api.Deployment{State: api.DeployFinishing, From: "version 1", To: "version 2",
 		Since: time.Now()}
 	if page := s.get("/deployments"); strings.Contains(page, form) {
 		t.Errorf("a version that serves can be aborted:\n%s", page)
 	}
-	s.status.Deployment.State = console.DeployStarting
+	s.status.Deployment.State = api.DeployStarting
 	wantText(t, s.get("/deployments"), form)
 	wantText(t, s.post("/deployments/abort", url.Values{"back": {"/deployments"}}),
 		"The deployment of version 2 was aborted.")
@@ -149,13 +149,13 @@ func TestScalingShowsDecisionsWithWhatTheyWereMadeBy(t *testing.T) {
 	s.decisions.Advice = true
 	wantText(t, s.get("/scaling"), "The size is fixed", "--processes-max 4", "1 min", "No decision yet")
 	backlog, busy := 40.0, 80.0
-	s.decisions = console.ScaleDecisions{Decisions: []console.ScaleDecision{
+	s.decisions = api.ScaleDecisions{Decisions: []api.ScaleDecision{
 		{From: 1, Desired: 3, Rule: "out", Why: "40 messages wait " + hostile, NotApplied: "another instance is the leader",
 			Until: time.Now(), Times: 2,
-			Inputs: &console.ScaleInputs{Ready: 1, Backlog: &backlog, BusyPercent: &busy}},
+			Inputs: &api.ScaleInputs{Ready: 1, Backlog: &backlog, BusyPercent: &busy}},
 		{From: 1, Desired: 1, Rule: "missing", Why: "not counted", Until: time.Now(), Times: 1,
-			Inputs: &console.ScaleInputs{Ready: 1}}}}
-	s.status.Scaling = &console.Scaling{Target: "asg:workers", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 1,
+			Inputs: &api.ScaleInputs{Ready: 1}}}}
+	s.status.Scaling = &api.Scaling{Target: "asg:workers", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 1,
 		Protection: "on"}
 	page := s.get("/scaling")
 	wantText(t, page, "Instances of the Auto Scaling group workers", "another instance", "of 1 to 4",
@@ -168,8 +168,8 @@ func TestScalingShowsDecisionsWithWhatTheyWereMadeBy(t *testing.T) {
 func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 	s := newSite(t)
 	off, none := false, 0
-	s.instances = console.Instances{Election: "lease in the DynamoDB table registry",
-		Notes: []string{"others are not known"}, Instances: []console.KnownInstance{
+	s.instances = api.Instances{Election: "lease in the DynamoDB table registry",
+		Notes: []string{"others are not known"}, Instances: []api.KnownInstance{
 			{Name: "a (1)", This: true, Source: "process", State: "running", Version: "1.2.3", InFlight: &none,
 				Protected: &off},
 			{Name: hostile, Source: "lease", Leads: true, Term: 3, LeaseAgeSeconds: 2}}}
@@ -180,7 +180,7 @@ func TestInstancesShowWhatIsKnownAndWhyNotMore(t *testing.T) {
 
 func TestScreensOfTheAppNeedARight(t *testing.T) {
 	s := newSite(t)
-	s.status.App = []console.Process{{Name: "web", State: "running"}}
+	s.status.App = []api.Process{{Name: "web", State: "running"}}
 	for _, path := range []string{"/app", "/deployments", "/scaling", "/instances"} {
 		resp, err := s.client.Get(s.server.URL + path)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 var hiddenField = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
@@ -126,7 +126,7 @@ func TestPurgeLeavesLaterMessages(t *testing.T) {
 func TestCountsOnAmazonSQSAreAboutRight(t *testing.T) {
 	s := newSite(t)
 	v := &visit{site: New(Options{}), r: &http.Request{URL: &url.URL{Path: "/"}}, screen: &overviewScreens[0]}
-	v.status = console.Status{Backend: console.BackendSQS}
+	v.status = api.Status{Backend: api.BackendSQS}
 	v.Data = &overview{Dead: []deadQueue{{Queue: "jobs-dead", Count: 76}}}
 	page, err := v.site.execute(view("overview"), v, "page")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 var configurationScreens = []screen{
@@ -23,7 +23,7 @@ var configurationActs = []act{{"/configuration/save", saveConfiguration}}
 
 // configurationPage is the form of all options, or what a change of them would do.
 type configurationPage struct {
-	console.Configuration
+	api.Configuration
 	Off     string // why there is nothing to show; "" where there is
 	Match   string
 	Changed bool
@@ -35,9 +35,9 @@ type configurationPage struct {
 	Version string
 	// ReadOnly says why nobody can change anything here, Note what happened to the form; "" for nothing.
 	ReadOnly, Note string
-	Problems       []console.Detail // what is wrong with no field that is shown
+	Problems       []api.Detail // what is wrong with no field that is shown
 	// Preview is what the change in Fields and Unset would do; nil for the form.
-	Preview *console.SettingsPreview
+	Preview *api.SettingsPreview
 	Fields  map[string]string
 	Unset   []string
 }
@@ -54,13 +54,13 @@ type settingsSection struct {
 
 // settingRow is one option in the form.
 type settingRow struct {
-	console.ConfigOption
+	api.ConfigOption
 	Text     string // what the field holds
 	FieldFor string // the name of the field
 	Units    string // beside the field, "" for none
 	InForce  string // the value until the next start, where the file has another one already
 	Removes  bool   // the file sets it, so that it can be removed there
-	Problems []console.Detail
+	Problems []api.Detail
 }
 
 // The layers of an option that decide what the form offers.
@@ -98,7 +98,7 @@ func configuration(v *visit) (any, error) {
 	switch {
 	case caller.ReadOnly:
 		page.ReadOnly = "The console is read-only."
-	case !slices.Contains(caller.Scopes, console.ScopeAct):
+	case !slices.Contains(caller.Scopes, api.ScopeAct):
 		page.ReadOnly = "You may read: a change needs the scope act."
 	}
 	page.arrange(caller.Scopes)
@@ -140,7 +140,7 @@ func (p *configurationPage) Query() string {
 func (p *configurationPage) arrange(scopes []string) {
 	version := sha256.New()
 	version.Write([]byte(p.Hash))
-	section := func(s settingsSection, options []console.ConfigOption, includes func(*console.ConfigOption) bool) {
+	section := func(s settingsSection, options []api.ConfigOption, includes func(*api.ConfigOption) bool) {
 		for i := range options {
 			if !includes(&options[i]) {
 				continue
@@ -162,26 +162,26 @@ func (p *configurationPage) arrange(scopes []string) {
 			p.Sections = append(p.Sections, s)
 		}
 	}
-	ordered := slices.SortedStableFunc(slices.Values(p.Options), func(a, b console.ConfigOption) int {
+	ordered := slices.SortedStableFunc(slices.Values(p.Options), func(a, b api.ConfigOption) int {
 		return cmp.Compare(slices.Index(specified, a.Name), slices.Index(specified, b.Name))
 	})
 	for _, block := range p.Blocks {
 		section(settingsSection{Title: block, Block: true}, ordered,
-			func(o *console.ConfigOption) bool { return o.Block == block })
+			func(o *api.ConfigOption) bool { return o.Block == block })
 	}
 	for _, topic := range p.Topics {
 		section(settingsSection{Title: topic}, p.Options,
-			func(o *console.ConfigOption) bool { return o.Block == "" && o.Topic == topic })
+			func(o *api.ConfigOption) bool { return o.Block == "" && o.Topic == topic })
 	}
 	for _, q := range p.Queues {
 		section(settingsSection{Title: "Queue " + q.Name}, q.Settings,
-			func(*console.ConfigOption) bool { return len(p.Queues) > 1 })
+			func(*api.ConfigOption) bool { return len(p.Queues) > 1 })
 	}
 	p.Version = hex.EncodeToString(version.Sum(nil)[:8])
 }
 
 // row is an option as the form shows it.
-func (p *configurationPage) row(o console.ConfigOption, scopes []string) settingRow {
+func (p *configurationPage) row(o api.ConfigOption, scopes []string) settingRow {
 	row := settingRow{ConfigOption: o, FieldFor: setField + o.Name, Text: o.Value, Units: o.Unit,
 		Removes: o.Layer == layerFile}
 	for _, change := range p.Changes {
@@ -207,7 +207,7 @@ func (p *configurationPage) row(o console.ConfigOption, scopes []string) setting
 	}
 	switch {
 	case p.ReadOnly != "" || row.Locked != "" || slices.Contains(scopes, o.Scope):
-	case o.Scope == console.ScopeDeploy:
+	case o.Scope == api.ScopeDeploy:
 		row.Locked = "it decides what runs: a change needs the scope deploy"
 	default:
 		row.Locked = "it decides who may call: change it with 'tendril config set'"
@@ -235,7 +235,7 @@ func (s *settingsSection) lockTogether() {
 }
 
 // change is what the form that was sent would change, with the typed texts in the rows.
-func (p *configurationPage) change(form url.Values) console.SettingsChange {
+func (p *configurationPage) change(form url.Values) api.SettingsChange {
 	p.Fields = map[string]string{}
 	set := map[string]*string{}
 	for _, row := range p.rows() {
@@ -263,7 +263,7 @@ func (p *configurationPage) change(form url.Values) console.SettingsChange {
 		}
 		row.Text = text
 	}
-	return console.SettingsChange{Set: set}
+	return api.SettingsChange{Set: set}
 }
 
 // rows are those of all sections.
@@ -277,7 +277,7 @@ func (p *configurationPage) rows() (all []*settingRow) {
 }
 
 // refuse puts what is wrong at the fields.
-func (p *configurationPage) refuse(refused *console.Error) {
+func (p *configurationPage) refuse(refused *api.Error) {
 	p.Note = "Nothing was changed yet: " + refused.Message + "."
 	if len(refused.Details) > 0 {
 		p.Note = "Nothing was changed yet: correct what is marked below."
@@ -314,7 +314,7 @@ func previewConfiguration(v *visit) (any, error) {
 		return page, nil
 	}
 	preview, err := v.api.PreviewChange(v.ctx, change)
-	refused := (*console.Error)(nil)
+	refused := (*api.Error)(nil)
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusBadRequest:
 		page.refuse(refused)
@@ -330,7 +330,7 @@ func previewConfiguration(v *visit) (any, error) {
 
 // saveConfiguration writes the change whose difference was shown.
 func saveConfiguration(v *visit) (string, error) {
-	change := console.SettingsChange{Base: v.field("base"), Set: map[string]*string{}}
+	change := api.SettingsChange{Base: v.field("base"), Set: map[string]*string{}}
 	for name, texts := range v.r.PostForm {
 		if option, found := strings.CutPrefix(name, setField); found {
 			change.Set[option] = &texts[0]
@@ -341,10 +341,10 @@ func saveConfiguration(v *visit) (string, error) {
 	}
 	done, err := v.api.ChangeSettings(v.ctx, change)
 	if err != nil {
-		refused := (*console.Error)(nil)
+		refused := (*api.Error)(nil)
 		if errors.As(err, &refused) && len(refused.Details) > 0 {
 			d := refused.Details[0]
-			return "", &console.Error{Status: refused.Status, Message: refused.Message + ": " + d.Text, Hint: d.Hint}
+			return "", &api.Error{Status: refused.Status, Message: refused.Message + ": " + d.Text, Hint: d.Hint}
 		}
 		return "", err
 	}

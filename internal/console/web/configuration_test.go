@@ -11,40 +11,41 @@ import (
 	"strings"
 	"testing"
 
+	"tendril/api"
 	"tendril/internal/console"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // settingsOf are options of every kind, as an environment shows them.
-func settingsOf() console.Configuration {
-	option := func(name, value, layer, where string, more console.ConfigOption) console.ConfigOption {
-		more.Name, more.OptionValue = name, console.OptionValue{Value: value, Layer: layer, Where: where}
+func settingsOf() api.Configuration {
+	option := func(name, value, layer, where string, more api.ConfigOption) api.ConfigOption {
+		more.Name, more.OptionValue = name, api.OptionValue{Value: value, Layer: layer, Where: where}
 		more.Key, more.Topic = strings.ReplaceAll(name, "-", "_"), "Delivery"
 		if more.Effect == "" {
-			more.Effect = console.EffectReload
+			more.Effect = api.EffectReload
 		}
 		if more.Scope == "" {
-			more.Scope = console.ScopeAct
+			more.Scope = api.ScopeAct
 		}
 		return more
 	}
-	return console.Configuration{File: "/app/tendril.yaml", Exists: true, Hash: "h1",
-		Blocks: []string{"Queue", "Messages"}, Topics: []string{"Delivery"}, Options: []console.ConfigOption{
-			option("queue-url", "", "default", "", console.ConfigOption{Block: "Queue", Label: "Worker queue", Type: "text",
-				Scope: console.ScopeDeploy, Effect: console.EffectRestart}),
-			option("http-path", "/jobs", "file", "tendril.yaml:7", console.ConfigOption{Block: "Messages", Label: "HTTP path",
+	return api.Configuration{File: "/app/tendril.yaml", Exists: true, Hash: "h1",
+		Blocks: []string{"Queue", "Messages"}, Topics: []string{"Delivery"}, Options: []api.ConfigOption{
+			option("queue-url", "", "default", "", api.ConfigOption{Block: "Queue", Label: "Worker queue", Type: "text",
+				Scope: api.ScopeDeploy, Effect: api.EffectRestart}),
+			option("http-path", "/jobs", "file", "tendril.yaml:7", api.ConfigOption{Block: "Messages", Label: "HTTP path",
 				Type: "text", Default: "/", Allowed: "a path on the app", Help: "Path that messages are posted to."}),
-			option("visibility-timeout", "120s", "bundle", ".ebextensions/a.config:4", console.ConfigOption{Block: "Messages",
+			option("visibility-timeout", "120s", "bundle", ".ebextensions/a.config:4", api.ConfigOption{Block: "Messages",
 				Label: "Visibility timeout", Type: "duration", Unit: "seconds", Default: "300s", Allowed: "0s to 43200s"}),
-			option("rate", "50/s", "environment", "TENDRIL_RATE", console.ConfigOption{Label: "Rate", Type: "rate",
+			option("rate", "50/s", "environment", "TENDRIL_RATE", api.ConfigOption{Label: "Rate", Type: "rate",
 				Locked: "set by the variable TENDRIL_RATE, which overrides the settings file"}),
-			option("keepalive", "true", "default", "", console.ConfigOption{Label: "Keepalive", Type: "switch"}),
-			option("delete-linger", "100ms", "default", "", console.ConfigOption{Label: "Delete linger", Type: "duration",
+			option("keepalive", "true", "default", "", api.ConfigOption{Label: "Keepalive", Type: "switch"}),
+			option("delete-linger", "100ms", "default", "", api.ConfigOption{Label: "Delete linger", Type: "duration",
 				Unit: "seconds"}),
-			option("token", "(hidden)", "file", "tendril.yaml:9", console.ConfigOption{Label: "Token", Type: "text",
+			option("token", "(hidden)", "file", "tendril.yaml:9", api.ConfigOption{Label: "Token", Type: "text",
 				Hidden: true}),
-			option("listen", "127.0.0.1:0", "default", "", console.ConfigOption{Label: "Listen", Type: "text", Scope: "own"}),
+			option("listen", "127.0.0.1:0", "default", "", api.ConfigOption{Label: "Listen", Type: "text", Scope: "own"}),
 		}}
 }
 
@@ -123,12 +124,12 @@ func TestConfigurationFormSendsWhatWasTyped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
 			s.settings = settingsOf()
-			var got []console.SettingsChange
-			s.change = func(c console.SettingsChange) (console.SettingsPreview, error) {
+			var got []api.SettingsChange
+			s.change = func(c api.SettingsChange) (api.SettingsPreview, error) {
 				got = append(got, c)
-				return console.SettingsPreview{File: "/app/tendril.yaml", Base: "h1",
-					Lines: []console.FileLine{{Line: 7, Text: "http_path: /jobs # mine"}, {Line: 7, Added: true, Text: "new"}},
-					Changes: []console.OptionChange{{Name: "http-path", OptionValue: console.OptionValue{Value: "/pay"}},
+				return api.SettingsPreview{File: "/app/tendril.yaml", Base: "h1",
+					Lines: []api.FileLine{{Line: 7, Text: "http_path: /jobs # mine"}, {Line: 7, Added: true, Text: "new"}},
+					Changes: []api.OptionChange{{Name: "http-path", OptionValue: api.OptionValue{Value: "/pay"}},
 						{Name: "queue-url", Restart: true}}}, nil
 			}
 			values := form(t, s.get("/configuration"), c.typed)
@@ -154,7 +155,7 @@ func TestConfigurationFormSendsWhatWasTyped(t *testing.T) {
 			}
 			wantText(t, s.post("/configuration/save", confirm), "/app/tendril.yaml was written.", "In force now: http-path.",
 				"At the next start: queue-url.")
-			want := []console.SettingsChange{{Set: c.want}, {Set: c.want, Base: "h1"}}
+			want := []api.SettingsChange{{Set: c.want}, {Set: c.want, Base: "h1"}}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -165,9 +166,9 @@ func TestConfigurationFormSendsWhatWasTyped(t *testing.T) {
 func TestConfigurationMistakesAreAtTheirFields(t *testing.T) {
 	s := newSite(t)
 	s.settings = settingsOf()
-	s.change = func(console.SettingsChange) (console.SettingsPreview, error) {
-		return console.SettingsPreview{}, &console.Error{Status: http.StatusBadRequest,
-			Message: "the settings were not changed", Details: []console.Detail{
+	s.change = func(api.SettingsChange) (api.SettingsPreview, error) {
+		return api.SettingsPreview{}, &api.Error{Status: http.StatusBadRequest,
+			Message: "the settings were not changed", Details: []api.Detail{
 				{Option: "http-path", Text: "http_path is no path", Hint: "write http_path: /x"},
 				{Text: "a rule about two options is broken"}}}
 	}
@@ -191,8 +192,8 @@ func TestConfigurationMistakesAreAtTheirFields(t *testing.T) {
 func TestConfigurationShowsWhatWaitsForTheNextStart(t *testing.T) {
 	s := newSite(t)
 	s.settings = settingsOf()
-	s.settings.Changes = []console.OptionChange{{Name: "visibility-timeout", Restart: true,
-		OptionValue: console.OptionValue{Value: "60s", Layer: "file", Where: "tendril.yaml:3"}}}
+	s.settings.Changes = []api.OptionChange{{Name: "visibility-timeout", Restart: true,
+		OptionValue: api.OptionValue{Value: "60s", Layer: "file", Where: "tendril.yaml:3"}}}
 	wantText(t, s.get("/configuration"), `value="60"`, "Until the next start: 120s")
 }
 
@@ -202,11 +203,11 @@ func TestConfigurationOffersWhatTheCallerMayChange(t *testing.T) {
 		scopes   []string
 		fields   string
 	}{
-		{"", []string{console.ScopeRead, console.ScopeAct, console.ScopeDeploy},
+		{"", []string{api.ScopeRead, api.ScopeAct, api.ScopeDeploy},
 			"set.queue-url set.http-path set.visibility-timeout set.keepalive set.delete-linger set.token"},
-		{"", []string{console.ScopeRead, console.ScopeAct},
+		{"", []string{api.ScopeRead, api.ScopeAct},
 			"set.http-path set.visibility-timeout set.keepalive set.delete-linger set.token"},
-		{"You may read.", []string{console.ScopeRead}, ""},
+		{"You may read.", []string{api.ScopeRead}, ""},
 	} {
 		page := &configurationPage{Configuration: settingsOf(), ReadOnly: c.readOnly}
 		page.arrange(c.scopes)
@@ -229,13 +230,13 @@ func TestConfigurationOffersWhatTheCallerMayChange(t *testing.T) {
 }
 
 func TestConfigurationOfAProcessThatServesQueuesOnly(t *testing.T) {
-	var api *console.Server
-	pages := New(Options{Client: func(r *http.Request) *console.Client { return console.NewInProcessClient(api, r) }})
-	api = console.New(&console.Options{Environment: "shop", Token: ownersToken, Handlers: console.Handlers{Pages: pages}})
+	var server *console.Server
+	pages := New(Options{Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
+	server = console.New(&console.Options{Environment: "shop", Token: ownersToken, Handlers: console.Handlers{Pages: pages}})
 	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:9325/configuration", http.NoBody)
 	r.Header.Set("Authorization", "Bearer "+ownersToken)
 	w := httptest.NewRecorder()
-	api.ServeHTTP(w, r)
+	server.ServeHTTP(w, r)
 	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `<form class="settings"`) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}

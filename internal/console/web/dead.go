@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 var deadScreens = []screen{
@@ -34,11 +34,11 @@ type deadPage struct {
 	Queue    string
 	Queues   []choice // all dead-letter queues, when there are several
 	Targets  []string // queues that dead letters can be moved to
-	Task     *console.MoveTask
+	Task     *api.MoveTask
 	Groups   []reasonGroup
 	Filter   deadFilter
-	Messages []console.Message
-	Total    console.Total
+	Messages []api.Message
+	Total    api.Total
 	Through  int64  // the newest message of the queue, which an act on all that match names
 	Hidden   bool   // bodies are not shown
 	Show     string // the address of the page that shows them
@@ -49,7 +49,7 @@ type deadPage struct {
 
 // reasonGroup is a group and the address that opens or closes it.
 type reasonGroup struct {
-	console.ReasonGroup
+	api.ReasonGroup
 	Path   string
 	Chosen bool
 	Bars   []hourBar
@@ -81,7 +81,7 @@ func (f deadFilter) Any() bool { return f.ByReason || f.Search() }
 func (f deadFilter) Search() bool { return f.Match+f.Attribute+f.Since+f.Until != "" }
 
 // selection is the filter in the words of the API.
-func (f deadFilter) selection() (sel console.Selection, err error) {
+func (f deadFilter) selection() (sel api.Selection, err error) {
 	sel.Match = f.Match
 	sel.Attribute, sel.Value, _ = strings.Cut(f.Attribute, "=")
 	if f.ByReason {
@@ -103,7 +103,7 @@ func utcTime(text string) (at time.Time, err error) {
 			return at, nil
 		}
 	}
-	return at, &console.Error{Status: http.StatusBadRequest, Message: strconv.Quote(text) + " is not a time",
+	return at, &api.Error{Status: http.StatusBadRequest, Message: strconv.Quote(text) + " is not a time",
 		Hint: "write it as 2006-01-02T15:04, in UTC"}
 }
 
@@ -127,7 +127,7 @@ func (f deadFilter) query(queue string) string {
 
 func loadDeadLetters(v *visit) (any, error) {
 	page := &deadPage{Queue: v.query("queue"), Filter: readDeadFilter(v.r.URL.Query()),
-		OnSQS: v.status.Backend == console.BackendSQS}
+		OnSQS: v.status.Backend == api.BackendSQS}
 	page.chooseQueue(v.status.Queues)
 	if page.Queue == "" || page.OnSQS {
 		return page, nil // messages on Amazon SQS: looking at them would be a receive
@@ -139,7 +139,7 @@ func loadDeadLetters(v *visit) (any, error) {
 	task, err := v.api.RedriveTask(v.ctx, page.Queue)
 	if err == nil {
 		page.Task = &task
-	} else if refused := (*console.Error)(nil); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+	} else if refused := (*api.Error)(nil); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		return nil, err
 	}
 	groups, err := v.api.Reasons(v.ctx, page.Queue)
@@ -156,21 +156,21 @@ func loadDeadLetters(v *visit) (any, error) {
 	}
 	next := ""
 	page.Messages, next, err = v.api.Messages(v.ctx, page.Queue,
-		console.Filter{Selection: sel, After: v.query("after"), Limit: pageSize})
+		api.Filter{Selection: sel, After: v.query("after"), Limit: pageSize})
 	if next != "" {
 		page.Next = v.with("after", next)
 	}
 	if v.query("after") != "" {
 		page.First = v.with("after", "")
 	}
-	page.Hidden = slices.ContainsFunc(page.Messages, func(m console.Message) bool { return m.BodyHidden })
+	page.Hidden = slices.ContainsFunc(page.Messages, func(m api.Message) bool { return m.BodyHidden })
 	page.Show = v.with("body", "1")
 	return page, err
 }
 
 // chooseQueue fills in the dead-letter queues, and which of them is shown: the one that is named, or else the one with
 // the most messages.
-func (p *deadPage) chooseQueue(queues []console.Queue) {
+func (p *deadPage) chooseQueue(queues []api.Queue) {
 	dead, most := deadLetterQueues(queues), int64(-1)
 	named := p.Queue != ""
 	for _, q := range queues {
@@ -190,7 +190,7 @@ func (p *deadPage) chooseQueue(queues []console.Queue) {
 }
 
 // newest is the place of the newest message of a queue; 0 for none.
-func newest(queues []console.Queue, name string) int64 {
+func newest(queues []api.Queue, name string) int64 {
 	for _, q := range queues {
 		if q.Name == name {
 			return q.Newest
@@ -200,7 +200,7 @@ func newest(queues []console.Queue, name string) int64 {
 }
 
 // group fills in the groups. Each opens with its address, and closes when it is the chosen one.
-func (p *deadPage) group(groups []console.ReasonGroup) {
+func (p *deadPage) group(groups []api.ReasonGroup) {
 	most := 1
 	for _, g := range groups {
 		most = max(most, slices.Max(g.Hours[:]))
@@ -235,7 +235,7 @@ type chosen struct {
 	Queue  string
 	Filter deadFilter
 	IDs    []string // nil for all
-	sel    console.Selection
+	sel    api.Selection
 }
 
 // chosenOf reads the form of the page of dead letters.
@@ -251,7 +251,7 @@ func chosenOf(values url.Values) (c chosen, err error) {
 		c.IDs = values["message"]
 	}
 	if len(c.IDs) == 0 {
-		return c, &console.Error{Status: http.StatusBadRequest, Message: "no dead letters are chosen",
+		return c, &api.Error{Status: http.StatusBadRequest, Message: "no dead letters are chosen",
 			Hint: "mark rows, or choose the page or all that match"}
 	}
 	c.sel.IDs = c.IDs
@@ -272,7 +272,7 @@ func confirmed(v *visit) (c chosen, most, rate int, err error) {
 		return c, 0, 0, err
 	}
 	if c.sel.Through = int64(through); c.IDs == nil && (through == 0 || !c.isOf(v.r.Referer())) {
-		return c, 0, 0, &console.Error{Status: http.StatusConflict,
+		return c, 0, 0, &api.Error{Status: http.StatusConflict,
 			Message: "nothing was done: the form is not about the messages that its page showed",
 			Hint:    "load the page again, and repeat the act"}
 	}
@@ -302,7 +302,7 @@ func redrive(v *visit) (string, error) {
 	if c.IDs != nil && rate == 0 {
 		n, err := v.api.Move(v.ctx, c.Queue, to, c.IDs)
 		if err == nil && n < len(c.IDs) {
-			err = &console.Error{Status: http.StatusConflict, Message: strconv.Itoa(n) + " of " +
+			err = &api.Error{Status: http.StatusConflict, Message: strconv.Itoa(n) + " of " +
 				plural(len(c.IDs), "message") + " moved: the others are gone, in work, or do not say where they came from",
 				Hint: "choose a queue to move to"}
 		}
@@ -316,7 +316,7 @@ func redrive(v *visit) (string, error) {
 type bulkPage struct {
 	chosen
 	Deletes bool
-	Total   console.Total
+	Total   api.Total
 	Through int64
 	Reasons []reasonGroup // of all messages, where no filter is given: each with the page about its messages alone
 	Targets []string
@@ -338,7 +338,7 @@ func loadBulk(deletes bool) func(*visit) (any, error) {
 		}
 		list := &deadPage{Queue: c.Queue}
 		list.chooseQueue(v.status.Queues)
-		page := &bulkPage{chosen: c, Deletes: deletes, Total: console.Total{N: int64(len(c.IDs)), Exact: true},
+		page := &bulkPage{chosen: c, Deletes: deletes, Total: api.Total{N: int64(len(c.IDs)), Exact: true},
 			Through: list.Through, Targets: list.Targets, Back: "/dead?" + c.Filter.query(c.Queue)}
 		if c.IDs != nil {
 			return page, nil
@@ -376,7 +376,7 @@ func deleteDead(v *visit) (string, error) {
 
 // editPage is the form that sends a dead letter again with another content.
 type editPage struct {
-	console.Message
+	api.Message
 	AttributesText string
 	Targets        []string
 	Target         string // the queue that it came from

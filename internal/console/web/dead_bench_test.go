@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/console"
 	"tendril/queue"
@@ -19,14 +20,14 @@ import (
 func BenchmarkDeadLettersPage(b *testing.B) {
 	for _, n := range []int{100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			api, store := manyDeadLetters(b, n)
+			server, store := manyDeadLetters(b, n)
 			get := func(unit, query string) {
 				var took []time.Duration
 				for range 7 {
 					r := httptest.NewRequest(http.MethodGet, "http://localhost/dead?queue=jobs-dead"+query, nil)
 					r.Header.Set("Authorization", "Bearer "+ownersToken)
 					w, begun := httptest.NewRecorder(), time.Now()
-					api.ServeHTTP(w, r)
+					server.ServeHTTP(w, r)
 					took = append(took, time.Since(begun))
 					if rows := strings.Count(w.Body.String(), `<tr id="m-`); w.Code != http.StatusOK || rows > pageSize {
 						b.Fatalf("%d with %d rows", w.Code, rows)
@@ -117,10 +118,10 @@ func manyDeadLetters(b *testing.B, n int) (*console.Server, *broker.Broker) {
 	if l, err := store.Ledger("jobs-dead"); err != nil || l.Live != int64(n) {
 		b.Fatal(l, err)
 	}
-	var api *console.Server
-	pages := New(Options{Client: func(r *http.Request) *console.Client { return console.NewInProcessClient(api, r) }})
-	api = console.New(&console.Options{Environment: "shop", Broker: store, Token: ownersToken,
-		Handlers: console.Handlers{Pages: pages}, Status: func() console.Status { return console.Status{} }})
-	b.Cleanup(api.Close)
-	return api, store
+	var server *console.Server
+	pages := New(Options{Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
+	server = console.New(&console.Options{Environment: "shop", Broker: store, Token: ownersToken,
+		Handlers: console.Handlers{Pages: pages}, Status: func() api.Status { return api.Status{} }})
+	b.Cleanup(server.Close)
+	return server, store
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -15,7 +15,7 @@ var deploymentScreens = []screen{{path: "/deployments", entry: "Deployments", vi
 
 var deploymentActs = []act{
 	{"/deployments/deploy", func(v *visit) (string, error) {
-		return v.deployment(func(ctx context.Context) (console.DeployResult, error) {
+		return v.deployment(func(ctx context.Context) (api.DeployResult, error) {
 			return v.api.Deploy(ctx, v.field("path"))
 		})
 	}},
@@ -28,7 +28,7 @@ var deploymentActs = []act{
 		if err != nil {
 			return "", err
 		}
-		return v.deployment(func(ctx context.Context) (console.DeployResult, error) {
+		return v.deployment(func(ctx context.Context) (api.DeployResult, error) {
 			return v.api.Rollback(ctx, number)
 		})
 	}},
@@ -38,7 +38,7 @@ var deploymentActs = []act{
 const deployPatience = 400 * time.Millisecond
 
 // deployment begins a deployment, which goes on when it takes longer than the form waits.
-func (v *visit) deployment(begin func(context.Context) (console.DeployResult, error)) (string, error) {
+func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)) (string, error) {
 	return v.patiently("The deployment is under way.", func(ctx context.Context) (string, error) {
 		done, err := begin(ctx)
 		return "The environment runs " + done.To + " now.", err
@@ -64,9 +64,9 @@ const shownDeployments = 20
 type deploymentsPage struct {
 	// NoApp says why there are no versions; "" where there can be.
 	NoApp    string
-	Versions []console.AppVersion
-	Live     *console.AppVersion // nil while none serves
-	Latest   *console.Deployment // under way or over; nil for none
+	Versions []api.AppVersion
+	Live     *api.AppVersion // nil while none serves
+	Latest   *api.Deployment // under way or over; nil for none
 	Events   []eventlog.Event
 }
 
@@ -80,11 +80,11 @@ func (v *visit) deployments() (any, error) {
 		return nil, err
 	}
 	for i := range page.Versions {
-		if page.Versions[i].State == console.VersionLive {
+		if page.Versions[i].State == api.VersionLive {
 			page.Live = &page.Versions[i]
 		}
 	}
-	page.Events, err = v.api.Events(v.ctx, console.EventFilter{Kinds: []string{eventlog.Deploy}, Limit: shownDeployments})
+	page.Events, err = v.api.Events(v.ctx, api.EventFilter{Kinds: []string{eventlog.Deploy}, Limit: shownDeployments})
 	if isConflict(err) { // no data directory, in which they are kept
 		err = nil
 	}
@@ -93,6 +93,6 @@ func (v *visit) deployments() (any, error) {
 
 // isConflict reports whether the environment does not have what was asked for.
 func isConflict(err error) bool {
-	refused := (*console.Error)(nil)
+	refused := (*api.Error)(nil)
 	return errors.As(err, &refused) && refused.Status == http.StatusConflict
 }

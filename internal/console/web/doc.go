@@ -1,10 +1,10 @@
 // Package web serves the console's pages: what runs, what waits, what failed and why, what comes next.
 //
-//	browser ──> console.Server ──> Site ──> screen.load ──> console.Client ──> the same routes of the API
+//	browser ──> console.Server ──> Site ──> screen.load ──> api.Client ──> the same routes of the API
 //	            Host, cookie,      │                         (in this process, with the browser's own
 //	            cross-origin       └─> templates/NAME.html    cookie: the API decides what is allowed)
 //
-// A page is a client of the JSON API, as the commands are: it shows what [console.Client] returns, and its forms call
+// A page is a client of the JSON API, as the commands are: it shows what [api.Client] returns, and its forms call
 // the methods that the verbs call. There is no second way to read or to change anything, so rights, audit and errors
 // are those of the API.
 //

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -25,7 +25,7 @@ func (v *visit) events() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter := console.EventFilter{Before: before, Limit: pageSize + 1, Match: page.Match}
+	filter := api.EventFilter{Before: before, Limit: pageSize + 1, Match: page.Match}
 	if page.Kind != "" {
 		filter.Kinds = []string{page.Kind}
 	}
@@ -56,7 +56,7 @@ func (v *visit) before() (int64, error) {
 	}
 	id, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, &console.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is no id",
+		return 0, &api.Error{Status: http.StatusBadRequest, Message: "after " + strconv.Quote(text) + " is no id",
 			Hint: "go to the first page"}
 	}
 	return id, nil

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/health"
 )
 
@@ -39,7 +39,7 @@ type frame struct {
 	Entry   string // the entry of the navigation that is marked
 	Entries []entry
 	Counts  map[string]count // beside entries of the navigation
-	Status  *console.Status
+	Status  *api.Status
 	Health  health.Status
 	Result  *result
 	Now     time.Time
@@ -96,7 +96,7 @@ func (v *visit) frame() *frame {
 }
 
 // deadLetterQueues are the names of the queues that others dead-letter into.
-func deadLetterQueues(queues []console.Queue) map[string]bool {
+func deadLetterQueues(queues []api.Queue) map[string]bool {
 	names := map[string]bool{}
 	for _, q := range queues {
 		if q.DeadLetterQueue != "" {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -36,9 +36,9 @@ func (v *visit) logs() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	filter := console.LineFilter{Before: before, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
+	filter := api.LineFilter{Before: before, Limit: pageSize + 1, Process: page.Process, Match: page.Match}
 	if err := filter.Level.UnmarshalText([]byte(cmp.Or(page.Level, slog.LevelInfo.String()))); err != nil {
-		return nil, &console.Error{Status: http.StatusBadRequest, Message: "there is no level " + strconv.Quote(page.Level),
+		return nil, &api.Error{Status: http.StatusBadRequest, Message: "there is no level " + strconv.Quote(page.Level),
 			Hint: "choose one of the list"}
 	}
 	page.Lines, err = v.api.Logs(v.ctx, filter)

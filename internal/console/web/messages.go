@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/host/terminal"
 	"tendril/queue"
 )
@@ -48,11 +48,11 @@ var messageActs = []act{
 	}},
 }
 
-var errGone = &console.Error{Status: http.StatusNotFound, Message: "the message is gone already, or in work"}
+var errGone = &api.Error{Status: http.StatusNotFound, Message: "the message is gone already, or in work"}
 
 // messagePage is one message and the forms in which its body can be seen.
 type messagePage struct {
-	console.Message
+	api.Message
 	Forms    []choice
 	Form     string
 	Text     string    // the body in the form that was chosen
@@ -157,7 +157,7 @@ func (p *messagePage) Raw() string {
 }
 
 // attempt is one failed delivery for people.
-type attempt struct{ console.Attempt }
+type attempt struct{ api.Attempt }
 
 // Sign is the status, or the outcome where there is none or it does not tell: a function that failed answers with 200.
 func (a attempt) Sign() string {
@@ -198,7 +198,7 @@ func (a attempt) Summary() string {
 }
 
 // lastAttempt is the newest of the attempts of a message; nil for none.
-func lastAttempt(all []console.Attempt) *attempt {
+func lastAttempt(all []api.Attempt) *attempt {
 	if len(all) == 0 {
 		return nil
 	}
@@ -206,17 +206,17 @@ func lastAttempt(all []console.Attempt) *attempt {
 }
 
 // findMessage returns a message of one queue, or of whichever has it when name is "".
-func (v *visit) findMessage(name, id string) (m console.Message, err error) {
+func (v *visit) findMessage(name, id string) (m api.Message, err error) {
 	if name != "" {
 		return v.api.Message(v.ctx, name, id)
 	}
 	for _, q := range v.status.Queues {
 		m, err = v.api.Message(v.ctx, q.Name, id)
-		refused := (*console.Error)(nil)
+		refused := (*api.Error)(nil)
 		if err == nil || !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 			return m, err
 		}
 	}
-	return m, &console.Error{Status: http.StatusNotFound, Message: "there is no message " + id,
+	return m, &api.Error{Status: http.StatusNotFound, Message: "there is no message " + id,
 		Hint: "it was delivered, deleted or has expired"}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
@@ -33,23 +33,23 @@ type overview struct {
 	Dead     []deadQueue
 	Paused   []queueRow
 	Queues   []queueRow
-	Tasks    []console.Task // those that fail, then those due next
-	Problems []console.Problem
+	Tasks    []api.Task // those that fail, then those due next
+	Problems []api.Problem
 }
 
 // deadQueue is a dead-letter queue that is not empty: why most of its messages are there, and since when.
 type deadQueue struct {
 	Queue string
 	Count int64
-	Most  *console.ReasonGroup // nil where the reasons are not known, or may not be read
-	Since time.Time            // of the oldest message; zero when unknown
+	Most  *api.ReasonGroup // nil where the reasons are not known, or may not be read
+	Since time.Time        // of the oldest message; zero when unknown
 }
 
 // queueRow is one queue in a table, with what its worker does.
 type queueRow struct {
-	console.Queue
+	api.Queue
 	Dead         bool // other queues dead-letter into it
-	Worker       *console.Worker
+	Worker       *api.Worker
 	FailingShare float64 // of its deliveries since the start, 0 to 1
 	DeadLetters  int64   // in its dead-letter queue
 	State        string
@@ -127,7 +127,7 @@ func (v *visit) queueRows() []queueRow {
 }
 
 // work fills in what the queue's worker does.
-func (q *queueRow) work(w *console.Worker) {
+func (q *queueRow) work(w *api.Worker) {
 	q.Worker, q.FailingShare = w, w.FailingShare()
 	q.State, q.Reason = w.State()
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/queue"
 )
 
@@ -37,9 +37,9 @@ const pageSize = 50
 type queuePage struct {
 	Queue queueRow
 	// Filter is what the URL says, States are the links that choose one.
-	Filter   console.Filter
+	Filter   api.Filter
 	States   []choice
-	Messages []console.Message
+	Messages []api.Message
 	First    string // the address of the first page; "" on it
 	Next     string // that of the next one; "" at the end
 }
@@ -53,15 +53,15 @@ type choice struct {
 
 func (v *visit) queue() (any, error) {
 	name := v.name("name")
-	page := &queuePage{Filter: console.Filter{State: v.query("state"), After: v.query("after"), Limit: pageSize,
-		Selection: console.Selection{Match: v.query("match")}}}
+	page := &queuePage{Filter: api.Filter{State: v.query("state"), After: v.query("after"), Limit: pageSize,
+		Selection: api.Selection{Match: v.query("match")}}}
 	v.title = name
 	for _, row := range v.queueRows() {
 		if row.Name == name {
 			page.Queue = row
 		}
 	}
-	if v.status.Backend == console.BackendSQS {
+	if v.status.Backend == api.BackendSQS {
 		if page.Queue.Name == "" {
 			return nil, noQueue(name)
 		}
@@ -74,11 +74,11 @@ func (v *visit) queue() (any, error) {
 	page.Queue.Queue = full
 	counts := full.Ledger
 	for _, c := range []choice{{Label: "All", N: counts.Live},
-		{Label: "Waiting", Path: console.MessageVisible, N: counts.Visible},
-		{Label: "In flight", Path: console.MessageInFlight, N: counts.InFlight},
-		{Label: "Delayed", Path: console.MessageDelayed, N: counts.Delayed},
-		{Label: "Damaged", Path: console.MessageDamaged, N: counts.Damaged}} {
-		if c.Path == console.MessageDamaged && c.N == 0 {
+		{Label: "Waiting", Path: api.MessageVisible, N: counts.Visible},
+		{Label: "In flight", Path: api.MessageInFlight, N: counts.InFlight},
+		{Label: "Delayed", Path: api.MessageDelayed, N: counts.Delayed},
+		{Label: "Damaged", Path: api.MessageDamaged, N: counts.Damaged}} {
+		if c.Path == api.MessageDamaged && c.N == 0 {
 			continue
 		}
 		c.Chosen = c.Path == page.Filter.State
@@ -97,17 +97,17 @@ func (v *visit) queue() (any, error) {
 }
 
 func noQueue(name string) error {
-	return &console.Error{Status: 404, Message: "there is no queue " + strconv.Quote(name), Hint: "choose one of the list"}
+	return &api.Error{Status: 404, Message: "there is no queue " + strconv.Quote(name), Hint: "choose one of the list"}
 }
 
 // outgoing is the message that the fields of a form say.
-func (v *visit) outgoing() (console.Outgoing, error) {
+func (v *visit) outgoing() (api.Outgoing, error) {
 	// A form makes every line end with CR and LF.
 	body := strings.ReplaceAll(v.r.PostFormValue("body"), "\r\n", "\n")
-	out := console.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
+	out := api.Outgoing{Body: body, GroupID: v.field("group"), DedupID: v.field("dedup")}
 	if text := v.field("message-attributes"); text != "" {
 		if err := json.Unmarshal([]byte(text), &out.Attributes); err != nil {
-			return out, &console.Error{Status: 400, Message: "the attributes are not understood: " + err.Error(),
+			return out, &api.Error{Status: 400, Message: "the attributes are not understood: " + err.Error(),
 				Hint: `write a JSON object such as {"tenant": "a", "tries": 3}`}
 		}
 	}
@@ -138,7 +138,7 @@ func (v *visit) send() (string, error) {
 func (v *visit) purge() (string, error) {
 	name := v.name("name")
 	if v.field("confirm") != name {
-		return "", &console.Error{Status: 400, Message: "nothing was removed: the name typed is not that of the queue",
+		return "", &api.Error{Status: 400, Message: "nothing was removed: the name typed is not that of the queue",
 			Hint: "type " + name}
 	}
 	through, err := v.number("through")

@@ -5,21 +5,21 @@ import (
 	"strings"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 var scalingScreens = []screen{{path: "/scaling", entry: "Scaling", view: "scaling", load: (*visit).scaling}}
 
 // scalingPage is how the size is chosen. Scaling is nil where it is fixed: the decisions are advice then.
 type scalingPage struct {
-	Scaling *console.Scaling
-	console.ScaleDecisions
+	Scaling *api.Scaling
+	api.ScaleDecisions
 	// Backlog, Oldest and Desired are what an external scaler reads.
 	Backlog int64
 	Oldest  time.Duration
 	Desired int
-	Ready   int                  // how many can work now
-	Last    *console.ScaleInputs // of the newest decision; nil for none
+	Ready   int              // how many can work now
+	Last    *api.ScaleInputs // of the newest decision; nil for none
 	// None says why there is nothing to show; "" where there is.
 	None string
 }

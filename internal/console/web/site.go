@@ -11,13 +11,14 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"tendril/api"
 	"tendril/internal/console"
 )
 
 // Options configure a [Site].
 type Options struct {
 	// Client returns the API as the sender of a request may use it.
-	Client func(*http.Request) *console.Client
+	Client func(*http.Request) *api.Client
 	Logger *slog.Logger // gets a line for each page that cannot be rendered; nil discards them
 }
 
@@ -109,7 +110,7 @@ func New(opts Options) *Site {
 	})
 	s.mux.HandleFunc("GET /assets/{file}", serveAsset)
 	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, newVisit(s, nil, r), &console.Error{Status: http.StatusNotFound,
+		s.fail(w, newVisit(s, nil, r), &api.Error{Status: http.StatusNotFound,
 			Message: "there is no page " + r.URL.Path, Hint: "choose one on the left"})
 	})
 	return s
@@ -176,7 +177,7 @@ func (s *Site) execute(view *template.Template, v *visit, part string) (*bytes.B
 // fail answers with what went wrong, in the frame of the page where there is one.
 func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	status, name := http.StatusInternalServerError, "error"
-	refused := (*console.Error)(nil)
+	refused := (*api.Error)(nil)
 	if errors.As(err, &refused) && refused.Status >= 400 {
 		status = refused.Status
 	}
@@ -187,7 +188,7 @@ func (s *Site) fail(w http.ResponseWriter, v *visit, err error) {
 	if shown.NoKey {
 		name = "key" // the page sends the form again, with the key that is typed
 	}
-	shown.Request = w.Header().Get(console.RequestIDHeader)
+	shown.Request = w.Header().Get(api.RequestIDHeader)
 	v.Data, v.screen = shown, nil
 	if name != "signin" && v.status.Environment == "" {
 		v.status, _ = v.api.Status(v.ctx) // for the frame; without it the page says less

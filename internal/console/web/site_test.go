@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/autoscale"
 	"tendril/internal/console"
@@ -32,21 +33,21 @@ type site struct {
 	broker *broker.Broker
 	server *httptest.Server
 	client *http.Client
-	status console.Status
+	status api.Status
 	paused map[string]string // reasons by queue, as the environment was asked
-	tasks  console.TasksStatus
+	tasks  api.TasksStatus
 	// history is what the environment keeps of what happened: nothing yet.
 	history console.History
-	runs    []console.TaskRun
+	runs    []api.TaskRun
 	// settings are the environment's; change answers a change of them.
-	settings console.Configuration
-	change   func(console.SettingsChange) (console.SettingsPreview, error)
+	settings api.Configuration
+	change   func(api.SettingsChange) (api.SettingsPreview, error)
 	// What there is of the app and the size, and what the environment was asked to deploy.
-	versions  []console.AppVersion
-	decisions console.ScaleDecisions
-	instances console.Instances
+	versions  []api.AppVersion
+	decisions api.ScaleDecisions
+	instances api.Instances
 	deployed  []string
-	deploy    func(ctx context.Context) (console.DeployResult, error)
+	deploy    func(ctx context.Context) (api.DeployResult, error)
 	// series are the curves; nil while there are none.
 	series func(name string) (series.Curves, bool)
 	// referer is the address that forms are sent from, as browsers say it; "" for none.
@@ -71,25 +72,25 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 	s.history.Events = eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
 	s.history.Lines = eventlog.NewLines()
 	t.Cleanup(func() { s.history.Events.Close() })
-	var api *console.Server
-	pages := New(Options{Client: func(r *http.Request) *console.Client { return console.NewInProcessClient(api, r) }})
-	s.status = console.Status{State: console.StateRunning, Workers: []console.Worker{{Queue: "jobs",
+	var server *console.Server
+	pages := New(Options{Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
+	s.status = api.Status{State: api.StateRunning, Workers: []api.Worker{{Queue: "jobs",
 		Target: "http://127.0.0.1:8080/", Concurrency: 10, Receiving: true}}}
-	s.tasks = console.TasksStatus{File: "cron.yaml", Tasks: []console.Task{{Name: "cleanup", URL: "/clean",
+	s.tasks = api.TasksStatus{File: "cron.yaml", Tasks: []api.Task{{Name: "cleanup", URL: "/clean",
 		Schedule: "0 3 * * *", Words: "every day at 03:00", Next: []time.Time{time.Now().Add(time.Hour)}}}}
-	api = console.New(&console.Options{
+	server = console.New(&console.Options{
 		Environment: "shop", Version: "1.2.3", Broker: b, Token: ownersToken, Access: access,
 		Handlers: console.Handlers{Pages: pages}, History: s.history,
-		Status: func() console.Status {
+		Status: func() api.Status {
 			st := s.status
 			st.Tasks = &s.tasks
 			return st
 		},
 		Settings: console.Settings{
-			Configuration: func() console.Configuration { return s.settings },
-			PreviewChange: func(c console.SettingsChange) (console.SettingsPreview, error) { return s.change(c) },
-			ChangeScope:   func(console.SettingsChange) string { return console.ScopeAct },
-			ChangeSettings: func(_ context.Context, c console.SettingsChange) (console.SettingsPreview, error) {
+			Configuration: func() api.Configuration { return s.settings },
+			PreviewChange: func(c api.SettingsChange) (api.SettingsPreview, error) { return s.change(c) },
+			ChangeScope:   func(api.SettingsChange) string { return api.ScopeAct },
+			ChangeSettings: func(_ context.Context, c api.SettingsChange) (api.SettingsPreview, error) {
 				return s.change(c)
 			},
 		},
@@ -98,8 +99,8 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			Scale: func() autoscale.Scale {
 				return autoscale.Scale{QueueLoad: autoscale.QueueLoad{Backlog: 7, OldestSeconds: 65}, Desired: 2}
 			},
-			ScaleDecisions: func() console.ScaleDecisions { return s.decisions },
-			Instances:      func() console.Instances { return s.instances },
+			ScaleDecisions: func() api.ScaleDecisions { return s.decisions },
+			Instances:      func() api.Instances { return s.instances },
 			Series: func(name string) (series.Curves, bool) {
 				if s.series == nil {
 					return series.Curves{}, false
@@ -107,13 +108,13 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 				return s.series(name)
 			},
 		},
-		Deploy: func(ctx context.Context, path string) (console.DeployResult, error) {
+		Deploy: func(ctx context.Context, path string) (api.DeployResult, error) {
 			s.deployed = append(s.deployed, path)
 			return s.deploy(ctx)
 		},
 		VersionOptions: console.VersionOptions{
-			Versions: func() []console.AppVersion { return s.versions },
-			Rollback: func(ctx context.Context, number int) (console.DeployResult, error) {
+			Versions: func() []api.AppVersion { return s.versions },
+			Rollback: func(ctx context.Context, number int) (api.DeployResult, error) {
 				s.deployed = append(s.deployed, fmt.Sprint("version ", number))
 				return s.deploy(ctx)
 			},
@@ -122,7 +123,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 				_, err := s.deploy(ctx)
 				return name + "-2", err
 			},
-			AbortDeploy: func(context.Context) (console.Deployment, error) {
+			AbortDeploy: func(context.Context) (api.Deployment, error) {
 				s.deployed = append(s.deployed, "abort")
 				return *s.status.Deployment, nil
 			},
@@ -132,17 +133,17 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			Resume: func(queue string) error { delete(s.paused, queue); return nil },
 		},
 		Tasks: &console.TaskOptions{
-			Status:  func() console.TasksStatus { return s.tasks },
-			History: func(string) []console.TaskRun { return s.runs },
-			Run: func(_ context.Context, name string) (console.TaskRun, error) {
-				return console.TaskRun{Task: name, RunID: "1"}, nil
+			Status:  func() api.TasksStatus { return s.tasks },
+			History: func(string) []api.TaskRun { return s.runs },
+			Run: func(_ context.Context, name string) (api.TaskRun, error) {
+				return api.TaskRun{Task: name, RunID: "1"}, nil
 			},
 			Pause:  func(_ context.Context, name, why string) error { s.paused["task "+name] = why; return nil },
 			Resume: func(_ context.Context, name string) error { delete(s.paused, "task "+name); return nil },
 		},
 	})
-	s.server = httptest.NewServer(api)
-	t.Cleanup(func() { api.Close(); s.server.Close() })
+	s.server = httptest.NewServer(server)
+	t.Cleanup(func() { server.Close(); s.server.Close() })
 	s.client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return s
 }
@@ -345,7 +346,7 @@ func TestAQueueIsDeletedWhenItsNameWasTyped(t *testing.T) {
 	wantText(t, s.post("/queues/scratch/delete", url.Values{"confirm": {"scratch"}, "back": {"/queues"}}),
 		"scratch was deleted with 1 messages.")
 	s.queue("jobs", nil)
-	s.status.Workers = []console.Worker{{Queue: "jobs"}}
+	s.status.Workers = []api.Worker{{Queue: "jobs"}}
 	if page := s.get("/queues/jobs"); strings.Contains(page, "/queues/jobs/delete") {
 		t.Errorf("a queue that is worked on can be deleted:\n%s", page)
 	}
@@ -499,29 +500,29 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 	f.Add(hostile, hostile)
 	f.Add(`{"a": "</pre><script>"}`, "x\x00y")
 	f.Fuzz(func(t *testing.T, body, reason string) {
-		v := &visit{site: New(Options{Client: func(*http.Request) *console.Client { return nil }}),
+		v := &visit{site: New(Options{Client: func(*http.Request) *api.Client { return nil }}),
 			screen: &messageScreens[0], r: httptest.NewRequest("GET", "/messages/1", nil), now: time.Now()}
-		v.status = console.Status{Environment: reason, Workers: []console.Worker{{Queue: reason, PauseReason: reason}}}
+		v.status = api.Status{Environment: reason, Workers: []api.Worker{{Queue: reason, PauseReason: reason}}}
 		for _, data := range []struct {
 			view string
 			data any
 		}{
-			{"message", &messagePage{Message: console.Message{ID: reason, Queue: reason, Body: body,
-				Attributes: console.Attributes{{Name: reason, Type: "String", Value: body}}, GroupID: body,
+			{"message", &messagePage{Message: api.Message{ID: reason, Queue: reason, Body: body,
+				Attributes: api.Attributes{{Name: reason, Type: "String", Value: body}}, GroupID: body,
 				DeadLetterSource: reason}, Text: body, Dead: true, Targets: []string{reason},
-				Timeline: []attempt{{console.Attempt{Reason: reason, Answer: body, Instance: reason, Outcome: reason}}}}},
+				Timeline: []attempt{{api.Attempt{Reason: reason, Answer: body, Instance: reason, Outcome: reason}}}}},
 			{"message", hostileTreePage(t, body, reason)},
 			{"dead", hostileDeadPage(body, reason)},
 			{"bulk", &bulkPage{chosen: chosen{Queue: reason, IDs: []string{reason, body},
 				Filter: deadFilter{Match: body, Attribute: reason, Since: reason, Until: body, Reason: reason, ByReason: true}},
-				Total: console.Total{N: 2}, Reasons: []reasonGroup{{ReasonGroup: console.ReasonGroup{Reason: reason}, Path: "?x"},
-					{ReasonGroup: console.ReasonGroup{Reason: body}, Path: "?y"}},
+				Total: api.Total{N: 2}, Reasons: []reasonGroup{{ReasonGroup: api.ReasonGroup{Reason: reason}, Path: "?x"},
+					{ReasonGroup: api.ReasonGroup{Reason: body}, Path: "?y"}},
 				Back: "/dead?" + deadFilter{Match: body, Reason: reason, ByReason: true}.query(reason)}},
-			{"edit", &editPage{Message: console.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
+			{"edit", &editPage{Message: api.Message{ID: reason, Queue: reason, Body: body, GroupID: reason},
 				AttributesText: body, Targets: []string{reason, body}, Target: reason, FIFO: true}},
-			{"overview", &overview{Causes: []health.Cause{{Status: health.Severe, Text: reason}}, Problems: []console.Problem{{Reason: body, Queue: reason,
-				LastMessageID: reason}}, Queues: []queueRow{{Queue: console.Queue{Name: reason}, Reason: body}}}},
-			{"task", &taskPage{Task: console.Task{Name: reason, PauseReason: body, URL: body}, Runs: []console.TaskRun{
+			{"overview", &overview{Causes: []health.Cause{{Status: health.Severe, Text: reason}}, Problems: []api.Problem{{Reason: body, Queue: reason,
+				LastMessageID: reason}}, Queues: []queueRow{{Queue: api.Queue{Name: reason}, Reason: body}}}},
+			{"task", &taskPage{Task: api.Task{Name: reason, PauseReason: body, URL: body}, Runs: []api.TaskRun{
 				{Task: reason, Reason: body, Skipped: reason}}}},
 			{"error", problem{Message: body, Hint: reason}},
 		} {
@@ -537,7 +538,7 @@ func FuzzMessageIsNeverMarkup(f *testing.F) {
 
 // hostileTreePage is a message whose body has the texts of others in each place of a JSON document, or is one of them.
 func hostileTreePage(t *testing.T, body, reason string) *messagePage {
-	page := &messagePage{Message: console.Message{ID: "1", Queue: "jobs", Body: body}}
+	page := &messagePage{Message: api.Message{ID: "1", Queue: "jobs", Body: body}}
 	if page.Tree, page.Whole = treeOf(body); page.Tree != nil {
 		return page
 	}
@@ -557,10 +558,10 @@ func hostileDeadPage(body, reason string) *deadPage {
 	page := &deadPage{Queue: reason, Queues: []choice{{Label: reason, Path: "/dead?" + deadFilter{Match: body}.query(reason)},
 		{Label: body, Path: "/dead"}}, Targets: []string{reason}, Filter: deadFilter{Match: body, Attribute: reason,
 		Since: body, Until: reason, Reason: reason, ByReason: true, Bodies: true},
-		Task: &console.MoveTask{Status: "FAILED", FailureReason: reason}, Messages: []console.Message{{ID: reason,
-			Queue: reason, Body: body, DeadLetterSource: reason, Attempts: []console.Attempt{{Reason: reason, Answer: body,
+		Task: &api.MoveTask{Status: "FAILED", FailureReason: reason}, Messages: []api.Message{{ID: reason,
+			Queue: reason, Body: body, DeadLetterSource: reason, Attempts: []api.Attempt{{Reason: reason, Answer: body,
 				Status: 422}}}}, Show: "/dead?body=1", Next: "/dead?" + deadFilter{Attribute: reason}.query(body)}
-	page.group([]console.ReasonGroup{{Reason: reason, Count: 1, Hours: [24]int{1}}, {Reason: body}})
+	page.group([]api.ReasonGroup{{Reason: reason, Count: 1, Hours: [24]int{1}}, {Reason: body}})
 	return page
 }
 

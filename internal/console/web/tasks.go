@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 var taskScreens = []screen{
@@ -31,14 +31,14 @@ const shownOutcomes = 30
 
 // tasksPage is all periodic tasks. Status is nil where the environment has none.
 type tasksPage struct {
-	Status *console.TasksStatus
+	Status *api.TasksStatus
 	Rows   []taskRow
 }
 
 // taskRow is a task with the outcomes of its last runs, the oldest first.
 type taskRow struct {
-	console.Task
-	Strip []console.TaskRun
+	api.Task
+	Strip []api.TaskRun
 }
 
 func (v *visit) tasks() (any, error) {
@@ -65,9 +65,9 @@ func (v *visit) tasks() (any, error) {
 
 // taskPage is one task and its last runs, the newest first.
 type taskPage struct {
-	console.Task
-	Leader console.Leader
-	Runs   []console.TaskRun
+	api.Task
+	Leader api.Leader
+	Runs   []api.TaskRun
 }
 
 func (v *visit) task() (any, error) {
@@ -81,12 +81,12 @@ func (v *visit) task() (any, error) {
 			}
 		}
 	}
-	return nil, &console.Error{Status: http.StatusNotFound, Message: "there is no task " + strconv.Quote(name),
+	return nil, &api.Error{Status: http.StatusNotFound, Message: "there is no task " + strconv.Quote(name),
 		Hint: "choose one of the list"}
 }
 
 // runState is the outcome of a run in one word.
-func runState(run console.TaskRun) string {
+func runState(run api.TaskRun) string {
 	switch {
 	case run.Skipped != "":
 		return "skipped"

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 )
 
 // visit is one request for a page, or one turn of its live stream.
@@ -20,10 +20,10 @@ type visit struct {
 	screen *screen // nil where there is none
 	r      *http.Request
 	ctx    context.Context
-	api    *console.Client
+	api    *api.Client
 	now    time.Time
 
-	status console.Status
+	status api.Status
 	result *result
 	title  string // of the page; that of the entry where load sets none
 	entry  string // of the navigation; that of the screen where load sets none
@@ -69,7 +69,7 @@ func (v *visit) number(name string) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, &console.Error{Status: http.StatusBadRequest, Message: name + " " + strconv.Quote(text) +
+		return 0, &api.Error{Status: http.StatusBadRequest, Message: name + " " + strconv.Quote(text) +
 			" is not a whole number", Hint: "use digits alone"}
 	}
 	return n, nil
@@ -139,10 +139,10 @@ const keyField = "session-key"
 func parseForm(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBodyOfForm)
 	if err := r.ParseForm(); err != nil {
-		return &console.Error{Status: http.StatusBadRequest, Message: "the form is incomplete: " + err.Error()}
+		return &api.Error{Status: http.StatusBadRequest, Message: "the form is incomplete: " + err.Error()}
 	}
 	if key := strings.TrimSpace(r.PostForm.Get(keyField)); key != "" {
-		r.Header.Set(console.SessionKeyHeader, key)
+		r.Header.Set(api.SessionKeyHeader, key)
 	}
 	r.PostForm.Del(keyField)
 	return nil
@@ -166,7 +166,7 @@ func (s *Site) perform(w http.ResponseWriter, r *http.Request, a *act) {
 			return
 		}
 		outcome.Done, outcome.Failed, outcome.Hint = "", problem.Message, problem.Hint
-		outcome.Request = w.Header().Get(console.RequestIDHeader) // that of what the page asked of the API, too
+		outcome.Request = w.Header().Get(api.RequestIDHeader) // that of what the page asked of the API, too
 	}
 	if who := v.who(); who != "" {
 		s.results.put(who, outcome)
@@ -202,10 +202,10 @@ type problem struct {
 }
 
 func problemOf(err error) problem {
-	refused := (*console.Error)(nil)
+	refused := (*api.Error)(nil)
 	if errors.As(err, &refused) {
 		return problem{Status: refused.Status, Message: refused.Message, Hint: refused.Hint,
-			NoKey: refused.Code == console.CodeSessionKey}
+			NoKey: refused.Code == api.CodeSessionKey}
 	}
 	return problem{Message: err.Error()}
 }

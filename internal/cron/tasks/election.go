@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/cron/leader"
 	"tendril/internal/cron/periodic"
 )
@@ -82,13 +82,13 @@ func (e *Election) IsLeader() bool {
 }
 
 // Status returns who leads.
-func (e *Election) Status() console.Leader {
+func (e *Election) Status() api.Leader {
 	l := e.elector.Load()
 	if l == nil {
-		return console.Leader{Leading: true, Local: true}
+		return api.Leader{Leading: true, Local: true}
 	}
 	s := l.Status()
-	out := console.Leader{Leading: s.Term > 0, Term: max(s.Term, s.LeaderTerm), Holder: s.Leader,
+	out := api.Leader{Leading: s.Term > 0, Term: max(s.Term, s.LeaderTerm), Holder: s.Leader,
 		AgeSeconds: s.Age.Seconds(), Console: s.LeaderData}
 	if s.Err != nil {
 		out.Error = s.Err.Error()

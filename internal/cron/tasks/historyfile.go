@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/host/datadir"
 	"tendril/queue"
@@ -24,7 +24,7 @@ const historyInterval = 5 * time.Second
 
 // storedHistory is the content of the file: the runs as the console shows them, the newest first.
 type storedHistory struct {
-	Runs []console.TaskRun `json:"runs"`
+	Runs []api.TaskRun `json:"runs"`
 }
 
 // KeepHistory writes the history to its file from time to time, until ctx is done, and then once more. It is stopped
@@ -61,7 +61,7 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 }
 
 func writeHistory(path string, runs []periodic.Run) error {
-	stored := storedHistory{Runs: make([]console.TaskRun, len(runs))}
+	stored := storedHistory{Runs: make([]api.TaskRun, len(runs))}
 	for i := range runs {
 		stored.Runs[i] = taskRun(runs[i])
 	}
@@ -98,7 +98,7 @@ func readHistory(path string, log *slog.Logger) []periodic.Run {
 }
 
 // storedRun is the reverse of taskRun.
-func storedRun(r *console.TaskRun) periodic.Run {
+func storedRun(r *api.TaskRun) periodic.Run {
 	run := periodic.Run{
 		Task: r.Task, ID: r.RunID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
 		Lateness: time.Duration(r.LatenessMS) * time.Millisecond, Skipped: periodic.Reason(r.Skipped),

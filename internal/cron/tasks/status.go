@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tendril/internal/console"
+	"tendril/api"
 	"tendril/internal/cron/periodic"
 	"tendril/queue"
 )
@@ -66,8 +66,8 @@ func (m *Manager) Count() int {
 }
 
 // Status returns the tasks as they stand.
-func (m *Manager) Status() console.TasksStatus {
-	st := console.TasksStatus{File: m.file.path()}
+func (m *Manager) Status() api.TasksStatus {
+	st := api.TasksStatus{File: m.file.path()}
 	s, err := m.scheduled()
 	if err != nil {
 		st.Off = err.Error()
@@ -122,15 +122,15 @@ func failedRuns(runs []periodic.Run) (failed int, reason string) {
 }
 
 // Describe returns the tasks of a file, which are not scheduled.
-func Describe(file *periodic.File) (all []console.Task) {
+func Describe(file *periodic.File) (all []api.Task) {
 	for i := range file.Tasks {
 		all = append(all, taskStatus(&file.Tasks[i]))
 	}
 	return all
 }
 
-func taskStatus(t *periodic.Task) console.Task {
-	return console.Task{
+func taskStatus(t *periodic.Task) api.Task {
+	return api.Task{
 		Name: t.Name, URL: shownURL(t.URL), Schedule: t.Schedule.String(),
 		Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
 		Next: t.Schedule.Upcoming(time.Now(), 5), Queue: t.Queue,
@@ -138,8 +138,8 @@ func taskStatus(t *periodic.Task) console.Task {
 	}
 }
 
-func taskRun(r periodic.Run) console.TaskRun {
-	run := console.TaskRun{
+func taskRun(r periodic.Run) api.TaskRun {
+	run := api.TaskRun{
 		Task: r.Task, RunID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
 		LatenessMS: r.Lateness.Milliseconds(), Skipped: string(r.Skipped), MessageID: r.MessageID, Resent: r.Resent,
 		Attempts: r.Attempts, Status: r.Result.Status, Reason: r.Result.Reason,
@@ -152,12 +152,12 @@ func taskRun(r periodic.Run) console.TaskRun {
 }
 
 // History returns what is remembered of the runs of a task, or of all for "", the newest first.
-func (m *Manager) History(task string) []console.TaskRun {
+func (m *Manager) History(task string) []api.TaskRun {
 	s, err := m.scheduled()
 	if err != nil {
 		return nil
 	}
-	var runs []console.TaskRun
+	var runs []api.TaskRun
 	for _, r := range s.scheduler.History(task) {
 		runs = append(runs, taskRun(r))
 	}
@@ -165,19 +165,19 @@ func (m *Manager) History(task string) []console.TaskRun {
 }
 
 // Run enqueues one run of a task at once.
-func (m *Manager) Run(ctx context.Context, task string) (console.TaskRun, error) {
+func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 	s, err := m.scheduled()
 	if err == nil {
 		err = s.has(task, m.file.path())
 	}
 	if err != nil {
-		return console.TaskRun{}, err
+		return api.TaskRun{}, err
 	}
 	run, sent, err := s.scheduler.RunNow(ctx, task)
 	if err != nil {
-		return console.TaskRun{}, err
+		return api.TaskRun{}, err
 	}
-	return console.TaskRun{Task: run.Task, RunID: run.ID, Manual: true, ScheduledAt: run.ScheduledAt,
+	return api.TaskRun{Task: run.Task, RunID: run.ID, Manual: true, ScheduledAt: run.ScheduledAt,
 		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
 }
 

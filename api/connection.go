@@ -1,4 +1,4 @@
-package console
+package api
 
 import (
 	"bytes"
@@ -35,8 +35,8 @@ type connection struct {
 // previewPattern is the one route that has a body and changes nothing.
 const previewPattern = "POST /api/v1/config/preview"
 
-// errOnlyReads is the error of a call that would change something.
-var errOnlyReads = errors.New("this client only reads")
+// ErrOnlyReads is the error of a call that would change something.
+var ErrOnlyReads = errors.New("this client only reads")
 
 // newConnection returns one that waits for the beginning of an answer for up to
 // patience, and follows no redirect.
@@ -61,7 +61,7 @@ func newConnection(instance Instance, dataDir, token string, patience time.Durat
 // checkCertificate accepts the certificate that the instance file names, and no
 // other. The file is read again for one that is new since Dial.
 func (c *connection) checkCertificate(s tls.ConnectionState) error {
-	shown := fingerprint(s.PeerCertificates[0].Raw)
+	shown := CertificateFingerprint(s.PeerCertificates[0].Raw)
 	if shown == c.instance.ConsoleCertificate {
 		return nil
 	}
@@ -88,7 +88,7 @@ func command(ctx context.Context, c *connection, pattern string, body any, names
 
 func (c *connection) call(ctx context.Context, pattern string, body, into any, names []string) error {
 	if body != nil && c.token == "" && c.dataDir != "" { // nothing can tell whether the environment gets it
-		return c.unauthorized(refuse(http.StatusUnauthorized, "this needs the console's token", ""))
+		return c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	req, err := c.request(ctx, pattern, body, names)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *connection) call(ctx context.Context, pattern string, body, into any, n
 func (c *connection) request(ctx context.Context, pattern string, body any, names []string) (*http.Request, error) {
 	method, path, _ := strings.Cut(pattern, " ")
 	if c.onlyReads && method != http.MethodGet && pattern != previewPattern {
-		return nil, fmt.Errorf("%s: %w", pattern, errOnlyReads)
+		return nil, fmt.Errorf("%s: %w", pattern, ErrOnlyReads)
 	}
 	for _, name := range names {
 		start, end := strings.IndexByte(path, '{'), strings.IndexByte(path, '}')

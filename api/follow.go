@@ -1,4 +1,4 @@
-package console
+package api
 
 import (
 	"bufio"
@@ -12,30 +12,27 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// historyClient asks for what happened.
-type historyClient struct{ conn *connection }
-
 // Events returns the events that f selects.
-func (c historyClient) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, error) {
-	list, err := ask[eventList](ctx, c.conn, "GET /api/v1/events?"+f.query(), nil)
+func (c *Client) Events(ctx context.Context, f EventFilter) ([]eventlog.Event, error) {
+	list, err := ask[EventList](ctx, c.conn, "GET /api/v1/events?"+f.query(), nil)
 	return list.Events, err
 }
 
 // FollowEvents calls each for the events that f selects, as they come: those that follow f.After, or for 0 those that
 // happen from now on. It returns the error of each, nil when the environment ends the stream, or why there is no
 // stream.
-func (c historyClient) FollowEvents(ctx context.Context, f EventFilter, each func(eventlog.Event) error) error {
+func (c *Client) FollowEvents(ctx context.Context, f EventFilter, each func(eventlog.Event) error) error {
 	return followStream(ctx, c.conn, "GET /api/v1/events?"+f.query(), each)
 }
 
 // Logs returns the lines of the log that f selects.
-func (c historyClient) Logs(ctx context.Context, f LineFilter) ([]eventlog.Line, error) {
-	list, err := ask[lineList](ctx, c.conn, "GET /api/v1/logs?"+f.query(), nil)
+func (c *Client) Logs(ctx context.Context, f LineFilter) ([]eventlog.Line, error) {
+	list, err := ask[LineList](ctx, c.conn, "GET /api/v1/logs?"+f.query(), nil)
 	return list.Lines, err
 }
 
 // FollowLogs is FollowEvents for lines of the log.
-func (c historyClient) FollowLogs(ctx context.Context, f LineFilter, each func(eventlog.Line) error) error {
+func (c *Client) FollowLogs(ctx context.Context, f LineFilter, each func(eventlog.Line) error) error {
 	return followStream(ctx, c.conn, "GET /api/v1/logs?"+f.query(), each)
 }
 

@@ -1,4 +1,4 @@
-package console
+package api
 
 import (
 	"errors"
@@ -128,4 +128,14 @@ func assertMode(t *testing.T, path string, want os.FileMode) {
 	if got := info.Mode().Perm(); got != want {
 		t.Errorf("%s has mode %v, want %v", path, got, want)
 	}
+}
+
+// claim makes a data directory one on which an environment runs, until the test ends.
+func claim(t *testing.T, dir string) {
+	t.Helper()
+	release, err := Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = release() })
 }

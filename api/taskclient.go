@@ -1,4 +1,4 @@
-package console
+package api
 
 import (
 	"cmp"
@@ -6,38 +6,35 @@ import (
 	"strconv"
 )
 
-// taskClient asks for the periodic tasks.
-type taskClient struct{ conn *connection }
-
 // Tasks returns the periodic tasks as they stand, and who leads.
-func (c taskClient) Tasks(ctx context.Context) (TasksStatus, error) {
+func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
 	return ask[TasksStatus](ctx, c.conn, "GET /api/v1/tasks", nil)
 }
 
 // TaskHistory returns up to limit runs, the newest first, of one task or for "" of all; 100
 // when limit is 0.
-func (c taskClient) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
+func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
 	pattern, names := "GET /api/v1/history", []string(nil)
 	if name != "" {
 		pattern, names = "GET /api/v1/tasks/{name}/history", []string{name}
 	}
-	list, err := ask[runList](ctx, c.conn, pattern+limitQuery(limit), nil, names...)
+	list, err := ask[RunList](ctx, c.conn, pattern+limitQuery(limit), nil, names...)
 	return list.Runs, err
 }
 
 // RunTask enqueues one run of a task at once, also of a paused one. After an error of status
 // 503 the run may have been enqueued all the same.
-func (c taskClient) RunTask(ctx context.Context, name string) (TaskRun, error) {
+func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return ask[TaskRun](ctx, c.conn, "POST /api/v1/tasks/{name}/run", nothing, name)
 }
 
 // PauseTask leaves out the runs of a task until ResumeTask. The reason is as for Pause.
-func (c taskClient) PauseTask(ctx context.Context, name, why string) error {
-	return command(ctx, c.conn, "POST /api/v1/tasks/{name}/pause", reason{why}, name)
+func (c *Client) PauseTask(ctx context.Context, name, why string) error {
+	return command(ctx, c.conn, "POST /api/v1/tasks/{name}/pause", Reason{why}, name)
 }
 
 // ResumeTask undoes PauseTask.
-func (c taskClient) ResumeTask(ctx context.Context, name string) error {
+func (c *Client) ResumeTask(ctx context.Context, name string) error {
 	return command(ctx, c.conn, "POST /api/v1/tasks/{name}/resume", nothing, name)
 }
 

@@ -1,4 +1,4 @@
-package console
+package api
 
 import (
 	"cmp"
@@ -29,12 +29,6 @@ type Client struct {
 	// Bodies asks for message bodies where they are hidden. Set it before the first call.
 	Bodies bool
 
-	accessClient
-	messageClient
-	taskClient
-	settingsClient
-	historyClient
-	versionClient
 	conn *connection
 	slow *connection // for answers that may come late
 }
@@ -58,15 +52,18 @@ func Dial(dataDir string) (*Client, error) {
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the console's token: %w", err)
 	}
-	return newClient(newConnection(*instance, dataDir, token, 2*maxWait),
-		newConnection(*instance, dataDir, token, MaxDeploy+maxWait)), nil
+	return newClient(newConnection(*instance, dataDir, token, 2*MaxWait),
+		newConnection(*instance, dataDir, token, MaxDeploy+MaxWait)), nil
 }
 
 func newClient(conn, slow *connection) *Client {
-	return &Client{Instance: conn.instance, accessClient: accessClient{conn}, messageClient: messageClient{conn},
-		taskClient: taskClient{conn}, settingsClient: settingsClient{conn}, historyClient: historyClient{conn},
-		versionClient: versionClient{conn, slow},
-		conn:          conn, slow: slow}
+	return &Client{Instance: conn.instance, conn: conn, slow: slow}
+}
+
+// NewClient returns a client of an instance that sends its requests through h, without a token of its own.
+func NewClient(instance Instance, h *http.Client) *Client {
+	c := &connection{instance: instance, http: h}
+	return newClient(c, c)
 }
 
 // OnlyRead has the client refuse, from now on, every call that would change something.
@@ -111,7 +108,7 @@ func (c *Client) Series(ctx context.Context, name string) (series.Curves, error)
 
 // Queues returns every embedded queue, sorted by name, without attributes.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
-	list, err := ask[queueList](ctx, c.conn, "GET /api/v1/queues", nil)
+	list, err := ask[QueueList](ctx, c.conn, "GET /api/v1/queues", nil)
 	return list.Queues, err
 }
 
@@ -135,7 +132,7 @@ func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Me
 	query.Set("state", f.State)
 	query.Set("after", f.After)
 	query.Set("limit", strconv.Itoa(cmp.Or(f.Limit, 100)))
-	answer, err := ask[messagePage](ctx, c.conn,
+	answer, err := ask[MessagePage](ctx, c.conn,
 		"GET /api/v1/queues/{name}/messages?"+query.Encode()+bodyQuery(c.Bodies, "&"), nil, name)
 	return answer.Messages, answer.Next, err
 }
@@ -156,13 +153,13 @@ func (c *Client) Message(ctx context.Context, name, id string) (Message, error) 
 // Reasons groups the messages of a queue, dead letters in the first place, by why they failed last: the largest group
 // first.
 func (c *Client) Reasons(ctx context.Context, name string) ([]ReasonGroup, error) {
-	list, err := ask[reasonList](ctx, c.conn, "GET /api/v1/queues/{name}/reasons", nil, name)
+	list, err := ask[ReasonList](ctx, c.conn, "GET /api/v1/queues/{name}/reasons", nil, name)
 	return list.Reasons, err
 }
 
 // Deliveries returns up to limit deliveries, the most recent first; 100 when limit is 0.
 func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) {
-	list, err := ask[deliveryList](ctx, c.conn, "GET /api/v1/deliveries"+limitQuery(limit), nil)
+	list, err := ask[DeliveryList](ctx, c.conn, "GET /api/v1/deliveries"+limitQuery(limit), nil)
 	return list.Deliveries, err
 }
 
@@ -172,15 +169,15 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
-		left := min(max(time.Until(until), 0), maxWait)
+		left := min(max(time.Until(until), 0), MaxWait)
 		d, err := ask[Delivery](ctx, c.conn, "GET /api/v1/messages/{id}/outcome?wait="+left.String(), nil, id)
 		unknown := (*Error)(nil)
 		switch {
-		case err == nil && (left < maxWait || d.Outcome != InWork && d.Tried()):
+		case err == nil && (left < MaxWait || d.Outcome != InWork && d.Tried()):
 			return d, true, nil
 		case err != nil && (!errors.As(err, &unknown) || unknown.Status != http.StatusNotFound):
 			return Delivery{}, false, err
-		case err != nil && left < maxWait:
+		case err != nil && left < MaxWait:
 			return Delivery{}, false, nil
 		}
 	}
@@ -189,7 +186,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 // Pause stops the environment from receiving from a queue. The reason, of up to 200
 // bytes, is shown with the status.
 func (c *Client) Pause(ctx context.Context, name, why string) error {
-	return command(ctx, c.conn, "POST /api/v1/queues/{name}/pause", reason{why}, name)
+	return command(ctx, c.conn, "POST /api/v1/queues/{name}/pause", Reason{why}, name)
 }
 
 // Resume undoes Pause.
@@ -199,7 +196,7 @@ func (c *Client) Resume(ctx context.Context, name string) error {
 
 // Quiet stops the environment from receiving at all; it goes on running.
 func (c *Client) Quiet(ctx context.Context, why string) error {
-	return command(ctx, c.conn, "POST /api/v1/quiet", reason{why})
+	return command(ctx, c.conn, "POST /api/v1/quiet", Reason{why})
 }
 
 // ResumeAll undoes Quiet.
@@ -210,14 +207,14 @@ func (c *Client) ResumeAll(ctx context.Context) error {
 // Purge removes all messages of a queue and returns how many there were. What a person typed to confirm it must be
 // the name of the queue.
 func (c *Client) Purge(ctx context.Context, name, confirm string, through int64) (int, error) {
-	n, err := ask[count](ctx, c.conn, "POST /api/v1/queues/{name}/purge", confirmation{confirm, through}, name)
+	n, err := ask[Count](ctx, c.conn, "POST /api/v1/queues/{name}/purge", Confirmation{confirm, through}, name)
 	return n["purged"], err
 }
 
 // CreateQueue creates an embedded queue with SQS attributes, and returns its ARN. A queue
 // that exists with the same attributes is not an error.
 func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[string]string) (arn string, err error) {
-	answer, err := ask[created](ctx, c.conn, "POST /api/v1/queues", creation{name, attributes})
+	answer, err := ask[Created](ctx, c.conn, "POST /api/v1/queues", Creation{name, attributes})
 	return answer.ARN, err
 }
 
@@ -225,18 +222,18 @@ func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[st
 // be the name of the queue. One that the environment works on, or that takes dead letters of another, is refused.
 func (c *Client) DeleteQueue(ctx context.Context, name, confirm string) (int, error) {
 	query := url.Values{"confirm": {confirm}}
-	n, err := ask[count](ctx, c.conn, "DELETE /api/v1/queues/{name}?"+query.Encode(), nil, name)
+	n, err := ask[Count](ctx, c.conn, "DELETE /api/v1/queues/{name}?"+query.Encode(), nil, name)
 	return n["deleted"], err
 }
 
 // Send sends up to ten messages to an embedded queue and returns a result for each, in
 // order, once they are on disk. The error is for the whole call.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	body := sendRequest{Messages: make([]Outgoing, len(msgs))}
+	body := SendRequest{Messages: make([]Outgoing, len(msgs))}
 	for i := range msgs {
 		body.Messages[i] = fromQueue(&msgs[i])
 	}
-	answer, err := ask[sendAnswer](ctx, c.conn, "POST /api/v1/queues/{name}/messages", body, name)
+	answer, err := ask[SendAnswer](ctx, c.conn, "POST /api/v1/queues/{name}/messages", body, name)
 	if err != nil {
 		return nil, err
 	}
@@ -262,13 +259,13 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	until := time.Now().Add(wait)
 	for agreed := false; ; agreed = true {
 		left := max(time.Until(until), 0)
-		d, err := ask[drained](ctx, c.conn, "POST /api/v1/drain", drainRequest{min(left, maxWait).String()})
+		d, err := ask[Drained](ctx, c.conn, "POST /api/v1/drain", DrainRequest{min(left, MaxWait).String()})
 		switch {
 		case agreed && errors.Is(err, ErrNotRunning):
 			return true, nil
 		case err != nil:
 			return false, err
-		case d.Drained || left <= maxWait:
+		case d.Drained || left <= MaxWait:
 			return d.Drained, nil
 		}
 	}
@@ -278,7 +275,7 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 // when the deployment went wrong, and 409 when it could not be begun. A ctx that ends does
 // not end the deployment.
 func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
-	return ask[DeployResult](ctx, c.slow, "POST /api/v1/deploy", deployRequest{path})
+	return ask[DeployResult](ctx, c.slow, "POST /api/v1/deploy", DeployRequest{path})
 }
 
 // Reload puts in force what changed, as the signal HUP does: see [Options].Reload. The

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+// ReceivedMessage is a message with the handle of the receive, by which it is deleted.
+type ReceivedMessage struct {
+	Message
+	ReceiptHandle string `json:"receipt_handle"`
+}
+
+// ReceiveRequest asks for messages as a consumer does. The zero value is one message, if there is one.
+type ReceiveRequest struct {
+	// Max is 1 to 10; 0 means 1.
+	Max int `json:"max,omitempty"`
+	// WaitSeconds is how long to wait for a first message, 0 to 20.
+	WaitSeconds int `json:"wait_seconds,omitempty"`
+	// VisibilitySeconds hides the messages from others for 0 to 43200 s; nil means the queue's own time.
+	VisibilitySeconds *int `json:"visibility_seconds,omitempty"`
+}
+
+// ToQueue returns the request in the words of package queue.
+func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
+	wait := time.Duration(q.WaitSeconds) * time.Second
+	out := queue.ReceiveRequest{Max: max(q.Max, 1), Wait: &wait}
+	if q.VisibilitySeconds != nil {
+		visibility := time.Duration(*q.VisibilitySeconds) * time.Second
+		out.Visibility = &visibility
+	}
+	return out
+}
+
+// The answer of a receive, and the body of a deletion by receipt.
+type (
+	ReceivedList struct {
+		Messages []ReceivedMessage `json:"messages"`
+	}
+	Receipts struct {
+		Receipts []string `json:"receipts"`
+	}
+)
+
+// Receive takes messages from an embedded queue, as a consumer does: it counts as a receive of each, and hides them.
+func (c *Client) Receive(ctx context.Context, name string, req ReceiveRequest) ([]ReceivedMessage, error) {
+	list, err := ask[ReceivedList](ctx, c.conn, "POST /api/v1/queues/{name}/receive", req, name)
+	return list.Messages, err
+}
+
+// Acknowledge deletes up to ten received messages by their handles, and returns how many were deleted.
+func (c *Client) Acknowledge(ctx context.Context, name string, handles []string) (int, error) {
+	n, err := ask[Count](ctx, c.conn, "POST /api/v1/queues/{name}/acknowledge", Receipts{handles}, name)
+	return n["deleted"], err
+}
