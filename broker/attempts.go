@@ -79,12 +79,12 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	a = a.bounded()
 	it := attempted{origin: origin, at: a.At.UnixMilli(), line: a.line(), reason: b.attempts.reasonOf(&a)}
 	q.mu.Lock()
-	if m := q.held[origin]; m != nil && !m.claimed {
-		it.home, it.receipt, it.again = q, m.receiptRow(q.clock), m.failed
+	if m := q.index.held[origin]; m != nil && !m.claimed {
+		it.home, it.receipt, it.again = q, m.receiptRow(q.broker.clock), m.failed
 		m.stored, m.failed = true, true
 	}
 	q.mu.Unlock()
-	b.attempts.add(b.core, it)
+	b.attempts.add(b, it)
 }
 
 // attempted is an attempt on its way to the disk.
@@ -127,7 +127,7 @@ func (l *attemptLog) reasonOf(a *Attempt) string {
 	return reason
 }
 
-func (l *attemptLog) add(b *core, it attempted) {
+func (l *attemptLog) add(b *Broker, it attempted) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending)+l.waiting >= mostAttempts {
@@ -143,14 +143,14 @@ func (l *attemptLog) add(b *core, it attempted) {
 }
 
 // flush hands what is pending to the writer.
-func (l *attemptLog) flush(b *core) {
+func (l *attemptLog) flush(b *Broker) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.submit(b)
 }
 
 // submit is flush. The lock is held.
-func (l *attemptLog) submit(b *core) {
+func (l *attemptLog) submit(b *Broker) {
 	l.alarm.stop()
 	l.alarm.at = 0
 	if n := len(l.pending); n > 0 {
@@ -164,7 +164,7 @@ func (l *attemptLog) submit(b *core) {
 }
 
 // lose counts attempts that are not kept, and says so once in a while. The lock is held.
-func (l *attemptLog) lose(b *core, n int) {
+func (l *attemptLog) lose(b *Broker, n int) {
 	if l.lost += n; time.Since(l.lostAt) >= lossesEvery {
 		b.log.Warn("attempts not recorded", "dir", b.dir, "attempts", l.lost)
 		l.lost, l.lostAt = 0, time.Now()
@@ -172,7 +172,7 @@ func (l *attemptLog) lose(b *core, n int) {
 }
 
 // settle brings what was recorded until now to the store, so that it is seen.
-func (l *attemptLog) settle(ctx context.Context, b *core) {
+func (l *attemptLog) settle(ctx context.Context, b *Broker) {
 	l.mu.Lock()
 	l.submit(b)
 	idle := l.waiting == 0
@@ -185,7 +185,7 @@ func (l *attemptLog) settle(ctx context.Context, b *core) {
 
 // attemptStore is the request that writes attempts.
 type attemptStore struct {
-	b     *core
+	b     *Broker
 	items []attempted
 }
 

@@ -55,7 +55,7 @@ func withDeadLetters(t testing.TB, b *Broker) *Queue {
 // that were never moved have a row in receipts, and the counts of reasons add up. Those leave out purged messages, also
 // while their rows wait to be removed.
 func checkAttempts(t interface{ Errorf(string, ...any) }, b *Broker) {
-	b.attempts.settle(context.Background(), b.core)
+	b.attempts.settle(context.Background(), b)
 	err := b.read(func(c *conn) error {
 		for what, text := range map[string]string{
 			"attempts without a message": `SELECT count(*) FROM attempts WHERE id NOT IN (SELECT id FROM messages)`,
@@ -178,7 +178,7 @@ func TestLastAttemptsAreKept(t *testing.T) {
 		want = append(want, fmt.Sprint("<", i, ">\n\"&"))
 		b.RecordAttempt("work", m.ID, failing(500, want[i]))
 		if i%5 == 0 {
-			b.attempts.settle(t.Context(), b.core)
+			b.attempts.settle(t.Context(), b)
 		}
 	}
 	if got := answersOf(storedMessage(t, b, "work", m.ID)); !slices.Equal(got, want[len(want)-keptAttempts:]) {
@@ -205,7 +205,7 @@ func TestAttemptsAreAppended(t *testing.T) {
 			for range times {
 				want = append(want, fmt.Sprint("answer ", len(want)))
 				b.RecordAttempt("work", id, failing(status, want[len(want)-1]))
-				b.attempts.settle(t.Context(), b.core)
+				b.attempts.settle(t.Context(), b)
 			}
 			checkAttempts(t, b)
 			if got := answersOf(storedMessage(t, b, "work", id)); !slices.Equal(got, want[max(0, len(want)-keptAttempts):]) {
@@ -324,7 +324,7 @@ func TestPurgeAndExpiryTakeAttemptsAlong(t *testing.T) {
 				b.RecordAttempt("work", one(t, q).ID, failing(500, "x"))
 				take(t, q, 1)
 			}
-			b.attempts.settle(t.Context(), b.core)
+			b.attempts.settle(t.Context(), b)
 			if got := rows(t, b, "attempts"); got != int64(n) {
 				t.Errorf("%d rows, want %d", got, n)
 			}
@@ -544,7 +544,7 @@ func TestAttemptsAreLostWhenTheyCannotBeWritten(t *testing.T) {
 			})
 			for range 3 {
 				b.RecordAttempt("work", m.ID, failing(500, "lost"))
-				b.attempts.flush(b.core)
+				b.attempts.flush(b)
 				_, _ = q.Send(t.Context(), body("y")) // which is synced
 			}
 			fs.SetFail(nil)

@@ -22,10 +22,8 @@ func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[strin
 }
 
 // setAttributes is SetAttributes of a queue that is being administered.
-func (b *core) setAttributes(q *liveQueue, attrs map[string]string) error {
-	q.mu.Lock()
-	old, current := q.set, q.attributes
-	q.mu.Unlock()
+func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
+	old := q.settings()
 	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
 		if !old.fifo {
 			return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
@@ -33,7 +31,7 @@ func (b *core) setAttributes(q *liveQueue, attrs map[string]string) error {
 		return queue.Errorf(queue.CodeInvalidAttributeValue,
 			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
 	}
-	merged := mergeAttributes(current, attrs)
+	merged := mergeAttributes(q.description().attributes, attrs)
 	set, err := parseSettings(old.fifo, merged)
 	if err != nil {
 		return err
@@ -45,8 +43,8 @@ func (b *core) setAttributes(q *liveQueue, attrs map[string]string) error {
 	}
 	now := stamp()
 	return b.writer.change(
-		func(t *tx) error { return t.writeSettings(q, merged, &old, &set, now) },
-		func() { q.reconfigured(merged, &old, set, now) },
+		func(t *tx) error { return t.writeSettings(q, merged, old, &set, now) },
+		func() { q.reconfigured(merged, old, set, now) },
 	)
 }
 
@@ -56,19 +54,19 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	if t.gone(q) {
 		return nil
 	}
-	t.c.run(&err, `UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now, q.number)
+	t.c.run(&err, `UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now, q.index.number)
 	if !set.fifo || old.delay == set.delay || err != nil {
 		return err
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	low := makeKey(q.number, q.disk.floor)
+	low := makeKey(q.index.number, q.disk.floor)
 	// Walk back from the end while messages are young enough.
-	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.high(),
+	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
 		stamp()-maxDelay.Milliseconds())
 	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
-		orNull(set.delay.Milliseconds()), max(low, oldest), q.high())
+		orNull(set.delay.Milliseconds()), max(low, oldest), q.index.high())
 	return err
 }
 
@@ -79,16 +77,20 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.set, q.attributes, q.modified = set, attributes, now
+	q.describe(func(d *description) {
+		d.set = set
+		d.attributes = attributes
+		d.modified = now
+	})
 	if old.retention == set.retention {
 		return
 	}
 	// What the sweep had claimed by the old period may stay after all.
-	q.cutoff = 0
-	q.resetWindow()
-	for _, m := range q.held {
+	q.index.cutoff = 0
+	q.index.resetWindow()
+	for _, m := range q.index.held {
 		if !m.inFlight && m.idle() {
-			q.order.requeue(m)
+			q.index.order.requeue(m)
 		}
 	}
 	q.sweepNow()
@@ -97,14 +99,14 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 
 // reload counts the delays anew and reads the window again.
 func (q *liveQueue) reload() {
-	err := q.read(func(c *conn) error {
+	err := q.broker.read(func(c *conn) error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.resetWindow()
+		q.index.resetWindow()
 		return q.loadDelays(c)
 	})
 	if err != nil {
-		q.log.Error("Reading the delays of a queue failed", "queue", q.name, "err", err)
+		q.broker.log.Error("Reading the delays of a queue failed", "queue", q.name, "err", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -122,11 +124,12 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	}
 	q.lock()
 	defer q.mu.Unlock()
-	all := effectiveAttributes(q.set.fifo, q.attributes)
-	l := q.ledger()
+	d := q.description()
+	all := effectiveAttributes(d.set.fifo, d.attributes)
+	l := q.index.ledger()
 	all["QueueArn"] = q.arn
 	all["CreatedTimestamp"] = strconv.FormatInt(q.created/1000, 10)
-	all["LastModifiedTimestamp"] = strconv.FormatInt(q.modified/1000, 10)
+	all["LastModifiedTimestamp"] = strconv.FormatInt(d.modified/1000, 10)
 	all["ApproximateNumberOfMessages"] = strconv.FormatInt(l.Visible, 10)
 	all["ApproximateNumberOfMessagesNotVisible"] = strconv.FormatInt(l.InFlight, 10)
 	all["ApproximateNumberOfMessagesDelayed"] = strconv.FormatInt(l.Delayed, 10)
@@ -139,9 +142,7 @@ func (b *Broker) Policy(name string) *access.Policy {
 	if err != nil {
 		return nil
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.set.policy
+	return q.settings().policy
 }
 
 // Tags returns the queue's tags.
@@ -150,10 +151,8 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	tags := map[string]string{}
-	maps.Copy(tags, q.tags)
+	maps.Copy(tags, q.description().tags)
 	return tags, nil
 }
 
@@ -174,13 +173,9 @@ func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string
 			return err
 		}
 		return b.writer.change(func(t *tx) error {
-			_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.number)
+			_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.index.number)
 			return err
-		}, func() {
-			q.mu.Lock()
-			q.tags = tags
-			q.mu.Unlock()
-		})
+		}, func() { q.describe(func(d *description) { d.tags = tags }) })
 	})
 }
 

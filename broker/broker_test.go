@@ -56,7 +56,7 @@ func checkLedgers(t testing.TB, b *Broker) {
 		}
 		q, _ := b.queues.get(name)
 		q.mu.Lock()
-		low, high := q.low(), q.high()
+		low, high := q.index.low(), q.index.high()
 		q.mu.Unlock()
 		var n int64
 		err = b.read(func(c *conn) (err error) {

@@ -71,24 +71,24 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		return nil, "", errParameter("Limit", strconv.Itoa(req.Limit), "Must be between 1 and 1000, if provided.")
 	}
 	q.mu.Lock()
-	at, high := q.low(), req.reach(q.number, q.high())
+	at, high := q.index.low(), req.reach(q.index.number, q.index.high())
 	q.mu.Unlock()
 	if req.After != "" {
 		seq, err := strconv.ParseInt(req.After, 10, 64)
 		if err != nil || seq < 0 || seq > maxSeq {
 			return nil, "", errParameter("After", req.After, "It is not a cursor that a page returned.")
 		}
-		at = max(at, makeKey(q.number, seq))
+		at = max(at, makeKey(q.index.number, seq))
 	}
-	b.attempts.settle(ctx, b.core)
-	sel := q.condition(&req.Filter)
+	b.attempts.settle(ctx, b)
+	sel := q.broker.condition(&req.Filter)
 	for begun := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return nil, "", err
 		}
 		var rows []*record
 		var last int64
-		err := q.read(func(c *conn) (err error) {
+		err := q.broker.read(func(c *conn) (err error) {
 			rows, last, err = c.scanMatching(browsedColumns, at, high, sel, req.Limit-len(page))
 			return err
 		})
@@ -120,11 +120,11 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 		Attempts: readHistory(r.history)}
 	q.lock()
 	defer q.mu.Unlock()
-	if q.deleted || !q.published(r.key) {
+	if q.deleted || !q.index.published(r.key) {
 		return s, false
 	}
-	now := q.clock.now()
-	if m := q.held[r.key]; m != nil && !m.claimed {
+	now := q.broker.clock.now()
+	if m := q.index.held[r.key]; m != nil && !m.claimed {
 		s.ReceiveCount, s.FirstReceivedAt = int(m.received()), date(m.first)
 		if m.inFlight {
 			s.State, s.Until = InFlight, timeOf(m.until, now)
@@ -135,7 +135,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 		s.State = Damaged
 		return s, true
 	}
-	if due := q.clock.reading(r.due); r.due != 0 && due > now {
+	if due := q.broker.clock.reading(r.due); r.due != 0 && due > now {
 		s.State, s.Until = Delayed, timeOf(due, now)
 	}
 	return s, true
@@ -156,10 +156,10 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	if err != nil {
 		return Stored{}, err
 	}
-	b.attempts.settle(ctx, b.core)
+	b.attempts.settle(ctx, b)
 	var found []*record
 	err = b.read(func(c *conn) error {
-		key, err := q.keyOf(c, id)
+		key, err := q.index.keyOf(c, id)
 		if err == nil {
 			found, err = c.records(`SELECT `+browsedColumns+` FROM messages WHERE id = ?`, key)
 		}
@@ -179,7 +179,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 // keyOf returns the key under which the queue holds a message; 0 when it does
 // not.
 func (x *index) keyOf(c *conn, id string) (key int64, err error) {
-	origin, ok := x.shared.seal.origin(strings.TrimSpace(id))
+	origin, ok := x.broker.seal.origin(strings.TrimSpace(id))
 	if !ok {
 		return 0, nil
 	}

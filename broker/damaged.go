@@ -8,29 +8,29 @@ import "tendril/queue"
 func (q *liveQueue) withhold(r *record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	m := q.held[r.key]
+	m := q.index.held[r.key]
 	switch {
-	case q.deleted || !q.published(r.key) || m != nil && (m.damaged || m.claimed):
+	case q.deleted || !q.index.published(r.key) || m != nil && (m.damaged || m.claimed):
 		return
-	case m == nil && r.due != 0 && q.clock.reading(r.due) > q.clock.now():
+	case m == nil && r.due != 0 && q.broker.clock.reading(r.due) > q.broker.clock.now():
 		return // it is found again when its delay has ended
 	case m == nil:
-		m = q.newMessage(r)
-		q.drop(m)
-		m.epoch = q.epoch
-		q.held[r.key] = m
-		q.resetWindow() // which may hold it as a fresh one
+		m = q.index.newMessage(r)
+		q.index.drop(m)
+		m.epoch = q.broker.epoch
+		q.index.held[r.key] = m
+		q.index.resetWindow() // which may hold it as a fresh one
 	case m.inFlight:
-		q.stopFlight(m)
+		q.index.stopFlight(m)
 		q.uncount(m) // nothing was delivered
 		q.storeReceive(m)
 	}
 	m.damaged = true
-	q.damaged++
-	q.order.forget(m)
+	q.index.damaged++
+	q.index.order.forget(m)
 	q.wakeAfterRemoval(1)
-	q.log.Error("A stored message is damaged and is not delivered", "queue", q.name,
-		"message_id", q.seal.messageID(new(block), m.origin),
+	q.broker.log.Error("A stored message is damaged and is not delivered", "queue", q.name,
+		"message_id", q.broker.seal.messageID(new(block), m.origin),
 		"hint", "look at it with 'tendril message show ID', send it anew, and delete it; see docs/backup.md")
 }
 
@@ -41,7 +41,7 @@ func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err 
 		keys[i] = m.key
 	}
 	damaged := map[int64]*record{}
-	err = q.read(func(c *conn) error {
+	err = q.broker.read(func(c *conn) error {
 		return c.eachRecord(func(r *record) {
 			if r.isDamaged() {
 				damaged[r.key] = r

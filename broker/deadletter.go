@@ -82,13 +82,13 @@ func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
 	it.due = old.due
-	r.key, r.origin, r.due = makeKey(it.to.number, to.next), old.originKey(), 0
+	r.key, r.origin, r.due = makeKey(it.to.index.number, to.next), old.originKey(), 0
 	to.next++
 	if !it.m.fresh() {
 		r.received, r.first = int64(it.m.received()), it.m.first
 	}
 	now := stamp()
-	if !t.dead || it.to.fifo {
+	if !t.dead || it.to.index.fifo {
 		r.sent = now
 	}
 	switch {
@@ -109,18 +109,18 @@ func (x *tx) copyRow(key int64, r *record) error {
 
 func (t *transfer) onCommit(err error) error {
 	q := t.from
-	q.queues.moving.Lock()
-	defer q.queues.moving.Unlock()
+	q.broker.queues.moving.Lock()
+	defer q.broker.queues.moving.Unlock()
 	q.mu.Lock()
 	for _, it := range t.items {
 		if it.moved = it.moved && err == nil; it.moved {
-			*t.left(&q.counters)++
-			q.delays.sub(it.due)
+			*t.left(&q.index.counters)++
+			q.index.delays.sub(it.due)
 		}
 		if it.moved && !it.m.claimed {
-			q.remove(it.m)
+			q.index.remove(it.m)
 		} else {
-			q.keep(it.m)
+			q.index.keep(it.m)
 		}
 	}
 	q.wakeAfterRemoval(len(t.items))
@@ -136,9 +136,9 @@ func (it *transferItem) enter() {
 	q := it.to
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.counters.movedIn++
-	q.counters.next = keySeq(it.record.key) + 1
-	q.arrive(&it.record)
+	q.index.counters.movedIn++
+	q.index.counters.next = keySeq(it.record.key) + 1
+	q.index.arrive(&it.record)
 	q.waiters.wake(1)
 	q.watchRetention(it.record.sent)
 }
@@ -151,10 +151,8 @@ func (q *Queue) TakesDeadLetters(last bool) bool {
 }
 
 // deadLetterQueue returns the target of a queue's redrive policy; nil when there is no policy, or no such target.
-func (b *core) deadLetterQueue(of *liveQueue) *liveQueue {
-	of.mu.Lock()
-	policy := of.set.redrive
-	of.mu.Unlock()
+func (b *Broker) deadLetterQueue(of *liveQueue) *liveQueue {
+	policy := of.settings().redrive
 	if policy == nil {
 		return nil
 	}
@@ -180,8 +178,8 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	err = live.ready()
 	for i := 0; i < len(letters) && err == nil; i++ {
 		handle := letters[i].Message.ReceiptHandle
-		r, invalid := live.open(new(block), handle)
-		m := live.held[r.key]
+		r, invalid := live.index.open(new(block), handle)
+		m := live.index.held[r.key]
 		switch {
 		case invalid != nil:
 			errs[i] = invalid
@@ -209,7 +207,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 // deadLetter moves messages that have used up their receives to the queue's
 // dead-letter queue. On an error they stay, visible.
 func (q *liveQueue) deadLetter(list []*message) error {
-	to := q.core.deadLetterQueue(q) // nil when there is no policy any more, or its target is gone
+	to := q.broker.deadLetterQueue(q) // nil when there is no policy any more, or its target is gone
 	t := &transfer{from: q, dead: true}
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})
@@ -218,14 +216,14 @@ func (q *liveQueue) deadLetter(list []*message) error {
 		_ = t.onCommit(queue.ErrNoQueue)
 		return nil
 	}
-	if err := q.writer.do(context.Background(), t, needs{durable: true}); err != nil {
+	if err := q.broker.writer.do(context.Background(), t, needs{durable: true}); err != nil {
 		return err
 	}
 	var ids []string
 	for _, it := range t.moved() {
-		ids = append(ids, q.seal.messageID(new(block), it.record.origin))
+		ids = append(ids, q.broker.seal.messageID(new(block), it.record.origin))
 	}
-	if f := q.events.DeadLettered; f != nil && len(ids) > 0 {
+	if f := q.broker.events.DeadLettered; f != nil && len(ids) > 0 {
 		f(q.name, to.name, ids)
 	}
 	return nil
@@ -238,13 +236,11 @@ func (b *Broker) Redrive(name string) (deadLetterQueue string, maxReceives int, 
 	if err != nil {
 		return "", 0, err
 	}
-	q.mu.Lock()
-	policy := q.set.redrive
-	q.mu.Unlock()
+	policy := q.settings().redrive
 	if policy == nil {
 		return "", 0, nil
 	}
-	if to := b.byARN(policy.target); to != nil {
+	if to := b.deadLetterQueue(q); to != nil {
 		deadLetterQueue = to.name
 	}
 	return deadLetterQueue, int(policy.max), nil
@@ -257,10 +253,8 @@ func (b *Broker) MissingDeadLetterQueue(name string) string {
 	if err != nil {
 		return ""
 	}
-	q.mu.Lock()
-	policy := q.set.redrive
-	q.mu.Unlock()
-	if policy == nil || b.byARN(policy.target) != nil {
+	policy := q.settings().redrive
+	if policy == nil || b.deadLetterQueue(q) != nil {
 		return ""
 	}
 	return policy.target[strings.LastIndexByte(policy.target, ':')+1:]
@@ -268,7 +262,7 @@ func (b *Broker) MissingDeadLetterQueue(name string) string {
 
 // checkRedrive refuses a redrive policy whose target does not exist, is of the
 // other type, or does not permit this queue.
-func (b *core) checkRedrive(name string, set *settings, value string) error {
+func (b *Broker) checkRedrive(name string, set *settings, value string) error {
 	if set.redrive == nil {
 		return nil
 	}
@@ -276,12 +270,10 @@ func (b *core) checkRedrive(name string, set *settings, value string) error {
 	if to == nil {
 		return errParameter("RedrivePolicy", value, "Dead letter target does not exist.")
 	}
-	to.mu.Lock()
-	defer to.mu.Unlock()
-	if to.set.fifo != set.fifo {
+	if to.index.fifo != set.fifo {
 		return errParameter("RedrivePolicy", value, "Dead-letter queue must be same type of queue as the source..")
 	}
-	if !to.set.allow.permits(b.opts.arn(name)) {
+	if !to.settings().allow.permits(b.opts.arn(name)) {
 		return errParameter("RedrivePolicy", value,
 			"The dead-letter queue's redrive allow policy does not permit this queue.")
 	}

@@ -32,18 +32,18 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 	err = live.ready()
 	for i := 0; i < len(receipts) && err == nil; i++ {
 		var of receipt
-		if of, errs[i] = live.open(work, receipts[i]); errs[i] != nil {
+		if of, errs[i] = live.index.open(work, receipts[i]); errs[i] != nil {
 			continue
 		}
-		switch m := live.held[of.key]; {
-		case m == nil && !live.mayBeHere(of), m != nil && m.leaving:
+		switch m := live.index.held[of.key]; {
+		case m == nil && !live.index.mayBeHere(of), m != nil && m.leaving:
 			// Gone, or about to: the commit that this request waits for comes
 			// after the one that takes it away.
-		case m == nil && live.fifo:
+		case m == nil && live.index.fifo:
 			older = append(older, olderReceipt{i, of.key})
 		case m == nil:
-			r.messages = append(r.messages, live.claim(of.key))
-		case live.fifo && (!m.newest(of) || !m.inFlight):
+			r.messages = append(r.messages, live.index.claim(of.key))
+		case live.index.fifo && (!m.newest(of) || !m.inFlight):
 			errs[i] = errReceipt(receipts[i], receiptExpired)
 		default:
 			m.leaving = true
@@ -55,7 +55,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 		err = q.b.writer.do(context.Background(), r, needs{})
 	}
 	if err == nil {
-		err = live.answerOlder(older, func(i int, found bool) {
+		err = live.broker.answerOlder(older, func(i int, found bool) {
 			if found {
 				errs[i] = errReceipt(receipts[i], receiptExpired)
 			}
@@ -68,7 +68,7 @@ const receiptExpired = "The receipt handle has expired."
 
 // open reads a handle of this queue. The lock is held.
 func (x *index) open(work *block, handle string) (receipt, error) {
-	r, err := x.shared.seal.open(work, handle)
+	r, err := x.broker.seal.open(work, handle)
 	if err == nil && r.key>>seqBits != x.number {
 		err = errHandle(handle)
 	}
@@ -78,7 +78,7 @@ func (x *index) open(work *block, handle string) (receipt, error) {
 // mayBeHere reports whether there may be a message of which memory knows nothing although
 // there is a receipt for it: the receipt is from before the store was opened, and the receive
 // was not stored. Then the message is visible. The lock is held.
-func (x *index) mayBeHere(r receipt) bool { return r.epoch < x.shared.epoch && r.key > x.low() }
+func (x *index) mayBeHere(r receipt) bool { return r.epoch < x.broker.epoch && r.key > x.low() }
 
 // olderReceipt is the receipt of such a message: the entry of the call, and the key.
 type olderReceipt struct {
@@ -87,7 +87,7 @@ type olderReceipt struct {
 }
 
 // answerOlder tells answer, for each entry, whether the message exists.
-func (b *core) answerOlder(older []olderReceipt, answer func(entry int, found bool)) error {
+func (b *Broker) answerOlder(older []olderReceipt, answer func(entry int, found bool)) error {
 	if len(older) == 0 {
 		return nil
 	}
@@ -184,18 +184,18 @@ func (r *removal) onCommit(err error) error {
 	defer q.mu.Unlock()
 	for _, m := range r.messages {
 		if err == nil && !m.claimed {
-			q.remove(m)
+			q.index.remove(m)
 			continue
 		}
-		q.keep(m)
+		q.index.keep(m)
 		if !m.claimed {
 			q.storeReceive(m)
 		}
 	}
 	if err == nil {
-		*r.account(&q.counters) += int64(r.counted)
+		*r.account(&q.index.counters) += int64(r.counted)
 		for _, due := range r.dues {
-			q.delays.sub(due)
+			q.index.delays.sub(due)
 		}
 	}
 	q.wakeAfterRemoval(len(r.messages))

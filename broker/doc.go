@@ -7,7 +7,7 @@
 //	       |  requests                                  |  under the queue's lock
 //	       v                                            v
 //	 +--------------+   publish after commit   +-----------------------------+
-//	 | writer       | -----------------------> | liveQueue                   |
+//	 | writer       | -----------------------> | liveQueue, its index        |
 //	 | one goroutine|                          |  order: next to deliver     |
 //	 | group commit |                          |  inFlight: by deadline      |
 //	 +--------------+                          |  held: received before      |

@@ -50,7 +50,7 @@ type condition struct {
 	reason string
 }
 
-func (b *core) condition(f *Filter) (c condition) {
+func (b *Broker) condition(f *Filter) (c condition) {
 	and := func(text string, arg any) { c.text, c.args = c.text+` AND `+text, append(c.args, arg) }
 	if f.IDs != nil {
 		origins := []int64{}
@@ -165,9 +165,9 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 		return 0, false, err
 	}
 	live.mu.Lock()
-	at, last, all := live.low(), live.last(), live.counters.live()
+	at, last, all := live.index.low(), live.index.last(), live.index.counters.live()
 	live.mu.Unlock()
-	high := f.reach(live.number, last)
+	high := f.reach(live.index.number, last)
 	if f.Through = 0; high == last && f.IsZero() {
 		return all, true, nil
 	}
@@ -178,7 +178,7 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 			return 0, false, err
 		}
 		var found, last int64
-		err := live.read(func(c *conn) (err error) {
+		err := live.broker.read(func(c *conn) (err error) {
 			found, last, err = c.countMatching(at, high, sel)
 			return err
 		})

@@ -9,7 +9,7 @@ import (
 // visible messages (the window), and all that were received and are still there.
 // The queue's lock guards it, and is held when a method is called.
 type index struct {
-	shared   *core
+	broker   *Broker
 	number   int64
 	fifo     bool               // never changes
 	counters counters           // as committed
@@ -33,8 +33,8 @@ func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.
 // row a little earlier than that.
 func (x *index) published(key int64) bool { return key > x.low() && key <= x.last() }
 
-func newIndex(b *core, number int64, fifo bool) index {
-	x := index{shared: b, number: number, fifo: fifo, held: map[int64]*message{}, inFlight: newDeadlines()}
+func newIndex(b *Broker, number int64, fifo bool) index {
+	x := index{broker: b, number: number, fifo: fifo, held: map[int64]*message{}, inFlight: newDeadlines()}
 	x.newOrder()
 	return x
 }
@@ -48,9 +48,9 @@ func (x *index) newOrder() {
 // newMessage makes the memory of a row. Content is kept while memory allows.
 func (x *index) newMessage(r *record) *message {
 	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, size: int32(r.size),
-		receives: receives{arrived: int32(r.received), count: int32(r.received), first: r.first}}
+		arrived: int32(r.received), count: int32(r.received), first: r.first}
 	if r.due != 0 {
-		m.due = max(1, x.shared.clock.reading(r.due))
+		m.due = max(1, x.broker.clock.reading(r.due))
 	}
 	switch order := x.order.(type) {
 	case *fifoOrder:
@@ -59,9 +59,9 @@ func (x *index) newMessage(r *record) *message {
 		if len(order.byID) >= order.sweepAt {
 			order.sweep(x.held)
 		}
-		m.tenant = order.of(r)
+		m.tenant = order.tenantOf(r)
 	}
-	if memory := &x.shared.memory; r.whole && r.size <= keepContent {
+	if memory := &x.broker.memory; r.whole && r.size <= keepContent {
 		if memory.content.Add(r.footprint()) <= memory.limits.cache {
 			m.content = r
 		} else {
@@ -74,7 +74,7 @@ func (x *index) newMessage(r *record) *message {
 // drop forgets the cached content of a message.
 func (x *index) drop(m *message) {
 	if m.content != nil {
-		x.shared.memory.content.Add(-m.content.footprint())
+		x.broker.memory.content.Add(-m.content.footprint())
 		m.content = nil
 	}
 }
@@ -103,7 +103,7 @@ func (x *index) stopFlight(m *message) {
 	m.inFlight = false
 	heap.Remove(&x.inFlight, m.index)
 	if s, ok := x.order.(*standardOrder); ok {
-		now := x.shared.clock.now()
+		now := x.broker.clock.now()
 		s.ended(m, now-m.receivedAt, now)
 	}
 }
@@ -120,7 +120,7 @@ func (x *index) remove(m *message) {
 	delete(x.window.early, m.key)
 	x.window.noteRemoved(m.key)
 	x.drop(m)
-	x.shared.marks.drop(m)
+	x.broker.marks.drop(m)
 	x.order.forget(m)
 }
 
@@ -148,7 +148,7 @@ func (x *index) claim(key int64) *message {
 
 // resume puts a message back in flight that was in flight before the store was opened.
 func (x *index) resume(m *message) {
-	m.until = min(m.until, x.shared.clock.now()+int64(maxFlight))
+	m.until = min(m.until, x.broker.clock.now()+int64(maxFlight))
 	x.startFlight(m, true)
 	x.order.resume(m)
 }
@@ -157,7 +157,7 @@ func (x *index) resume(m *message) {
 func (x *index) clear() {
 	for _, m := range x.held {
 		m.gone, m.inFlight, m.holds, m.queued = true, false, false, false
-		x.shared.marks.drop(m)
+		x.broker.marks.drop(m)
 	}
 	clear(x.held)
 	x.damaged = 0
@@ -247,12 +247,12 @@ func (w *window) noteRemoved(key int64) {
 
 // capacity is how many more fresh messages the queue may hold.
 func (x *index) capacity() int {
-	l, most := &x.shared.memory.limits, x.shared.memory.limits.standard
+	l, most := &x.broker.memory.limits, x.broker.memory.limits.standard
 	if x.fifo {
 		most = l.fifo
 	}
 	size := x.order.size()
-	if left := l.total - int(x.shared.memory.fresh.Load()) + size; left < most {
+	if left := l.total - int(x.broker.memory.fresh.Load()) + size; left < most {
 		most = max(l.least, left)
 	}
 	return max(0, most-size)
@@ -261,7 +261,7 @@ func (x *index) capacity() int {
 // countFresh counts the queue's fresh messages in memory.
 func (x *index) countFresh() {
 	n := x.order.size()
-	x.shared.memory.fresh.Add(int64(n - x.window.size))
+	x.broker.memory.fresh.Add(int64(n - x.window.size))
 	x.window.size = n
 }
 
@@ -270,7 +270,7 @@ func (x *index) arrive(r *record) {
 	w := &x.window
 	covered, last := w.cursor == w.tail, w.tail
 	w.tail = r.key
-	delayed := r.due != 0 && r.due > x.shared.clock.floor(x.shared.clock.now())
+	delayed := r.due != 0 && r.due > x.broker.clock.floor(x.broker.clock.now())
 	if delayed {
 		x.delays.add(r.due, 1)
 	}
@@ -320,8 +320,8 @@ func (w *window) noteEarly(key int64) {
 // capacityAhead is how many more messages of tenants that are not noisy the queue may hold, although its window is
 // full of others.
 func (x *index) capacityAhead(s *standardOrder) int {
-	l := &x.shared.memory.limits
-	left := l.total - int(x.shared.memory.fresh.Load())
+	l := &x.broker.memory.limits
+	left := l.total - int(x.broker.memory.fresh.Load())
 	most := min(l.standard-s.main.n-s.late.n, 2*l.standard-s.size(), max(l.least, left))
 	return max(0, most)
 }
@@ -384,10 +384,10 @@ func (x *index) nextFill() *fill {
 		return nil
 	}
 	w.filling = &fill{
-		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.shared.memory.limits.fill),
+		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.broker.memory.limits.fill),
 		floor: x.low(), low: w.cursor, high: w.tail, tail: w.tail, delayed: x.fifo,
 		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
-		now: x.shared.clock.floor(x.shared.clock.now()),
+		now: x.broker.clock.floor(x.broker.clock.now()),
 	}
 	return w.filling
 }
@@ -408,9 +408,9 @@ func (x *index) nextAhead(s *standardOrder) *fill {
 		return nil
 	}
 	return &fill{
-		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.shared.memory.limits.fill),
+		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.broker.memory.limits.fill),
 		floor: x.low(), low: low, high: min(w.tail, low+aheadKeys), tail: w.tail, without: s.noisyIDs(),
-		due: late, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen, now: x.shared.clock.floor(x.shared.clock.now()),
+		due: late, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen, now: x.broker.clock.floor(x.broker.clock.now()),
 	}
 }
 

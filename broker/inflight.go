@@ -152,10 +152,10 @@ func (q *Queue) Posting(receipt string) {
 	work := new(block)
 	live.mu.Lock()
 	defer live.mu.Unlock()
-	r, err := live.open(work, receipt)
-	if m := live.held[r.key]; err == nil && m != nil && !m.leaving && m.unposted && m.newest(r) {
+	r, err := live.index.open(work, receipt)
+	if m := live.index.held[r.key]; err == nil && m != nil && !m.leaving && m.unposted && m.newest(r) {
 		m.unposted = false
-		live.marks.put(m)
+		live.broker.marks.put(m)
 		live.storeReceive(m)
 	}
 }

@@ -152,7 +152,7 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 				t.Fatal(err)
 			}
 			live.mu.Lock()
-			err = live.submitReceives(live.clock.now())
+			err = live.submitReceives(live.broker.clock.now())
 			live.mu.Unlock()
 			if err != nil {
 				t.Fatal(err)
@@ -162,8 +162,8 @@ func TestUnpostedMessagesAreNeverDeadLetteredByKills(t *testing.T) {
 		b = killed(t, b)
 		live, _ := b.queues.get("work")
 		live.mu.Lock()
-		for _, m := range live.held { // its visibility timeout ends
-			live.changeVisibility(m, live.clock.now(), 0)
+		for _, m := range live.index.held { // its visibility timeout ends
+			live.changeVisibility(m, live.broker.clock.now(), 0)
 		}
 		live.mu.Unlock()
 	}
@@ -194,7 +194,7 @@ func TestMarksAreDroppedWithTheirReceives(t *testing.T) {
 			t.Fatal(err)
 		}
 		live.mu.Lock()
-		err = live.submitReceives(live.clock.now())
+		err = live.submitReceives(live.broker.clock.now())
 		live.mu.Unlock()
 		b.writer.change(func(*tx) error { return nil }, nil)
 		if n := marked(); n != 0 || err != nil {
@@ -247,7 +247,7 @@ func BenchmarkMark(b *testing.B) {
 			b.Error(err)
 		}
 	}()
-	m := &message{key: makeKey(1, 1), receives: receives{count: 1, epoch: 2}}
+	m := &message{key: makeKey(1, 1), count: 1, epoch: 2}
 	for b.Loop() {
 		k.put(m)
 		k.drop(m)

@@ -137,7 +137,7 @@ func TestARowCountsOnceItIsPublished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		id := live.seal.messageID(new(block), makeKey(live.number, 1))
+		id := live.broker.seal.messageID(new(block), makeKey(live.index.number, 1))
 		holdPublication(t, b, func() {
 			if page, _, err := b.Browse(t.Context(), "work", BrowseRequest{}); len(page) != 0 || err != nil {
 				t.Errorf("browsed %v, %v", page, err)
@@ -198,16 +198,16 @@ func TestDeletedDuringFill(t *testing.T) {
 		t.Fatal(err)
 	}
 	live.mu.Lock()
-	w := &live.window
+	w := &live.index.window
 	f := &fill{done: make(chan struct{}), generation: w.generation, limit: 10, low: w.cursor, high: w.tail}
 	w.filling = f
 	live.mu.Unlock()
-	if err := b.read(func(c *conn) error { return f.read(c, live.number) }); err != nil || len(f.main) != 2 {
+	if err := b.read(func(c *conn) error { return f.read(c, live.index.number) }); err != nil || len(f.main) != 2 {
 		t.Fatal(len(f.main), err)
 	}
 	remove(t, q, m.ReceiptHandle)
 	live.mu.Lock()
-	live.merge(f)
+	live.index.merge(f)
 	w.filling = nil
 	live.mu.Unlock()
 	if got := texts(take(t, q, 10)); got != "b" {

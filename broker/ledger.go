@@ -100,7 +100,7 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 	}
 	q.lock()
 	defer q.mu.Unlock()
-	return q.ledger(), nil
+	return q.index.ledger(), nil
 }
 
 // TotalLedger returns the sum of the accounts of all queues, those included
@@ -108,11 +108,11 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 func (b *Broker) TotalLedger() Ledger {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
-	total, inFlight, delayed, damaged := b.queues.deleted.counters, 0, 0, 0
+	total, inFlight, delayed, damaged := b.queues.deleted.index.counters, 0, 0, 0
 	for _, q := range b.queues.all() {
 		q.lock()
-		total.add(&q.counters)
-		inFlight, delayed, damaged = inFlight+q.inFlight.Len(), delayed+q.delays.delayed, damaged+q.damaged
+		total.add(&q.index.counters)
+		inFlight, delayed, damaged = inFlight+q.index.inFlight.Len(), delayed+q.index.delays.delayed, damaged+q.index.damaged
 		q.mu.Unlock()
 	}
 	return total.ledger(inFlight, delayed, damaged)
@@ -127,7 +127,7 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		return 0, err
 	}
 	q.mu.Lock()
-	low, high, live, last := q.low(), q.high(), q.counters.live(), q.last()
+	low, high, live, last := q.index.low(), q.index.high(), q.index.counters.live(), q.index.last()
 	from := max(low, q.ageFrom)
 	q.mu.Unlock()
 	if live == 0 {
@@ -140,7 +140,7 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		if err == nil {
 			// Others with a delay became visible later than they, or an older one, were sent.
 			due, err = c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due <= ? AND id > ?
-				ORDER BY due LIMIT 1`, q.number, q.clock.floor(q.clock.now()), low)
+				ORDER BY due LIMIT 1`, q.index.number, q.broker.clock.floor(q.broker.clock.now()), low)
 		}
 		return err
 	})

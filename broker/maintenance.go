@@ -21,7 +21,7 @@ const (
 // maintenance cleans up, and copies the log into the database. The writer's
 // goroutine alone uses it.
 type maintenance struct {
-	b *core
+	b *Broker
 
 	timer      *time.Timer // the next look at what there is to clean up
 	armed      bool
@@ -34,7 +34,7 @@ type maintenance struct {
 	lastPages      int64 // its length when it was last looked at
 }
 
-func newMaintenance(b *core) *maintenance {
+func newMaintenance(b *Broker) *maintenance {
 	pages := b.disk.logPages()
 	return &maintenance{b: b, timer: time.NewTimer(tidySoon), armed: true, logPages: pages, nextCheckpoint: pages}
 }

@@ -7,14 +7,21 @@ type message struct {
 	origin int64 // the key its id belongs to
 	sent   int64 // stamp
 	due    int64 // end of its delay; 0 for none
-	receives
-	until int64 // when the flight ends
-	index int   // in the deadline heap; -1 outside
+	until  int64 // when the flight ends
+	index  int   // in the deadline heap; -1 outside
 
 	content *record // the row, while memory allows
 	group   *group  // on FIFO queues
 	tenant  *tenant // on standard queues; nil for none
 	size    int32   // of attributes and body, in bytes
+
+	arrived    int32  // receive count on arrival in this queue
+	count      int32  // receives, the serial of the latest
+	unread     int32  // those of them that do not count
+	epoch      uint32 // of the store at the latest receive
+	first      int64  // stamp of the first receive
+	receivedAt int64  // the latest receive
+	uncounted  bool   // the latest receive does not count
 
 	inFlight bool   // hidden by a receive
 	leaving  bool   // a request is about to take it away
@@ -30,45 +37,34 @@ type message struct {
 	mark     uint32 // the place of its mark among the receiveMarks; 0 for none
 }
 
-// receives is what is known of the receives of a message.
-type receives struct {
-	arrived    int32  // receive count on arrival in this queue
-	count      int32  // receives, the serial of the latest
-	unread     int32  // those of them that do not count
-	epoch      uint32 // of the store at the latest receive
-	first      int64  // stamp of the first receive
-	receivedAt int64  // the latest receive
-	uncounted  bool   // the latest receive does not count
-}
-
 // received returns the receive count. The serial goes on where it does not, so
 // that no two receives have the same receipt.
-func (r *receives) received() int32 { return r.count - r.unread }
+func (m *message) received() int32 { return m.count - m.unread }
 
 // fresh reports whether the message was never received in this queue: such
 // ones are only in the window and can be read again from the store.
-func (r *receives) fresh() bool { return r.epoch == 0 }
+func (m *message) fresh() bool { return m.epoch == 0 }
 
 // uncount undoes what the latest receive counted, once.
-func (r *receives) uncount() {
-	if r.uncounted {
+func (m *message) uncount() {
+	if m.uncounted {
 		return
 	}
-	r.uncounted = true
-	r.unread++
-	if r.received() == 0 {
-		r.first = 0
+	m.uncounted = true
+	m.unread++
+	if m.received() == 0 {
+		m.first = 0
 	}
 }
 
 // newest reports whether a receipt is of the latest receive that is known. A
 // receive just before the process was killed may not have been stored: then a
 // receipt of a later life than the stored one is newer.
-func (r *receives) newest(of receipt) bool {
-	if of.epoch == r.epoch {
-		return of.serial == uint32(r.count)
+func (m *message) newest(of receipt) bool {
+	if of.epoch == m.epoch {
+		return of.serial == uint32(m.count)
 	}
-	return of.epoch > r.epoch
+	return of.epoch > m.epoch
 }
 
 // idle reports whether the message may be given out or waits to be.

@@ -47,7 +47,7 @@ func checkMove(q, to *liveQueue) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Source and destination of a move are both %s; name another queue.", q.name)
 	}
-	if q.fifo != to.fifo {
+	if q.index.fifo != to.index.fifo {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
 	}
@@ -62,9 +62,9 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		err := q.read(func(c *conn) error {
+		err := q.broker.read(func(c *conn) error {
 			for _, id := range part {
-				key, err := q.keyOf(c, id)
+				key, err := q.index.keyOf(c, id)
 				if err != nil {
 					return err
 				}
@@ -81,7 +81,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 	if q.deleted {
 		return nil, errNoQueue()
 	}
-	return q.reserveKeys(keys), nil
+	return q.index.reserveKeys(keys), nil
 }
 
 // reserveKeys is reserve by key; those that are leaving already are left out. The lock is held.
@@ -101,7 +101,7 @@ func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 
 // newMove makes the request of a move of reserved messages. With a nil target
 // those whose source is unknown are released.
-func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
+func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
 	reserved, err := from.withholdDamaged(reserved)
 	if err != nil {
 		from.release(reserved)
@@ -145,14 +145,12 @@ func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer,
 }
 
 // deadLetterTargets returns the ARNs that redrive policies name.
-func (b *core) deadLetterTargets() map[string]bool {
+func (b *Broker) deadLetterTargets() map[string]bool {
 	targets := map[string]bool{}
 	for _, q := range b.queues.all() {
-		q.mu.Lock()
-		if q.set.redrive != nil {
-			targets[q.set.redrive.target] = true
+		if policy := q.settings().redrive; policy != nil {
+			targets[policy.target] = true
 		}
-		q.mu.Unlock()
 	}
 	return targets
 }
@@ -162,7 +160,7 @@ func (q *liveQueue) release(reserved []*message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range reserved {
-		q.keep(m)
+		q.index.keep(m)
 	}
 	q.wakeAfterRemoval(len(reserved))
 }

@@ -20,7 +20,7 @@ const (
 // mover goes once through the messages of a source, oldest first. It is not stored: after a restart it begins anew,
 // and what was moved is not there any more.
 type mover struct {
-	b      *core
+	b      *Broker
 	task   *moveTask
 	meant  condition
 	cursor int64           // the key up to which it has looked
@@ -30,8 +30,8 @@ type mover struct {
 }
 
 // runMove moves the messages of a task until they are moved, the task is cancelled, or the broker closes.
-func (b *core) runMove(t *moveTask) {
-	m := &mover{b: b, task: t, meant: b.condition(&t.Filter), cursor: makeKey(t.source.number, 0),
+func (b *Broker) runMove(t *moveTask) {
+	m := &mover{b: b, task: t, meant: b.condition(&t.Filter), cursor: makeKey(t.source.index.number, 0),
 		behind: map[string]bool{}}
 	for b.moves.snapshot(t).Status == MoveRunning {
 		begun := time.Now()
@@ -76,7 +76,7 @@ func (m *mover) limit() int {
 func (m *mover) step() (n int, err error) {
 	t := m.task
 	t.source.mu.Lock()
-	m.cursor = max(m.cursor, t.source.low()) // rows that were purged may still be there
+	m.cursor = max(m.cursor, t.source.index.low()) // rows that were purged may still be there
 	t.source.mu.Unlock()
 	var rows []*record
 	var last int64
@@ -127,15 +127,15 @@ func (m *mover) movable(rows []*record) (movable []*record) {
 	q := m.task.source
 	q.lock()
 	defer q.mu.Unlock()
-	now := q.clock.floor(q.clock.now())
+	now := q.broker.clock.floor(q.broker.clock.now())
 	for _, r := range rows {
-		held := q.held[r.key]
-		stays := r.due > now || held != nil && (held.inFlight || held.leaving) || q.fifo && m.behind[r.group]
+		held := q.index.held[r.key]
+		stays := r.due > now || held != nil && (held.inFlight || held.leaving) || q.index.fifo && m.behind[r.group]
 		if !stays && m.task.Destination == "" && !m.task.Delete && r.source == "" {
 			stays, m.unknown = true, true
 		}
 		if stays {
-			m.behind[r.group] = q.fifo
+			m.behind[r.group] = q.index.fifo
 			continue
 		}
 		movable = append(movable, r)
@@ -153,7 +153,7 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 		keys[i] = r.key
 	}
 	q.mu.Lock()
-	reserved := q.reserveKeys(keys)
+	reserved := q.index.reserveKeys(keys)
 	q.mu.Unlock()
 	s := &moveStep{b: m.b, task: m.task}
 	if m.task.Delete {
@@ -175,7 +175,7 @@ type departure interface {
 // moveStep is the request of one step: it moves messages and counts them, unless the task has ended.
 type moveStep struct {
 	departure
-	b     *core
+	b     *Broker
 	task  *moveTask
 	ended bool
 }
@@ -207,7 +207,7 @@ func (s *moveStep) onCommit(err error) error {
 }
 
 // endMove ends a running task; false when it had ended before.
-func (b *core) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
+func (b *Broker) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
 	err = b.writer.change(func(x *tx) error {
 		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
 			t.id, string(MoveRunning))
@@ -224,18 +224,18 @@ func (b *core) endMove(t *moveTask, status MoveStatus, reason string) (ended boo
 // insertMoveTask writes a new task and forgets the oldest ones of its source.
 func (x *tx) insertMoveTask(t *moveTask) (err error) {
 	x.c.run(&err, `INSERT INTO moves (id, source, destination, deletes, filter, rate, high, started, status, reason,
-		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.number, t.Destination, t.Delete,
+		moved, to_move) VALUES (?,?,?,?,?,?,?,?,?,'',0,?)`, t.id, t.source.index.number, t.Destination, t.Delete,
 		string(rawJSON(t.Filter)), int64(t.Rate), t.high, t.StartedAt.UnixMilli(), string(t.Status), t.ToMove)
 	x.c.run(&err, `DELETE FROM moves WHERE source = ?1 AND number NOT IN
-		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.number, int64(mostMoveTasks))
+		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.index.number, int64(mostMoveTasks))
 	return err
 }
 
 // loadMoves brings the tasks in memory in line with the store.
-func (b *core) loadMoves(c *conn) error {
+func (b *Broker) loadMoves(c *conn) error {
 	sources := map[int64]*liveQueue{}
 	for _, q := range b.queues.all() {
-		sources[q.number] = q
+		sources[q.index.number] = q
 	}
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
@@ -267,7 +267,7 @@ func (b *core) loadMoves(c *conn) error {
 			t.end(MoveStatus(row.text(6)), row.text(7))
 		}
 		delete(known, t.id)
-		b.moves.bySource[q.number] = append(b.moves.bySource[q.number], t)
+		b.moves.bySource[q.index.number] = append(b.moves.bySource[q.index.number], t)
 	}, `SELECT id, source, destination, rate, high, started, status, reason, moved, to_move, deletes, filter
 		FROM moves ORDER BY number`)
 	for _, t := range known {
@@ -278,7 +278,7 @@ func (b *core) loadMoves(c *conn) error {
 
 // resumeMoves starts the tasks that should run and do not: new ones, and after a start of the process those that were
 // running when it ended.
-func (b *core) resumeMoves() {
+func (b *Broker) resumeMoves() {
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
 	for _, list := range b.moves.bySource {

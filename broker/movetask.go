@@ -125,8 +125,8 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 		}
 		t := &moveTask{source: q, id: newTaskID(), ended: make(chan struct{})}
 		q.lock()
-		t.high = req.Filter.reach(q.number, makeKey(q.number, q.counters.next-1))
-		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.ledger().Visible, StartedAt: date(stamp())}
+		t.high = req.Filter.reach(q.index.number, makeKey(q.index.number, q.index.counters.next-1))
+		t.MoveTask = MoveTask{MoveRequest: req, Status: MoveRunning, ToMove: q.index.ledger().Visible, StartedAt: date(stamp())}
 		q.mu.Unlock()
 		if exact {
 			t.ToMove = toMove
@@ -141,7 +141,7 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 }
 
 // checkMoveTask refuses a task of a source that is being administered.
-func (b *core) checkMoveTask(q *liveQueue, req *MoveRequest) error {
+func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 	targets := b.deadLetterTargets()
 	if !targets[q.arn] {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "Source queue must be configured as a Dead Letter Queue.")
@@ -158,7 +158,7 @@ func (b *core) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 			return err
 		}
 	}
-	if b.moves.running(q.number) != nil {
+	if b.moves.running(q.index.number) != nil {
 		return errMoveRunning
 	}
 	return nil
@@ -179,7 +179,7 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	t := b.moves.running(q.number)
+	t := b.moves.running(q.index.number)
 	if t == nil || t.id != h.TaskID {
 		return 0, errNoTask
 	}
@@ -206,7 +206,7 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
 	list := []MoveTask{}
-	for _, t := range slices.Backward(b.moves.bySource[q.number]) {
+	for _, t := range slices.Backward(b.moves.bySource[q.index.number]) {
 		task := t.MoveTask
 		if task.Status == MoveRunning {
 			task.Handle = t.handle()
@@ -233,8 +233,8 @@ func (t *moveTask) handle() string {
 func (l *moveTasks) add(t *moveTask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	list := append(l.bySource[t.source.number], t)
-	l.bySource[t.source.number] = list[max(0, len(list)-mostMoveTasks):]
+	list := append(l.bySource[t.source.index.number], t)
+	l.bySource[t.source.index.number] = list[max(0, len(list)-mostMoveTasks):]
 }
 
 // running returns the running task of a source; nil when there is none.

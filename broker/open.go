@@ -8,20 +8,11 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
 
 	"tendril/internal/host/datadir"
 	"tendril/queue"
 )
-
-// Broker is a set of durable queues in one data directory.
-// All methods are safe for concurrent use. Errors about a request are
-// [*queue.Error].
-type Broker struct {
-	*core
-	lock *os.File
-}
 
 // Open opens the queues in dir (created with mode 0700 when missing).
 // It returns an error wrapping [ErrInUse] when another process holds dir, and
@@ -47,13 +38,13 @@ func newBroker(dir string, opts *Options) *Broker {
 	o.Region = cmp.Or(o.Region, "us-east-1")
 	o.AccountID = cmp.Or(o.AccountID, "000000000000")
 	o.SenderID = cmp.Or(o.SenderID, o.AccountID)
-	b := &core{opts: o, events: *cmp.Or(o.Events, &Events{}), log: cmp.Or(o.Logger, slog.Default()), clock: newClock(),
+	b := &Broker{opts: o, events: *cmp.Or(o.Events, &Events{}), log: cmp.Or(o.Logger, slog.Default()), clock: newClock(),
 		queues: newCatalog(), dir: dir, moves: moveTasks{bySource: map[int64][]*moveTask{}}}
 	b.disk = newDiskGuard(dir, b.log)
 	b.background.stopped = make(chan struct{})
 	b.attempts.alarm.ring = func() { b.attempts.flush(b) }
 	b.memory.limits = *cmp.Or(o.limits, limitsOf(o.Memory))
-	return &Broker{core: b}
+	return b
 }
 
 // open opens the store, reads it and starts the writer.
@@ -75,7 +66,7 @@ func (b *Broker) open() error {
 	}
 	b.disk.opened()
 	b.background.start(func() { b.disk.watch(b.background.stopped) })
-	b.writer = newWriter(b.core, b.restore)
+	b.writer = newWriter(b, b.restore)
 	go b.writer.run()
 	b.resumeQueues()
 	b.resumeMoves()
@@ -84,7 +75,7 @@ func (b *Broker) open() error {
 
 // beginEpoch reads the secret, or makes it, counts the receives that the epoch before left unstored, and opens a new
 // epoch.
-func (b *core) beginEpoch(s *store) error {
+func (b *Broker) beginEpoch(s *store) error {
 	var secret []byte
 	var epoch int64
 	err := s.write.query(func(row row) {
@@ -128,7 +119,7 @@ func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed
 	}
-	b.attempts.flush(b.core)
+	b.attempts.flush(b)
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		_ = q.submitReceives(math.MaxInt64) // the writer says why it takes nothing
@@ -164,12 +155,12 @@ func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 // load reads the queues. It touches only what is needed to go on, so that it
 // takes the same time at any depth: the counters, the messages that were in
 // flight or received before, the delays that have not ended.
-func (b *core) load(c *conn) error {
+func (b *Broker) load(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
 		return err
 	}
-	b.queues.deleted.counters, b.queues.deleted.disk = deleted, deleted
+	b.queues.deleted.index.counters, b.queues.deleted.disk = deleted, deleted
 	for _, q := range found {
 		if err := q.load(c); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
@@ -184,7 +175,7 @@ func (b *core) load(c *conn) error {
 
 // readQueues makes the queues that the store has, without their messages. deleted
 // are the counters of those that it had.
-func (b *core) readQueues(c *conn) (found []*liveQueue, deleted counters, err error) {
+func (b *Broker) readQueues(c *conn) (found []*liveQueue, deleted counters, err error) {
 	all, err := readCounters(c)
 	if err != nil {
 		return nil, deleted, err
@@ -196,14 +187,14 @@ func (b *core) readQueues(c *conn) (found []*liveQueue, deleted counters, err er
 			unread = fmt.Errorf("queue %s: %w", row.text(1), err)
 			return
 		}
-		q.counters, q.disk = all[q.number], all[q.number]
+		q.index.counters, q.disk = all[q.index.number], all[q.index.number]
 		found = append(found, q)
 	}, `SELECT number, name, attributes, tags, created, modified, purged_at FROM queues`)
 	return found, all[0], errors.Join(err, unread)
 }
 
 // readQueue makes a queue of its row.
-func (b *core) readQueue(row row) (*liveQueue, error) {
+func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	d := description{modified: row.int(5), purgedAt: row.int(6)}
 	if err := json.Unmarshal([]byte(row.text(2)), &d.attributes); err != nil {
 		return nil, fmt.Errorf("reading its attributes: %w", err)
@@ -224,14 +215,14 @@ func (b *core) readQueue(row row) (*liveQueue, error) {
 
 // load brings the state of a queue's messages to memory.
 func (q *liveQueue) load(c *conn) error {
-	w := &q.window
-	w.cursor, w.tail = q.low(), q.last()
-	if q.counters.live() == 0 {
+	w := &q.index.window
+	w.cursor, w.tail = q.index.low(), q.index.last()
+	if q.index.counters.live() == 0 {
 		w.cursor = w.tail
 		return nil
 	}
 	w.stale = w.cursor < w.tail
-	if !q.set.fifo {
+	if !q.index.fifo {
 		w.dueSeen++
 	}
 	if err := q.loadReceives(c); err != nil {
@@ -242,8 +233,8 @@ func (q *liveQueue) load(c *conn) error {
 
 // loadDelays counts the delays that have not ended.
 func (q *liveQueue) loadDelays(c *conn) error {
-	q.delays = delays{}
-	return c.query(func(row row) { q.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages
+	q.index.delays = delays{}
+	return c.query(func(row row) { q.index.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages
 		WHERE id >> 40 = ? AND due > ? AND id > ? AND id <= ? GROUP BY due`,
-		q.number, q.clock.floor(q.clock.now()), q.low(), q.last())
+		q.index.number, q.broker.clock.floor(q.broker.clock.now()), q.index.low(), q.index.last())
 }

@@ -122,9 +122,7 @@ func checkPermission(label string, accounts, actions []string) error {
 
 // policyOf reads the attribute Policy of a queue; without one it returns what AddPermission begins with.
 func policyOf(q *liveQueue) (policyDocument, error) {
-	q.mu.Lock()
-	value := q.attributes["Policy"]
-	q.mu.Unlock()
+	value := q.description().attributes["Policy"]
 	if value == "" {
 		return policyDocument{Version: policyVersion, ID: q.arn + policyIDSuffix}, nil
 	}

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,8 +12,10 @@ import (
 	"tendril/queue"
 )
 
-// core is what all queues of a broker share.
-type core struct {
+// Broker is a set of durable queues in one data directory.
+// All methods are safe for concurrent use. Errors about a request are
+// [*queue.Error].
+type Broker struct {
 	opts       Options
 	events     Events
 	log        *slog.Logger
@@ -29,10 +32,11 @@ type core struct {
 	disk       *diskGuard
 	store      atomic.Pointer[store]
 	writer     *writer
+	lock       *os.File // of the directory
 }
 
 // read runs f with a connection that reads.
-func (b *core) read(f func(*conn) error) error {
+func (b *Broker) read(f func(*conn) error) error {
 	err := b.store.Load().read(f)
 	if errors.Is(err, errStoreClosed) && b.background.closing.Load() {
 		return queue.ErrClosed
@@ -84,19 +88,19 @@ func (g *background) close() bool {
 // liveQueue is one queue as memory holds it: its settings, and an index of its
 // messages that makes receives quick. The table is the truth.
 type liveQueue struct {
-	*core
+	broker    *Broker
 	name, arn string
 	created   int64 // stamp
+	current   atomic.Pointer[description]
+	received  atomic.Bool // something has received from it since the start
 
 	// The writer's alone:
 	disk    counters // as its transaction sees them
 	removed bool     // deleted
 
-	mu sync.Mutex // guards all that follows
-	description
-	index
+	mu        sync.Mutex // guards all that follows
+	index     index
 	deleted   bool
-	received  bool    // something has received from it since the start
 	waiters   waiters // waiting receives
 	alarm     alarm   // for the next end of a flight or a delay
 	retention retention
@@ -105,7 +109,8 @@ type liveQueue struct {
 	repeats   repeats
 }
 
-// description is what can be changed about a queue.
+// description is what can be changed about a queue. A change makes a new one, so that an operation
+// which has loaded one sees settings that belong together.
 type description struct {
 	set        settings
 	attributes map[string]string // as given
@@ -114,22 +119,39 @@ type description struct {
 	purgedAt   int64 // stamp
 }
 
-func newLiveQueue(b *core, number int64, name string, d description) *liveQueue {
-	q := &liveQueue{core: b, name: name, arn: b.opts.arn(name), description: d, index: newIndex(b, number, d.set.fifo),
+func newLiveQueue(b *Broker, number int64, name string, d description) *liveQueue {
+	q := &liveQueue{broker: b, name: name, arn: b.opts.arn(name), index: newIndex(b, number, d.set.fifo),
 		repeats: repeats{}}
-	q.alarm.ring, q.retention.alarm.ring, q.receives.alarm.ring = q.onAlarm, q.onRetention, q.storeReceives
+	q.current.Store(&d)
+	q.alarm.ring = q.onAlarm
+	q.retention.alarm.ring = q.onRetention
+	q.receives.alarm.ring = q.storeReceives
 	return q
+}
+
+// description returns what is known of the queue beside its messages.
+func (q *liveQueue) description() *description { return q.current.Load() }
+
+// settings returns the queue's attributes, read.
+func (q *liveQueue) settings() *settings { return &q.current.Load().set }
+
+// describe replaces the description by a changed copy. Changes are made one at a time: by acts of
+// administration, or during a recovery.
+func (q *liveQueue) describe(change func(d *description)) {
+	changed := *q.current.Load()
+	change(&changed)
+	q.current.Store(&changed)
 }
 
 // ready says why nothing can be received now. The lock is held.
 func (q *liveQueue) ready() error {
-	if q.background.closing.Load() {
+	if q.broker.background.closing.Load() {
 		return queue.ErrClosed
 	}
 	if q.deleted {
 		return errNoQueue()
 	}
-	return q.writer.failed()
+	return q.broker.writer.failed()
 }
 
 func errNoQueue() error {
@@ -141,7 +163,7 @@ func (q *liveQueue) onAlarm() {
 	q.lock()
 	defer q.mu.Unlock()
 	q.alarm.at = 0
-	if !q.deleted && !q.background.closing.Load() {
+	if !q.deleted && !q.broker.background.closing.Load() {
 		q.arm()
 	}
 }
@@ -150,17 +172,17 @@ func (q *liveQueue) onAlarm() {
 // end: an operation that depends on which messages are hidden uses lock, so that the deadline alone decides.
 func (q *liveQueue) lock() {
 	q.mu.Lock()
-	if q.inFlight.Len() == 0 && len(q.delays.order) == 0 {
+	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
 		return
 	}
-	now := q.clock.now()
-	for m := q.inFlight.first(); m != nil && m.until <= now; m = q.inFlight.first() {
-		q.endFlight(m)
+	now := q.broker.clock.now()
+	for m := q.index.inFlight.first(); m != nil && m.until <= now; m = q.index.inFlight.first() {
+		q.index.endFlight(m)
 		q.waiters.wake(1)
 	}
-	if n := q.delays.expire(q.clock.floor(now)); n > 0 {
-		if !q.fifo {
-			q.window.dueSeen++
+	if n := q.index.delays.expire(q.broker.clock.floor(now)); n > 0 {
+		if !q.index.fifo {
+			q.index.window.dueSeen++
 			q.fillIfLow()
 		}
 		q.waiters.wake(n)
@@ -170,16 +192,16 @@ func (q *liveQueue) lock() {
 // arm sets the alarm for the next end of a flight or a delay. The lock is held.
 func (q *liveQueue) arm() {
 	var at int64
-	if m := q.inFlight.first(); m != nil {
+	if m := q.index.inFlight.first(); m != nil {
 		at = m.until
 	}
-	if len(q.delays.order) > 0 {
-		if r := max(1, q.clock.reading(q.delays.order[0])); at == 0 || r < at {
+	if len(q.index.delays.order) > 0 {
+		if r := max(1, q.broker.clock.reading(q.index.delays.order[0])); at == 0 || r < at {
 			at = r
 		}
 	}
 	if at != 0 {
-		q.alarm.set(at, time.Duration(at-q.clock.now()))
+		q.alarm.set(at, time.Duration(at-q.broker.clock.now()))
 	}
 }
 
@@ -188,23 +210,23 @@ func (q *liveQueue) fillIfLow() {
 	if q.deleted {
 		return
 	}
-	if f := q.nextFill(); f != nil && !q.background.start(func() { q.fill(f) }) {
-		q.window.filling = nil
+	if f := q.index.nextFill(); f != nil && !q.broker.background.start(func() { q.fill(f) }) {
+		q.index.window.filling = nil
 	}
 }
 
 // fill reads and merges.
 func (q *liveQueue) fill(f *fill) {
-	err := q.read(func(c *conn) error { return f.read(c, q.number) })
+	err := q.broker.read(func(c *conn) error { return f.read(c, q.index.number) })
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer close(f.done)
-	if q.window.filling == f {
-		q.window.filling = nil
+	if q.index.window.filling == f {
+		q.index.window.filling = nil
 	}
 	f.err = err
-	if err == nil && f.generation == q.window.generation && !q.deleted {
-		q.waiters.wake(q.merge(f))
+	if err == nil && f.generation == q.index.window.generation && !q.deleted {
+		q.waiters.wake(q.index.merge(f))
 		if f.without != nil {
 			q.fillIfLow() // reading ahead may find nothing for a long way
 		}
@@ -214,11 +236,11 @@ func (q *liveQueue) fill(f *fill) {
 // wakeAfterRemoval lets what the removal of messages made deliverable go out: the next of
 // a FIFO group, or all of a queue whose requests failed. The lock is held.
 func (q *liveQueue) wakeAfterRemoval(n int) {
-	q.countFresh()
-	if q.fifo {
+	q.index.countFresh()
+	if q.index.fifo {
 		n = queue.MaxBatch
 	}
-	if q.order.deliverable(q.clock.now()) || q.window.behind() {
+	if q.index.order.deliverable(q.broker.clock.now()) || q.index.window.behind() {
 		q.waiters.wake(n)
 	}
 }
@@ -235,7 +257,7 @@ func (q *liveQueue) delete() counters {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.removed, q.deleted = true, true
-	last := q.counters
+	last := q.index.counters
 	q.clear()
 	q.stop()
 	return last

@@ -69,7 +69,7 @@ func (c *catalog) remove(q *liveQueue) {
 
 // begin waits until no other act on queues as a whole is under way, and keeps others
 // out until the catalog's end.
-func (b *core) begin(ctx context.Context) error {
+func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (b *core) begin(ctx context.Context) error {
 func (c *catalog) end() { <-c.admin }
 
 // administer calls f with a queue while no other act on queues as a whole is under way.
-func (b *core) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
+func (b *Broker) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
 	if err := b.begin(ctx); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (b *core) administer(ctx context.Context, name string, f func(q *liveQueue)
 }
 
 // byARN returns a queue by its ARN; nil when there is none.
-func (b *core) byARN(arn string) *liveQueue {
+func (b *Broker) byARN(arn string) *liveQueue {
 	name, ok := b.opts.nameOf(arn)
 	if !ok {
 		return nil
@@ -110,11 +110,11 @@ func (b *core) byARN(arn string) *liveQueue {
 }
 
 // Queue returns a handle on one queue, which need not exist yet.
-func (b *Broker) Queue(name string) *Queue { return &Queue{b.core, name} }
+func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
 
 // Queue sends to one queue of a broker and receives from it.
 type Queue struct {
-	b    *core
+	b    *Broker
 	name string
 }
 
@@ -186,12 +186,12 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 			b.memory.limits.queues)
 	}
 	now := stamp()
-	q := newLiveQueue(b.core, 0, name, description{set: set, attributes: mergeAttributes(nil, attrs),
+	q := newLiveQueue(b, 0, name, description{set: set, attributes: mergeAttributes(nil, attrs),
 		tags: maps.Clone(tags), modified: now})
 	q.created, q.disk.next = now, 1
 	return b.writer.change(func(t *tx) error { return t.createQueue(q) }, func() {
-		q.counters = q.disk
-		q.window.cursor, q.window.tail = q.low(), q.low()
+		q.index.counters = q.disk
+		q.index.window.cursor, q.index.window.tail = q.index.low(), q.index.low()
 		b.queues.add(q)
 	})
 }
@@ -199,11 +199,12 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 // createQueue writes a new queue under the next free number.
 func (t *tx) createQueue(q *liveQueue) error {
 	last, err := t.c.integer(`SELECT value FROM meta WHERE name = 'queues'`)
-	q.number = last + 1
-	t.c.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('queues', ?)`, q.number)
+	q.index.number = last + 1
+	t.c.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('queues', ?)`, q.index.number)
 	t.c.run(&err, `DELETE FROM departed WHERE name = ?`, q.name)
+	d := q.description()
 	t.c.run(&err, `INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at)
-		VALUES (?,?,?,?,?,?,0)`, q.number, q.name, toJSON(q.attributes), toJSON(q.tags), q.created, q.modified)
+		VALUES (?,?,?,?,?,?,0)`, q.index.number, q.name, toJSON(d.attributes), toJSON(d.tags), q.created, d.modified)
 	t.counters(q)
 	return err
 }
@@ -235,9 +236,8 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 
 // compare answers a CreateQueue for a queue that exists.
 func (q *liveQueue) compare(wanted map[string]string) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if name := differing(effectiveAttributes(q.set.fifo, q.attributes), wanted); name != "" {
+	d := q.description()
+	if name := differing(effectiveAttributes(d.set.fifo, d.attributes), wanted); name != "" {
 		return queue.Errorf(queue.CodeQueueNameExists,
 			"A queue already exists with the same name and a different value for attribute %s", name)
 	}
@@ -254,11 +254,11 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 			last := q.delete()
 			last.purged += last.live()
 			b.queues.remove(q)
-			b.moves.forget(q.number)
+			b.moves.forget(q.index.number)
 			b.queues.mu.Lock()
 			defer b.queues.mu.Unlock()
 			b.queues.deletedAt[name] = now
-			b.queues.deleted.counters.add(&last)
+			b.queues.deleted.index.counters.add(&last)
 		})
 	})
 }
@@ -271,11 +271,11 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	k.purged += k.live()
 	t.counters(deleted).add(&k)
 	t.dropped[q] = true
-	t.c.run(&err, toGarbage, makeKey(q.number, 0), q.high())
-	t.c.run(&err, `DELETE FROM queues WHERE number = ?`, q.number)
-	t.c.run(&err, `DELETE FROM counters WHERE queue = ?`, q.number)
-	t.c.run(&err, `DELETE FROM moves WHERE source = ?`, q.number)
-	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.number)
+	t.c.run(&err, toGarbage, makeKey(q.index.number, 0), q.index.high())
+	t.c.run(&err, `DELETE FROM queues WHERE number = ?`, q.index.number)
+	t.c.run(&err, `DELETE FROM counters WHERE queue = ?`, q.index.number)
+	t.c.run(&err, `DELETE FROM moves WHERE source = ?`, q.index.number)
+	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.index.number)
 	t.c.run(&err, `INSERT OR REPLACE INTO departed (name, at) VALUES (?, ?)`, q.name, now)
 	return err
 }
@@ -289,9 +289,7 @@ const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
 	err = b.administer(ctx, name, func(q *liveQueue) error {
 		now := stamp()
-		q.mu.Lock()
-		last := q.purgedAt
-		q.mu.Unlock()
+		last := q.description().purgedAt
 		if !b.opts.NoWaits && now-last < purgeWait.Milliseconds() {
 			return queue.Errorf(queue.CodePurgeQueueInProgress,
 				"Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
@@ -299,10 +297,11 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 		return b.writer.change(func(t *tx) error { return t.purge(q, now) }, func() {
 			q.mu.Lock()
 			defer q.mu.Unlock()
-			live := q.counters.live()
-			q.counters.purged += live
-			q.counters.floor = q.counters.next - 1
-			q.purgedAt, n = now, int(live)
+			live := q.index.counters.live()
+			q.index.counters.purged += live
+			q.index.counters.floor = q.index.counters.next - 1
+			q.describe(func(d *description) { d.purgedAt = now })
+			n = int(live)
 			q.clear()
 		})
 	})
@@ -313,12 +312,12 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 func (t *tx) purge(q *liveQueue, now int64) error {
 	err := t.flushRows() // those that were removed before are not part of it
 	k := t.counters(q)
-	low := makeKey(q.number, k.floor)
+	low := makeKey(q.index.number, k.floor)
 	k.purged += k.live()
 	k.floor = k.next - 1
-	t.c.run(&err, `UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.number)
-	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.number)
-	t.c.run(&err, toGarbage, low, makeKey(q.number, k.floor))
+	t.c.run(&err, `UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.index.number)
+	t.c.run(&err, `DELETE FROM reasons WHERE queue = ?`, q.index.number)
+	t.c.run(&err, toGarbage, low, makeKey(q.index.number, k.floor))
 	return err
 }
 
@@ -331,7 +330,7 @@ func (b *Broker) Newest(name string) (int64, error) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return keySeq(q.last()), nil
+	return keySeq(q.index.last()), nil
 }
 
 // PurgeThrough is PurgeQueue for the messages up to a place that [Broker.Newest] returned: later ones stay. 0 is no
@@ -342,15 +341,15 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 		return 0, err
 	}
 	q.mu.Lock()
-	at, last := q.low(), q.last()
+	at, last := q.index.low(), q.index.last()
 	q.mu.Unlock()
-	high := (&Filter{Through: through}).reach(q.number, last)
+	high := (&Filter{Through: through}).reach(q.index.number, last)
 	if high == last {
 		return b.PurgeQueue(ctx, name)
 	}
 	for ctx.Err() == nil {
 		var keys []int64
-		err := q.read(func(c *conn) error {
+		err := q.broker.read(func(c *conn) error {
 			return c.query(func(r row) { keys = append(keys, r.int(0)) },
 				`SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`, at, high, int64(moveRows))
 		})
@@ -359,7 +358,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 		}
 		at = keys[len(keys)-1]
 		q.mu.Lock()
-		r := &removal{q: q, messages: q.reserveKeys(keys), account: func(k *counters) *int64 { return &k.purged }}
+		r := &removal{q: q, messages: q.index.reserveKeys(keys), account: func(k *counters) *int64 { return &k.purged }}
 		q.mu.Unlock()
 		if err := b.writer.do(context.Background(), r, needs{}); err != nil {
 			return n, err
@@ -389,11 +388,9 @@ func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	}
 	target, names := b.opts.arn(name), []string{}
 	for _, q := range b.queues.all() {
-		q.mu.Lock()
-		if q.set.redrive != nil && q.set.redrive.target == target {
+		if policy := q.settings().redrive; policy != nil && policy.target == target {
 			names = append(names, q.name)
 		}
-		q.mu.Unlock()
 	}
 	slices.Sort(names)
 	return names, nil

@@ -36,7 +36,7 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 	if err != nil {
 		return nil, err
 	}
-	b.attempts.settle(ctx, b.core)
+	b.attempts.settle(ctx, b)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -44,9 +44,9 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 	hour, low, live := stamp()/hourMillis, int64(0), 0
 	err = b.read(func(c *conn) error {
 		q.mu.Lock()
-		low, live = q.low(), int(q.counters.live())
+		low, live = q.index.low(), int(q.index.counters.live())
 		q.mu.Unlock()
-		return readReasons(c, q.number, hour, groups)
+		return readReasons(c, q.index.number, hour, groups)
 	})
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 			return nil, err
 		}
 		switch {
-		case len(r.messages) > 0 || r.usedUp != nil:
+		case len(r.result.messages) > 0 || r.result.usedUp != nil:
 			if out, err := r.finish(); len(out) > 0 || err != nil {
 				return out, err
 			}
@@ -48,22 +48,20 @@ func (b *Broker) Received(name string) bool {
 	if err != nil {
 		return false
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.received
+	return q.received.Load()
 }
 
 // finish moves what is used up, and returns the messages that were taken.
 func (r *receive) finish() ([]queue.Message, error) {
-	if r.usedUp != nil {
-		if err := r.q.deadLetter(r.usedUp); err != nil && len(r.messages) == 0 {
+	if r.result.usedUp != nil {
+		if err := r.q.deadLetter(r.result.usedUp); err != nil && len(r.result.messages) == 0 {
 			return nil, err
 		}
 	}
-	if len(r.messages) == 0 {
+	if len(r.result.messages) == 0 {
 		return nil, nil
 	}
-	return r.deliver(r.messages)
+	return r.deliver(r.result.messages)
 }
 
 // receive is one call of Receive.
@@ -77,7 +75,7 @@ type receive struct {
 	room       queue.Room // nil where memory is plenty
 	unposted   bool       // CountAtPost
 
-	receiveResult // of the last look
+	result receiveResult // of the last look
 }
 
 // newReceive checks a request and fills in the queue's own values.
@@ -86,10 +84,8 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	if err != nil {
 		return nil, err
 	}
-	live.mu.Lock()
-	set := live.set
-	live.received = true
-	live.mu.Unlock()
+	set := live.settings()
+	live.received.Store(true)
 	if req.Max < 1 || req.Max > queue.MaxBatch {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
@@ -141,7 +137,7 @@ type receivedMessage struct {
 // wait waits until another look is worth it; more is false when the receive
 // is to end without messages.
 func (r *receive) wait(ctx context.Context) (more bool, err error) {
-	if f := r.filling; f != nil {
+	if f := r.result.filling; f != nil {
 		select {
 		case <-f.done:
 			return f.err == nil, f.err
@@ -149,13 +145,13 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 			return false, ctx.Err()
 		}
 	}
-	if r.waiter == nil {
+	if r.result.waiter == nil {
 		return false, nil
 	}
 	timer := time.NewTimer(time.Until(r.deadline))
 	defer timer.Stop()
 	select {
-	case <-r.waiter.woken:
+	case <-r.result.waiter.woken:
 		return true, nil
 	case <-timer.C:
 	case <-r.stop:
@@ -163,7 +159,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 		err = ctx.Err()
 	}
 	r.q.mu.Lock()
-	r.q.waiters.leave(r.waiter)
+	r.q.waiters.leave(r.result.waiter)
 	r.q.mu.Unlock()
 	return false, err
 }
@@ -178,7 +174,7 @@ func (r *receive) lookWithinRoom(ctx context.Context) error {
 	}
 	err := r.look()
 	bytes := int64(0)
-	for _, g := range r.messages {
+	for _, g := range r.result.messages {
 		bytes += int64(g.m.size)
 	}
 	r.room.Keep(bytes)
@@ -193,24 +189,24 @@ func (r *receive) look() error {
 	if err := q.ready(); err != nil {
 		return err
 	}
-	r.receiveResult = receiveResult{messages: r.repeat()}
-	if r.messages != nil {
+	r.result = receiveResult{messages: r.repeat()}
+	if r.result.messages != nil {
 		return nil
 	}
-	if !q.window.stale {
+	if !q.index.window.stale {
 		if err := r.take(); err != nil {
 			return err
 		}
 	}
 	q.fillIfLow()
 	switch {
-	case len(r.messages) > 0:
-		q.repeats.remember(r.attempt, r.messages, q.clock.now())
+	case len(r.result.messages) > 0:
+		q.repeats.remember(r.attempt, r.result.messages, q.broker.clock.now())
 		q.arm()
-	case r.usedUp == nil:
-		r.filling = q.window.filling
-		if r.filling == nil && !r.deadline.IsZero() {
-			r.waiter = q.waiters.join()
+	case r.result.usedUp == nil:
+		r.result.filling = q.index.window.filling
+		if r.result.filling == nil && !r.deadline.IsZero() {
+			r.result.waiter = q.waiters.join()
 		}
 	}
 	return nil
@@ -220,55 +216,55 @@ func (r *receive) look() error {
 // is held.
 func (r *receive) take() error {
 	q := r.q
-	most := q.memory.limits.inFlight
-	limit := min(r.limit, most-q.inFlight.Len())
+	most := q.broker.memory.limits.inFlight
+	limit := min(r.limit, most-q.index.inFlight.Len())
 	if limit <= 0 {
-		if q.fifo {
+		if q.index.fifo {
 			return nil
 		}
 		return queue.Errorf(queue.CodeOverLimit,
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
-	now, wall := q.clock.now(), stamp()
+	now, wall := q.broker.clock.now(), stamp()
 	request := takeRequest{
-		limit: limit, now: now, oldOnly: len(q.held) >= most, complete: !q.window.behind(),
+		limit: limit, now: now, oldOnly: len(q.index.held) >= most, complete: !q.index.window.behind(),
 		decide: func(m *message) decision {
 			d := r.decide(m, wall)
 			if d == deliverIt {
-				r.taken += int64(m.size)
+				r.result.taken += int64(m.size)
 			}
 			if d == deadLetterIt {
 				m.leaving = true
-				q.held[m.key] = m
-				r.usedUp = append(r.usedUp, m)
+				q.index.held[m.key] = m
+				r.result.usedUp = append(r.result.usedUp, m)
 			}
 			return d
 		},
 	}
 	if r.room != nil {
-		request.full = func() bool { return r.taken >= queue.ReceiveBytes }
+		request.full = func() bool { return r.result.taken >= queue.ReceiveBytes }
 	}
-	taken := q.order.take(request)
+	taken := q.index.order.take(request)
 	if len(taken) > 0 {
-		r.messages = make([]receivedMessage, 0, len(taken))
+		r.result.messages = make([]receivedMessage, 0, len(taken))
 	}
 	for _, m := range taken {
-		r.messages = append(r.messages, r.start(m, now, wall))
+		r.result.messages = append(r.result.messages, r.start(m, now, wall))
 	}
-	q.countFresh()
+	q.index.countFresh()
 	return nil
 }
 
 // decide says what becomes of a visible message. The lock is held.
 func (r *receive) decide(m *message, wall int64) decision {
 	q := r.q
-	if m.sent < q.cutoff || m.sent+q.set.retention.Milliseconds() <= wall {
-		q.drop(m)
+	if m.sent < q.index.cutoff || m.sent+q.settings().retention.Milliseconds() <= wall {
+		q.index.drop(m)
 		q.sweepNow()
 		return skipIt
 	}
-	if p := q.set.redrive; p != nil && m.received()-m.arrived >= p.max && q.byARN(p.target) != nil {
-		q.drop(m)
+	if p := q.settings().redrive; p != nil && m.received()-m.arrived >= p.max && q.broker.byARN(p.target) != nil {
+		q.index.drop(m)
 		return deadLetterIt
 	}
 	return deliverIt
@@ -279,22 +275,22 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q := r.q
 	m.count++
 	m.uncounted = false
-	m.epoch = q.epoch
+	m.epoch = q.broker.epoch
 	if m.first == 0 {
 		m.first = wall
 	}
 	m.receivedAt, m.until = now, now+int64(r.visibility)
-	q.held[m.key] = m
+	q.index.held[m.key] = m
 	if m.unposted = r.unposted; !m.unposted {
-		q.marks.put(m)
+		q.broker.marks.put(m)
 	}
 	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
 		first: m.first, content: m.content}
-	q.drop(m)
+	q.index.drop(m)
 	if r.visibility > 0 {
-		q.startFlight(m, false)
+		q.index.startFlight(m, false)
 	} else {
-		q.order.requeue(m)
+		q.index.order.requeue(m)
 		q.waiters.wake(1)
 	}
 	q.storeReceive(m)

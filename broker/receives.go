@@ -37,10 +37,10 @@ func (q *liveQueue) storeReceive(m *message) {
 // The lock is held.
 func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
 	if m.until = now + int64(visibility); visibility == 0 {
-		q.endFlight(m)
+		q.index.endFlight(m)
 		q.waiters.wake(1)
 	} else {
-		heap.Fix(&q.inFlight, m.index)
+		heap.Fix(&q.index.inFlight, m.index)
 	}
 	q.storeReceive(m)
 }
@@ -49,12 +49,12 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 func (q *liveQueue) storeReceives() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.deleted || q.background.closing.Load() {
+	if q.deleted || q.broker.background.closing.Load() {
 		return
 	}
 	u := &q.receives
 	u.alarm.at = 0
-	if err := q.submitReceives(q.clock.now() - int64(storeAfter)); err != nil {
+	if err := q.submitReceives(q.broker.clock.now() - int64(storeAfter)); err != nil {
 		u.alarm.set(1, storeAgainAfter)
 	} else if len(u.messages) > 0 {
 		u.alarm.set(1, storeAfter)
@@ -74,14 +74,14 @@ func (q *liveQueue) submitReceives(last int64) error {
 			rest = append(rest, m)
 		default:
 			m.dirty, m.stored = false, true
-			s.messages, s.rows = append(s.messages, m), append(s.rows, m.receiptRow(q.clock))
+			s.messages, s.rows = append(s.messages, m), append(s.rows, m.receiptRow(q.broker.clock))
 		}
 	}
 	q.receives.messages = rest
 	if len(s.rows) == 0 {
 		return nil
 	}
-	err := q.writer.submit(s, needs{}, nil)
+	err := q.broker.writer.submit(s, needs{}, nil)
 	if err != nil {
 		s.giveBack()
 	}
@@ -125,7 +125,7 @@ func (s *receiptStore) onCommit(err error) error {
 	}
 	for _, m := range s.messages {
 		if !m.dirty { // else it was received again
-			s.q.marks.drop(m)
+			s.q.broker.marks.drop(m)
 		}
 	}
 	return nil
@@ -134,7 +134,7 @@ func (s *receiptStore) onCommit(err error) error {
 // giveBack puts the messages on the list again that are still here. The lock is held.
 func (s *receiptStore) giveBack() {
 	for _, m := range s.messages {
-		if !m.dirty && s.q.held[m.key] == m {
+		if !m.dirty && s.q.index.held[m.key] == m {
 			m.dirty = true
 			s.q.receives.messages = append(s.q.receives.messages, m)
 		}
@@ -156,20 +156,20 @@ func (s *receiptStore) apply(t *tx) error {
 // loadReceives brings the received messages of the queue back to memory:
 // those whose deadline has not passed are in flight until then.
 func (q *liveQueue) loadReceives(c *conn) error {
-	now := q.clock.now()
+	now := q.broker.clock.now()
 	return c.query(func(row row) {
-		m := q.newMessage(&record{key: row.int(0), sent: row.int(1), origin: row.int(2), received: row.int(3),
+		m := q.index.newMessage(&record{key: row.int(0), sent: row.int(1), origin: row.int(2), received: row.int(3),
 			group: row.text(8), size: row.int(11)})
 		m.count, m.first, m.epoch, m.stored = int32(row.int(4)), row.int(5), uint32(row.int(9)), true
 		m.unread = int32(row.int(10))
-		m.receivedAt = q.clock.reading(row.int(6))
-		q.held[m.key] = m
-		if m.until = q.clock.reading(row.int(7)); row.int(7) != 0 && m.until > now {
-			q.resume(m)
+		m.receivedAt = q.broker.clock.reading(row.int(6))
+		q.index.held[m.key] = m
+		if m.until = q.broker.clock.reading(row.int(7)); row.int(7) != 0 && m.until > now {
+			q.index.resume(m)
 		} else {
-			q.order.requeue(m)
+			q.index.order.requeue(m)
 		}
 	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread,
 			m.size
-		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`, q.low(), q.high())
+		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`, q.index.low(), q.index.high())
 }

@@ -9,7 +9,7 @@ import (
 
 // restore opens the store, checks that nothing that was acknowledged is missing,
 // writes to it, and brings memory in line with it.
-func (b *core) restore() error {
+func (b *Broker) restore() error {
 	if err := b.disk.closing(); err != nil {
 		return err // opening would make an empty store there
 	}
@@ -47,27 +47,27 @@ func (s *store) probe() error {
 
 // reconcile brings memory in line with the store: of the failed transaction
 // all or nothing may be there.
-func (b *core) reconcile(c *conn) error {
+func (b *Broker) reconcile(c *conn) error {
 	found, deleted, err := b.readQueues(c)
 	if err != nil {
 		return err
 	}
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
-	b.queues.deleted.counters, b.queues.deleted.disk = deleted, deleted
+	b.queues.deleted.index.counters, b.queues.deleted.disk = deleted, deleted
 	there := map[int64]*liveQueue{}
 	for _, q := range found {
-		there[q.number] = q
+		there[q.index.number] = q
 	}
 	for _, q := range b.queues.all() {
-		if now := there[q.number]; now == nil {
+		if now := there[q.index.number]; now == nil {
 			// The failed transaction deleted it after all.
 			q.delete()
 			b.queues.remove(q)
 		} else if err := q.reconcile(c, now); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
-		delete(there, q.number)
+		delete(there, q.index.number)
 	}
 	for _, q := range there {
 		if err := q.load(c); err != nil {
@@ -83,18 +83,18 @@ func (b *core) reconcile(c *conn) error {
 func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.description = now.description
-	k := now.counters
-	if k.sent < q.counters.sent || k.done < q.counters.done || k.movedIn < q.counters.movedIn {
-		q.log.Error("Acknowledged messages are missing from the queues' file", "queue", q.name,
-			"sent", q.counters.sent-k.sent, "done", q.counters.done-k.done, "moved_in", q.counters.movedIn-k.movedIn)
+	q.current.Store(now.description())
+	k := now.index.counters
+	if k.sent < q.index.counters.sent || k.done < q.index.counters.done || k.movedIn < q.index.counters.movedIn {
+		q.broker.log.Error("Acknowledged messages are missing from the queues' file", "queue", q.name,
+			"sent", q.index.counters.sent-k.sent, "done", q.index.counters.done-k.done, "moved_in", q.index.counters.movedIn-k.movedIn)
 	}
-	purged := k.floor > q.counters.floor
-	q.counters, q.disk, q.retention.sweptTo = k, k, 0
+	purged := k.floor > q.index.counters.floor
+	q.index.counters, q.disk, q.retention.sweptTo = k, k, 0
 	if purged {
 		q.clear()
 	}
-	for key, m := range q.held {
+	for key, m := range q.index.held {
 		found, err := c.exists(key)
 		if err != nil {
 			return err
@@ -103,19 +103,19 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 			q.index.remove(m)
 		}
 	}
-	q.window.tail = q.last()
-	q.resetWindow()
+	q.index.window.tail = q.index.last()
+	q.index.resetWindow()
 	return q.loadDelays(c)
 }
 
 // resumeQueues starts the queues, for the first time or after a recovery.
-func (b *core) resumeQueues() {
+func (b *Broker) resumeQueues() {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		q.retention.sweeping = false
 		q.arm()
 		q.wakeAfterRemoval(queue.MaxBatch)
-		if q.counters.live() > 0 {
+		if q.index.counters.live() > 0 {
 			q.sweepNow() // and find out when the next is due
 		}
 		q.mu.Unlock()

@@ -20,10 +20,10 @@ import (
 // Names of leases, tasks and runs mean nothing here and are shared by all who
 // share the broker: environments that are to be apart begin theirs differently.
 // All methods are safe for concurrent use.
-type Registry struct{ b *core }
+type Registry struct{ b *Broker }
 
 // Registry returns the broker's registry.
-func (b *Broker) Registry() *Registry { return &Registry{b.core} }
+func (b *Broker) Registry() *Registry { return &Registry{b} }
 
 // Bounds of what the registry takes, in bytes.
 const (
@@ -142,7 +142,7 @@ func (f fence) refuse(c *conn, what string) (refusal, err error) {
 
 // alter makes a change in a transaction that is synced, unless the term of the fence is
 // over, and waits for it as long as ctx allows.
-func alter[T any](ctx context.Context, b *core, f fence, run func(c *conn) (T, error)) (T, error) {
+func alter[T any](ctx context.Context, b *Broker, f fence, run func(c *conn) (T, error)) (T, error) {
 	var value, none T
 	var refusal error
 	err := f.check()
@@ -161,7 +161,7 @@ func alter[T any](ctx context.Context, b *core, f fence, run func(c *conn) (T, e
 }
 
 // view reads from the store for as long as ctx allows.
-func view[T any](ctx context.Context, b *core, f func(*conn) (T, error)) (T, error) {
+func view[T any](ctx context.Context, b *Broker, f func(*conn) (T, error)) (T, error) {
 	type found struct {
 		value T
 		err   error

@@ -23,8 +23,8 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 	}
 	var key int64
 	var rows []*record
-	err = live.read(func(c *conn) (err error) {
-		if key, err = live.keyOf(c, id); err == nil {
+	err = live.broker.read(func(c *conn) (err error) {
+		if key, err = live.index.keyOf(c, id); err == nil {
 			rows, err = c.lookUp(key)
 		}
 		return err
@@ -37,8 +37,8 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		return errIsDamaged(id)
 	}
 	live.lock()
-	m := live.held[key]
-	if live.deleted || key <= live.low() || m != nil && m.leaving {
+	m := live.index.held[key]
+	if live.deleted || key <= live.index.low() || m != nil && m.leaving {
 		live.mu.Unlock()
 		return errNoMessage(q.name, id)
 	}
@@ -46,7 +46,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		defer live.mu.Unlock()
 		return live.postpone(m, delay)
 	}
-	m = live.claim(key)
+	m = live.index.claim(key)
 	live.mu.Unlock()
 	r := &rescheduling{q: live, m: m, delay: delay}
 	if err := q.b.writer.do(context.Background(), r, needs{}); err != nil {
@@ -64,7 +64,7 @@ func errNoMessage(name, id string) error {
 
 // postpone makes a message that was received before visible after a delay. The lock is held.
 func (q *liveQueue) postpone(m *message, delay time.Duration) error {
-	now := q.clock.now()
+	now := q.broker.clock.now()
 	switch {
 	case m.inFlight && now-m.receivedAt+int64(delay) >= int64(queue.MaxVisibility):
 		return errBeyondLimit(delay)
@@ -73,11 +73,11 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 		q.changeVisibility(m, now, delay)
 	case delay > 0:
 		// Like a receive by nobody, which does not count: it has a serial, so that no receipt of before is the newest.
-		q.order.withdraw(m)
+		q.index.order.withdraw(m)
 		m.count, m.unread, m.uncounted = m.count+1, m.unread+1, true
-		m.epoch, m.receivedAt, m.until = q.epoch, now, now+int64(delay)
-		q.startFlight(m, true)
-		q.order.resume(m)
+		m.epoch, m.receivedAt, m.until = q.broker.epoch, now, now+int64(delay)
+		q.index.startFlight(m, true)
+		q.index.order.resume(m)
 		q.storeReceive(m)
 	}
 	q.arm()
@@ -110,7 +110,7 @@ func (r *rescheduling) apply(t *tx) error {
 		return err
 	}
 	if r.found, r.before = true, row.due; r.delay > 0 {
-		r.to = gridUp(r.q.clock.milli(r.q.clock.now()) + r.delay.Milliseconds())
+		r.to = gridUp(r.q.broker.clock.milli(r.q.broker.clock.now()) + r.delay.Milliseconds())
 	}
 	if !scheduled(row.sent, row.due) {
 		_, err = t.c.exec(`UPDATE messages SET due = ? WHERE id = ?`, orNull(r.to), r.m.key)
@@ -118,7 +118,7 @@ func (r *rescheduling) apply(t *tx) error {
 	}
 	// It stays scheduled, for now at the earliest.
 	if r.sent = r.to; r.to == 0 {
-		r.sent = r.q.clock.floor(r.q.clock.now())
+		r.sent = r.q.broker.clock.floor(r.q.broker.clock.now())
 	}
 	_, err = t.c.exec(`UPDATE messages SET due = ?1, sent = ?1 WHERE id = ?2`, r.sent, r.m.key)
 	return err
@@ -128,11 +128,11 @@ func (r *rescheduling) onCommit(err error) error {
 	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.keep(r.m)
+	q.index.keep(r.m)
 	if r.found && err == nil {
-		q.delays.sub(r.before)
+		q.index.delays.sub(r.before)
 		if r.to != 0 {
-			q.delays.add(r.to, 1)
+			q.index.delays.add(r.to, 1)
 		}
 		if r.sent != 0 {
 			q.watchRetention(r.sent)

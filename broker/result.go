@@ -27,7 +27,7 @@ func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 			continue
 		}
 		m := r.q.message(work, g.content)
-		m.ReceiptHandle = r.q.seal.handle(work, g.receipt)
+		m.ReceiptHandle = r.q.broker.seal.handle(work, g.receipt)
 		m.ReceiveCount, m.Attempt = int(g.count), int(g.count-g.arrived)
 		m.FirstReceivedAt = date(g.first)
 		out = append(out, m)
@@ -46,7 +46,7 @@ func (r *receive) readContents(list []receivedMessage) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return r.q.read(func(c *conn) error {
+	return r.q.broker.read(func(c *conn) error {
 		rows, err := c.lookUp(keys...)
 		for _, row := range rows {
 			i := slices.IndexFunc(list, func(g receivedMessage) bool { return g.m.key == row.key })
@@ -60,12 +60,12 @@ func (r *receive) readContents(list []receivedMessage) error {
 func (q *liveQueue) message(work *block, r *record) queue.Message {
 	attributes, _ := decodeAttributes(r.attributes) // of a damaged row those that can be read
 	m := queue.Message{
-		ID: q.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
+		ID: q.broker.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
-		SenderID: q.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
-		DeadLetterSource: q.opts.own(r.source),
+		SenderID: q.broker.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
+		DeadLetterSource: q.broker.opts.own(r.source),
 	}
-	if q.fifo {
+	if q.index.fifo {
 		m.SequenceNumber = sequenceNumber(r.key)
 	}
 	return m
@@ -78,7 +78,7 @@ func (r *receive) undo(list []receivedMessage) {
 	defer q.mu.Unlock()
 	for _, g := range list {
 		if m := g.m; int(m.count) == int(g.receipt.serial) && !m.leaving && !m.gone {
-			q.endFlight(m)
+			q.index.endFlight(m)
 		}
 	}
 	q.waiters.wake(len(list))
@@ -90,7 +90,7 @@ func (r *receive) forget(m *message) {
 	r.q.mu.Lock()
 	defer r.q.mu.Unlock()
 	if !m.gone && !m.leaving {
-		r.q.remove(m)
+		r.q.index.remove(m)
 	}
 }
 
@@ -111,7 +111,7 @@ type repeatable struct {
 // repeat answers a receive whose attempt id is known. The lock is held.
 func (r *receive) repeat() []receivedMessage {
 	q := r.q
-	a, now := q.repeats[r.attempt], q.clock.now()
+	a, now := q.repeats[r.attempt], q.broker.clock.now()
 	if r.attempt == "" || a == nil || a.expires <= now {
 		return nil
 	}

@@ -22,7 +22,7 @@ func (q *liveQueue) watchRetention(sent int64) {
 	if q.retention.sweeping || q.deleted {
 		return
 	}
-	at := sent + q.set.retention.Milliseconds()
+	at := sent + q.settings().retention.Milliseconds()
 	q.retention.alarm.set(at, time.Duration(at-stamp())*time.Millisecond)
 }
 
@@ -34,11 +34,11 @@ func (q *liveQueue) onRetention() {
 
 // sweepNow starts a sweep. The lock is held.
 func (q *liveQueue) sweepNow() {
-	if q.retention.sweeping || q.deleted || q.background.closing.Load() {
+	if q.retention.sweeping || q.deleted || q.broker.background.closing.Load() {
 		return
 	}
 	q.retention.alarm.at = 0
-	q.retention.sweeping = q.writer.submit(&sweep{q: q}, needs{}, nil) == nil
+	q.retention.sweeping = q.broker.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
 // sweep is the request that removes messages past their retention, wherever
@@ -64,13 +64,13 @@ func (s *sweep) apply(t *tx) error {
 	q := s.q
 	q.mu.Lock()
 	s.release()
-	q.cutoff = max(q.cutoff, stamp()-q.set.retention.Milliseconds()+1)
-	s.more, s.nextOne, s.cutoff = false, 0, q.cutoff
+	q.index.cutoff = max(q.index.cutoff, stamp()-q.settings().retention.Milliseconds()+1)
+	s.more, s.nextOne, s.cutoff = false, 0, q.index.cutoff
 	q.mu.Unlock()
 	if t.gone(q) {
 		return nil
 	}
-	low := makeKey(q.number, q.disk.floor)
+	low := makeKey(q.index.number, q.disk.floor)
 	err := s.findOwn(t.c, max(low, q.retention.sweptTo))
 	if err == nil {
 		err = s.findMoved(t.c, low)
@@ -110,7 +110,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 			ended, s.more = true, true
 		}
 	}, `SELECT id, sent, due, origin FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
-		from, s.q.high(), int64(sweepWalk))
+		from, s.q.index.high(), int64(sweepWalk))
 	s.q.retention.sweptTo = walked
 	s.more = s.more || !ended && seen == sweepWalk
 	return err
@@ -127,7 +127,7 @@ func (s *sweep) findMoved(c *conn, low int64) error {
 			s.nextOne = row.int(1)
 		}
 	}, `SELECT id, sent, due FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
-		s.q.number, low, int64(sweepRows))
+		s.q.index.number, low, int64(sweepRows))
 	s.more = s.more || found == sweepRows
 	return err
 }
@@ -140,12 +140,12 @@ func (s *sweep) findScheduled(c *conn, low int64) error {
 		s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(1)})
 		found++
 	}, `SELECT id, due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due < ? AND due = sent AND id > ?
-		ORDER BY due LIMIT ?`, s.q.number, s.cutoff, low, int64(sweepRows))
+		ORDER BY due LIMIT ?`, s.q.index.number, s.cutoff, low, int64(sweepRows))
 	if s.more = s.more || found == sweepRows; err != nil {
 		return err
 	}
 	next, err := c.integer(`SELECT due FROM messages WHERE id >> 40 = ? AND due IS NOT NULL AND due >= ? AND id > ?
-		ORDER BY due LIMIT 1`, s.q.number, s.cutoff, low)
+		ORDER BY due LIMIT 1`, s.q.index.number, s.cutoff, low)
 	if next != 0 && (s.nextOne == 0 || next < s.nextOne) {
 		s.nextOne = next
 	}
@@ -159,7 +159,7 @@ func (s *sweep) hold() {
 	defer s.q.mu.Unlock()
 	kept := s.rows[:0]
 	for _, r := range s.rows {
-		if m := s.q.held[r.key]; m != nil {
+		if m := s.q.index.held[r.key]; m != nil {
 			if m.leaving {
 				continue
 			}
@@ -175,7 +175,7 @@ func (s *sweep) hold() {
 func (s *sweep) release() {
 	for _, r := range s.rows {
 		if r.m != nil {
-			s.q.keep(r.m)
+			s.q.index.keep(r.m)
 		}
 	}
 	s.rows = nil
@@ -187,12 +187,12 @@ func (s *sweep) onCommit(err error) error {
 	if err != nil {
 		s.release()
 	}
-	q.counters.expired += int64(len(s.rows))
+	q.index.counters.expired += int64(len(s.rows))
 	for _, r := range s.rows {
 		if r.m != nil {
-			q.remove(r.m)
+			q.index.remove(r.m)
 		}
-		q.delays.sub(r.due)
+		q.index.delays.sub(r.due)
 	}
 	q.retention.sweeping = false
 	switch {
@@ -203,7 +203,7 @@ func (s *sweep) onCommit(err error) error {
 	}
 	q.wakeAfterRemoval(1)
 	q.mu.Unlock()
-	if f := q.events.Expired; f != nil && len(s.rows) > 0 {
+	if f := q.broker.events.Expired; f != nil && len(s.rows) > 0 {
 		f(q.name, len(s.rows))
 	}
 	return err

@@ -56,13 +56,13 @@ func (r *Registry) Enqueue(ctx context.Context, req RunRequest, m queue.Outgoing
 	}
 	path := (&queue.Message{Attributes: m.Attributes}).Attribute(pathAttribute)
 	f := &runSending{sending: newSending(q, []queue.Outgoing{m}), req: req, path: path}
-	if err := cmp.Or(f.set.checkIDs([]queue.Outgoing{m}), f.sent[0].Err); err != nil {
+	if err := cmp.Or(f.sending.set.checkIDs([]queue.Outgoing{m}), f.sending.sent[0].Err); err != nil {
 		return queue.Sent{}, false, err
 	}
 	if err := r.b.writer.do(ctx, f, needs{durable: true, space: true}); err != nil {
 		return queue.Sent{}, false, err
 	}
-	return f.sent[0], f.already, nil
+	return f.sending.sent[0], f.already, nil
 }
 
 func (req *RunRequest) check() error {
@@ -83,7 +83,7 @@ func (req *RunRequest) check() error {
 
 // runSending is the request of one Enqueue: a sending under conditions.
 type runSending struct {
-	*sending
+	sending *sending
 	req     RunRequest
 	path    string // of the message
 	already bool
@@ -92,7 +92,7 @@ type runSending struct {
 
 func (f *runSending) apply(t *tx) (err error) {
 	f.already, f.refusal = false, nil
-	if t.gone(f.q) {
+	if t.gone(f.sending.q) {
 		f.refusal = errNoQueue()
 		return nil
 	}
@@ -105,7 +105,7 @@ func (f *runSending) apply(t *tx) (err error) {
 	if err := f.sending.apply(t); err != nil {
 		return err
 	}
-	f.answer()
+	f.sending.answer()
 	return f.note(t.c)
 }
 
@@ -120,7 +120,7 @@ func (f *runSending) onCommit(err error) error {
 func (f *runSending) first(c *conn) (found bool, err error) {
 	err = c.query(func(row row) {
 		found = true
-		f.sent[0].ID, f.sent[0].SequenceNumber = row.text(0), row.text(1)
+		f.sending.sent[0].ID, f.sending.sent[0].SequenceNumber = row.text(0), row.text(1)
 	}, `SELECT message, sequence FROM fires WHERE id = ?`, f.req.ID)
 	return found, err
 }
@@ -131,7 +131,7 @@ func (f *runSending) note(c *conn) (err error) {
 	r, now := &f.req, stamp()
 	c.run(&err, `INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
 		VALUES (?,?,?,?,?,?,?,?,?)`,
-		r.ID, r.Task, r.Queue, r.At.UnixMilli(), r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber, f.path)
+		r.ID, r.Task, r.Queue, r.At.UnixMilli(), r.Term, now, f.sending.sent[0].ID, f.sending.sent[0].SequenceNumber, f.path)
 	if err == nil && r.Task != "" {
 		err = accountUpTo(c, r.Task, r.At)
 	}

@@ -45,7 +45,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 // sending is the request of one Send.
 type sending struct {
 	q     *liveQueue
-	set   settings
+	set   *settings     // as they were when the messages were checked
 	at    int64         // stamp
 	items []sendingItem // those that were not refused
 	sent  []queue.Sent  // the answer
@@ -53,7 +53,7 @@ type sending struct {
 
 // sendingItem is one message on its way to the disk.
 type sendingItem struct {
-	*record
+	record     *record
 	contentSum uint32
 	delay      time.Duration
 	notBefore  int64 // Unix milliseconds; 0 for none
@@ -62,13 +62,11 @@ type sendingItem struct {
 }
 
 // fresh reports whether the message is not a duplicate, and was stored.
-func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.key }
+func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
 // newSending checks the messages and makes records of the good ones.
 func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
-	q.mu.Lock()
-	s := &sending{q: q, set: q.set, items: make([]sendingItem, 0, len(msgs)), sent: make([]queue.Sent, len(msgs))}
-	q.mu.Unlock()
+	s := &sending{q: q, set: q.settings(), items: make([]sendingItem, 0, len(msgs)), sent: make([]queue.Sent, len(msgs))}
 	for i := range msgs {
 		m := &msgs[i]
 		notBefore, err := s.set.notBefore(m)
@@ -100,35 +98,35 @@ func (s *sending) apply(t *tx) error {
 	if t.gone(s.q) {
 		return nil
 	}
-	clock := s.q.clock
+	clock := s.q.broker.clock
 	now := clock.milli(clock.now())
 	s.at = stamp()
 	for i := range s.items {
 		it := &s.items[i]
 		if s.set.fifo {
 			var err error
-			if it.first, err = t.duplicate(s.q, it.record, &s.set, now); err != nil {
+			if it.first, err = t.duplicate(s.q, it.record, s.set, now); err != nil {
 				return err
 			}
 			if it.first != 0 {
-				it.key = 0
+				it.record.key = 0
 				continue
 			}
 		}
 		k := t.counters(s.q)
-		it.key, it.sent, it.due = makeKey(s.q.number, k.next), s.at, 0
-		it.first, it.sum = it.key, checksum(it.contentSum, it.key)
+		it.record.key, it.record.sent, it.record.due = makeKey(s.q.index.number, k.next), s.at, 0
+		it.first, it.record.sum = it.record.key, checksum(it.contentSum, it.record.key)
 		if it.delay > 0 {
-			it.due = gridUp(now + it.delay.Milliseconds())
+			it.record.due = gridUp(now + it.delay.Milliseconds())
 		}
 		if it.notBefore > s.at {
-			it.due = max(it.due, s.visibleAt(it.notBefore, now))
-			it.sent = it.due
+			it.record.due = max(it.record.due, s.visibleAt(it.notBefore, now))
+			it.record.sent = it.record.due
 		}
 		k.next++
 		k.sent++
 		if s.set.fifo {
-			if err := t.remember(s.q, it.record, &s.set, now); err != nil {
+			if err := t.remember(s.q, it.record, s.set, now); err != nil {
 				return err
 			}
 		}
@@ -143,7 +141,7 @@ func (s *sending) answer() {
 	for i := range s.items {
 		it := &s.items[i]
 		to := &s.sent[it.index]
-		to.ID = s.q.seal.messageID(work, it.first)
+		to.ID = s.q.broker.seal.messageID(work, it.first)
 		if s.set.fifo {
 			to.SequenceNumber = sequenceNumber(it.first)
 		}
@@ -164,14 +162,14 @@ func (s *sending) onCommit(err error) error {
 	for i := range s.items {
 		if it := &s.items[i]; it.fresh() {
 			n++
-			q.counters.next = keySeq(it.key) + 1
-			q.arrive(it.record)
+			q.index.counters.next = keySeq(it.record.key) + 1
+			q.index.arrive(it.record)
 		}
 	}
 	if n == 0 {
 		return nil
 	}
-	q.counters.sent += int64(n)
+	q.index.counters.sent += int64(n)
 	q.waiters.wake(n)
 	q.arm()
 	q.watchRetention(s.at)
@@ -190,7 +188,7 @@ func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first
 			first = key
 		}
 	}, `SELECT message, expires FROM dedup WHERE queue = ? AND dedup_id = ? AND group_id = ?`,
-		q.number, r.dedup, set.dedupScope(r))
+		q.index.number, r.dedup, set.dedupScope(r))
 	return first, err
 }
 
@@ -198,7 +196,7 @@ func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first
 // send.
 func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
-		q.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())
+		q.index.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())
 	return err
 }
 

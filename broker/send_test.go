@@ -32,7 +32,7 @@ func TestDuplicatesWithinTheWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	const sentAt = 1_000_000
-	r := &record{key: makeKey(q.number, 7), dedup: "d", group: "g"}
+	r := &record{key: makeKey(q.index.number, 7), dedup: "d", group: "g"}
 	for _, c := range []struct {
 		after time.Duration
 		floor int64 // all up to this one was purged
@@ -50,10 +50,10 @@ func TestDuplicatesWithinTheWindow(t *testing.T) {
 		err := b.writer.change(func(t *tx) error {
 			defer func(floor int64) { q.disk.floor = floor }(q.disk.floor)
 			q.disk.floor = c.floor
-			if err := t.remember(q, r, &q.set, sentAt); err != nil {
+			if err := t.remember(q, r, q.settings(), sentAt); err != nil {
 				return err
 			}
-			first, err = t.duplicate(q, r, &q.set, sentAt+c.after.Milliseconds())
+			first, err = t.duplicate(q, r, q.settings(), sentAt+c.after.Milliseconds())
 			return err
 		}, func() {})
 		if err != nil || first != c.want {

@@ -7,10 +7,26 @@ type standardOrder struct {
 	late ring // fresh, out of key order: their delay has ended, or their tenant was noisy
 	back ring // received before
 	turn bool // the last one came from back
-	tenants
+
+	byID        map[string]*tenant
+	noisy       []*tenant
+	turns       indexed[*tenant] // noisy ones with messages, by how many they have in flight
+	parkedFresh int              // fresh messages of noisy tenants
+	given       []*tenant        // to whom the take under way gave messages
+	quietInRow  int              // messages of quiet tenants since the last one of a noisy tenant
+	busy        recentTime       // of all
+	nextCalm    int64            // stamp from which on calm looks who sent nothing
+	rescan      bool             // messages that were skipped as a noisy tenant's have to be looked for again
+	sweepAt     int              // the number of tenants at which to sweep
+	mark        int              // of the latest sweep
 }
 
-func newStandard() *standardOrder { return &standardOrder{tenants: newTenants()} }
+func newStandard() *standardOrder {
+	return &standardOrder{byID: map[string]*tenant{}, sweepAt: fewTenants, turns: indexed[*tenant]{
+		index:  func(t *tenant) *int { return &t.noisy.index },
+		before: func(a, b *tenant) bool { return a.inFlight+a.noisy.given < b.inFlight+b.noisy.given },
+	}}
+}
 
 func (s *standardOrder) add(m *message) {
 	m.queued = true

@@ -43,45 +43,23 @@ type noisyTenant struct {
 	index       int  // among turns; -1 outside
 }
 
-// tenants are those of one queue. The queue's lock guards it.
-type tenants struct {
-	byID        map[string]*tenant
-	noisy       []*tenant
-	turns       indexed[*tenant] // noisy ones with messages, by how many they have in flight
-	parkedFresh int              // fresh messages of noisy tenants
-	given       []*tenant        // to whom the take under way gave messages
-	quietInRow  int              // messages of quiet tenants since the last one of a noisy tenant
-	busy        recentTime       // of all
-	nextCalm    int64            // stamp from which on calm looks who sent nothing
-	rescan      bool             // messages that were skipped as a noisy tenant's have to be looked for again
-	sweepAt     int              // the number of tenants at which to sweep
-	mark        int
-}
-
-func newTenants() tenants {
-	return tenants{byID: map[string]*tenant{}, sweepAt: fewTenants, turns: indexed[*tenant]{
-		index:  func(t *tenant) *int { return &t.noisy.index },
-		before: func(a, b *tenant) bool { return a.inFlight+a.noisy.given < b.inFlight+b.noisy.given },
-	}}
-}
-
-// of returns the tenant of a message; nil for one without.
-func (l *tenants) of(r *record) *tenant {
+// tenantOf returns the tenant of a message; nil for one without.
+func (s *standardOrder) tenantOf(r *record) *tenant {
 	if r.group == "" {
 		return nil
 	}
-	t := l.byID[r.group]
+	t := s.byID[r.group]
 	if t == nil {
 		t = &tenant{}
-		l.byID[r.group] = t
+		s.byID[r.group] = t
 	}
 	t.lastSent = max(t.lastSent, r.sent)
 	return t
 }
 
 // isNoisy reports whether the message of a row is that of a noisy tenant.
-func (l *tenants) isNoisy(r *record) bool {
-	t := l.byID[r.group]
+func (s *standardOrder) isNoisy(r *record) bool {
+	t := s.byID[r.group]
 	if t == nil {
 		return false
 	}
@@ -90,9 +68,9 @@ func (l *tenants) isNoisy(r *record) bool {
 }
 
 // noisyIDs returns the names of the noisy tenants.
-func (l *tenants) noisyIDs() []string {
+func (s *standardOrder) noisyIDs() []string {
 	ids := []string{}
-	for id, t := range l.byID {
+	for id, t := range s.byID {
 		if t.noisy != nil {
 			ids = append(ids, id)
 		}
@@ -155,29 +133,29 @@ func (s *standardOrder) calm(complete bool) {
 func (t *tenant) sentNothing(now int64) bool { return now-t.lastSent >= quietAfter.Milliseconds() }
 
 // endTake ends the account of one take.
-func (l *tenants) endTake() {
-	for _, t := range l.given {
+func (s *standardOrder) endTake() {
+	for _, t := range s.given {
 		if t.noisy != nil {
 			t.noisy.given = 0
-			l.place(t)
+			s.place(t)
 		}
 	}
-	l.given = l.given[:0]
+	s.given = s.given[:0]
 }
 
 // place puts a tenant where its state says: among those that take turns if it is noisy and has messages.
-func (l *tenants) place(t *tenant) {
+func (s *standardOrder) place(t *tenant) {
 	n := t.noisy
 	if n == nil {
 		return
 	}
 	switch has := n.fresh.n+n.back.n > 0; {
 	case has && n.index < 0:
-		heap.Push(&l.turns, t)
+		heap.Push(&s.turns, t)
 	case has:
-		heap.Fix(&l.turns, n.index)
+		heap.Fix(&s.turns, n.index)
 	case n.index >= 0:
-		heap.Remove(&l.turns, n.index)
+		heap.Remove(&s.turns, n.index)
 		n.index = -1
 	}
 }

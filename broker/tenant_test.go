@@ -198,7 +198,7 @@ func TestFairQueueNoisyTenantIsQuietAgain(t *testing.T) {
 		live, _ := b.queues.get("work")
 		live.mu.Lock()
 		defer live.mu.Unlock()
-		if s := live.order.(*standardOrder); len(s.byID) != 2 {
+		if s := live.index.order.(*standardOrder); len(s.byID) != 2 {
 			t.Errorf("%d tenants", len(s.byID))
 		}
 	})
@@ -249,7 +249,7 @@ func TestFairQueueForgetsTenants(t *testing.T) {
 	live, _ := b.queues.get("work")
 	live.mu.Lock()
 	defer live.mu.Unlock()
-	if n := len(live.order.(*standardOrder).byID); n > fewTenants {
+	if n := len(live.index.order.(*standardOrder).byID); n > fewTenants {
 		t.Errorf("memory knows %d tenants, and there are no messages", n)
 	}
 }

@@ -52,7 +52,7 @@ func (t *tx) flush() error {
 	err := t.flushRows()
 	for q := range t.touched {
 		if err == nil && !t.dropped[q] {
-			err = writeCounters(t.c, q.number, &q.disk)
+			err = writeCounters(t.c, q.index.number, &q.disk)
 		}
 	}
 	return err

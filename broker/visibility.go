@@ -22,7 +22,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	errs, older := make([]error, len(changes)), []olderReceipt(nil)
 	live.lock()
 	if err = live.ready(); err == nil {
-		now := live.clock.now()
+		now := live.broker.clock.now()
 		for i, c := range changes {
 			var key int64
 			if key, errs[i] = live.change(c, now); key != 0 {
@@ -33,10 +33,10 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	}
 	live.mu.Unlock()
 	if err == nil {
-		err = live.answerOlder(older, func(i int, found bool) {
+		err = live.broker.answerOlder(older, func(i int, found bool) {
 			if handle := changes[i].ReceiptHandle; !found {
 				errs[i] = errReceipt(handle, notAvailable)
-			} else if live.fifo {
+			} else if live.index.fifo {
 				errs[i] = errReceipt(handle, receiptExpired)
 			}
 		})
@@ -49,20 +49,20 @@ const notAvailable = "Message does not exist or is not available for visibility 
 // change applies one change. Of a message that may be here although memory knows nothing of
 // it, it returns the key: it is visible, so nothing changes. The lock is held.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, err error) {
-	r, err := q.open(new(block), c.ReceiptHandle)
+	r, err := q.index.open(new(block), c.ReceiptHandle)
 	if err != nil {
 		return 0, err
 	}
 	if c.Visibility < 0 || c.Visibility > queue.MaxVisibility {
 		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility), "Must be between 0 and 43200, if provided.")
 	}
-	m := q.held[r.key]
+	m := q.index.held[r.key]
 	switch {
-	case m == nil && q.mayBeHere(r):
+	case m == nil && q.index.mayBeHere(r):
 		return r.key, nil
 	case m == nil || m.leaving:
 		return 0, errReceipt(c.ReceiptHandle, notAvailable)
-	case q.fifo && (!m.newest(r) || !m.inFlight):
+	case q.index.fifo && (!m.newest(r) || !m.inFlight):
 		return 0, errReceipt(c.ReceiptHandle, receiptExpired)
 	case !m.inFlight:
 		return 0, nil
@@ -81,6 +81,6 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 func (q *liveQueue) uncount(m *message) {
 	m.uncount()
 	if m.mark != 0 {
-		q.marks.put(m)
+		q.broker.marks.put(m)
 	}
 }

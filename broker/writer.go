@@ -69,7 +69,7 @@ func (w *writer) change(run func(t *tx) error, after func()) error {
 // pending into one transaction; the wait for the disk itself gathers the next
 // group.
 type writer struct {
-	b       *core
+	b       *Broker
 	restore func() error  // opens the store, checks it, and brings memory in line with it
 	wake    chan struct{} // holds one token while something is pending
 	done    chan struct{} // closed when the goroutine has ended
@@ -85,7 +85,7 @@ type writer struct {
 // groupLimit is the largest number of requests in one transaction.
 const groupLimit = 512
 
-func newWriter(b *core, restore func() error) *writer {
+func newWriter(b *Broker, restore func() error) *writer {
 	return &writer{b: b, restore: restore, wake: make(chan struct{}, 1), done: make(chan struct{}),
 		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }

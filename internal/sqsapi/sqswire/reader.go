@@ -32,6 +32,7 @@ type Error struct {
 	Want, Got string
 }
 
+// Error describes the problem and its offset.
 func (e *Error) Error() string {
 	at := " at byte " + strconv.Itoa(e.At)
 	switch e.Problem {
