@@ -31,7 +31,7 @@ const downAfter = 2
 // appMonitor closes the gate while the app refuses connections or takes nothing for
 // now, and opens it when the app answers probes or the pause is over.
 type appMonitor struct {
-	*core
+	core *core
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
@@ -70,8 +70,8 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 // was refused, and returns when the message may come again. closed reports whether the
 // gate is closed for that.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
-	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.opts.Random())
-	if a.phase != running {
+	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
+	if a.core.phase != running {
 		return pause, false
 	}
 	if fresh {
@@ -80,10 +80,10 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 	}
 	if until := now.Add(min(pause, throttleLongest)); until.After(a.pauses.until) {
 		a.pauses.until = until
-		notify(a.core, a.events.Throttled,
+		notify(a.core, a.core.events.Throttled,
 			Throttled{For: until.Sub(now), Reason: res.Reason, Consecutive: a.pauses.count})
 	}
-	a.gate.close(Throttling, "the target takes nothing for now: "+res.Reason, now, now)
+	a.gate.close(Throttling, "the target takes nothing for now: "+res.Reason, now)
 	return pause, true
 }
 
@@ -104,8 +104,8 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	if startedAt.After(a.pauses.from) {
 		a.pauses.count = 0
 	}
-	if a.limit < a.opts.Concurrency {
-		a.limit++
+	if a.core.limit < a.core.opts.Concurrency {
+		a.core.limit++
 	}
 	return true
 }
@@ -114,14 +114,14 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 // nothing on the wire, and starts the prober. Its first probe comes later each
 // time that the app answers probes but no delivery.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
-	if started.Before(a.answered) || a.phase != running {
+	if started.Before(a.answered) || a.core.phase != running {
 		return
 	}
 	if !a.gate.has(AppDown) {
 		a.outages++
 	}
-	a.gate.close(AppDown, "the app is not ready: "+reason, now, now)
-	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.opts.Random()))
+	a.gate.close(AppDown, "the app is not ready: "+reason, now)
+	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
 // returnable reports whether a message that did not reach the app is returned at once. Where
@@ -132,21 +132,21 @@ func (a *appMonitor) returnable() bool {
 	if !a.gate.has(AppDown) {
 		outages++
 	}
-	return a.opts.UncountedReturns || outages <= 1
+	return a.core.opts.UncountedReturns || outages <= 1
 }
 
 // setReady takes from the environment whether the app is ready.
 func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.fixed = true
 	if !isReady {
-		a.gate.close(NotReady, reason, now, now)
+		a.gate.close(NotReady, reason, now)
 		return
 	}
 	if a.gate.has(NotReady) && !a.answered.IsZero() {
-		a.limit = 1 // a new start of an app that answered before
+		a.core.limit = 1 // a new start of an app that answered before
 	}
 	a.answers(now)
-	a.gate.lift(NotReady, now)
+	a.gate.lift(NotReady)
 }
 
 // answers opens the gate for an app that accepts connections (again), and
@@ -158,17 +158,17 @@ func (a *appMonitor) answers(now time.Time) {
 		return
 	}
 	if !a.answered.IsZero() {
-		a.limit = 1
+		a.core.limit = 1
 	}
 	a.answered = now
-	a.gate.lift(AppDown, now)
+	a.gate.lift(AppDown)
 }
 
 // watchIdle probes an app that has answered nothing for a while, has nothing in
 // work, and would otherwise be found dead only by its next message.
 func (a *appMonitor) watchIdle(now time.Time) {
-	if a.opts.ProbeIdle == 0 || a.phase != running || a.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
-		now.Sub(a.alive) < a.opts.ProbeIdle {
+	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
+		now.Sub(a.alive) < a.core.opts.ProbeIdle {
 		return
 	}
 	a.probe(0)
@@ -179,9 +179,9 @@ func (a *appMonitor) probe(wait time.Duration) {
 	if a.stopProbe != nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(a.callCtx)
+	ctx, cancel := context.WithCancel(a.core.callCtx)
 	a.stopProbe = cancel
-	a.tasks.Go(func() { a.prober(ctx, wait) })
+	a.core.tasks.Go(func() { a.prober(ctx, wait) })
 }
 
 // stopProbing ends the prober, if one runs.
@@ -221,8 +221,9 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 	wait time.Duration, over bool,
 ) {
 	now := time.Now()
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	a.core.mu.Lock()
+	defer a.core.mu.Unlock()
+	defer a.core.wakeAt(now) // the maintenance loop obeys the gate
 	isDown := a.gate.has(AppDown)
 	switch {
 	case ctx.Err() != nil:
@@ -235,8 +236,7 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 	}
 	// An idle app is taken to be down from its last sign of life on, as far as it was
 	// watched.
-	since := later(first.Add(-a.opts.ProbeIdle), a.alive)
-	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since, now)
-	a.proceed(now)
-	return retryWait(failures, probeEvery, probeLimit, a.opts.Random()), false
+	since := later(first.Add(-a.core.opts.ProbeIdle), a.alive)
+	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since)
+	return retryWait(failures, probeEvery, probeLimit, a.core.opts.Random()), false
 }

@@ -312,13 +312,13 @@ func TestUnsentSaysNothingOfTheApp(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := New(queuetest.NewFake(nil), &testApp{}, nil)
-			w.workCtx = t.Context()
-			w.mu.Lock()
+			w.core.workCtx = t.Context()
+			w.core.mu.Lock()
 			if served := w.app.learn(time.Now(), decisive(tt.results), time.Now().Add(50*ms)); served != tt.served {
 				t.Errorf("%s: the app answered: %v, want %v", tt.name, served, tt.served)
 			}
-			w.mu.Unlock()
-			w.endCalls()
+			w.core.mu.Unlock()
+			w.core.endCalls()
 		})
 	}
 }

@@ -57,18 +57,17 @@ type core struct {
 
 	wake       chan struct{} // asks the maintenance loop for an early round
 	sleepUntil time.Time     // when that loop wakes by itself
-
-	// start begins the deliveries and calls of the queue that may begin now, receive the
-	// receives.
-	start, receive func(now time.Time)
-	// stalled is called when the process stood still.
-	stalled func(gap, hidden time.Duration)
 }
 
-// proceed begins whatever may begin now.
-func (c *core) proceed(now time.Time) {
-	c.start(now)
-	c.receive(now)
+func newCore(o Options) *core {
+	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1),
+		margin: min(o.VisibilityTimeout/10, time.Second)}
+	c.clock.rhythm = clamp(o.VisibilityTimeout/16, 50*time.Millisecond, time.Second)
+	c.callCtx, c.endCalls = context.WithCancel(context.Background())
+	if o.Pool != nil {
+		c.mu = &o.Pool.mu
+	}
+	return c
 }
 
 // wakeAt asks the maintenance loop for a round at t, if it would sleep longer.
@@ -82,32 +81,6 @@ func (c *core) wakeAt(t time.Time) {
 	default:
 	}
 }
-
-// observe looks at the clocks.
-func (c *core) observe(now time.Time) {
-	if gap, hidden := c.clock.tick(now); gap > 0 {
-		c.stalled(gap, hidden)
-	}
-}
-
-// call makes one call of the queue without the lock, and then takes its results.
-func (c *core) call(do func(context.Context) []error, answered func(errs []error, start, now time.Time)) {
-	c.tasks.Go(func() {
-		start := time.Now()
-		ctx, cancel := context.WithTimeout(c.callCtx, callTimeout)
-		errs := do(ctx)
-		cancel()
-		now := time.Now()
-		c.mu.Lock()
-		c.observe(now)
-		answered(errs, start, now)
-		c.proceed(now)
-		c.mu.Unlock()
-	})
-}
-
-// callTimeout bounds one delete or change of visibility.
-const callTimeout = 20 * time.Second
 
 // lingerUntil returns when an entry that may wait for others is sent at the latest: not in
 // the last of its message's visibility.

@@ -264,11 +264,11 @@ func TestUnsentDeadLettersAreBounded(t *testing.T) {
 		r, _ := lettersWorker(t, q, &testApp{handle: failed}, Options{MaxReceives: 1, VisibilityTimeout: time.Hour})
 		r.send(3000, "")
 		after(10 * time.Second)
-		r.w.mu.Lock()
-		if n := len(r.w.letters.sends.entries); n == 0 || n > maxUnsentLetters {
+		r.w.core.mu.Lock()
+		if n := len(r.w.letters.pending.entries); n == 0 || n > maxUnsentLetters {
 			t.Errorf("%d messages wait for the dead-letter queue", n)
 		}
-		r.w.mu.Unlock()
+		r.w.core.mu.Unlock()
 		r.drain()
 		r.abort()
 		<-r.ended

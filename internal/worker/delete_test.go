@@ -60,16 +60,16 @@ func TestLingerIsCutShortNearTheEndOfTheVisibility(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(queuetest.NewFake(nil), &testApp{}, &Options{VisibilityTimeout: 10 * time.Second})
-		w.phase = running
+		w.core.phase = running
 		now := time.Now()
 		for _, tt := range []struct{ left, want time.Duration }{
 			{10 * time.Second, 100 * time.Millisecond}, {2050 * time.Millisecond, 50 * time.Millisecond}, {time.Second, 0},
 		} {
 			h := &held{}
 			h.hide(now.Add(tt.left-10*time.Second), 10*time.Second)
-			w.deletes.deletes = batcher{}
+			w.deletes.pending = batcher{}
 			w.deletes.put(h, now)
-			if got := w.deletes.deletes.due.Sub(now); got != tt.want {
+			if got := w.deletes.pending.due.Sub(now); got != tt.want {
 				t.Errorf("%v left: lingers %v, want %v", tt.left, got, tt.want)
 			}
 		}

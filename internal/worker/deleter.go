@@ -1,20 +1,15 @@
 package worker
 
-import (
-	"context"
-	"slices"
-	"time"
-)
+import "time"
 
 // deleter deletes messages that are done, expired or dead-lettered, in tens.
 type deleter struct {
-	*core
-	queue      Queue
+	core       *core
 	messages   *inventory
 	gate       *gate
 	visibility *visibilityChanger
 	pace       *pace
-	deletes    batcher
+	pending    batcher
 	abandoned  int // deletes given up while stopping
 }
 
@@ -32,62 +27,38 @@ func (d *deleter) remove(h *held, now time.Time) {
 
 // put makes the delete of the newest receipt pending. It may wait for others.
 func (d *deleter) put(h *held, now time.Time) {
-	p := pending{h: h, purpose: deleteMessage, receipt: h.receipt, until: h.hiddenUntil.Add(-d.margin)}
+	p := pending{h: h, receipt: h.receipt, until: h.hiddenUntil.Add(-d.core.margin)}
 	if h.lapsed {
 		p.until = now.Add(callTimeout) // the queue is the judge
 	}
-	d.deletes.put(p, d.lingerUntil(now, h.hiddenUntil))
+	d.pending.put(p, d.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// flush makes the calls that are due, those for expired messages apart.
-func (d *deleter) flush(now time.Time) {
-	for batch := d.deletes.cut(now); batch != nil; batch = d.deletes.cut(now) {
-		batch = d.sendable(batch, now)
-		if isExpired := func(p pending) bool { return p.h.isExpired }; slices.ContainsFunc(batch, isExpired) {
-			d.send(slices.DeleteFunc(slices.Clone(batch), func(p pending) bool { return !p.h.isExpired }), d.queue.Expire)
-			batch = slices.DeleteFunc(batch, isExpired)
-		}
-		d.send(batch, d.queue.Delete)
-	}
-	d.wakeAt(d.deletes.next())
-}
+// failing reports whether the last delete failed.
+func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
-// sendable gives up those deletes whose visibility is over, unless deletes
-// are refused: then they wait for somebody to lift that.
-func (d *deleter) sendable(batch []pending, now time.Time) []pending {
-	if d.gate.has(DeleteRefused) && d.phase == running {
-		return batch
-	}
-	kept := batch[:0]
+// sendable gives up those deletes whose visibility has ended, and returns the others, those of expired messages apart.
+// While deletes are refused it gives up none: they wait for an operator to lift that.
+func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
+	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
+	done = batch[:0]
 	for _, p := range batch {
 		switch {
-		case !p.isWanted():
-		case p.tries > 0 && now.After(p.until):
+		case !isRefused && !p.isWanted():
+		case !isRefused && p.tries > 0 && now.After(p.until):
 			d.lost(p, errVisibilityOver, now)
+		case p.h.isExpired:
+			expired = append(expired, p)
 		default:
-			kept = append(kept, p)
+			done = append(done, p)
 		}
 	}
-	return kept
-}
-
-// send makes one call, unless there is nothing to delete.
-func (d *deleter) send(batch []pending, remove func(context.Context, []string) []error) {
-	if len(batch) == 0 {
-		return
-	}
-	receipts := make([]string, len(batch))
-	for i := range batch {
-		receipts[i] = batch[i].receipt
-	}
-	d.deletes.calls++
-	d.stats.counts.DeleteCalls++
-	d.call(func(ctx context.Context) []error { return remove(ctx, receipts) },
-		func(errs []error, start, now time.Time) { d.answered(batch, errs, start, now) })
+	return done, expired
 }
 
 // answered takes the results of one call.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
+	d.core.stats.counts.DeleteCalls++
 	var deleted, conclusive int
 	var refusal error
 	for i := range batch {
@@ -109,19 +80,19 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 			d.tryAgain(*p, err, class, now)
 		}
 	}
-	d.deletes.returned(batch, now, conclusive == 0, d.opts.Random())
+	d.pending.returned(batch, now, conclusive == 0, d.core.opts.Random())
 	switch {
 	case conclusive > 0:
 		d.pace.called(now.Sub(start), now)
-		d.gate.lift(DeleteRefused, now)
+		d.gate.lift(DeleteRefused)
 	case refusal != nil:
-		d.deletes.hold = now.Add(retryWait(d.deletes.fails, refusedFirst, refusedLimit, d.opts.Random()))
+		d.pending.hold = now.Add(retryWait(d.pending.fails, refusedFirst, refusedLimit, d.core.opts.Random()))
 		d.gate.close(DeleteRefused,
-			"the queue refuses deletes, so messages would run again and again: "+refusal.Error(), now, now)
+			"the queue refuses deletes, so messages would run again and again: "+refusal.Error(), now)
 	}
-	d.stats.counts.Deleted += int64(deleted)
+	d.core.stats.counts.Deleted += int64(deleted)
 	if deleted > 0 {
-		notify(d.core, d.events.Deleted, Deleted{Messages: deleted, Duration: now.Sub(start)})
+		notify(d.core, d.core.events.Deleted, Deleted{Messages: deleted, Duration: now.Sub(start)})
 	}
 }
 
@@ -134,7 +105,7 @@ func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	m.forget(h)
 	delete(m.unposted.values, life(h.msg.ID, h.receives, h.receivesHere))
 	switch {
-	case d.opts.FIFO || sent.Before(h.hiddenUntil):
+	case d.core.opts.FIFO || sent.Before(h.hiddenUntil):
 		delete(m.done.values, h.msg.ID)
 	case !h.lapsed && !h.isExpired:
 		m.done.put(h.msg.ID, struct{}{})
@@ -148,12 +119,12 @@ func (d *deleter) confirmed(h *held, sent, now time.Time) {
 // tryAgain puts back a delete that was not applied, or not known to be.
 func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time) {
 	p.tries++
-	if (class == refused && d.phase != running) || d.callCtx.Err() != nil {
+	if (class == refused && d.core.phase != running) || d.core.callCtx.Err() != nil {
 		d.lost(p, err, now)
 		return
 	}
 	d.failed(p, err, false, now)
-	d.deletes.put(p, p.nextTry(now, d.opts.Random()))
+	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
 // lost gives a delete up. The message is remembered as done, so that
@@ -165,8 +136,8 @@ func (d *deleter) lost(p pending, err error, now time.Time) {
 	}
 	h := p.h
 	d.messages.unconfirmed--
-	d.stats.counts.DeletesLost++
-	if d.phase != running {
+	d.core.stats.counts.DeletesLost++
+	if d.core.phase != running {
 		d.abandoned++
 	}
 	d.failed(p, err, true, now)
@@ -177,7 +148,7 @@ func (d *deleter) lost(p pending, err error, now time.Time) {
 }
 
 func (d *deleter) failed(p pending, err error, final bool, now time.Time) {
-	d.stats.failed("delete", err, now)
-	notify(d.core, d.events.DeleteFailed, DeleteFailed{ID: p.h.msg.ID, Err: err, Final: final,
+	d.core.stats.failed("delete", err, now)
+	notify(d.core, d.core.events.DeleteFailed, DeleteFailed{ID: p.h.msg.ID, Err: err, Final: final,
 		DeadLetter: p.h.letter != nil})
 }

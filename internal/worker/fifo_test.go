@@ -237,11 +237,11 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 		if got := r.w.messages.turning; got != s.Unconfirmed {
 			t.Errorf("%d groups are between two messages, %d deletes are open", got, s.Unconfirmed)
 		}
-		r.w.mu.Lock()
-		if got, want := r.w.poller.room(time.Now()), 3-r.w.inWork-r.w.messages.turning-r.w.poller.asked; got != want {
+		r.w.core.mu.Lock()
+		if got, want := r.w.poller.room(time.Now()), 3-r.w.core.inWork-r.w.messages.turning-r.w.poller.asked; got != want {
 			t.Errorf("room for %d, want %d", got, want)
 		}
-		r.w.mu.Unlock()
+		r.w.core.mu.Unlock()
 		after(10 * time.Minute)
 		r.place(queuetest.FakeDeleted, 3+len(others))
 		r.inOrder()

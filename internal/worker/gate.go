@@ -9,11 +9,10 @@ import (
 var blocksInOrder = []Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}
 
 // gate holds the reasons against receiving; it is open when there are none.
+// The worker obeys a change in its next step: see Worker.proceed.
 type gate struct {
-	*core
+	core    *core
 	reasons []Reason
-	// closed is called after each change of close, with what was true before.
-	closed func(wasOpen, wasKeeping bool, now time.Time)
 }
 
 // open reports whether nothing keeps the worker from receiving.
@@ -32,8 +31,7 @@ func (g *gate) has(b Block) bool { return g.index(b) >= 0 }
 func (g *gate) keeping() bool { return g.open() || len(g.reasons) == 1 && g.has(Throttling) }
 
 // close adds or renews a reason that holds since a time.
-func (g *gate) close(b Block, text string, since, now time.Time) {
-	wasOpen, wasKeeping := g.open(), g.keeping()
+func (g *gate) close(b Block, text string, since time.Time) {
 	switch i := g.index(b); {
 	case i < 0:
 		g.reasons = append(g.reasons, Reason{Block: b, Text: text, Since: since})
@@ -46,23 +44,17 @@ func (g *gate) close(b Block, text string, since, now time.Time) {
 		g.reasons[i].Text = text
 	}
 	g.changed()
-	g.closed(wasOpen, wasKeeping, now)
 }
 
-// lift takes a reason away; the last one starts the worker again.
-func (g *gate) lift(b Block, now time.Time) {
-	i := g.index(b)
-	if i < 0 {
-		return
-	}
-	g.reasons = slices.Delete(g.reasons, i, i+1)
-	g.changed()
-	if g.open() {
-		g.proceed(now)
+// lift takes a reason away; after the last one the worker goes on.
+func (g *gate) lift(b Block) {
+	if i := g.index(b); i >= 0 {
+		g.reasons = slices.Delete(g.reasons, i, i+1)
+		g.changed()
 	}
 }
 
 // changed notifies the listener.
 func (g *gate) changed() {
-	notify(g.core, g.events.GateChanged, GateChanged{Open: g.open(), Reasons: slices.Clone(g.reasons)})
+	notify(g.core, g.core.events.GateChanged, GateChanged{Open: g.open(), Reasons: slices.Clone(g.reasons)})
 }

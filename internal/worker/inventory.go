@@ -7,7 +7,7 @@ import (
 
 // inventory is the messages that a worker holds, and what it remembers of others.
 type inventory struct {
-	*core
+	core     *core
 	held     map[string]*held // by message id
 	groups   map[string]*group
 	failing  map[string]failingGroup // by the id of the group
@@ -22,19 +22,24 @@ type inventory struct {
 	unposted memory[int]      // receives that did not reach the app, by life
 }
 
+func newInventory(c *core) *inventory {
+	return &inventory{core: c, held: make(map[string]*held), groups: make(map[string]*group),
+		failing: make(map[string]failingGroup), done: newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
+}
+
 // makeReady lines up a message that may be started.
 func (m *inventory) makeReady(h *held, now time.Time) {
 	h.stage, h.readyAt = ready, now
 	m.ready.push(h)
-	if m.opts.Batch.Window > 0 {
-		m.wakeAt(m.windowEnd(h))
+	if m.core.opts.Batch.Window > 0 {
+		m.core.wakeAt(m.windowEnd(h))
 	}
 }
 
 // windowEnd returns when the window of a batch ends that begins with h: in any
 // case while h may still be started.
 func (m *inventory) windowEnd(h *held) time.Time {
-	return earlier(h.readyAt.Add(m.opts.Batch.Window), h.hiddenFrom.Add(m.opts.VisibilityTimeout*7/16))
+	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(m.core.opts.VisibilityTimeout*7/16))
 }
 
 // hold adds a message to what is held.
@@ -60,8 +65,8 @@ func (m *inventory) expireVisibility(h *held) {
 		return
 	}
 	h.lapsed = true
-	m.stats.counts.VisibilityExpired++
-	notify(m.core, m.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
+	m.core.stats.counts.VisibilityExpired++
+	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
 }
 
 // skip notes a receive of a message that never reached the app; counted tells
@@ -89,9 +94,9 @@ const rememberFailing = 4
 // fails notes that the first message of a FIFO group is to come again at a time. Where a receive
 // counts although its message is returned, those behind it should not come along.
 func (m *inventory) fails(h *held, again time.Time) {
-	if m.opts.FIFO && !m.opts.UncountedReturns && h.msg.GroupID != "" {
-		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.opts.VisibilityTimeout),
-			2*h.receives >= m.opts.MaxReceives}
+	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
+		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
+			2*h.receives >= m.core.opts.MaxReceives}
 	}
 }
 
@@ -184,7 +189,7 @@ func (m *memory[V]) put(name string, v V) {
 // joinGroup puts a message of a FIFO queue into its group and reports whether it is
 // the first, which may be started.
 func (m *inventory) joinGroup(h *held) bool {
-	if !m.opts.FIFO || h.msg.GroupID == "" {
+	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true
 	}
 	g := m.groups[h.msg.GroupID]
@@ -281,7 +286,7 @@ func (m *inventory) waitAgain(h *held) {
 // but dead-letters it. What came out of a dead-letter queue may have brought its
 // count along, which tells nothing then.
 func (m *inventory) lastReceive(h *held) bool {
-	return m.opts.FIFO && m.opts.MaxReceives > 0 && h.receives == m.opts.MaxReceives && h.msg.DeadLetterSource == ""
+	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
 
 // How soon a message that the deliverer postponed is asked for again: when it

@@ -10,15 +10,16 @@ import (
 // lane is one queue of a pool: what it has in hand, what may come, and the slots that
 // are reserved for it.
 type lane struct {
-	*core
-	backlog
+	worker   *Worker
+	backlog  backlog
+	core     *core
 	pool     *Pool
 	messages *inventory
 	gate     *gate
 	limiter  *limiterState
 	poller   *poller
 	slots    *slots
-	settler  *settler
+	deletes  *deleter
 	pace     *pace
 
 	weight  int     // at least 1
@@ -34,13 +35,13 @@ type lane struct {
 // the queue was found empty and the round is about to end.
 func (l *lane) resting(now time.Time) bool {
 	p := l.pool
-	return p.sleep > 0 && (now.Before(p.restUntil) || l.pollsEmpty && p.roundLeft(l, now) < time.Second)
+	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
 }
 
 // needed returns how many messages have a reserved slot and are not on their
 // way yet.
 func (l *lane) needed() int {
-	return l.granted*l.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
+	return l.granted*l.core.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
 }
 
 // coming returns how many messages receives that could begin now may bring.
@@ -52,14 +53,14 @@ func (l *lane) coming(now time.Time) int {
 }
 
 // isOpen reports whether the queue takes part in the pool's order.
-func (l *lane) isOpen() bool { return l.phase == running && l.gate.open() }
+func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
 // able returns how many more deliveries the worker could start soon.
 func (l *lane) able(now time.Time) int {
 	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
 	}
-	able := max(l.limit-l.inWork, 0)
+	able := max(l.core.limit-l.core.inWork, 0)
 	if l.limiter != nil {
 		able = min(able, l.limiterRoom(now))
 	}
@@ -73,7 +74,7 @@ func (l *lane) near(now time.Time) int {
 	if l.slots.startable(now) {
 		n += l.messages.ready.len()
 	}
-	if l.settler.deletes.deletes.fails == 0 {
+	if !l.deletes.failing() {
 		n += l.messages.turning
 	}
 	return n
@@ -86,9 +87,9 @@ func (l *lane) usable(now time.Time) int {
 	if able == 0 {
 		return 0
 	}
-	size := l.opts.Batch.Size
+	size := l.core.opts.Batch.Size
 	near := l.near(now)
-	if (l.plenty || !l.known) && (l.poller.expected > 0 || l.coming(now) > 0) {
+	if (l.backlog.plenty || !l.backlog.known) && (l.poller.expected > 0 || l.coming(now) > 0) {
 		return able // as many as it gets: its next receives bring more
 	}
 	slots := (near + size - 1) / size
@@ -107,11 +108,11 @@ func (l *lane) hasWork(now time.Time) bool {
 // wantsSlots is hasWork whatever the limiter lets begin.
 func (l *lane) wantsSlots(now time.Time) bool {
 	switch {
-	case !l.isOpen(), l.limit < l.pool.concurrency && l.limit-l.inWork <= l.granted:
+	case !l.isOpen(), l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted:
 		return false
-	case l.slots.startable(now) || l.messages.turning > 0 && l.settler.deletes.deletes.fails == 0:
+	case l.slots.startable(now) || l.messages.turning > 0 && !l.deletes.failing():
 		return true
-	case l.known && !l.plenty:
+	case l.backlog.known && !l.backlog.plenty:
 		return false
 	}
 	l.expireExpected(now)
@@ -137,16 +138,16 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usable(now) <= l.granted {
 		return 0
 	}
-	wait := now.Round(0).Sub(l.oldest)
+	wait := now.Round(0).Sub(l.backlog.oldest)
 	switch h := l.messages.ready.first(); {
 	case h != nil:
 		wait = now.Round(0).Sub(h.msg.SentAt)
-	case (l.poller.expected > 0 || l.granted > 0) && !l.plenty:
+	case (l.poller.expected > 0 || l.granted > 0) && !l.backlog.plenty:
 		return 0
-	case l.oldest.IsZero() && now.Sub(l.stats.started) <= l.opts.MaxWait:
+	case l.backlog.oldest.IsZero() && now.Sub(l.core.stats.started) <= l.core.opts.MaxWait:
 		return 0
 	}
-	if wait <= l.opts.MaxWait {
+	if wait <= l.core.opts.MaxWait {
 		return 0
 	}
 	return wait
@@ -193,7 +194,7 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 			continue
 		}
 		near := m.messages.ready.len() + m.poller.expected
-		slots := min(m.granted*m.opts.Batch.Size, max(m.granted, near))
+		slots := min(m.granted*m.core.opts.Batch.Size, max(m.granted, near))
 		used, reserved = used+max(near, slots), reserved+slots
 	}
 	return used, reserved
@@ -225,7 +226,7 @@ func (l *lane) room(now time.Time) int {
 	if p.strict && p.claimedAbove(l, now) {
 		return clamp(need, 0, queue.MaxBatch)
 	}
-	free := clamp(p.concurrency-p.inWork-p.granted, 0, max(l.limit-l.inWork, 0)) * l.opts.Batch.Size
+	free := clamp(p.concurrency-p.inWork-p.granted, 0, max(l.core.limit-l.core.inWork, 0)) * l.core.opts.Batch.Size
 	ahead := l.prefetch(now)
 	if l.emptyNow(now) {
 		if len(l.poller.open) > 0 {
@@ -244,15 +245,15 @@ func (l *lane) room(now time.Time) int {
 // of a single queue, from its share of the pool's speed.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
-	if l.limit < l.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.opts.PrefetchBytes ||
+	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||
 		p.pace.service == 0 || p.pace.service >= slowApp || now.Sub(p.pace.finished) >= slowApp {
 		return 0
 	}
 	rate := p.pace.rate(p.concurrency) * max(l.pace.batch, 1) * p.shareOf(l, now)
 	if l.pace.service > 0 {
-		rate = min(rate, l.pace.rate(l.limit))
+		rate = min(rate, l.pace.rate(l.core.limit))
 	}
-	return l.pace.ahead(rate, &l.opts)
+	return l.pace.ahead(rate, &l.core.opts)
 }
 
 // backlog is what a pool believes about the backlog of one queue.
@@ -312,7 +313,7 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.extent(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
 	switch {
-	case l.known && !l.plenty:
+	case l.backlog.known && !l.backlog.plenty:
 		return usual
 	case slowest == 0:
 		return l.firstTimeout(usual, now)
@@ -320,10 +321,10 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 		return usual
 	}
 	most := max(clamp(5*slowest, plentyTimeoutLeast, plentyTimeoutMost), 2*slowest)
-	if l.gaveUpAt.IsZero() {
+	if l.backlog.gaveUpAt.IsZero() {
 		return most
 	}
-	return min(most, max(now.Sub(l.gaveUpAt)/20, usual))
+	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
 // firstTimeout is emptyTimeout for a queue that was never heard of: a second, or three
@@ -339,7 +340,7 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 		slowest = max(slowest, m.pace.calls.extent(now).most)
 	}
 	if slowest == 0 && !l.pool.strict {
-		return l.opts.WaitTime
+		return l.core.opts.WaitTime
 	}
 	return max(firstTimeoutLeast, 3*slowest)
 }
@@ -359,7 +360,7 @@ func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 
 // emptyNow reports whether the queue is known to hold nothing.
 func (l *lane) emptyNow(now time.Time) bool {
-	return l.empty && (len(l.poller.open) > 0 || now.Sub(l.emptyAt) < emptyFor)
+	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
 // expect returns how many messages to expect of a receive that asks for n:
@@ -368,7 +369,7 @@ func (l *lane) expect(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
 		return 0
-	case l.plenty || !l.known:
+	case l.backlog.plenty || !l.backlog.known:
 		return n
 	}
 	return 1
@@ -389,7 +390,7 @@ func (l *lane) opening(o *openReceive) {
 
 // expectedUntil returns when an open receive counts as waiting on an empty queue.
 func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
-	return later(o.start, l.fedAt).Add(timeout)
+	return later(o.start, l.backlog.fedAt).Add(timeout)
 }
 
 // expireExpected stops expecting something of receives that have been waiting.
@@ -404,7 +405,7 @@ func (l *lane) expireExpected(now time.Time) {
 		case o.expected == 0:
 		case !now.Before(at):
 			l.poller.expected -= o.expected
-			o.expected, o.gaveUp = 0, l.giveUp(now)
+			o.expected, o.gaveUp = 0, l.backlog.giveUp(now)
 		case at.Before(next):
 			next = at
 		}
@@ -427,24 +428,24 @@ func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	switch n := len(msgs); {
 	case n > 0:
 		if o.waited && o.expected > 0 {
-			l.giveUp(now) // slots were kept for an empty queue all that time
+			l.backlog.giveUp(now) // slots were kept for an empty queue all that time
 		}
-		l.known, l.empty, l.plenty = true, false, 2*n > o.asked && !o.waited
-		l.fedAt, l.oldest = now, msgs[n-1].SentAt
+		l.backlog.known, l.backlog.empty, l.backlog.plenty = true, false, 2*n > o.asked && !o.waited
+		l.backlog.fedAt, l.backlog.oldest = now, msgs[n-1].SentAt
 		if o.gaveUp && !o.waited {
-			l.gaveUpAt = l.gaveUpBefore // it was slow, not empty
+			l.backlog.gaveUpAt = l.backlog.gaveUpBefore // it was slow, not empty
 		}
-		if !l.plenty {
+		if !l.backlog.plenty {
 			l.nextCheck = now // the others are awaited for less long now
 		}
 		for _, m := range l.pool.lanes {
-			m.pollsEmpty = false
+			m.backlog.pollsEmpty = false
 		}
 	case !o.cancelled:
-		l.known, l.empty, l.plenty = true, true, false
-		l.emptyAt, l.oldest = now, now.Round(0)
+		l.backlog.known, l.backlog.empty, l.backlog.plenty = true, true, false
+		l.backlog.emptyAt, l.backlog.oldest = now, now.Round(0)
 		if now.Sub(o.start) >= o.wait/2 {
-			l.pollsEmpty = true
+			l.backlog.pollsEmpty = true
 			l.pool.rest(now)
 		}
 	}

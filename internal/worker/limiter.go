@@ -31,9 +31,9 @@ type sharedLimiter struct {
 
 // limiterState is what a worker knows of its limiter; nil for none.
 type limiterState struct {
-	*sharedLimiter
-	core *core
-	pace *pace
+	shared *sharedLimiter
+	core   *core
+	pace   *pace
 
 	// limiting is a time of refusals, from since until the latest one is over;
 	// it ends when none comes until calmAt.
@@ -53,12 +53,12 @@ type limiterState struct {
 
 // shares reports whether two states are of the same limiter.
 func (l *limiterState) shares(other *limiterState) bool {
-	return l != nil && other != nil && l.sharedLimiter == other.sharedLimiter
+	return l != nil && other != nil && l.shared == other.shared
 }
 
 // refusing reports whether nothing may begin and the limiter need not be asked.
 func (l *limiterState) refusing(now time.Time) bool {
-	return l != nil && !l.askAt.IsZero() && now.Before(l.askAt)
+	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
 // acquire asks for a permit for a delivery of up to n messages, and returns for how many it
@@ -68,31 +68,31 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 		return 0, 0
 	}
 	if n > 1 {
-		room, _ := l.limiter.Room(now, 0)
+		room, _ := l.shared.limiter.Room(now, 0)
 		n = clamp(room, 1, n)
 	}
-	l.changes++
-	permit, wait, reason := l.limiter.Acquire(now, n)
+	l.shared.changes++
+	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
 		// With no wait it is to be asked after the next end of a delivery.
-		if l.onDone = wait <= 0; l.onDone {
+		if l.shared.onDone = wait <= 0; l.shared.onDone {
 			wait = askLimiterAgain
 		}
-		l.askAt = now.Add(wait)
+		l.shared.askAt = now.Add(wait)
 		l.keepBack(now, wait, reason)
 		return 0, 0
 	}
-	l.askAt, l.onDone = time.Time{}, false
+	l.shared.askAt, l.shared.onDone = time.Time{}, false
 	l.calm(now)
 	return permit, n
 }
 
 // release gives back the permit of a delivery that ended.
 func (l *limiterState) release(now time.Time, permit uint64, results []queue.Result) {
-	l.limiter.Release(permit, now, results...)
-	l.changes++
-	if l.onDone {
-		l.askAt, l.onDone = time.Time{}, false
+	l.shared.limiter.Release(permit, now, results...)
+	l.shared.changes++
+	if l.shared.onDone {
+		l.shared.askAt, l.shared.onDone = time.Time{}, false
 	}
 }
 
@@ -105,9 +105,9 @@ func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch
 	}
-	if !l.roomAt.Equal(now) || l.roomAt.IsZero() || l.roomSince != l.changes {
-		l.roomAt, l.roomSince = now, l.changes
-		l.roomLeft, l.roomWhy = l.limiter.Room(now, limiterAhead+3*l.pace.roundTrip/2)
+	if !l.roomAt.Equal(now) || l.roomAt.IsZero() || l.roomSince != l.shared.changes {
+		l.roomAt, l.roomSince = now, l.shared.changes
+		l.roomLeft, l.roomWhy = l.shared.limiter.Room(now, limiterAhead+3*l.pace.roundTrip/2)
 	}
 	return max(l.roomLeft, 0)
 }

@@ -145,7 +145,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	start := time.Now()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	s := &scripted{waits: []time.Duration{-1, 500 * ms, -1, 0, -1, 0, 3 * time.Second, -1, -1}}
-	b := &limiterState{sharedLimiter: &sharedLimiter{limiter: s}, core: c, pace: &pace{}}
+	b := &limiterState{shared: &sharedLimiter{limiter: s}, core: c, pace: &pace{}}
 	var latest uint64
 	step := func(ms, want int) {
 		t.Helper()

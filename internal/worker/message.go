@@ -181,20 +181,18 @@ type group struct {
 	turning bool
 }
 
-// purpose says what a pending entry is for.
+// purpose says why a visibility is changed.
 type purpose uint8
 
 const (
-	deleteMessage purpose = iota
-	sendDeadLetter
-	extendVisibility // hide a message in work for longer
-	delayRetry       // hide a failed message until its next attempt
-	returnMessage    // make a message visible at once that was not posted
+	extendVisibility purpose = iota // hide a message in work for longer
+	delayRetry                      // hide a failed message until its next attempt
+	returnMessage                   // make a message visible at once that was not posted
 )
 
 // String returns the name that [ChangeFailed] shows.
 func (p purpose) String() string {
-	return [...]string{"delete", "dead-letter", "extend", "retry", "give back"}[p]
+	return [...]string{"extend", "retry", "give back"}[p]
 }
 
 // pending is one entry of a delete or of a change of visibility, on its way to the
@@ -202,7 +200,7 @@ func (p purpose) String() string {
 type pending struct {
 	h          *held
 	receipt    string
-	purpose    purpose
+	purpose    purpose // of a change
 	tries      int32
 	visibility time.Duration // of a change; set when it is sent, unless it is an extension
 	at         time.Time     // when a delayed or returned message is visible again; zero for at once

@@ -256,7 +256,7 @@ func TestRoom(t *testing.T) {
 	}
 	for _, tt := range tests {
 		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Concurrency: 10})
-		*w.pace, w.limit, w.inWork, w.poller.asked, w.messages.turning = tt.pace, tt.limit, tt.inWork, tt.asked, tt.turning
+		*w.pace, w.core.limit, w.core.inWork, w.poller.asked, w.messages.turning = tt.pace, tt.limit, tt.inWork, tt.asked, tt.turning
 		for range tt.ready {
 			w.messages.ready.push(&held{})
 		}
@@ -359,7 +359,7 @@ func TestFailedReceivesBackOff(t *testing.T) {
 func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	p := openReceives{want: 8}
+	p := poller{want: 8}
 	o := &openReceive{start: now.Add(-time.Second)}
 	for range 8 {
 		p.fail(o, uncertain, now, 0)

@@ -55,8 +55,8 @@ func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.lanes {
-		if l.limiter != nil && m.limiter != nil && m.limiter.limiter == l.limiter.limiter {
-			l.limiter.sharedLimiter = m.limiter.sharedLimiter
+		if l.limiter != nil && m.limiter != nil && m.limiter.shared.limiter == l.limiter.shared.limiter {
+			l.limiter.shared = m.limiter.shared
 		}
 	}
 	p.lanes = append(p.lanes, l)
@@ -75,7 +75,7 @@ func (p *Pool) leave(l *lane) {
 
 // arrange finds out which order the queues ask for.
 func (p *Pool) arrange() {
-	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.opts.Weight > 0 })
+	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.core.opts.Weight > 0 })
 }
 
 // grant reserves n more slots for a queue; negative takes them back.
@@ -86,7 +86,7 @@ func (p *Pool) grant(l *lane, n int) {
 
 // take starts one delivery on a free slot; nil when none is free or
 // nobody has something to start. The caller repeats it until then.
-func (p *Pool) take(now time.Time) (*slots, []*held) {
+func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
 	}
@@ -107,7 +107,7 @@ func (p *Pool) take(now time.Time) (*slots, []*held) {
 			continue
 		}
 		if batch := l.slots.begin(now); batch != nil {
-			return l.slots, batch
+			return l.worker, batch
 		}
 		p.keepTurn(l)
 		if l.usable(now) > 0 && l.messages.ready.len() > 0 {
@@ -116,14 +116,14 @@ func (p *Pool) take(now time.Time) (*slots, []*held) {
 	}
 	for _, l := range p.lanes { // ask for a look at those whose answer takes too long
 		l.expireExpected(now)
-		l.wakeAt(l.expectedDue())
+		l.core.wakeAt(l.expectedDue())
 	}
 	return nil, nil
 }
 
 // takeReserved starts a delivery on a slot that was reserved for it, and takes back
 // what is reserved for more than may come.
-func (p *Pool) takeReserved(now time.Time) (*slots, []*held) {
+func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
 			continue
@@ -137,7 +137,7 @@ func (p *Pool) takeReserved(now time.Time) (*slots, []*held) {
 		if l.granted > 0 && l.slots.startable(now) {
 			if batch := l.slots.begin(now); batch != nil {
 				p.grant(l, -1)
-				return l.slots, batch
+				return l.worker, batch
 			}
 		}
 	}
@@ -176,7 +176,7 @@ func (p *Pool) draw(now time.Time) *lane {
 	case late != nil && late == next: // nothing is given away
 	case late != nil && !p.promoted:
 		p.promoted = true
-		late.stats.counts.Promoted++
+		late.core.stats.counts.Promoted++
 		return late
 	case next != nil:
 		p.promoted = false
@@ -201,20 +201,13 @@ func (p *Pool) byOrder(now time.Time) *lane {
 func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	var most time.Duration
 	for _, l := range p.lanes {
-		if l.opts.MaxWait > 0 {
+		if l.core.opts.MaxWait > 0 {
 			if wait := l.overdue(now); wait > most {
 				longest, most = l, wait
 			}
 		}
 	}
 	return longest
-}
-
-// poll begins as many receives of all queues as may begin now.
-func (p *Pool) poll(now time.Time) {
-	for _, l := range p.lanes {
-		l.poller.begin(now)
-	}
 }
 
 // claimedAbove reports whether a queue before this one in strict order has work.
@@ -266,14 +259,14 @@ func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
 // does not count.
 func (p *Pool) rest(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, func(l *lane) bool {
-		return l.isOpen() && !l.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
+		return l.isOpen() && !l.backlog.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
 	}) {
 		return
 	}
 	p.restUntil = now.Add(p.sleep)
 	for _, l := range p.lanes {
-		l.pollsEmpty = false
-		l.wakeAt(p.restUntil)
+		l.backlog.pollsEmpty = false
+		l.core.wakeAt(p.restUntil)
 	}
 }
 
@@ -293,10 +286,10 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 // waitFor returns how long a queue's next receive waits. One that was found
 // empty already listens until the round ends, so that all sleep together.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
-	if p.sleep == 0 || !l.pollsEmpty {
-		return l.opts.WaitTime
+	if p.sleep == 0 || !l.backlog.pollsEmpty {
+		return l.core.opts.WaitTime
 	}
-	return clamp(p.roundLeft(l, now).Truncate(time.Second), time.Second, l.opts.WaitTime)
+	return clamp(p.roundLeft(l, now).Truncate(time.Second), time.Second, l.core.opts.WaitTime)
 }
 
 // claim is whether one queue of a pool wants the next free slot.

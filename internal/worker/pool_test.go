@@ -542,7 +542,7 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 		for i, weight := range tt.weights {
 			w := New(nil, instant{}, &Options{Pool: p, Share: Share{Weight: weight}})
 			w.pace.roundTrip, w.pace.completed = 10*ms, 100
-			w.lane.empty, w.lane.emptyAt = i >= len(tt.weights)-tt.dry, now
+			w.lane.backlog.empty, w.lane.backlog.emptyAt = i >= len(tt.weights)-tt.dry, now
 		}
 		if got := p.lanes[0].prefetch(now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)

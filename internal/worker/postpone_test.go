@@ -550,7 +550,7 @@ func TestDeferredMessagesAreInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil, instant{}, nil)
-		w.workCtx = t.Context()
+		w.core.workCtx = t.Context()
 		now := time.Now()
 		order := rand.New(rand.NewPCG(1, 2)).Perm(200)
 		for _, i := range order {

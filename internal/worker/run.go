@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -38,19 +39,21 @@ const abortGrace = 2 * time.Second
 // goroutine that it started has ended by then.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
-	w.mu.Lock()
-	if w.phase != notStarted {
-		w.mu.Unlock()
+	w.core.mu.Lock()
+	if w.core.phase != notStarted {
+		w.core.mu.Unlock()
 		return errUsed
 	}
-	w.phase, w.workCtx, w.stats.started = running, work, now
-	w.clock.tick(now)
+	w.core.phase = running
+	w.core.workCtx = work
+	w.core.stats.started = now
+	w.core.clock.tick(now)
 	if w.gate.has(AppDown) && !w.app.fixed {
 		w.app.probe(0)
 	}
-	w.tasks.Go(w.maintain)
+	w.core.tasks.Go(w.maintain)
 	w.proceed(now)
-	w.mu.Unlock()
+	w.core.mu.Unlock()
 
 	select {
 	case <-receive.Done():
@@ -66,16 +69,16 @@ func (w *Worker) maintain() {
 	for {
 		select {
 		case <-timer.C:
-		case <-w.wake:
+		case <-w.core.wake:
 		}
 		now := time.Now()
-		w.mu.Lock()
-		if w.phase == stopped {
-			w.mu.Unlock()
+		w.core.mu.Lock()
+		if w.core.phase == stopped {
+			w.core.mu.Unlock()
 			return
 		}
 		next := w.round(now)
-		w.mu.Unlock()
+		w.core.mu.Unlock()
 		timer.Reset(next.Sub(now))
 	}
 }
@@ -84,53 +87,41 @@ func (w *Worker) maintain() {
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {
-		w.nextRound = now.Add(w.clock.rhythm)
+		w.nextRound = now.Add(w.core.clock.rhythm)
 		w.visibility.round(now)
 		w.settler.returnStale(now)
-		w.stats.measure(now)
+		w.core.stats.measure(now)
 		if w.limiter != nil {
 			w.limiter.calm(now)
 		}
 	}
 	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
-		w.limit = 1 // one delivery at a time at first
-		w.gate.lift(Throttling, now)
+		w.core.limit = 1 // one delivery at a time at first
+		w.gate.lift(Throttling)
 	}
 	w.app.watchIdle(now)
 	cancelAt := w.poller.cancelWaiting(now)
 	w.settler.resume(now)
 	w.proceed(now)
-	w.sleepUntil = w.nextRound
-	due := []time.Time{cancelAt, w.letters.next(), w.deletes.deletes.next(), w.visibility.changes.next(),
+
+	w.core.sleepUntil = w.nextRound
+	due := []time.Time{cancelAt, w.letters.pending.next(), w.deletes.pending.next(), w.visibility.pending.next(),
 		w.poller.notBefore, w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}
 	if l := w.limiter; l != nil {
 		due = append(due, l.lookAt)
 		if w.messages.ready.len() > 0 {
-			due = append(due, l.askAt)
+			due = append(due, l.shared.askAt)
 		}
 	}
 	if l := w.lane; l != nil {
 		due = append(due, l.expectedDue(), l.pool.restUntil)
 	}
 	for _, t := range due {
-		if t.After(now) && t.Before(w.sleepUntil) {
-			w.sleepUntil = t
+		if t.After(now) && t.Before(w.core.sleepUntil) {
+			w.core.sleepUntil = t
 		}
 	}
-	return w.sleepUntil
-}
-
-// stalled notes that the process stood still. After a suspend every message
-// held is closer to the end of its visibility by what the monotonic clock does
-// not know.
-func (w *Worker) stalled(gap, hidden time.Duration) {
-	for _, h := range w.messages.held {
-		h.shift(hidden)
-	}
-	w.deletes.deletes.shift(hidden)
-	w.visibility.changes.shift(hidden)
-	w.stats.counts.Stalls++
-	notify(w.core, w.events.Stalled, Stalled{For: gap})
+	return w.core.sleepUntil
 }
 
 // stop ends a run: it drains, until work is done.
@@ -147,12 +138,12 @@ func (w *Worker) stop(work context.Context) error {
 		case <-timer.C:
 		}
 	}
-	w.endCalls()
+	w.core.endCalls()
 	w.close()
-	w.tasks.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	left := stopError{Aborted: int(w.stats.counts.Aborted), Undeleted: w.messages.unconfirmed + w.deletes.abandoned}
+	w.core.tasks.Wait()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	left := stopError{Aborted: int(w.core.stats.counts.Aborted), Undeleted: w.messages.unconfirmed + w.deletes.abandoned}
 	if left != (stopError{}) {
 		return &left
 	}
@@ -161,24 +152,28 @@ func (w *Worker) stop(work context.Context) error {
 
 // enter goes on to the next phase of the end.
 func (w *Worker) enter(p phase) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
 	now := time.Now()
-	w.phase = p
+	w.core.phase = p
 	w.app.stopProbing()
-	w.gate.close(Draining, "the worker is stopping", now, now)
-	w.deletes.deletes.due, w.visibility.changes.due = now, now // nothing lingers any more
-	if w.letters != nil {
-		w.letters.sends.due = now
+	w.gate.close(Draining, "the worker is stopping", now)
+	for _, b := range w.batchers() {
+		b.due = now // nothing lingers any more
 	}
-	w.wakeAt(w.poller.cancelWaiting(now))
 	w.proceed(now)
+}
+
+// batchers are the entries that are still to be sent to the queue, or on their way.
+func (w *Worker) batchers() []*batcher {
+	return []*batcher{&w.letters.pending, &w.deletes.pending, &w.visibility.pending}
 }
 
 // checkDrained ends the drain when nothing is open, in work or unsaid.
 func (w *Worker) checkDrained() {
-	if w.inWork > 0 || len(w.poller.open) > 0 || !w.letters.idle() || !w.deletes.deletes.idle() ||
-		!w.visibility.changes.idle() || len(w.visibility.returning) > 0 {
+	isBusy := func(b *batcher) bool { return !b.idle() }
+	if w.core.inWork > 0 || len(w.poller.open) > 0 || len(w.visibility.returning) > 0 ||
+		slices.ContainsFunc(w.batchers(), isBusy) {
 		return
 	}
 	select {
@@ -191,8 +186,8 @@ func (w *Worker) checkDrained() {
 // close ends the idle goroutines. Deliveries still in work end by themselves:
 // their slots find no next message.
 func (w *Worker) close() {
-	w.mu.Lock()
-	w.phase = stopped
+	w.core.mu.Lock()
+	w.core.phase = stopped
 	for _, s := range w.slots.parked {
 		close(s.work)
 	}
@@ -200,9 +195,9 @@ func (w *Worker) close() {
 	if w.lane != nil {
 		w.lane.pool.leave(w.lane)
 	}
-	w.mu.Unlock()
+	w.core.mu.Unlock()
 	select {
-	case w.wake <- struct{}{}:
+	case w.core.wake <- struct{}{}:
 	default:
 	}
 }

@@ -196,14 +196,14 @@ func TestSlowIsNotEmpty(t *testing.T) {
 		if w.lane.expireExpected(now.Add(-ms)); w.poller.expected != 10 {
 			t.Fatalf("%s: the wait was abandoned too early", tt.name)
 		}
-		if w.lane.expireExpected(now); w.poller.expected != 0 || !w.lane.emptyNow(now) || !w.lane.gaveUpAt.Equal(now) {
+		if w.lane.expireExpected(now); w.poller.expected != 0 || !w.lane.emptyNow(now) || !w.lane.backlog.gaveUpAt.Equal(now) {
 			t.Fatalf("%s: the wait was not given up after a second", tt.name)
 		}
 		msgs := make10(o.start.Add(tt.sent))
 		o.waited = w.poller.waited(o, msgs, now)
 		w.lane.answered(o, msgs, now)
-		if w.lane.emptyNow(now) || !w.lane.gaveUpAt.Equal(tt.want) {
-			t.Errorf("%s: it became empty at %v, want %v", tt.name, w.lane.gaveUpAt, tt.want)
+		if w.lane.emptyNow(now) || !w.lane.backlog.gaveUpAt.Equal(tt.want) {
+			t.Errorf("%s: it became empty at %v, want %v", tt.name, w.lane.backlog.gaveUpAt, tt.want)
 		}
 	}
 }
@@ -374,7 +374,7 @@ func TestLeastTrip(t *testing.T) {
 func TestWantFollowsTheLoad(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	r := openReceives{want: 16}
+	r := poller{want: 16}
 	for i, tt := range []struct {
 		begun time.Duration // before now
 		load  load
@@ -386,7 +386,7 @@ func TestWantFollowsTheLoad(t *testing.T) {
 		{0, light, 64},
 	} {
 		at := now.Add(time.Duration(i) * time.Millisecond)
-		if r.answer(&openReceive{asked: 10, start: at.Add(-tt.begun)}, 10, tt.load, at); r.want != tt.want {
+		if r.learn(&openReceive{asked: 10, start: at.Add(-tt.begun)}, 10, tt.load, at); r.want != tt.want {
 			t.Errorf("step %d: want %d at once, got %d", i, tt.want, r.want)
 		}
 	}
@@ -437,13 +437,13 @@ func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil, instant{}, &Options{Pool: NewPool(nil)})
-		w.phase, w.workCtx = running, t.Context()
+		w.core.phase, w.core.workCtx = running, t.Context()
 		w.gate.reasons = nil
-		w.lane.known, w.lane.plenty = true, true
+		w.lane.backlog.known, w.lane.backlog.plenty = true, true
 		if got := w.lane.usable(time.Now()); got != defaultConcurrency {
 			t.Errorf("plenty: work for %d slots is in sight, want all %d", got, defaultConcurrency)
 		}
-		w.lane.plenty = false
+		w.lane.backlog.plenty = false
 		if got := w.lane.usable(time.Now()); got != 1 {
 			t.Errorf("a thin stream: work for %d slots is in sight, want 1", got)
 		}

@@ -16,10 +16,10 @@ import (
 // of its machine. The queue is told apart, by handing out messages again.
 func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
-	r.w.mu.Lock()
-	gap, hidden := r.w.clock.step(now, now.Sub(r.w.clock.last), d)
+	r.w.core.mu.Lock()
+	gap, hidden := r.w.core.clock.step(now, now.Sub(r.w.core.clock.last), d)
 	r.w.stalled(gap, hidden)
-	r.w.mu.Unlock()
+	r.w.core.mu.Unlock()
 }
 
 func TestSuspendLapsesWhatIsInWork(t *testing.T) {
@@ -141,13 +141,13 @@ func TestLapsedMessageIsDroppedNotGivenBack(t *testing.T) {
 			lapsed = append(lapsed, l)
 		}}})
 		now := time.Now()
-		w.mu.Lock()
+		w.core.mu.Lock()
 		h := &held{msg: queue.Message{ID: "m"}, stage: ready}
 		h.hide(now.Add(-time.Hour), time.Minute)
 		w.messages.held["m"] = h
 		w.visibility.returnMessage(h, 0, now)
 		left := len(w.visibility.returning) + len(w.messages.held)
-		w.mu.Unlock()
+		w.core.mu.Unlock()
 		if left != 0 || len(lapsed) != 1 || lapsed[0].InWork {
 			t.Errorf("%d left, events %+v", left, lapsed)
 		}

@@ -2,26 +2,19 @@ package worker
 
 import (
 	"container/heap"
-	"context"
 	"slices"
 	"time"
-
-	"tendril/queue"
 )
 
 // visibilityChanger sends all changes of visibility, in tens: extensions of messages in
 // work and of those that wait for their turn, delays before the next attempt, and returns
 // of messages that were not posted.
 type visibilityChanger struct {
-	*core
-	queue    Queue
+	core     *core
 	messages *inventory
-	gate     *gate
-	changes  batcher
-	// returning are returns that wait for the end of the receives under way.
+	pending  batcher
+	// returning are returns that may have to wait for the end of the receives under way.
 	returning []pending
-	// receives is how many receives are under way.
-	receives func() int
 }
 
 // round looks at all messages: receipts that ran out, extensions that are due.
@@ -31,7 +24,7 @@ func (v *visibilityChanger) round(now time.Time) {
 		case h.stage != posting && h.stage != waiting && h.stage != postponed && h.stage != deadLettering:
 		case !h.lapsed && !now.Before(h.hiddenUntil):
 			v.messages.expireVisibility(h)
-		case h.stage == postponed && !h.lapsed && h.spent(v.opts.VisibilityTimeout, now):
+		case h.stage == postponed && !h.lapsed && h.spent(v.core.opts.VisibilityTimeout, now):
 			heap.Remove(&v.messages.deferred, h.place)
 			v.returnWithGroup(h, now)
 		default:
@@ -42,7 +35,7 @@ func (v *visibilityChanger) round(now time.Time) {
 
 // extendIfDue extends the visibility of a message if that is due.
 func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
-	if d := h.extension(v.opts.VisibilityTimeout, now); d > 0 {
+	if d := h.extension(v.core.opts.VisibilityTimeout, now); d > 0 {
 		v.change(pending{h: h, purpose: extendVisibility, receipt: h.receipt, visibility: d, until: h.hiddenUntil}, now)
 	}
 }
@@ -55,7 +48,7 @@ func (v *visibilityChanger) change(p pending, due time.Time) {
 		return
 	}
 	p.h.changing = true
-	v.changes.put(p, due)
+	v.pending.put(p, due)
 }
 
 // ended ends a change that was answered or dropped; the next one may be sent.
@@ -67,23 +60,13 @@ func (v *visibilityChanger) ended(h *held, now time.Time) {
 	}
 }
 
-// flush makes the calls that are due. While the gate is closed, or once deliveries are
-// cut off, returns wait for the end of the receives under way, which would only receive
-// them again.
-func (v *visibilityChanger) flush(now time.Time) {
-	if len(v.returning) > 0 && (v.gate.open() && v.workCtx.Err() == nil || v.receives() == 0) {
-		for _, p := range v.returning {
-			v.change(p, now)
-		}
-		clear(v.returning)
-		v.returning = v.returning[:0]
+// sendReturns lets the returns be sent.
+func (v *visibilityChanger) sendReturns(now time.Time) {
+	for _, p := range v.returning {
+		v.change(p, now)
 	}
-	for batch := v.changes.cut(now); batch != nil; batch = v.changes.cut(now) {
-		if batch = v.sendable(batch, now); len(batch) > 0 {
-			v.send(batch)
-		}
-	}
-	v.wakeAt(v.changes.next())
+	clear(v.returning)
+	v.returning = v.returning[:0]
 }
 
 // sendable drops the extensions that nobody needs any more, and the other
@@ -109,20 +92,9 @@ func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	return kept
 }
 
-func (v *visibilityChanger) send(batch []pending) {
-	changes := make([]queue.VisibilityChange, len(batch))
-	for i, p := range batch {
-		changes[i] = queue.VisibilityChange{ReceiptHandle: p.receipt, Visibility: p.visibility,
-			Unread: p.purpose == returnMessage}
-	}
-	v.changes.calls++
-	v.stats.counts.ChangeCalls++
-	v.call(func(ctx context.Context) []error { return v.queue.ChangeVisibility(ctx, changes) },
-		func(errs []error, start, now time.Time) { v.answered(batch, errs, start, now) })
-}
-
 // answered takes the results of one call.
 func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
+	v.core.stats.counts.ChangeCalls++
 	var extended, returned, conclusive int
 	for i, p := range batch {
 		err := entryErr(errs, i)
@@ -145,14 +117,14 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 			}
 		}
 	}
-	v.changes.returned(batch, now, conclusive == 0, v.opts.Random())
-	v.stats.counts.Extended += int64(extended)
-	v.stats.counts.Returned += int64(returned)
+	v.pending.returned(batch, now, conclusive == 0, v.core.opts.Random())
+	v.core.stats.counts.Extended += int64(extended)
+	v.core.stats.counts.Returned += int64(returned)
 	if extended > 0 {
-		notify(v.core, v.events.Extended, Extended{Messages: extended, Duration: now.Sub(start)})
+		notify(v.core, v.core.events.Extended, Extended{Messages: extended, Duration: now.Sub(start)})
 	}
 	if returned > 0 {
-		notify(v.core, v.events.Returned, Returned{Messages: returned})
+		notify(v.core, v.core.events.Returned, Returned{Messages: returned})
 	}
 }
 
@@ -165,7 +137,7 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 		h.hide(start, p.visibility)
 	case h.stage != gone && h.stage != deleting:
 		v.failed(p, err, class == invalidReceipt, now)
-		h.nextExtend = now.Add(min(2*time.Second, v.opts.VisibilityTimeout/16))
+		h.nextExtend = now.Add(min(2*time.Second, v.core.opts.VisibilityTimeout/16))
 		if class == refused {
 			h.nextExtend = now.Add(refusedLimit)
 		}
@@ -188,26 +160,26 @@ func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, sta
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
 		p.until = end
 	}
-	due := p.nextTry(now, v.opts.Random())
-	final := class == refused || class == invalidReceipt || !due.Before(p.until) || v.callCtx.Err() != nil
+	due := p.nextTry(now, v.core.opts.Random())
+	final := class == refused || class == invalidReceipt || !due.Before(p.until) || v.core.callCtx.Err() != nil
 	v.failed(p, err, final, now)
 	if final {
 		v.ended(p.h, now)
 		return
 	}
-	v.changes.put(p, due)
+	v.pending.put(p, due)
 }
 
 func (v *visibilityChanger) failed(p pending, err error, final bool, now time.Time) {
-	v.stats.failed("change of visibility", err, now)
-	notify(v.core, v.events.ChangeFailed,
+	v.core.stats.failed("change of visibility", err, now)
+	notify(v.core, v.core.events.ChangeFailed,
 		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err, Final: final})
 }
 
 // delayRetry makes a failed message visible at a time.
 func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	p := pending{h: h, purpose: delayRetry, receipt: h.receipt, at: at, until: h.hiddenUntil}
-	v.change(p, v.lingerUntil(now, h.hiddenUntil))
+	v.change(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
 // release lets go of a message whose visibility runs out by itself. What waits behind
@@ -242,7 +214,7 @@ func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isOver := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)
-	v.messages.skip(h, !v.opts.UncountedReturns || isOver)
+	v.messages.skip(h, !v.core.opts.UncountedReturns || isOver)
 	if isOver {
 		v.messages.expireVisibility(h)
 		return
@@ -254,5 +226,5 @@ func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time
 		return
 	}
 	v.returning = append(v.returning, p)
-	v.wakeAt(now)
+	v.core.wakeAt(now)
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -13,118 +12,123 @@ import (
 // [New] and run it once with [Worker.Run]; every method may be called at any
 // time from any goroutine.
 type Worker struct {
-	*core
+	core       *core
+	queue      Queue
+	deliverer  Deliverer
+	batches    BatchDeliverer // nil if messages travel one by one
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
-	limiter    *limiterState // nil for none
-	visibility *visibilityChanger
-	deletes    *deleter
-	letters    *deadLetters // nil where the queue cannot dead-letter a message itself
-	settler    *settler
+	limiter    *limiterState // nil if nothing is limited
 	poller     *poller
 	slots      *slots
+	settler    *settler
+	deletes    *deleter
+	letters    *deadLetters
+	visibility *visibilityChanger
 	lane       *lane // of the pool; nil for a worker of its own
 	pace       *pace
 
-	nextRound time.Time     // when it looks after what is held
-	drained   chan struct{} // closed when a drain is over
+	nextRound time.Time     // when it looks after the held messages
+	drained   chan struct{} // closed when a drain has ended
 }
 
 // New returns a worker that takes messages from q and delivers them with d. It does
 // nothing until [Worker.Run]. opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
+	w := &Worker{queue: q, deliverer: d, pace: &pace{}, drained: make(chan struct{})}
 	o := opts.settled()
-	batchApp, isBatch := d.(BatchDeliverer)
-	if !isBatch {
+	if batches, ok := d.(BatchDeliverer); ok {
+		w.batches = batches
+	} else {
 		o.Batch = Batch{Size: 1}
 	}
-	rhythm := clamp(o.VisibilityTimeout/16, 50*time.Millisecond, time.Second)
-	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1),
-		clock: clock{rhythm: rhythm}, margin: min(o.VisibilityTimeout/10, time.Second)}
-	c.callCtx, c.endCalls = context.WithCancel(context.Background())
-	if o.Pool != nil {
-		c.mu = &o.Pool.mu
-	}
-	p := &pace{}
-	m := &inventory{core: c, held: make(map[string]*held), groups: make(map[string]*group),
-		failing: make(map[string]failingGroup),
-		done:    newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
-	var limiter *limiterState
+
+	w.core = newCore(o)
+	w.messages = newInventory(w.core)
+	w.gate = &gate{core: w.core}
+	w.gate.reasons = []Reason{{Block: AppDown, Text: "the app has not answered yet", Since: time.Now()}}
+	w.app = &appMonitor{core: w.core, gate: w.gate, app: d}
 	if o.Limiter != nil {
-		limiter = &limiterState{sharedLimiter: &sharedLimiter{limiter: o.Limiter}, core: c, pace: p}
+		w.limiter = &limiterState{shared: &sharedLimiter{limiter: o.Limiter}, core: w.core, pace: w.pace}
 	}
-	g := &gate{core: c, reasons: []Reason{{Block: AppDown, Text: "the app has not answered yet", Since: time.Now()}}}
-	app := &appMonitor{core: c, gate: g, app: d}
-	poll := &poller{core: c, queue: q, messages: m, gate: g, limiter: limiter, pace: p,
-		openReceives: openReceives{want: 1, open: make(map[*openReceive]struct{})}}
-	visible := &visibilityChanger{core: c, queue: q, messages: m, gate: g, receives: func() int { return len(poll.open) }}
-	deletes := &deleter{core: c, queue: q, messages: m, gate: g, visibility: visible, pace: p}
-	letters := newDeadLetters(c, q, deletes)
-	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, letters: letters, visibility: visible,
-		pace: p}
-	sl := &slots{core: c, app: d, batchApp: batchApp, messages: m, gate: g, limiter: limiter, settler: s, pace: p}
-	w := &Worker{core: c, messages: m, gate: g, app: app, limiter: limiter, visibility: visible, deletes: deletes,
-		letters: letters, settler: s, poller: poll, slots: sl, pace: p, drained: make(chan struct{})}
-	poll.accept = s.accept
-	g.closed = w.gateClosed
-	c.start, c.receive, c.stalled = w.start, w.receive, w.stalled
+
+	w.visibility = &visibilityChanger{core: w.core, messages: w.messages}
+	w.deletes = &deleter{core: w.core, messages: w.messages, gate: w.gate, visibility: w.visibility, pace: w.pace}
+	w.letters = &deadLetters{core: w.core, deletes: w.deletes, visibility: w.visibility}
+	w.letters.to, _ = q.(DeadLetterer)
+	w.letters.pending.serial = o.FIFO
+	w.settler = &settler{core: w.core, messages: w.messages, gate: w.gate, app: w.app, deletes: w.deletes,
+		letters: w.letters, visibility: w.visibility, pace: w.pace}
+	w.slots = &slots{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, settler: w.settler, pace: w.pace}
+	w.poller = &poller{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, pace: w.pace,
+		want: 1, open: make(map[*openReceive]struct{})}
 	if o.Pool != nil {
-		w.lane = &lane{core: c, pool: o.Pool, messages: m, gate: g, limiter: limiter, poller: poll, slots: sl,
-			settler: s, pace: p, weight: max(o.Weight, 1)}
-		poll.lane, sl.lane = w.lane, w.lane
+		w.lane = &lane{worker: w, pool: o.Pool, core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter,
+			poller: w.poller, slots: w.slots, deletes: w.deletes, pace: w.pace, weight: max(o.Weight, 1)}
+		w.poller.lane = w.lane
+		w.slots.lane = w.lane
 		o.Pool.join(w.lane)
 	}
 	return w
 }
 
-// start begins the deliveries and calls of the queue that may begin now.
-func (w *Worker) start(now time.Time) {
-	w.slots.startAll(nil, now)
-	w.letters.flush(now)
-	w.deletes.flush(now)
-	w.visibility.flush(now)
+// proceed does what follows from a change: it obeys the gate, and begins the deliveries, calls and receives that may
+// begin now. Whoever changes something under the lock calls it before the lock is released.
+func (w *Worker) proceed(now time.Time) {
+	w.obeyGate(now)
+	w.startDeliveries(nil, now)
+	w.flush(now)
+	w.startReceives(now)
 }
 
-// receive begins as many receives as may begin now, also those of the other
-// workers of the pool.
-func (w *Worker) receive(now time.Time) {
-	if w.lane != nil {
-		w.lane.pool.poll(now)
-	} else {
-		w.poller.begin(now)
+// obeyGate withdraws what is not in work yet while the gate is closed.
+func (w *Worker) obeyGate(now time.Time) {
+	if w.gate.open() {
+		return
 	}
-	if w.phase == draining || w.phase == aborting {
-		w.checkDrained()
-	}
-}
-
-// gateClosed withdraws what is not in work yet when the gate closes.
-func (w *Worker) gateClosed(wasOpen, wasKeeping bool, now time.Time) {
-	if wasKeeping && !w.gate.keeping() {
+	if !w.gate.keeping() {
 		w.settler.withdraw(now)
 	}
-	if wasOpen {
-		w.wakeAt(w.poller.cancelWaiting(now))
+	w.core.wakeAt(w.poller.cancelWaiting(now))
+}
+
+// observe looks at the clocks.
+func (w *Worker) observe(now time.Time) {
+	if gap, hidden := w.core.clock.tick(now); gap > 0 {
+		w.stalled(gap, hidden)
 	}
+}
+
+// stalled notes that the process stood still. Every message is closer to the end of its visibility by the time that the
+// monotonic clock does not show.
+func (w *Worker) stalled(gap, hidden time.Duration) {
+	for _, h := range w.messages.held {
+		h.shift(hidden)
+	}
+	w.deletes.pending.shift(hidden)
+	w.visibility.pending.shift(hidden)
+	w.core.stats.counts.Stalls++
+	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
 }
 
 // Pause stops receiving until [Worker.Resume]. Deliveries in work go on; what
 // was received and not posted yet is returned. A second call replaces the
 // reason.
 func (w *Worker) Pause(reason string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
 	now := time.Now()
-	w.gate.close(Paused, reason, now, now)
+	w.gate.close(Paused, reason, now)
 	w.proceed(now)
 }
 
 // Resume takes back [Worker.Pause].
 func (w *Worker) Resume() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.gate.lift(Paused, time.Now())
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.gate.lift(Paused)
+	w.proceed(time.Now())
 }
 
 // Gate tells the worker whether the app is ready. Until it is closed for the
@@ -133,8 +137,8 @@ func (w *Worker) Resume() {
 // worker begins with one delivery at a time. reason says why it is closed and
 // is not used when it opens.
 func (w *Worker) Gate(open bool, reason string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
 	now := time.Now()
 	w.app.setReady(open, reason, now)
 	w.proceed(now)
@@ -144,9 +148,9 @@ func (w *Worker) Gate(open bool, reason string) {
 // is not known any more. What was raised a moment ago may let a message come
 // again behind those that went on without it.
 func (w *Worker) SetMaxReceives(n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.opts.MaxReceives = n
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.core.opts.MaxReceives = n
 }
 
 // SetFilter has the worker delete the messages for which match returns false, unposted, from the next receive on; nil
@@ -168,39 +172,41 @@ type Tuning struct {
 // that has begun. With less concurrency what is in work finishes first. In a pool the
 // concurrency stays.
 func (w *Worker) Tune(t *Tuning) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
 	now := time.Now()
-	o := &w.opts // field by field: others are read without the lock
-	o.ErrorVisibilityTimeout, o.Backoff, o.RespectRetryAfter, o.Retention = t.ErrorVisibilityTimeout, t.Backoff,
-		t.RespectRetryAfter, cmp.Or(t.Retention, defaultRetention)
+	o := &w.core.opts // field by field: others are read without the lock
+	o.ErrorVisibilityTimeout = t.ErrorVisibilityTimeout
+	o.Backoff = t.Backoff
+	o.RespectRetryAfter = t.RespectRetryAfter
+	o.Retention = cmp.Or(t.Retention, defaultRetention)
 	if w.lane == nil {
-		full := w.limit == o.Concurrency
+		full := w.core.limit == o.Concurrency
 		if o.Concurrency = clamp(cmp.Or(t.Concurrency, defaultConcurrency), 1, maxConcurrency); full {
-			w.limit = o.Concurrency
+			w.core.limit = o.Concurrency
 		}
 	}
-	w.limit = min(w.limit, o.Concurrency)
-	w.slots.startAll(nil, now)
-	w.wakeAt(now)
+	w.core.limit = min(w.core.limit, o.Concurrency)
+	w.startDeliveries(nil, now)
+	w.core.wakeAt(now)
 }
 
 // Status returns a snapshot.
 func (w *Worker) Status() Status {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
 	now := time.Now()
 	s := Status{
-		Name:        w.opts.Name,
-		Phase:       [...]string{"not started", "running", "draining", "aborting", "stopped"}[w.phase],
-		Started:     w.stats.started,
-		Receiving:   w.phase == running && w.gate.open(),
+		Name:        w.core.opts.Name,
+		Phase:       [...]string{"not started", "running", "draining", "aborting", "stopped"}[w.core.phase],
+		Started:     w.core.stats.started,
+		Receiving:   w.core.phase == running && w.gate.open(),
 		Reasons:     slices.Clone(w.gate.reasons),
-		Concurrency: w.opts.Concurrency, Limit: w.limit,
-		InWork: w.inWork, Prefetched: w.messages.ready.len(), Postponed: w.messages.deferred.Len(),
+		Concurrency: w.core.opts.Concurrency, Limit: w.core.limit,
+		InWork: w.core.inWork, Prefetched: w.messages.ready.len(), Postponed: w.messages.deferred.Len(),
 		Unconfirmed: w.messages.unconfirmed, Polls: len(w.poller.open),
-		Counts: w.stats.counts, LastError: w.stats.lastError,
-		PerSecond: w.stats.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
+		Counts: w.core.stats.counts, LastError: w.core.stats.lastError,
+		PerSecond: w.core.stats.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
 	}
 	for _, g := range w.messages.groups {
 		s.Waiting += len(g.waiting)
@@ -245,8 +251,8 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 // InWork returns which attempt at a message the app works on now, and since when;
 // false when it works on none.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
 	if h := w.messages.held[id]; h != nil && h.stage == posting {
 		return h.attempt, h.startedAt, true
 	}

@@ -23,7 +23,7 @@ var cores = []core{
 	{pkg: "internal/autoscale", skip: "^TestSimulation$"}, // takes a minute
 	{pkg: "internal/app", files: []string{"detector"}},
 	{pkg: "internal/cron/periodic"},
-	{pkg: "internal/worker", files: []string{"decision", "settler", "options"}}, // what becomes of a message, order, back-off
+	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // what becomes of a message, order, back-off
 	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send has deduplication
 		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow, of the disk
 	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",

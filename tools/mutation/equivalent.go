@@ -43,6 +43,6 @@ var equivalents = []equivalent{
 		"both encoders write the same of an empty answer"},
 	{"internal/sqsapi", "json.go", place{"encodeJSON", "negation", "len(r.Successful) > 0"},
 		"the standard encoder writes the same, only slower"},
-	{"internal/worker", "settler.go", place{"settler.settle", "boundary", "len(batch) > 1"},
+	{"internal/worker", "settle.go", place{"settler.settle", "boundary", "len(batch) > 1"},
 		"a message without others is behind none"},
 }

@@ -11,7 +11,7 @@ import (
 // settler decides what becomes of a message after its delivery, and does it: delete,
 // make visible later, keep for another try, return to the queue.
 type settler struct {
-	*core
+	core       *core
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
@@ -30,14 +30,11 @@ func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.
 			s.acceptNew(m, filtered != nil && filtered[i], began, now)
 		}
 	}
-	if !s.gate.keeping() {
-		s.withdraw(now)
-	}
 }
 
 func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Time) {
 	h := &held{msg: *m}
-	h.received(m, began, now, s.opts.VisibilityTimeout)
+	h.received(m, began, now, s.core.opts.VisibilityTimeout)
 	s.messages.hold(h)
 	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
 	h.attempt = max(cmp.Or(h.receivesHere, m.ReceiveCount)-skipped, 1)
@@ -48,13 +45,13 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 		s.duplicate(m, "done")
 		s.deletes.remove(h, now)
 	case filtered:
-		s.stats.counts.Filtered++
-		notify(s.core, s.events.Filtered, Filtered{ID: m.ID, ReceiveCount: m.ReceiveCount})
+		s.core.stats.counts.Filtered++
+		notify(s.core, s.core.events.Filtered, Filtered{ID: m.ID, ReceiveCount: m.ReceiveCount})
 		s.deletes.remove(h, now)
-	case expired(&s.opts, m, now):
+	case expired(&s.core.opts, m, now):
 		h.isExpired = true
-		s.stats.counts.Expired++
-		notify(s.core, s.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
+		s.core.stats.counts.Expired++
+		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
 			FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt})
 		s.deletes.remove(h, now)
 	default:
@@ -72,15 +69,15 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
 	s.messages.skip(h, true)
-	h.received(m, began, now, s.opts.VisibilityTimeout)
+	h.received(m, began, now, s.core.opts.VisibilityTimeout)
 	if h.stage == deleting {
 		s.deletes.put(h, now)
 	}
 }
 
 func (s *settler) duplicate(m *queue.Message, stage string) {
-	s.stats.counts.Duplicates++
-	notify(s.core, s.events.Duplicate, Duplicate{ID: m.ID, ReceiveCount: m.ReceiveCount, Stage: stage})
+	s.core.stats.counts.Duplicates++
+	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, ReceiveCount: m.ReceiveCount, Stage: stage})
 }
 
 // settle ends a delivery with its results. There is no Settled for those messages that
@@ -89,11 +86,11 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	_ []Settled, answered bool,
 ) {
 	var behind []int
-	if s.opts.FIFO && len(batch) > 1 {
+	if s.core.opts.FIFO && len(batch) > 1 {
 		behind = inOrder(batch, results)
 	}
 	var few [1]action
-	actions, isCutOff, anyAborted, putOff := few[:0], s.workCtx.Err() != nil, false, false
+	actions, isCutOff, anyAborted, putOff := few[:0], s.core.workCtx.Err() != nil, false, false
 	for i, h := range batch {
 		res := &results[i]
 		h.dead = h.last && s.messages.lastReceive(h) && res.Outcome == queue.Failed
@@ -144,32 +141,32 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	}
 	h.throttled = res.Outcome == queue.Throttled
 	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt,
-		due: h.arrivedAt.Add(s.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
+		due: h.arrivedAt.Add(s.core.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
 		returnable: res.Outcome == queue.Unreached && s.app.returnable(), deadLetter: s.letters.takes(h, res),
-		random: s.opts.Random()}
+		random: s.core.opts.Random()}
 	if h.throttled && !aborted {
 		var closed bool
 		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {
 			for h := s.messages.ready.pop(); h != nil; h = s.messages.ready.pop() {
 				s.postpone(h, clamp(d.pause, postponeShortest, postponeLongest), now)
 			}
-			s.wakeAt(s.app.pauses.until)
+			s.core.wakeAt(s.app.pauses.until)
 		}
 		if !d.lapsed && s.keepable(h, now) {
 			// Nothing was run: it waits here until the pause is over. Returned it
 			// would cost a receive, and in the end its place in the queue.
-			s.stats.counts.Throttled++
+			s.core.stats.counts.Throttled++
 			res.Outcome, res.RetryAfter = queue.Postponed, d.pause
 			d.result.Outcome, d.result.RetryAfter = res.Outcome, res.RetryAfter
 		}
 	}
 	d.keepable = res.Outcome == queue.Postponed && s.keepable(h, now)
-	return decide(&s.opts, &d, now)
+	return decide(&s.core.opts, &d, now)
 }
 
 // keepable reports whether a message that was not posted may be kept.
 func (s *settler) keepable(h *held, now time.Time) bool {
-	return s.gate.keeping() && s.workCtx.Err() == nil && !h.spent(s.opts.VisibilityTimeout, now)
+	return s.gate.keeping() && s.core.workCtx.Err() == nil && !h.spent(s.core.opts.VisibilityTimeout, now)
 }
 
 // apply does what was decided, and tells of it in e.
@@ -194,7 +191,7 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 		e.DeadLettering = true
 		s.letters.send(h, e, now)
 	default:
-		e.NextRetry = later(h.arrivedAt.Add(s.opts.VisibilityTimeout), h.hiddenUntil)
+		e.NextRetry = later(h.arrivedAt.Add(s.core.opts.VisibilityTimeout), h.hiddenUntil)
 		s.visibility.release(h, now)
 	}
 	if act.verb == remove {
@@ -202,7 +199,7 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 	} else { // also behind one that is dead: the next one may be like it
 		s.messages.fails(h, later(e.NextRetry, now))
 	}
-	c := &s.stats.counts
+	c := &s.core.stats.counts
 	switch e.Outcome {
 	case queue.Done:
 		c.Done++
@@ -243,8 +240,8 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 			after = act.after
 			s.postpone(h, after, now)
 		}
-		s.stats.counts.Postponed++
-		notify(s.core, s.events.Postponed, Postponed{ID: h.msg.ID, GroupID: h.msg.GroupID, Reason: results[i].Reason,
+		s.core.stats.counts.Postponed++
+		notify(s.core, s.core.events.Postponed, Postponed{ID: h.msg.ID, GroupID: h.msg.GroupID, Reason: results[i].Reason,
 			Kept: h.stage != gone, For: after, Throttled: h.throttled, Status: results[i].Status,
 			Duration: now.Sub(h.startedAt)})
 	}
@@ -255,7 +252,7 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
-		if !expired && !h.stale(&s.opts, now) {
+		if !expired && !h.stale(&s.core.opts, now) {
 			break
 		}
 		s.messages.ready.pop()
@@ -290,14 +287,14 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	heap.Push(&s.messages.deferred, h)
 	s.visibility.extendIfDue(h, now)
 	d := &s.messages.deferred
-	for d.Len() > maxPostponed || d.Len() > 1 && d.bytes > postponedPerBytes*s.opts.PrefetchBytes {
+	for d.Len() > maxPostponed || d.Len() > 1 && d.bytes > postponedPerBytes*s.core.opts.PrefetchBytes {
 		h := d.youngest()
 		heap.Remove(d, h.place)
 		s.visibility.returnAll(s.messages.disband(h), now)
 		s.visibility.returnMessage(h, surplusPause, now)
 	}
-	s.wakeAt(d.next())
-	s.wakeAt(s.visibility.changes.next())
+	s.core.wakeAt(d.next())
+	s.core.wakeAt(s.visibility.pending.next())
 }
 
 // resume lines up what was postponed until now.

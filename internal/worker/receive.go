@@ -21,8 +21,18 @@ const (
 	quickReceiveLimit  = 5 * time.Second // between empty answers that did not wait
 )
 
-// openReceives is what is known of the receives under way and of what they brought.
-type openReceives struct {
+// poller decides when to receive and how much: one long poll while the queue is empty, up to 64 receives at once while
+// it is full.
+type poller struct {
+	core     *core
+	messages *inventory
+	gate     *gate
+	limiter  *limiterState
+	pace     *pace
+	lane     *lane // of the pool; nil for a worker of its own
+	// filter reports whether a message is to be delivered; nil, as a pointer or a func, for all.
+	filter atomic.Pointer[func(*queue.Message) bool]
+
 	open     map[*openReceive]struct{}
 	asked    int // messages that the open ones may bring
 	expected int // those of them that are to be expected, as far as a pool is concerned
@@ -51,69 +61,97 @@ type openReceive struct {
 	waited    bool          // for what it brought
 	wait      time.Duration // for a first message
 	start     time.Time
-	cancelled bool   // by us
-	filtered  []bool // of each message it brought; nil without a filter
+	cancelled bool // by us
 }
 
-// answer learns from an answer of n messages under a load. It reports whether the receive
+// learn takes an answer of n messages under a load. It reports whether the receive
 // took just one round trip: the queue had plenty before it and after.
-func (r *openReceives) answer(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
-	r.fails = 0
-	wasFull := r.full
-	r.full = n >= o.asked
+func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
+	p.fails = 0
+	wasFull := p.full
+	p.full = n >= o.asked
 	switch {
-	case r.full && (l == heavy || o.start.Before(r.changed)):
+	case p.full && (l == heavy || o.start.Before(p.changed)):
 		// Right as it is, or the answer does not know the present number.
-	case r.full && l == crowded:
-		r.want, r.changed = max(r.want/2, 1), now
-	case r.full:
-		r.want, r.changed = min(r.want*2, maxReceives), now
+	case p.full && l == crowded:
+		p.want, p.changed = max(p.want/2, 1), now
+	case p.full:
+		p.want, p.changed = min(p.want*2, maxReceives), now
 	case n > 0:
-		r.want = max(r.want/2, 1)
+		p.want = max(p.want/2, 1)
 	default:
-		r.want = 1
+		p.want = 1
 	}
 	if n == 0 && !o.cancelled && now.Sub(o.start) < o.wait/2 {
-		r.quick++
-		r.notBefore = now.Add(retryWait(r.quick, failedReceiveFirst, quickReceiveLimit, 0))
+		p.quick++
+		p.notBefore = now.Add(retryWait(p.quick, failedReceiveFirst, quickReceiveLimit, 0))
 	} else {
-		r.quick = 0
+		p.quick = 0
 	}
-	return wasFull && r.full
+	return wasFull && p.full
 }
 
 // fail learns from a failed receive and returns how long to wait. Receives
 // that were open together and fail together count once.
-func (r *openReceives) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
-	r.want, r.full = 1, false
-	if o.start.Before(r.failed) && now.Before(r.notBefore) {
-		return r.notBefore.Sub(now)
+func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
+	p.want, p.full = 1, false
+	if o.start.Before(p.failed) && now.Before(p.notBefore) {
+		return p.notBefore.Sub(now)
 	}
-	r.fails++
-	r.failed = now
-	wait := retryWait(r.fails, failedReceiveFirst, failedReceiveLimit, random)
+	p.fails++
+	p.failed = now
+	wait := retryWait(p.fails, failedReceiveFirst, failedReceiveLimit, random)
 	if class == refused {
-		wait = retryWait(r.fails, refusedFirst, refusedLimit, random)
+		wait = retryWait(p.fails, refusedFirst, refusedLimit, random)
 	}
-	r.notBefore = now.Add(wait)
+	p.notBefore = now.Add(wait)
 	return wait
 }
 
-// poller receives messages: one long poll while the queue is empty, up to 64 receives
-// at once while it is full.
-type poller struct {
-	*core
-	openReceives
-	queue    Queue
-	messages *inventory
-	gate     *gate
-	limiter  *limiterState
-	pace     *pace
-	lane     *lane // of the pool; nil for a worker of its own
-	// filter reports whether a message is to be delivered; nil, as a pointer or a func, for all.
-	filter atomic.Pointer[func(*queue.Message) bool]
-	// accept takes in received messages, hidden since began.
-	accept func(msgs []queue.Message, filtered []bool, began, now time.Time)
+// startReceives begins as many receives as may begin now, also those of the other workers of the pool. A worker that
+// drains has ended when nothing is under way.
+func (w *Worker) startReceives(now time.Time) {
+	if w.lane == nil {
+		w.startOwnReceives(now)
+	} else {
+		for _, l := range w.lane.pool.lanes {
+			l.worker.startOwnReceives(now)
+		}
+	}
+	if w.core.phase == draining || w.core.phase == aborting {
+		w.checkDrained()
+	}
+}
+
+func (w *Worker) startOwnReceives(now time.Time) {
+	for o := w.poller.next(now); o != nil; o = w.poller.next(now) {
+		w.core.tasks.Go(func() { w.receive(o) })
+	}
+}
+
+// receive receives messages, and takes them in, until no further receive may begin.
+func (w *Worker) receive(o *openReceive) {
+	opts := &w.core.opts
+	req := queue.ReceiveRequest{Visibility: &opts.VisibilityTimeout, CountAtPost: opts.UncountedReturns}
+	for o != nil {
+		req.Max = o.asked
+		req.Wait = &o.wait
+		msgs, err := w.queue.Receive(o.ctx, req)
+		o.cancel()
+		filtered := w.poller.filterMessages(msgs)
+
+		now := time.Now()
+		w.core.mu.Lock()
+		w.observe(now)
+		hiddenSince := w.poller.returned(o, msgs, err, now)
+		w.settler.accept(msgs, filtered, hiddenSince, now)
+		w.obeyGate(now)
+		w.startDeliveries(nil, now)
+		w.flush(now)
+		o = w.poller.next(now)
+		w.startReceives(now)
+		w.core.mu.Unlock()
+	}
 }
 
 // filterMessages asks the filter about each message. That takes a moment for large ones, so the lock is not held.
@@ -129,31 +167,6 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// begin begins as many receives as may begin now.
-func (p *poller) begin(now time.Time) {
-	for o := p.next(now); o != nil; o = p.next(now) {
-		p.tasks.Go(func() { p.loop(o) })
-	}
-}
-
-// loop receives until no further receive may begin.
-func (p *poller) loop(o *openReceive) {
-	req := queue.ReceiveRequest{Visibility: &p.opts.VisibilityTimeout, CountAtPost: p.opts.UncountedReturns}
-	for o != nil {
-		req.Max, req.Wait = o.asked, &o.wait
-		msgs, err := p.queue.Receive(o.ctx, req)
-		o.cancel()
-		o.filtered = p.filterMessages(msgs)
-		now := time.Now()
-		p.mu.Lock()
-		p.returned(o, msgs, err, now)
-		p.start(now)
-		o = p.next(now)
-		p.receive(now)
-		p.mu.Unlock()
-	}
-}
-
 // next opens a receive if one may begin now; nil if not.
 func (p *poller) next(now time.Time) *openReceive {
 	if !p.mayBegin(now) {
@@ -166,10 +179,10 @@ func (p *poller) next(now time.Time) *openReceive {
 			if !now.Before(p.limiter.lookAt) {
 				p.limiter.lookAt = now.Add(askLimiterAgain)
 			}
-			p.wakeAt(p.limiter.lookAt)
+			p.core.wakeAt(p.limiter.lookAt)
 		}
 	}
-	if p.opts.HeldBytes > 0 {
+	if p.core.opts.HeldBytes > 0 {
 		n = min(n, p.fitting())
 	}
 	if n <= 0 {
@@ -178,11 +191,11 @@ func (p *poller) next(now time.Time) *openReceive {
 	if n > 1 && p.messages.oneAtATime(now, p.want >= fullReceives) {
 		n = 1
 	}
-	o := &openReceive{asked: n, start: now, wait: p.opts.WaitTime}
+	o := &openReceive{asked: n, start: now, wait: p.core.opts.WaitTime}
 	if p.lane != nil {
 		p.lane.opening(o)
 	}
-	o.ctx, o.cancel = context.WithTimeout(p.callCtx, o.wait+receiveMargin)
+	o.ctx, o.cancel = context.WithTimeout(p.core.callCtx, o.wait+receiveMargin)
 	p.open[o] = struct{}{}
 	p.asked += n
 	return o
@@ -191,16 +204,16 @@ func (p *poller) next(now time.Time) *openReceive {
 // mayBegin reports whether a receive may begin now, as far as this queue is
 // concerned and whatever there is room for.
 func (p *poller) mayBegin(now time.Time) bool {
-	if p.phase != running || p.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
+	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
 		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
 		return false
 	}
 	// How many messages wait for the end of their deletes is how much is attempted again if
 	// the process dies now: at most the concurrency, and what is on its way during two
 	// round trips, at least 320.
-	underWay := 2 * p.pace.rate(p.limit) * p.pace.roundTrip.Seconds()
+	underWay := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.messages.unconfirmed <
-		p.opts.Concurrency*p.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
+		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
 // room returns how many messages the next receive may bring, 0 for none now.
@@ -211,12 +224,12 @@ func (p *poller) room(now time.Time) int {
 		return p.lane.room(now)
 	}
 	prefetch := 0
-	if p.limit == p.opts.Concurrency && p.messages.ready.bytes+p.messages.deferred.bytes < p.opts.PrefetchBytes {
-		prefetch = p.pace.prefetch(p.limit, &p.opts, now)
+	if p.core.limit == p.core.opts.Concurrency && p.messages.ready.bytes+p.messages.deferred.bytes < p.core.opts.PrefetchBytes {
+		prefetch = p.pace.prefetch(p.core.limit, &p.core.opts, now)
 	}
-	size := p.opts.Batch.Size
-	limit := p.limit * size
-	active := p.inWork*size + p.messages.ready.len() + p.messages.turning + p.asked
+	size := p.core.opts.Batch.Size
+	limit := p.core.limit * size
+	active := p.core.inWork*size + p.messages.ready.len() + p.messages.turning + p.asked
 	room := limit + prefetch - active
 	if active >= limit && room < min(queue.MaxBatch, prefetch) {
 		return 0
@@ -235,13 +248,13 @@ const (
 // is usual there.
 func (p *poller) fitting() int {
 	each := mostReserved
-	if remote := !p.opts.UncountedReturns; remote && p.pace.body > 0 {
+	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
 		each = clamp(4*int(p.pace.body), leastReserved, mostReserved)
 	}
 	if p.messages.bytes == 0 && p.asked == 0 {
-		return max(p.opts.HeldBytes/each, 1)
+		return max(p.core.opts.HeldBytes/each, 1)
 	}
-	return (p.opts.HeldBytes-p.messages.bytes)/each - p.asked
+	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
 // permitted returns how many messages the next receive may ask for as far as
@@ -269,56 +282,55 @@ func inTens(room, near int) int {
 	return left
 }
 
-// returned takes the answer of a receive.
-func (p *poller) returned(o *openReceive, msgs []queue.Message, err error, now time.Time) {
-	p.observe(now)
+// returned takes the answer of a receive, and returns since when its messages are hidden.
+func (p *poller) returned(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
 	p.expected -= o.expected
-	p.stats.counts.Polls++
+	p.core.stats.counts.Polls++
 	switch {
 	case err == nil || len(msgs) > 0:
+		hiddenSince = p.core.clock.began(o.start, now, p.pace.travel(p.core.opts.VisibilityTimeout))
 		p.answered(o, msgs, now)
 	case !o.cancelled:
 		class := classify(err)
-		wait := p.fail(o, class, now, p.opts.Random())
-		p.stats.counts.FailedPolls++
-		p.stats.failed("receive", err, now)
-		notify(p.core, p.events.PollFailed,
+		wait := p.fail(o, class, now, p.core.opts.Random())
+		p.core.stats.counts.FailedPolls++
+		p.core.stats.failed("receive", err, now)
+		notify(p.core, p.core.events.PollFailed,
 			PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 	}
-	p.wakeAt(p.notBefore)
+	p.core.wakeAt(p.notBefore)
+	return hiddenSince
 }
 
-// answered takes in the messages of one receive.
+// answered learns from the answer of one receive.
 func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	took := now.Sub(o.start)
-	began := p.clock.began(o.start, now, p.pace.travel(p.opts.VisibilityTimeout))
 	o.waited = p.waited(o, msgs, now)
 	l := light
 	if !o.waited {
 		l = loadOf(took, p.leastTrip(now))
 	}
-	plenty := p.answer(o, len(msgs), l, now)
+	plenty := p.learn(o, len(msgs), l, now)
 	if len(msgs) >= o.asked && !o.waited && (!o.gaveUp || p.pace.credible(took, now)) {
 		p.pace.travelled(took, plenty, now)
 	}
 	if len(msgs) == 0 {
-		p.stats.counts.EmptyPolls++
+		p.core.stats.counts.EmptyPolls++
 	}
 	if p.lane != nil {
 		p.lane.answered(o, msgs, now)
 	}
-	p.stats.counts.Received += int64(len(msgs))
-	p.accept(msgs, o.filtered, began, now)
-	if p.events.Received != nil {
+	p.core.stats.counts.Received += int64(len(msgs))
+	if p.core.events.Received != nil {
 		event := Received{Asked: o.asked, Messages: len(msgs), Duration: took}
 		for i := range msgs {
 			wait := now.Round(0).Sub(msgs[i].SentAt)
 			event.TotalWait += wait
 			event.LongestWait = max(event.LongestWait, wait)
 		}
-		notify(p.core, p.events.Received, event)
+		notify(p.core, p.core.events.Received, event)
 	}
 }
 
@@ -390,7 +402,7 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	for o := range p.open {
 		switch at := o.start.Add(grace); {
 		case o.cancelled:
-		case p.phase == aborting || !now.Before(at):
+		case p.core.phase == aborting || !now.Before(at):
 			o.cancelled = true
 			o.cancel()
 		case next.IsZero() || at.Before(next):

@@ -1,0 +1,115 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+// callTimeout bounds one delete, change of visibility or dead-lettering.
+const callTimeout = 20 * time.Second
+
+// flush makes the calls of the queue that are due, but for receives.
+func (w *Worker) flush(now time.Time) {
+	letters := &w.letters.pending
+	for batch := letters.cut(now); batch != nil; batch = letters.cut(now) {
+		w.startCall(letters, sendDeadLetter, batch)
+	}
+
+	deletes := &w.deletes.pending
+	for batch := deletes.cut(now); batch != nil; batch = deletes.cut(now) {
+		done, expired := w.deletes.sendable(batch, now)
+		w.startCall(deletes, deleteMessage, done)
+		w.startCall(deletes, expireMessage, expired)
+	}
+
+	// While the gate is closed, or once deliveries are cut off, returns wait for the end of the receives under way, which
+	// would only receive them again.
+	if w.gate.open() && w.core.workCtx.Err() == nil || len(w.poller.open) == 0 {
+		w.visibility.sendReturns(now)
+	}
+	changes := &w.visibility.pending
+	for batch := changes.cut(now); batch != nil; batch = changes.cut(now) {
+		w.startCall(changes, changeVisibility, w.visibility.sendable(batch, now))
+	}
+
+	w.core.wakeAt(letters.next())
+	w.core.wakeAt(deletes.next())
+	w.core.wakeAt(changes.next())
+}
+
+// startCall starts a call for the entries that a batcher gave out, unless none are left.
+func (w *Worker) startCall(from *batcher, action callAction, batch []pending) {
+	if len(batch) > 0 {
+		from.calls++
+		w.core.tasks.Go(func() { w.call(action, batch) })
+	}
+}
+
+// callAction is a call of the queue for up to ten messages.
+type callAction uint8
+
+const (
+	deleteMessage callAction = iota
+	expireMessage
+	sendDeadLetter
+	changeVisibility
+)
+
+// call makes one call of the queue, without the lock, and takes its results.
+func (w *Worker) call(action callAction, batch []pending) {
+	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
+	start := time.Now()
+	var errs []error
+	switch action {
+	case deleteMessage:
+		errs = w.queue.Delete(ctx, receiptsOf(batch))
+	case expireMessage:
+		errs = w.queue.Expire(ctx, receiptsOf(batch))
+	case sendDeadLetter:
+		errs = w.letters.to.DeadLetter(ctx, lettersOf(batch))
+	case changeVisibility:
+		errs = w.queue.ChangeVisibility(ctx, changesOf(batch))
+	}
+	cancel()
+
+	now := time.Now()
+	w.core.mu.Lock()
+	defer w.core.mu.Unlock()
+	w.observe(now)
+	switch action {
+	case deleteMessage, expireMessage:
+		w.deletes.answered(batch, errs, start, now)
+	case sendDeadLetter:
+		w.letters.answered(batch, errs, now)
+	case changeVisibility:
+		w.visibility.answered(batch, errs, start, now)
+	}
+	w.proceed(now)
+}
+
+func receiptsOf(batch []pending) []string {
+	receipts := make([]string, len(batch))
+	for i := range batch {
+		receipts[i] = batch[i].receipt
+	}
+	return receipts
+}
+
+func lettersOf(batch []pending) []queue.DeadLetter {
+	letters := make([]queue.DeadLetter, len(batch))
+	for i := range batch {
+		letters[i] = *batch[i].h.letter
+	}
+	return letters
+}
+
+func changesOf(batch []pending) []queue.VisibilityChange {
+	changes := make([]queue.VisibilityChange, len(batch))
+	for i, p := range batch {
+		changes[i] = queue.VisibilityChange{ReceiptHandle: p.receipt, Visibility: p.visibility,
+			Unread: p.purpose == returnMessage}
+	}
+	return changes
+}

@@ -1,0 +1,261 @@
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"tendril/queue"
+)
+
+// slots decides which messages a free slot gets.
+type slots struct {
+	core     *core
+	messages *inventory
+	gate     *gate
+	limiter  *limiterState
+	settler  *settler
+	pace     *pace
+	lane     *lane  // of the pool; nil for a worker of its own
+	turns    recent // messages begun, with their wait
+
+	parked  []*slot // idle slots; the last one parked is the next to work
+	scratch []*held // of gather
+}
+
+// slot is one goroutine that delivers. It lives on when idle, parked until it
+// gets its next messages; a closed channel ends it.
+type slot struct {
+	work    chan []*held
+	results [1]queue.Result
+	settled []Settled
+}
+
+// startDeliveries starts whatever may begin now, also of the other workers of the pool. The first delivery of this
+// worker is for one slot, if that is not nil, and is returned.
+func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
+	for {
+		of, batch := w.nextDelivery(now)
+		switch {
+		case batch == nil:
+			return own
+		case of == w && free != nil:
+			own, free = batch, nil
+		case len(of.slots.parked) > 0:
+			last := len(of.slots.parked) - 1
+			of.slots.parked[last].work <- batch
+			of.slots.parked = of.slots.parked[:last]
+		default:
+			idle := &slot{work: make(chan []*held, 1)}
+			of.core.tasks.Go(func() { of.work(idle, batch) })
+		}
+	}
+}
+
+// nextDelivery takes the messages of the next delivery, and the worker that makes it; nil if none may begin now.
+func (w *Worker) nextDelivery(now time.Time) (of *Worker, batch []*held) {
+	switch {
+	case w.lane != nil:
+		return w.lane.pool.take(now)
+	case w.core.inWork >= w.core.limit || w.messages.ready.len() == 0:
+		return nil, nil
+	}
+	return w, w.slots.begin(now)
+}
+
+// work makes one delivery after the other on a slot.
+func (w *Worker) work(own *slot, batch []*held) {
+	for batch != nil {
+		if batch = w.deliver(own, batch); batch == nil {
+			batch = <-own.work
+		}
+	}
+}
+
+// deliver makes one delivery, settles its messages and returns the next delivery, nil when the slot is parked.
+func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
+	if f := w.core.events.Started; f != nil {
+		for _, h := range batch {
+			f(Started{ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
+				Batch: len(batch), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt)})
+		}
+	}
+	results := w.callApp(own, batch)
+
+	now := time.Now()
+	w.core.mu.Lock()
+	w.observe(now)
+	w.slots.end(batch[0], results, now)
+	settled, answered := w.settler.settle(batch, results, own.settled[:0], now)
+	own.settled = settled
+	if answered {
+		w.slots.served(now.Sub(batch[0].startedAt), now)
+	}
+
+	w.obeyGate(now)
+	next = w.startDeliveries(own, now)
+	switch {
+	case next != nil:
+	case w.core.phase == stopped:
+		close(own.work)
+	default:
+		w.slots.parked = append(w.slots.parked, own)
+	}
+	w.flush(now)
+	w.startReceives(now)
+	w.core.mu.Unlock()
+
+	if f := w.core.events.Settled; f != nil {
+		for i := range settled {
+			f(settled[i])
+		}
+	}
+	return next
+}
+
+// callApp calls the deliverer, and returns one result for each message. A panic there fails these messages. All
+// deliveries have the same context, which outlives them: one for each would cost more than the rest of the worker.
+func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
+	results = own.results[:]
+	defer func() {
+		if p := recover(); p != nil {
+			results = make([]queue.Result, len(batch))
+			for i := range results {
+				results[i] = queue.Result{Reason: "delivery panicked", Err: fmt.Errorf("delivery panicked: %v", p)}
+			}
+		}
+	}()
+	if w.core.opts.Batch.Size == 1 {
+		results[0] = w.deliverer.Deliver(w.core.workCtx, &batch[0].msg)
+		return results
+	}
+	msgs := make([]*queue.Message, len(batch))
+	for i, h := range batch {
+		msgs[i] = &h.msg
+	}
+	results = w.batches.DeliverBatch(w.core.workCtx, msgs)
+	results = results[:min(len(results), len(msgs))]
+	for len(results) < len(msgs) {
+		results = append(results, queue.Result{Reason: "the delivery gave no result for this message"})
+	}
+	return results
+}
+
+// begin takes the next ready message that is still good to start, or the next
+// batch of them; nil when there is none or the limiter refuses.
+func (s *slots) begin(now time.Time) []*held {
+	s.settler.returnStale(now)
+	first := s.messages.ready.first()
+	if first == nil || !s.gate.open() || s.core.workCtx.Err() != nil || !s.startable(now) {
+		return nil
+	}
+	n, isBatch := 1, s.core.opts.Batch.Size > 1
+	if isBatch {
+		n = len(s.gather(now))
+	}
+	if s.limiter != nil {
+		if first.permit, n = s.limiter.acquire(now, n); n == 0 {
+			s.core.wakeAt(s.limiter.shared.askAt)
+			return nil
+		}
+	}
+	first.self[0] = first
+	batch := first.self[:]
+	if isBatch {
+		batch = append([]*held(nil), s.scratch[:n]...)
+		s.pace.batch = average(s.pace.batch, float64(n))
+	}
+	for _, h := range batch {
+		if h.stage == ready {
+			s.messages.ready.pop()
+		} else {
+			h.group.active++
+			h.group.waiting = h.group.waiting[1:]
+		}
+		h.stage, h.startedAt, h.last = posting, now, s.messages.lastReceive(h)
+		h.waited = now.Round(0).Sub(h.msg.SentAt)
+		s.core.stats.counts.Posted++
+		if h.postponedAt.IsZero() { // else it had its turn when it was first asked for
+			s.turns.add(now, h.waited)
+			if s.lane != nil {
+				s.lane.pool.begun.add(now, h.waited)
+			}
+		}
+	}
+	s.core.inWork++
+	if s.lane != nil {
+		s.lane.pool.inWork++
+	}
+	return batch
+}
+
+// end frees the slot of a delivery, whose first message holds the limiter's permit.
+func (s *slots) end(first *held, results []queue.Result, now time.Time) {
+	s.core.inWork--
+	if s.lane != nil {
+		s.lane.pool.inWork--
+	}
+	if s.limiter != nil {
+		s.limiter.release(now, first.permit, results)
+	}
+}
+
+// served notes how long the app took for a delivery.
+func (s *slots) served(took time.Duration, now time.Time) {
+	s.pace.served(took, now)
+	if s.lane != nil {
+		s.lane.pool.pace.served(took, now)
+	}
+}
+
+// batchDue returns when the head of the line may start with what is there; zero
+// when that is now, because a whole batch is there or nothing is waited for.
+func (s *slots) batchDue(now time.Time) time.Time {
+	h := s.messages.ready.first()
+	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
+		s.messages.ready.len() >= s.core.opts.Batch.Size || len(s.gather(now)) >= s.core.opts.Batch.Size {
+		return time.Time{}
+	}
+	return s.messages.windowEnd(h)
+}
+
+// startable reports whether the head of the line may start now.
+func (s *slots) startable(now time.Time) bool {
+	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
+}
+
+// gather returns the messages of the next batch without taking them: those at
+// the head of the line, each followed by what waits behind it in its FIFO
+// group. What was postponed before travels alone: it may be tried in a way of
+// its own. Nothing travels behind a message of its group that was tried before,
+// or cannot be tried again: should it fail, those behind it were tried in vain.
+// The result is good until the next call.
+func (s *slots) gather(now time.Time) []*held {
+	s.scratch = s.scratch[:0]
+	o, bytes := &s.core.opts.Batch, 0
+	add := func(h *held) bool {
+		bytes += h.size()
+		if len(s.scratch) >= o.Size || (o.Bytes > 0 && bytes > o.Bytes && len(s.scratch) > 0) {
+			return false
+		}
+		s.scratch = append(s.scratch, h)
+		return true
+	}
+	ready := &s.messages.ready
+	for _, h := range ready.list[ready.head:] {
+		alone := !h.postponedAt.IsZero()
+		if h.stale(&s.core.opts, now) || alone && len(s.scratch) > 0 || !add(h) || alone {
+			break
+		}
+		if h.group == nil {
+			continue
+		}
+		for _, next := range h.group.waiting {
+			if h.attempt > 1 || s.messages.lastReceive(h) || next.lapsed ||
+				now.Sub(next.hiddenFrom) >= s.core.opts.VisibilityTimeout/2 || !add(next) {
+				break
+			}
+			h = next
+		}
+	}
+	return s.scratch
+}
