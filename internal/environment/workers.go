@@ -85,7 +85,7 @@ func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 		WaitTime: zeroMeant(s.WaitTime), FIFO: w.fifo, UncountedReturns: w.embedded,
 		DeleteLinger: zeroMeant(s.DeleteLinger), Events: events, ProbeIdle: w.probeIdle(l.target.checked),
 		Batch: worker.Batch{Size: set.BatchSize, Window: set.BatchWindow, Bytes: maxBatchBytes},
-		Pool:  p.pool, Share: worker.Share{Weight: set.Weight, MaxWait: set.MaxWait},
+		Pool:  p.pool, Weight: set.Weight, MaxWait: set.MaxWait,
 	}
 	if w.embedded && !p.opts.Config.IsSet("delete-linger") {
 		opts.DeleteLinger = -1 // only calls to Amazon cost money; there is less to be attempted again after a crash

@@ -441,7 +441,7 @@ func TestBatchesInAPool(t *testing.T) {
 			send(t, fake, 3000, "")
 			fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
 			harnesses = append(harnesses, startBatches(t, fake, apps[i],
-				&Options{Pool: p, Share: Share{Weight: 2 - i}, Batch: Batch{Size: 10, Window: time.Second}}))
+				&Options{Pool: p, Weight: 2 - i, Batch: Batch{Size: 10, Window: time.Second}}))
 		}
 		after(2 * time.Second)
 		a, b := float64(len(apps[0].seen())), float64(len(apps[1].seen()))

@@ -15,8 +15,8 @@ type slots struct {
 	limiter  *limiterState
 	settler  *settler
 	pace     *pace
-	lane     *lane  // of the pool; nil for a worker of its own
-	turns    recent // messages begun, with their wait
+	lane     *lane   // of the pool; nil for a worker of its own
+	turns    history // messages begun, with their wait
 
 	parked  []*slot // idle slots; the last one parked is the next to work
 	scratch []*held // of gather
@@ -175,9 +175,9 @@ func (s *slots) begin(now time.Time) []*held {
 		h.waited = now.Round(0).Sub(h.msg.SentAt)
 		s.core.stats.counts.Posted++
 		if h.postponedAt.IsZero() { // else it had its turn when it was first asked for
-			s.turns.add(now, h.waited)
+			s.turns.add(h.waited, now)
 			if s.lane != nil {
-				s.lane.pool.begun.add(now, h.waited)
+				s.lane.pool.begun.add(h.waited, now)
 			}
 		}
 	}

@@ -103,15 +103,8 @@ type Started struct {
 	Wait, Held time.Duration
 }
 
-// detail is what a [queue.Result] tells besides its reason.
-type detail struct {
-	Excerpt, Process string
-	Instruction      queue.Instruction
-}
-
 // Settled is the end of one delivery.
 type Settled struct {
-	detail
 	ID, GroupID           string
 	ReceiveCount, Attempt int
 	// ReceivesHere is how often the message was received since it came to its queue:
@@ -123,7 +116,10 @@ type Settled struct {
 	Status  int
 	Reason  string
 	Err     error
-	Batch   int // messages of the delivery; each has its own Settled
+	// Excerpt, Process and Instruction are those of the [queue.Result] too.
+	Excerpt, Process string
+	Instruction      queue.Instruction
+	Batch            int // messages of the delivery; each has its own Settled
 	// Duration is the delivery's; Wait is from the sending of the message to
 	// the begin of the delivery; Held is how long it waited here for a slot.
 	Duration, Wait, Held time.Duration

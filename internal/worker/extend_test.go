@@ -59,9 +59,9 @@ func TestExtensionBeginsAtHalfOfTheVisibility(t *testing.T) {
 		{"waiting, young", held{stage: waiting}, 19 * time.Second, 0, 0},
 		{"ready: given back instead", held{stage: ready}, 40 * time.Second, 0, 0},
 		{"deleting", held{stage: deleting}, 40 * time.Second, 0, 0},
-		{"one is under way", held{stage: posting, invisibility: invisibility{changing: true}}, 40 * time.Second, 0, 0},
-		{"lapsed", held{stage: posting, invisibility: invisibility{lapsed: true}}, 70 * time.Second, 0, 0},
-		{"not yet again", held{stage: posting, invisibility: invisibility{nextExtend: now.Add(1)}}, 40 * time.Second, 0, 0},
+		{"one is under way", held{stage: posting, changing: true}, 40 * time.Second, 0, 0},
+		{"lapsed", held{stage: posting, lapsed: true}, 70 * time.Second, 0, 0},
+		{"not yet again", held{stage: posting, nextExtend: now.Add(1)}, 40 * time.Second, 0, 0},
 		{"the last before 12 h", held{stage: posting}, 30 * time.Second, 12*time.Hour - 45*time.Second, 40 * time.Second},
 		{"12 h are up", held{stage: posting}, 30 * time.Second, 12*time.Hour - 30*time.Second, 0},
 	}

@@ -24,7 +24,7 @@ type lane struct {
 
 	weight  int     // at least 1
 	credit  float64 // turns that it is owed
-	claims  bool    // the present turn
+	wants   bool    // the present turn
 	granted int     // slots reserved for messages that are on their way
 	// nextCheck is when the next of the receives that messages are expected of
 	// has been open for so long that the queue must be empty.
@@ -119,15 +119,15 @@ func (l *lane) wantsSlots(now time.Time) bool {
 	return l.poller.expected > 0 || l.coming(now) > 0
 }
 
-// claim returns whether the queue wants the next free slot.
-func (l *lane) claim(now time.Time) claim {
+// demand returns whether the queue wants the next free slot.
+func (l *lane) demand(now time.Time) demand {
 	switch {
 	case l.usable(now) > l.granted:
-		return claimed
+		return hasDemand
 	case l.pool.strict && l.hasWork(now):
-		return undecided
+		return openDemand
 	}
-	return unclaimed
+	return noDemand
 }
 
 // overdue returns how long the next message of this queue has been waiting if
@@ -223,7 +223,7 @@ func (l *lane) permitted(room int, now time.Time) int {
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.needed()
-	if p.strict && p.claimedAbove(l, now) {
+	if p.strict && p.workAbove(l, now) {
 		return clamp(need, 0, queue.MaxBatch)
 	}
 	free := clamp(p.concurrency-p.inWork-p.granted, 0, max(l.core.limit-l.core.inWork, 0)) * l.core.opts.Batch.Size
@@ -310,7 +310,7 @@ const (
 // awaited for a few usual round trips. So is any queue where a limiter has room for fewer
 // messages than there are queues: what is kept for it is lost to all.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
-	slowest := max(l.pace.calls.extent(now).most, l.pace.roundTrip, l.pace.call)
+	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
 	switch {
 	case l.backlog.known && !l.backlog.plenty:
@@ -337,7 +337,7 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	}
 	var slowest time.Duration
 	for _, m := range l.pool.lanes {
-		slowest = max(slowest, m.pace.calls.extent(now).most)
+		slowest = max(slowest, m.pace.calls.sum(now).most)
 	}
 	if slowest == 0 && !l.pool.strict {
 		return l.core.opts.WaitTime
@@ -351,7 +351,7 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
-		if trip := m.pace.trips.extent(now).least; trip > 0 && own <= 8*trip && (least == 0 || trip < least) {
+		if trip := m.pace.trips.sum(now).least; trip > 0 && own <= 8*trip && (least == 0 || trip < least) {
 			least = trip
 		}
 	}

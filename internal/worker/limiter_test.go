@@ -376,7 +376,7 @@ func TestTwoLimitersInAPool(t *testing.T) {
 		own := &testLimiter{open: true}
 		var sharedSeen, ownSeen limits
 		with := func(l Limiter, seen *limits) *Options {
-			return &Options{Limiter: l, Share: Share{Weight: 1}, Events: &Events{Limited: seen.add}}
+			return &Options{Limiter: l, Weight: 1, Events: &Events{Limited: seen.add}}
 		}
 		c := poolOf(t, &PoolOptions{Concurrency: 10}, nil, with(own, &ownSeen), with(shared, &sharedSeen),
 			with(shared, &sharedSeen))

@@ -29,45 +29,11 @@ func (s stage) String() string {
 // to do with it. Everything but msg is guarded by the worker's lock; msg is
 // read by the delivery and never changes after its receive.
 type held struct {
-	invisibility
-	delivery
 	msg   queue.Message
 	group *group
-	// receives is the count of the newest receive, receivesHere that since the message
-	// came to its queue, 0 where that is not known.
-	receives, receivesHere int
-	// attempt is receivesHere without the receives that never reached the app.
-	attempt int
-	// readyAt is when it could first be started.
-	readyAt time.Time
-	// postponedAt is when it was postponed for the first time, zero for never; again
-	// is when it is lined up anew, place where it is in the heap until then.
-	postponedAt, again time.Time
-	place              int
-	stage              stage
-	isExpired          bool // it is deleted because its retention is over
-	// letter is what the dead-letter queue is sent, or was, and instruction who said so; nil unless the message failed
-	// for the last time.
-	letter      *queue.DeadLetter
-	instruction queue.Instruction
-}
+	stage stage
 
-// delivery is the latest delivery of a held message.
-type delivery struct {
-	startedAt time.Time
-	waited    time.Duration // from the sending of the message to startedAt
-	// permit is the limiter's, 0 for none; the first message of a batch has it. self is
-	// the batch of a single message.
-	permit uint64
-	self   [1]*held
-	// throttled: the target refused it. last: this is the last receive that the queue
-	// grants it. dead: it failed there, so the queue never hands it out again.
-	throttled, last, dead bool
-}
-
-// invisibility is what is known of a message's newest receipt, and of the time for
-// which it hides the message.
-type invisibility struct {
+	// What is known of its newest receipt, and of the time for which it hides the message:
 	receipt string
 	// receivedAt is when the receipt was given out, at the earliest; arrivedAt when it
 	// came, and so the latest time that receivedAt can be. hiddenFrom and hiddenUntil
@@ -83,42 +49,75 @@ type invisibility struct {
 	lapsed bool
 	// extended: an extension of the receipt was sent, so the queue may hide the
 	// message for longer than its receive asked for.
-	extended bool
+	extended  bool
+	isExpired bool // it is deleted because its retention is over
+
+	// receives is the count of the newest receive, receivesHere that since the message
+	// came to its queue, 0 where that is not known.
+	receives, receivesHere int
+	// attempt is receivesHere without the receives that never reached the app.
+	attempt int
+	// readyAt is when it could first be started.
+	readyAt time.Time
+	// postponedAt is when it was postponed for the first time, zero for never; again
+	// is when it is lined up anew, place where it is in the heap until then.
+	postponedAt, again time.Time
+	place              int
+
+	// Its latest delivery:
+	startedAt time.Time
+	waited    time.Duration // from the sending of the message to startedAt
+	// permit is the limiter's, 0 if there is none; the first message of a batch has it. self is
+	// the batch of a single message.
+	permit uint64
+	self   [1]*held
+	// throttled: the target refused it. last: this is the last receive that the queue
+	// grants it. dead: it failed there, so the queue never hands it out again.
+	throttled, last, dead bool
+	// letter is what the dead-letter queue is sent, or was, and instruction the app's that asked for it; nil unless the
+	// message failed for the last time.
+	letter      *queue.DeadLetter
+	instruction queue.Instruction
 }
 
 // received takes a receive of the message, which hides it since began. Of one that came from
 // another queue, a queue that does not tell gives no count of receives here.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
-	h.receipt, h.receivedAt, h.arrivedAt = m.ReceiptHandle, began, now
-	h.lapsed, h.extended, h.nextExtend = false, false, time.Time{}
+	h.receipt = m.ReceiptHandle
+	h.receivedAt = began
+	h.arrivedAt = now
+	h.lapsed = false
+	h.extended = false
+	h.nextExtend = time.Time{}
 	h.hide(began, visibility)
-	h.receives, h.receivesHere = m.ReceiveCount, m.Attempt
+	h.receives = m.ReceiveCount
+	h.receivesHere = m.Attempt
 	if m.Attempt == 0 && m.DeadLetterSource == "" {
 		h.receivesHere = m.ReceiveCount
 	}
 }
 
 // hide notes that the receipt hides the message for d from t on.
-func (v *invisibility) hide(t time.Time, d time.Duration) {
-	v.hiddenFrom, v.hiddenUntil = t, t.Add(d)
+func (h *held) hide(t time.Time, d time.Duration) {
+	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
 // shift moves the times after a suspend, of which the queue's clock knows.
-func (v *invisibility) shift(hidden time.Duration) {
-	for _, t := range [...]*time.Time{&v.receivedAt, &v.arrivedAt, &v.hiddenFrom, &v.hiddenUntil} {
+func (h *held) shift(hidden time.Duration) {
+	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
 // left returns for how long an extension that begins now may hide the message.
-func (v *invisibility) left(now time.Time) time.Duration {
-	return maxHidden - now.Sub(v.receivedAt) - 5*time.Second
+func (h *held) left(now time.Time) time.Duration {
+	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
 // spent reports whether no extension can give the message half of a visibility
 // any more: too little for a delivery to begin.
-func (v *invisibility) spent(visibility time.Duration, now time.Time) bool {
-	return v.left(now) < visibility/2 && v.hiddenUntil.Sub(now) <= visibility/2
+func (h *held) spent(visibility time.Duration, now time.Time) bool {
+	return h.left(now) < visibility/2 && h.hiddenUntil.Sub(now) <= visibility/2
 }
 
 // extension returns how long to hide the message from now on, 0 for not now. A message in

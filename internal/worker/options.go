@@ -82,11 +82,6 @@ type Options struct {
 	// Pool shares one limit of concurrency with other workers; nil for a worker of its own.
 	// Concurrency is then the most that this queue may have of it; 0 means all.
 	Pool *Pool
-	Share
-}
-
-// Share is what one queue of a [Pool] has of it. The zero value is for strict order.
-type Share struct {
 	// Weight is this queue's share of the pool's free slots; 0 counts as 1. Where no worker
 	// of the pool has one, the queues are in strict order, that of the calls of [New].
 	Weight int

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"tendril/internal/observe/window"
 	"tendril/queue"
 )
 
@@ -17,9 +18,11 @@ type pace struct {
 	body      float64       // bytes of one message
 	batch     float64       // messages of one delivery; 0 means one
 	finished  time.Time     // the last end of a delivery
-	calls     lately        // the receives and deletes that did not have to wait
-	trips     lately        // the receives among them
+	calls     history       // the receives and deletes that did not have to wait
+	trips     history       // the receives among them
 }
+
+func newPace() *pace { return &pace{calls: newHistory(callStep), trips: newHistory(callStep)} }
 
 // slowApp is the time for one message from which on nothing is prefetched.
 const slowApp = time.Second
@@ -49,7 +52,7 @@ func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 // been under way all that time: what was sent before it may also have become
 // visible later. Other calls were then about as slow, or none is known.
 func (p *pace) credible(d time.Duration, now time.Time) bool {
-	most := p.calls.extent(now).most
+	most := p.calls.sum(now).most
 	return most == 0 || d <= 4*most
 }
 
@@ -113,88 +116,46 @@ func (p *pace) ahead(rate float64, o *Options) int {
 // maxPrefetch bounds the number of prefetched messages, whatever the figures say.
 const maxPrefetch = 5000
 
-// recent counts things of the last minute, and knows the largest of them. It
-// forgets in steps of ten seconds.
-type recent struct {
-	buckets [6]bucket
-}
-
-type bucket struct {
-	number  int64 // of the ten seconds that it stands for, since 1970
-	count   int64
-	largest time.Duration
-}
-
-const bucketSeconds = 10
-
-// add counts one thing of the given size.
-func (r *recent) add(now time.Time, size time.Duration) {
-	n := now.Unix() / bucketSeconds
-	b := &r.buckets[n%int64(len(r.buckets))]
-	if b.number != n {
-		*b = bucket{number: n}
-	}
-	b.count++
-	b.largest = max(b.largest, size)
-}
-
-// sum returns how many things there were, and the largest.
-func (r *recent) sum(now time.Time) (count int64, largest time.Duration) {
-	oldest := now.Unix()/bucketSeconds - int64(len(r.buckets))
-	for _, b := range r.buckets {
-		if b.number > oldest {
-			count += b.count
-			largest = max(largest, b.largest)
-		}
-	}
-	return count, largest
-}
-
-// lately remembers the shortest and the longest of the times of the last 15 to
-// 30 seconds. The zero value has seen nothing.
-type lately struct {
-	since           time.Time
-	before, present extent // of the last span and of this one
-}
-
-// latelySpan is the half of what is remembered at the most.
-const latelySpan = 15 * time.Second
-
-// extent is the shortest and the longest of some times; both 0 for none.
-type extent struct {
+// durations are the count, the shortest and the longest of some durations, all 0 if there are none.
+type durations struct {
+	count       int64
 	least, most time.Duration
 }
 
-// add takes one sample.
-func (l *lately) add(d time.Duration, now time.Time) {
-	l.roll(now)
-	d = max(d, 1)
-	if p := &l.present; p.most == 0 {
-		*p = extent{least: d, most: d}
-	} else {
-		*p = extent{least: min(p.least, d), most: max(p.most, d)}
+func (d *durations) add(one time.Duration) {
+	if d.count == 0 {
+		d.least = one
 	}
+	d.count++
+	d.least = min(d.least, one)
+	d.most = max(d.most, one)
 }
 
-// extent returns the shortest and the longest.
-func (l *lately) extent(now time.Time) extent {
-	l.roll(now)
-	e := l.present
-	if b := l.before; b.most > 0 {
-		e.most = max(e.most, b.most)
-		if e.least == 0 || b.least < e.least {
-			e.least = b.least
+// history is the durations of the recent past.
+type history struct{ window *window.Window[durations] }
+
+// Turns are remembered for a minute, calls of the queue for half as long.
+const (
+	turnStep     = 10 * time.Second
+	callStep     = 5 * time.Second
+	historySteps = 6
+)
+
+func newHistory(step time.Duration) history {
+	return history{window.New[durations](step, historySteps)}
+}
+
+// add takes one duration.
+func (h history) add(d time.Duration, now time.Time) { h.window.At(now).add(max(d, 1)) }
+
+// sum returns the count and the extremes of all.
+func (h history) sum(now time.Time) (all durations) {
+	for d := range h.window.Recent(now) {
+		if all.count == 0 || d.count > 0 && d.least < all.least {
+			all.least = d.least
 		}
+		all.count += d.count
+		all.most = max(all.most, d.most)
 	}
-	return e
-}
-
-func (l *lately) roll(now time.Time) {
-	switch age := now.Sub(l.since); {
-	case age < latelySpan:
-	case age < 2*latelySpan:
-		l.since, l.before, l.present = now, l.present, extent{}
-	default:
-		l.since, l.before, l.present = now, extent{}, extent{}
-	}
+	return all
 }

@@ -34,8 +34,8 @@ type Pool struct {
 	granted  int   // slots reserved for all lanes
 	promoted bool  // a turn was given away, and nobody else had one by the order since
 	due      *lane // whose turn waits for a message; nil for nobody's
-	pace     pace
-	begun    recent // messages, with their wait
+	pace     *pace
+	begun    history // messages, with their wait
 
 	restUntil time.Time
 }
@@ -46,7 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 	if opts != nil {
 		o = *opts
 	}
-	return &Pool{sleep: max(o.Sleep, 0), random: rand.IntN,
+	return &Pool{sleep: max(o.Sleep, 0), random: rand.IntN, pace: newPace(), begun: newHistory(turnStep),
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
@@ -163,7 +163,7 @@ func (p *Pool) keepTurn(l *lane) {
 // draw chooses who gets the next free slot; nil for nobody.
 func (p *Pool) draw(now time.Time) *lane {
 	if l := p.due; l != nil {
-		if l.claim(now) == claimed {
+		if l.demand(now) == hasDemand {
 			p.due = nil
 			return l
 		}
@@ -184,13 +184,13 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder returns whose turn it is: in strict order the first queue that claims the slot,
-// as long as none above it is undecided, else the one that the weights give it to.
+// byOrder returns whose turn it is: in strict order the first queue that has work for the slot,
+// as long as none above it is openDemand, else the one that the weights give it to.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
-		return takeTurn(p.lanes, func(l *lane) bool { return l.claim(now) == claimed }, p.random)
+		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)
 	}
-	if i := firstInOrder(len(p.lanes), func(i int) claim { return p.lanes[i].claim(now) }); i >= 0 {
+	if i := firstInOrder(len(p.lanes), func(i int) demand { return p.lanes[i].demand(now) }); i >= 0 {
 		return p.lanes[i]
 	}
 	return nil
@@ -210,8 +210,8 @@ func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	return longest
 }
 
-// claimedAbove reports whether a queue before this one in strict order has work.
-func (p *Pool) claimedAbove(l *lane, now time.Time) bool {
+// workAbove reports whether a queue before this one in strict order has work.
+func (p *Pool) workAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
@@ -290,66 +290,4 @@ func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 		return l.core.opts.WaitTime
 	}
 	return clamp(p.roundLeft(l, now).Truncate(time.Second), time.Second, l.core.opts.WaitTime)
-}
-
-// claim is whether one queue of a pool wants the next free slot.
-type claim uint8
-
-const (
-	// unclaimed: it has no work that could use a further slot.
-	unclaimed claim = iota
-	// undecided: receives under way, or about to begin, may bring more than the
-	// slots that it was given already. In strict order nobody below may have
-	// the slot before that is known.
-	undecided
-	// claimed: it has work for the slot, held here or expected.
-	claimed
-)
-
-// sameCredit is the difference below which two credits are the same: sums of fractions.
-const sameCredit = 1e-9
-
-// takeTurn gives a turn to one of the queues that claim it, in proportion to their weights;
-// nil when none does. Every queue that claims the turn gets its part of it as credit, and
-// the one with most credit takes the turn and pays for it (smooth weighted round robin). A
-// queue that claims nothing saves up nothing. random, which returns 0 to n-1, chooses among those
-// with the same credit: queues of one weight have the same chance of each turn, on each instance.
-func takeTurn(lanes []*lane, claims func(*lane) bool, random func(n int) int) (taker *lane) {
-	total, tied := 0, 0
-	for _, l := range lanes {
-		if l.claims = claims(l); l.claims {
-			total += l.weight
-		}
-	}
-	for _, l := range lanes {
-		if l.claims {
-			l.credit += float64(l.weight) / float64(total)
-			switch {
-			case taker == nil || l.credit > taker.credit+sameCredit:
-				taker, tied = l, 1
-			case l.credit > taker.credit-sameCredit:
-				if tied++; random(tied) == 0 { // each of the tied ones with the same chance
-					taker = l
-				}
-			}
-		}
-	}
-	if taker != nil {
-		taker.credit--
-	}
-	return taker
-}
-
-// firstInOrder returns the first of n queues that claims a slot, -1 for none: also when
-// one above it is undecided.
-func firstInOrder(n int, claimOf func(int) claim) int {
-	for i := range n {
-		switch claimOf(i) {
-		case claimed:
-			return i
-		case undecided:
-			return -1
-		}
-	}
-	return -1
 }

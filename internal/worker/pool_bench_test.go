@@ -19,7 +19,7 @@ func BenchmarkPool(b *testing.B) {
 				p := NewPool(nil)
 				var opts []*Options
 				for range bm.queues {
-					opts = append(opts, &Options{Pool: p, Share: Share{Weight: bm.weight}})
+					opts = append(opts, &Options{Pool: p, Weight: bm.weight})
 				}
 				return opts
 			}())

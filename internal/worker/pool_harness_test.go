@@ -144,7 +144,7 @@ func (c *crowd) posts(name string) (n int) {
 
 func weights(w ...int) (l []*Options) {
 	for _, n := range w {
-		l = append(l, &Options{Share: Share{Weight: n}})
+		l = append(l, &Options{Weight: n})
 	}
 	return l
 }

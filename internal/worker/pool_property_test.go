@@ -183,7 +183,7 @@ func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.
 		early.Add(int64(len(w.undue(r.app, call))))
 		return w.fault(d, call.Action, healed.Load())
 	})
-	o := Options{Name: fmt.Sprint(i), Pool: c.pool, Concurrency: w.most, Share: Share{w.weight, w.maxWait},
+	o := Options{Name: fmt.Sprint(i), Pool: c.pool, Concurrency: w.most, Weight: w.weight, MaxWait: w.maxWait,
 		FIFO:              w.fifo,
 		VisibilityTimeout: w.visibility, ErrorVisibilityTimeout: w.evt, Batch: Batch{Size: w.batch, Window: w.window}}
 	if l.limited {

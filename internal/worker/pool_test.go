@@ -302,7 +302,7 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := poolOf(t, &PoolOptions{Concurrency: 2}, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{},
-			&Options{Share: Share{MaxWait: time.Minute}}, &Options{})
+			&Options{MaxWait: time.Minute}, &Options{})
 		c.every(done(time.Second))
 		c.by["a"].send(2000, "")
 		c.by["b"].send(20, "")
@@ -538,9 +538,9 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 		{"strict order: the first has all", []int{0, 0}, 0, 85},
 	} {
 		p := NewPool(nil)
-		p.pace = pace{service: 10 * ms, finished: now}
+		*p.pace = pace{service: 10 * ms, finished: now}
 		for i, weight := range tt.weights {
-			w := New(nil, instant{}, &Options{Pool: p, Share: Share{Weight: weight}})
+			w := New(nil, instant{}, &Options{Pool: p, Weight: weight})
 			w.pace.roundTrip, w.pace.completed = 10*ms, 100
 			w.lane.backlog.empty, w.lane.backlog.emptyAt = i >= len(tt.weights)-tt.dry, now
 		}

@@ -365,7 +365,7 @@ func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
 		for _, l := range p.lane.pool.lanes {
-			trip = max(trip, l.pace.calls.extent(now).least)
+			trip = max(trip, l.pace.calls.sum(now).least)
 		}
 	}
 	if trip == 0 {
@@ -376,7 +376,7 @@ func (p *poller) usualAnswer(now time.Time) time.Duration {
 
 // leastTrip returns the shortest round trip of late, 0 when not known.
 func (p *poller) leastTrip(now time.Time) time.Duration {
-	own := p.pace.trips.extent(now).least
+	own := p.pace.trips.sum(now).least
 	if p.lane == nil {
 		return own
 	}

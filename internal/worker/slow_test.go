@@ -130,6 +130,7 @@ func TestEmptyTimeout(t *testing.T) {
 	} {
 		w := New(nil, instant{}, &Options{Pool: NewPool(nil)})
 		*w.pace, w.lane.backlog = tt.pace, tt.backlog
+		w.pace.calls = newHistory(callStep)
 		if tt.peak > 0 {
 			w.pace.calls.add(tt.peak, now.Add(-tt.peakAge))
 		}
@@ -269,21 +270,20 @@ func TestWaited(t *testing.T) {
 	}
 }
 
-func TestLatelyForgets(t *testing.T) {
+func TestDurationsOfCallsAreForgotten(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	var l lately
-	if l.extent(now) != (extent{}) {
-		t.Error("something new remembers something")
+	now := time.Unix(1700000000, 0)
+	h := newHistory(callStep)
+	if h.sum(now) != (durations{}) {
+		t.Error("a new history remembers something")
 	}
-	l.add(3*ms, now)
-	l.add(9*ms, now.Add(3*time.Second))
-	l.add(5*ms, now.Add(6*time.Second))
-	l.add(7*ms, now.Add(18*time.Second))
-	for after, want := range map[time.Duration]extent{18: {3 * ms, 9 * ms}, 32: {3 * ms, 9 * ms}, 34: {7 * ms, 7 * ms},
-		47: {7 * ms, 7 * ms}, 50: {}} {
-		m := l
-		if got := m.extent(now.Add(after * time.Second)); got != want {
+	h.add(3*ms, now)
+	h.add(9*ms, now.Add(3*time.Second))
+	h.add(5*ms, now.Add(6*time.Second))
+	h.add(7*ms, now.Add(18*time.Second))
+	for after, want := range map[time.Duration]durations{18: {4, 3 * ms, 9 * ms}, 29: {4, 3 * ms, 9 * ms},
+		30: {2, 5 * ms, 7 * ms}, 35: {1, 7 * ms, 7 * ms}, 44: {1, 7 * ms, 7 * ms}, 45: {}} {
+		if got := h.sum(now.Add(after * time.Second)); got != want {
 			t.Errorf("after %d s it is %v, want %v", after, got, want)
 		}
 	}
@@ -395,7 +395,7 @@ func TestWantFollowsTheLoad(t *testing.T) {
 func TestCredible(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	var p pace
+	p := newPace()
 	if !p.credible(2*time.Second, now) {
 		t.Error("the first receive of all may take any time")
 	}
@@ -421,7 +421,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 		{"another one answered slowly, in strict order", 0, 1200 * ms, 3600 * ms},
 	} {
 		p := NewPool(nil)
-		w := New(nil, instant{}, &Options{Pool: p, Share: Share{Weight: tt.weight}})
+		w := New(nil, instant{}, &Options{Pool: p, Weight: tt.weight})
 		other := New(nil, instant{}, &Options{Pool: p})
 		if tt.other > 0 {
 			other.pace.travelled(tt.other, false, now)
@@ -432,7 +432,7 @@ func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	}
 }
 
-// A queue with plenty claims every slot that it is drawn for, also between two receives.
+// A queue with plenty has demand for every slot that it is drawn for, also between two receives.
 func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

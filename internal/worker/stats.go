@@ -30,13 +30,6 @@ type Status struct {
 	// receive which need not wait; 0 when not known yet.
 	ServiceTime, RoundTrip time.Duration
 
-	TurnStatus
-	LimitedBy string     // the limiter's reason as long as it keeps messages back
-	LastError *LastError // the latest trouble with the queue; nil when there was none
-}
-
-// TurnStatus is how a queue fares among others.
-type TurnStatus struct {
 	// Oldest is how long ago the oldest message that is held and not done was
 	// sent; LongestWait the longest time from the sending of a message to its
 	// delivery, of those begun in the last minute; 0 when there are none.
@@ -46,6 +39,8 @@ type TurnStatus struct {
 	// and 0 when nothing began.
 	Turns     int64
 	TurnShare float64
+	LimitedBy string     // the limiter's reason as long as it keeps messages back
+	LastError *LastError // the latest trouble with the queue; nil when there was none
 }
 
 // LastError is one failure of a call of the queue.
@@ -64,28 +59,18 @@ type Counts struct {
 	// Unreached, Throttled and Postponed their ends, Aborted those that the stop
 	// cut off; Late those that ended after their receipt had lapsed.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	DeleteCounts
-	// Extended counts extensions, Returned unposted messages made visible
-	// again, VisibilityExpired receipts whose visibility ran out while held.
-	Extended, Returned, VisibilityExpired int64
-	CallCounts
-	Promoted int64 // turns that MaxWait gave this queue ahead of the order
-	Limited  int64 // times in which the limiter kept messages back
-	Stalls   int64 // times in which the process stood still
-}
-
-// DeleteCounts are numbers of messages that were to be deleted.
-type DeleteCounts struct {
 	// Deleted counts confirmed deletes, DeletesLost those given up, Expired messages past
 	// their retention, Filtered those that the filter did not match.
 	Deleted, DeletesLost, Expired, Filtered int64
-}
-
-// CallCounts are numbers of calls of the queue.
-type CallCounts struct {
+	// Extended counts extensions, Returned unposted messages made visible
+	// again, VisibilityExpired receipts whose visibility ran out while held.
+	Extended, Returned, VisibilityExpired int64
 	// Polls counts the calls of Receive, EmptyPolls and FailedPolls those that
 	// brought nothing; DeleteCalls and ChangeCalls count the other two calls.
 	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
+	Promoted                                                 int64 // turns that MaxWait gave this queue ahead of the order
+	Limited                                                  int64 // times in which the limiter kept messages back
+	Stalls                                                   int64 // times in which the process stood still
 }
 
 // statistics is what Status shows of the past.

@@ -17,11 +17,11 @@ func lanesOf(weights ...int) (lanes []*lane) {
 	return lanes
 }
 
-// shareTurns gives out n turns among the queues that claim one and counts them.
-func shareTurns(n int, lanes []*lane, claims func(*lane) bool) map[*lane]int {
+// shareTurns gives out n turns among the queues that want one and counts them.
+func shareTurns(n int, lanes []*lane, wants func(*lane) bool) map[*lane]int {
 	got := map[*lane]int{}
 	for range n {
-		got[takeTurn(lanes, claims, rand.IntN)]++
+		got[takeTurn(lanes, wants, rand.IntN)]++
 	}
 	return got
 }
@@ -33,31 +33,31 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lanes := lanesOf(rapid.SliceOfN(rapid.IntRange(1, 100), 1, 8).Draw(t, "weights")...)
 		for range rapid.IntRange(1, 4).Draw(t, "changes") {
-			claiming, total := map[*lane]bool{}, 0
+			wanting, total := map[*lane]bool{}, 0
 			for _, l := range lanes {
-				if claiming[l] = rapid.Bool().Draw(t, "claims"); claiming[l] {
+				if wanting[l] = rapid.Bool().Draw(t, "wants"); wanting[l] {
 					total += l.weight
 				}
 			}
-			claims := func(l *lane) bool { return claiming[l] }
+			wants := func(l *lane) bool { return wanting[l] }
 			if total == 0 {
-				if takeTurn(lanes, claims, rand.IntN) != nil {
+				if takeTurn(lanes, wants, rand.IntN) != nil {
 					t.Fatal("a turn for a queue that has no work")
 				}
 				continue
 			}
 			// What the change left behind is made up for within a round.
-			shareTurns(2*total, lanes, claims)
+			shareTurns(2*total, lanes, wants)
 			got := map[*lane]int{}
 			for n := 1; n <= 3*total; n++ {
-				l := takeTurn(lanes, claims, rand.IntN)
-				if !claiming[l] {
+				l := takeTurn(lanes, wants, rand.IntN)
+				if !wanting[l] {
 					t.Fatal("a turn for a queue that has no work")
 				}
 				got[l]++
 				for _, l := range lanes {
 					want := float64(n*l.weight) / float64(total)
-					if off := math.Abs(float64(got[l]) - want); claiming[l] && off > 2 {
+					if off := math.Abs(float64(got[l]) - want); wanting[l] && off > 2 {
 						t.Fatalf("weight %d of %d has %d of the first %d turns", l.weight, total, got[l], n)
 					}
 				}
@@ -129,19 +129,19 @@ func TestStrictOrder(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		claims []claim
+		demands []demand
 		want   int
 	}{
 		{"nobody there", nil, -1},
-		{"nobody has work", []claim{unclaimed, unclaimed}, -1},
-		{"the first has work", []claim{claimed, claimed, claimed}, 0},
-		{"the first is found empty", []claim{unclaimed, claimed, claimed}, 1},
-		{"only the last has work", []claim{unclaimed, unclaimed, claimed}, 2},
-		{"the first is not known yet: nobody below gets the slot", []claim{undecided, claimed}, -1},
-		{"one below an empty one is not known yet", []claim{unclaimed, undecided, claimed}, -1},
-		{"what is below does not matter", []claim{unclaimed, claimed, undecided}, 1},
+		{"nobody has work", []demand{noDemand, noDemand}, -1},
+		{"the first has work", []demand{hasDemand, hasDemand, hasDemand}, 0},
+		{"the first is found empty", []demand{noDemand, hasDemand, hasDemand}, 1},
+		{"only the last has work", []demand{noDemand, noDemand, hasDemand}, 2},
+		{"the first is not known yet: nobody below gets the slot", []demand{openDemand, hasDemand}, -1},
+		{"one below an empty one is not known yet", []demand{noDemand, openDemand, hasDemand}, -1},
+		{"what is below does not matter", []demand{noDemand, hasDemand, openDemand}, 1},
 	} {
-		if got := firstInOrder(len(tt.claims), func(i int) claim { return tt.claims[i] }); got != tt.want {
+		if got := firstInOrder(len(tt.demands), func(i int) demand { return tt.demands[i] }); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}

@@ -36,7 +36,7 @@ type Worker struct {
 // New returns a worker that takes messages from q and delivers them with d. It does
 // nothing until [Worker.Run]. opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
-	w := &Worker{queue: q, deliverer: d, pace: &pace{}, drained: make(chan struct{})}
+	w := &Worker{queue: q, deliverer: d, pace: newPace(), drained: make(chan struct{})}
 	o := opts.settled()
 	if batches, ok := d.(BatchDeliverer); ok {
 		w.batches = batches
@@ -60,7 +60,8 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w.letters.pending.serial = o.FIFO
 	w.settler = &settler{core: w.core, messages: w.messages, gate: w.gate, app: w.app, deletes: w.deletes,
 		letters: w.letters, visibility: w.visibility, pace: w.pace}
-	w.slots = &slots{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, settler: w.settler, pace: w.pace}
+	w.slots = &slots{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, settler: w.settler, pace: w.pace,
+		turns: newHistory(turnStep)}
 	w.poller = &poller{core: w.core, messages: w.messages, gate: w.gate, limiter: w.limiter, pace: w.pace,
 		want: 1, open: make(map[*openReceive]struct{})}
 	if o.Pool != nil {
@@ -216,10 +217,12 @@ func (w *Worker) Status() Status {
 			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
 		}
 	}
-	s.Turns, s.LongestWait = w.slots.turns.sum(now)
+	turns := w.slots.turns.sum(now)
+	s.Turns = turns.count
+	s.LongestWait = turns.most
 	all := s.Turns
 	if w.lane != nil {
-		all, _ = w.lane.pool.begun.sum(now)
+		all = w.lane.pool.begun.sum(now).count
 	}
 	if all > 0 {
 		s.TurnShare = float64(s.Turns) / float64(all)

@@ -39,7 +39,7 @@ func newFullTelemetry() *Telemetry {
 				{Queue: "jobs", Target: "http://app/", AdaptiveLimit: 20, Status: worker.Status{Limit: 50, InWork: 7,
 					Prefetched: 2, Waiting: 1,
 					Receiving:  true,
-					TurnStatus: worker.TurnStatus{Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}}},
+					Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}},
 				{Queue: "mail", Target: "http://app/", AdaptiveLimit: 20, Status: worker.Status{Limit: 40,
 					Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.BreakerOpen}}}},
 			}

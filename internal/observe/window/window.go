@@ -1,0 +1,50 @@
+package window
+
+import (
+	"iter"
+	"time"
+)
+
+// Window is the buckets of the recent past. Make one with [New]; nil is empty, and takes nothing.
+type Window[B any] struct {
+	step time.Duration
+	ring []bucket[B]
+}
+
+type bucket[B any] struct {
+	number  int64 // of its step since 1970
+	content B
+}
+
+// New returns an empty window of n buckets, each of which lasts a step.
+func New[B any](step time.Duration, n int) *Window[B] {
+	return &Window[B]{step: step, ring: make([]bucket[B], n)}
+}
+
+// At returns the bucket of a time. It is empty if nothing else was noted in that step.
+func (w *Window[B]) At(now time.Time) *B {
+	number := w.number(now)
+	b := &w.ring[number%int64(len(w.ring))]
+	if b.number != number {
+		*b = bucket[B]{number: number}
+	}
+	return &b.content
+}
+
+// Recent returns the buckets of the last steps, the one of now included, in no order.
+func (w *Window[B]) Recent(now time.Time) iter.Seq[*B] {
+	return func(yield func(*B) bool) {
+		if w == nil {
+			return
+		}
+		last := w.number(now)
+		for i := range w.ring {
+			b := &w.ring[i]
+			if b.number > last-int64(len(w.ring)) && b.number <= last && !yield(&b.content) {
+				return
+			}
+		}
+	}
+}
+
+func (w *Window[B]) number(t time.Time) int64 { return t.UnixNano() / int64(w.step) }
