@@ -97,6 +97,7 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 		a.unreached(res.Reason, startedAt, now)
 		return false
 	}
+
 	a.outages = 0
 	if res.Outcome == queue.Done || res.Status != 0 {
 		a.alive = now
@@ -201,6 +202,7 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 			return
 		case <-time.After(wait):
 		}
+
 		began := time.Now()
 		if first.IsZero() {
 			first = began
@@ -234,6 +236,7 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 	case !isDown && failures < downAfter:
 		return probeAgain, false
 	}
+
 	// An idle app is taken to be down from its last sign of life on, as far as it was
 	// watched.
 	since := later(first.Add(-a.core.opts.ProbeIdle), a.alive)

@@ -57,6 +57,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 		}
 		return action{verb: keep, after: clamp(cmp.Or(d.result.RetryAfter, postponeUsual), postponeShortest, postponeLongest)}
 	}
+
 	if d.lapsed {
 		return action{verb: leave}
 	}
@@ -66,6 +67,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Failed && d.deadLetter {
 		return action{verb: deadLetter}
 	}
+
 	after, ok := retryDelay(o, d)
 	switch {
 	case ok:
@@ -75,6 +77,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	default:
 		return action{verb: leave}
 	}
+
 	longest := maxHidden - now.Sub(d.receivedAt) - time.Second
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
@@ -112,6 +115,7 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 func inOrder(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
+
 	for i, h := range msgs {
 		id := h.msg.GroupID
 		first, found := broken[id]

@@ -80,6 +80,7 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 			d.tryAgain(*p, err, class, now)
 		}
 	}
+
 	d.pending.returned(batch, now, conclusive == 0, d.core.opts.Random())
 	switch {
 	case conclusive > 0:
@@ -90,6 +91,7 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 		d.gate.close(DeleteRefused,
 			"the queue refuses deletes, so messages would run again and again: "+refusal.Error(), now)
 	}
+
 	d.core.stats.counts.Deleted += int64(deleted)
 	if deleted > 0 {
 		notify(d.core, d.core.events.Deleted, Deleted{Messages: deleted, Duration: now.Sub(start)})

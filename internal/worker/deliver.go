@@ -124,14 +124,17 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 			}
 		}
 	}()
+
 	if w.core.opts.Batch.Size == 1 {
 		results[0] = w.deliverer.Deliver(w.core.workCtx, &batch[0].msg)
 		return results
 	}
+
 	msgs := make([]*queue.Message, len(batch))
 	for i, h := range batch {
 		msgs[i] = &h.msg
 	}
+
 	results = w.batches.DeliverBatch(w.core.workCtx, msgs)
 	results = results[:min(len(results), len(msgs))]
 	for len(results) < len(msgs) {
@@ -148,22 +151,26 @@ func (s *slots) begin(now time.Time) []*held {
 	if first == nil || !s.gate.open() || s.core.workCtx.Err() != nil || !s.startable(now) {
 		return nil
 	}
+
 	n, isBatch := 1, s.core.opts.Batch.Size > 1
 	if isBatch {
 		n = len(s.gather(now))
 	}
+
 	if s.limiter != nil {
 		if first.permit, n = s.limiter.acquire(now, n); n == 0 {
 			s.core.wakeAt(s.limiter.shared.askAt)
 			return nil
 		}
 	}
+
 	first.self[0] = first
 	batch := first.self[:]
 	if isBatch {
 		batch = append([]*held(nil), s.scratch[:n]...)
 		s.pace.batch = average(s.pace.batch, float64(n))
 	}
+
 	for _, h := range batch {
 		if h.stage == ready {
 			s.messages.ready.pop()
@@ -171,7 +178,9 @@ func (s *slots) begin(now time.Time) []*held {
 			h.group.active++
 			h.group.waiting = h.group.waiting[1:]
 		}
-		h.stage, h.startedAt, h.last = posting, now, s.messages.lastReceive(h)
+		h.stage = posting
+		h.startedAt = now
+		h.last = s.messages.lastReceive(h)
 		h.waited = now.Round(0).Sub(h.msg.SentAt)
 		s.core.stats.counts.Posted++
 		if h.postponedAt.IsZero() { // else it had its turn when it was first asked for
@@ -181,6 +190,7 @@ func (s *slots) begin(now time.Time) []*held {
 			}
 		}
 	}
+
 	s.core.inWork++
 	if s.lane != nil {
 		s.lane.pool.inWork++
@@ -240,6 +250,7 @@ func (s *slots) gather(now time.Time) []*held {
 		s.scratch = append(s.scratch, h)
 		return true
 	}
+
 	ready := &s.messages.ready
 	for _, h := range ready.list[ready.head:] {
 		alone := !h.postponedAt.IsZero()

@@ -430,8 +430,11 @@ func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 		if o.waited && o.expected > 0 {
 			l.backlog.giveUp(now) // slots were kept for an empty queue all that time
 		}
-		l.backlog.known, l.backlog.empty, l.backlog.plenty = true, false, 2*n > o.asked && !o.waited
-		l.backlog.fedAt, l.backlog.oldest = now, msgs[n-1].SentAt
+		l.backlog.known = true
+		l.backlog.empty = false
+		l.backlog.plenty = 2*n > o.asked && !o.waited
+		l.backlog.fedAt = now
+		l.backlog.oldest = msgs[n-1].SentAt
 		if o.gaveUp && !o.waited {
 			l.backlog.gaveUpAt = l.backlog.gaveUpBefore // it was slow, not empty
 		}
@@ -442,8 +445,11 @@ func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 			m.backlog.pollsEmpty = false
 		}
 	case !o.cancelled:
-		l.backlog.known, l.backlog.empty, l.backlog.plenty = true, true, false
-		l.backlog.emptyAt, l.backlog.oldest = now, now.Round(0)
+		l.backlog.known = true
+		l.backlog.empty = true
+		l.backlog.plenty = false
+		l.backlog.emptyAt = now
+		l.backlog.oldest = now.Round(0)
 		if now.Sub(o.start) >= o.wait/2 {
 			l.backlog.pollsEmpty = true
 			l.pool.rest(now)

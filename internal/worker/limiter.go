@@ -71,6 +71,7 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 		room, _ := l.shared.limiter.Room(now, 0)
 		n = clamp(room, 1, n)
 	}
+
 	l.shared.changes++
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
@@ -82,6 +83,7 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 		l.keepBack(now, wait, reason)
 		return 0, 0
 	}
+
 	l.shared.askAt, l.shared.onDone = time.Time{}, false
 	l.calm(now)
 	return permit, n
@@ -126,7 +128,9 @@ func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string
 	if l.limiting {
 		l.over(now)
 	}
-	l.limiting, l.reason, l.since = true, reason, now
+	l.limiting = true
+	l.reason = reason
+	l.since = now
 	l.periods++
 	notify(l.core, l.core.events.Limited, Limited{Reason: reason})
 }

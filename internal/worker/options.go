@@ -150,16 +150,19 @@ func (o *Options) settled() Options {
 	}
 	s.Concurrency = clamp(cmp.Or(s.Concurrency, usual), 1, most)
 	s.VisibilityTimeout = clamp(cmp.Or(s.VisibilityTimeout, defaultVisibilityTimeout), time.Second, maxHidden)
+
 	s.Batch.Size = clamp(s.Batch.Size, 1, queue.MaxBatch)
 	s.Batch.Window = clamp(s.Batch.Window, 0, min(maxBatchWindow, s.VisibilityTimeout*3/8))
 	if s.Batch.Size == 1 {
 		s.Batch.Window = 0
 	}
+
 	s.Weight = clamp(s.Weight, 0, maxWeight)
 	s.Retention = cmp.Or(s.Retention, defaultRetention)
 	s.WaitTime = clamp(cmp.Or(s.WaitTime, defaultWaitTime), time.Second, defaultWaitTime)
 	s.DeleteLinger = clamp(cmp.Or(s.DeleteLinger, defaultDeleteLinger), 0, time.Second)
 	s.PrefetchBytes = cmp.Or(s.PrefetchBytes, defaultPrefetchBytes)
+
 	if s.FIFO {
 		s.DeleteLinger = 0
 	}

@@ -93,6 +93,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if of, batch := p.takeReserved(now); batch != nil {
 		return of, batch
 	}
+
 	for p.granted < p.concurrency-p.inWork {
 		l := p.draw(now)
 		if l == nil {
@@ -114,6 +115,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 			break // its work is being cut off
 		}
 	}
+
 	for _, l := range p.lanes { // ask for a look at those whose answer takes too long
 		l.expireExpected(now)
 		l.core.wakeAt(l.expectedDue())
@@ -171,6 +173,7 @@ func (p *Pool) draw(now time.Time) *lane {
 			p.due = nil
 		}
 	}
+
 	late, next := p.longestWaiting(now), p.byOrder(now)
 	switch {
 	case late != nil && late == next: // nothing is given away

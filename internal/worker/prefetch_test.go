@@ -54,7 +54,7 @@ func TestPrefetch(t *testing.T) {
 
 func TestPaceAverages(t *testing.T) {
 	t.Parallel()
-	var p pace
+	p := newPace()
 	now := time.Now()
 	p.served(160*time.Millisecond, now)
 	if p.service != 160*time.Millisecond {

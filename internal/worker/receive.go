@@ -82,6 +82,7 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	default:
 		p.want = 1
 	}
+
 	if n == 0 && !o.cancelled && now.Sub(o.start) < o.wait/2 {
 		p.quick++
 		p.notBefore = now.Add(retryWait(p.quick, failedReceiveFirst, quickReceiveLimit, 0))
@@ -172,6 +173,7 @@ func (p *poller) next(now time.Time) *openReceive {
 	if !p.mayBegin(now) {
 		return nil
 	}
+
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
 		if n = min(n, p.permitted(now)); n <= 0 {
@@ -188,9 +190,11 @@ func (p *poller) next(now time.Time) *openReceive {
 	if n <= 0 {
 		return nil
 	}
+
 	if n > 1 && p.messages.oneAtATime(now, p.want >= fullReceives) {
 		n = 1
 	}
+
 	o := &openReceive{asked: n, start: now, wait: p.core.opts.WaitTime}
 	if p.lane != nil {
 		p.lane.opening(o)
@@ -308,6 +312,7 @@ func (p *poller) returned(o *openReceive, msgs []queue.Message, err error, now t
 func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	took := now.Sub(o.start)
 	o.waited = p.waited(o, msgs, now)
+
 	l := light
 	if !o.waited {
 		l = loadOf(took, p.leastTrip(now))
@@ -319,10 +324,12 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	if len(msgs) == 0 {
 		p.core.stats.counts.EmptyPolls++
 	}
+
 	if p.lane != nil {
 		p.lane.answered(o, msgs, now)
 	}
 	p.core.stats.counts.Received += int64(len(msgs))
+
 	if p.core.events.Received != nil {
 		event := Received{Asked: o.asked, Messages: len(msgs), Duration: took}
 		for i := range msgs {

@@ -95,6 +95,7 @@ func (w *Worker) round(now time.Time) time.Time {
 			w.limiter.calm(now)
 		}
 	}
+
 	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
 		w.core.limit = 1 // one delivery at a time at first
 		w.gate.lift(Throttling)
@@ -138,9 +139,11 @@ func (w *Worker) stop(work context.Context) error {
 		case <-timer.C:
 		}
 	}
+
 	w.core.endCalls()
 	w.close()
 	w.core.tasks.Wait()
+
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	left := stopError{Aborted: int(w.core.stats.counts.Aborted), Undeleted: w.messages.unconfirmed + w.deletes.abandoned}

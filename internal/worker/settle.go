@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"container/heap"
 	"time"
 
@@ -21,67 +20,8 @@ type settler struct {
 	pace       *pace
 }
 
-// accept takes in the messages of one receive, hidden since began. Those that were filtered are deleted.
-func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.Time) {
-	for i := range msgs {
-		if m := &msgs[i]; s.messages.held[m.ID] != nil {
-			s.receivedAgain(s.messages.held[m.ID], m, began, now)
-		} else {
-			s.acceptNew(m, filtered != nil && filtered[i], began, now)
-		}
-	}
-}
-
-func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Time) {
-	h := &held{msg: *m}
-	h.received(m, began, now, s.core.opts.VisibilityTimeout)
-	s.messages.hold(h)
-	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
-	h.attempt = max(cmp.Or(h.receivesHere, m.ReceiveCount)-skipped, 1)
-	h.msg.Attempt = h.attempt
-	s.pace.body = average(s.pace.body, float64(len(m.Body)))
-	switch _, isDone := s.messages.done.values[m.ID]; {
-	case isDone:
-		s.duplicate(m, "done")
-		s.deletes.remove(h, now)
-	case filtered:
-		s.core.stats.counts.Filtered++
-		notify(s.core, s.core.events.Filtered, Filtered{ID: m.ID, ReceiveCount: m.ReceiveCount})
-		s.deletes.remove(h, now)
-	case expired(&s.core.opts, m, now):
-		h.isExpired = true
-		s.core.stats.counts.Expired++
-		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
-			FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt})
-		s.deletes.remove(h, now)
-	default:
-		if h.attempt > 1 {
-			s.messages.fails(h, now) // perhaps where another worker posted it
-		}
-		if s.messages.joinGroup(h) {
-			s.messages.makeReady(h, now)
-		}
-	}
-}
-
-// receivedAgain takes a receive of a message that is held here: its receipt
-// replaces the old one, and it is not posted a second time.
-func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
-	s.duplicate(m, h.stage.String())
-	s.messages.skip(h, true)
-	h.received(m, began, now, s.core.opts.VisibilityTimeout)
-	if h.stage == deleting {
-		s.deletes.put(h, now)
-	}
-}
-
-func (s *settler) duplicate(m *queue.Message, stage string) {
-	s.core.stats.counts.Duplicates++
-	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, ReceiveCount: m.ReceiveCount, Stage: stage})
-}
-
-// settle ends a delivery with its results. There is no Settled for those messages that
-// were postponed. answered tells that the app answered.
+// settle ends a delivery with its results, and appends to settled how the tries ended: postponed messages were not
+// tried. answered reports that the app answered.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
 ) {
@@ -89,8 +29,12 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	if s.core.opts.FIFO && len(batch) > 1 {
 		behind = inOrder(batch, results)
 	}
+	isCutOff := s.core.workCtx.Err() != nil
+	anyAborted := false
+	anyPutOff := false
+
 	var few [1]action
-	actions, isCutOff, anyAborted, putOff := few[:0], s.core.workCtx.Err() != nil, false, false
+	actions := few[:0]
 	for i, h := range batch {
 		res := &results[i]
 		h.dead = h.last && s.messages.lastReceive(h) && res.Outcome == queue.Failed
@@ -100,14 +44,16 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 			act.after = actions[behind[i]].after
 		}
 		actions = append(actions, act)
-		putOff = putOff || act.verb == keep || act.verb == giveUp
+
+		anyPutOff = anyPutOff || act.verb == keep || act.verb == giveUp
 		if res.Outcome != queue.Postponed {
 			anyAborted = anyAborted || aborted
-			settled = append(settled, Settled{Batch: len(batch), Aborted: aborted})
-			s.apply(&settled[len(settled)-1], h, res, act, now)
+			settled = append(settled, newSettled(h, res, len(batch), aborted, now))
+			s.apply(&settled[len(settled)-1], h, act, now)
 		}
 	}
-	if putOff {
+
+	if anyPutOff {
 		s.putOff(batch, results, actions, now)
 	}
 	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
@@ -144,6 +90,7 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 		due: h.arrivedAt.Add(s.core.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
 		returnable: res.Outcome == queue.Unreached && s.app.returnable(), deadLetter: s.letters.takes(h, res),
 		random: s.core.opts.Random()}
+
 	if h.throttled && !aborted {
 		var closed bool
 		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {
@@ -152,14 +99,18 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 			}
 			s.core.wakeAt(s.app.pauses.until)
 		}
+
 		if !d.lapsed && s.keepable(h, now) {
 			// Nothing was run: it waits here until the pause is over. Returned it
 			// would cost a receive, and in the end its place in the queue.
 			s.core.stats.counts.Throttled++
-			res.Outcome, res.RetryAfter = queue.Postponed, d.pause
-			d.result.Outcome, d.result.RetryAfter = res.Outcome, res.RetryAfter
+			res.Outcome = queue.Postponed
+			res.RetryAfter = d.pause
+			d.result.Outcome = res.Outcome
+			d.result.RetryAfter = res.RetryAfter
 		}
 	}
+
 	d.keepable = res.Outcome == queue.Postponed && s.keepable(h, now)
 	return decide(&s.core.opts, &d, now)
 }
@@ -169,14 +120,17 @@ func (s *settler) keepable(h *held, now time.Time) bool {
 	return s.gate.keeping() && s.core.workCtx.Err() == nil && !h.spent(s.core.opts.VisibilityTimeout, now)
 }
 
-// apply does what was decided, and tells of it in e.
-func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now time.Time) {
-	e.ID, e.GroupID, e.ReceiveCount, e.Attempt = h.msg.ID, h.msg.GroupID, h.msg.ReceiveCount, h.attempt
-	e.ReceivesHere, e.Late, e.Unsent = h.receivesHere, h.lapsed, res.Unsent
-	e.Outcome, e.Status, e.Reason, e.Answer, e.Err = res.Outcome, res.Status, res.Reason, res.Answer, res.Err
-	e.Excerpt, e.Process, e.Instruction = res.Excerpt, res.Process, res.Instruction
-	e.Duration, e.Wait, e.Held = now.Sub(h.startedAt), h.waited, h.startedAt.Sub(h.readyAt)
-	if act.verb != giveUp && !e.Aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
+func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Time) Settled {
+	return Settled{ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
+		ReceivesHere: h.receivesHere, Late: h.lapsed, Aborted: aborted, Unsent: res.Unsent,
+		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Answer: res.Answer, Err: res.Err,
+		Excerpt: res.Excerpt, Process: res.Process, Instruction: res.Instruction,
+		Batch: batch, Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt)}
+}
+
+// apply does what was decided about a message that was tried, and adds it to e.
+func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
+	if act.verb != giveUp && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
 		s.messages.skip(h, true)
 	}
 	switch act.verb {
@@ -199,23 +153,8 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 	} else { // also behind one that is dead: the next one may be like it
 		s.messages.fails(h, later(e.NextRetry, now))
 	}
-	c := &s.core.stats.counts
-	switch e.Outcome {
-	case queue.Done:
-		c.Done++
-	case queue.Unreached:
-		c.Unreached++
-	case queue.Throttled:
-		c.Throttled++
-	default:
-		c.Failed++
-	}
-	if e.Aborted {
-		c.Aborted++
-	}
-	if e.Late {
-		c.Late++
-	}
+
+	s.core.stats.counts.settled(e)
 }
 
 // putOff keeps those messages of a delivery that were postponed, or returns them, as it
@@ -230,6 +169,7 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 		if results[i].Outcome != queue.Postponed {
 			continue
 		}
+
 		var after time.Duration
 		switch behind, broken := before(batch, actions, i); {
 		case act.verb != keep || broken:
@@ -240,6 +180,7 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 			after = act.after
 			s.postpone(h, after, now)
 		}
+
 		s.core.stats.counts.Postponed++
 		notify(s.core, s.core.events.Postponed, Postponed{ID: h.msg.ID, GroupID: h.msg.GroupID, Reason: results[i].Reason,
 			Kept: h.stage != gone, For: after, Throttled: h.throttled, Status: results[i].Status,

@@ -3,6 +3,8 @@ package worker
 import (
 	"math"
 	"time"
+
+	"tendril/queue"
 )
 
 // Status is what a worker does at one moment.
@@ -87,6 +89,26 @@ type statistics struct {
 // failed notes trouble with the queue.
 func (t *statistics) failed(action string, err error, now time.Time) {
 	t.lastError = &LastError{At: now, Action: action, Err: err}
+}
+
+// settled counts a message whose try ended.
+func (c *Counts) settled(e *Settled) {
+	switch e.Outcome {
+	case queue.Done:
+		c.Done++
+	case queue.Unreached:
+		c.Unreached++
+	case queue.Throttled:
+		c.Throttled++
+	default:
+		c.Failed++
+	}
+	if e.Aborted {
+		c.Aborted++
+	}
+	if e.Late {
+		c.Late++
+	}
 }
 
 // measure updates the rate.

@@ -29,6 +29,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 			total += l.weight
 		}
 	}
+
 	for _, l := range lanes {
 		if l.wants {
 			l.credit += float64(l.weight) / float64(total)
@@ -42,6 +43,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 			}
 		}
 	}
+
 	if taker != nil {
 		taker.credit--
 	}

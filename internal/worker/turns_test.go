@@ -128,9 +128,9 @@ func TestIdleQueueSavesUpNoTurns(t *testing.T) {
 func TestStrictOrder(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name   string
+		name    string
 		demands []demand
-		want   int
+		want    int
 	}{
 		{"nobody there", nil, -1},
 		{"nobody has work", []demand{noDemand, noDemand}, -1},

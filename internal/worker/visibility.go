@@ -117,6 +117,7 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 			}
 		}
 	}
+
 	v.pending.returned(batch, now, conclusive == 0, v.core.opts.Random())
 	v.core.stats.counts.Extended += int64(extended)
 	v.core.stats.counts.Returned += int64(returned)
@@ -146,6 +147,7 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 			v.messages.expireVisibility(h)
 		}
 	}
+
 	if h.following != nil {
 		h.following.until = later(h.following.until, h.hiddenUntil)
 	}

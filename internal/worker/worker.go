@@ -209,6 +209,7 @@ func (w *Worker) Status() Status {
 		Counts: w.core.stats.counts, LastError: w.core.stats.lastError,
 		PerSecond: w.core.stats.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
 	}
+
 	for _, g := range w.messages.groups {
 		s.Waiting += len(g.waiting)
 	}
@@ -217,6 +218,7 @@ func (w *Worker) Status() Status {
 			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
 		}
 	}
+
 	turns := w.slots.turns.sum(now)
 	s.Turns = turns.count
 	s.LongestWait = turns.most
@@ -227,6 +229,7 @@ func (w *Worker) Status() Status {
 	if all > 0 {
 		s.TurnShare = float64(s.Turns) / float64(all)
 	}
+
 	w.statusOfLimiter(&s, now)
 	return s
 }

@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"cmp"
+	"time"
+
+	"tendril/queue"
+)
+
+// accept takes in the messages of one receive, hidden since began. Those that were filtered are deleted.
+func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.Time) {
+	for i := range msgs {
+		if m := &msgs[i]; s.messages.held[m.ID] != nil {
+			s.receivedAgain(s.messages.held[m.ID], m, began, now)
+		} else {
+			s.acceptNew(m, filtered != nil && filtered[i], began, now)
+		}
+	}
+}
+
+func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Time) {
+	h := &held{msg: *m}
+	h.received(m, began, now, s.core.opts.VisibilityTimeout)
+	s.messages.hold(h)
+
+	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
+	h.attempt = max(cmp.Or(h.receivesHere, m.ReceiveCount)-skipped, 1)
+	h.msg.Attempt = h.attempt
+	s.pace.body = average(s.pace.body, float64(len(m.Body)))
+
+	switch _, isDone := s.messages.done.values[m.ID]; {
+	case isDone:
+		s.duplicate(m, "done")
+		s.deletes.remove(h, now)
+	case filtered:
+		s.core.stats.counts.Filtered++
+		notify(s.core, s.core.events.Filtered, Filtered{ID: m.ID, ReceiveCount: m.ReceiveCount})
+		s.deletes.remove(h, now)
+	case expired(&s.core.opts, m, now):
+		h.isExpired = true
+		s.core.stats.counts.Expired++
+		notify(s.core, s.core.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
+			FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt})
+		s.deletes.remove(h, now)
+	default:
+		if h.attempt > 1 {
+			s.messages.fails(h, now) // perhaps where another worker posted it
+		}
+		if s.messages.joinGroup(h) {
+			s.messages.makeReady(h, now)
+		}
+	}
+}
+
+// receivedAgain takes a receive of a message that is held here: its receipt
+// replaces the old one, and it is not posted a second time.
+func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
+	s.duplicate(m, h.stage.String())
+	s.messages.skip(h, true)
+	h.received(m, began, now, s.core.opts.VisibilityTimeout)
+	if h.stage == deleting {
+		s.deletes.put(h, now)
+	}
+}
+
+func (s *settler) duplicate(m *queue.Message, stage string) {
+	s.core.stats.counts.Duplicates++
+	notify(s.core, s.core.events.Duplicate, Duplicate{ID: m.ID, ReceiveCount: m.ReceiveCount, Stage: stage})
+}
