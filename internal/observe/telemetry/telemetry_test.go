@@ -38,8 +38,8 @@ func newFullTelemetry() *Telemetry {
 			return []WorkerStatus{
 				{Queue: "jobs", Target: "http://app/", AdaptiveLimit: 20, Status: worker.Status{Limit: 50, InWork: 7,
 					Prefetched: 2, Waiting: 1,
-					Receiving:  true,
-					Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}},
+					Receiving: true,
+					Oldest:    90 * time.Second, LongestWait: 1500 * time.Millisecond}},
 				{Queue: "mail", Target: "http://app/", AdaptiveLimit: 20, Status: worker.Status{Limit: 40,
 					Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.BreakerOpen}}}},
 			}
