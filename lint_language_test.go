@@ -214,7 +214,7 @@ func TestLogMessagesAreConstant(t *testing.T) {
 		}
 	}
 	checkExceptDebt(t, notYetConstant, "notYetConstant", func(s sourceFile) []string {
-		if s.test {
+		if s.test || strings.HasSuffix(s.room, "observe/event") { // which passes on the messages of its callers
 			return nil
 		}
 		var found []string

@@ -16,6 +16,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/config"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -34,18 +35,18 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&follow, "follow", "f", false, "Go on with events as they happen, until interrupted.")
-	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show: "+strings.Join(eventlog.Kinds(), ", ")+".")
+	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show: "+strings.Join(event.Kinds(), ", ")+".")
 	flags.DurationVar(&since, "since", 0, "Show only events of this last time, such as 90m.")
 	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, in any case.")
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
-	complete(cmd, "kind", eventlog.Kinds()...)
+	complete(cmd, "kind", event.Kinds()...)
 	addDataDir(cmd)
 	format := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		for _, kind := range filter.Kinds {
-			if !slices.Contains(eventlog.Kinds(), kind) {
+			if !slices.Contains(event.Kinds(), kind) {
 				return fail(exitUsage, fmt.Errorf("there is no kind of events %q", kind),
-					"use one or more of "+strings.Join(eventlog.Kinds(), ","))
+					"use one or more of "+strings.Join(event.Kinds(), ","))
 			}
 		}
 		if err := checkShown(filter.Limit); err != nil {

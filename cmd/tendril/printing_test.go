@@ -24,7 +24,7 @@ import (
 	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/console"
-	"tendril/internal/observe/eventlog"
+	"tendril/internal/observe/event"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -335,7 +335,7 @@ func (s *printingSuite) state() string {
 	for _, o := range settings.Options {
 		add(o.Name+"="+o.Value, err)
 	}
-	events, err := client.Events(s.Context(), api.EventFilter{Limit: 1000, Kinds: []string{eventlog.Act}})
+	events, err := client.Events(s.Context(), api.EventFilter{Limit: 1000, Kinds: []string{string(event.Act)}})
 	for _, e := range events {
 		if e.Fields["method"] != http.MethodGet { // reading bodies is an act as well
 			add(e, err)

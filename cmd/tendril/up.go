@@ -22,6 +22,7 @@ import (
 	"tendril/internal/config/yamlfile"
 	"tendril/internal/environment"
 	"tendril/internal/host/trust"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/logging"
 )
 
@@ -356,7 +357,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case sig == syscall.SIGHUP:
 				go func() { // it may take minutes, in which other signals count
 					if err := env.Hangup(); err != nil {
-						log.Warn("reload refused", "component", "environment", "err", err)
+						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload refused", "component", "environment", "err", err)
 					}
 				}()
 			case sig == syscall.SIGUSR2:
@@ -364,7 +365,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case draining.IsZero():
 				draining = time.Now()
 				drain() // first: nothing that is told may hold it up
-				log.Info("draining, a second signal stops at once", "component", "environment", "reason", sig.String())
+				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops at once", "component", "environment", "reason", sig.String())
 			case time.Since(draining) < sameSignal:
 				// The same wish, by way of the process group and of a parent.
 			default:
@@ -385,7 +386,7 @@ func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
 	case err != nil:
 		log.Warn("pause refused", "component", "environment", "reason", name, "err", err)
 	case paused:
-		log.Info("all queues paused", "component", "environment", "reason", name,
+		event.Pause.Log(log.Logger, slog.LevelInfo, "all queues paused", "component", "environment", "reason", name,
 			"hint", "send the signal again, or type 'tendril queues resume'")
 	default:
 		log.Info("all queues resumed", "component", "environment", "reason", name)

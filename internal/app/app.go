@@ -13,6 +13,7 @@ import (
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/delivery/deliver"
+	"tendril/internal/observe/event"
 	"tendril/internal/supervisor"
 )
 
@@ -261,7 +262,7 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	if r != nil && !deployed {
 		attrs = append(attrs, "hint", "replace it with 'tendril deploy'")
 	}
-	a.opts.Log.Error("process failed too often", attrs...)
+	event.Health.Log(a.opts.Log, slog.LevelError, "process failed too often", attrs...)
 }
 
 // CurrentBundle is that of the version that serves; nil for a command without a folder.

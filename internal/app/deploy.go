@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
+	"tendril/internal/observe/event"
 	"tendril/internal/supervisor"
 )
 
@@ -280,7 +282,7 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (api.DeployResult
 	if v.of != 0 {
 		attrs = append(attrs, "rollback_to", v.of)
 	}
-	d.opts.Log.Info("deployment started", attrs...)
+	event.Deploy.Log(d.opts.Log, slog.LevelInfo, "deployment started", attrs...)
 	err := d.publish(&v)
 	if err == nil {
 		err = d.steps.run(ctx, v, beforeStart)
@@ -290,13 +292,13 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (api.DeployResult
 		v.recordFiles()
 		err = d.replicas.deploy(ctx, v)
 	case isStopped(ctx):
-		d.opts.Log.Error("deployment abandoned", "version", v.number, "err", err)
+		event.Deploy.Log(d.opts.Log, slog.LevelError, "deployment abandoned", "version", v.number, "err", err)
 	case !isAborted(ctx):
-		d.opts.Log.Error("deployment failed, the old version is still serving", "version", v.number, "err", err)
+		event.Deploy.Log(d.opts.Log, slog.LevelError, "deployment failed, the old version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil && isAborted(ctx) {
 		err = context.Cause(ctx)
-		d.opts.Log.Warn("deployment aborted, the old version is still serving", "version", v.number, "err", err)
+		event.Deploy.Log(d.opts.Log, slog.LevelWarn, "deployment aborted, the old version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil {
 		d.steps.endLeftBehind(v.isNumber)
@@ -342,7 +344,7 @@ func (d *deployer) configure(ctx context.Context, old, v version) (api.ReloadRes
 		if isAborted(ctx) {
 			err = context.Cause(ctx)
 		}
-		d.opts.Log.Error("changing the settings failed, the old ones are still in force", "err", err)
+		event.Deploy.Log(d.opts.Log, slog.LevelError, "changing the settings failed, the old ones are still in force", "err", err)
 		return api.ReloadResult{}, d.fail(ctx, api.DeployRolledBack, err)
 	}
 	d.opts.Apply(v.change, false)
@@ -359,7 +361,7 @@ func (d *deployer) configure(ctx context.Context, old, v version) (api.ReloadRes
 func (d *deployer) finish(ctx context.Context, v version) error {
 	d.opts.AdoptTasks(ctx, v.bundle)
 	if err := d.steps.run(ctx, v, afterStart); err != nil {
-		d.opts.Log.Error("hook failed, the new version is serving", "version", v.number, "err", err)
+		event.Deploy.Log(d.opts.Log, slog.LevelError, "hook failed, the new version is serving", "version", v.number, "err", err)
 		return d.fail(ctx, api.DeployFailed, err)
 	}
 	d.end(api.DeployDone, nil)

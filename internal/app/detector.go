@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tendril/internal/observe/event"
 )
 
 const (
@@ -86,7 +88,7 @@ func (d *detector) crashed(ids []string, now time.Time) {
 			continue
 		}
 		m.crashes++
-		d.log.Error("poison message detected", "message_id", id, "crashes", m.crashes,
+		event.Health.Log(d.log, slog.LevelError, "poison message detected", "message_id", id, "crashes", m.crashes,
 			"hint", "it is delivered alone until its queue dead-letters it")
 		if m.crashes == 1 {
 			d.streak++
@@ -149,10 +151,10 @@ func (d *detector) update() {
 	case broken == d.broken:
 	case broken:
 		d.broken = true
-		d.log.Error("app crashes on every message", "hint", "it is restarted like an app that crashes without a message")
+		event.Health.Log(d.log, slog.LevelError, "app crashes on every message", "hint", "it is restarted like an app that crashes without a message")
 	default:
 		d.broken = false
-		d.log.Info("app survives messages again")
+		event.Health.Log(d.log, slog.LevelInfo, "app survives messages again")
 	}
 	d.idle.Store(len(d.quarantined) == 0 && d.streak == 0)
 }

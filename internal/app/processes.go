@@ -9,6 +9,7 @@ import (
 
 	"tendril/internal/bundle"
 	"tendril/internal/config"
+	"tendril/internal/observe/event"
 	"tendril/internal/supervisor"
 )
 
@@ -175,7 +176,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			case r == nil && e.Exit.Code == 0:
 				level = slog.LevelInfo
 			}
-			s.opts.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,
+			event.Health.Log(s.opts.Log, level, "process exited", "process", e.Process, "pid", e.PID,
 				"reason", e.Exit.String())
 		},
 		Restarting: func(e supervisor.Restarting) {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/internal/observe/event"
 	"tendril/internal/supervisor"
 )
 
@@ -180,7 +181,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
-	s.opts.log.Info("new version is serving", "version", v.number, "duration_ms", time.Since(began).Milliseconds())
+	event.Deploy.Log(s.opts.log, slog.LevelInfo, "new version is serving", "version", v.number, "duration_ms", time.Since(began).Milliseconds())
 	s.retiring.Go(func() {
 		s.retireAll(old, limit)
 		s.opts.log.Info("old version stopped", "version", before.version.number, "duration_ms", time.Since(began).Milliseconds())
@@ -233,11 +234,11 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 	switch {
 	case stopped:
 		cause = ErrStopped
-		s.opts.log.Warn("deployment abandoned", "reason", cause)
+		event.Deploy.Log(s.opts.log, slog.LevelWarn, "deployment abandoned", "reason", cause)
 	case aborted:
 		cause = context.Cause(ctx)
 	default:
-		s.opts.log.Error("deployment rolled back, the old version is still serving", "err", cause)
+		event.Deploy.Log(s.opts.log, slog.LevelError, "deployment rolled back, the old version is still serving", "err", cause)
 	}
 	return fmt.Errorf("%w: %w", errRolledBack, cause)
 }

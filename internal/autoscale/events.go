@@ -5,6 +5,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"tendril/internal/observe/event"
 )
 
 // Events are the listeners of this package. Each may be nil. A loop calls its listeners
@@ -47,10 +49,10 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 			if f.Consecutive == 1 {
 				level = slog.LevelWarn
 			}
-			log.Log(context.Background(), level, "scaling call failed", "call", f.Doing, "failures", f.Consecutive, "err", f.Err)
+			event.Scaling.Log(log, level, "scaling call failed", "call", f.Doing, "failures", f.Consecutive, "err", f.Err)
 		},
 		Protected:   func(on bool) { log.Debug("scale-in protection changed", "on", on) },
-		Terminating: func() { log.Info("instance is being terminated by its group: draining") },
+		Terminating: func() { event.Scaling.Log(log, slog.LevelInfo, "instance is being terminated by its group: draining") },
 		Terminated: func(err error) {
 			if err != nil {
 				log.Warn("termination of the instance goes on after a failed drain", "err", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -38,9 +39,9 @@ func (h *History) events(r *http.Request) (any, error) {
 		q.Kinds = strings.Split(text, ",")
 	}
 	for _, kind := range q.Kinds {
-		if !slices.Contains(eventlog.Kinds(), kind) {
+		if !slices.Contains(event.Kinds(), kind) {
 			return nil, api.NewError(http.StatusBadRequest, "there is no kind of events "+strconv.Quote(kind),
-				"use one or more of "+strings.Join(eventlog.Kinds(), ","))
+				"use one or more of "+strings.Join(event.Kinds(), ","))
 		}
 	}
 	if text := values.Get("since"); text != "" {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -23,7 +24,7 @@ func newHistory(t *testing.T) History {
 	t.Helper()
 	log := eventlog.Open(t.TempDir(), func(err error) { t.Error(err) })
 	t.Cleanup(func() { _ = log.Close() })
-	for i, kind := range []string{eventlog.Start, eventlog.Pause, eventlog.Act, eventlog.Pause, eventlog.Stop} {
+	for i, kind := range []string{string(event.Start), string(event.Pause), string(event.Act), string(event.Pause), string(event.Stop)} {
 		log.Add(kind, "something happened", map[string]string{"queue": fmt.Sprintf("jobs-%d", i+1)})
 	}
 	lines := eventlog.NewLines()
@@ -45,7 +46,7 @@ func TestClientFindsEvents(t *testing.T) {
 		"all":          {api.EventFilter{}, []int64{5, 4, 3, 2, 1}},
 		"older ones":   {api.EventFilter{Before: 3}, []int64{2, 1}},
 		"what follows": {api.EventFilter{After: 2, Limit: 2}, []int64{3, 4}},
-		"of kinds":     {api.EventFilter{Kinds: []string{eventlog.Pause, eventlog.Stop}}, []int64{5, 4, 2}},
+		"of kinds":     {api.EventFilter{Kinds: []string{string(event.Pause), string(event.Stop)}}, []int64{5, 4, 2}},
 		"with a text":  {api.EventFilter{Match: "JOBS-3"}, []int64{3}},
 		"since":        {api.EventFilter{Since: time.Now().Add(time.Hour)}, nil},
 	} {
@@ -122,11 +123,11 @@ func TestFollowersGetWhatHappens(t *testing.T) {
 	c, listener := dialServer(t, &Options{History: h}, func(s *http.Server) { server = s })
 	enough := errors.New("enough")
 	var got []int64
-	pauses := api.EventFilter{After: 3, Kinds: []string{eventlog.Pause}}
+	pauses := api.EventFilter{After: 3, Kinds: []string{string(event.Pause)}}
 	err := c.FollowEvents(t.Context(), pauses, func(e eventlog.Event) error {
 		if got = append(got, e.ID); len(got) == 1 {
-			h.Events.Add(eventlog.Act, "something happened", nil)
-			h.Events.Add(eventlog.Pause, "something happened", nil)
+			h.Events.Add(string(event.Act), "something happened", nil)
+			h.Events.Add(string(event.Pause), "something happened", nil)
 			return nil
 		}
 		return enough

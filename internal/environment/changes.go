@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/cron/tasks"
+	"tendril/internal/observe/event"
 )
 
 // changes put new versions of the app, settings and tasks in force while the environment runs.
@@ -47,16 +49,22 @@ func (c *changes) restart(ctx context.Context, process string) (now string, err 
 	return c.programs.app.Restart(ctx, process)
 }
 
+// deploy has a deployment begin, and logs why where it cannot.
 func (c *changes) deploy(ctx context.Context, begin func() (api.DeployResult, error),
-) (api.DeployResult, error) {
+) (done api.DeployResult, err error) {
+	defer func() {
+		if why := refusal(err); why != "" {
+			event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "deployment refused", "component", "app", "err", why)
+		}
+	}()
 	if err := c.awaitStart(ctx); err != nil {
-		return api.DeployResult{}, err
+		return done, err
 	}
 	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
 	case <-time.After(250 * time.Millisecond): // longer than a reload takes
-		return api.DeployResult{}, app.ErrBusy
+		return done, app.ErrBusy
 	}
 	return begin()
 }
@@ -84,6 +92,15 @@ func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// reload is reloadChanged for callers of the console.
+func (c *changes) reload(ctx context.Context) (api.ReloadResult, error) {
+	done, err := c.reloadChanged(ctx)
+	if why := refusal(err); why != "" {
+		event.Deploy.Log(c.opts.Logger.Logger, slog.LevelWarn, "reload refused", "component", "app", "err", why)
+	}
+	return done, err
 }
 
 // reloadChanged puts in force what changed in the settings and in the bundle's folder since they were

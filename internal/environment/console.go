@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/netip"
 
@@ -14,6 +15,7 @@ import (
 	"tendril/internal/console/web"
 	"tendril/internal/host/httplimit"
 	"tendril/internal/observe/doctor"
+	"tendril/internal/observe/event"
 )
 
 // startConsole opens the console's listener early, so that it can show the
@@ -50,30 +52,11 @@ func (e *Environment) startConsole(context.Context) error {
 		opts.ChangeScope = func(change api.SettingsChange) string { return scopeOf(change.Set) }
 		opts.Health, opts.Scale, opts.Tasks = e.observe.monitor.Report, e.scale.scale, e.cron.console()
 		opts.ScaleDecisions = e.scale.scaleDecisions
-		opts.Reload = func(ctx context.Context) (api.ReloadResult, error) {
-			done, err := e.changes.reloadChanged(ctx)
-			if why := refusal(err); why != "" {
-				e.opts.Logger.Warn("reload refused", "component", "app", "err", why)
-			}
-			return done, err
-		}
+		opts.Reload = e.changes.reload
 	}
 	if e.opts.HasApp() {
-		opts.Deploy = func(ctx context.Context, path string) (api.DeployResult, error) {
-			done, err := e.changes.DeployPath(ctx, path)
-			if why := refusal(err); why != "" {
-				e.opts.Logger.Warn("deployment refused", "component", "app", "err", why)
-			}
-			return done, err
-		}
+		opts.Deploy, opts.Rollback = e.changes.DeployPath, e.changes.rollBack
 		opts.Versions, opts.AbortDeploy, opts.RestartProcess = e.programs.app.Versions, e.programs.app.Abort, e.changes.restart
-		opts.Rollback = func(ctx context.Context, number int) (api.DeployResult, error) {
-			done, err := e.changes.rollBack(ctx, number)
-			if why := refusal(err); why != "" {
-				e.opts.Logger.Warn("deployment refused", "component", "app", "err", why)
-			}
-			return done, err
-		}
 	}
 	var server *console.Server
 	opts.Pages = web.New(web.Options{Logger: e.opts.Logger.Logger,
@@ -96,7 +79,7 @@ func (e *Environment) hookQuiet(reason string) error {
 	reason = cmp.Or(reason, pausedText)
 	err := e.work.pauseAll(reason)
 	if err == nil {
-		e.opts.Logger.Info("all queues paused", "component", "worker", "reason", reason,
+		event.Pause.Log(e.opts.Logger.Logger, slog.LevelInfo, "all queues paused", "component", "worker", "reason", reason,
 			"hint", "type 'tendril queues resume', or restart the environment")
 	}
 	return err

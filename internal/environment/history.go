@@ -4,66 +4,17 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"strconv"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"tendril/internal/autoscale"
 	"tendril/internal/console"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 	"tendril/internal/observe/logging"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
-
-// eventKinds are the log messages that are events, which are kept on disk.
-var eventKinds = map[string]string{
-	"deployment started":   eventlog.Deploy,
-	"deployment abandoned": eventlog.Deploy,
-	"deployment aborted, the old version is still serving":          eventlog.Deploy,
-	"deployment failed, the old version is still serving":           eventlog.Deploy,
-	"deployment rolled back, the old version is still serving":      eventlog.Deploy,
-	"hook failed, the new version is serving":                       eventlog.Deploy,
-	"new version is serving":                                        eventlog.Deploy,
-	"deployment refused":                                            eventlog.Deploy,
-	"settings changed":                                              eventlog.Deploy,
-	"settings changed, a restart is needed":                         eventlog.Deploy,
-	"changing the settings failed, the old ones are still in force": eventlog.Deploy,
-	"periodic tasks reloaded":                                       eventlog.Deploy,
-	"periodic tasks not reloaded":                                   eventlog.Deploy,
-	"reload refused":                                                eventlog.Deploy,
-	"leadership acquired":                                           eventlog.Leadership,
-	"leadership lost":                                               eventlog.Leadership,
-	"following another leader":                                      eventlog.Leadership,
-	"registry refuses the leader's runs":                            eventlog.Leadership,
-	"queue paused":                                                  eventlog.Pause,
-	"queue is still paused":                                         eventlog.Pause,
-	"queue resumed":                                                 eventlog.Pause,
-	"all queues paused":                                             eventlog.Pause,
-	"task paused":                                                   eventlog.Pause,
-	"task resumed":                                                  eventlog.Pause,
-	"breaker open":                                                  eventlog.Breaker,
-	"trial failed, breaker open":                                    eventlog.Breaker,
-	"breaker half-open, trial started":                              eventlog.Breaker,
-	"breaker closed":                                                eventlog.Breaker,
-	"scaling call failed":                                           eventlog.Scaling,
-	"scale target chosen":                                           eventlog.Scaling,
-	"instance is being terminated by its group: draining":           eventlog.Scaling,
-	"health changed":                                                eventlog.Health,
-	"process exited":                                                eventlog.Health,
-	"process failed too often":                                      eventlog.Health,
-	"app crashes on every message":                                  eventlog.Health,
-	"app survives messages again":                                   eventlog.Health,
-	"poison message detected":                                       eventlog.Health,
-	"scheduled runs skipped":                                        eventlog.Task,
-	"enqueueing a scheduled run failed":                             eventlog.Task,
-	"periodic tasks not scheduled":                                  eventlog.Task,
-	"draining, a second signal stops at once":                       eventlog.Stop,
-	"clock was set, or the machine was suspended":                   eventlog.Health,
-	"process stalled, messages in work may be attempted twice":      eventlog.Health,
-}
 
 // history keeps what happened: events on disk, and the last lines of the log.
 type history struct {
@@ -82,9 +33,9 @@ type history struct {
 func newHistory(o *observer) *history {
 	h := &history{opts: o.opts, life: o.life, settings: o.settings, queues: o.queues, recent: eventlog.NewLines(),
 		totals: totals{opts: o.opts, life: o.life, queues: o.queues, work: o.work}, failed: failures{shown: o.shown}}
-	h.lost.record = h.add
+	h.lost.events = h
 	if o.opts.Logger != nil {
-		o.opts.Logger.Observe(h.observe)
+		o.opts.Logger.Observe(h.observe, h)
 	}
 	return h
 }
@@ -102,7 +53,7 @@ func (h *history) acted(a console.Act) {
 	if a.Refused != "" {
 		text, fields["reason"] = "console act refused", a.Refused
 	}
-	h.add(eventlog.Act, text, fields)
+	h.Happened(event.Event{Kind: event.Act, Text: text, Fields: fields})
 }
 
 // open opens the log on disk. It ends after everything that is started later, and tells how that went.
@@ -125,11 +76,11 @@ func (h *history) open(context.Context) error {
 	if last, found := log.Newest(); found && last.Text != stopText {
 		fields["previous_run"] = "ended without a stop"
 	}
-	log.Add(eventlog.Start, "environment started", fields)
+	log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})
 	h.log.Store(log)
 	h.life.steps.push("the events", func(context.Context) error {
 		h.lost.flush() // after all that reports losses
-		log.Add(eventlog.Stop, stopText, h.totals.stopFields())
+		log.Happened(event.Event{Kind: event.Stop, Text: stopText, Fields: h.totals.stopFields()})
 		return log.Close()
 	})
 	if !h.settings.now().AnyOnSQS() {
@@ -147,36 +98,17 @@ func (h *history) open(context.Context) error {
 // stopText is the text of the last event of a run that was not killed.
 const stopText = "environment stopped"
 
-// add records an event, where events are kept.
-func (h *history) add(kind, text string, fields map[string]string) {
+// Happened records an event, where events are kept.
+func (h *history) Happened(e event.Event) {
 	if log := h.log.Load(); log != nil {
-		log.Add(kind, text, fields)
+		log.Happened(e)
 	}
 }
 
-// observe is told of each line of the log.
+// observe keeps each line of the log.
 func (h *history) observe(r *logging.Record) {
 	h.recent.Add(eventlog.Line{At: r.At, Process: cmp.Or(r.Process, eventlog.Own), Stream: r.Stream, Level: r.Level,
 		Text: r.Text})
-	if kind := eventKinds[r.Message]; kind != "" && r.Process == "" && r.Level >= slog.LevelInfo {
-		h.add(kind, r.Message, fieldsOf(r.Attrs))
-	}
-}
-
-// fieldsOf are the attributes of a log line as the fields of an event.
-func fieldsOf(attrs []slog.Attr) map[string]string {
-	fields := map[string]string{}
-	for _, a := range attrs {
-		name, isMillis := strings.CutSuffix(a.Key, "_ms")
-		switch {
-		case a.Key == "component" || a.Key == "hint":
-		case isMillis && a.Value.Kind() == slog.KindInt64:
-			fields[name] = (time.Duration(a.Value.Int64()) * time.Millisecond).String()
-		case a.Value.String() != "":
-			fields[a.Key] = a.Value.String()
-		}
-	}
-	return fields
 }
 
 // decided is told of the decisions about the size.
@@ -185,10 +117,10 @@ func (h *history) decided(d autoscale.Decided) {
 		"reason": d.Why}
 	switch {
 	case d.Applied:
-		h.add(eventlog.Scaling, "size changed", fields)
+		h.Happened(event.Event{Kind: event.Scaling, Text: "size changed", Fields: fields})
 	case d.Changes():
 		fields["not_applied"] = d.NotApplied
-		h.add(eventlog.Scaling, "size not changed", fields)
+		h.Happened(event.Event{Kind: event.Scaling, Text: "size not changed", Fields: fields})
 	}
 }
 

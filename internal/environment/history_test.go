@@ -2,10 +2,6 @@ package environment
 
 import (
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -20,50 +16,12 @@ import (
 	"tendril/api"
 	"tendril/internal/autoscale"
 	"tendril/internal/console"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 	"tendril/internal/observe/logging"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
-
-// TestMessagesOfEventsExist: a log message that is worded anew is worded anew in the table of events too.
-func TestMessagesOfEventsExist(t *testing.T) {
-	t.Parallel()
-	missing := map[string]bool{}
-	for text := range eventKinds {
-		missing[text] = true
-	}
-	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if name := d.Name(); d.IsDir() && (name == "testdata" || name == "out" || name[0] == '.' && path != "../..") {
-			return filepath.SkipDir
-		}
-		if filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "history.go" {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				if text, err := strconv.Unquote(lit.Value); err == nil {
-					delete(missing, text)
-				}
-			}
-			return true
-		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for text := range missing {
-		t.Errorf("nothing logs %q, which the table of events has", text)
-	}
-}
 
 // openHistory returns one that writes into a folder.
 func openHistory(t *testing.T) (*history, string) {
@@ -72,7 +30,7 @@ func openHistory(t *testing.T) (*history, string) {
 	log := eventlog.Open(dir, func(err error) { t.Error(err) })
 	t.Cleanup(func() { _ = log.Close() })
 	h := &history{recent: eventlog.NewLines()}
-	h.lost.record = h.add
+	h.lost.events = h
 	h.log.Store(log)
 	return h, dir
 }
@@ -100,9 +58,10 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	t.Parallel()
 	h, _ := openHistory(t)
 	l := logging.New(logging.Options{Out: &safeBuffer{}, Level: slog.LevelDebug})
-	l.Observe(h.observe)
-	l.Debug("scheduled runs skipped", "task", "tidy") // which is not worth an event
-	l.With("component", "limit").Warn("breaker open", "trial_in_ms", 5000, "hint", "wait")
+	l.Observe(h.observe, h)
+	event.Task.Log(l.Logger, slog.LevelDebug, "scheduled runs skipped", "task", "tidy") // which is not worth an event
+	event.Breaker.Log(l.With("component", "limit"), slog.LevelWarn, "breaker open", "trial_in_ms", 5000, "hint", "wait")
+	l.Warn("breaker open in a text that is no event")
 	l.Info("receiving started", "queue", "jobs")
 	l.AppOutput("web", "stdout", []byte("breaker open")) // what an app writes is no event
 	h.decided(autoscale.Decided{Decision: autoscale.Decision{From: 1, Desired: 3, Why: "backlog"}, Applied: true})
@@ -122,7 +81,8 @@ func TestLogLinesBecomeEvents(t *testing.T) {
 	for _, line := range h.recent.Read(eventlog.LineQuery{}) {
 		lines = append(lines, line.Process+": "+line.Text)
 	}
-	if diff := cmp.Diff([]string{"tendril: breaker open  trial_in=5s hint=wait", "tendril: receiving started  queue=jobs",
+	if diff := cmp.Diff([]string{"tendril: breaker open  trial_in=5s hint=wait",
+		"tendril: breaker open in a text that is no event", "tendril: receiving started  queue=jobs",
 		"web: breaker open"}, lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/internal/observe/eventlog"
+	"tendril/internal/observe/event"
 )
 
 // lossInterval is the least time between two events of the same text about one queue.
@@ -20,7 +20,7 @@ const (
 
 // losses counts messages that were dead-lettered or deleted unprocessed, so that a thousand of them are one event.
 type losses struct {
-	record func(kind, text string, fields map[string]string)
+	events event.Listener
 
 	mu      sync.Mutex
 	waiting map[lossKey]*lossGroup
@@ -68,7 +68,7 @@ func (l *losses) end(key lossKey) {
 	if g.reason != "" {
 		fields["reason"] = g.reason
 	}
-	l.record(eventlog.DeadLetter, key.text, fields)
+	l.events.Happened(event.Event{Kind: event.DeadLetter, Text: key.text, Fields: fields})
 }
 
 // flush records all groups.

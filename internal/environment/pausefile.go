@@ -17,6 +17,7 @@ import (
 	"tendril/internal/config"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/host/datadir"
+	"tendril/internal/observe/event"
 )
 
 // pausedFile holds the pauses that outlive a restart.
@@ -167,7 +168,7 @@ func (p *pauseFile) restore(lines []*pipeline, log *slog.Logger) {
 	for _, l := range lines {
 		if reason, paused := p.stored.Queues[l.queue.name]; paused {
 			l.worker.Pause(cmp.Or(reason, pausedText))
-			log.Warn("queue is still paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText),
+			event.Pause.Log(log, slog.LevelWarn, "queue is still paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText),
 				"hint", "type 'tendril queues resume "+l.queue.name+"'")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"tendril/internal/aws"
 	"tendril/internal/config"
 	"tendril/internal/environment/depth"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/logging"
 	"tendril/internal/worker"
 	"tendril/queue"
@@ -73,7 +75,7 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 	log := p.opts.Logger.With("component", "config")
 	p.settings.change(&c)
 	if len(c.Later) > 0 {
-		log.Warn("settings changed, a restart is needed", "options", strings.Join(c.Later, ", "))
+		event.Deploy.Log(log, slog.LevelWarn, "settings changed, a restart is needed", "options", strings.Join(c.Later, ", "))
 	}
 	if len(c.Live) == 0 {
 		return
@@ -87,7 +89,7 @@ func (p *pipelines) tune(c config.Change, newReplicas bool) {
 		l.worker.Tune(&tuning)
 		l.worker.SetFilter(l.queue.filter())
 	}
-	log.Info("settings changed", "options", strings.Join(c.Live, ", "))
+	event.Deploy.Log(log, slog.LevelInfo, "settings changed", "options", strings.Join(c.Live, ", "))
 }
 
 // drainLimit is how long a replica of the app that is retired may finish its work: as long as a delivery to it
@@ -125,7 +127,7 @@ func (p *pipelines) pause(name, reason string) error {
 
 	for _, l := range lines {
 		l.worker.Pause(cmp.Or(reason, pausedText))
-		p.opts.Logger.Info("queue paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText))
+		event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue paused", "component", "worker", "queue", l.queue.name, "reason", cmp.Or(reason, pausedText))
 	}
 	return nil
 }
@@ -141,7 +143,7 @@ func (p *pipelines) resume(name string) error {
 
 	for _, l := range lines {
 		if isPaused(l.worker.Status()) {
-			p.opts.Logger.Info("queue resumed", "component", "worker", "queue", l.queue.name)
+			event.Pause.Log(p.opts.Logger.Logger, slog.LevelInfo, "queue resumed", "component", "worker", "queue", l.queue.name)
 		}
 		l.worker.Resume()
 	}

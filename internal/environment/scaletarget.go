@@ -2,9 +2,11 @@ package environment
 
 import (
 	"context"
+	"log/slog"
 
 	"tendril/internal/autoscale/fleet"
 	"tendril/internal/config"
+	"tendril/internal/observe/event"
 )
 
 // chooseTarget finds out what is scaled where the settings leave that to the place that this process runs in. No
@@ -36,7 +38,7 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 		if place.Alone() {
 			least, most = s.settings.now().ProcessesMin, maxReplicas(s.settings.now())
 		}
-		log.Info("scale target chosen", "target", s.target, "min_size", least, "max_size", most,
+		event.Scaling.Log(log, slog.LevelInfo, "scale target chosen", "target", s.target, "min_size", least, "max_size", most,
 			"hint", "--scale-target none keeps the size")
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -81,8 +82,8 @@ func TestDeploymentsAreListedAndRolledBack(t *testing.T) {
 		{Number: 3, State: api.VersionFailed, Source: "/srv/three.zip", By: "token ci", Error: hostile},
 		{Number: 2, State: api.VersionKept, Of: 1, Source: "/srv/one.zip", Folder: "/data/versions/x/one", By: "start"},
 	}
-	s.history.Events.Add(eventlog.Deploy, "new version is serving", map[string]string{"version": "4"})
-	s.history.Events.Add(eventlog.Pause, "queue paused", nil)
+	s.history.Events.Add(string(event.Deploy), "new version is serving", map[string]string{"version": "4"})
+	s.history.Events.Add(string(event.Pause), "queue paused", nil)
 	page := s.get("/deployments")
 	wantText(t, page, "Version 4", "in place", "token ci", "&lt;script&gt;", "1 again", "new version is serving",
 		`<input type="hidden" name="version" value="2">`)

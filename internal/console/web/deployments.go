@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -84,7 +85,7 @@ func (v *visit) deployments() (any, error) {
 			page.Live = &page.Versions[i]
 		}
 	}
-	page.Events, err = v.api.Events(v.ctx, api.EventFilter{Kinds: []string{eventlog.Deploy}, Limit: shownDeployments})
+	page.Events, err = v.api.Events(v.ctx, api.EventFilter{Kinds: []string{string(event.Deploy)}, Limit: shownDeployments})
 	if isConflict(err) { // no data directory, in which they are kept
 		err = nil
 	}

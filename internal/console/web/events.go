@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tendril/api"
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
 
@@ -20,7 +21,7 @@ type eventsPage struct {
 }
 
 func (v *visit) events() (any, error) {
-	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"), Kinds: v.choices("kind", "All", eventlog.Kinds())}
+	page := &eventsPage{Kind: v.query("kind"), Match: v.query("match"), Kinds: v.choices("kind", "All", event.Kinds())}
 	before, err := v.before()
 	if err != nil {
 		return nil, err

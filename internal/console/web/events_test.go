@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"tendril/internal/observe/event"
 	"tendril/internal/observe/eventlog"
 )
 
 func TestEventsAreFilteredByTheAddress(t *testing.T) {
 	s := newSite(t)
-	s.history.Events.Add(eventlog.Pause, "queue paused", map[string]string{"queue": "jobs", "reason": hostile})
-	s.history.Events.Add(eventlog.Deploy, "deployment started", map[string]string{"version": "7"})
+	s.history.Events.Add(string(event.Pause), "queue paused", map[string]string{"queue": "jobs", "reason": hostile})
+	s.history.Events.Add(string(event.Deploy), "deployment started", map[string]string{"version": "7"})
 	all := s.get("/events")
 	wantText(t, all, "queue paused", "deployment started", "&lt;script&gt;", `aria-current="page"`)
 	newestFirst := strings.Index(all, "deployment started") < strings.Index(all, "queue paused")
@@ -41,7 +42,7 @@ func TestEventsAreFilteredByTheAddress(t *testing.T) {
 func TestEventsHavePages(t *testing.T) {
 	s := newSite(t)
 	for i := range pageSize + 5 {
-		s.history.Events.Add(eventlog.Act, "console act", map[string]string{"subject": fmt.Sprintf("number-%d.", i)})
+		s.history.Events.Add(string(event.Act), "console act", map[string]string{"subject": fmt.Sprintf("number-%d.", i)})
 	}
 	page := s.get("/events?kind=act")
 	if got := strings.Count(page, `<tr id="e-`); got != pageSize || strings.Contains(page, "number-4.") {

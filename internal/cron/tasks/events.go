@@ -1,12 +1,12 @@
 package tasks
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
 	"tendril/internal/cron/leader"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/observe/event"
 )
 
 // Observers are told what happens, for metrics. Every field may be nil.
@@ -22,17 +22,17 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 	return &leader.Events{
 		Elected: func(e leader.Elected) {
 			call(observers.Elected, e)
-			log.Info("leadership acquired", "lease", e.Name, "term", e.Term)
+			event.Leadership.Log(log, slog.LevelInfo, "leadership acquired", "lease", e.Name, "term", e.Term)
 		},
 		Lost: func(e leader.Lost) {
 			level := slog.LevelWarn
 			if stopping() {
 				level = slog.LevelInfo
 			}
-			log.Log(context.Background(), level, "leadership lost", "lease", e.Name, "term", e.Term, "reason", e.Reason)
+			event.Leadership.Log(log, level, "leadership lost", "lease", e.Name, "term", e.Term, "reason", e.Reason)
 		},
 		Following: func(e leader.Following) {
-			log.Info("following another leader", "lease", e.Name, "term", e.Term, "leader", e.Owner)
+			event.Leadership.Log(log, slog.LevelInfo, "following another leader", "lease", e.Name, "term", e.Term, "leader", e.Owner)
 		},
 		Failed: func(e leader.Failure) {
 			call(observers.Failed, e)
@@ -56,7 +56,7 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func()
 			if e.Reason == periodic.ReasonPaused || e.Reason == periodic.ReasonAlready {
 				level = slog.LevelDebug
 			}
-			log.Log(context.Background(), level, "scheduled runs skipped", "task", e.Task, "runs", e.Count,
+			event.Task.Log(log, level, "scheduled runs skipped", "task", e.Task, "runs", e.Count,
 				"last", e.To.Format(time.RFC3339), "reason", string(e.Reason))
 		},
 		Failed: func(e periodic.Failed) {
@@ -65,18 +65,18 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func()
 				log.Warn("reading the registry failed", "retry_in", rounded(e.Retry), "err", e.Err)
 				return
 			}
-			log.Warn("enqueueing a scheduled run failed", "task", e.Task, "run_id", e.ID, "retry_in", rounded(e.Retry),
+			event.Task.Log(log, slog.LevelWarn, "enqueueing a scheduled run failed", "task", e.Task, "run_id", e.ID, "retry_in", rounded(e.Retry),
 				"err", e.Err)
 		},
 		Refused: func(e periodic.Refused) {
-			log.Warn("registry refuses the leader's runs", "term", e.Term, "err", e.Err,
+			event.Leadership.Log(log, slog.LevelWarn, "registry refuses the leader's runs", "term", e.Term, "err", e.Err,
 				"hint", "check whether other instances run with --leader local on the same registry")
 		},
 		Reloaded: func(e periodic.Reloaded) {
-			log.Info("periodic tasks reloaded", "tasks", e.Tasks, "added", e.Added, "removed", e.Removed, "changed", e.Changed)
+			event.Deploy.Log(log, slog.LevelInfo, "periodic tasks reloaded", "tasks", e.Tasks, "added", e.Added, "removed", e.Removed, "changed", e.Changed)
 		},
 		ClockStepped: func(e periodic.ClockStepped) {
-			log.Warn("clock was set, or the machine was suspended", "by", rounded(e.By))
+			event.Health.Log(log, slog.LevelWarn, "clock was set, or the machine was suspended", "by", rounded(e.By))
 		},
 		Held: func(e periodic.Held) {
 			if e.Paused {
@@ -84,9 +84,9 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events, reasons func()
 				if why := reasons()[e.Task]; why != "" {
 					attrs = append(attrs, "reason", why)
 				}
-				log.Info("task paused", attrs...)
+				event.Pause.Log(log, slog.LevelInfo, "task paused", attrs...)
 			} else {
-				log.Info("task resumed", "task", e.Task)
+				event.Pause.Log(log, slog.LevelInfo, "task resumed", "task", e.Task)
 			}
 		},
 	}

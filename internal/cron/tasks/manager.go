@@ -12,6 +12,7 @@ import (
 
 	"tendril/internal/cron/leader"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/observe/event"
 )
 
 // Options configure [New].
@@ -122,7 +123,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 				s.off = refusal
 			}
 		}
-		m.log.Warn("periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)
+		event.Task.Log(m.log, slog.LevelWarn, "periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)
 		return s, nil
 	}
 	lead, err := m.election.leadership(reg)

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"tendril/internal/cron/periodic"
+	"tendril/internal/observe/event"
 )
 
 // errStarting is for what needs the tasks to run.
@@ -45,7 +47,7 @@ func (m *Manager) schedule(s *schedule) {
 	m.work.Go(func() {
 		m.file.watch(m.run, func() {
 			if err := m.Reload(); err != nil && m.run.Err() == nil {
-				m.log.Error("periodic tasks not reloaded", "err", err)
+				event.Deploy.Log(m.log, slog.LevelError, "periodic tasks not reloaded", "err", err)
 			}
 		})
 	})

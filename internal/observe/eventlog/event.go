@@ -6,26 +6,6 @@ import (
 	"time"
 )
 
-// The kinds of events.
-const (
-	Start      = "start"
-	Stop       = "stop"
-	Deploy     = "deploy" // of a version of the app, of settings, or of the file of tasks
-	Leadership = "leadership"
-	Pause      = "pause" // and its end
-	Breaker    = "breaker"
-	Scaling    = "scaling"
-	Health     = "health"
-	DeadLetter = "dead-letter"
-	Task       = "task"
-	Act        = "act" // of a person or a program, over the console
-)
-
-// Kinds are all kinds of events.
-func Kinds() []string {
-	return []string{Start, Stop, Deploy, Leadership, Pause, Breaker, Scaling, Health, DeadLetter, Task, Act}
-}
-
 // maxField is the longest value of a field, in bytes.
 const maxField = 1 << 10
 
@@ -34,7 +14,7 @@ type Event struct {
 	// ID is larger than those of all earlier events, those of earlier runs of the environment included.
 	ID   int64     `json:"id"`
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // one of Kinds
+	Kind string    `json:"kind"` // one of [event.Kinds]
 	// Text says what happened in the same words each time. What varies is in Fields, by name; nil for nothing.
 	Text   string            `json:"text"`
 	Fields map[string]string `json:"fields,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tendril/internal/host/datadir"
+	"tendril/internal/observe/event"
 )
 
 // The files of the log of events and of that of failures, the newer one first.
@@ -102,6 +103,9 @@ func (l *Log) Newest() (e Event, found bool) {
 	}
 	return entries[len(entries)-1], true
 }
+
+// Happened records an event of now. It does not wait for the disk.
+func (l *Log) Happened(e event.Event) { l.Add(string(e.Kind), e.Text, e.Fields) }
 
 // Add records that something happened now. It does not wait for the disk.
 func (l *Log) Add(kind, text string, fields map[string]string) {

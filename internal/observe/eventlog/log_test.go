@@ -50,15 +50,15 @@ func TestEventsSurviveARestartAndIdsGrow(t *testing.T) {
 	dir := t.TempDir()
 	for run := range 3 {
 		l := mustOpen(t, dir, maxSegment)
-		l.Add(Start, "environment started", map[string]string{"run": fmt.Sprint(run)})
-		l.Add(Stop, "environment stopped", nil)
+		l.Add("start", "environment started", map[string]string{"run": fmt.Sprint(run)})
+		l.Add("stop", "environment stopped", nil)
 		mustClose(t, l)
 	}
 	events := read(t, dir, Query{})
 	if got, want := ids(events), []int64{1, 2, 3, 4, 5, 6}; !slices.Equal(got, want) {
 		t.Fatalf("ids %v, want %v", got, want)
 	}
-	if e := events[4]; e.Kind != Start || e.Text != "environment started" || e.Fields["run"] != "2" || e.At.IsZero() {
+	if e := events[4]; e.Kind != "start" || e.Text != "environment started" || e.Fields["run"] != "2" || e.At.IsZero() {
 		t.Errorf("read %+v", e)
 	}
 	info, err := os.Stat(filepath.Join(dir, CurrentFile))
@@ -72,7 +72,7 @@ func TestQueries(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, maxSegment)
 	for i := range 10 {
-		kind := []string{Pause, Act}[i%2]
+		kind := []string{"pause", "act"}[i%2]
 		l.Add(kind, "something happened", map[string]string{"queue": fmt.Sprintf("Jobs-%d", i)})
 	}
 	for name, c := range map[string]struct {
@@ -84,8 +84,8 @@ func TestQueries(t *testing.T) {
 		"the newest":       {Query{Range: Range{Limit: 3, Newest: true}}, []int64{10, 9, 8}},
 		"after an id":      {Query{Range: Range{After: 8}}, []int64{9, 10}},
 		"before an id":     {Query{Range: Range{Before: 6, Limit: 2, Newest: true}}, []int64{5, 4}},
-		"of a kind":        {Query{Range: Range{After: 4}, Kinds: []string{Act}}, []int64{6, 8, 10}},
-		"newest of a kind": {Query{Range: Range{Newest: true, Limit: 2}, Kinds: []string{Pause, Stop}}, []int64{9, 7}},
+		"of a kind":        {Query{Range: Range{After: 4}, Kinds: []string{"act"}}, []int64{6, 8, 10}},
+		"newest of a kind": {Query{Range: Range{Newest: true, Limit: 2}, Kinds: []string{"pause", "stop"}}, []int64{9, 7}},
 		"with a text":      {Query{Match: "jobs-7"}, []int64{8}},
 		"of the future":    {Query{Since: time.Now().Add(time.Hour)}, nil},
 		"after the end":    {Query{Range: Range{After: 99}}, nil},
@@ -113,7 +113,7 @@ func testLogIsBounded(t *testing.T) {
 	l := mustOpen(t, dir, segment)
 	const n = 20 * heldEvents
 	for i := range n {
-		l.Add(Act, "something happened", map[string]string{"text": strings.Repeat("x", 40)})
+		l.Add("act", "something happened", map[string]string{"text": strings.Repeat("x", 40)})
 		if i%100 == 0 {
 			synctest.Wait()
 		}
@@ -139,7 +139,7 @@ func testLogIsBounded(t *testing.T) {
 		}
 	}
 	l = mustOpen(t, dir, segment)
-	l.Add(Start, "environment started", nil)
+	l.Add("start", "environment started", nil)
 	mustClose(t, l)
 	if last := read(t, dir, Query{Range: Range{Newest: true, Limit: 1}}); last[0].ID != n+1 {
 		t.Errorf("the id after a restart is %d", last[0].ID)
@@ -159,7 +159,7 @@ func TestLinesThatAreNoEventsAreSkipped(t *testing.T) {
 		t.Errorf("read %v", got)
 	}
 	l := mustOpen(t, dir, maxSegment)
-	l.Add(Stop, "environment stopped", nil)
+	l.Add("stop", "environment stopped", nil)
 	mustClose(t, l)
 	if got := ids(read(t, dir, Query{})); !slices.Equal(got, []int64{7, 8}) {
 		t.Errorf("read %v after a torn line", got)
@@ -173,14 +173,14 @@ func TestDiskThatTakesNothing(t *testing.T) {
 		dir := t.TempDir()
 		var reported []error
 		l := open(eventFiles(dir), 200, func(err error) { reported = append(reported, err) })
-		l.Add(Start, strings.Repeat("x", 150), nil)
+		l.Add("start", strings.Repeat("x", 150), nil)
 		synctest.Wait()
 		obstacle := filepath.Join(dir, OlderFile, "obstacle") // a file cannot replace a folder
 		if err := os.MkdirAll(obstacle, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 * heldEvents {
-			l.Add(Act, "something happened", nil)
+			l.Add("act", "something happened", nil)
 		}
 		synctest.Wait()
 		if len(reported) != 1 || !errors.Is(reported[0], syscall.EEXIST) && !errors.Is(reported[0], syscall.EISDIR) {
@@ -212,7 +212,7 @@ func TestFollowersAreWoken(t *testing.T) {
 		if woken {
 			t.Fatal("woken before there was an event")
 		}
-		l.Add(Start, "environment started", nil)
+		l.Add("start", "environment started", nil)
 		synctest.Wait()
 		if !woken {
 			t.Error("not woken")
@@ -225,7 +225,7 @@ func TestLongValuesAreCut(t *testing.T) {
 	l := mustOpen(t, t.TempDir(), maxSegment)
 	defer mustClose(t, l)
 	given := map[string]string{"reason": strings.Repeat("é", maxField)}
-	l.Add(Act, "something happened", given)
+	l.Add("act", "something happened", given)
 	events, err := l.Read(Query{})
 	if err != nil || len(events[0].Fields["reason"]) > maxField+3 || len(given["reason"]) != 2*maxField {
 		t.Errorf("%d bytes, %v", len(events[0].Fields["reason"]), err)
@@ -248,7 +248,7 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		l := mustOpen(t, dir, maxSegment)
-		l.Add(Act, "something happened", nil)
+		l.Add("act", "something happened", nil)
 		mustClose(t, l)
 		after := read(t, dir, Query{})
 		if full := len(before) > 0 && before[len(before)-1].ID == maxID-1; !full && len(after) != len(before)+1 {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tendril/internal/observe/event"
 )
 
 // interval is the time between two rounds.
@@ -189,7 +191,7 @@ func (m *Monitor) logChange(r Report) {
 	if len(r.Causes) > 0 {
 		attrs = append(attrs, "reason", strings.Join(r.Causes, " "))
 	}
-	m.opts.Log.Log(context.Background(), changeLevel(before, r.Status), "health changed", attrs...)
+	event.Health.Log(m.opts.Log, changeLevel(before, r.Status), "health changed", attrs...)
 }
 
 // changeLevel is the log level of a change of status. A change between Ok and Info is of no

@@ -10,6 +10,7 @@ import (
 	"tendril/broker"
 	"tendril/internal/aws"
 	"tendril/internal/delivery/limit"
+	"tendril/internal/observe/event"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
@@ -80,7 +81,7 @@ func (l *Logger) Worker(name, target string) *worker.Events {
 			}
 		},
 		Stalled: func(s worker.Stalled) {
-			log.Warn("process stalled, messages in work may be attempted twice", slog.Duration("duration", s.For))
+			event.Health.Log(log, slog.LevelWarn, "process stalled, messages in work may be attempted twice", slog.Duration("duration", s.For))
 		},
 		Duplicate: func(d worker.Duplicate) {
 			log.Debug("message received again, not posted twice", "message_id", d.ID, "stage", d.Stage)
@@ -170,13 +171,15 @@ func (l *Logger) Limiter(target string) *limit.Events {
 	return &limit.Events{
 		Opened: func(o limit.Opened) {
 			if o.TrialFailed {
-				log.Warn("trial failed, breaker open", slog.Duration("trial_in", o.Delay))
+				event.Breaker.Log(log, slog.LevelWarn, "trial failed, breaker open", slog.Duration("trial_in", o.Delay))
 				return
 			}
-			log.Warn("breaker open", "failures", o.Failures, "deliveries", o.Deliveries, slog.Duration("trial_in", o.Delay))
+			event.Breaker.Log(log, slog.LevelWarn, "breaker open", "failures", o.Failures, "deliveries", o.Deliveries, slog.Duration("trial_in", o.Delay))
 		},
-		HalfOpened:   func(limit.HalfOpened) { log.Info("breaker half-open, trial started") },
-		Closed:       func(c limit.Closed) { log.Info("breaker closed", slog.Duration("duration", c.After)) },
+		HalfOpened: func(limit.HalfOpened) { event.Breaker.Log(log, slog.LevelInfo, "breaker half-open, trial started") },
+		Closed: func(c limit.Closed) {
+			event.Breaker.Log(log, slog.LevelInfo, "breaker closed", slog.Duration("duration", c.After))
+		},
 		LimitChanged: func(c limit.LimitChanged) { log.Debug("concurrency limit changed", "from", c.From, "to", c.To) },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"tendril/queue"
@@ -44,8 +45,8 @@ type Logger struct {
 	*printer
 	opts     Options
 	sampler  sampler
-	observer observer
-	printing *slog.Logger // prints what the observer is told of otherwise
+	observer atomic.Pointer[observer] // nil while nothing observes
+	printing *slog.Logger             // prints what the observer is told of otherwise
 }
 
 // New returns a logger.
@@ -74,8 +75,8 @@ func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
 // AppOutput prints one line that a process of the app wrote to a stream.
 func (l *Logger) AppOutput(process, stream string, line []byte) {
-	if l.observer.Load() != nil {
-		l.observer.report(&Record{At: time.Now(), Process: process, Stream: stream, Text: string(line)})
+	if o := l.observer.Load(); o != nil {
+		o.lines(&Record{At: time.Now(), Process: process, Stream: stream, Text: string(line)})
 	}
 	if l.opts.Format == jsonLines {
 		l.printing.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process),

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"tendril/internal/observe/event"
 )
 
 // Record is one line, as an observer gets it.
@@ -14,32 +17,28 @@ type Record struct {
 	Level slog.Level
 	// Process is the process of the app that wrote the line to Stream; both are "" for a line of tendril.
 	Process, Stream string
-	// Message is the constant message of an event; "" for a delivery, and for what a process wrote. Attrs are those of
-	// the event, with the names of their groups in their keys.
-	Message string
-	Attrs   []slog.Attr
 	// Text is the line as a terminal shows it, without time and colours.
 	Text string
 }
 
-// observer is told of each line; nil for none.
-type observer struct{ atomic.Pointer[func(*Record)] }
-
-func (o *observer) report(r *Record) {
-	if listener := o.Load(); listener != nil {
-		(*listener)(r)
-	}
+// observer receives lines and events.
+type observer struct {
+	lines  func(*Record)
+	events event.Listener
 }
 
-// Observe has f called with each line from now on: those that are printed, and events from slog.LevelInfo on that
-// the level keeps from being printed. f must return soon, and may be called by several goroutines at once.
-func (l *Logger) Observe(f func(*Record)) { l.observer.Store(&f) }
+// Observe has lines called with each line from now on: those that are printed, and others from slog.LevelInfo on that
+// the level keeps from being printed. Those that are events go to the listener too. lines must return soon, and may be
+// called by several goroutines at once.
+func (l *Logger) Observe(lines func(*Record), events event.Listener) {
+	l.observer.Store(&observer{lines, events})
+}
 
 // observingHandler passes events on to the handler that prints them, and to an observer.
 type observingHandler struct {
 	slog.Handler
 	text     textHandler // which collects attributes, and prints nothing
-	observer *observer
+	observer *atomic.Pointer[observer]
 }
 
 // Enabled reports whether events of a level are printed or observed.
@@ -57,16 +56,38 @@ func (h *observingHandler) WithGroup(name string) slog.Handler {
 	return &observingHandler{h.Handler.WithGroup(name), h.text.withGroup(name), h.observer}
 }
 
-// Handle prints and reports one event.
+// Handle prints and reports one line.
 func (h *observingHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	if h.Handler.Enabled(ctx, r.Level) {
 		err = h.Handler.Handle(ctx, r)
 	}
-	if h.observer.Load() != nil {
-		attrs := h.text.attrsOf(r)
-		var b bytes.Buffer
-		h.text.appendEvent(&b, r.Message, attrs)
-		h.observer.report(&Record{At: r.Time, Level: r.Level, Message: r.Message, Attrs: attrs, Text: b.String()})
+	o := h.observer.Load()
+	if o == nil {
+		return err
+	}
+
+	attrs := h.text.attrsOf(r)
+	var b bytes.Buffer
+	h.text.appendEvent(&b, r.Message, attrs)
+	o.lines(&Record{At: r.Time, Level: r.Level, Text: b.String()})
+	if kind := event.KindOf(ctx); kind != "" && r.Level >= slog.LevelInfo {
+		o.events.Happened(event.Event{Kind: kind, Text: r.Message, Fields: fieldsOf(attrs)})
 	}
 	return err
+}
+
+// fieldsOf are the attributes of a line as the fields of an event.
+func fieldsOf(attrs []slog.Attr) map[string]string {
+	fields := map[string]string{}
+	for _, a := range attrs {
+		name, isMillis := strings.CutSuffix(a.Key, "_ms")
+		switch {
+		case a.Key == "component" || a.Key == "hint":
+		case isMillis && a.Value.Kind() == slog.KindInt64:
+			fields[name] = (time.Duration(a.Value.Int64()) * time.Millisecond).String()
+		case a.Value.String() != "":
+			fields[a.Key] = a.Value.String()
+		}
+	}
+	return fields
 }

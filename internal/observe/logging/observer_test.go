@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/internal/observe/event"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
@@ -25,17 +26,18 @@ func TestObserverGetsWhatIsPrinted(t *testing.T) {
 			if r.At.IsZero() {
 				t.Errorf("%q has no time", r.Text)
 			}
-			got = append(got, fmt.Sprintf("%s %s %s [%s] %s %d", r.Level, r.Process, r.Stream, r.Message, r.Text, len(r.Attrs)))
-		})
-		l.With("component", "limit").Warn("breaker open", "target", "app\x1b[2J", "trial_in_ms", 5000)
-		l.Info("task paused", "task", "tidy")
-		l.Debug("left out")
+			got = append(got, fmt.Sprintf("%s %s %s %s", r.Level, r.Process, r.Stream, r.Text))
+		}, happened(func(e event.Event) { got = append(got, fmt.Sprintf("%s: %s %v", e.Kind, e.Text, e.Fields)) }))
+		event.Breaker.Log(l.With("component", "limit"), slog.LevelWarn, "breaker open", "target", "app\x1b[2J", "trial_in_ms", 5000)
+		event.Pause.Log(l.Logger, slog.LevelInfo, "task paused", "task", "tidy")
+		event.Health.Log(l.Logger, slog.LevelDebug, "left out")
 		l.AppOutput("web.1", "stdout", []byte("ready"))
 		l.Settled("jobs", "app", &worker.Settled{ID: "message-1", Outcome: queue.Failed, Status: 500, Attempt: 2,
 			Reason: "status 500", Duration: time.Second}, Redelivery{})
-		want := []string{`WARN   [breaker open] breaker open  target=app\x1b[2J trial_in=5s 3`,
-			`INFO   [task paused] task paused  task=tidy 1`, `INFO web.1 stdout [] ready 0`,
-			`WARN   [] ✗ 500      1s  message-1  attempt 2: status 500 0`}
+		want := []string{`WARN   breaker open  target=app\x1b[2J trial_in=5s`,
+			"breaker: breaker open map[target:app\x1b[2J trial_in:5s]",
+			`INFO   task paused  task=tidy`, `pause: task paused map[task:tidy]`, `INFO web.1 stdout ready`,
+			`WARN   ✗ 500      1s  message-1  attempt 2: status 500`}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Errorf("%+v: observed\n%s\nwant\n%s", opts, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
@@ -47,3 +49,8 @@ func TestObserverGetsWhatIsPrinted(t *testing.T) {
 		}
 	}
 }
+
+// happened is a listener that calls a function.
+type happened func(event.Event)
+
+func (h happened) Happened(e event.Event) { h(e) }

@@ -51,10 +51,10 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 	if silent {
 		return
 	}
-	if l.observer.Load() != nil {
+	if o := l.observer.Load(); o != nil {
 		var b bytes.Buffer
 		l.settledText(&printer{}, &b, s, next, now)
-		l.observer.report(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
+		o.lines(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
 	}
 	switch l.opts.Format {
 	case SQSD:
