@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -64,12 +63,10 @@ func refuseClearQueue(l *loader) {
 		if q.Backend != BackendSQS || from.Layer != FromBundle || !leavesInClear(q.URL) {
 			continue
 		}
-		l.refuse(Problem{
-			Where: from.Where, Option: "queue-url",
-			Text: fmt.Sprintf("the bundle's queue URL %s is not encrypted: messages and credentials' session tokens would be "+
-				"readable on the way", shown(q.URL)),
-			Hint: "write https://, or, where the network to that host is yours, give the URL yourself: --queue-url=" + q.URL,
-		})
+		l.refuseAt(from.Where, "queue-url",
+			"write https://, or, where the network to that host is yours, give the URL yourself: --queue-url="+q.URL,
+			"the bundle's queue URL %s is not encrypted: messages and credentials' session tokens would be readable on the way",
+			shown(q.URL))
 	}
 }
 

@@ -57,8 +57,8 @@ func takeSetting(l *loader, s bundle.Setting) {
 		switch set := l.isSet(o.Name); {
 		case s.Value == "" && !set:
 		case s.Value == "" && o.Default == "":
-			l.warning(origin.Where, o.Name, s.Option+" has no value here, and keeps the one of "+l.origin(o.Name).Where,
-				"delete one of the two")
+			l.warnAt(origin.Where, o.Name, "delete one of the two",
+				"%s has no value here, and keeps the one of %s", s.Option, l.origin(o.Name).Where)
 		default:
 			l.assign(a)
 		}
@@ -75,7 +75,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
-		l.warning(origin.Where, "", s.Option+" has no effect: no instances are created", "")
+		l.warnAt(origin.Where, "", "", "%s has no effect: no instances are created", s.Option)
 		return
 	}
 	var known []string
@@ -120,30 +120,26 @@ func takeHealthSetting(l *loader, origin Origin, s bundle.Setting) {
 		}
 	case "SystemType":
 		if s.Value == "basic" {
-			l.warning(origin.Where, "", "SystemType basic has no effect: health is always judged as enhanced health is", "")
+			l.warnAt(origin.Where, "", "",
+				"SystemType basic has no effect: health is always judged as enhanced health is")
 		}
 	case "HealthCheckSuccessThreshold":
-		l.warning(origin.Where, "", "HealthCheckSuccessThreshold has no effect: a new version gets messages when it is "+
-			"ready", "set when that is with --healthcheck")
+		l.warnAt(origin.Where, "", "set when that is with --healthcheck",
+			"HealthCheckSuccessThreshold has no effect: a new version gets messages when it is ready")
 	case "EnhancedHealthAuthEnabled":
-		l.warning(origin.Where, "", "EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent", "")
+		l.warnAt(origin.Where, "", "",
+			"EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent")
 	default:
-		l.refuse(Problem{
-			Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic "+
-				"Beanstalk's %s", shown(s.Option), s.Namespace),
-			Hint: "it has ConfigDocument, SystemType, HealthCheckSuccessThreshold, EnhancedHealthAuthEnabled",
-		})
+		l.refuseAt(origin.Where, "", "it has ConfigDocument, SystemType, HealthCheckSuccessThreshold, EnhancedHealthAuthEnabled",
+			"%s is not an option of Elastic Beanstalk's %s", shown(s.Option), s.Namespace)
 	}
 }
 
 func takeHealthDocument(l *loader, origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
-		l.refuse(Problem{
-			Where: origin.Where, Option: "health-ignore-client-errors",
-			Text: "ConfigDocument cannot be read: " + strings.TrimPrefix(err.Error(), "json: "),
-			Hint: `it is a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
-		})
+		l.refuseAt(origin.Where, "health-ignore-client-errors", `it is a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
+			"ConfigDocument cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
 		return
 	}
 	if enabled := doc.Rules.Environment.Application.ApplicationRequests4xx.Enabled; enabled != nil {
@@ -151,12 +147,13 @@ func takeHealthDocument(l *loader, origin Origin, text string) {
 			text: strconv.FormatBool(!*enabled)})
 	}
 	if len(doc.Rules.Environment.ELB) > 0 {
-		l.warning(origin.Where, "", "the rules of ConfigDocument for ELB have no effect: a worker has no load balancer", "")
+		l.warnAt(origin.Where, "", "",
+			"the rules of ConfigDocument for ELB have no effect: a worker has no load balancer")
 	}
 	for _, metrics := range doc.CloudWatchMetrics {
 		if len(metrics) > 0 {
-			l.warning(origin.Where, "", "the CloudWatchMetrics of ConfigDocument are not published",
-				"tendril publishes its own with --cloudwatch on")
+			l.warnAt(origin.Where, "", "tendril publishes its own with --cloudwatch on",
+				"the CloudWatchMetrics of ConfigDocument are not published")
 			break
 		}
 	}

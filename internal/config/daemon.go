@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
 
@@ -16,8 +15,8 @@ func readDaemonFile(l *loader, path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
-			l.refuse(Problem{Where: yamlfile.Place(path, e.line, 0),
-				Text: fmt.Sprintf("%s is already set in line %d", shown(e.key), first.line), Hint: "keep one of the two lines"})
+			l.refuseAt(yamlfile.Place(path, e.line, 0), "", "keep one of the two lines",
+				"%s is already set in line %d", shown(e.key), first.line)
 			continue
 		}
 		d.lines[e.key] = e
@@ -44,7 +43,7 @@ func (d *daemonReader) take(e entry) {
 	default:
 		o := d.byDaemonKey(e)
 		if o == nil {
-			d.loader.warning(where, "", shown(e.key)+" is not a known key; it has no effect", "")
+			d.loader.warnAt(where, "", "", "%s is not a known key; it has no effect", shown(e.key))
 			return
 		}
 		d.loader.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
@@ -76,9 +75,8 @@ func (d *daemonReader) target() {
 		port.text = defaultPort
 	}
 	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
-		d.loader.refuse(Problem{Where: yamlfile.Place(d.path, port.line, 0), Option: "target",
-			Text: fmt.Sprintf("http_port %s is not a port; allowed: 1 to 65535", shown(port.text)),
-			Hint: "write http_port: " + defaultPort})
+		d.loader.refuseAt(yamlfile.Place(d.path, port.line, 0), "target", "write http_port: "+defaultPort,
+			"http_port %s is not a port; allowed: 1 to 65535", shown(port.text))
 		return
 	}
 	text := base.text

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"time"
 
 	"tendril/internal/host/datadir"
@@ -104,8 +103,8 @@ func deriveDataDir(l *loader) {
 	}
 	state, reason := stateFolder(l.vars, l.src.Root)
 	if state == "" {
-		l.refuse(Problem{Option: "data-dir", Text: "no data directory: neither STATE_DIRECTORY nor " +
-			"XDG_STATE_HOME nor HOME is set", Hint: "give --data-dir=/var/lib/tendril"})
+		l.refuseAt("", "data-dir", "give --data-dir=/var/lib/tendril",
+			"no data directory: neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set")
 		return
 	}
 	l.cfg.DataDir = datadir.Of(state, l.cfg.Name)
@@ -143,8 +142,8 @@ func deriveStop(l *loader) {
 	from := l.origin("app-grace")
 
 	if s.AppGrace < leastDelay && (from.Layer == FromBundle || from.Where == shutdownDelay) {
-		l.warning(from.Where, "app-grace", fmt.Sprintf("%s %s is less than the minimum of %s, which is used",
-			shutdownDelay, l.option("app-grace").value.get(), leastDelay), "set app-grace for less")
+		l.warnAt(from.Where, "app-grace", "set app-grace for less",
+			"%s %s is less than the minimum of %s, which is used", shutdownDelay, l.option("app-grace").value.get(), leastDelay)
 		s.AppGrace = leastDelay
 		l.settle("app-grace", "")
 	}

@@ -176,8 +176,8 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 			return
 		}
 	}
-	l.warning(beside, "config", "this file is not read: settings come from tendril.yaml in the working folder",
-		"start tendril in that folder, or give --config="+beside)
+	l.warnAt(beside, "config", "start tendril in that folder, or give --config="+beside,
+		"this file is not read: settings come from tendril.yaml in the working folder")
 }
 
 // byEntry finds the option of an entry in tendril.yaml; nil if it isn't an option's.
@@ -206,8 +206,8 @@ func readOwnFile(l *loader, path string, entries []entry) {
 		case e.items != nil:
 			takeQueues(l, path, e)
 		case e.list && !o.list:
-			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value",
-				Hint: "write " + e.key + ": " + o.example()})
+			l.refuseAt(where, o.Name, "write "+e.key+": "+o.example(),
+				"%s is a list, and takes one value", e.key)
 		default:
 			l.assign(a)
 		}
@@ -220,12 +220,11 @@ func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (a
 	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {
 	case first != 0:
-		l.refuse(Problem{Where: where, Option: o.Name, Text: fmt.Sprintf("%s is already set in line %d", e.key, first),
-			Hint: "keep one of the two lines"})
+		l.refuseAt(where, o.Name, "keep one of the two lines", "%s is already set in line %d", e.key, first)
 		return a, false
 	case e.null && o.Default != unset:
-		l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
-			Hint: "write " + a.line(o.example()) + ", or delete the line"})
+		l.refuseAt(where, o.Name, "write "+a.line(o.example())+", or delete the line",
+			"%s has no value", e.key)
 		return a, false
 	case e.null:
 		a.text = unset

@@ -1,7 +1,5 @@
 package config
 
-import "fmt"
-
 // Load reads every source and returns the values in force. The error is an [*Error] that holds everything wrong at
 // once; a value counts as wrong also where a higher layer overrides it. Nothing is created or changed on disk.
 func Load(src Sources) (*Config, error) {
@@ -35,8 +33,8 @@ func readFlags(l *loader) {
 				given = name
 				l.assign(assignment{option: o, origin: Origin{fromFlag, "--" + name}, name: name, text: text})
 			case text != l.src.Flags[given]:
-				l.refuse(Problem{Where: "--" + name, Option: o.Name,
-					Text: fmt.Sprintf("this is the same option as --%s, but the value differs", given), Hint: "give only one of them"})
+				l.refuseAt("--"+name, o.Name, "give only one of them",
+					"this is the same option as --%s, but the value differs", given)
 			}
 		}
 	}

@@ -89,7 +89,7 @@ func newLoader(src Sources) *loader {
 	for _, o := range l.rows {
 		if o.Default != "" {
 			if err := o.value.set(o.Default); err != nil {
-				l.refuse(Problem{Option: o.Name, Text: fmt.Sprintf("the default %s %v", o.Default, err)})
+				l.refuseAt("", o.Name, "", "the default %s %v", o.Default, err)
 			}
 		}
 		l.record(o.Name, Origin{})
@@ -111,8 +111,13 @@ func (l *loader) refuse(problems ...Problem) {
 	l.refused.Problems = append(l.refused.Problems, problems...)
 }
 
-func (l *loader) warning(where, option, text, hint string) {
-	l.cfg.Warnings = append(l.cfg.Warnings, Problem{Where: where, Option: option, Text: text, Hint: hint})
+func (l *loader) refuseAt(where, option, hint, format string, args ...any) {
+	l.refuse(Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+func (l *loader) warnAt(where, option, hint, format string, args ...any) {
+	l.cfg.Warnings = append(l.cfg.Warnings,
+		Problem{Where: where, Option: option, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // assign puts a value in force, if it is right. The layers are read from the
@@ -134,8 +139,8 @@ func (l *loader) assign(a assignment) {
 // dropOwn forgets the queues' own settings when a stronger layer names the queues anew.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
-		l.warning(l.origin("queues").Where, "queues",
-			fmt.Sprintf("these queues and their own settings are not used: %s names the queues", by), "")
+		l.warnAt(l.origin("queues").Where, "queues", "",
+			"these queues and their own settings are not used: %s names the queues", by)
 	}
 	l.ownSettings = nil
 }
@@ -171,7 +176,7 @@ func (l *loader) settle(name, reason string) {
 
 // clash refuses two options that contradict each other, at the place of the first.
 func (l *loader) clash(name, hint, format string, args ...any) {
-	l.refuse(Problem{Where: l.origin(name).Where, Option: name, Text: fmt.Sprintf(format, args...), Hint: hint})
+	l.refuseAt(l.origin(name).Where, name, hint, format, args...)
 }
 
 // notUsed names the bundle's settings of these options as without effect.
@@ -210,7 +215,7 @@ func (l *loader) about(name, hint, format string, args ...any) {
 	if from := l.origin(name); from.Layer != Default {
 		where = from.Where
 	}
-	l.warning(where, name, l.prefix+fmt.Sprintf(format, args...), hint)
+	l.warnAt(where, name, hint, "%s", l.prefix+fmt.Sprintf(format, args...))
 }
 
 func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Default }

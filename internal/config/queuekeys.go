@@ -73,8 +73,8 @@ func takeQueues(l *loader, file string, e entry) {
 		return // of checks among queues that are not right by themselves
 	}
 	if err := checkQueues(queues); err != nil {
-		l.refuse(Problem{Where: origin.Where, Option: "queues", Text: "queues " + err.Error(),
-			Hint: "write weight: 1 below a queue that has none; each name once"})
+		l.refuseAt(origin.Where, "queues", "write weight: 1 below a queue that has none; each name once",
+			"queues %s", err.Error())
 		return
 	}
 	l.cfg.Queues, l.ownSettings = queues, own
@@ -87,8 +87,8 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 	if item.pairs == nil {
 		q, err := parseQueue(item.text)
 		if err != nil {
-			l.refuse(Problem{Where: where, Option: "queues", Text: fmt.Sprintf("%s %v", shown(item.text), err),
-				Hint: "write - jobs, or - name: jobs and its settings below"})
+			l.refuseAt(where, "queues", "write - jobs, or - name: jobs and its settings below",
+				"%s %v", shown(item.text), err)
 		}
 		return q, nil
 	}
@@ -139,15 +139,15 @@ func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool)
 			case first == "":
 				first = k
 			default:
-				l.refuse(Problem{Where: where, Option: "queues", Text: fmt.Sprintf("this queue has %s (line %d) and %s (line "+
-					"%d), of which one can be", first, lines[first], k, lines[k]), Hint: "delete one of them"})
+				l.refuseAt(where, "queues", "delete one of them",
+					"this queue has %s (line %d) and %s (line %d), of which one can be", first, lines[first], k, lines[k])
 			}
 		}
 		return first
 	}
 	if one("name", "url", "arn") == "" && !refused {
-		l.refuse(Problem{Where: where, Option: "queues", Text: "this queue is not named",
-			Hint: "write name: jobs, or url: or arn: for a queue on Amazon SQS"})
+		l.refuseAt(where, "queues", "write name: jobs, or url: or arn: for a queue on Amazon SQS",
+			"this queue is not named")
 	}
 	one("target", "function", "lambda")
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -55,10 +54,10 @@ func severalChosen(l *loader) bool {
 		case one.Layer == queues.Layer:
 			l.clash("queues", "delete one of them", "queues are named here and by the %s of %s", name, one)
 		case one.Layer > queues.Layer:
-			l.warning(queues.Where, "queues", fmt.Sprintf("these queues are not used: %s names one", one), "")
+			l.warnAt(queues.Where, "queues", "", "these queues are not used: %s names one", one)
 			return false
 		default:
-			l.warning(one.Where, name, fmt.Sprintf("this queue is not used: %s names the queues", queues), "")
+			l.warnAt(one.Where, name, "", "this queue is not used: %s names the queues", queues)
 		}
 	}
 	return true
@@ -133,9 +132,8 @@ func takeOwn(l *loader, own []assignment) {
 		l.s.HTTPPath = path
 		l.own["http_path"] = l.own["target"]
 	case l.s.HTTPPath != path:
-		l.refuse(Problem{Where: l.own["target"].Where, Option: "target",
-			Text: fmt.Sprintf("the target has the path %s and http_path is %s (%s)", shown(path), l.s.HTTPPath, chosen),
-			Hint: "leave the path out of one of them"})
+		l.refuseAt(l.own["target"].Where, "target", "leave the path out of one of them",
+			"the target has the path %s and http_path is %s (%s)", shown(path), l.s.HTTPPath, chosen)
 	}
 }
 
@@ -155,14 +153,14 @@ func placeQueue(l *loader) {
 	case q.URL != "" && s.Backend != BackendEmbedded:
 		because(BackendSQS, "it has a URL or an ARN")
 	case q.URL != "" && own.Layer != Default:
-		l.refuse(Problem{Where: own.Where, Option: "backend",
-			Text: fmt.Sprintf("the queue cannot be embedded and be at %s", shown(q.URL)), Hint: "delete one of them"})
+		l.refuseAt(own.Where, "backend", "delete one of them",
+			"the queue cannot be embedded and be at %s", shown(q.URL))
 	case q.URL != "" && chosen.Layer <= queues.Layer:
-		l.refuse(Problem{Where: chosen.Where, Option: "backend", Text: fmt.Sprintf("the queue %s cannot be embedded and "+
-			"be at the URL of %s", q.Name, queues), Hint: "write its name alone there, or delete the backend"})
+		l.refuseAt(chosen.Where, "backend", "write its name alone there, or delete the backend",
+			"the queue %s cannot be embedded and be at the URL of %s", q.Name, queues)
 	case q.URL != "":
-		l.warning(queues.Where, "queues",
-			fmt.Sprintf("the URL of %s is not used: %s says that the queue is embedded", q.Name, chosen), "")
+		l.warnAt(queues.Where, "queues", "",
+			"the URL of %s is not used: %s says that the queue is embedded", q.Name, chosen)
 		q.URL = ""
 	case s.Backend == backendAuto && s.Function != "":
 		because(BackendSQS, "its messages go to a function on AWS")
@@ -215,12 +213,10 @@ func refuseComputedQueue(l *loader) {
 			return
 		}
 	}
-	l.refuse(Problem{
-		Where: l.computedQueue.Where, Option: "queue-url",
-		Text: "CloudFormation computes the value of " + workerQueueURL + ": the worker's queue is not known here",
-		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs and --name " +
-			"for a queue that tendril creates, or --backend=embedded to try the app with a queue on this machine",
-	})
+	l.refuseAt(l.computedQueue.Where, "queue-url", "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=sqs "+
+		"and --name for a queue that tendril creates, or --backend=embedded to try the app with a queue "+
+		"on this machine",
+		"CloudFormation computes the value of %s: the worker's queue is not known here", workerQueueURL)
 }
 
 func deriveBackend(l *loader) {
@@ -262,8 +258,7 @@ func dropQueueURL(l *loader) {
 		l.clash("backend", "delete one of them", "the queue cannot be embedded and be at the queue-url of %s", queue)
 		return
 	}
-	l.warning(queue.Where, "queue-url",
-		fmt.Sprintf("this queue is not used: %s says that the queue is embedded", backend), "")
+	l.warnAt(queue.Where, "queue-url", "", "this queue is not used: %s says that the queue is embedded", backend)
 	l.cfg.QueueURL = ""
 	l.record("queue-url", backend)
 }

@@ -87,7 +87,8 @@ func readEnvironment(l *loader) {
 	for _, o := range l.rows {
 		if name := firstSet(l, o.cloneVariables); name != "" {
 			assignVariable(l, o, name)
-			l.warning(name, o.Name, "this variable is read for compatibility with other daemons", "write "+o.Variable+" instead")
+			l.warnAt(name, o.Name, "write "+o.Variable+" instead",
+				"this variable is read for compatibility with other daemons")
 		}
 		if name := firstSet(l, o.OtherVariables); name != "" {
 			assignVariable(l, o, name)
@@ -138,7 +139,8 @@ func warnAboutVariables(l *loader) {
 		}
 		switch {
 		case strings.HasPrefix(name, "SQSD_"):
-			l.warning(name, "", "this variable of another daemon is not supported", "docs/options.md lists every option")
+			l.warnAt(name, "", "docs/options.md lists every option",
+				"this variable of another daemon is not supported")
 		case strings.HasPrefix(name, "TENDRIL_"):
 			warnAboutTypo(l, name, own)
 		}
@@ -155,6 +157,6 @@ func warnAboutTypo(l *loader, name string, own []string) {
 		if near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
-		l.warning(name, "", "this variable is not an option and has no effect", hint)
+		l.warnAt(name, "", hint, "this variable is not an option and has no effect")
 	}
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -212,14 +211,15 @@ func warnOrder(l *loader) {
 // warnQueue tells of a queue's own settings that the common ones make idle.
 func warnQueue(l *loader, q *QueueSettings) {
 	if most := l.cfg.HTTPConnections; q.Concurrency > most {
-		l.warning(l.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the maximum for all queues",
-			l.prefix, q.Concurrency, l.all.cite("http-connections")), "")
+		l.warnAt(l.own["max"].Where, "queues", "",
+			"%smax %d has no effect: %s is the maximum for all queues", l.prefix, q.Concurrency, l.all.cite("http-connections"))
 	}
 	if q.ToFunction() {
 		for _, key := range []string{"http_path", "mime_type", "terminal_codes", "signing_secret", "inactivity_timeout",
 			"deadline"} {
 			if own, found := l.own[key]; found {
-				l.warning(own.Where, "queues", fmt.Sprintf("%s%s has no effect: messages go to a function", l.prefix, key), "")
+				l.warnAt(own.Where, "queues", "",
+					"%s%s has no effect: messages go to a function", l.prefix, key)
 			}
 		}
 	}
