@@ -32,7 +32,7 @@ func deriveMetrics(l *loader) {
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
-	return slices.ContainsFunc(l.cfg.Queues, func(q QueueSettings) bool {
+	return l.s.any(func(q *QueueSettings) bool {
 		return q.Backend == BackendSQS && (elsewhere || sqs && amazonURL(q.URL)) || q.Function != "" && (elsewhere || lambda)
 	})
 }

@@ -47,20 +47,27 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 	for i := range now {
 		q := &now[i]
 		for j := range q.Settings {
-			name := strings.ReplaceAll(q.Settings[j].Key, "_", "-")
-			general := name
-			switch name {
-			case "max":
-				general = "http-connections"
-			case "url", "weight":
-				general = "queues"
-			}
-			if waits(general) || waits(ofQueue(name, q.Name)) {
+			key := q.Settings[j].Key
+			if waits(ofAllQueues(key)) || waits(ofQueue(optionOf(key), q.Name)) {
 				q.Settings[j] = before[i].Settings[j]
 			}
 		}
 	}
 	return now
+}
+
+// optionOf is the name of the option with a key.
+func optionOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
+
+// ofAllQueues is the option that holds for queues without a key of their own.
+func ofAllQueues(key string) string {
+	switch key {
+	case "name", "url", "arn", "weight":
+		return "queues"
+	case "max":
+		return "http-connections"
+	}
+	return optionOf(key)
 }
 
 // ofQueue names an option of one queue in a [Change].
@@ -80,7 +87,7 @@ func (c *Change) Pending(name string) Setting {
 			continue
 		}
 		for _, s := range c.loaded.explainQueue(i).Settings {
-			if strings.ReplaceAll(s.Key, "_", "-") == option {
+			if optionOf(s.Key) == option {
 				return Setting{Origin: s.From, Value: s.Value}
 			}
 		}

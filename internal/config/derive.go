@@ -154,15 +154,25 @@ func deriveStop(l *loader) {
 	}
 }
 
+// hasBothOrNone refuses a certificate without its private key, and a key without its certificate.
+func hasBothOrNone(l *loader, cert, key string) bool {
+	hasCert := l.option(cert).value.get() != ""
+	hasKey := l.option(key).value.get() != ""
+	switch {
+	case hasCert && !hasKey:
+		l.clash(cert, "add "+key, "%s is set without its private key", cert)
+	case hasKey && !hasCert:
+		l.clash(key, "add "+cert, "%s is set without its certificate", key)
+	}
+	return hasCert == hasKey
+}
+
 // deriveEndpoint refuses a queue endpoint that other machines reach and anybody may use.
 func deriveEndpoint(l *loader) {
 	s := l.s
 	address, _ := s.ListenOn()
 	switch {
-	case s.TLSCert != "" && s.TLSKey == "":
-		l.clash("tls-cert", "add tls-key", "tls-cert is set without its private key")
-	case s.TLSCert == "" && s.TLSKey != "":
-		l.clash("tls-key", "add tls-cert", "tls-key is set without its certificate")
+	case !hasBothOrNone(l, "tls-cert", "tls-key"):
 	case address != "" && !isLoopback(address) && s.Credentials == "":
 		l.clash("listen", "type 'tendril credentials create NAME --credentials FILE' and add --credentials FILE, or use "+
 			"127.0.0.1", "%s would let anyone who reaches this address use the queues", l.named("listen"))
@@ -172,10 +182,7 @@ func deriveEndpoint(l *loader) {
 func deriveConsole(l *loader) {
 	s := l.s
 	switch {
-	case s.ConsoleTLSCert != "" && s.ConsoleTLSKey == "":
-		l.clash("console-tls-cert", "add console-tls-key", "console-tls-cert is set without its private key")
-	case s.ConsoleTLSCert == "" && s.ConsoleTLSKey != "":
-		l.clash("console-tls-key", "add console-tls-cert", "console-tls-key is set without its certificate")
+	case !hasBothOrNone(l, "console-tls-cert", "console-tls-key"):
 	case s.Console != Off && !isLoopback(s.Console) && s.ConsoleAuth == ConsoleAuthNone:
 		l.clash("console-auth", "use 127.0.0.1, or console-auth token", "%s would let anyone who reaches this address "+
 			"deploy", l.named("console"))

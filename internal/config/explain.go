@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"tendril/internal/bundle"
 )
@@ -167,28 +168,19 @@ func orNone(s string) string {
 	return s
 }
 
-// readable adds days, hours and minutes to a number of seconds that nobody can read.
+// readable adds days, hours and minutes to a number of seconds that is hard to read.
 func readable(k string, text string) string {
 	d, err := ParseDuration(text)
-	if k != kindDuration || err != nil || d < 120e9 || d%60e9 != 0 {
+	if k != kindDuration || err != nil || d < 2*time.Minute || d%time.Minute != 0 {
 		return text
 	}
-	minutes := int64(d / 60e9)
-	switch {
-	case minutes%(24*60) == 0:
-		return fmt.Sprintf("%s, that is %s", text, plural(minutes/(24*60), "day"))
-	case minutes%60 == 0:
-		return fmt.Sprintf("%s, that is %s", text, plural(minutes/60, "hour"))
-	default:
-		return fmt.Sprintf("%s, that is %s", text, plural(minutes, "minute"))
+	human := HumanDuration(d)
+	number := human[:len(human)-1]
+	word := map[byte]string{'d': "day", 'h': "hour", 'm': "minute"}[human[len(human)-1]]
+	if number != "1" {
+		word += "s"
 	}
-}
-
-func plural(n int64, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
+	return fmt.Sprintf("%s, that is %s %s", text, number, word)
 }
 
 func unitNote(k string) string {

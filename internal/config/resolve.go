@@ -193,13 +193,7 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	if own, found := c.queueOrigins[i][key]; found {
 		return own
 	}
-	switch key {
-	case "name", "url", "arn", "weight":
-		return c.Origin("queues")
-	case "max":
-		return c.Origin("http-connections")
-	}
-	return c.Origin(strings.ReplaceAll(key, "_", "-"))
+	return c.Origin(ofAllQueues(key))
 }
 
 // refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a stronger layer names one: a

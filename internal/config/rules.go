@@ -370,12 +370,9 @@ func hostName(text string) (string, error) {
 	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return ip.String(), nil
 	}
-	other := func(r rune) bool {
-		return !(r == '-' || r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
-	}
 	return valid(strings.ToLower(text), fault{strings.Contains(text, "://"), "is a URL: only the name of its host counts"},
 		fault{strings.Contains(text, ":"), "has a port: every port counts"},
-		fault{text == "" || len(text) > 253 || strings.ContainsFunc(text, other), "is not a host name"})
+		fault{len(text) > 253 || !isWord(strings.ReplaceAll(text, ".", "_")), "is not a host name"})
 }
 
 func consoleAddress(text string) (string, error) {
@@ -431,11 +428,7 @@ func scaleTarget(text string) (string, error) {
 
 // isECSName reports whether a cluster or service may have this name: up to 255 letters, digits, hyphens and
 // underscores. Source: Amazon ECS API Reference, CreateCluster and CreateService.
-func isECSName(name string) bool {
-	return name != "" && len(name) <= 255 && !strings.ContainsFunc(name, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
-	})
-}
+func isECSName(name string) bool { return isWord(name) && len(name) <= 255 }
 
 const (
 	lowestFinal  = 200 // below are the informational statuses, which end nothing

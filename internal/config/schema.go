@@ -6,10 +6,13 @@ import (
 	"strings"
 )
 
+// object is a JSON object.
+type object = map[string]any
+
 // Schema returns a JSON Schema of tendril.yaml, for editors: the keys, what each takes, and what it means. Every file
 // that [Load] accepts is valid by it; what two options must agree on, it does not know.
 func Schema() map[string]any {
-	keys, sqsd, ofQueue := map[string]any{}, map[string]any{}, map[string]any{}
+	keys, sqsd, ofQueue := object{}, object{}, object{}
 	rows := table(&Settings{})
 	for _, o := range rows {
 		if o.Key != "" && o.Key != queuesKey {
@@ -22,41 +25,42 @@ func Schema() map[string]any {
 	for _, o := range queueTable(&QueueSettings{}, rows) {
 		ofQueue[o.Key] = o.schema()
 	}
-	item := map[string]any{"type": "object", "properties": ofQueue, "additionalProperties": false}
-	keys[queuesKey] = map[string]any{"description": withKey(rows, queuesKey).description(), "anyOf": []any{scalarSchema(),
-		map[string]any{"type": "array", "items": map[string]any{"anyOf": []any{scalarSchema(), item}}}}}
-	keys[sqsdSection] = map[string]any{"type": "object", "properties": sqsd, "additionalProperties": false,
+	item := object{"type": "object", "properties": ofQueue, "additionalProperties": false}
+	keys[queuesKey] = object{"description": withKey(rows, queuesKey).description(), "anyOf": []any{scalarSchema(),
+		object{"type": "array", "items": object{"anyOf": []any{scalarSchema(), item}}}}}
+	keys[sqsdSection] = object{"type": "object", "properties": sqsd, "additionalProperties": false,
 		"description": "Options by their names in Elastic Beanstalk's namespace aws:elasticbeanstalk:sqsd."}
-	return map[string]any{
+	return object{
 		"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Settings of tendril",
 		"type": []string{"object", "null"}, "properties": keys, "additionalProperties": false,
 	}
 }
 
-func scalarSchema() map[string]any {
-	return map[string]any{"type": []string{"string", "number", "boolean"}}
+func scalarSchema() object {
+	return object{"type": []string{"string", "number", "boolean"}}
 }
 
 // schema says what the option takes, as YAML reads it: a text that looks like a number is one.
-func (o *Option) schema() map[string]any {
+func (o *Option) schema() object {
 	s := scalarSchema()
 	switch o.Kind() {
 	case kindInteger:
-		s = map[string]any{"anyOf": []any{o.numbers(), map[string]any{"type": "string", "pattern": "^[+-]?[0-9]+$"}}}
+		s = object{"anyOf": []any{o.numbers(), object{"type": "string", "pattern": "^[+-]?[0-9]+$"}}}
 	case kindSwitch:
-		s = map[string]any{"anyOf": []any{map[string]any{"type": "boolean"}, map[string]any{"enum": []any{0, 1}},
-			map[string]any{"type": "string", "pattern": anyCasePattern("true", "false", "yes", "no", "on", "off", "0", "1")}}}
+		s = object{"anyOf": []any{object{"type": "boolean"}, object{"enum": []any{0, 1}},
+			object{"type": "string", "pattern": anyCasePattern("true", "false", "yes", "no", "on", "off", "0", "1")}}}
 	case kindDuration:
-		if s = map[string]any{"type": []string{"string", "number"}}; o.Default != unset {
+		s = object{"type": []string{"string", "number"}}
+		if o.Default != unset {
 			s["pattern"] = durationPattern
 		}
 	case kindRate, kindSize, kindNumber:
-		s = map[string]any{"type": []string{"string", "number"}}
+		s = object{"type": []string{"string", "number"}}
 	case kindChoice:
 		s = o.choiceSchema()
 	}
 	if o.list {
-		s = map[string]any{"anyOf": []any{s, map[string]any{"type": "array", "items": scalarSchema()}}}
+		s = object{"anyOf": []any{s, object{"type": "array", "items": scalarSchema()}}}
 	}
 	if o.Default == unset {
 		s["type"] = []string{"string", "number", "null"}
@@ -75,8 +79,8 @@ func (o *Option) schema() map[string]any {
 const durationPattern = `^\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)d?|(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)\s*$`
 
 // numbers are the whole numbers that the option takes.
-func (o *Option) numbers() map[string]any {
-	s := map[string]any{"type": "integer"}
+func (o *Option) numbers() object {
+	s := object{"type": "integer"}
 	low, high, _ := strings.Cut(o.Allowed(), " to ")
 	if n, err := strconv.Atoi(low); err == nil {
 		s["minimum"] = n
@@ -88,12 +92,12 @@ func (o *Option) numbers() map[string]any {
 }
 
 // choiceSchema offers the words, and takes others only where the option does: in capitals, or as a switch.
-func (o *Option) choiceSchema() map[string]any {
+func (o *Option) choiceSchema() object {
 	words := o.Choices()
 	takes := func(text string) bool { return o.value.set(text) == nil }
 	var scalars any = scalarSchema()
 	if !takes(strings.ToUpper(words[0])) && !takes("yes") {
-		scalars = map[string]any{"enum": []any{}}
+		scalars = object{"enum": []any{}}
 	}
 	enum := []any{}
 	for _, w := range words {
@@ -102,7 +106,7 @@ func (o *Option) choiceSchema() map[string]any {
 			enum = append(enum, false)
 		}
 	}
-	return map[string]any{"anyOf": []any{map[string]any{"enum": enum}, scalars}}
+	return object{"anyOf": []any{object{"enum": enum}, scalars}}
 }
 
 func (o *Option) description() string {

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"slices"
 	"strings"
 	"time"
 )
@@ -416,38 +415,48 @@ func (s *Endpoint) ListenOn() (address, socket string) {
 	return address, socket
 }
 
+// any reports whether something holds for one of the queues.
+func (s *Settings) any(holds func(*QueueSettings) bool) bool {
+	for i := range s.Queues {
+		if holds(&s.Queues[i]) {
+			return true
+		}
+	}
+	return false
+}
+
 // AnyEmbedded reports whether a queue is embedded.
 func (s *Settings) AnyEmbedded() bool {
-	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendEmbedded })
+	return s.any(func(q *QueueSettings) bool { return q.Backend == BackendEmbedded })
 }
 
 // anyCreated reports whether tendril creates a queue, and so sets its redrive policy.
 func (s *Settings) anyCreated() bool {
-	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendEmbedded || q.Managed })
+	return s.any(func(q *QueueSettings) bool { return q.Backend == BackendEmbedded || q.Managed })
 }
 
 // AnyOnSQS reports whether a queue is on Amazon SQS.
 func (s *Settings) AnyOnSQS() bool {
-	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendSQS })
+	return s.any(func(q *QueueSettings) bool { return q.Backend == BackendSQS })
 }
 
 // AnyToOwnApp reports whether the messages of a queue go to the app that is started here.
 func (s *Settings) AnyToOwnApp() bool {
-	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToOwnApp() })
+	return s.any((*QueueSettings).ToOwnApp)
 }
 
 // toFunction and toApp report whether messages go to functions, and to apps; some may go to each.
 func (s *Settings) toFunction() bool {
-	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToFunction() })
+	return s.any((*QueueSettings).ToFunction)
 }
 
 func (s *Settings) toApp() bool {
-	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
+	return s.any(func(q *QueueSettings) bool { return !q.ToFunction() })
 }
 
 // anyTLS reports whether messages of any queue go to an https target.
 func (s *Settings) anyTLS() bool {
-	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool {
+	return s.any(func(q *QueueSettings) bool {
 		return !q.ToFunction() && strings.HasPrefix(q.Target, "https:")
 	})
 }

@@ -254,15 +254,10 @@ func formatDuration(d time.Duration) string {
 
 // HumanDuration writes d by its largest unit that leaves it whole, from days to seconds: 14d, 90m, 30s.
 func HumanDuration(d time.Duration) string {
-	for _, unit := range []struct {
-		suffix string
-		length time.Duration
-	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}} {
-		if d != 0 && d%unit.length == 0 {
-			return strconv.FormatInt(int64(d/unit.length), 10) + unit.suffix
-		}
+	if d%time.Second != 0 {
+		return formatDuration(d)
 	}
-	return formatDuration(d)
+	return inUnits(int64(d/time.Second), longUnits)
 }
 
 var wholeSeconds = regexp.MustCompile(`\b\d+s\b`)
@@ -305,23 +300,43 @@ func isDecimal(s string) bool { return s != "" && strings.Trim(s, "-.0123456789"
 
 func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-type rateUnit struct {
-	suffix  string
-	seconds float64
+// unit is a suffix of numbers, and how many of the smallest unit it stands for.
+type unit struct {
+	suffix string
+	scale  float64
 }
 
-// rateUnits are the times that a rate may count by, the shortest first.
-func rateUnits() []rateUnit { return []rateUnit{{"/s", 1}, {"/m", 60}, {"/h", 3600}} }
+// The units of rates are the times that they may count by, the shortest first; those of sizes and of durations for
+// people start with the largest.
+var (
+	rateUnits = []unit{{"/s", 1}, {"/m", 60}, {"/h", 3600}}
+	sizeUnits = []unit{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+	longUnits = []unit{{"d", 24 * 3600}, {"h", 3600}, {"m", 60}, {"s", 1}}
+)
 
-func parseRate(text string) (float64, error) {
-	seconds := 1.0
-	for _, unit := range rateUnits() {
-		if number, found := strings.CutSuffix(text, unit.suffix); found {
-			text, seconds = strings.TrimSpace(number), unit.seconds
-			break
+// cutUnit takes the unit off a number; without one the number stands for itself.
+func cutUnit(text string, units []unit) (number string, scale float64) {
+	for _, u := range units {
+		if number, found := strings.CutSuffix(text, u.suffix); found {
+			return strings.TrimSpace(number), u.scale
 		}
 	}
-	n, err := parseNumber(text)
+	return text, 1
+}
+
+// inUnits writes a whole number of the smallest unit with the first unit that leaves it whole.
+func inUnits(n int64, units []unit) string {
+	for _, u := range units {
+		if n != 0 && n%int64(u.scale) == 0 {
+			return strconv.FormatInt(n/int64(u.scale), 10) + u.suffix
+		}
+	}
+	return "0" + units[len(units)-1].suffix
+}
+
+func parseRate(text string) (float64, error) {
+	number, seconds := cutUnit(text, rateUnits)
+	n, err := parseNumber(number)
 	if err != nil && !errors.Is(err, errRange) {
 		err = errors.New("is not a rate")
 	}
@@ -333,50 +348,29 @@ func formatRate(r float64) string {
 	if r == 0 {
 		return "0"
 	}
-	for _, unit := range rateUnits() {
-		if n := math.Round(r * unit.seconds); n > 0 && n/unit.seconds == r { // as it is read again
-			return formatNumber(n) + unit.suffix
+	for _, u := range rateUnits {
+		if n := math.Round(r * u.scale); n > 0 && n/u.scale == r { // as it is read again
+			return formatNumber(n) + u.suffix
 		}
 	}
 	return formatNumber(r) + "/s"
 }
 
-type sizeUnit struct {
-	suffix string
-	shift  int
-}
-
-// sizeUnits are those of sizes, the largest first.
-func sizeUnits() []sizeUnit { return []sizeUnit{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}} }
-
 // parseSize reads a number of bytes. It is out of range when it is too large for any option.
 func parseSize(text string) (int64, error) {
-	shift := 0
-	for _, unit := range sizeUnits() {
-		if number, found := strings.CutSuffix(text, unit.suffix); found {
-			text, shift = strings.TrimSpace(number), unit.shift
-			break
-		}
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange) || err == nil && (n > math.MaxInt64>>shift || n < -(math.MaxInt64>>shift)):
+	number, scale := cutUnit(text, sizeUnits)
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch most := math.MaxInt64 / int64(scale); {
+	case errors.Is(err, strconv.ErrRange) || err == nil && (n > most || n < -most):
 		return math.MaxInt64, errRange
 	case err != nil:
 		return 0, errors.New("is not a size")
 	}
-	return n << shift, nil
+	return n * int64(scale), nil
 }
 
 // formatSize writes n with the largest unit that leaves it whole.
-func formatSize(n int64) string {
-	for _, unit := range sizeUnits() {
-		if n != 0 && n%(1<<unit.shift) == 0 {
-			return strconv.FormatInt(n>>unit.shift, 10) + unit.suffix
-		}
-	}
-	return "0B"
-}
+func formatSize(n int64) string { return inUnits(n, sizeUnits) }
 
 func parseSwitch(text string) (bool, error) {
 	switch strings.ToLower(text) {

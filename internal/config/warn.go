@@ -228,46 +228,50 @@ func warnQueue(l *loader, q *QueueSettings) {
 	}
 }
 
-// idleRules say which options have no effect while a condition holds.
-var idleRules = []struct {
-	while   func(*Settings) bool
+// idleRule says which options have no effect while a condition holds.
+type idleRule struct {
+	holds   bool
 	why     string // goes on from "NAME VALUE has no effect"
 	hint    string
 	options []string
-}{
-	{func(s *Settings) bool { return s.BackoffMin == 0 }, " without backoff-min", "set backoff-min, to 10s for instance",
-		[]string{"backoff-max", "backoff-doublings", "backoff-jitter"}},
-	{func(s *Settings) bool { return !s.AnyOnSQS() }, ": no queue is on Amazon SQS", "",
-		[]string{"endpoint-url", "registry-table", "registry-create", "dead-letter-reasons"}},
-	{func(s *Settings) bool { return !s.anyCreated() },
-		": a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", "", []string{"max-retries"}},
-	{func(s *Settings) bool { return !s.AnyEmbedded() }, ": no queue is embedded", "",
-		[]string{"listen", "account-id", "credentials", "tls-cert", "tls-key"}},
-	{func(s *Settings) bool { return !s.toApp() }, ": messages go to a function", "",
-		[]string{"http-path", "mime-type", "signing-secret", "success-codes", "terminal-codes", "header-budget", "keepalive",
-			"connect-timeout",
-			"inactivity-timeout", "deadline", "respect-retry-after"}},
-	{func(s *Settings) bool { return !s.anyTLS() }, ": no target is https", "",
-		[]string{"target-ca", "target-cert", "target-key"}},
-	{func(s *Settings) bool { return !s.toFunction() }, ": no messages go to a function", "",
-		[]string{"function-timeout"}},
-	{func(s *Settings) bool { return s.Breaker == 0 }, " without breaker", "set breaker, to 50 for instance",
-		[]string{"breaker-window", "breaker-delay"}},
-	{func(s *Settings) bool { return len(s.Queues) == 1 }, ": there is one queue", "", []string{"max-wait"}},
-	{func(s *Settings) bool { return s.CloudWatch == Off }, ": no metrics are sent to CloudWatch", "",
-		[]string{"metrics-interval"}},
-	{func(s *Settings) bool { return s.Console == Off }, ": the console is off", "",
-		[]string{"console-tls-cert", "console-tls-key", "console-insecure", "console-auth", "console-read-only",
-			"console-bodies", "console-trusted-proxy"}},
-	{func(s *Settings) bool { return s.Console != Off && s.ConsoleTLSCert != "" }, ": the console speaks TLS", "",
-		[]string{"console-insecure"}},
-	{func(s *Settings) bool { return s.Console != Off && s.ConsoleTLSCert == "" && isLoopback(s.Console) },
-		": the console has a loopback address", "", []string{"console-insecure"}},
+}
+
+func idleRules(s *Settings) []idleRule {
+	return []idleRule{
+		{s.BackoffMin == 0, " without backoff-min", "set backoff-min, to 10s for instance",
+			[]string{"backoff-max", "backoff-doublings", "backoff-jitter"}},
+		{!s.AnyOnSQS(), ": no queue is on Amazon SQS", "",
+			[]string{"endpoint-url", "registry-table", "registry-create", "dead-letter-reasons"}},
+		{!s.anyCreated(),
+			": a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", "", []string{"max-retries"}},
+		{!s.AnyEmbedded(), ": no queue is embedded", "",
+			[]string{"listen", "account-id", "credentials", "tls-cert", "tls-key"}},
+		{!s.toApp(), ": messages go to a function", "",
+			[]string{"http-path", "mime-type", "signing-secret", "success-codes", "terminal-codes", "header-budget", "keepalive",
+				"connect-timeout",
+				"inactivity-timeout", "deadline", "respect-retry-after"}},
+		{!s.anyTLS(), ": no target is https", "",
+			[]string{"target-ca", "target-cert", "target-key"}},
+		{!s.toFunction(), ": no messages go to a function", "",
+			[]string{"function-timeout"}},
+		{s.Breaker == 0, " without breaker", "set breaker, to 50 for instance",
+			[]string{"breaker-window", "breaker-delay"}},
+		{len(s.Queues) == 1, ": there is one queue", "", []string{"max-wait"}},
+		{s.CloudWatch == Off, ": no metrics are sent to CloudWatch", "",
+			[]string{"metrics-interval"}},
+		{s.Console == Off, ": the console is off", "",
+			[]string{"console-tls-cert", "console-tls-key", "console-insecure", "console-auth", "console-read-only",
+				"console-bodies", "console-trusted-proxy"}},
+		{s.Console != Off && s.ConsoleTLSCert != "", ": the console speaks TLS", "",
+			[]string{"console-insecure"}},
+		{s.Console != Off && s.ConsoleTLSCert == "" && isLoopback(s.Console),
+			": the console has a loopback address", "", []string{"console-insecure"}},
+	}
 }
 
 func warnIdle(l *loader) {
-	for _, rule := range idleRules {
-		if rule.while(l.s) {
+	for _, rule := range idleRules(l.s) {
+		if rule.holds {
 			for _, name := range rule.options {
 				l.idle(name, rule.why, rule.hint)
 			}

@@ -342,7 +342,7 @@ var plainScalar = regexp.MustCompile(`^[A-Za-z0-9./_+][A-Za-z0-9 ./_+:@=,?&%~-]*
 
 // scalarText is a value as it is written on one line: as it is, or in quotes.
 func (e *editor) scalarText(value string) (string, *Fault) {
-	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", strconv.Quote(value)}
+	forms := []string{"'" + strings.ReplaceAll(value, "'", "''") + "'", quoted(value)}
 	if plainScalar.MatchString(value) {
 		forms = slices.Insert(forms, 0, value)
 	}

@@ -47,7 +47,7 @@ func (w *jsonReader) value(indent string, at position) error {
 	}
 	open, nested := t.(json.Delim)
 	if !nested || !w.dec.More() {
-		text := plainJSON(t)
+		text := scalar(t)
 		if nested {
 			text = map[json.Delim]string{'{': "{}", '[': "[]"}[open]
 		}
@@ -84,7 +84,7 @@ func (w *jsonReader) entry(indent string, keyed bool) error {
 	if err != nil {
 		return err
 	}
-	w.out.WriteString(plainJSON(key) + ":")
+	w.out.WriteString(scalar(key) + ":")
 	return w.value(indent+"  ", afterKey)
 }
 
@@ -95,13 +95,23 @@ var (
 )
 
 // Text is a text as it stands in a file of YAML: as it is where that is clear, else quoted as in JSON.
-func Text(text string) string { return plainJSON(text) }
-
-// plainJSON is a scalar: as it is where that is clear, else as in JSON.
-func plainJSON(t json.Token) string {
-	if text, ok := t.(string); ok && unquoted.MatchString(text) && !isWord.MatchString(text) {
+func Text(text string) string {
+	if unquoted.MatchString(text) && !isWord.MatchString(text) {
 		return text
 	}
+	return quoted(text)
+}
+
+// scalar is a token of JSON that is neither the start nor the end of an object or a list.
+func scalar(t json.Token) string {
+	if text, ok := t.(string); ok {
+		return Text(text)
+	}
+	return quoted(t)
+}
+
+// quoted is a scalar as in JSON, which YAML reads as the same value.
+func quoted(t json.Token) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
