@@ -95,11 +95,11 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	case n.Kind == yamlfile.Null:
 		return nil
 	case n.Kind != yamlfile.Mapping:
-		d.refuse(section.Line, section.Column, `write "name:" and below it, further to the right, "key: value"`,
+		d.refuseKey(section, `write "name:" and below it, further to the right, "key: value"`,
 			"%s is not a map of names", section.Key)
 		return nil
 	case len(n.Pairs) > maxCommands:
-		d.refuse(section.Line, section.Column, "combine several into one script",
+		d.refuseKey(section, "combine several into one script",
 			"%s has more than %d entries", section.Key, maxCommands)
 		return nil
 	}
@@ -111,7 +111,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 	c = Command{Name: p.Key, File: d.name, Line: p.Line}
 	e := d.entry(section, p)
 	if p.Key == "" || p.Value.Kind != yamlfile.Mapping {
-		d.refuse(p.Line, p.Column, `write "command: ..." below it`, "%s %s has no command",
+		d.refuseKey(p, `write "command: ..." below it`, "%s %s has no command",
 			section, yamlfile.Printable(p.Key))
 		return c, false
 	}
@@ -145,7 +145,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 	case !e.whole():
 		return c, false
 	case len(c.Argv) == 0 && c.Shell == "":
-		d.refuse(p.Line, p.Column, `write "command: ..." below it`, "%s %s has no command",
+		d.refuseKey(p, `write "command: ..." below it`, "%s %s has no command",
 			section, yamlfile.Printable(p.Key))
 		return c, false
 	}
@@ -156,7 +156,7 @@ var commandKeys = []string{"command", "env", "cwd", "test", "ignoreErrors", "lea
 
 // entryReader is the reading of one entry of a section.
 type entryReader struct {
-	*document
+	document      *document
 	section, name string
 	// refused is true when something in it is wrong, computed when CloudFormation computes a part of it, for which
 	// it is left aside.
@@ -169,7 +169,7 @@ func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 		return
 	}
 	e.refused = true
-	e.refuse(p.Line, p.Column, hint, "%s of %s %s %s", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name),
+	e.document.refuseKey(p, hint, "%s of %s %s %s", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name),
 		what)
 }
 
@@ -181,7 +181,7 @@ func (e *entryReader) unknown(p yamlfile.Pair, known []string) {
 			return
 		}
 	}
-	e.notUsed(p.Line, "%s is not a key of %s: it is ignored (%s)", yamlfile.Printable(p.Key), e.section,
+	e.document.notUsed(p.Line, "%s is not a key of %s: it is ignored (%s)", yamlfile.Printable(p.Key), e.section,
 		yamlfile.Printable(e.name))
 }
 
@@ -196,7 +196,7 @@ func (e *entryReader) isComputed(p yamlfile.Pair, n *yamlfile.Node) bool {
 
 func (e *entryReader) leaveComputedOut(p yamlfile.Pair) {
 	if !e.computed {
-		e.notUsed(p.Line, "%s of %s %s is computed by CloudFormation and not known here, so the entry is left out; write "+
+		e.document.notUsed(p.Line, "%s of %s %s is computed by CloudFormation and not known here, so the entry is left out; write "+
 			"the value itself", yamlfile.Printable(p.Key), e.section, yamlfile.Printable(e.name))
 	}
 	e.computed = true

@@ -11,37 +11,35 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// platformDefaults concludes from the files of a bundle how a platform of Elastic Beanstalk would start its app.
-type platformDefaults struct{ *reader }
-
-func (o platformDefaults) conclude() {
-	if o.has("Dockerfile") || o.has("docker-compose.yml") || o.has("Dockerrun.aws.json") {
-		o.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
+// conclude finds out from the files of a bundle how a platform of Elastic Beanstalk would start its app.
+func (r *reader) conclude() {
+	if r.has("Dockerfile") || r.has("docker-compose.yml") || r.has("Dockerrun.aws.json") {
+		r.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
 		return
 	}
-	for _, platform := range []func() *Default{o.goApp, o.nodeApp, o.pythonApp, o.javaApp, o.rubyApp} {
+	for _, platform := range []func() *Default{r.goApp, r.nodeApp, r.pythonApp, r.javaApp, r.rubyApp} {
 		if d := platform(); d != nil {
-			o.bundle.Default = d
+			r.bundle.Default = d
 			return
 		}
 	}
-	if o.has("go.mod") {
-		o.bundle.Advice = `for a Go module: a Buildfile with "build: go build -o bin/application .", and "web: bin/application"`
+	if r.has("go.mod") {
+		r.bundle.Advice = `for a Go module: a Buildfile with "build: go build -o bin/application .", and "web: bin/application"`
 		return
 	}
-	o.bundle.Advice = o.wrapped()
+	r.bundle.Advice = r.wrapped()
 }
 
 func web(command string) Process { return Process{Name: MainProcess, Command: command} }
 
-func (o platformDefaults) goApp() *Default {
+func (r *reader) goApp() *Default {
 	for _, program := range []string{"bin/application", "application"} {
-		info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(program)))
+		info, err := os.Stat(filepath.Join(r.dir, filepath.FromSlash(program)))
 		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return &Default{Platform: "Go", File: program, Process: web("./" + program)}
 		}
 	}
-	if o.has("application.go") {
+	if r.has("application.go") {
 		return &Default{Platform: "Go", File: "application.go", Process: web("./bin/application"),
 			Build: []Process{{Name: "build", Command: "go build -o bin/application application.go"}}}
 	}
@@ -49,14 +47,14 @@ func (o platformDefaults) goApp() *Default {
 }
 
 // nodeApp: npm start for a package.json that says how, else app.js, else server.js.
-func (o platformDefaults) nodeApp() *Default {
-	if o.has("package.json") {
-		if manifest := o.packageJSON(); manifest.Scripts["start"] != "" || o.has("server.js") && !o.has("app.js") {
+func (r *reader) nodeApp() *Default {
+	if r.has("package.json") {
+		if manifest := r.packageJSON(); manifest.Scripts["start"] != "" || r.has("server.js") && !r.has("app.js") {
 			return &Default{Platform: "Node.js", File: "package.json", Process: web("npm start")}
 		}
 	}
 	for _, script := range []string{"app.js", "server.js"} {
-		if o.has(script) {
+		if r.has(script) {
 			return &Default{Platform: "Node.js", File: script, Process: web("node " + script)}
 		}
 	}
@@ -64,9 +62,9 @@ func (o platformDefaults) nodeApp() *Default {
 }
 
 // pythonApp: gunicorn with the module that WSGIPath names, by default application.
-func (o platformDefaults) pythonApp() *Default {
+func (r *reader) pythonApp() *Default {
 	option := func(name, otherwise string) string {
-		if s, ok := o.bundle.Setting(namespacePython, name); ok && s.Value != "" {
+		if s, ok := r.bundle.Setting(namespacePython, name); ok && s.Value != "" {
 			return s.Value
 		}
 		return otherwise
@@ -81,13 +79,13 @@ func (o platformDefaults) pythonApp() *Default {
 	if !isModule(module) || !isModule(callable) {
 		return nil
 	}
-	if info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(file))); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Stat(filepath.Join(r.dir, filepath.FromSlash(file))); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
 	workers, err1 := strconv.Atoi(option("NumProcesses", "1"))
 	threads, err2 := strconv.Atoi(option("NumThreads", "15"))
 	if err1 != nil || err2 != nil || workers < 1 || threads < 1 {
-		o.refusePythonNumbers()
+		r.refusePythonNumbers()
 		return nil
 	}
 	return &Default{Platform: "Python", File: file, Process: web("gunicorn --bind 127.0.0.1:$PORT --workers " +
@@ -104,9 +102,9 @@ func isModule(s string) bool {
 	return true
 }
 
-func (o platformDefaults) javaApp() *Default {
+func (r *reader) javaApp() *Default {
 	var jars []string
-	for _, e := range o.entries {
+	for _, e := range r.entries {
 		if strings.HasSuffix(e.Name(), ".jar") && !e.IsDir() {
 			jars = append(jars, e.Name())
 		}
@@ -119,23 +117,23 @@ func (o platformDefaults) javaApp() *Default {
 	return &Default{Platform: "Java", File: jars[0], Process: web("java -jar " + jars[0])}
 }
 
-func (o platformDefaults) rubyApp() *Default {
-	if !o.has("Gemfile") || !o.has("config.ru") {
+func (r *reader) rubyApp() *Default {
+	if !r.has("Gemfile") || !r.has("config.ru") {
 		return nil
 	}
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
 // wrapped says that the app lies one folder deeper, as in an archive of a folder; "" when it does not.
-func (o platformDefaults) wrapped() string {
-	visible := slices.DeleteFunc(slices.Clone(o.entries), func(e fs.DirEntry) bool {
+func (r *reader) wrapped() string {
+	visible := slices.DeleteFunc(slices.Clone(r.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".")
 	})
 	if len(visible) != 1 || !visible[0].IsDir() {
 		return ""
 	}
 	inner := visible[0].Name()
-	if _, err := os.Stat(filepath.Join(o.dir, inner, procfileName)); err != nil {
+	if _, err := os.Stat(filepath.Join(r.dir, inner, procfileName)); err != nil {
 		return ""
 	}
 	return "the folder " + yamlfile.Printable(inner) +
@@ -146,11 +144,11 @@ func (o platformDefaults) wrapped() string {
 func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
 
 // refusePythonNumbers refuses the numbers of the Python platform that are not numbers from 1.
-func (o platformDefaults) refusePythonNumbers() {
+func (r *reader) refusePythonNumbers() {
 	for _, name := range []string{"NumProcesses", "NumThreads"} {
-		s, found := o.bundle.Setting(namespacePython, name)
+		s, found := r.bundle.Setting(namespacePython, name)
 		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
-			o.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is not a whole number "+
+			r.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is not a whole number "+
 				"from 1", "write "+name+": 1")
 		}
 	}
@@ -158,16 +156,16 @@ func (o platformDefaults) refusePythonNumbers() {
 
 // namePythonSettings names the settings of the Python platform that change nothing:
 // they say how it starts an app that has no Procfile.
-func (o platformDefaults) namePythonSettings() {
-	for _, s := range o.bundle.InForce() {
+func (r *reader) namePythonSettings() {
+	for _, s := range r.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {
 			continue
 		}
 		why := ""
-		switch d := o.bundle.Default; {
+		switch d := r.bundle.Default; {
 		case !slices.Contains(pythonOptions(), s.Option):
 			why = "tendril knows only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
-		case o.has(procfileName):
+		case r.has(procfileName):
 			why = "the Procfile says how to start the app"
 		case d == nil:
 			why = "the file that it starts does not exist; write a Procfile that says how to start the app"
@@ -176,7 +174,7 @@ func (o platformDefaults) namePythonSettings() {
 		default:
 			continue
 		}
-		f := o.bundle.Finding(s.File, s.Line, yamlfile.Printable(s.Option)+" has no effect: "+why)
-		o.bundle.Unsupported = append(o.bundle.Unsupported, f)
+		f := r.bundle.Finding(s.File, s.Line, yamlfile.Printable(s.Option)+" has no effect: "+why)
+		r.bundle.Unsupported = append(r.bundle.Unsupported, f)
 	}
 }

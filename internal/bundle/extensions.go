@@ -13,8 +13,8 @@ import (
 
 // readExtensions reads the configuration files of .ebextensions in the order
 // of their names, so that the last setting of an option is the one in force.
-func (o *reader) readExtensions() error {
-	entries, err := readDir(filepath.Join(o.dir, extensionsName))
+func (r *reader) readExtensions() error {
+	entries, err := readDir(filepath.Join(r.dir, extensionsName))
 	if err != nil {
 		return fmt.Errorf("listing the configuration files: %w", err)
 	}
@@ -23,18 +23,18 @@ func (o *reader) readExtensions() error {
 		name := path.Join(extensionsName, e.Name())
 		switch extension := path.Ext(e.Name()); {
 		case e.IsDir():
-			o.extensionsFolder(name)
+			r.extensionsFolder(name)
 		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" ||
 			extension != ".config" && strings.EqualFold(extension, ".config"):
-			o.notUsed(name, "Elastic Beanstalk ignores this file too: its suffix must be .config")
+			r.notUsed(name, "Elastic Beanstalk ignores this file too: its suffix must be .config")
 		case extension != ".config":
 		case read == maxExtensions:
-			o.refuse(filepath.Join(o.dir, extensionsName),
+			r.refuse(filepath.Join(r.dir, extensionsName),
 				fmt.Sprintf("there are more than %d configuration files", maxExtensions), "merge some of them")
 			return nil
 		default:
 			read++
-			if err := o.readExtension(name); err != nil {
+			if err := r.readExtension(name); err != nil {
 				return err
 			}
 		}
@@ -43,53 +43,52 @@ func (o *reader) readExtensions() error {
 }
 
 // extensionsFolder names a folder in .ebextensions that something is in for Elastic Beanstalk.
-func (o *reader) extensionsFolder(name string) {
+func (r *reader) extensionsFolder(name string) {
 	switch path.Base(name) {
 	case "nginx", "httpd":
-		o.notUsed(name, noProxy)
+		r.notUsed(name, noProxy)
 		return
 	}
-	if o.hasConfiguration(name) {
-		o.notUsed(name, "configuration files in folders are not read: move them up into .ebextensions")
+	if r.hasConfiguration(name) {
+		r.notUsed(name, "configuration files in folders are not read: move them up into .ebextensions")
 	}
 }
 
 // hasConfiguration reports whether a folder of the bundle holds configuration files.
-func (o *reader) hasConfiguration(folder string) bool {
-	entries, _ := readDir(filepath.Join(o.dir, filepath.FromSlash(folder))) // absent: none
+func (r *reader) hasConfiguration(folder string) bool {
+	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(folder))) // absent: none
 	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return path.Ext(e.Name()) == ".config" })
 }
 
-func (o *reader) readExtension(name string) error {
-	file := filepath.Join(o.dir, filepath.FromSlash(name))
+func (r *reader) readExtension(name string) error {
+	file := filepath.Join(r.dir, filepath.FromSlash(name))
 	data, err := readFile(file, maxDocument)
 	if err != nil {
-		return o.keep(err)
+		return r.keep(err)
 	}
+
 	d := &document{path: file, name: name}
-	r := settingsReader{document: d, aboutNamespace: map[string]bool{}}
 	var ofMachine []yamlfile.Pair
-	if root := d.parse(data); root != nil {
-		for _, p := range root.Pairs {
-			switch {
-			case p.Key == "option_settings":
-				r.read(p, p.Value)
-			case p.Key == "Resources":
-				o.bundle.Resources = append(o.bundle.Resources, d.resources(&p)...)
-				d.section(p)
-			case p.Key == "container_commands":
-				o.bundle.ContainerCommands = append(o.bundle.ContainerCommands, d.readCommands(p)...)
-			case isMachineSection(p.Key):
-				ofMachine = append(ofMachine, p)
-			default:
-				d.section(p)
-			}
+	for _, p := range d.keys(data) {
+		switch {
+		case p.Key == "option_settings":
+			d.readSettings(p)
+		case p.Key == "Resources":
+			r.bundle.Resources = append(r.bundle.Resources, d.resources(&p)...)
+			d.section(p)
+		case p.Key == "container_commands":
+			r.bundle.ContainerCommands = append(r.bundle.ContainerCommands, d.readCommands(p)...)
+		case isMachineSection(p.Key):
+			ofMachine = append(ofMachine, p)
+		default:
+			d.section(p)
 		}
 	}
+
 	if len(ofMachine) > 0 {
-		o.bundle.Machine.read(d, data, ofMachine)
+		r.bundle.Machine.read(d, data, ofMachine)
 	}
-	o.take(d, r.settings)
+	r.take(d)
 	return nil
 }
 
@@ -124,7 +123,7 @@ func (d *document) section(p yamlfile.Pair) {
 	why := section(p.Key)
 	switch known := meant(p.Key); {
 	case why == "" && known != "":
-		d.refuse(p.Line, p.Column, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
+		d.refuseKey(p, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
 	case why == "":
 		d.notUsed(p.Line, "%s is not a section that Elastic Beanstalk knows: it is ignored",
 			yamlfile.Printable(p.Key))

@@ -16,23 +16,23 @@ import (
 func stages() []Stage { return []Stage{stagePrebuild, stagePredeploy, stagePostdeploy} }
 
 // readPlatform lists the hooks of .platform, and what else is in there.
-func (o *reader) readPlatform() error {
+func (r *reader) readPlatform() error {
 	for _, kind := range []struct {
 		name string
 		into *[]Hook
-	}{{"hooks", &o.bundle.Hooks}, {"confighooks", &o.bundle.ConfigHooks}} {
+	}{{"hooks", &r.bundle.Hooks}, {"confighooks", &r.bundle.ConfigHooks}} {
 		for _, stage := range stages() {
-			if err := o.readStage(path.Join(platformName, kind.name, string(stage)), stage, kind.into); err != nil {
+			if err := r.readStage(path.Join(platformName, kind.name, string(stage)), stage, kind.into); err != nil {
 				return err
 			}
 		}
-		o.strayStages(path.Join(platformName, kind.name))
+		r.strayStages(path.Join(platformName, kind.name))
 	}
-	return o.nameInPlatform()
+	return r.nameInPlatform()
 }
 
-func (o *reader) nameInPlatform() error {
-	entries, err := readDir(filepath.Join(o.dir, platformName))
+func (r *reader) nameInPlatform() error {
+	entries, err := readDir(filepath.Join(r.dir, platformName))
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", platformName, err)
 	}
@@ -40,33 +40,33 @@ func (o *reader) nameInPlatform() error {
 		switch name := e.Name(); name {
 		case "hooks", "confighooks", ".gitkeep":
 		case "nginx", "httpd":
-			o.notUsed(path.Join(platformName, name), noProxy)
+			r.notUsed(path.Join(platformName, name), noProxy)
 		default:
-			o.notUsed(path.Join(platformName, name), "only the folders hooks and confighooks are read: it is ignored")
+			r.notUsed(path.Join(platformName, name), "only the folders hooks and confighooks are read: it is ignored")
 		}
 	}
 	return nil
 }
 
 // strayStages names folders that stand for no stage, such as "pre-build".
-func (o *reader) strayStages(below string) {
-	entries, _ := readDir(filepath.Join(o.dir, filepath.FromSlash(below))) // absent: no hooks
+func (r *reader) strayStages(below string) {
+	entries, _ := readDir(filepath.Join(r.dir, filepath.FromSlash(below))) // absent: no hooks
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
-			o.notUsed(path.Join(below, e.Name()), "this is not a stage: put hooks in prebuild, predeploy or postdeploy")
+			r.notUsed(path.Join(below, e.Name()), "this is not a stage: put hooks in prebuild, predeploy or postdeploy")
 		}
 	}
 }
 
-func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
-	entries, err := readDir(filepath.Join(o.dir, filepath.FromSlash(below)))
+func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
+	entries, err := readDir(filepath.Join(r.dir, filepath.FromSlash(below)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
 		return fmt.Errorf("listing the hooks: %w", err)
 	case len(entries) > maxHooks:
-		o.refuse(filepath.Join(o.dir, filepath.FromSlash(below)), fmt.Sprintf("there are more than %d hooks", maxHooks),
+		r.refuse(filepath.Join(r.dir, filepath.FromSlash(below)), fmt.Sprintf("there are more than %d hooks", maxHooks),
 			"combine several into one script")
 		return nil
 	}
@@ -74,11 +74,11 @@ func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
 		file := path.Join(below, e.Name())
 		if strings.HasPrefix(e.Name(), ".") {
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				o.notUsed(file, "hidden files are not run: rename it without the dot if it is a hook")
+				r.notUsed(file, "hidden files are not run: rename it without the dot if it is a hook")
 			}
 			continue // .gitkeep
 		}
-		if err := o.readHook(file, stage, into); err != nil {
+		if err := r.readHook(file, stage, into); err != nil {
 			return err
 		}
 	}
@@ -86,14 +86,14 @@ func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
 }
 
 // readHook looks at how a file begins, to tell how it can be started.
-func (o *reader) readHook(file string, stage Stage, into *[]Hook) error {
-	at := filepath.Join(o.dir, filepath.FromSlash(file))
+func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
+	at := filepath.Join(r.dir, filepath.FromSlash(file))
 	info, err := os.Stat(at)
 	if err != nil {
 		return fmt.Errorf("reading the hooks: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		o.notUsed(file, "this is not a file: hooks are programs and scripts")
+		r.notUsed(file, "this is not a file: hooks are programs and scripts")
 		return nil
 	}
 	begin, err := readFile(at, maxShebang-1)
@@ -105,21 +105,21 @@ func (o *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	line, script := shebang(begin)
 	switch {
 	case script && strings.HasSuffix(line, "\r"):
-		o.refuseLine(at, 1, "the first line"+windowsLine, toType(unixLines, file))
+		r.refuseLine(at, 1, "the first line"+windowsLine, toType(unixLines, file))
 		return nil
 	case script && len(strings.Fields(line)) == 0:
-		o.refuseLine(at, 1, `no program follows "#!"`, `write it there, for instance "#!/bin/sh"`)
+		r.refuseLine(at, 1, `no program follows "#!"`, `write it there, for instance "#!/bin/sh"`)
 		return nil
 	case script && !executable:
 		h.Interpreter = interpreter(line)
-		o.warn(at, "the file has no execute permission: it is run by "+h.Interpreter[0], toType("chmod +x", file))
+		r.warn(at, "the file has no execute permission: it is run by "+h.Interpreter[0], toType("chmod +x", file))
 	case script:
 	case !executable:
-		o.notUsed(file, "this is neither executable nor a script, so it is not run; type chmod +x if it is a hook")
+		r.notUsed(file, "this is neither executable nor a script, so it is not run; type chmod +x if it is a hook")
 		return nil
 	case isText(begin):
 		h.Interpreter = []string{"/bin/sh"}
-		o.warn(at, `the script has no "#!" line: it is run by /bin/sh`,
+		r.warn(at, `the script has no "#!" line: it is run by /bin/sh`,
 			`begin it with "#!/bin/sh" or another interpreter`)
 	}
 	*into = append(*into, h)

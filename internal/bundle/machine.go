@@ -364,7 +364,7 @@ func (e *entryReader) each(p yamlfile.Pair, keys map[string]func(yamlfile.Pair))
 // leaveOut leaves the entry out for one of its keys, and says why.
 func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
 	e.computed = true
-	e.notUsed(p.Line, "%s of %s %s %s; it is left out", p.Key, e.section, yamlfile.Printable(e.name), why)
+	e.document.notUsed(p.Line, "%s of %s %s %s; it is left out", p.Key, e.section, yamlfile.Printable(e.name), why)
 }
 
 // checkName refuses what a program would take for an option, or for two words.

@@ -10,26 +10,24 @@ import (
 
 // readManifest reads env.yaml. Its settings come after those of .ebextensions
 // and override them, as those of a saved configuration do.
-func (o *reader) readManifest() error {
-	file := filepath.Join(o.dir, manifestName)
+func (r *reader) readManifest() error {
+	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)
 	if err != nil {
-		return o.keep(err)
+		return r.keep(err)
 	}
-	m := manifestReader{settingsReader: settingsReader{document: &document{path: file, name: manifestName},
-		aboutNamespace: map[string]bool{}}}
-	if root := m.parse(data); root != nil {
-		for _, p := range root.Pairs {
-			m.key(p)
-		}
+	m := manifestReader{document: &document{path: file, name: manifestName}}
+	for _, p := range m.document.keys(data) {
+		m.key(p)
 	}
-	o.bundle.Manifest, o.bundle.Links = m.manifest, m.links
-	o.take(m.document, m.settings)
+
+	r.bundle.Manifest, r.bundle.Links = m.manifest, m.links
+	r.take(m.document)
 	return nil
 }
 
 type manifestReader struct {
-	settingsReader
+	document *document
 	manifest Manifest
 	links    []Link
 }
@@ -44,31 +42,31 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 		m.tier(p)
 	case "OptionSettings":
 		if p.Value.Kind == yamlfile.Sequence {
-			m.refuse(p.Line, p.Column, `write "namespace:" and below it, further to the right, "option: value"`,
+			m.document.refuseKey(p, `write "namespace:" and below it, further to the right, "option: value"`,
 				"OptionSettings is a list")
 			return
 		}
-		m.read(p, p.Value)
+		m.document.readSettings(p)
 	case "EnvironmentLinks":
 		m.environmentLinks(p)
 	case "SolutionStack", "Platform", "PlatformArn":
-		m.notUsed(p.Line, "no platform is installed: this machine's own runtimes are used")
+		m.document.notUsed(p.Line, "no platform is installed: this machine's own runtimes are used")
 	case "CName":
-		m.notUsed(p.Line, "no domain name is created: a worker does not need one")
+		m.document.notUsed(p.Line, "no domain name is created: a worker does not need one")
 	case "Tags":
-		m.notUsed(p.Line, "tendril creates nothing in AWS that could be tagged")
+		m.document.notUsed(p.Line, "tendril creates nothing in AWS that could be tagged")
 	case "Extensions", "Resources":
-		m.notUsed(p.Line, "%s", section("Resources"))
+		m.document.notUsed(p.Line, "%s", section("Resources"))
 	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
 		"DateModified":
 	default:
 		for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 			if plainName(known) == plainName(p.Key) {
-				m.refuse(p.Line, p.Column, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
+				m.document.refuseKey(p, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
 				return
 			}
 		}
-		m.notUsed(p.Line, "%s is not a known key of env.yaml: it is ignored", yamlfile.Printable(p.Key))
+		m.document.notUsed(p.Line, "%s is not a known key of env.yaml: it is ignored", yamlfile.Printable(p.Key))
 	}
 }
 
@@ -76,9 +74,9 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 	switch {
 	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":
-		m.refuse(p.Line, p.Column, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has a value that is not plain text", p.Key)
+		m.document.refuseKey(p, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has a value that is not plain text", p.Key)
 	case strings.ContainsFunc(p.Value.Text, yamlfile.IsControl) || len(p.Value.Text) > maxOption:
-		m.refuse(p.Line, p.Column, "use letters, digits and hyphens", "%s is too long or is not text", p.Key)
+		m.document.refuseKey(p, "use letters, digits and hyphens", "%s is too long or is not text", p.Key)
 	default:
 		return p.Value.Text, true
 	}
@@ -88,20 +86,20 @@ func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 func (m *manifestReader) tier(p yamlfile.Pair) {
 	name := p.Value.Get("Name")
 	if p.Value.Kind != yamlfile.Mapping || name == nil || name.Kind != yamlfile.Scalar {
-		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
+		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
 		return
 	}
 	switch name.Text {
 	case "Worker":
 	case "WebServer":
-		m.notUsed(p.Line, "this manifest describes a web server environment; the app runs as a worker here, and gets "+
+		m.document.notUsed(p.Line, "this manifest describes a web server environment; the app runs as a worker here, and gets "+
 			"messages but no web traffic")
 	default:
-		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is not a tier", yamlfile.Printable(name.Text))
+		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not a tier", yamlfile.Printable(name.Text))
 		return
 	}
 	if kind := p.Value.Get("Type"); name.Text == "Worker" && kind != nil && kind.Text != "SQS/HTTP" {
-		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is not the type of a worker tier",
+		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not the type of a worker tier",
 			yamlfile.Printable(kind.Text))
 	}
 }
@@ -111,17 +109,17 @@ func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
 		return
 	}
 	if p.Value.Kind != yamlfile.Mapping {
-		m.refuse(p.Line, p.Column, `write "VARIABLE: environment" below it`, "EnvironmentLinks is not a map")
+		m.document.refuseKey(p, `write "VARIABLE: environment" below it`, "EnvironmentLinks is not a map")
 		return
 	}
 	for _, link := range p.Value.Pairs {
 		if link.Key == "" || strings.ContainsAny(link.Key, "=\x00") || strings.ContainsFunc(link.Key, yamlfile.IsControl) {
-			m.refuse(link.Line, link.Column, `use letters, digits and "_"`,
+			m.document.refuseKey(link, `use letters, digits and "_"`,
 				"%q is not a valid variable name", yamlfile.Printable(link.Key))
 			continue
 		}
 		if name, ok := m.text(link); ok {
-			m.links = append(m.links, Link{Variable: link.Key, Environment: strings.TrimSuffix(name, "+"), File: m.path,
+			m.links = append(m.links, Link{Variable: link.Key, Environment: strings.TrimSuffix(name, "+"), File: m.document.path,
 				Line: link.Line})
 		}
 	}

@@ -36,14 +36,14 @@ func Open(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
 	}
-	o := reader{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
-	if err := o.read(); err != nil {
+	r := reader{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
+	if err := r.read(); err != nil {
 		return nil, err
 	}
-	if len(o.problems) > 0 {
-		return nil, &invalidError{Problems: o.problems}
+	if len(r.problems) > 0 {
+		return nil, &invalidError{Problems: r.problems}
 	}
-	return o.bundle, nil
+	return r.bundle, nil
 }
 
 // notABundle says what a file is that is neither a folder nor a zip archive.
@@ -94,36 +94,36 @@ func MarksFolder(dir string) bool {
 }
 
 // read reads every file that is there. An error means that something could not be read at all.
-func (o *reader) read() error {
+func (r *reader) read() error {
 	for _, part := range []struct {
 		name string
 		read func() error
 	}{
-		{procfileName, o.readProcfile},
-		{buildfileName, o.readBuildfile},
-		{extensionsName, o.readExtensions},
-		{manifestName, o.readManifest},
-		{platformName, o.readPlatform},
+		{procfileName, r.readProcfile},
+		{buildfileName, r.readBuildfile},
+		{extensionsName, r.readExtensions},
+		{manifestName, r.readManifest},
+		{platformName, r.readPlatform},
 	} {
-		if !o.has(part.name) {
+		if !r.has(part.name) {
 			continue
 		}
 		if err := part.read(); err != nil {
 			return err
 		}
 	}
-	if o.has(cronName) {
-		o.bundle.Cron = filepath.Join(o.dir, cronName)
+	if r.has(cronName) {
+		r.bundle.Cron = filepath.Join(r.dir, cronName)
 	}
-	asGiven := *o.bundle // for messages
-	asGiven.Dir = o.dir
-	o.problems = append(o.problems, asGiven.lookAtPrograms("").refused...)
-	o.nameUnread()
-	if !o.has(procfileName) {
-		platformDefaults{o}.conclude()
+	asGiven := *r.bundle // for messages
+	asGiven.Dir = r.dir
+	r.problems = append(r.problems, asGiven.lookAtPrograms("").refused...)
+	r.nameUnread()
+	if !r.has(procfileName) {
+		r.conclude()
 	}
-	platformDefaults{o}.namePythonSettings()
-	slices.SortStableFunc(o.bundle.Unsupported, func(a, b Finding) int {
+	r.namePythonSettings()
+	slices.SortStableFunc(r.bundle.Unsupported, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return nil

@@ -111,22 +111,22 @@ func (p *lines) refuse(line int, text, hint string) {
 	p.problems = append(p.problems, Problem{Where: yamlfile.Place(p.file, line, 0), Text: text, Hint: hint})
 }
 
-func (o *reader) readProcfile() (err error) {
-	o.bundle.Processes, err = o.readLines(procfileName, parseProcfile)
+func (r *reader) readProcfile() (err error) {
+	r.bundle.Processes, err = r.readLines(procfileName, parseProcfile)
 	return err
 }
 
-func (o *reader) readBuildfile() (err error) {
-	o.bundle.Build, err = o.readLines(buildfileName, parseBuildfile)
+func (r *reader) readBuildfile() (err error) {
+	r.bundle.Build, err = r.readLines(buildfileName, parseBuildfile)
 	return err
 }
 
-func (o *reader) readLines(name string, parse func(string, []byte) ([]Process, error)) ([]Process, error) {
-	file := filepath.Join(o.dir, name)
+func (r *reader) readLines(name string, parse func(string, []byte) ([]Process, error)) ([]Process, error) {
+	file := filepath.Join(r.dir, name)
 	data, err := readFile(file, maxProcfile)
 	if err != nil {
-		return nil, o.keep(err)
+		return nil, r.keep(err)
 	}
 	found, err := parse(file, data)
-	return found, o.keep(err)
+	return found, r.keep(err)
 }

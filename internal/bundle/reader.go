@@ -26,38 +26,38 @@ type reader struct {
 
 // has reports whether the bundle holds exactly this name. File systems that
 // fold case would open "procfile" too, and Elastic Beanstalk would not.
-func (o *reader) has(name string) bool {
-	return slices.ContainsFunc(o.entries, func(e fs.DirEntry) bool { return e.Name() == name })
+func (r *reader) has(name string) bool {
+	return slices.ContainsFunc(r.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
 // keep collects the problems of a file that is wrong; other errors end the reading.
-func (o *reader) keep(err error) error {
+func (r *reader) keep(err error) error {
 	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
 		return err
 	}
-	o.problems = append(o.problems, wrong.Problems...)
+	r.problems = append(r.problems, wrong.Problems...)
 	return nil
 }
 
-func (o *reader) take(d *document, settings []Setting) {
-	o.problems = append(o.problems, d.problems...)
-	o.bundle.Unsupported = append(o.bundle.Unsupported, d.findings...)
-	o.bundle.Settings = append(o.bundle.Settings, settings...)
+func (r *reader) take(d *document) {
+	r.problems = append(r.problems, d.problems...)
+	r.bundle.Unsupported = append(r.bundle.Unsupported, d.findings...)
+	r.bundle.Settings = append(r.bundle.Settings, d.settings...)
 }
 
-func (o *reader) notUsed(file, what string) {
-	o.bundle.Unsupported = append(o.bundle.Unsupported, Finding{File: file, What: what})
+func (r *reader) notUsed(file, what string) {
+	r.bundle.Unsupported = append(r.bundle.Unsupported, Finding{File: file, What: what})
 }
 
-func (o *reader) refuse(file, text, hint string) { o.refuseLine(file, 0, text, hint) }
+func (r *reader) refuse(file, text, hint string) { r.refuseLine(file, 0, text, hint) }
 
-func (o *reader) refuseLine(file string, line int, text, hint string) {
-	o.problems = append(o.problems, Problem{Where: yamlfile.Place(file, line, 0), Text: text, Hint: hint})
+func (r *reader) refuseLine(file string, line int, text, hint string) {
+	r.problems = append(r.problems, Problem{Where: yamlfile.Place(file, line, 0), Text: text, Hint: hint})
 }
 
-func (o *reader) warn(file, text, hint string) {
-	o.bundle.Warnings = append(o.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
+func (r *reader) warn(file, text, hint string) {
+	r.bundle.Warnings = append(r.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
 // readFile reads a file of the bundle to one byte above the bound, so that whoever parses it can tell that it is
@@ -125,9 +125,9 @@ func isNameByte(r rune) bool {
 }
 
 // packageJSON reads package.json; one that is wrong says nothing, and npm will say why.
-func (o *reader) packageJSON() packageManifest {
+func (r *reader) packageJSON() packageManifest {
 	var m packageManifest
-	data, err := readFile(filepath.Join(o.dir, "package.json"), maxDocument)
+	data, err := readFile(filepath.Join(r.dir, "package.json"), maxDocument)
 	if err != nil || len(data) > maxDocument || json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &m) != nil {
 		return packageManifest{}
 	}

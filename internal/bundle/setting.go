@@ -81,48 +81,42 @@ func (b *Bundle) Named(option string) (found []Setting) {
 	return found
 }
 
-type settingsReader struct {
-	*document
-	settings []Setting
-	// aboutNamespace tells for which namespaces it was said that they have no effect.
-	aboutNamespace map[string]bool
-}
-
 const settingForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
 
-func (r *settingsReader) read(key yamlfile.Pair, n *yamlfile.Node) {
-	switch n.Kind {
+// readSettings reads option settings in either of their forms.
+func (d *document) readSettings(key yamlfile.Pair) {
+	switch n := key.Value; n.Kind {
 	case yamlfile.Null:
 	case yamlfile.Sequence:
 		for _, item := range n.Items {
-			r.item(item)
+			d.settingItem(item)
 		}
 	case yamlfile.Mapping:
 		for _, p := range n.Pairs {
-			r.namespace(p)
+			d.settingsOf(p)
 		}
 	default:
-		r.refuse(key.Line, key.Column, settingForm, "%s is neither a list nor a map", key.Key)
+		d.refuseKey(key, settingForm, "%s is neither a list nor a map", key.Key)
 	}
 }
 
-// namespace takes "namespace: {option: value}".
-func (r *settingsReader) namespace(p yamlfile.Pair) {
+// settingsOf takes "namespace: {option: value}".
+func (d *document) settingsOf(p yamlfile.Pair) {
 	switch {
 	case p.Value.Kind == yamlfile.Null:
 	case p.Value.Kind != yamlfile.Mapping:
-		r.refuse(p.Line, p.Column, settingForm+"; put variables of the app below "+NamespaceEnvironment,
+		d.refuseKey(p, settingForm+"; put variables of the app below "+NamespaceEnvironment,
 			"%s is not a namespace with options below it", yamlfile.Printable(p.Key))
 	default:
 		for _, option := range p.Value.Pairs {
-			r.take(p.Key, option.Key, option.Value, option.Line, option.Column)
+			d.setting(p.Key, option.Key, option)
 		}
 	}
 }
 
-func (r *settingsReader) item(n *yamlfile.Node) {
+func (d *document) settingItem(n *yamlfile.Node) {
 	if n.Kind != yamlfile.Mapping {
-		r.refuse(n.Line, n.Column, settingForm, "this list item is not a map")
+		d.refuse(n.Line, n.Column, settingForm, "this list item is not a map")
 		return
 	}
 	namespace, option := NamespaceEnvironment, ""
@@ -131,7 +125,7 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 		switch p.Key {
 		case "namespace", "option_name":
 			if p.Value.Kind != yamlfile.Scalar {
-				r.refuse(p.Line, p.Column, settingForm, "%s is not plain text", p.Key)
+				d.refuseKey(p, settingForm, "%s is not plain text", p.Key)
 				return
 			}
 			if p.Key == "namespace" {
@@ -143,64 +137,66 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 			value = &p
 		case "resource_name": // narrows a setting to a resource; none of ours has any
 		default:
-			r.refuse(p.Line, p.Column, "the keys are namespace, option_name and value", "%s is not a key of an option setting",
+			d.refuseKey(p, "the keys are namespace, option_name and value", "%s is not a key of an option setting",
 				yamlfile.Printable(p.Key))
 			return
 		}
 	}
 	switch {
 	case option == "":
-		r.refuse(n.Line, n.Column, settingForm, "this entry has no option_name")
+		d.refuse(n.Line, n.Column, settingForm, "this entry has no option_name")
 	case value == nil:
-		r.refuse(n.Line, n.Column, `write "value: ..." beside the option_name; "value: ''" for an empty one`,
+		d.refuse(n.Line, n.Column, `write "value: ..." beside the option_name; "value: ''" for an empty one`,
 			"%s has no value", yamlfile.Printable(option))
 	default:
-		r.take(namespace, option, value.Value, value.Line, value.Column)
+		d.setting(namespace, option, *value)
 	}
 }
 
-// take adds one setting, unless its value is computed elsewhere.
-func (r *settingsReader) take(namespace, option string, n *yamlfile.Node, line, column int) {
+// setting adds one setting, whose value is that of a key.
+func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 	name := yamlfile.Printable(option)
+	n := p.Value
 	computed := holdsFunction(n, map[*yamlfile.Node]bool{})
 	if computed {
-		r.notUsed(line, "the value of %s is computed by CloudFormation and not known here, so it is not set; write the "+
+		d.notUsed(p.Line, "the value of %s is computed by CloudFormation and not known here, so it is not set; write the "+
 			"value itself", name)
-		n = &yamlfile.Node{Kind: yamlfile.Null, Line: line, Column: column}
+		n = &yamlfile.Node{Kind: yamlfile.Null, Line: p.Line, Column: p.Column}
 	}
 	switch {
 	case (n.Kind == yamlfile.Sequence || n.Kind == yamlfile.Mapping) && !structured(namespace):
-		r.refuse(line, column, "write one value; separate the items of a list with commas", "the value of %s is not "+
+		d.refuseKey(p, "write one value; separate the items of a list with commas", "the value of %s is not "+
 			"plain text", name)
 		return
 	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
-		r.refuse(line, column, settingForm, "a namespace and an option's name have 1 to %d characters", maxOption)
+		d.refuseKey(p, settingForm, "a namespace and an option's name have 1 to %d characters", maxOption)
 		return
 	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
-		r.refuse(line, column, `use letters, digits and "_"`, "%s is not a valid variable name", name)
+		d.refuseKey(p, `use letters, digits and "_"`, "%s is not a valid variable name", name)
 		return
 	case strings.ContainsRune(n.Text, 0):
-		r.refuse(line, column, "environment variables cannot contain it: encode it, for example as base64",
+		d.refuseKey(p, "environment variables cannot contain it: encode it, for example as base64",
 			"the value of %s contains a NUL byte", name)
 		return
 	}
-	if len(r.settings) >= maxSettings {
-		if len(r.settings) == maxSettings {
-			r.refuse(line, column, "put data into files of the app", "there are more than %d settings", maxSettings)
+	if len(d.settings) >= maxSettings {
+		if len(d.settings) == maxSettings {
+			d.refuseKey(p, "put data into files of the app", "there are more than %d settings", maxSettings)
 		}
 		return
 	}
 	value, err := valueOf(n)
 	if err != nil {
-		r.refuse(line, column, "put data into files of the app", "the value of %s %v", name, err)
+		d.refuseKey(p, "put data into files of the app", "the value of %s %v", name, err)
 		return
 	}
-	r.settings = append(r.settings,
-		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: r.path, Line: line})
-	if why := NoEffect(namespace); why != "" && !r.aboutNamespace[namespace] {
-		r.aboutNamespace[namespace] = true
-		r.notUsed(line, "settings of %s have no effect: %s", yamlfile.Printable(namespace), why)
+	if why := NoEffect(namespace); why != "" && !slices.ContainsFunc(d.settings, func(s Setting) bool {
+		return s.Namespace == namespace
+	}) {
+		d.notUsed(p.Line, "settings of %s have no effect: %s", yamlfile.Printable(namespace), why)
 	}
+	d.settings = append(d.settings,
+		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
 
 // structured reports whether values of a namespace may be maps and lists: where

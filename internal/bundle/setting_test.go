@@ -310,12 +310,12 @@ func TestSettingsComeBackAsTheyWere(t *testing.T) {
 			}
 		}
 		for _, written := range []string{asJSON(want), asList(want), asYAML(want)} {
-			r := settingsReader{document: &document{path: "f", name: "f"}, aboutNamespace: map[string]bool{}}
-			root := r.parse([]byte(written))
-			if root == nil {
+			r := &document{path: "f", name: "f"}
+			keys := r.keys([]byte(written))
+			if len(keys) == 0 {
 				t.Fatalf("%s: %v", written, r.problems)
 			}
-			r.read(root.Pairs[0], root.Pairs[0].Value)
+			r.readSettings(keys[0])
 			got := map[string]map[string]string{}
 			for namespace, options := range want {
 				if len(options) == 0 {

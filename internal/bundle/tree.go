@@ -35,6 +35,7 @@ type document struct {
 	path, name string
 	problems   []Problem
 	findings   []Finding
+	settings   []Setting
 }
 
 const maxProblems = 20
@@ -48,6 +49,19 @@ func (d *document) refuse(line, column int, hint, format string, args ...any) {
 
 func (d *document) notUsed(line int, format string, args ...any) {
 	d.findings = append(d.findings, Finding{File: d.name, Line: line, What: fmt.Sprintf(format, args...)})
+}
+
+// refuseKey refuses a key of the document, or its value.
+func (d *document) refuseKey(p yamlfile.Pair, hint, format string, args ...any) {
+	d.refuse(p.Line, p.Column, hint, format, args...)
+}
+
+// keys returns the keys of the document's mapping.
+func (d *document) keys(data []byte) []yamlfile.Pair {
+	if root := d.parse(data); root != nil {
+		return root.Pairs
+	}
+	return nil
 }
 
 // parse returns the document's one mapping, read as JSON or YAML by what it
@@ -90,7 +104,7 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	good := true
 	for _, p := range n.Pairs {
 		if first, twice := lines[p.Key]; twice {
-			d.refuse(p.Line, p.Column, "merge the two: one of them would be lost", "%q is already in line %d",
+			d.refuseKey(p, "merge the two: one of them would be lost", "%q is already in line %d",
 				yamlfile.Short(p.Key), first)
 			good = false
 		} else {

@@ -12,24 +12,24 @@ import (
 
 // nameUnread names what lies at the bundle's root for Elastic Beanstalk, or was
 // meant for it and is misspelt, and is not read.
-func (o *reader) nameUnread() {
-	for _, e := range o.entries {
+func (r *reader) nameUnread() {
+	for _, e := range r.entries {
 		name := e.Name()
 		if what := meaning(name); what != "" {
-			o.notUsed(name, what)
+			r.notUsed(name, what)
 		}
 		if e.IsDir() && name != extensionsName {
-			o.nestedExtensions(name)
+			r.nestedExtensions(name)
 		}
 	}
-	o.namePackages()
+	r.namePackages()
 }
 
 // nestedExtensions names configuration files in a folder that is not a root of a
 // bundle: Elastic Beanstalk reads them wherever they are.
-func (o *reader) nestedExtensions(folder string) {
-	if o.hasConfiguration(path.Join(folder, extensionsName)) {
-		o.notUsed(path.Join(folder, extensionsName),
+func (r *reader) nestedExtensions(folder string) {
+	if r.hasConfiguration(path.Join(folder, extensionsName)) {
+		r.notUsed(path.Join(folder, extensionsName),
 			"only .ebextensions at the root of the bundle is read: move its files there")
 	}
 }
@@ -83,16 +83,16 @@ func packageLists() []packageList {
 }
 
 // namePackages names the lists of packages that neither the Buildfile nor a hook installs.
-func (o *reader) namePackages() {
-	lines := o.buildLines()
+func (r *reader) namePackages() {
+	lines := r.buildLines()
 	for _, l := range packageLists() {
-		if !o.has(l.file) || slices.ContainsFunc(lines, l.installedBy) {
+		if !r.has(l.file) || slices.ContainsFunc(lines, l.installedBy) {
 			continue
 		}
-		if l.file == "package.json" && (o.has("node_modules") || len(o.packageJSON().Dependencies) == 0) {
+		if l.file == "package.json" && (r.has("node_modules") || len(r.packageJSON().Dependencies) == 0) {
 			continue
 		}
-		o.notUsed(l.file, `packages are not installed automatically, and neither the Buildfile nor a hook runs `+l.tools[0]+
+		r.notUsed(l.file, `packages are not installed automatically, and neither the Buildfile nor a hook runs `+l.tools[0]+
 			`: write the line "`+l.line+`" into the Buildfile, or install them on this machine`)
 	}
 }
@@ -117,7 +117,7 @@ func (l packageList) installedBy(line []string) bool {
 
 // buildLines are the commands of Buildfile, .ebextensions and Procfile, and the lines of the hooks and of the files of
 // the bundle that the first two name, each as its words. A path counts as its last element.
-func (o *reader) buildLines() (lines [][]string) {
+func (r *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")
 		for _, line := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\r\n;&|", r) }) {
@@ -130,7 +130,7 @@ func (o *reader) buildLines() (lines [][]string) {
 	}
 	read := func(file string) {
 		file = filepath.FromSlash(file)
-		path := filepath.Join(o.dir, file)
+		path := filepath.Join(r.dir, file)
 		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || !filepath.IsLocal(file) {
 			return
 		}
@@ -139,11 +139,11 @@ func (o *reader) buildLines() (lines [][]string) {
 		}
 	}
 	var commands []string
-	for _, c := range o.bundle.Build {
+	for _, c := range r.bundle.Build {
 		commands = append(commands, c.Command)
 	}
-	for i := range o.bundle.ContainerCommands {
-		c := &o.bundle.ContainerCommands[i]
+	for i := range r.bundle.ContainerCommands {
+		c := &r.bundle.ContainerCommands[i]
 		commands = append(commands, cmp.Or(c.Shell, strings.Join(c.Argv, " ")))
 	}
 	for _, command := range commands {
@@ -155,10 +155,10 @@ func (o *reader) buildLines() (lines [][]string) {
 			}
 		}
 	}
-	for _, p := range o.bundle.Processes {
+	for _, p := range r.bundle.Processes {
 		add(p.Command)
 	}
-	for _, h := range o.bundle.Hooks {
+	for _, h := range r.bundle.Hooks {
 		read(h.File)
 	}
 	return lines
