@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
-	"time"
 )
 
 // The limits of a folder that is copied.
@@ -27,9 +26,13 @@ type folderCopy struct {
 	without  fs.FileInfo // a folder that is left out: the data directory
 	files    int
 	bytes    int64
-	folders  []string // of the copy, each before those in it
-	times    []time.Time
-	modes    []fs.FileMode
+	folders  []copiedFolder // each before those in it
+}
+
+// copiedFolder is a folder of the copy, with what is known about the original.
+type copiedFolder struct {
+	path string
+	info fs.FileInfo
 }
 
 // copyFolder makes dir a copy of a folder, whole or not at all. Permissions and times are kept, and owners where root
@@ -40,28 +43,33 @@ func copyFolder(folder, dir, dataDir string) error {
 	if err != nil {
 		return err
 	}
-	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".copying-*")
-	if err != nil {
-		return err
-	}
-	c := &folderCopy{from: from, to: staging}
-	c.without, _ = os.Stat(dataDir)
+	without, _ := os.Stat(dataDir) // absent: nothing is left out
 
-	err = filepath.WalkDir(from, c.add)
-	for i := len(c.folders) - 1; i >= 0 && err == nil; i-- {
-		err = errors.Join(os.Chmod(c.folders[i], c.modes[i]), os.Chtimes(c.folders[i], c.times[i], c.times[i]))
-	}
-	if err == nil {
-		err = os.Rename(staging, dir)
-	}
+	err = makeWhole(dir, "copying", func(staging string) error {
+		f := &folderCopy{from: from, to: staging, without: without}
+		return f.run()
+	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("copying the folder %s: %w", folder, err), os.RemoveAll(staging))
+		return fmt.Errorf("copying the folder %s: %w", folder, err)
 	}
 	return nil
 }
 
+// run copies all files, and then gives the folders their permissions and times, which each file in them changed.
+func (f *folderCopy) run() error {
+	err := filepath.WalkDir(f.from, f.add)
+	for _, folder := range slices.Backward(f.folders) {
+		if err != nil {
+			return err
+		}
+		modified := folder.info.ModTime()
+		err = errors.Join(os.Chmod(folder.path, folder.info.Mode().Perm()|0o700), os.Chtimes(folder.path, modified, modified))
+	}
+	return err
+}
+
 // add copies one file or folder.
-func (c *folderCopy) add(path string, d fs.DirEntry, err error) error {
+func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
@@ -69,22 +77,21 @@ func (c *folderCopy) add(path string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
-	if slices.Contains(notCopied(), d.Name()) || c.without != nil && os.SameFile(info, c.without) {
+	if slices.Contains(notCopied(), d.Name()) || f.without != nil && os.SameFile(info, f.without) {
 		if d.IsDir() {
 			return fs.SkipDir
 		}
 		return nil
 	}
-	relative, err := filepath.Rel(c.from, path)
+	relative, err := filepath.Rel(f.from, path)
 	if err != nil {
 		return err
 	}
-	to := filepath.Join(c.to, relative)
+	to := filepath.Join(f.to, relative)
 
 	switch {
 	case d.IsDir():
-		c.folders = append(c.folders, to)
-		c.modes, c.times = append(c.modes, info.Mode().Perm()|0o700), append(c.times, info.ModTime())
+		f.folders = append(f.folders, copiedFolder{to, info})
 		err = os.MkdirAll(to, 0o700)
 	case d.Type() == fs.ModeSymlink:
 		var target string
@@ -92,9 +99,9 @@ func (c *folderCopy) add(path string, d fs.DirEntry, err error) error {
 			err = os.Symlink(target, to)
 		}
 	case d.Type().IsRegular():
-		c.files++
-		c.bytes += info.Size()
-		if c.files > maxCopiedFiles || c.bytes > maxCopiedBytes {
+		f.files++
+		f.bytes += info.Size()
+		if f.files > maxCopiedFiles || f.bytes > maxCopiedBytes {
 			return fmt.Errorf("it has more than %d files or %d GiB: keep data outside of it, or run it in place with 'tendril up'",
 				maxCopiedFiles, maxCopiedBytes>>30)
 		}

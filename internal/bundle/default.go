@@ -34,8 +34,7 @@ func web(command string) Process { return Process{Name: MainProcess, Command: co
 
 func (r *reader) goApp() *Default {
 	for _, program := range []string{"bin/application", "application"} {
-		info, err := os.Stat(filepath.Join(r.dir, filepath.FromSlash(program)))
-		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if isProgram(filepath.Join(r.dir, filepath.FromSlash(program))) {
 			return &Default{Platform: "Go", File: program, Process: web("./" + program)}
 		}
 	}
@@ -76,10 +75,7 @@ func (r *reader) pythonApp() *Default {
 		callable = "application"
 	}
 	file := strings.ReplaceAll(module, ".", "/") + ".py"
-	if !isModule(module) || !isModule(callable) {
-		return nil
-	}
-	if info, err := os.Stat(filepath.Join(r.dir, filepath.FromSlash(file))); err != nil || !info.Mode().IsRegular() {
+	if !isModule(module) || !isModule(callable) || !isFile(filepath.Join(r.dir, filepath.FromSlash(file))) {
 		return nil
 	}
 	workers, err1 := strconv.Atoi(option("NumProcesses", "1"))

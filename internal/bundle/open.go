@@ -88,8 +88,7 @@ func IsArchive(path string) (bool, error) {
 // app's without being told: a Procfile, Buildfile, cron.yaml or tendril.yaml.
 func MarksFolder(dir string) bool {
 	return slices.ContainsFunc([]string{procfileName, buildfileName, cronName, "tendril.yaml"}, func(name string) bool {
-		info, err := os.Stat(filepath.Join(dir, name))
-		return err == nil && info.Mode().IsRegular()
+		return isFile(filepath.Join(dir, name))
 	})
 }
 

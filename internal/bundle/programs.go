@@ -247,10 +247,7 @@ func (m *missingPrograms) at(name string) string {
 	return filepath.Join(cmp.Or(m.folder, m.dir), name)
 }
 
-func (m *missingPrograms) exists(name string) bool {
-	info, err := os.Stat(m.at(name))
-	return err == nil && info.Mode().IsRegular()
-}
+func (m *missingPrograms) exists(name string) bool { return isFile(m.at(name)) }
 
 func (m *missingPrograms) has(name string) bool {
 	at := []string{m.at(name)}
@@ -260,10 +257,7 @@ func (m *missingPrograms) has(name string) bool {
 			at = append(at, filepath.Join(dir, name))
 		}
 	}
-	return len(at) == 0 || slices.ContainsFunc(at, func(path string) bool {
-		info, err := os.Stat(path)
-		return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-	})
+	return len(at) == 0 || slices.ContainsFunc(at, isProgram)
 }
 
 func (m *missingPrograms) name(file string, line int, name string) {

@@ -83,6 +83,18 @@ func readFile(path string, most int64) ([]byte, error) {
 	return data, nil
 }
 
+// isFile reports whether there is a regular file at a path.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// isProgram reports whether there is a regular file at a path that may be started.
+func isProgram(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
 // readDir lists a folder without the companions that macOS writes beside each file ("._Procfile") into archives and onto
 // foreign file systems: they hold no content of the app, whatever their name ends with.
 func readDir(path string) ([]fs.DirEntry, error) {

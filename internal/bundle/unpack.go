@@ -46,11 +46,19 @@ func (u *unpacking) into(dir string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".unpacking-*")
+	return makeWhole(dir, "unpacking", u.fill)
+}
+
+// makeWhole makes the folder dir, whole or not at all: it is filled beside dir, under a hidden name that tells what is
+// under way, and renamed at the end.
+func makeWhole(dir, what string, fill func(folder string) error) error {
+	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {
 		return err
 	}
-	if err = u.fill(staging); err == nil {
+
+	err = fill(staging)
+	if err == nil {
 		err = os.Rename(staging, dir)
 	}
 	if err != nil {

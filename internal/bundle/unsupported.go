@@ -3,7 +3,6 @@ package bundle
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -131,10 +130,10 @@ func (r *reader) buildLines() (lines [][]string) {
 	read := func(file string) {
 		file = filepath.FromSlash(file)
 		path := filepath.Join(r.dir, file)
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || !filepath.IsLocal(file) {
+		if !filepath.IsLocal(file) {
 			return
 		}
-		if data, err := readFile(path, maxDocument); err == nil {
+		if data, err := readFile(path, maxDocument); err == nil { // a regular file
 			add(string(data))
 		}
 	}

@@ -101,18 +101,24 @@ func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribute
 }
 
 // set gives a file that is there its attributes, where they differ.
-func (w attributes) set(path string, is fs.FileInfo) (did bool, err error) {
-	stat, ok := is.Sys().(*syscall.Stat_t)
-	if ok && (w.uid >= 0 && w.uid != int(stat.Uid) || w.gid >= 0 && w.gid != int(stat.Gid)) {
-		did = true
-		if err := os.Lchown(path, w.uid, w.gid); err != nil {
-			return did, err
-		}
+func (a attributes) set(path string, is fs.FileInfo) (did bool, err error) {
+	did, err = a.setOwner(path, is)
+	if err != nil {
+		return did, err
 	}
-	if did || permissions(is.Mode()) != w.mode { // a change of the owner takes away setuid
-		return true, os.Chmod(path, w.mode)
+	if did || permissions(is.Mode()) != a.mode { // a change of the owner takes away setuid
+		return true, os.Chmod(path, a.mode)
 	}
 	return did, nil
+}
+
+// setOwner gives a file or a link that is there its owner, if that differs.
+func (a attributes) setOwner(path string, is fs.FileInfo) (did bool, err error) {
+	stat, ok := is.Sys().(*syscall.Stat_t)
+	if !ok || (a.uid < 0 || a.uid == int(stat.Uid)) && (a.gid < 0 || a.gid == int(stat.Gid)) {
+		return false, nil
+	}
+	return true, os.Lchown(path, a.uid, a.gid)
 }
 
 // permissions are the bits of a mode that a configuration file can say.
@@ -210,20 +216,21 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 		}
 		did = true
 	}
-	if is, err := os.Lstat(f.Path); err != nil {
+	is, err := os.Lstat(f.Path)
+	if err != nil {
 		return changedIf(did), err
-	} else if stat, ok := is.Sys().(*syscall.Stat_t); ok && (uid >= 0 && uid != int(stat.Uid) ||
-		gid >= 0 && gid != int(stat.Gid)) {
-		did = true
-		if err := os.Lchown(f.Path, uid, gid); err != nil {
-			return changedIf(did), err
-		}
 	}
+	hasNewOwner, err := attributes{uid: uid, gid: gid}.setOwner(f.Path, is)
+	did = did || hasNewOwner
+	if err != nil {
+		return changedIf(did), err
+	}
+
 	target := f.Content
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(f.Path), target)
 	}
-	is, err := os.Stat(target)
+	is, err = os.Stat(target)
 	if err != nil || permissions(is.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
 		return changedIf(did), nil // a link may lead to what comes later
 	}
@@ -264,6 +271,7 @@ func ids(owner, group string) (uid, gid int, err error) {
 	if err != nil {
 		return -1, -1, err
 	}
+
 	gid, err = number(group, func() (string, error) {
 		g, err := user.LookupGroup(group)
 		if err != nil {

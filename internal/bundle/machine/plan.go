@@ -30,36 +30,35 @@ func Plan(m *bundle.Machine) (steps []Step) {
 	for i := range m.Configs {
 		c := &m.Configs[i]
 		for _, p := range c.Packages {
-			steps = append(steps, Step{"packages", p.Manager + " " + p.Name, strings.Join(p.Versions, ", "), p.Place,
-				func(ctx context.Context, a *Applier) (Outcome, error) { return a.install(ctx, &p) }})
+			name := p.Manager + " " + p.Name
+			steps = append(steps, Step{"packages", name, strings.Join(p.Versions, ", "), p.Place, doing(&p, (*Applier).install)})
 		}
 		for _, g := range c.Groups {
-			steps = append(steps, Step{"groups", g.Name, numbered("gid", g.GID), g.Place,
-				func(ctx context.Context, a *Applier) (Outcome, error) { return a.group(ctx, &g) }})
+			steps = append(steps, Step{"groups", g.Name, numbered("gid", g.GID), g.Place, doing(&g, (*Applier).group)})
 		}
 		for _, u := range c.Users {
-			steps = append(steps, Step{"users", u.Name, numbered("uid", u.UID), u.Place,
-				func(ctx context.Context, a *Applier) (Outcome, error) { return a.user(ctx, &u) }})
+			steps = append(steps, Step{"users", u.Name, numbered("uid", u.UID), u.Place, doing(&u, (*Applier).user)})
 		}
 		for _, s := range c.Sources {
-			steps = append(steps, Step{"sources", s.Dir, "from " + s.URL, s.Place,
-				func(ctx context.Context, a *Applier) (Outcome, error) { return a.source(ctx, &s) }})
+			steps = append(steps, Step{"sources", s.Dir, "from " + s.URL, s.Place, doing(&s, (*Applier).source)})
 		}
 		for _, f := range c.Files {
-			a := fileText(&f)
-			steps = append(steps, Step{"files", f.Path, a, f.Place,
-				func(ctx context.Context, a *Applier) (Outcome, error) { return a.file(ctx, &f) }})
+			steps = append(steps, Step{"files", f.Path, fileText(&f), f.Place, doing(&f, (*Applier).file)})
 		}
-		for _, cmd := range c.Commands {
-			steps = append(steps, Step{"commands", cmd.Name, cmd.Text(), bundle.Place{File: cmd.File, Line: cmd.Line},
-				func(ctx context.Context, a *Applier) (Outcome, error) { return a.command(ctx, &cmd) }})
+		for _, command := range c.Commands {
+			place := bundle.Place{File: command.File, Line: command.Line}
+			steps = append(steps, Step{"commands", command.Name, command.Text(), place, doing(&command, (*Applier).command)})
 		}
 		for _, s := range c.Services {
-			steps = append(steps, Step{"services", s.Name, serviceText(&s), s.Place,
-				func(ctx context.Context, a *Applier) (Outcome, error) { return a.service(ctx, &s) }})
+			steps = append(steps, Step{"services", s.Name, serviceText(&s), s.Place, doing(&s, (*Applier).service)})
 		}
 	}
 	return steps
+}
+
+// doing binds what applies one kind of entry to an entry.
+func doing[T any](entry *T, apply func(*Applier, context.Context, *T) (Outcome, error)) func(context.Context, *Applier) (Outcome, error) {
+	return func(ctx context.Context, a *Applier) (Outcome, error) { return apply(a, ctx, entry) }
 }
 
 func numbered(what, number string) string {
