@@ -339,7 +339,7 @@ func (r *checkReport) addMachineStep(s *machine.Step) {
 	if s.Text != "" {
 		text += ": " + s.Text
 	}
-	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, position(s.File, s.Line)))
+	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, position(s.Place.File, s.Place.Line)))
 }
 
 // addSettings adds the options whose value in force is one of the bundle's settings; the folder's name does not count

@@ -49,7 +49,7 @@ func TestLegacyHooksRunAroundTheStart(t *testing.T) {
 		{"ignore", version{}, []string{""}},
 	} {
 		var begun []string
-		settings := &config.Settings{AppGrace: time.Second, AsRoot: config.AsRoot{MachineSections: tt.sections}}
+		settings := &config.Settings{AppGrace: time.Second, MachineSections: tt.sections}
 		s := &stepRunner{begins: func(step string) { begun = append(begun, step) }, opts: &Options{
 			Settings: settings, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
 			Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
@@ -92,7 +92,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(apps, "current"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	settings := &config.Settings{AsRoot: config.AsRoot{MachineSections: config.MachineApply}}
+	settings := &config.Settings{MachineSections: config.MachineApply}
 	l := &legacyPlatform{settings: settings, hooks: t.TempDir(), apps: apps}
 	if err := l.serve(version{bundle: &bundle.Bundle{Dir: "/app"}}); err == nil {
 		t.Error("a folder that somebody else made was replaced")
@@ -103,7 +103,7 @@ func TestAFolderInThePlaceOfALinkIsLeftAlone(t *testing.T) {
 // of the machine, or follow one whose hooks are there.
 func TestMachineIsLeftAloneForABundleThatAsksForNothing(t *testing.T) {
 	t.Parallel()
-	settings := &config.Settings{AsRoot: config.AsRoot{MachineSections: config.MachineApply}}
+	settings := &config.Settings{MachineSections: config.MachineApply}
 	for name, tt := range map[string]struct {
 		machine bundle.Machine
 		hooks   bool

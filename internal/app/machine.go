@@ -56,7 +56,7 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 ) error {
 	title := step.Title()
 	s.begins(title)
-	s.opts.Log.Info("step started", "phase", machinePhase, "step", title, "file", step.File)
+	s.opts.Log.Info("step started", "phase", machinePhase, "step", title, "file", step.Place.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	began := time.Now()

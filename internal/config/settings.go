@@ -73,7 +73,11 @@ type PerQueue struct {
 	Function string
 	// Lambda is the command, for a shell, of a function that is run on this machine; "" for none.
 	Lambda string
-	TargetTLS
+	// TargetCA is a PEM file with the certificates that must have signed an https target's; "" for the system's.
+	TargetCA string
+	// TargetCert and TargetKey are PEM files with the certificate that is shown to an https target, and its private key;
+	// "" for none.
+	TargetCert, TargetKey string
 	// HTTPPath is the path of every POST; begins with "/", may carry a query.
 	HTTPPath string
 	// MimeType is the Content-Type of every POST.
@@ -105,31 +109,6 @@ type PerQueue struct {
 	ErrorVisibilityTimeout *time.Duration
 	// RetentionPeriod is how long after its first receive a message is still tried, 60 to 1209600 s.
 	RetentionPeriod time.Duration
-}
-
-// TargetTLS are the PEM files for an https target, "" for what the system has.
-type TargetTLS struct {
-	// TargetCA has the certificates that must have signed the target's.
-	TargetCA string
-	// TargetCert and TargetKey are the certificate that is shown to the target, and its private key.
-	TargetCert, TargetKey string
-}
-
-// AsRoot are the settings of what is done as root.
-type AsRoot struct {
-	// AllowRoot lets the app run as root outside of a container.
-	AllowRoot bool
-	// MachineSections is MachineApply where the sections of .ebextensions that change the machine are applied.
-	MachineSections string
-}
-
-// DeadLettering are the settings of when and how a message goes to the dead-letter queue.
-type DeadLettering struct {
-	// MaxRetries is maxReceiveCount of the redrive policies that tendril sets, 1 to 1000.
-	MaxRetries int
-	// DeadLetterReasons lets tendril send what failed for the last time from a queue on Amazon SQS to its dead-letter
-	// queue itself, with the reason.
-	DeadLetterReasons bool
 }
 
 // Settings are the values in force. [Load] fills every field; the zero value
@@ -193,7 +172,11 @@ type Settings struct {
 	// ConnectTimeout bounds the connect to the app, 1 to 60 s.
 	ConnectTimeout time.Duration
 
-	DeadLettering
+	// MaxRetries is maxReceiveCount of the redrive policies that tendril sets, 1 to 1000.
+	MaxRetries int
+	// DeadLetterReasons lets tendril send what failed for the last time from a queue on Amazon SQS to its dead-letter
+	// queue itself, with the reason.
+	DeadLetterReasons bool
 	// RespectRetryAfter lets the app's Retry-After choose the time to the next attempt.
 	RespectRetryAfter bool
 	// BackoffMin is the pause after a first failure, 0 to 43200 s; 0 means that there is no backoff.
@@ -225,7 +208,10 @@ type Settings struct {
 	ProcessesMin, ProcessesMax int
 	// AppUser is "NAME", "UID" or "UID:GID" of the user whom the app runs as; "" means whom tendril does.
 	AppUser string
-	AsRoot
+	// AllowRoot lets the app run as root outside of a container.
+	AllowRoot bool
+	// MachineSections is MachineApply where the sections of .ebextensions that change the machine are applied.
+	MachineSections string
 	// AppLimit are limits of each process of the app, "NAME=NUMBER" or
 	// "NAME=unlimited", with the names of ulimit: nofile, nproc, core and others.
 	AppLimit []string
@@ -272,7 +258,22 @@ type Settings struct {
 	// DataDir is the absolute path of the folder that holds the embedded queue,
 	// the console's token and the instance file.
 	DataDir string
-	Endpoint
+	// Listen is where the SQS endpoint listens: a host and a port, port 0 meaning any free one, "unix:" and the path of
+	// a socket, or both with a comma between.
+	Listen string
+	// Credentials is the file of the key pairs that may call the SQS endpoint; "" for a loopback address or a socket
+	// whose callers are trusted.
+	Credentials string
+	// TLSCert and TLSKey are PEM files, both set or both "": with them the SQS endpoint speaks TLS.
+	TLSCert, TLSKey string
+	// RegistryToken is what the registry of an embedded queue asks for, of this process or of the tendril that serves
+	// the queue, 16 to 256 printable characters; "" means one that is made. It is secret.
+	// RegistryTokenFile is the file that it was read from; "" for none.
+	RegistryToken, RegistryTokenFile string
+	// RegistryInsecure sends the token to a server that does not prove that it knows it.
+	RegistryInsecure bool
+	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
+	AccountID string
 
 	// Cron is the file of periodic tasks; "" means the bundle's cron.yaml, where there is one.
 	Cron string
@@ -287,7 +288,27 @@ type Settings struct {
 	// Lease is how long a leader that is not heard of is waited for, 5 to 300 s.
 	Lease time.Duration
 
-	ConsoleSettings
+	// Console is a host and a port, port 0 meaning any free one, or [Off].
+	Console string
+	// ConsoleTLSCert and ConsoleTLSKey are PEM files, both set or both "": with them the console speaks TLS.
+	ConsoleTLSCert, ConsoleTLSKey string
+	// ConsoleInsecure allows the console in clear text on any address.
+	ConsoleInsecure bool
+	// ConsoleAuth is [ConsoleAuthNone] where everybody on this machine may use the console, else "token".
+	ConsoleAuth string
+	// ConsoleReadOnly refuses every act.
+	ConsoleReadOnly bool
+	// ConsoleBodies is [ConsoleBodiesHidden] where message bodies are shown on request only, else "shown".
+	ConsoleBodies string
+	// ConsoleTrustedProxy are networks, as prefixes, whose proxies are believed to tell how a request came.
+	ConsoleTrustedProxy []string
+	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
+	ConsoleHosts []string
+	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
+	// means a new one at each start. It is secret. ConsoleTokenFile is the file that it was read from; "" for none.
+	ConsoleToken, ConsoleTokenFile string
+	// ConsoleDrainToken allows the hooks /-/drain and /-/quiet, and nothing else; "" for none. It is secret. ConsoleDrainTokenFile is as above.
+	ConsoleDrainToken, ConsoleDrainTokenFile string
 	// HealthIgnoreClientErrors leaves deliveries that the app answered with 4xx out of the judgement of health.
 	HealthIgnoreClientErrors bool
 
@@ -312,51 +333,6 @@ type Settings struct {
 
 	// ConfigFile is the settings file that was read; "" for none.
 	ConfigFile string
-}
-
-// ConsoleSettings are those of the console.
-type ConsoleSettings struct {
-	// Console is a host and a port, port 0 meaning any free one, or [Off].
-	Console string
-	// ConsoleTLSCert and ConsoleTLSKey are PEM files, both set or both "": with them the console speaks TLS.
-	ConsoleTLSCert, ConsoleTLSKey string
-	// ConsoleInsecure allows the console in clear text on any address.
-	ConsoleInsecure bool
-	// ConsoleAuth is [ConsoleAuthNone] where everybody on this machine may use the console, else "token".
-	ConsoleAuth string
-	// ConsoleReadOnly refuses every act.
-	ConsoleReadOnly bool
-	// ConsoleBodies is [ConsoleBodiesHidden] where message bodies are shown on request only, else "shown".
-	ConsoleBodies string
-	// ConsoleTrustedProxy are networks, as prefixes, whose proxies are believed to tell how a request came.
-	ConsoleTrustedProxy []string
-	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
-	ConsoleHosts []string
-	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
-	// means a new one at each start. It is secret. ConsoleTokenFile is the file that it was read from; "" for none.
-	ConsoleToken, ConsoleTokenFile string
-	// ConsoleDrainToken allows the hooks /-/drain and /-/quiet, and nothing else; "" for none. It is secret. ConsoleDrainTokenFile is as above.
-	ConsoleDrainToken, ConsoleDrainTokenFile string
-}
-
-// Endpoint are the settings of the SQS endpoint of the embedded queues.
-type Endpoint struct {
-	// Listen is where the SQS endpoint listens: a host and a port, port 0 meaning any free one, "unix:" and the path of
-	// a socket, or both with a comma between.
-	Listen string
-	// Credentials is the file of the key pairs that may call the SQS endpoint; "" for a loopback address or a socket
-	// whose callers are trusted.
-	Credentials string
-	// TLSCert and TLSKey are PEM files, both set or both "": with them the SQS endpoint speaks TLS.
-	TLSCert, TLSKey string
-	// RegistryToken is what the registry of an embedded queue asks for, of this process or of the tendril that serves
-	// the queue, 16 to 256 printable characters; "" means one that is made. It is secret.
-	// RegistryTokenFile is the file that it was read from; "" for none.
-	RegistryToken, RegistryTokenFile string
-	// RegistryInsecure sends the token to a server that does not prove that it knows it.
-	RegistryInsecure bool
-	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
-	AccountID string
 }
 
 // QueueSettings are what holds for one queue: its own settings, and for the rest those of all queues. [Load] fills
@@ -404,7 +380,7 @@ const unixPrefix = "unix:"
 
 // ListenOn returns the address and the path of the unix socket on which the SQS endpoint listens; one of them may be
 // "".
-func (s *Endpoint) ListenOn() (address, socket string) {
+func (s *Settings) ListenOn() (address, socket string) {
 	for part := range strings.SplitSeq(s.Listen, ",") {
 		if path, ok := strings.CutPrefix(part, unixPrefix); ok {
 			socket = path

@@ -137,7 +137,7 @@ func TestRootRunsTheAppIfNobodyElseCanChangeIt(t *testing.T) {
 					!strings.Contains(err.Error(), "so would "+what+", which others can change: "+want) {
 					t.Errorf("%s: refused: %v, want %q", what, err, want)
 				}
-				for _, s := range []*config.Settings{{AppUser: "nobody"}, {AsRoot: config.AsRoot{AllowRoot: true}}} {
+				for _, s := range []*config.Settings{{AppUser: "nobody"}, {AllowRoot: true}} {
 					if err := refuseRoot(s, b, what, true); err != nil && c.path != "" {
 						t.Errorf("%s: refused although the settings say as whom it runs: %v", what, err)
 					}

@@ -15,8 +15,8 @@ type Step struct {
 	// Name is the key below it, of packages with the manager in front: "yum gcc".
 	Name string
 	// Text says what is to be, for people; "" where the name says all. It holds no contents, which may be secret.
-	Text string
-	bundle.Place
+	Text  string
+	Place bundle.Place
 
 	apply func(ctx context.Context, a *Applier) (Outcome, error)
 }
