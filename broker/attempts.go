@@ -76,13 +76,17 @@ func (b *Broker) RecordAttempt(name, messageID string, a Attempt) {
 	if b.background.closing.Load() {
 		return
 	}
+
 	a = a.bounded()
 	it := attempted{origin: origin, at: a.At.UnixMilli(), line: a.line(), reason: b.attempts.reasonOf(&a)}
 	q.mu.Lock()
 	if m := q.index.held[origin]; m != nil && !m.claimed {
-		it.home, it.receipt, it.again = q, m.receiptRow(q.broker.clock), m.failed
+		it.home = q
+		it.receipt = m.receiptRow(q.broker.clock)
+		it.again = m.failed
 		m.stored, m.failed = true, true
 	}
+
 	q.mu.Unlock()
 	b.attempts.add(b, it)
 }
@@ -292,16 +296,20 @@ func (t *tx) writeAnywhere(it *attempted) error {
 	if err != nil || !m.found || !m.moved && !m.received && it.home == nil {
 		return err
 	}
+
 	if !m.moved && !m.received {
 		err = t.writeReceipt(it)
 	}
+
 	if m.hasAttempts {
 		t.countReason(m.key, m.reason, m.at, -1)
 	}
+
 	at := it.at
 	if m.dead != 0 {
 		at = m.dead
 	}
+
 	t.c.run(&err, `INSERT INTO attempts (id, at, reason, history) VALUES (?1, ?2, ?3, ?4)
 		ON CONFLICT (id) DO UPDATE SET at = ?2, reason = ?3, history = ?4`,
 		m.key, at, it.reason, lastLines(m.history, keptAttempts-1)+it.line)
@@ -342,9 +350,13 @@ func readHistory(history string) (all []Attempt) {
 // moveAttempts takes the attempts of a message along to another queue. dead is when it was dead-lettered, if this move
 // does that: then the message has a row, even without an attempt, so that it counts by the hour.
 func (t *tx) moveAttempts(from, to, dead int64) error {
-	found, at, reason := false, dead, ""
+	found := false
+	at := dead
+	reason := ""
 	err := t.c.query(func(row row) {
-		found, at, reason = true, row.int(0), row.text(1)
+		found = true
+		at = row.int(0)
+		reason = row.text(1)
 	}, `SELECT at, reason FROM attempts WHERE id = ?`, from)
 	switch {
 	case err != nil || !found && dead == 0:
@@ -358,6 +370,7 @@ func (t *tx) moveAttempts(from, to, dead int64) error {
 		}
 		t.c.run(&err, `UPDATE attempts SET id = ?, at = ? WHERE id = ?`, to, at, from)
 	}
+
 	t.countReason(to, reason, at, 1)
 	return err
 }

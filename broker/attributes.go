@@ -31,16 +31,19 @@ func (b *Broker) setAttributes(q *liveQueue, attrs map[string]string) error {
 		return queue.Errorf(queue.CodeInvalidAttributeValue,
 			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
 	}
+
 	merged := mergeAttributes(q.description().attributes, attrs)
 	set, err := parseSettings(old.fifo, merged)
 	if err != nil {
 		return err
 	}
+
 	if _, ok := attrs["RedrivePolicy"]; ok {
 		if err := b.checkRedrive(q.name, &set, attrs["RedrivePolicy"]); err != nil {
 			return err
 		}
 	}
+
 	now := stamp()
 	return b.writer.change(
 		func(t *tx) error { return t.writeSettings(q, merged, old, &set, now) },
@@ -61,6 +64,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	if err := t.flush(); err != nil {
 		return err
 	}
+
 	low := makeKey(q.index.number, q.disk.floor)
 	// Walk back from the end while messages are young enough.
 	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.index.high(),
@@ -75,6 +79,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 	if set.fifo && old.delay != set.delay {
 		defer q.reload()
 	}
+
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.describe(func(d *description) {
@@ -85,6 +90,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 	if old.retention == set.retention {
 		return
 	}
+
 	// What the sweep had claimed by the old period may stay after all.
 	q.index.cutoff = 0
 	q.index.resetWindow()
@@ -93,6 +99,7 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 			q.index.order.requeue(m)
 		}
 	}
+
 	q.sweepNow()
 	q.wakeAfterRemoval(1)
 }
@@ -122,6 +129,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	q.lock()
 	defer q.mu.Unlock()
 	d := q.description()
@@ -206,6 +214,7 @@ func checkTags(name string, all, added map[string]string) error {
 				"Tag values must be between 0 and %d characters in length: the value of %s is longer.", maxTagValue, clip(key))
 		}
 	}
+
 	if len(all) > mostTags {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "Too many tags added for queue %s.", name)
 	}

@@ -128,12 +128,15 @@ func copyDatabase(from, to, script string) (queues []StoredQueue, err error) {
 	if err = errors.Join(err, source.close()); err == nil {
 		queues, err = verifyCopy(f.Name(), script)
 	}
+
 	if err == nil {
 		err = f.Sync()
 	}
+
 	if err == nil {
 		err = os.Rename(f.Name(), to)
 	}
+
 	if err != nil {
 		if isCorrupt(err) {
 			err = fmt.Errorf("copying %s: %w: %w", from, errDamaged, err)
@@ -167,11 +170,13 @@ func openOther(path string) (*conn, error) {
 	if err != nil {
 		return nil, explain(path, err)
 	}
+
 	version, err := c.integer(`PRAGMA user_version`)
 	if err == nil && (version < oldestReadable || version > schemaVersion) {
 		err = fmt.Errorf("%s holds no queues that this program reads: its format is %d, and formats %d and %d are read", path,
 			version, oldestReadable, schemaVersion)
 	}
+
 	if err != nil {
 		return nil, errors.Join(explain(path, err), c.close())
 	}
@@ -184,6 +189,7 @@ func (c *conn) storedQueues(verify bool) (queues []StoredQueue, err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	place := map[int64]int{}
 	err = c.query(func(row row) {
 		k := counted[row.int(0)]
@@ -193,6 +199,7 @@ func (c *conn) storedQueues(verify bool) (queues []StoredQueue, err error) {
 	if err != nil || !verify {
 		return queues, err
 	}
+
 	return queues, c.eachRecord(func(r *record) {
 		number := r.key >> seqBits
 		i, found := place[number]

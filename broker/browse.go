@@ -67,9 +67,11 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 	if req.Limit == 0 {
 		req.Limit = browseDefault
 	}
+
 	if req.Limit < 1 || req.Limit > browseMost {
 		return nil, "", errParameter("Limit", strconv.Itoa(req.Limit), "Must be between 1 and 1000, if provided.")
 	}
+
 	q.mu.Lock()
 	at, high := q.index.low(), req.reach(q.index.number, q.index.high())
 	q.mu.Unlock()
@@ -80,6 +82,7 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 		}
 		at = max(at, makeKey(q.index.number, seq))
 	}
+
 	b.attempts.settle(ctx, b)
 	sel := q.broker.condition(&req.Filter)
 	for begun := time.Now(); ; {
@@ -116,6 +119,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 	if isDamaged {
 		q.withhold(r)
 	}
+
 	s := Stored{Message: q.message(new(block), r), Queue: q.name, State: Visible, DeadAt: date(r.dead),
 		Attempts: readHistory(r.history)}
 	q.lock()
@@ -123,6 +127,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 	if q.deleted || !q.index.published(r.key) {
 		return s, false
 	}
+
 	now := q.broker.clock.now()
 	if m := q.index.held[r.key]; m != nil && !m.claimed {
 		s.ReceiveCount, s.FirstReceivedAt = int(m.received()), date(m.first)
@@ -131,10 +136,12 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 			return s, true
 		}
 	}
+
 	if isDamaged {
 		s.State = Damaged
 		return s, true
 	}
+
 	if due := q.broker.clock.reading(r.due); r.due != 0 && due > now {
 		s.State, s.Until = Delayed, timeOf(due, now)
 	}
@@ -153,9 +160,11 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	if err == nil {
 		err = ctx.Err()
 	}
+
 	if err != nil {
 		return Stored{}, err
 	}
+
 	b.attempts.settle(ctx, b)
 	var found []*record
 	err = b.read(func(c *conn) error {
@@ -168,6 +177,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	if err != nil {
 		return Stored{}, err
 	}
+
 	for _, r := range found {
 		if s, ok := q.stored(r); ok {
 			return s, nil

@@ -104,6 +104,7 @@ func (c *conn) query(each func(row row), text string, args ...any) error {
 	if err != nil {
 		return err
 	}
+
 	n := len(rows.Columns())
 	c.dest = slices.Grow(c.dest[:0], n)[:n]
 	for {

@@ -25,6 +25,7 @@ func (q *liveQueue) withhold(r *record) {
 		q.uncount(m) // nothing was delivered
 		q.storeReceive(m)
 	}
+
 	m.damaged = true
 	q.index.damaged++
 	q.index.order.forget(m)
@@ -40,6 +41,7 @@ func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err 
 	for i, m := range messages {
 		keys[i] = m.key
 	}
+
 	damaged := map[int64]*record{}
 	err = q.broker.read(func(c *conn) error {
 		return c.eachRecord(func(r *record) {
@@ -51,6 +53,7 @@ func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err 
 	if err != nil || len(damaged) == 0 {
 		return messages, err
 	}
+
 	var rest []*message
 	for _, m := range messages {
 		if damaged[m.key] == nil {
@@ -59,6 +62,7 @@ func (q *liveQueue) withholdDamaged(messages []*message) (whole []*message, err 
 			rest = append(rest, m)
 		}
 	}
+
 	q.release(rest)
 	for _, r := range damaged {
 		q.withhold(r)

@@ -46,17 +46,21 @@ func (t *transfer) apply(x *tx) error {
 		if old == nil {
 			continue
 		}
+
 		t.plan(it, old, x.counters(it.to))
 		if err := x.copyRow(it.m.key, &it.record); err != nil {
 			return err
 		}
+
 		dead := int64(0)
 		if t.dead {
 			dead = it.record.dead
 		}
+
 		if err := x.moveAttempts(it.m.key, it.record.key, dead); err != nil {
 			return err
 		}
+
 		x.removeMoved(it.m.key)
 		it.moved = true
 		*t.left(x.counters(t.from))++
@@ -82,15 +86,19 @@ func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
 	*r = *old
 	it.due = old.due
-	r.key, r.origin, r.due = makeKey(it.to.index.number, to.next), old.originKey(), 0
+	r.key = makeKey(it.to.index.number, to.next)
+	r.origin = old.originKey()
+	r.due = 0
 	to.next++
 	if !it.m.fresh() {
 		r.received, r.first = int64(it.m.received()), it.m.first
 	}
+
 	now := stamp()
 	if !t.dead || it.to.index.fifo {
 		r.sent = now
 	}
+
 	switch {
 	case t.dead:
 		r.dead, r.source = now, t.from.arn
@@ -123,6 +131,7 @@ func (t *transfer) onCommit(err error) error {
 			q.index.keep(it.m)
 		}
 	}
+
 	q.wakeAfterRemoval(len(t.items))
 	q.mu.Unlock()
 	for _, it := range t.moved() {
@@ -172,6 +181,7 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 	if to == nil {
 		return sameError(queue.ErrNoQueue, len(letters))
 	}
+
 	errs, t := make([]error, len(letters)), &transfer{from: live, dead: true}
 	entries := map[*transferItem]int{}
 	live.lock()
@@ -192,10 +202,12 @@ func (q *Queue) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []er
 			t.items = append(t.items, it)
 		}
 	}
+
 	live.mu.Unlock()
 	if err == nil && len(t.items) > 0 {
 		err = q.b.writer.do(context.Background(), t, needs{durable: true})
 	}
+
 	for it, i := range entries {
 		if !it.moved {
 			errs[i] = errReceipt(letters[i].Message.ReceiptHandle, receiptExpired)
@@ -212,6 +224,7 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})
 	}
+
 	if to == nil {
 		_ = t.onCommit(queue.ErrNoQueue)
 		return nil
@@ -219,10 +232,12 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	if err := q.broker.writer.do(context.Background(), t, needs{durable: true}); err != nil {
 		return err
 	}
+
 	var ids []string
 	for _, it := range t.moved() {
 		ids = append(ids, q.broker.seal.messageID(new(block), it.record.origin))
 	}
+
 	if f := q.broker.events.DeadLettered; f != nil && len(ids) > 0 {
 		f(q.name, to.name, ids)
 	}

@@ -25,6 +25,7 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 	if err != nil {
 		return sameError(err, len(receipts))
 	}
+
 	r := &removal{q: live, account: account, messages: make([]*message, 0, len(receipts))}
 	errs, older := make([]error, len(receipts)), []olderReceipt(nil)
 	work := new(block)
@@ -50,10 +51,12 @@ func (q *Queue) remove(ctx context.Context, receipts []string, account func(*cou
 			r.messages = append(r.messages, m)
 		}
 	}
+
 	live.mu.Unlock()
 	if err == nil {
 		err = q.b.writer.do(context.Background(), r, needs{})
 	}
+
 	if err == nil {
 		err = live.broker.answerOlder(older, func(i int, found bool) {
 			if found {
@@ -154,6 +157,7 @@ func (r *removal) apply(t *tx) error {
 	if t.gone(r.q) {
 		return nil
 	}
+
 	k := t.counters(r.q)
 	for _, m := range r.messages {
 		if m.claimed {
@@ -174,6 +178,7 @@ func (r *removal) apply(t *tx) error {
 		t.remove(m.key, hasRows)
 		r.counted++
 	}
+
 	*r.account(k) += int64(r.counted)
 	return nil
 }
@@ -192,12 +197,14 @@ func (r *removal) onCommit(err error) error {
 			q.storeReceive(m)
 		}
 	}
+
 	if err == nil {
 		*r.account(&q.index.counters) += int64(r.counted)
 		for _, due := range r.dues {
 			q.index.delays.sub(due)
 		}
 	}
+
 	q.wakeAfterRemoval(len(r.messages))
 	return err
 }

@@ -140,10 +140,12 @@ func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
 	}
+
 	if g.heap != nil {
 		heap.Remove(g.heap, g.index)
 		g.heap = nil
 	}
+
 	switch {
 	case len(g.messages) == 0:
 		hasTurn := g.given > 0 || g.lastGiven > 0
@@ -155,9 +157,12 @@ func (f *fifoOrder) place(g *group) {
 		g.heap = &f.waiting
 	default:
 		if g.heap = &f.ready; g.lastGiven > 0 {
-			g.behind, g.given, g.lastGiven = f.newest, g.lastGiven, 0
+			g.behind = f.newest
+			g.given = g.lastGiven
+			g.lastGiven = 0
 		}
 	}
+
 	if g.heap != nil {
 		heap.Push(g.heap, g)
 	}
@@ -192,6 +197,7 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	if len(g.out) > 0 {
 		before = g.out[0]
 	}
+
 	for t.wants(len(taken)) && len(g.messages) > 0 {
 		m := g.messages[0]
 		if m.due > t.now || m.key > before {
@@ -211,6 +217,7 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 		}
 		taken, given = append(taken, m), true
 	}
+
 	if given {
 		f.given++
 		g.lastGiven = f.given

@@ -61,17 +61,21 @@ func (b *Broker) condition(f *Filter) (c condition) {
 		}
 		and(`coalesce(origin, id) IN (SELECT value FROM json_each(?))`, string(rawJSON(origins)))
 	}
+
 	if f.Reason != nil && *f.Reason == "" {
 		and(`NOT EXISTS (SELECT 1 FROM attempts WHERE attempts.id = messages.id AND reason <> ?)`, "")
 	} else if f.Reason != nil {
 		c.reason = *f.Reason
 	}
+
 	if !f.DeadSince.IsZero() {
 		and(`dead >= ?`, f.DeadSince.UnixMilli())
 	}
+
 	if !f.DeadUntil.IsZero() {
 		and(`dead < ?`, f.DeadUntil.UnixMilli())
 	}
+
 	if f.Attribute != "" {
 		c.attribute, c.value = f.Attribute, f.Value
 		and(`instr(attributes, ?) > 0`, encodedText(f.Attribute))
@@ -79,6 +83,7 @@ func (b *Broker) condition(f *Filter) (c condition) {
 			and(`instr(attributes, ?) > 0`, encodedText(f.Value))
 		}
 	}
+
 	if f.Match != "" {
 		and(`instr(body, ?) > 0`, f.Match)
 	}
@@ -122,6 +127,7 @@ func (c *conn) scanMatching(columns string, after, high int64, sel condition, li
 		}
 		high = last
 	}
+
 	chunk, args := sel.chunk(after, high, browseChunk)
 	args = append(append(args, sel.args...), int64(limit))
 	rows, err = c.records(`SELECT `+columns+` FROM messages WHERE `+chunk+sel.text+` ORDER BY id LIMIT ?`, args...)
@@ -164,13 +170,17 @@ func (q *Queue) Count(ctx context.Context, f Filter, within time.Duration) (n in
 	if err != nil {
 		return 0, false, err
 	}
+
 	live.mu.Lock()
-	at, last, all := live.index.low(), live.index.last(), live.index.counters.live()
+	at := live.index.low()
+	last := live.index.last()
+	all := live.index.counters.live()
 	live.mu.Unlock()
 	high := f.reach(live.index.number, last)
 	if f.Through = 0; high == last && f.IsZero() {
 		return all, true, nil
 	}
+
 	q.b.attempts.settle(ctx, q.b)
 	sel := q.b.condition(&f)
 	for begun := time.Now(); ; {

@@ -86,7 +86,10 @@ func (s seal) messageID(work *block, origin int64) string {
 	hex.Encode(text[14:18], work[6:8])
 	hex.Encode(text[19:23], work[8:10])
 	hex.Encode(text[24:], work[10:])
-	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	text[8] = '-'
+	text[13] = '-'
+	text[18] = '-'
+	text[23] = '-'
 	return string(text[:])
 }
 

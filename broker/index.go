@@ -52,6 +52,7 @@ func (x *index) newMessage(r *record) *message {
 	if r.due != 0 {
 		m.due = max(1, x.broker.clock.reading(r.due))
 	}
+
 	switch order := x.order.(type) {
 	case *fifoOrder:
 		m.group = order.group(r.group)
@@ -61,6 +62,7 @@ func (x *index) newMessage(r *record) *message {
 		}
 		m.tenant = order.tenantOf(r)
 	}
+
 	if memory := &x.broker.memory; r.whole && r.size <= keepContent {
 		if memory.content.Add(r.footprint()) <= memory.limits.cache {
 			m.content = r
@@ -156,7 +158,10 @@ func (x *index) resume(m *message) {
 // clear forgets all messages.
 func (x *index) clear() {
 	for _, m := range x.held {
-		m.gone, m.inFlight, m.holds, m.queued = true, false, false, false
+		m.gone = true
+		m.inFlight = false
+		m.holds = false
+		m.queued = false
 		x.broker.marks.drop(m)
 	}
 	clear(x.held)
@@ -165,7 +170,11 @@ func (x *index) clear() {
 	x.resetWindow()
 	x.newOrder()
 	w := &x.window
-	w.cursor, w.tail, w.ahead, w.stale, w.dueRead = x.low(), x.low(), x.low(), false, w.dueSeen
+	w.cursor = x.low()
+	w.tail = x.low()
+	w.ahead = x.low()
+	w.stale = false
+	w.dueRead = w.dueSeen
 }
 
 // memory counts what the queues of a broker hold in memory.
@@ -274,6 +283,7 @@ func (x *index) arrive(r *record) {
 	if delayed {
 		x.delays.add(r.due, 1)
 	}
+
 	if r.due != 0 && !x.fifo {
 		if covered {
 			w.cursor = r.key
@@ -292,6 +302,7 @@ func (x *index) arrive(r *record) {
 		x.countFresh()
 		return
 	}
+
 	if s, ok := x.order.(*standardOrder); ok && last <= max(w.ahead, w.cursor) && len(s.noisy) > 0 {
 		x.arriveAhead(s, r)
 	}
@@ -332,7 +343,10 @@ func (x *index) resetWindow() {
 	x.countFresh()
 	w := &x.window
 	w.generation++
-	w.cursor, w.ahead, w.dueAt, w.dueKey = x.low(), x.low(), 0, 0
+	w.cursor = x.low()
+	w.ahead = x.low()
+	w.dueAt = 0
+	w.dueKey = 0
 	w.early = nil
 	w.tail = max(w.tail, x.low())
 	w.filling = nil
@@ -374,15 +388,18 @@ func (x *index) nextFill() *fill {
 	if w.filling != nil || !w.behind() {
 		return nil
 	}
+
 	if s, ok := x.order.(*standardOrder); ok && len(s.noisy) > 0 {
 		if w.filling = x.nextAhead(s); w.filling != nil {
 			return w.filling
 		}
 	}
+
 	capacity := x.capacity()
 	if capacity < x.order.size()/4 || capacity == 0 {
 		return nil
 	}
+
 	w.filling = &fill{
 		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.broker.memory.limits.fill),
 		floor: x.low(), low: w.cursor, high: w.tail, tail: w.tail, delayed: x.fifo,
@@ -450,15 +467,19 @@ func (x *index) merge(f *fill) (added int) {
 			w.ahead = max(w.ahead, read)
 		}
 	}
+
 	if w.cursor >= w.ahead {
 		w.early = nil
 	}
+
 	if n := len(f.late); n > 0 {
 		w.dueAt, w.dueKey = f.late[n-1].due, f.late[n-1].key
 	}
+
 	if f.due && len(f.late) < f.limit {
 		w.dueRead = f.dueSeen
 	}
+
 	if order, ok := x.order.(*fifoOrder); ok && !w.behind() {
 		order.complete()
 	}

@@ -71,9 +71,11 @@ func (k *receiveMarks) open(dir string, epoch uint32) (left []mark, err error) {
 			left = append(left, m)
 		}
 	}
+
 	if err == nil && len(text) < mostMarks*markSize {
 		err = allocate(f, mostMarks*markSize)
 	}
+
 	if err == nil {
 		k.data, err = unix.Mmap(int(f.Fd()), 0, mostMarks*markSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
@@ -123,7 +125,9 @@ func (k *receiveMarks) close() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	data := k.data
-	k.data, k.free, k.used = nil, nil, 0
+	k.data = nil
+	k.free = nil
+	k.used = 0
 	if data == nil {
 		return nil
 	}

@@ -108,11 +108,16 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 func (b *Broker) TotalLedger() Ledger {
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
-	total, inFlight, delayed, damaged := b.queues.deleted.index.counters, 0, 0, 0
+	total := b.queues.deleted.index.counters
+	inFlight := 0
+	delayed := 0
+	damaged := 0
 	for _, q := range b.queues.all() {
 		q.lock()
 		total.add(&q.index.counters)
-		inFlight, delayed, damaged = inFlight+q.index.inFlight.Len(), delayed+q.index.delays.delayed, damaged+q.index.damaged
+		inFlight = inFlight + q.index.inFlight.Len()
+		delayed = delayed + q.index.delays.delayed
+		damaged = damaged + q.index.damaged
 		q.mu.Unlock()
 	}
 	return total.ledger(inFlight, delayed, damaged)
@@ -126,13 +131,18 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	q.mu.Lock()
-	low, high, live, last := q.index.low(), q.index.high(), q.index.counters.live(), q.index.last()
+	low := q.index.low()
+	high := q.index.high()
+	live := q.index.counters.live()
+	last := q.index.last()
 	from := max(low, q.ageFrom)
 	q.mu.Unlock()
 	if live == 0 {
 		return 0, nil
 	}
+
 	var since, key, due int64
 	err = b.read(func(c *conn) error {
 		err := c.query(func(row row) { key, since = row.int(0), row.int(1) }, `SELECT id, max(sent, coalesce(dead, 0))
@@ -147,15 +157,18 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+
 	if key == 0 {
 		key = last + 1
 	}
+
 	q.mu.Lock()
 	q.ageFrom = max(q.ageFrom, key-1)
 	q.mu.Unlock()
 	if since == 0 || due != 0 && due < since {
 		since = due
 	}
+
 	if since == 0 {
 		return 0, nil
 	}

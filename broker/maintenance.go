@@ -66,11 +66,13 @@ func (m *maintenance) bite() (next time.Duration, err error) {
 	if err := s.synchronous(false); err != nil {
 		return 0, err
 	}
+
 	busy := time.Since(m.lastCommit) < tidySoon
 	pause, rows := tidyNext, int64(tidyRows)
 	if busy {
 		pause, rows = tidyBusy, tidyRowsBusy
 	}
+
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
@@ -94,6 +96,7 @@ func removeGarbage(c *conn) (more bool, err error) {
 	if err != nil || high == 0 {
 		return false, err
 	}
+
 	for _, table := range []string{"messages", "attempts"} {
 		n, err := c.exec(`DELETE FROM `+table+` WHERE id IN
 			(SELECT id FROM `+table+` WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
@@ -102,6 +105,7 @@ func removeGarbage(c *conn) (more bool, err error) {
 			return true, err
 		}
 	}
+
 	// Deduplication ids need no care: below the floor they do not count, and
 	// they expire soon.
 	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
@@ -172,15 +176,18 @@ func (m *maintenance) afterCommit() error {
 	if !m.armed {
 		m.runIn(tidySoon)
 	}
+
 	if m.commits++; m.commits%checkpointEvery != 0 {
 		return nil
 	}
+
 	s := m.b.store.Load()
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
 	if pages < m.lastPages {
 		m.nextCheckpoint = m.logPages // it has started over
 		m.b.disk.logShrunk()
 	}
+
 	m.lastPages = pages
 	m.b.disk.grown(pages * pageSize)
 	if err != nil || pages < m.nextCheckpoint {
@@ -190,6 +197,7 @@ func (m *maintenance) afterCommit() error {
 		m.nextCheckpoint = pages + m.logPages // where another process keeps it from starting over
 		return s.restartLog("RESTART")
 	}
+
 	// If a reader keeps the log from starting over, the next one is due when
 	// there is as much to copy again.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)

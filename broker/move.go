@@ -19,6 +19,7 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 	if err != nil {
 		return 0, err
 	}
+
 	var target *liveQueue
 	if to != "" {
 		if target, err = b.queues.get(to); err != nil {
@@ -28,6 +29,7 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 			return 0, err
 		}
 	}
+
 	reserved, err := q.reserve(ctx, ids)
 	if err != nil || len(reserved) == 0 {
 		return 0, err
@@ -76,6 +78,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 			return nil, err
 		}
 	}
+
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.deleted {
@@ -107,6 +110,7 @@ func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfe
 		from.release(reserved)
 		return nil, err
 	}
+
 	sources := map[int64]string{}
 	if target == nil {
 		err := b.read(func(c *conn) error {
@@ -126,6 +130,7 @@ func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfe
 			return nil, err
 		}
 	}
+
 	deadLetterQueues := b.deadLetterTargets()
 	t := &transfer{from: from}
 	var rest []*message
@@ -140,6 +145,7 @@ func (b *Broker) newMove(from, target *liveQueue, reserved []*message) (*transfe
 		}
 		t.items = append(t.items, &transferItem{m: m, to: to, toDead: deadLetterQueues[to.arn]})
 	}
+
 	from.release(rest)
 	return t, nil
 }

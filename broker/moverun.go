@@ -43,6 +43,7 @@ func (b *Broker) runMove(t *moveTask) {
 				wait = time.Duration(n)*time.Second/time.Duration(t.Rate) - time.Since(begun)
 			}
 		}
+
 		if !m.pause(wait) {
 			return
 		}
@@ -87,9 +88,11 @@ func (m *mover) step() (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
+
 	if last == 0 && len(rows) > 0 {
 		last = t.high // nothing follows them
 	}
+
 	if last == 0 {
 		status, reason := MoveCompleted, ""
 		if m.unknown {
@@ -98,14 +101,17 @@ func (m *mover) step() (n int, err error) {
 		_, err := m.b.endMove(t, status, reason)
 		return 0, err
 	}
+
 	var target *liveQueue
 	if t.Destination != "" {
 		target = m.b.byARN(t.Destination)
 	}
+
 	if t.Destination != "" && target == nil {
 		_, err := m.b.endMove(t, MoveFailed, reasonNoQueue)
 		return 0, err
 	}
+
 	movable := m.movable(rows)
 	if lost := slices.IndexFunc(movable, func(r *record) bool {
 		return target == nil && !t.Delete && r.source != "" && m.b.byARN(m.b.opts.own(r.source)) == nil
@@ -115,6 +121,7 @@ func (m *mover) step() (n int, err error) {
 	} else if lost > 0 {
 		last, movable = movable[lost].key-1, movable[:lost]
 	}
+
 	if n, err = m.move(movable, target); err == nil {
 		m.cursor = last
 	}
@@ -148,10 +155,12 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	if len(rows) == 0 {
 		return 0, nil
 	}
+
 	q, keys := m.task.source, make([]int64, len(rows))
 	for i, r := range rows {
 		keys[i] = r.key
 	}
+
 	q.mu.Lock()
 	reserved := q.index.reserveKeys(keys)
 	q.mu.Unlock()
@@ -161,6 +170,7 @@ func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
 	} else if s.departure, err = m.b.newMove(q, target, reserved); err != nil {
 		return 0, err
 	}
+
 	err = m.b.writer.do(context.Background(), s, needs{durable: !m.task.Delete})
 	return s.departed(), err
 }
@@ -237,6 +247,7 @@ func (b *Broker) loadMoves(c *conn) error {
 	for _, q := range b.queues.all() {
 		sources[q.index.number] = q
 	}
+
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
 	known := map[string]*moveTask{}
@@ -245,6 +256,7 @@ func (b *Broker) loadMoves(c *conn) error {
 			known[t.id] = t
 		}
 	}
+
 	clear(b.moves.bySource)
 	var damaged error
 	err := c.query(func(row row) {

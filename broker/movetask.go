@@ -113,12 +113,14 @@ func (b *Broker) StartMoveTask(ctx context.Context, req MoveRequest) (handle str
 	if from == nil {
 		return "", errNoResource("SourceArn")
 	}
+
 	toMove, exact := int64(0), false
 	if !req.Filter.IsZero() {
 		if toMove, exact, err = b.Queue(from.name).Count(ctx, req.Filter, countToMove); err != nil {
 			return "", err
 		}
 	}
+
 	err = b.administer(ctx, from.name, func(q *liveQueue) error {
 		if err := b.checkMoveTask(q, &req); err != nil {
 			return err
@@ -158,6 +160,7 @@ func (b *Broker) checkMoveTask(q *liveQueue, req *MoveRequest) error {
 			return err
 		}
 	}
+
 	if b.moves.running(q.index.number) != nil {
 		return errMoveRunning
 	}
@@ -179,6 +182,7 @@ func (b *Broker) CancelMoveTask(ctx context.Context, handle string) (moved int64
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
+
 	t := b.moves.running(q.index.number)
 	if t == nil || t.id != h.TaskID {
 		return 0, errNoTask
@@ -195,6 +199,7 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if limit == 0 {
 		limit = 1
 	}
+
 	if limit < 1 || limit > mostMoveTasks {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 			"Value for parameter MaxResults is invalid. Reason: You must enter a value between 1 and %d.", mostMoveTasks)
@@ -203,6 +208,7 @@ func (b *Broker) MoveTasks(source string, limit int) ([]MoveTask, error) {
 	if q == nil {
 		return nil, errNoResource("SourceArn")
 	}
+
 	b.moves.mu.Lock()
 	defer b.moves.mu.Unlock()
 	list := []MoveTask{}

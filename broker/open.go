@@ -53,17 +53,21 @@ func (b *Broker) open() error {
 	if err != nil {
 		return err
 	}
+
 	b.store.Store(s)
 	err = b.beginEpoch(s)
 	if err == nil {
 		err = recordCreation(b.dir)
 	}
+
 	if err == nil {
 		err = b.load(s.write)
 	}
+
 	if err != nil {
 		return errors.Join(explain(filepath.Join(b.dir, databaseName), err), b.marks.close(), s.close())
 	}
+
 	b.disk.opened()
 	b.background.start(func() { b.disk.watch(b.background.stopped) })
 	b.writer = newWriter(b, b.restore)
@@ -89,25 +93,31 @@ func (b *Broker) beginEpoch(s *store) error {
 	if err != nil {
 		return err
 	}
+
 	if secret == nil {
 		secret = make([]byte, 16)
 		_, _ = rand.Read(secret) // never fails
 	}
+
 	if b.seal, err = newSeal(secret); err != nil {
 		return err
 	}
+
 	b.epoch = uint32(epoch + 1)
 	left, err := b.marks.open(b.dir, uint32(epoch))
 	if err != nil {
 		b.log.Warn("receives just before a crash will not count", "dir", b.dir, "err", err)
 	}
+
 	if err := s.synchronous(true); err != nil {
 		return err
 	}
+
 	_, err = s.write.exec(`BEGIN IMMEDIATE`)
 	if err == nil {
 		err = storeMarks(s.write, left, uint32(epoch))
 	}
+
 	s.write.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('secret', ?), ('epoch', ?)`, secret, epoch+1)
 	s.write.run(&err, `COMMIT`)
 	return err
@@ -119,6 +129,7 @@ func (b *Broker) Close() error {
 	if !b.background.close() {
 		return queue.ErrClosed
 	}
+
 	b.attempts.flush(b)
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
@@ -126,6 +137,7 @@ func (b *Broker) Close() error {
 		q.stop()
 		q.mu.Unlock()
 	}
+
 	b.writer.close()
 	b.background.group.Wait()
 	if lost := b.disk.missing(); lost != nil {
@@ -136,6 +148,7 @@ func (b *Broker) Close() error {
 		}
 		return errors.Join(fmt.Errorf("closing the queues in %s: %w", b.dir, lost), b.marks.close(), unlockDir(b.lock))
 	}
+
 	_ = b.disk.closing()
 	return errors.Join(b.marks.close(), b.store.Load().close(), unlockDir(b.lock))
 }
@@ -202,12 +215,14 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	if err := json.Unmarshal([]byte(row.text(3)), &d.tags); err != nil {
 		return nil, fmt.Errorf("reading its tags: %w", err)
 	}
+
 	d.attributes = canonicalAttributes(d.attributes) // an earlier version stored them as they were given
 	b.opts.adopt(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {
 		return nil, err
 	}
+
 	q := newLiveQueue(b, row.int(0), row.text(1), d)
 	q.created = row.int(4)
 	return q, nil

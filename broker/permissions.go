@@ -48,6 +48,7 @@ func (b *Broker) AddPermission(ctx context.Context, name, label string, accounts
 	if err := checkPermission(label, accounts, actions); err != nil {
 		return err
 	}
+
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		policy, err := policyOf(q)
 		if err != nil {
@@ -102,18 +103,21 @@ func checkPermission(label string, accounts, actions []string) error {
 	if len(actions) == 0 {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter Actions.")
 	}
+
 	for _, action := range actions {
 		if !slices.Contains(grantable, action) {
 			return errParameter("ActionName", policyActionsPrefix+action,
 				"Only the queue owner is allowed to invoke this action.")
 		}
 	}
+
 	isNoDigit := func(c rune) bool { return c < '0' || c > '9' }
 	for _, account := range accounts {
 		if len(account) != 12 || strings.ContainsFunc(account, isNoDigit) {
 			return errParameter("PrincipalId", "["+account+"]", "Unable to verify.")
 		}
 	}
+
 	if len(accounts) == 0 {
 		return errParameter("PrincipalId", "[]", "Unable to verify.")
 	}
@@ -143,6 +147,7 @@ func parsePolicy(value string) (policyDocument, error) {
 	if err := json.Unmarshal([]byte(value), &written); err != nil {
 		return policyDocument{}, err
 	}
+
 	p := policyDocument{Version: written.Version, ID: written.ID}
 	if len(written.Statement) > 0 && written.Statement[0] == '{' {
 		p.Statement = []json.RawMessage{written.Statement}

@@ -175,11 +175,13 @@ func (q *liveQueue) lock() {
 	if q.index.inFlight.Len() == 0 && len(q.index.delays.order) == 0 {
 		return
 	}
+
 	now := q.broker.clock.now()
 	for m := q.index.inFlight.first(); m != nil && m.until <= now; m = q.index.inFlight.first() {
 		q.index.endFlight(m)
 		q.waiters.wake(1)
 	}
+
 	if n := q.index.delays.expire(q.broker.clock.floor(now)); n > 0 {
 		if !q.index.fifo {
 			q.index.window.dueSeen++

@@ -171,6 +171,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 	if old, _ := b.queues.get(name); old != nil {
 		return old.compare(attrs)
 	}
+
 	b.queues.mu.RLock()
 	at, ok := b.queues.deletedAt[name]
 	b.queues.mu.RUnlock()
@@ -185,6 +186,7 @@ func (b *Broker) createQueue(ctx context.Context, name string, attrs, tags map[s
 		return queue.Errorf(queue.CodeOverLimit, "There are %d queues already, and no more are allowed: delete one first.",
 			b.memory.limits.queues)
 	}
+
 	now := stamp()
 	q := newLiveQueue(b, 0, name, description{set: set, attributes: mergeAttributes(nil, attrs),
 		tags: maps.Clone(tags), modified: now})
@@ -340,6 +342,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 	if err != nil {
 		return 0, err
 	}
+
 	q.mu.Lock()
 	at, last := q.index.low(), q.index.last()
 	q.mu.Unlock()
@@ -347,6 +350,7 @@ func (b *Broker) PurgeThrough(ctx context.Context, name string, through int64) (
 	if high == last {
 		return b.PurgeQueue(ctx, name)
 	}
+
 	for ctx.Err() == nil {
 		var keys []int64
 		err := q.broker.read(func(c *conn) error {

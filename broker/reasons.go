@@ -40,8 +40,11 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	groups := map[string]*ReasonGroup{}
-	hour, low, live := stamp()/hourMillis, int64(0), 0
+	hour := stamp() / hourMillis
+	low := int64(0)
+	live := 0
 	err = b.read(func(c *conn) error {
 		q.mu.Lock()
 		low, live = q.index.low(), int(q.index.counters.live())
@@ -51,20 +54,24 @@ func (b *Broker) DeadLetterReasons(ctx context.Context, name string) ([]ReasonGr
 	if err != nil {
 		return nil, err
 	}
+
 	for reason, g := range groups {
 		if reason != "" {
 			live -= g.Count
 		}
 	}
+
 	if none := groups[""]; none != nil {
 		none.Count = max(live, none.Count)
 	} else if live > 0 {
 		groups[""] = &ReasonGroup{Count: live}
 	}
+
 	list := make([]ReasonGroup, 0, len(groups))
 	for _, g := range groups {
 		list = append(list, *g)
 	}
+
 	slices.SortFunc(list, func(a, b ReasonGroup) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Reason, b.Reason))
 	})
@@ -220,6 +227,7 @@ func wordWithoutIDs(word string) string {
 	if aUUID.MatchString(word) {
 		return "*"
 	}
+
 	var out strings.Builder
 	for word != "" {
 		end := strings.IndexAny(word, "-_")

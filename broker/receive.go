@@ -21,6 +21,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	if err != nil {
 		return nil, err
 	}
+
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -84,20 +85,24 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	set := live.settings()
 	live.received.Store(true)
 	if req.Max < 1 || req.Max > queue.MaxBatch {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
+
 	r := &receive{q: live, limit: req.Max, visibility: set.visibility, stop: req.Stop, attempt: req.AttemptID,
 		room: req.Room, unposted: req.CountAtPost}
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
+
 	wait := set.wait
 	if req.Wait != nil {
 		wait = *req.Wait
 	}
+
 	switch {
 	case r.visibility < 0 || r.visibility > queue.MaxVisibility:
 		return nil, errParameter("VisibilityTimeout", secondsText(r.visibility), "Must be >= 0 and <= 43200, if provided.")
@@ -108,6 +113,7 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	case r.attempt != "" && !validID(r.attempt):
 		return nil, errParameter("ReceiveRequestAttemptId", r.attempt, "ReceiveRequestAttemptId"+idRule)
 	}
+
 	if wait > 0 {
 		r.deadline = time.Now().Add(wait)
 	}
@@ -145,9 +151,11 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 			return false, ctx.Err()
 		}
 	}
+
 	if r.result.waiter == nil {
 		return false, nil
 	}
+
 	timer := time.NewTimer(time.Until(r.deadline))
 	defer timer.Stop()
 	select {
@@ -158,6 +166,7 @@ func (r *receive) wait(ctx context.Context) (more bool, err error) {
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
+
 	r.q.mu.Lock()
 	r.q.waiters.leave(r.result.waiter)
 	r.q.mu.Unlock()
@@ -193,11 +202,13 @@ func (r *receive) look() error {
 	if r.result.messages != nil {
 		return nil
 	}
+
 	if !q.index.window.stale {
 		if err := r.take(); err != nil {
 			return err
 		}
 	}
+
 	q.fillIfLow()
 	switch {
 	case len(r.result.messages) > 0:
@@ -225,6 +236,7 @@ func (r *receive) take() error {
 		return queue.Errorf(queue.CodeOverLimit,
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
+
 	now, wall := q.broker.clock.now(), stamp()
 	request := takeRequest{
 		limit: limit, now: now, oldOnly: len(q.index.held) >= most, complete: !q.index.window.behind(),
@@ -244,13 +256,16 @@ func (r *receive) take() error {
 	if r.room != nil {
 		request.full = func() bool { return r.result.taken >= queue.ReceiveBytes }
 	}
+
 	taken := q.index.order.take(request)
 	if len(taken) > 0 {
 		r.result.messages = make([]receivedMessage, 0, len(taken))
 	}
+
 	for _, m := range taken {
 		r.result.messages = append(r.result.messages, r.start(m, now, wall))
 	}
+
 	q.index.countFresh()
 	return nil
 }
@@ -279,11 +294,13 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	if m.first == 0 {
 		m.first = wall
 	}
+
 	m.receivedAt, m.until = now, now+int64(r.visibility)
 	q.index.held[m.key] = m
 	if m.unposted = r.unposted; !m.unposted {
 		q.broker.marks.put(m)
 	}
+
 	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
 		first: m.first, content: m.content}
 	q.index.drop(m)
@@ -293,6 +310,7 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 		q.index.order.requeue(m)
 		q.waiters.wake(1)
 	}
+
 	q.storeReceive(m)
 	return g
 }

@@ -77,10 +77,12 @@ func (q *liveQueue) submitReceives(last int64) error {
 			s.messages, s.rows = append(s.messages, m), append(s.rows, m.receiptRow(q.broker.clock))
 		}
 	}
+
 	q.receives.messages = rest
 	if len(s.rows) == 0 {
 		return nil
 	}
+
 	err := q.broker.writer.submit(s, needs{}, nil)
 	if err != nil {
 		s.giveBack()
@@ -160,7 +162,10 @@ func (q *liveQueue) loadReceives(c *conn) error {
 	return c.query(func(row row) {
 		m := q.index.newMessage(&record{key: row.int(0), sent: row.int(1), origin: row.int(2), received: row.int(3),
 			group: row.text(8), size: row.int(11)})
-		m.count, m.first, m.epoch, m.stored = int32(row.int(4)), row.int(5), uint32(row.int(9)), true
+		m.count = int32(row.int(4))
+		m.first = row.int(5)
+		m.epoch = uint32(row.int(9))
+		m.stored = true
 		m.unread = int32(row.int(10))
 		m.receivedAt = q.broker.clock.reading(row.int(6))
 		q.index.held[m.key] = m

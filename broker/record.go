@@ -85,15 +85,18 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
 	}
+
 	byName := func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(attributes, byName) {
 		attributes = slices.SortedFunc(slices.Values(attributes), byName)
 	}
+
 	size := 0
 	for i := range attributes {
 		a := &attributes[i]
 		size += len(a.Name) + len(a.Type) + len(a.Value) + 3*2 // most lengths take one byte or two
 	}
+
 	out := make([]byte, 0, size)
 	for i := range attributes {
 		for _, s := range [...]string{attributes[i].Name, attributes[i].Type, attributes[i].Value} {
@@ -110,6 +113,7 @@ func decodeAttributes(data []byte) ([]queue.Attribute, error) {
 	if len(data) == 0 {
 		return nil, nil
 	}
+
 	text := string(data)
 	next := func() (s string, ok bool) {
 		n, width := binary.Uvarint(data)

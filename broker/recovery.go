@@ -17,20 +17,25 @@ func (b *Broker) restore() error {
 	if err != nil {
 		return err
 	}
+
 	// A damaged file may take this write and refuse the next.
 	if isCorrupt(b.writer.failed()) {
 		err = s.write.check("quick_check")
 	}
+
 	if err == nil {
 		err = s.probe()
 	}
+
 	if err == nil {
 		err = b.reconcile(s.write)
 	}
+
 	if err != nil {
 		_ = s.close() // the first error says more
 		return explain(filepath.Join(b.dir, databaseName), err)
 	}
+
 	b.store.Store(s)
 	b.disk.opened()
 	return nil
@@ -52,6 +57,7 @@ func (b *Broker) reconcile(c *conn) error {
 	if err != nil {
 		return err
 	}
+
 	b.queues.moving.Lock()
 	defer b.queues.moving.Unlock()
 	b.queues.deleted.index.counters, b.queues.deleted.disk = deleted, deleted
@@ -59,6 +65,7 @@ func (b *Broker) reconcile(c *conn) error {
 	for _, q := range found {
 		there[q.index.number] = q
 	}
+
 	for _, q := range b.queues.all() {
 		if now := there[q.index.number]; now == nil {
 			// The failed transaction deleted it after all.
@@ -69,6 +76,7 @@ func (b *Broker) reconcile(c *conn) error {
 		}
 		delete(there, q.index.number)
 	}
+
 	for _, q := range there {
 		if err := q.load(c); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
@@ -89,11 +97,15 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 		q.broker.log.Error("Acknowledged messages are missing from the queues' file", "queue", q.name,
 			"sent", q.index.counters.sent-k.sent, "done", q.index.counters.done-k.done, "moved_in", q.index.counters.movedIn-k.movedIn)
 	}
+
 	purged := k.floor > q.index.counters.floor
-	q.index.counters, q.disk, q.retention.sweptTo = k, k, 0
+	q.index.counters = k
+	q.disk = k
+	q.retention.sweptTo = 0
 	if purged {
 		q.clear()
 	}
+
 	for key, m := range q.index.held {
 		found, err := c.exists(key)
 		if err != nil {
@@ -103,6 +115,7 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 			q.index.remove(m)
 		}
 	}
+
 	q.index.window.tail = q.index.last()
 	q.index.resetWindow()
 	return q.loadDelays(c)

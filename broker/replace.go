@@ -19,6 +19,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	if err != nil {
 		return queue.Sent{}, err
 	}
+
 	msgs := []queue.Outgoing{msg}
 	s := newSending(target, msgs)
 	if err := s.set.checkIDs(msgs); err != nil {
@@ -27,6 +28,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	if len(s.items) == 0 {
 		return queue.Sent{}, s.sent[0].Err
 	}
+
 	reserved, err := source.reserve(ctx, []string{id})
 	if err != nil {
 		return queue.Sent{}, err
@@ -39,6 +41,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 	if err := q.b.writer.do(context.Background(), r, needs{durable: true, space: true}); err != nil {
 		return queue.Sent{}, err
 	}
+
 	switch {
 	case !r.found:
 		return queue.Sent{}, errNoMessage(q.name, id)
@@ -46,6 +49,7 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 		return queue.Sent{}, queue.Errorf(queue.CodeInvalidParameterValue,
 			"Queue %s had a message with this deduplication id in the last 5 minutes. Choose another id.", to)
 	}
+
 	s.answer()
 	return s.sent[0], nil
 }

@@ -21,6 +21,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 	if err != nil {
 		return err
 	}
+
 	var key int64
 	var rows []*record
 	err = live.broker.read(func(c *conn) (err error) {
@@ -36,6 +37,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		live.withhold(rows[0])
 		return errIsDamaged(id)
 	}
+
 	live.lock()
 	m := live.index.held[key]
 	if live.deleted || key <= live.index.low() || m != nil && m.leaving {
@@ -46,6 +48,7 @@ func (q *Queue) Reschedule(ctx context.Context, id string, delay time.Duration) 
 		defer live.mu.Unlock()
 		return live.postpone(m, delay)
 	}
+
 	m = live.index.claim(key)
 	live.mu.Unlock()
 	r := &rescheduling{q: live, m: m, delay: delay}
@@ -74,12 +77,17 @@ func (q *liveQueue) postpone(m *message, delay time.Duration) error {
 	case delay > 0:
 		// Like a receive by nobody, which does not count: it has a serial, so that no receipt of before is the newest.
 		q.index.order.withdraw(m)
-		m.count, m.unread, m.uncounted = m.count+1, m.unread+1, true
-		m.epoch, m.receivedAt, m.until = q.broker.epoch, now, now+int64(delay)
+		m.count = m.count + 1
+		m.unread = m.unread + 1
+		m.uncounted = true
+		m.epoch = q.broker.epoch
+		m.receivedAt = now
+		m.until = now + int64(delay)
 		q.index.startFlight(m, true)
 		q.index.order.resume(m)
 		q.storeReceive(m)
 	}
+
 	q.arm()
 	return nil
 }
@@ -101,7 +109,9 @@ type rescheduling struct {
 }
 
 func (r *rescheduling) apply(t *tx) error {
-	r.found, r.to, r.sent = false, 0, 0
+	r.found = false
+	r.to = 0
+	r.sent = 0
 	if t.gone(r.q) {
 		return nil
 	}
@@ -109,17 +119,21 @@ func (r *rescheduling) apply(t *tx) error {
 	if err != nil || row == nil {
 		return err
 	}
+
 	if r.found, r.before = true, row.due; r.delay > 0 {
 		r.to = gridUp(r.q.broker.clock.milli(r.q.broker.clock.now()) + r.delay.Milliseconds())
 	}
+
 	if !scheduled(row.sent, row.due) {
 		_, err = t.c.exec(`UPDATE messages SET due = ? WHERE id = ?`, orNull(r.to), r.m.key)
 		return err
 	}
+
 	// It stays scheduled, for now at the earliest.
 	if r.sent = r.to; r.to == 0 {
 		r.sent = r.q.broker.clock.floor(r.q.broker.clock.now())
 	}
+
 	_, err = t.c.exec(`UPDATE messages SET due = ?1, sent = ?1 WHERE id = ?2`, r.sent, r.m.key)
 	return err
 }
@@ -138,6 +152,7 @@ func (r *rescheduling) onCommit(err error) error {
 			q.watchRetention(r.sent)
 		}
 	}
+
 	q.arm()
 	q.wakeAfterRemoval(1)
 	return err

@@ -15,6 +15,7 @@ func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 		r.undo(list)
 		return nil, err
 	}
+
 	out := make([]queue.Message, 0, len(list))
 	work := new(block)
 	for _, g := range list {
@@ -43,9 +44,11 @@ func (r *receive) readContents(list []receivedMessage) error {
 			keys = append(keys, g.m.key)
 		}
 	}
+
 	if len(keys) == 0 {
 		return nil
 	}
+
 	return r.q.broker.read(func(c *conn) error {
 		rows, err := c.lookUp(keys...)
 		for _, row := range rows {
@@ -115,15 +118,18 @@ func (r *receive) repeat() []receivedMessage {
 	if r.attempt == "" || a == nil || a.expires <= now {
 		return nil
 	}
+
 	for _, g := range a.messages {
 		if !g.m.inFlight || g.m.leaving || !g.m.newest(g.receipt) {
 			delete(q.repeats, r.attempt)
 			return nil
 		}
 	}
+
 	for _, g := range a.messages {
 		q.changeVisibility(g.m, now, r.visibility)
 	}
+
 	q.arm()
 	return slices.Clone(a.messages)
 }

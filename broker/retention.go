@@ -65,26 +65,33 @@ func (s *sweep) apply(t *tx) error {
 	q.mu.Lock()
 	s.release()
 	q.index.cutoff = max(q.index.cutoff, stamp()-q.settings().retention.Milliseconds()+1)
-	s.more, s.nextOne, s.cutoff = false, 0, q.index.cutoff
+	s.more = false
+	s.nextOne = 0
+	s.cutoff = q.index.cutoff
 	q.mu.Unlock()
 	if t.gone(q) {
 		return nil
 	}
+
 	low := makeKey(q.index.number, q.disk.floor)
 	err := s.findOwn(t.c, max(low, q.retention.sweptTo))
 	if err == nil {
 		err = s.findMoved(t.c, low)
 	}
+
 	if err == nil {
 		err = s.findScheduled(t.c, low)
 	}
+
 	if err != nil {
 		return err
 	}
+
 	s.hold()
 	for _, r := range s.rows {
 		t.remove(r.key, r.m != nil || r.moved)
 	}
+
 	t.counters(q).expired += int64(len(s.rows))
 	return nil
 }
@@ -92,7 +99,9 @@ func (s *sweep) apply(t *tx) error {
 // findOwn finds expired messages among those sent to this queue that are not scheduled: they lie in
 // the order in which they were sent.
 func (s *sweep) findOwn(c *conn, from int64) error {
-	walked, ended, seen := from, false, 0
+	walked := from
+	ended := false
+	seen := 0
 	err := c.query(func(row row) {
 		seen++
 		switch {
@@ -187,6 +196,7 @@ func (s *sweep) onCommit(err error) error {
 	if err != nil {
 		s.release()
 	}
+
 	q.index.counters.expired += int64(len(s.rows))
 	for _, r := range s.rows {
 		if r.m != nil {
@@ -194,6 +204,7 @@ func (s *sweep) onCommit(err error) error {
 		}
 		q.index.delays.sub(r.due)
 	}
+
 	q.retention.sweeping = false
 	switch {
 	case s.more:
@@ -201,6 +212,7 @@ func (s *sweep) onCommit(err error) error {
 	case s.nextOne != 0:
 		q.watchRetention(s.nextOne)
 	}
+
 	q.wakeAfterRemoval(1)
 	q.mu.Unlock()
 	if f := q.broker.events.Expired; f != nil && len(s.rows) > 0 {

@@ -35,12 +35,14 @@ func (s *settings) notBefore(m *queue.Outgoing) (int64, error) {
 			}
 		}
 	}
+
 	switch {
 	case at.IsZero():
 		return 0, nil
 	case text == "":
 		text = at.UTC().Format(time.RFC3339)
 	}
+
 	switch {
 	case s.fifo:
 		return 0, errParameter(queue.AttributeNotBefore, text, notForThisType)

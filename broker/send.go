@@ -28,6 +28,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	s := newSending(live, msgs)
 	if err := s.set.checkIDs(msgs); err != nil {
 		return nil, err
@@ -35,6 +36,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	if len(s.items) == 0 {
 		return s.sent, nil
 	}
+
 	if err := q.b.writer.do(context.Background(), s, needs{durable: true, space: true}); err != nil {
 		return nil, err
 	}
@@ -74,6 +76,7 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
 			s.sent[i].Err = err
 			continue
 		}
+
 		r := &record{group: m.GroupID, dedup: m.DedupID, trace: m.TraceHeader, attributes: encodeAttributes(m.Attributes),
 			body: m.Body, whole: true}
 		r.size = int64(len(r.body) + len(r.attributes))
@@ -81,6 +84,7 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
 			sum := sha256.Sum256([]byte(m.Body))
 			r.dedup = hex.EncodeToString(sum[:])
 		}
+
 		it := sendingItem{record: r, contentSum: r.contentSum(), delay: s.set.delay, notBefore: notBefore,
 			index: i}
 		if m.Delay != nil && !s.set.fifo {
@@ -95,9 +99,11 @@ func (s *sending) apply(t *tx) error {
 	for i := range s.items {
 		s.items[i].first = 0
 	}
+
 	if t.gone(s.q) {
 		return nil
 	}
+
 	clock := s.q.broker.clock
 	now := clock.milli(clock.now())
 	s.at = stamp()
@@ -114,8 +120,11 @@ func (s *sending) apply(t *tx) error {
 			}
 		}
 		k := t.counters(s.q)
-		it.record.key, it.record.sent, it.record.due = makeKey(s.q.index.number, k.next), s.at, 0
-		it.first, it.record.sum = it.record.key, checksum(it.contentSum, it.record.key)
+		it.record.key = makeKey(s.q.index.number, k.next)
+		it.record.sent = s.at
+		it.record.due = 0
+		it.record.sum = checksum(it.contentSum, it.record.key)
+		it.first = it.record.key
 		if it.delay > 0 {
 			it.record.due = gridUp(now + it.delay.Milliseconds())
 		}
@@ -156,6 +165,7 @@ func (s *sending) onCommit(err error) error {
 	if q.removed {
 		return errNoQueue()
 	}
+
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -166,9 +176,11 @@ func (s *sending) onCommit(err error) error {
 			q.index.arrive(it.record)
 		}
 	}
+
 	if n == 0 {
 		return nil
 	}
+
 	q.index.counters.sent += int64(n)
 	q.waiters.wake(n)
 	q.arm()

@@ -148,6 +148,7 @@ func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	for name, value := range effectiveAttributes(fifo, nil) {
 		_ = settable[name].read(&s, name, value) // a default is valid
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		a, known := settable[name]
 		if !fifo && slices.Contains(forHighThroughput, name) {
@@ -185,12 +186,15 @@ func mergeAttributes(old, change map[string]string) map[string]string {
 	if merged == nil {
 		merged = map[string]string{}
 	}
+
 	if change["KmsMasterKeyId"] != "" {
 		merged["SqsManagedSseEnabled"] = "false"
 	}
+
 	if change["SqsManagedSseEnabled"] == "true" && change["KmsMasterKeyId"] == "" {
 		delete(merged, "KmsMasterKeyId")
 	}
+
 	for name, value := range change {
 		if merged[name] = value; value == "" && settable[name].removable {
 			delete(merged, name)
@@ -264,6 +268,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
 	}
+
 	var p struct {
 		Target string          `json:"deadLetterTargetArn"`
 		Max    json.RawMessage `json:"maxReceiveCount"`
@@ -275,6 +280,7 @@ func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if p.Target == "" {
 		return refuse("Redrive policy does not contain mandatory attribute: deadLetterTargetArn.")
 	}
+
 	most := defaultMaxReceives
 	if text := strings.Trim(string(p.Max), `"`); len(p.Max) > 0 && text != "null" {
 		var err error
@@ -304,6 +310,7 @@ func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil
 	}
+
 	var p struct {
 		Permission string   `json:"redrivePermission"`
 		Sources    []string `json:"sourceQueueArns"`
@@ -312,6 +319,7 @@ func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if json.Unmarshal([]byte(value), &p) != nil {
 		return refuse("Amazon SQS can't create the redrive allow policy, as it's in an unsupported format.")
 	}
+
 	byQueue := p.Permission == "byQueue"
 	switch {
 	case p.Permission != "allowAll" && p.Permission != "denyAll" && !byQueue:

@@ -98,6 +98,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 			taken = append(taken, m)
 		}
 	}
+
 	s.endTake()
 	return taken
 }

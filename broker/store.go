@@ -192,6 +192,7 @@ func checkPresence(dir string) error {
 	default:
 		return nil
 	}
+
 	if err := refuseEmpty(dir, what); err != nil {
 		return err
 	}
@@ -228,6 +229,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 			return nil, err
 		}
 	}
+
 	if err := checkPresence(dir); err != nil {
 		return nil, err
 	}
@@ -240,6 +242,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
+
 	s := &store{reads: make(chan *conn, readers)}
 	// The log that a killed process left is not copied before the file is open: whoever waits for that would wait for
 	// the disk. So that pragma comes first.
@@ -251,6 +254,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 	if err == nil {
 		err = s.createTables(dir)
 	}
+
 	for s.open < readers && err == nil {
 		var r *conn
 		if r, err = connect(path, vfs, `PRAGMA query_only = ON`+cacheOf(cache/4)); err == nil {
@@ -258,6 +262,7 @@ func openStore(dir, vfs string, cache int64) (*store, error) {
 			s.open++
 		}
 	}
+
 	if err != nil {
 		return nil, errors.Join(explain(path, err), s.close())
 	}
@@ -406,18 +411,22 @@ func lockDir(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		holder, _ := io.ReadAll(io.LimitReader(f, 32))
 		err = fmt.Errorf("%w: process %s holds %s; stop it, or choose another data directory",
 			ErrInUse, strings.TrimSpace(string(holder)), dir)
 	}
+
 	if err == nil {
 		err = f.Truncate(0)
 	}
+
 	if err == nil {
 		_, err = f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
 	}
+
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}

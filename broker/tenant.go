@@ -115,9 +115,11 @@ func (s *standardOrder) calm(complete bool) {
 	if len(s.noisy) > 0 {
 		now = stamp()
 	}
+
 	if len(s.noisy) == 0 || !idle && now < s.nextCalm {
 		return
 	}
+
 	s.nextCalm = now + time.Minute.Milliseconds()/2
 	s.noisy = slices.DeleteFunc(s.noisy, func(t *tenant) bool {
 		quiet := complete && t.noisy.index < 0 || t.sentNothing(now)
@@ -171,11 +173,13 @@ func (s *standardOrder) sweep(held map[int64]*message) {
 	for _, m := range held {
 		mark(m)
 	}
+
 	for _, r := range []*ring{&s.main, &s.late, &s.back} {
 		for i := range r.n {
 			mark(r.items[(r.head+i)%len(r.items)])
 		}
 	}
+
 	maps.DeleteFunc(s.byID, func(_ string, t *tenant) bool { return t.noisy == nil && t.mark != s.mark })
 	s.sweepAt = max(fewTenants, 2*len(s.byID))
 }

@@ -25,6 +25,23 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
+// write makes the changes of a group of requests and commits them.
+func (t *tx) write(group []pendingRequest) error {
+	if _, err := t.c.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	for _, r := range group {
+		if err := r.request.apply(t); err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	_, err := t.c.exec(`COMMIT`)
+	return err
+}
+
 // counters returns the counters of a queue, to be changed in place: they are
 // written with the commit, and put back if it fails.
 func (t *tx) counters(q *liveQueue) *counters {
@@ -38,48 +55,57 @@ func (t *tx) counters(q *liveQueue) *counters {
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
-		t.received, t.failed = append(t.received, key), append(t.failed, key)
+		t.received = append(t.received, key)
+		t.failed = append(t.failed, key)
 	}
 }
 
 // removeMoved deletes a message under its old key, once its attempts have the new one.
 func (t *tx) removeMoved(key int64) {
-	t.removed, t.received = append(t.removed, key), append(t.received, key)
+	t.removed = append(t.removed, key)
+	t.received = append(t.received, key)
 }
 
 // flush writes what was gathered: rows, and the counters of the touched queues.
 func (t *tx) flush() error {
-	err := t.flushRows()
+	if err := t.flushRows(); err != nil {
+		return err
+	}
 	for q := range t.touched {
-		if err == nil && !t.dropped[q] {
-			err = writeCounters(t.c, q.index.number, &q.disk)
+		if t.dropped[q] {
+			continue
+		}
+		if err := writeCounters(t.c, q.index.number, &q.disk); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // flushRows writes the rows that were gathered, for a request that looks at those of requests before it.
 func (t *tx) flushRows() error {
-	err := t.flushInserts()
-	if err == nil {
-		err = t.flushDeletes("messages", t.removed)
+	defer t.forgetRows()
+	if err := t.flushInserts(); err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.flushDeletes("receipts", t.received)
+	if err := t.flushDeletes("messages", t.removed); err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.flushDeletes("attempts", t.failed)
+	if err := t.flushDeletes("receipts", t.received); err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.flushReasons()
+	if err := t.flushDeletes("attempts", t.failed); err != nil {
+		return err
 	}
-	t.forgetRows()
-	return err
+	return t.flushReasons()
 }
 
 // forgetRows empties what was gathered.
 func (t *tx) forgetRows() {
-	t.inserts, t.removed, t.received, t.failed = t.inserts[:0], t.removed[:0], t.received[:0], t.failed[:0]
+	t.inserts = t.inserts[:0]
+	t.removed = t.removed[:0]
+	t.received = t.received[:0]
+	t.failed = t.failed[:0]
 	clear(t.reasons)
 }
 
@@ -130,6 +156,7 @@ func (t *tx) flushInserts() error {
 		for n < min(len(rest), queue.MaxBatch) && rest[n].plain() == plain {
 			n++
 		}
+
 		t.args = t.args[:0]
 		for _, r := range rest[:n] {
 			t.args = append(t.args, r.key, r.sent, r.sum, r.size)
@@ -141,10 +168,12 @@ func (t *tx) flushInserts() error {
 				t.args[len(t.args)-2] = r.attributes
 			}
 		}
+
 		text := insertAny[n]
 		if plain {
 			text = insertPlain[n]
 		}
+
 		if _, err := t.c.exec(text, t.args...); err != nil {
 			return err
 		}
@@ -204,6 +233,7 @@ func (t *tx) flushDeletes(table string, keys []int64) error {
 			single = append(single, key)
 		}
 	}
+
 	for some := range slices.Chunk(single, listedKeys) {
 		text := texts[0]
 		if len(some) > 1 {

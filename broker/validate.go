@@ -28,18 +28,9 @@ func checkBatch(msgs []queue.Outgoing) error {
 	}
 	total := 0
 	for i := range msgs {
-		total += weight(&msgs[i])
+		total += msgs[i].Size()
 	}
 	return queue.CheckBatchSize(total)
-}
-
-// weight is the size of a message as limits count it: body and attributes.
-func weight(m *queue.Outgoing) int {
-	n := len(m.Body)
-	for _, a := range m.Attributes {
-		n += len(a.Name) + len(a.Type) + len(a.Value)
-	}
-	return n
 }
 
 // checkOutgoing refuses one message, with the codes and texts of SQS.
@@ -47,7 +38,7 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 	if m.Body == "" {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageBody.")
 	}
-	if weight(m) > s.maxSize {
+	if m.Size() > s.maxSize {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", s.maxSize)
 	}
@@ -57,6 +48,7 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 	if err := checkAttributes(m.Attributes); err != nil {
 		return err
 	}
+
 	switch {
 	case !validText(m.TraceHeader):
 		return errCharacters
@@ -118,9 +110,11 @@ func validText(s string) bool {
 		for i+8 <= len(s) && printable8(s[i:i+8]) {
 			i += 8
 		}
+
 		if i == len(s) {
 			break
 		}
+
 		switch c := s[i]; {
 		case c >= 0x80:
 			plain = false
@@ -145,6 +139,7 @@ func checkAttributes(attributes []queue.Attribute) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes), maxAttributes)
 	}
+
 	for i, a := range attributes {
 		for _, before := range attributes[:i] {
 			if before.Name == a.Name {
@@ -184,6 +179,7 @@ func checkAttributeName(name string) error {
 		return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only "+
 			"include alphanumeric characters, hyphens, underscores, or dots.", c)
 	}
+
 	switch {
 	case name[0] == '.':
 		return refuse("Message (user) attribute name must not start with character '.'.")

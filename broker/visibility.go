@@ -19,6 +19,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	if err != nil {
 		return sameError(err, len(changes))
 	}
+
 	errs, older := make([]error, len(changes)), []olderReceipt(nil)
 	live.lock()
 	if err = live.ready(); err == nil {
@@ -31,6 +32,7 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 		}
 		live.arm()
 	}
+
 	live.mu.Unlock()
 	if err == nil {
 		err = live.broker.answerOlder(older, func(i int, found bool) {
@@ -56,6 +58,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	if c.Visibility < 0 || c.Visibility > queue.MaxVisibility {
 		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility), "Must be between 0 and 43200, if provided.")
 	}
+
 	m := q.index.held[r.key]
 	switch {
 	case m == nil && q.index.mayBeHere(r):
@@ -69,10 +72,12 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
 		return 0, errBeyondLimit(c.Visibility)
 	}
+
 	q.repeats.forget(m)
 	if c.Unread && m.newest(r) {
 		q.uncount(m)
 	}
+
 	q.changeVisibility(m, now, c.Visibility)
 	return 0, nil
 }

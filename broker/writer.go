@@ -30,14 +30,14 @@ type needs struct {
 
 // pendingRequest is a request on its way through the writer.
 type pendingRequest struct {
-	request
-	needs needs
-	done  chan error // learns the end; nil when nobody waits
+	request request
+	needs   needs
+	done    chan error // learns the end; nil if no caller waits
 }
 
 func finishAll(group []pendingRequest, err error) {
 	for _, r := range group {
-		answer := r.onCommit(err)
+		answer := r.request.onCommit(err)
 		if r.done != nil {
 			r.done <- answer
 		}
@@ -116,13 +116,14 @@ func (w *writer) failed() error {
 // do submits a request and waits for its end, or for ctx's: then the request goes
 // on alone.
 func (w *writer) do(ctx context.Context, r request, n needs) error {
-	err, done := ctx.Err(), make(chan error, 1)
-	if err == nil {
-		err = w.submit(r, n, done)
-	}
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return r.onCommit(err)
 	}
+	done := make(chan error, 1)
+	if err := w.submit(r, n, done); err != nil {
+		return r.onCommit(err)
+	}
+
 	select {
 	case err := <-done:
 		return err
@@ -161,10 +162,12 @@ func (w *writer) run() {
 			}
 			continue
 		}
+
 		group, closed := w.next()
 		for ; len(group) > 0; group, closed = w.next() {
 			w.commit(group)
 		}
+
 		if closed {
 			return
 		}
@@ -208,9 +211,11 @@ func (w *writer) commit(group []pendingRequest) {
 			group = refuseGrowing(group, refusal)
 		}
 	}
+
 	if len(group) == 0 {
 		return
 	}
+
 	err := w.try(group)
 	if isFull(err) {
 		group = refuseGrowing(group, errFull)
@@ -226,10 +231,12 @@ func (w *writer) commit(group []pendingRequest) {
 			return
 		}
 	}
+
 	if err != nil {
 		w.fail(group, err)
 		return
 	}
+
 	finishAll(group, nil)
 	clear(group)
 	if err := w.upkeep.afterCommit(); err != nil && !isFull(err) {
@@ -257,16 +264,7 @@ func (w *writer) try(group []pendingRequest) error {
 	durable := slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.durable })
 	err := w.b.store.Load().synchronous(durable)
 	if err == nil {
-		_, err = t.c.exec(`BEGIN IMMEDIATE`)
-	}
-	for i := 0; i < len(group) && err == nil; i++ {
-		err = group[i].apply(t)
-	}
-	if err == nil {
-		err = t.flush()
-	}
-	if err == nil {
-		_, err = t.c.exec(`COMMIT`)
+		err = t.write(group)
 	}
 	if err != nil {
 		// SQLite may have rolled back by itself; then this has nothing to do.
@@ -309,6 +307,7 @@ func (w *writer) reopen() {
 			w.b.resumeMoves()
 			return
 		}
+
 		w.b.log.Error("The queues' file cannot be used yet; trying again", "dir", w.b.dir, "in", wait, "err", err)
 		if w.pause(wait) {
 			return

@@ -56,14 +56,17 @@ func (d *DeadLetter) Outgoing(fifo bool) (out Outgoing, fits bool) {
 	if fifo {
 		out.DedupID = m.ID
 	}
+
 	if len(out.Attributes) >= maxAttributes {
 		return out, false
 	}
+
 	reason := Attribute{Name: AttributeReason, Type: "String"}
 	room := MaxMessageSize - out.Size() - len(reason.Name) - len(reason.Type)
 	if reason.Value, fits = d.Failure.text(room); !fits {
 		return out, false
 	}
+
 	out.Attributes = append(slices.Clip(out.Attributes), reason)
 	slices.SortFunc(out.Attributes, func(a, b Attribute) int { return strings.Compare(a.Name, b.Name) })
 	return out, true
@@ -79,11 +82,13 @@ func (f Failure) text(room int) (text string, fits bool) {
 		if e.Encode(f) != nil { // a time that JSON cannot have
 			return "", false
 		}
+
 		text = strings.TrimSuffix(b.String(), "\n")
 		extra := len(text) - room
 		if extra <= 0 {
 			return text, true
 		}
+
 		if shorten != nil { // each byte that is left out is one in JSON, or more
 			*shorten = permitted(*shorten, max(len(*shorten)-extra, 0))
 		}

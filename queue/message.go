@@ -208,12 +208,15 @@ func ParseRun(m *Message) *Run {
 			r.ID = a.Value
 		}
 	}
+
 	if !isRun {
 		return nil
 	}
+
 	if at, err := time.Parse(RunTimeLayout, r.Time); err == nil {
 		r.ScheduledAt = at
 	}
+
 	run := r // only a run is allocated
 	return &run
 }

@@ -33,6 +33,7 @@ func ParsePath(raw string) (string, error) {
 	case strings.Contains(raw, "#"):
 		return "", errors.New("it has a fragment (#)")
 	}
+
 	path, query, hasQuery := strings.Cut(raw, "?")
 	if hasControl(query) {
 		return "", errors.New("its query has a control byte")
@@ -41,6 +42,7 @@ func ParsePath(raw string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	u := url.URL{Path: decoded, RawPath: path, RawQuery: escapeQuery(query), ForceQuery: hasQuery}
 	target := u.RequestURI()
 	if len(target) > MaxPath {
@@ -59,6 +61,7 @@ func decodePath(path string) (string, error) {
 	if err != nil {
 		return "", errors.New("it has a broken percent-escape")
 	}
+
 	deeper := decoded
 	for range maxDecoding {
 		if err := checkPath(deeper); err != nil {
@@ -82,6 +85,7 @@ func checkPath(path string) error {
 	case strings.Contains(path, "//"):
 		return errors.New("it has two slashes in a row")
 	}
+
 	for segment := range strings.SplitSeq(path, "/") {
 		// Some servers cut parameters off a segment before they resolve it.
 		name, _, _ := strings.Cut(segment, ";")

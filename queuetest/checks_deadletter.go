@@ -68,14 +68,17 @@ func checkDeadLetterMove(e *checkRun) {
 	if second := e.one(q, 0); second.ReceiveCount != 2 {
 		e.errorf("the second receive: %+v", second)
 	}
+
 	e.wantEmpty("two receives are used up", q)
 	m := e.one(dead, time.Minute)
 	if m.ID != first.ID || m.Body != awkward || !slices.Equal(m.Attributes, attributes) {
 		e.errorf("the message changed on its way to the dead-letter queue: %+v", m)
 	}
+
 	if m.ReceiveCount != 3 {
 		e.errorf("receive count %d in the dead-letter queue, want 3: it goes on counting", m.ReceiveCount)
 	}
+
 	if !m.SentAt.Equal(first.SentAt) {
 		e.errorf("sent at %s in the dead-letter queue, at %s before: a standard queue keeps the time", m.SentAt, first.SentAt)
 	}
@@ -92,7 +95,9 @@ func checkDeadLetterLazy(e *checkRun) {
 }
 
 func checkPolicies(e *checkRun) {
-	q, standard, fifo := e.create(nil), e.create(nil), e.fifo(nil)
+	q := e.create(nil)
+	standard := e.create(nil)
+	fifo := e.fifo(nil)
 	for what, policy := range map[string]string{
 		"a dead-letter queue that does not exist": `{"deadLetterTargetArn":"` + e.attribute(standard, "QueueArn") +
 			`-none","maxReceiveCount":3}`,
@@ -106,6 +111,7 @@ func checkPolicies(e *checkRun) {
 		err := q.SetAttributes(e.ctx, attrs{"RedrivePolicy": policy})
 		e.wantCode(what, err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeQueueDoesNotExist)
 	}
+
 	_, err := e.server.Create(e.ctx, e.name(nil), attrs{"RedrivePolicy": e.policy(fifo, "3")})
 	e.wantCode("creating a standard queue with a FIFO dead-letter queue", err, queue.CodeInvalidParameterValue,
 		queue.CodeInvalidAttributeValue)

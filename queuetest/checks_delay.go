@@ -149,6 +149,7 @@ func checkManyPolls(e *checkRun) {
 			}
 		}()
 	}
+
 	want := map[string]bool{}
 	for len(want) < messages {
 		var batch []queue.Outgoing
@@ -159,9 +160,11 @@ func checkManyPolls(e *checkRun) {
 		}
 		e.send(q, batch...)
 	}
+
 	for range receivers {
 		<-done
 	}
+
 	close(got)
 	had := map[string]bool{}
 	for body := range got {
@@ -171,6 +174,7 @@ func checkManyPolls(e *checkRun) {
 		delete(want, body)
 		had[body] = true
 	}
+
 	if len(want) > 0 {
 		e.errorf("%d of %d messages were never received", len(want), messages)
 	}

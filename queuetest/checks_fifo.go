@@ -136,6 +136,7 @@ func checkFIFOOrder(e *checkRun) {
 		}
 		want = append(want, body)
 	}
+
 	for len(want) > 0 {
 		n := min(10, len(want))
 		got := e.receive(q, 10, e.soon(), nil)
@@ -176,6 +177,7 @@ func checkAttemptID(e *checkRun) {
 	if err != nil || len(first) != 2 {
 		e.fatalf("received %s, %v; want both", bodies(first), err)
 	}
+
 	again, err := q.Receive(e.ctx, req)
 	e.must("receiving again with the same attempt id", err)
 	if !slices.EqualFunc(first, again, func(x, y queue.Message) bool {
@@ -183,6 +185,7 @@ func checkAttemptID(e *checkRun) {
 	}) {
 		e.fatalf("the same attempt id gave %s, want the same messages with the same receipts", bodies(again))
 	}
+
 	e.wantEmpty("both are in flight", q)
 	e.remove(q, first...)
 }

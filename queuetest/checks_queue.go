@@ -113,14 +113,17 @@ func checkDefaults(e *checkRun) {
 			e.errorf("%s is %q, want %s", name, a[name], want)
 		}
 	}
+
 	if arn := a["QueueArn"]; !strings.HasPrefix(arn, "arn:aws:sqs:") || !strings.Contains(arn, e.prefix) {
 		e.errorf("QueueArn is %q", arn)
 	}
+
 	for _, name := range []string{"FifoQueue", "RedrivePolicy", "ContentBasedDeduplication"} {
 		if value, ok := a[name]; ok {
 			e.errorf("a standard queue without dead letters has %s %q", name, value)
 		}
 	}
+
 	if a = e.attributes(e.fifo(nil)); a["FifoQueue"] != "true" || a["ContentBasedDeduplication"] != "false" {
 		e.errorf("a FIFO queue has %v", a)
 	}
@@ -151,6 +154,7 @@ func checkAttributeRanges(e *checkRun) {
 				queue.CodeInvalidParameterValue)
 		}
 	}
+
 	e.wantCode("an attribute that does not exist", q.SetAttributes(e.ctx, attrs{"Colour": "red"}),
 		queue.CodeInvalidAttributeName)
 	e.wantCode("a good and a bad one", q.SetAttributes(e.ctx, attrs{"DelaySeconds": "5", "VisibilityTimeout": "-1"}),

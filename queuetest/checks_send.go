@@ -50,19 +50,24 @@ func checkRoundTrip(e *checkRun) {
 	if m.ID == "" || m.ID != sent[0].ID {
 		e.errorf("id %q, the send was answered with %q", m.ID, sent[0].ID)
 	}
+
 	if m.Body != awkward {
 		e.errorf("body %q, want %q", m.Body, awkward)
 	}
+
 	if !slices.Equal(m.Attributes, attributes) {
 		e.errorf("attributes %q, want %q", m.Attributes, attributes)
 	}
+
 	if m.ReceiptHandle == "" || m.ReceiveCount != 1 {
 		e.errorf("receipt %q, receive count %d; want one and 1", m.ReceiptHandle, m.ReceiveCount)
 	}
+
 	// The clock of another machine, in whole milliseconds: a minute is close enough.
 	if m.SentAt.Sub(began).Abs() > time.Minute || m.FirstReceivedAt.Before(m.SentAt) {
 		e.errorf("sent at %s, first received at %s, the test began at %s", m.SentAt, m.FirstReceivedAt, began)
 	}
+
 	if m.GroupID != "" || m.DedupID != "" || m.SequenceNumber != "" || m.DeadLetterSource != "" || m.TraceHeader != "" {
 		e.errorf("a plain message has FIFO, tracing or dead-letter parts: %+v", m)
 	}
@@ -74,13 +79,16 @@ func checkSendOrder(e *checkRun) {
 	for _, c := range "0123456789" {
 		msgs = append(msgs, text(string(c)))
 	}
+
 	ids := map[string]string{}
 	for i, s := range e.send(q, msgs...) {
 		ids[s.ID] = msgs[i].Body
 	}
+
 	if len(ids) != 10 {
 		e.fatalf("%d different ids for 10 messages", len(ids))
 	}
+
 	for _, m := range e.take(q, 10, time.Minute) {
 		if ids[m.ID] != m.Body {
 			e.errorf("message %s has body %q, sent was %q", m.ID, m.Body, ids[m.ID])
@@ -200,6 +208,7 @@ func checkAttributeRules(e *checkRun) {
 		e.wantRefused(what, q, []queue.Outgoing{{Body: "b", Attributes: []queue.Attribute{a}}},
 			queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeMissingRequiredParameter)
 	}
+
 	e.wantEmpty("it was refused", q)
 	letters := queue.Attribute{Name: "attr.1øßä", Type: "String", Value: "v"}
 	e.send(q, queue.Outgoing{Body: "b", Attributes: []queue.Attribute{letters}})
@@ -210,7 +219,9 @@ func checkAttributeRules(e *checkRun) {
 
 func checkReceiveLimits(e *checkRun) {
 	q := e.create(nil)
-	second, long, tooLong := time.Second, 21*time.Second, 43201*time.Second
+	second := time.Second
+	long := 21 * time.Second
+	tooLong := 43201 * time.Second
 	for what, req := range map[string]queue.ReceiveRequest{
 		"no messages":             {Max: 0, Wait: new(time.Duration)},
 		"11 messages":             {Max: 11, Wait: new(time.Duration)},

@@ -201,6 +201,7 @@ func checkUnread(e *checkRun) {
 		}
 		return
 	}
+
 	before := e.one(q, time.Minute)
 	e.hide(q, before, 0)
 	var last queue.Message
@@ -218,6 +219,7 @@ func checkUnread(e *checkRun) {
 		}
 		last = m
 	}
+
 	third := e.one(q, time.Minute)
 	e.wantCode("giving back under a receipt of before", giveBack(last, 0), queue.CodeInvalidParameterValue)
 	e.hide(q, third, 0)
@@ -226,6 +228,7 @@ func checkUnread(e *checkRun) {
 	} else {
 		e.hide(q, m, 0)
 	}
+
 	e.wantEmpty("three receives counted, and the policy allows no more", q)
 	if m := e.one(dead, time.Minute); m.ReceiveCount != 4 {
 		e.errorf("the dead letter is received for the %d. time, want the 4.", m.ReceiveCount)

@@ -212,14 +212,19 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	if call.Action != FakeReceive {
 		call.OpenReceives = f.open
 	}
+
 	if f.opts.KeepLog {
 		f.log = append(f.log, call)
 	}
+
 	var fault FakeFault
 	hook := f.opts.Fault
 	if script := f.script[call.Action]; len(script) > 0 {
-		fault, f.script[call.Action], hook = script[0], script[1:], nil
+		fault = script[0]
+		f.script[call.Action] = script[1:]
+		hook = nil
 	}
+
 	latency := f.opts.Latency / 2
 	f.mu.Unlock()
 	if hook != nil {
@@ -274,18 +279,23 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 		return queue.Sent{Err: queue.Errorf(queue.CodeMissingRequiredParameter,
 			"The request must contain the parameter MessageGroupId.")}
 	}
+
 	now := time.Now()
 	m := &fakeMessage{visibleAt: now}
 	m.ID = fmt.Sprintf("m-%06d", len(f.byID)+1)
-	m.Body, m.Attributes, m.TraceHeader = out.Body, out.Attributes, out.TraceHeader
+	m.Body = out.Body
+	m.Attributes = out.Attributes
+	m.TraceHeader = out.TraceHeader
 	m.GroupID, m.DedupID = out.GroupID, out.DedupID
 	m.SentAt, m.SenderID = now.Truncate(time.Millisecond), "000000000000"
 	if out.Delay != nil {
 		m.visibleAt = now.Add(*out.Delay)
 	}
+
 	if f.opts.FIFO {
 		m.SequenceNumber = fmt.Sprintf("%020d", len(f.byID)+1)
 	}
+
 	f.byID[m.ID] = m
 	f.messages = append(f.messages, m)
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
@@ -313,6 +323,7 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	if req.Wait != nil {
 		wait = *req.Wait
 	}
+
 	end := time.Now().Add(wait)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -365,6 +376,7 @@ func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Messa
 			f.settled++
 			continue
 		}
+
 		msgs = append(msgs, f.receive(m, req, now))
 		if len(msgs) >= max(req.Max, 1) {
 			break
@@ -379,6 +391,7 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	if req.Visibility != nil {
 		visibility = *req.Visibility
 	}
+
 	m.ReceiveCount++
 	m.serial++
 	m.uncounted = false
@@ -386,6 +399,7 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	if len(f.waiting) > 0 {
 		f.wakeAt(m.visibleAt, now)
 	}
+
 	m.ReceiptHandle = m.ID + "#" + strconv.Itoa(m.serial)
 	if m.FirstReceivedAt.IsZero() {
 		m.FirstReceivedAt = now.Truncate(time.Millisecond)
@@ -432,6 +446,7 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	if err != nil {
 		return slices.Repeat([]error{err}, n)
 	}
+
 	errs := make([]error, n)
 	f.mu.Lock()
 	now := time.Now()
@@ -444,9 +459,11 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 			errs[i] = fault.Err
 		}
 	}
+
 	if call.Action != FakeDelete || f.opts.FIFO { // a delete makes messages of a FIFO group visible, and else none
 		f.wake(len(f.waiting))
 	}
+
 	f.mu.Unlock()
 	if err := f.endCall(ctx); err != nil {
 		return slices.Repeat([]error{err}, n)
@@ -490,6 +507,7 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 	if m != nil && !m.deleted && (!latest || !now.Before(m.visibleAt)) {
 		f.stale++
 	}
+
 	switch {
 	case m == nil:
 		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", c.ReceiptHandle)
@@ -504,6 +522,7 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 			"Value %d for parameter VisibilityTimeout is invalid. Reason: "+
 				"Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
 	}
+
 	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.UncountsUnread && !m.uncounted {
 		m.uncounted = true
 		if m.ReceiveCount--; m.ReceiveCount == 0 {

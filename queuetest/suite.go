@@ -43,6 +43,7 @@ func (s *Suite) Run(t *testing.T) {
 			t.Errorf("Differs contains %q, which is not a check", name)
 		}
 	}
+
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -78,10 +79,12 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 			expectsFailure: known, prefix: prefix(c.name)}
 		inTime = e.execute(c)
 	}
+
 	errs, skip := outcome(e.failures, known, reason)
 	for _, err := range errs {
 		t.Error(err)
 	}
+
 	if skip != "" {
 		t.Skip(skip)
 	}

@@ -78,9 +78,11 @@ func denial(action, name string, condition map[string]map[string]texts) error {
 			}
 		}
 	}
+
 	if why == "" {
 		why = " to this caller. Use other credentials"
 	}
+
 	return queue.Errorf(queue.CodeAccessDenied, "The policy of the queue %s denies %s%s, or change the policy with "+
 		"SetQueueAttributes, which stays open to callers with every right.", name, action, why)
 }

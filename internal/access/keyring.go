@@ -107,6 +107,7 @@ func ReadFile(path string) ([]KeyPair, error) {
 	if err := trust.File(path); err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
 	}
+
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading credentials: %w", err)
@@ -130,6 +131,7 @@ func parse(text []byte) ([]KeyPair, error) {
 		line := 1 + bytes.Count(text[:min(at, int64(len(text)))], []byte("\n"))
 		return nil, fmt.Errorf("line %d: not a file of credentials: %w", line, withoutValue(err))
 	}
+
 	names, ids := map[string]bool{}, map[string]bool{}
 	for i := range file.Credentials {
 		k := &file.Credentials[i]
@@ -350,6 +352,8 @@ func (k *Keyring) Verify(r *http.Request, body []byte) (*Caller, error) {
 		return nil, errRefused
 	}
 	c := OwnerOf(r)
-	c.Name, c.sendOnly, c.queues = pair.Name, pair.Allow == AllowSend, pair.Queues
+	c.Name = pair.Name
+	c.sendOnly = pair.Allow == AllowSend
+	c.queues = pair.Queues
 	return c, nil
 }

@@ -80,17 +80,21 @@ func ParsePolicy(text string) (*Policy, error) {
 	if err := json.Unmarshal([]byte(text), &document); err != nil {
 		return nil, errors.New("the policy is not a JSON object with Version, Id and Statement")
 	}
+
 	var p Policy
 	if document.Statement == nil {
 		return &p, nil
 	}
+
 	list := document.Statement
 	if len(list) > 0 && list[0] == '{' { // a single statement needs no list
 		list = slices.Concat([]byte("["), list, []byte("]"))
 	}
+
 	if err := json.Unmarshal(list, &p.statements); err != nil {
 		return nil, fmt.Errorf("the policy has an invalid Statement: %w", err)
 	}
+
 	for i := range p.statements {
 		if err := p.statements[i].check(); err != nil {
 			return nil, fmt.Errorf("statement %d of the policy: %w", i+1, err)

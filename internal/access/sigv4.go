@@ -53,24 +53,29 @@ func readHeader(r *http.Request, header string) (s signature, ok bool) {
 	if !ok {
 		return s, false
 	}
+
 	fields := map[string]string{}
 	for part := range strings.SplitSeq(rest, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		fields[name] = value
 	}
+
 	date := r.Header.Get("X-Amz-Date")
 	if s.date, ok = parseDate(date); !ok && date == "" {
 		var err error
 		s.date, err = http.ParseTime(r.Header.Get("Date"))
 		s.date, ok = s.date.UTC(), err == nil
 	}
+
 	s.sum, s.signed = fields["Signature"], strings.Split(fields["SignedHeaders"], ";")
 	s.token = r.Header.Get("X-Amz-Security-Token")
 	return s, s.scope(fields["Credential"]) && ok
 }
 
 func readQuery(query url.Values) (s signature, ok bool) {
-	s.query, s.sum, s.token = true, query.Get("X-Amz-Signature"), query.Get("X-Amz-Security-Token")
+	s.query = true
+	s.sum = query.Get("X-Amz-Signature")
+	s.token = query.Get("X-Amz-Security-Token")
 	s.signed = strings.Split(query.Get("X-Amz-SignedHeaders"), ";")
 	expires, err := strconv.Atoi(query.Get("X-Amz-Expires"))
 	s.expires = time.Duration(expires) * time.Second
@@ -90,7 +95,10 @@ func (s *signature) scope(credential string) bool {
 	if len(parts) != 5 || parts[4] != terminator {
 		return false
 	}
-	s.keyID, s.day, s.region, s.service = parts[0], parts[1], parts[2], parts[3]
+	s.keyID = parts[0]
+	s.day = parts[1]
+	s.region = parts[2]
+	s.service = parts[3]
 	return true
 }
 
@@ -175,6 +183,7 @@ func canonicalQuery(raw string) string {
 			all = append(all, parameter{escape(name), escape(value)})
 		}
 	}
+
 	slices.SortFunc(all, func(a, b parameter) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.value, b.value))
 	})

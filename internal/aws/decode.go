@@ -182,6 +182,7 @@ func (m *received) build() queue.Message {
 	for _, a := range m.attributes {
 		size += len(a.Name) + len(a.Type) + len(a.Value)
 	}
+
 	var memory strings.Builder
 	memory.Grow(size)
 	keep := func(s string) string {

@@ -47,18 +47,22 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	q := &Queue{sqs: s, site: where, url: ref.URL}
 	if q.url != "" {
 		return q, nil
 	}
+
 	in := &sqs.GetQueueUrlInput{QueueName: &ref.Name}
 	if ref.Account != "" {
 		in.QueueOwnerAWSAccountId = &ref.Account
 	}
+
 	out, err := operate(ctx, q, s.api.GetQueueUrl, in)
 	if err != nil {
 		return nil, err
 	}
+
 	q.url = sdk.ToString(out.QueueUrl)
 	return q, nil
 }
@@ -82,6 +86,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	if req.Wait != nil {
 		wait = *req.Wait
 	}
+
 	var messages []queue.Message
 	err := q.sqs.perform(ctx, call{
 		site:    &q.site,
@@ -178,6 +183,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 			good = append(good, i)
 		}
 	}
+
 	if len(good) == 0 && len(msgs) > 0 {
 		return sent, nil
 	}
@@ -187,9 +193,12 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	if err != nil {
 		return nil, err
 	}
+
 	for i, r := range results {
 		out := &sent[good[i]]
-		out.ID, out.SequenceNumber, out.Err = r.id, r.sequence, r.err
+		out.ID = r.id
+		out.SequenceNumber = r.sequence
+		out.Err = r.err
 		m := &msgs[good[i]]
 		if part := damagedPart(m.Body, r.bodySum, m.Attributes, r.attributesSum); r.err == nil && part != "" {
 			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
@@ -233,6 +242,7 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	if err != nil {
 		return nil, err
 	}
+
 	for i := range results {
 		if !results[i].answered {
 			results[i].err = queue.Errorf(queue.CodeUnreachable, "the answer to %s does not mention entry %d of %d", action,
@@ -270,12 +280,14 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	if err != nil {
 		return nil, err
 	}
+
 	q := &Queue{sqs: s, site: where}
 	out, err := operate(ctx, q, s.api.CreateQueue,
 		&sqs.CreateQueueInput{QueueName: &ref.Name, Attributes: attrs, Tags: tags})
 	if err != nil {
 		return nil, err
 	}
+
 	q.url = sdk.ToString(out.QueueUrl)
 	return q, nil
 }
@@ -287,11 +299,13 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var queues []*Queue
 	all, in := &Queue{sqs: s, site: where}, &sqs.ListQueuesInput{MaxResults: sdk.Int32(1000)}
 	if prefix != "" {
 		in.QueueNamePrefix = &prefix
 	}
+
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
 		page, err := operate(ctx, all, s.api.ListQueues, in)
 		if err != nil {

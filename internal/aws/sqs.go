@@ -52,6 +52,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		if opts.Endpoint != "" {
 			o.BaseEndpoint = &opts.Endpoint
@@ -87,6 +88,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	if base == nil && ref.origin != "" {
 		base = &ref.origin
 	}
+
 	region := cmp.Or(ref.Region, o.Region)
 	if region == "" {
 		if base == nil {
@@ -95,6 +97,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 		}
 		region = localRegion
 	}
+
 	resolved, err := o.EndpointResolverV2.ResolveEndpoint(ctx, sqs.EndpointParameters{
 		Region:       &region,
 		Endpoint:     base,
@@ -105,11 +108,13 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 		return site{}, fmt.Errorf("finding the SQS endpoint of region %s: %w; check AWS_REGION and AWS_ENDPOINT_URL_SQS",
 			region, err)
 	}
+
 	endpoint := resolved.URI
 	if endpoint.Host == "" {
 		return site{}, fmt.Errorf("the SQS endpoint %q is not a URL with a host: set AWS_ENDPOINT_URL_SQS to one like "+
 			"http://127.0.0.1:9324", endpoint.String())
 	}
+
 	if endpoint.Path == "" {
 		endpoint.Path = "/"
 	}
@@ -204,6 +209,7 @@ func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Reque
 	if err != nil {
 		return nil, noCredentials(err)
 	}
+
 	where := call.site.endpoint // the signer writes to the URL: a copy
 	req := &http.Request{
 		Method: http.MethodPost, URL: &where, Host: where.Host,
@@ -242,6 +248,7 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	} else if need := int(n) + 1; n >= 0 && cap(buf) < need {
 		buf = make([]byte, 0, need)
 	}
+
 	for {
 		if len(buf) == cap(buf) {
 			grown := make([]byte, len(buf), 2*cap(buf)+4096)
@@ -296,6 +303,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil
 	}
+
 	refused := refusalIn(err)
 	var known *queue.Error
 	switch {
@@ -307,10 +315,12 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
+
 	code, message := refused.queueCode(), refused.Error()
 	if refused.message == "" && refused.ErrorCode() == "" {
 		message = fmt.Sprintf("queue %s: %s", queueName, refused.foreignAnswer(host, "SQS", "AWS_ENDPOINT_URL_SQS"))
 	}
+
 	switch code {
 	case queue.CodeQueueDoesNotExist:
 		message = fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)

@@ -6,20 +6,9 @@ import (
 	"net/http"
 	"strings"
 
-	"tendril/internal/access"
 	"tendril/internal/host/proof"
 	"tendril/queue"
 )
-
-// authenticate finds out who makes the request, whose body was read. Without keys everybody who can connect is the
-// owner.
-func (x *exchange) authenticate(body []byte) (err error) {
-	x.caller = access.OwnerOf(x.r)
-	if x.h.keys != nil {
-		x.caller, err = x.h.keys.Verify(x.r, body)
-	}
-	return err
-}
 
 // authorize refuses a call that the caller has no right to, about one queue or, with "", about none. A caller who may
 // not know whether a queue exists does not learn it.

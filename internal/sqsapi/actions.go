@@ -151,6 +151,7 @@ func (r *pageRequest) page(names []string) ([]string, string, error) {
 				"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and %d.", maxListed)
 		}
 	}
+
 	if r.NextToken != "" {
 		last, err := base64.URLEncoding.DecodeString(r.NextToken)
 		if err != nil {
@@ -166,6 +167,7 @@ func (r *pageRequest) page(names []string) ([]string, string, error) {
 		}
 		names = names[at:]
 	}
+
 	if len(names) <= limit {
 		return names, "", nil
 	}
@@ -204,6 +206,7 @@ func getQueueAttributes(x *actionCall, in *struct {
 	if err != nil {
 		return nil, err
 	}
+
 	wanted := make(map[string]string)
 	for _, attribute := range in.AttributeNames {
 		if !slices.Contains(queueAttributeNames, attribute) {
@@ -213,6 +216,7 @@ func getQueueAttributes(x *actionCall, in *struct {
 			wanted[attribute] = value
 		}
 	}
+
 	if slices.Contains(in.AttributeNames, "All") {
 		wanted = all
 	}

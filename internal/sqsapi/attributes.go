@@ -72,6 +72,7 @@ func (v *messageAttribute) inQueueForm() (queue.Attribute, error) {
 		return a, queue.Errorf(queue.CodeUnsupportedOperation,
 			"Message attribute list values in SendMessage operation are not supported.")
 	}
+
 	field, other := "String", len(v.BinaryValue) > 0
 	if a.IsBinary() {
 		field, other = "Binary", v.StringValue != nil
@@ -79,6 +80,7 @@ func (v *messageAttribute) inQueueForm() (queue.Attribute, error) {
 	} else if v.StringValue != nil {
 		a.Value = *v.StringValue
 	}
+
 	if other {
 		return a, queue.Errorf(queue.CodeInvalidParameterValue,
 			"The message attribute '%s' with type '%s' must use field '%s'.", v.name, v.DataType, field)
@@ -117,6 +119,7 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	if slices.ContainsFunc(names, func(name string) bool { return name == "All" || name == ".*" || name == "*" }) {
 		return attributes
 	}
+
 	var selected []queue.Attribute
 	for _, a := range attributes {
 		if slices.ContainsFunc(names, func(pattern string) bool {

@@ -76,6 +76,7 @@ func (f *parameter) readJSON(r *sqswire.Reader, to reflect.Value) {
 		to.SetZero()
 		return
 	}
+
 	switch to.Kind() {
 	case reflect.String:
 		if f.transient {
@@ -150,6 +151,7 @@ func jsonRefusal(err *sqswire.Error, body []byte) *queue.Error {
 		}
 		return malformed(name + " must be of type " + err.Want + ", not " + err.Got)
 	}
+
 	switch {
 	case !utf8.Valid(body):
 		return malformed("it is not valid UTF-8")

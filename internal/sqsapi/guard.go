@@ -29,12 +29,14 @@ func (g guard) check(r *http.Request) error {
 	if ofNodeFetch(r.Header) {
 		return nil
 	}
+
 	header := browserHeader(r.Header)
 	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
 		// A page can cause a request of the Query protocol without asking first, and some browsers send
 		// none of the other headers to a host that is not loopback. This one they all send.
 		header = "Accept-Language"
 	}
+
 	if header != "" {
 		return queue.Errorf(queue.CodeAccessDenied,
 			"The request carries the header %s, which browsers add, and requests from web pages are refused. Call the "+

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -95,6 +94,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 			*act = h.admitted(*act)
 		}
 	}
+
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	h.buffers.New = func() any { return new(bytes.Buffer) }
 	return h
@@ -111,18 +111,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if proof.Answer(w, r, h.token) {
 		return
 	}
-	x := h.exchange(w, r)
+	x := &exchange{h: h, w: w, r: r, form: formOf(r), began: time.Now(), id: uuid.NewString()}
 	if err := h.guard.check(r); err != nil {
 		x.fail(err)
-	} else if target := r.Header.Get("X-Amz-Target"); target != "" {
+		return
+	}
+	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		x.serveJSON(target)
 	} else {
 		x.serveQuery()
 	}
-}
-
-func (h *Handler) exchange(w http.ResponseWriter, r *http.Request) *exchange {
-	return &exchange{h: h, w: w, r: r, form: formOf(r), began: time.Now(), id: uuid.NewString()}
 }
 
 // keptBuffer is the largest buffer kept for the next request: larger ones are
@@ -135,97 +133,6 @@ func (h *Handler) release(b *bytes.Buffer) {
 	if b.Cap() <= keptBuffer {
 		h.buffers.Put(b)
 	}
-}
-
-// exchange is one request on its way to its reply.
-type exchange struct {
-	h      *Handler
-	w      http.ResponseWriter
-	r      *http.Request
-	form   replyForm
-	began  time.Time
-	id     string // request id
-	action string
-	caller *access.Caller
-}
-
-// run runs an action, which may wait for long, and answers. What it holds meanwhile, on its stack too, each of
-// a thousand long polls holds.
-func (x *exchange) run(act *action, request any) {
-	call := x.call()
-	defer call.room.release()
-	response, err := act.run(call, request)
-	if err != nil && x.r.Context().Err() != nil {
-		return // the client has left: there is nobody to answer
-	}
-	if err == nil {
-		err = x.succeed(act, response)
-	}
-	if err != nil {
-		x.fail(err)
-	}
-}
-
-// succeed answers what an action returned.
-func (x *exchange) succeed(act *action, response any) error {
-	out := x.h.buffer()
-	defer x.h.release(out)
-	body, err := x.form.success(out.Bytes()[:0], x, act, response)
-	if err != nil {
-		return err
-	}
-	*out = *bytes.NewBuffer(body)
-	var report Answer
-	if c, ok := response.(counter); ok {
-		report.Messages = c.messages()
-	}
-	x.answer(http.StatusOK, x.form.contentType(), body, report)
-	return nil
-}
-
-// fail answers an error. What is not a refusal stays inside: the client
-// learns that something failed, and the listener learns what.
-func (x *exchange) fail(err error) {
-	refusal := asQueueError(err)
-	var report Answer
-	if refusal == nil {
-		refusal = queue.Errorf(codeInternal, "The request failed inside the server. Its request id is %s.", x.id)
-	}
-	report.Code = refusal.Code
-	f := faultOf(refusal.Code)
-	if !f.sender() {
-		report.Err = err
-	}
-	x.answer(f.status, x.form.contentType(), x.form.failure(nil, x, refusal), report)
-}
-
-// answer writes a reply and reports it.
-func (x *exchange) answer(status int, contentType string, body []byte, report Answer) {
-	header := x.w.Header()
-	header.Set("X-Amzn-Requestid", x.id)
-	header.Set("Content-Type", contentType)
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	x.w.WriteHeader(status)
-	if len(body) > 0 {
-		// A failed write means that the client is gone: nobody is left to
-		// tell, and a received message comes back after its timeout.
-		_, _ = x.w.Write(body)
-	}
-	if x.h.events.Answered != nil {
-		report.Action, report.Status, report.Duration = x.action, status, time.Since(x.began)
-		x.h.events.Answered(report)
-	}
-}
-
-// call is the request as an action knows it.
-func (x *exchange) call() *actionCall {
-	scheme := "http://"
-	if x.r.TLS != nil {
-		scheme = "https://"
-	}
-	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
-		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped.Done(), caller: x.caller, action: x.action,
-		token: x.r.Header.Get(registryToken), room: answerRoom{memory: x.h.memory}}
 }
 
 // actions returns all actions that are served, by target.

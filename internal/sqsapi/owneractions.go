@@ -121,6 +121,7 @@ func listMessageMoveTasks(x *actionCall, in *listMovesRequest) (*listMovesRespon
 	if in.SourceARN == "" {
 		return nil, missing("SourceArn")
 	}
+
 	tasks, err := x.broker.MoveTasks(in.SourceARN, given(in.MaxResults))
 	response := &listMovesResponse{}
 	for i := range tasks {

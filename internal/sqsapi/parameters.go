@@ -44,9 +44,11 @@ func parametersOf(t reflect.Type, action string) parameters {
 		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Map {
 			of = of.Elem()
 		}
+
 		if of.Kind() == reflect.Struct {
 			f.of = parametersOf(of, action)
 		}
+
 		p[field.query] = f
 		for _, name := range field.aliases() {
 			if p[name] == nil {
@@ -80,11 +82,13 @@ func wireFields(t reflect.Type, action string) (fields []wireField) {
 		if f.Anonymous || !f.IsExported() {
 			continue
 		}
+
 		field := wireField{index: f.Index, typ: f.Type, name: f.Name}
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if field.json = name; name == "" {
 			field.json = f.Name
 		}
+
 		field.omitted = strings.HasPrefix(options, "omit")
 		field.query, field.key, _ = strings.Cut(f.Tag.Get("query"), ",")
 		field.query = strings.Replace(field.query, "*", action, 1)
@@ -167,10 +171,12 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 			values = values[1:]
 			continue
 		}
+
 		n := sameHead(values, head)
 		for i := range values[:n] {
 			values[i].at += len(head) + 1
 		}
+
 		switch field := v.FieldByIndex(f.index); {
 		case f.set != nil:
 			for i := range values[:n] {
@@ -185,6 +191,7 @@ func (p parameters) fill(v reflect.Value, values []formValue) error {
 				return err
 			}
 		}
+
 		seen |= f.bit
 		values = values[n:]
 	}
@@ -242,6 +249,7 @@ func (f *parameter) fillList(field reflect.Value, values []formValue) error {
 		}
 		values = values[n:]
 	}
+
 	if list, ok := field.Addr().Interface().(*attributeList); ok {
 		list.sort()
 	}
@@ -288,6 +296,7 @@ func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
 		*list = append(*list, messageAttribute{name: name})
 		return f.of.fill(reflect.ValueOf(&(*list)[len(*list)-1]).Elem(), parts)
 	}
+
 	field.Grow(max(1, queue.MaxBatch-field.Len()))
 	field.SetLen(field.Len() + 1)
 	return f.of.fill(field.Index(field.Len()-1), values)

@@ -31,12 +31,14 @@ func (x *exchange) serveQuery() {
 		x.fail(err)
 		return
 	}
+
 	name := actionName(values)
 	if name == "" {
 		body := []byte("<UnknownOperationException/>\n")
 		x.answer(http.StatusNotFound, "text/xml", body, Answer{Code: codeUnknownOperation})
 		return
 	}
+
 	act, known := x.h.actions[sqsPrefix+name]
 	request, err := any(nil), error(nil)
 	if known {
@@ -44,9 +46,11 @@ func (x *exchange) serveQuery() {
 		request = act.request()
 		err = x.decodeQuery(act, values, request)
 	}
+
 	if !known || act.ofAccount && x.r.URL.Path != "/" {
 		err = queue.Errorf(codeUnknownOperation, "The action %s is not valid for this endpoint.", shorten(name))
 	}
+
 	if err != nil {
 		x.fail(err)
 		return
@@ -130,6 +134,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 		if len(values) == maxValues {
 			return nil, malformed("it holds more than " + strconv.Itoa(maxValues) + " values")
 		}
+
 		name, value, _ := strings.Cut(part, "=")
 		name, err := unescape(name)
 		if err != nil {
@@ -139,6 +144,7 @@ func parseForm(values []formValue, form string) ([]formValue, error) {
 		if err != nil {
 			return nil, malformed(shorten(name) + " " + err.Error())
 		}
+
 		if text == value { // perhaps a part of the form
 			text = strings.Clone(text)
 		}

@@ -135,6 +135,7 @@ func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 	if len(r.received) == 0 {
 		return append(dst, "{}"...)
 	}
+
 	dst = append(dst, `{"Messages":[`...)
 	var scratch [10]pair
 	for i := range r.received {
@@ -179,6 +180,7 @@ func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return dst
 	}
+
 	dst = append(dst, `,"MD5OfMessageAttributes":"`...)
 	dst = appendAttributesMD5(dst, attributes)
 	dst = append(dst, `","MessageAttributes":`...)
@@ -217,6 +219,7 @@ func (r *receiveMessageResponse) appendXML(dst []byte) []byte {
 		for _, p := range r.system.of(m, scratch[:0]) {
 			dst = appendKeyValue(dst, "Attribute", "Name", p.name, p.value)
 		}
+
 		if attributes := selectAttributes(m.Attributes, r.attributes); len(attributes) > 0 {
 			dst = append(dst, "<MD5OfMessageAttributes>"...)
 			dst = appendAttributesMD5(dst, attributes)

@@ -82,6 +82,7 @@ func (xmlQuery) success(dst []byte, x *exchange, act *action, response any) ([]b
 			dst = append(append(append(dst, "</"...), x.action...), "Result>"...)
 		}
 	}
+
 	dst = append(append(append(dst, "<ResponseMetadata><RequestId>"...), x.id...), "</RequestId></ResponseMetadata></"...)
 	return append(append(dst, x.action...), "Response>\n"...), nil
 }
@@ -117,6 +118,7 @@ func (jsonQuery) success(dst []byte, x *exchange, act *action, response any) ([]
 		}
 		whole[x.action+"Result"] = act.answer.legacy(result)
 	}
+
 	out := bytes.NewBuffer(dst)
 	err := json.MarshalWrite(out, map[string]any{x.action + "Response": whole}, json.Deterministic(true),
 		jsontext.AllowInvalidUTF8(true))
@@ -151,6 +153,7 @@ func (all elements) legacy(response map[string]any) map[string]any {
 		}
 		legacy[e.json] = value
 	}
+
 	for name, other := range map[string]string{"Messages": "messages", "QueueUrls": "queueUrls"} {
 		if value, ok := legacy[name]; ok {
 			delete(legacy, name)

@@ -71,6 +71,7 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 	if err := queue.CheckBatchSize(batchSize(in.Entries)); err != nil {
 		return nil, err
 	}
+
 	prepare := func(e *sendEntry) (message queue.Outgoing, answer acceptedEntry, err error) {
 		answer.ID = e.ID
 		message, answer.accepted, err = e.prepare(x.trace)
@@ -80,7 +81,9 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchRespons
 		sent, err := x.broker.Queue(x.queue).Send(x.ctx, messages)
 		errs := make([]error, len(sent))
 		for i, s := range sent {
-			answers[i].MessageID, answers[i].SequenceNumber, errs[i] = s.ID, s.SequenceNumber, s.Err
+			answers[i].MessageID = s.ID
+			answers[i].SequenceNumber = s.SequenceNumber
+			errs[i] = s.Err
 		}
 		return errs, err
 	})
@@ -110,10 +113,12 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	if err != nil {
 		return message, answer, err
 	}
+
 	system, err := o.MessageSystemAttributes.inQueueForm()
 	if err == nil {
 		err = checkTraceHeader(system)
 	}
+
 	if err != nil {
 		return message, answer, err
 	}
@@ -124,15 +129,18 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	if message.DedupID, err = notEmpty(o.MessageDeduplicationID, "MessageDeduplicationId"); err != nil {
 		return message, answer, err
 	}
+
 	if len(system) > 0 {
 		message.TraceHeader = strings.Clone(system[0].Value) // it shares the memory of the request
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}
+
 	message.Delay, err = seconds(o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
 	if err != nil {
 		return message, answer, err
 	}
+
 	return message, accepted{
 		MD5OfMessageBody:             digestOf(appendBodyMD5, o.MessageBody),
 		MD5OfMessageAttributes:       digestOf(appendAttributesMD5, attributes),

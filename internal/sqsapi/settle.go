@@ -123,7 +123,9 @@ func (r *batchResponse[Answer]) messages() int { return len(r.Successful) }
 func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
 	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
-	ids, jobs, answers := make([]string, 0, len(entries)), make([]Job, 0, len(entries)), make([]Answer, 0, len(entries))
+	ids := make([]string, 0, len(entries))
+	jobs := make([]Job, 0, len(entries))
+	answers := make([]Answer, 0, len(entries))
 	for i := range entries {
 		e := E(&entries[i])
 		job, answer, err := prepare(e)
@@ -131,8 +133,11 @@ func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []E
 			response.Failed = append(response.Failed, failed(e.entryID(), err))
 			continue
 		}
-		ids, jobs, answers = append(ids, e.entryID()), append(jobs, job), append(answers, answer)
+		ids = append(ids, e.entryID())
+		jobs = append(jobs, job)
+		answers = append(answers, answer)
 	}
+
 	if len(jobs) == 0 {
 		return response, x.exists(x.queue)
 	}
@@ -143,6 +148,7 @@ func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []E
 	if err != nil {
 		return nil, err
 	}
+
 	response.Successful = answers[:0]
 	for i, id := range ids {
 		if errs != nil && errs[i] != nil {
@@ -177,6 +183,7 @@ func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err
 	}
+
 	for i := range entries {
 		id := E(&entries[i]).entryID()
 		if id == "" || len(id) > maxEntryID || strings.ContainsFunc(id, isNoIDCharacter) {

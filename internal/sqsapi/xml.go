@@ -74,6 +74,7 @@ func (e *element) append(dst []byte, field reflect.Value) []byte {
 	case int64:
 		return appendElement(dst, e.name, strconv.FormatInt(value, 10))
 	}
+
 	for i := range field.Len() {
 		dst = appendTag(dst, "<", e.name)
 		dst = e.of.append(dst, field.Index(i))
@@ -145,6 +146,7 @@ func xmlEscape(s string) (escape string, size int) {
 	case '\r':
 		return "&#xD;", 1
 	}
+
 	r, size := utf8.DecodeRuneInString(s)
 	if r < ' ' || r == utf8.RuneError || r == '\uFFFE' || r == '\uFFFF' {
 		return "\uFFFD", size

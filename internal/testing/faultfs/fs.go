@@ -152,6 +152,7 @@ func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendi
 		if _, err := os.Stat(path); err != nil {
 			continue
 		}
+
 		s := f.disk[path]
 		content := bytes.Clone(s.durable)
 		for _, w := range s.pending {
@@ -159,6 +160,7 @@ func (f *FS) crash(t testing.TB, from, to string, left func(pendingWrite) (pendi
 				content = w.apply(content)
 			}
 		}
+
 		if err := os.WriteFile(filepath.Join(to, filepath.Base(path)), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -261,18 +263,24 @@ func register(t testing.TB, asDefault int32) *FS {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	table := at[sqlite3.Tsqlite3_vfs](vfs)
-	table.FzName, table.FpNext, table.FxOpen = name, 0, pointer[openFunc](faultOpen)
+	table.FzName = name
+	table.FpNext = 0
+	table.FxOpen = pointer[openFunc](faultOpen)
 	registered.Lock()
 	if registered.systems == nil {
-		registered.systems, registered.files, registered.methods = map[uintptr]system{}, map[uintptr]*faultFile{},
-			map[uintptr]uintptr{}
+		registered.systems = map[uintptr]system{}
+		registered.files = map[uintptr]*faultFile{}
+		registered.methods = map[uintptr]uintptr{}
 	}
+
 	registered.systems[vfs] = system{f, ordinary.FxOpen}
 	registered.Unlock()
 	if rc := sqlite3.Xsqlite3_vfs_register(tls, vfs, asDefault); rc != sqlite3.SQLITE_OK {
 		t.Fatalf("registering the file system: %d", rc)
 	}
+
 	t.Cleanup(func() {
 		sqlite3.Xsqlite3_vfs_unregister(tls, vfs)
 		registered.Lock()
@@ -293,10 +301,12 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 	if name != 0 {
 		path = libc.GoString(name)
 	}
+
 	if rc := fs.before("open", path); rc != sqlite3.SQLITE_OK {
 		*at[uintptr](file) = 0
 		return rc
 	}
+
 	fs.opening(path)
 	rc := function[openFunc](fs.open)(tls, vfs, name, file, flags, out)
 	if rc == sqlite3.SQLITE_OK {

@@ -1,0 +1,201 @@
+package sqsapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/internal/access"
+	"tendril/queue"
+)
+
+// exchange is one request on its way to its reply.
+type exchange struct {
+	h      *Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	form   replyForm
+	began  time.Time
+	id     string // request id
+	action string
+	caller *access.Caller
+}
+
+// serveJSON answers a request of the AWS JSON 1.0 protocol.
+func (x *exchange) serveJSON(target string) {
+	act, request, err := x.readJSON(target)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.run(act, request)
+}
+
+// readJSON reads a request and checks who makes it. It is not part of serveJSON so that its frame is
+// gone from the stack of a long poll.
+func (x *exchange) readJSON(target string) (act *action, request any, err error) {
+	if act = x.h.actions[target]; act == nil {
+		return nil, nil, queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.",
+			quote(target))
+	}
+	if x.r.Method != http.MethodPost {
+		x.w.Header().Set("Allow", http.MethodPost)
+		return nil, nil, queue.Errorf(codeMethodNotAllowed, "The operation %s takes the method POST, not %s.", target,
+			quote(x.r.Method))
+	}
+	_, x.action, _ = strings.Cut(target, ".")
+
+	in := x.h.buffer()
+	defer x.h.release(in)
+	if err := x.readBody(in); err != nil {
+		return nil, nil, err
+	}
+	if err := x.authenticate(in.Bytes()); err != nil {
+		return nil, nil, err
+	}
+	request = act.request()
+	return act, request, act.parameters.decodeJSON(in.Bytes(), request)
+}
+
+// trusted is how much of a body arrives before its announced length is believed: the length is a
+// claim, and a large buffer is for what arrived. It is more than the server reads without asking
+// for room (package httplimit), so that a buffer is made when there is room for it.
+const trusted = 64<<10 + bytes.MinRead
+
+// readBody reads the request's body up to [MaxBody].
+func (x *exchange) readBody(in *bytes.Buffer) error {
+	in.Reset()
+	if encoding := x.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return queue.Errorf(codeEncoding, "The request's body is encoded as %s. Send it without a Content-Encoding.",
+			quote(encoding))
+	}
+	if len(x.r.TransferEncoding) > 0 {
+		// net/http drops a Content-Length beside it. Such a request may have been smuggled through a proxy, so nothing
+		// else is read from its connection (RFC 9112, section 6.1).
+		x.w.Header().Set("Connection", "close")
+	}
+
+	if x.r.ContentLength > MaxBody {
+		x.w.Header().Set("Connection", "close")
+		return tooLarge()
+	}
+
+	body := http.MaxBytesReader(x.w, x.r.Body, MaxBody)
+	_, err := in.ReadFrom(io.LimitReader(body, trusted))
+	if err == nil && in.Len() == trusted {
+		in.Grow(max(0, int(x.r.ContentLength)-trusted) + bytes.MinRead)
+		_, err = in.ReadFrom(body)
+	}
+
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return tooLarge()
+	case asQueueError(err) != nil:
+		x.w.Header().Set("Connection", "close")
+		return err
+	case err != nil:
+		return queue.Errorf(codeSerialization, "The request's body could not be read to its end.")
+	}
+	return nil
+}
+
+func tooLarge() error {
+	return queue.Errorf(codeTooLarge,
+		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
+}
+
+// authenticate finds out who makes the request, whose body was read. Without keys everybody who can connect is the
+// owner.
+func (x *exchange) authenticate(body []byte) (err error) {
+	x.caller = access.OwnerOf(x.r)
+	if x.h.keys != nil {
+		x.caller, err = x.h.keys.Verify(x.r, body)
+	}
+	return err
+}
+
+// run runs an action, which may wait for long, and answers. What it holds meanwhile, on its stack too, each of
+// a thousand long polls holds.
+func (x *exchange) run(act *action, request any) {
+	call := x.call()
+	defer call.room.release()
+	response, err := act.run(call, request)
+	if err != nil && x.r.Context().Err() != nil {
+		return // the client has left: there is nobody to answer
+	}
+	if err == nil {
+		err = x.succeed(act, response)
+	}
+	if err != nil {
+		x.fail(err)
+	}
+}
+
+// succeed answers what an action returned.
+func (x *exchange) succeed(act *action, response any) error {
+	out := x.h.buffer()
+	defer x.h.release(out)
+	body, err := x.form.success(out.Bytes()[:0], x, act, response)
+	if err != nil {
+		return err
+	}
+	*out = *bytes.NewBuffer(body)
+	var report Answer
+	if c, ok := response.(counter); ok {
+		report.Messages = c.messages()
+	}
+	x.answer(http.StatusOK, x.form.contentType(), body, report)
+	return nil
+}
+
+// fail answers an error. What is not a refusal stays inside: the client
+// learns that something failed, and the listener learns what.
+func (x *exchange) fail(err error) {
+	refusal := asQueueError(err)
+	var report Answer
+	if refusal == nil {
+		refusal = queue.Errorf(codeInternal, "The request failed inside the server. Its request id is %s.", x.id)
+	}
+	report.Code = refusal.Code
+	f := faultOf(refusal.Code)
+	if !f.sender() {
+		report.Err = err
+	}
+	x.answer(f.status, x.form.contentType(), x.form.failure(nil, x, refusal), report)
+}
+
+// answer writes a reply and reports it.
+func (x *exchange) answer(status int, contentType string, body []byte, report Answer) {
+	header := x.w.Header()
+	header.Set("X-Amzn-Requestid", x.id)
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(status)
+	if len(body) > 0 {
+		// A failed write means that the client is gone: nobody is left to
+		// tell, and a received message comes back after its timeout.
+		_, _ = x.w.Write(body)
+	}
+	if x.h.events.Answered != nil {
+		report.Action = x.action
+		report.Status = status
+		report.Duration = time.Since(x.began)
+		x.h.events.Answered(report)
+	}
+}
+
+// call is the request as an action knows it.
+func (x *exchange) call() *actionCall {
+	scheme := "http://"
+	if x.r.TLS != nil {
+		scheme = "https://"
+	}
+	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
+		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped.Done(), caller: x.caller, action: x.action,
+		token: x.r.Header.Get(registryToken), room: answerRoom{memory: x.h.memory}}
+}
