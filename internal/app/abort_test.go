@@ -28,9 +28,9 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 		{"switched meanwhile", api.DeployStarting, api.DeployDone, "version 2 is serving already"},
 		{"the last hooks run", api.DeployFinishing, api.DeployFailed, "version 2 is serving already"},
 	} {
-		d := &deployer{over: make(chan struct{})}
+		d := &deployments{over: make(chan struct{})}
 		if tt.state != "" {
-			d.last = &api.Deployment{State: tt.state, From: "version 1", To: "version 2"}
+			d.all = []*api.Deployment{{State: tt.state, From: "version 1", To: "version 2"}}
 		}
 		d.abort = func(cause error) {
 			if !errors.Is(cause, errAborted) {
@@ -38,7 +38,7 @@ func TestADeploymentIsAbortedBeforeTheSwitchOnly(t *testing.T) {
 			}
 			d.end(tt.ends, cause)
 		}
-		got, err := d.Abort(t.Context())
+		got, err := d.cancel(t.Context())
 		refused := (*api.Error)(nil)
 		switch {
 		case tt.refused == "" && (err != nil || !got.Aborted || got.State != api.DeployRolledBack):

@@ -82,16 +82,24 @@ func (o *Options) stopping() bool {
 	}
 }
 
-// App is the app that runs on this machine.
+// App is the app that runs on this machine. The holder of the token of Changing calls the methods that deploy.
 type App struct {
-	*deployer
-	*detector
-	*gate
-	opts     *Options
-	balancer *balancer
-	pid      *pidFile
+	opts        *Options
+	steps       *stepRunner
+	numbers     versionNumbers
+	versions    keptVersions
+	deployments deployments
+	replicas    *replicaSet
+	balancer    *balancer
+	detector    *detector
+	quarantine  *quarantine
+	gate        *gate
+	pid         *pidFile
+	isSameApp   func(v, next version) bool
+	factsMu     sync.Mutex // is held while facts are changed
 
-	endRun     context.CancelFunc // ends deployer.run
+	run        context.Context // done when the app is stopped for good
+	endRun     context.CancelFunc
 	background sync.WaitGroup
 	first      int           // the version of the start
 	startHooks chan struct{} // closed when the hooks after the first start have run
@@ -109,26 +117,27 @@ func New(opts *Options) *App {
 	}}
 	a.balancer.changed = a.gate.change
 	launcher := &supervised{opts: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
-	a.deployer = &deployer{opts: opts, isSameApp: launcher.isSameApp, numbers: versionNumbers{log: opts.Log},
-		versions: keptVersions{log: opts.Log}}
+	a.isSameApp = launcher.isSameApp
+	a.numbers.log = opts.Log
+	a.versions.log = opts.Log
 	if s.Console != config.Off || s.AnyEmbedded() {
 		a.numbers.path, a.versions.path = filepath.Join(s.DataDir, versionFile), filepath.Join(s.DataDir, VersionsFile)
 	}
 	a.run, a.endRun = context.WithCancel(context.Background())
-	a.steps = &stepRunner{opts: opts, begins: a.setStep, legacy: newLegacyPlatform(s)}
+	a.steps = &stepRunner{opts: opts, begins: a.deployments.setStep, legacy: newLegacyPlatform(s)}
 	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
 		readyTimeout: s.DeployTimeout, drainTimeout: opts.DrainTimeout, stopTimeout: s.AppGrace + 10*time.Second,
 		hurry: opts.Hurry, log: opts.Log,
-		starting: func() { a.setState(api.DeployStarting) },
+		starting: func() { a.deployments.setState(api.DeployStarting) },
 		switching: func() {
 			opts.Apply(a.replicas.current().change, true)
 			a.serveFacts(a.replicas.current())
 			a.linkCurrent(a.replicas.current())
 		},
 		switched: func() {
-			a.setState(api.DeployFinishing)
+			a.deployments.setState(api.DeployFinishing)
 			pid.setOwner(a.replicas.now.Load().replicas[0])
-			a.remember(a.replicas.current())
+			a.recordServing(a.replicas.current())
 		},
 		retired: func(v version) { a.removeFacts(v.facts) },
 	})
@@ -226,7 +235,7 @@ func (a *App) afterFirstReady(v version) {
 		return
 	}
 	if a.replicas.current().number == v.number {
-		a.remember(v)
+		a.recordServing(v)
 	}
 	select { // no deployment's hooks run beside these
 	case <-a.opts.Changing:
@@ -246,7 +255,7 @@ func (a *App) afterFirstReady(v version) {
 // received, and the status says why. A version that is being deployed is rolled back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	deployed := r != nil && r.version.number > max(a.replicas.current().number, a.first)
-	ends := !a.WasReady() && !deployed
+	ends := !a.gate.wasReady() && !deployed
 	last := *cause
 	if ends || deployed {
 		last.RetryAfter = 0 // the environment, or the deployment, ends with it
@@ -270,6 +279,15 @@ func (a *App) CurrentBundle() *bundle.Bundle { return a.replicas.current().bundl
 
 // Version names the version that serves, for people.
 func (a *App) Version() string { return a.replicas.current().String() }
+
+// WasReady reports whether the app was ready at least once.
+func (a *App) WasReady() bool { return a.gate.wasReady() }
+
+// Forget drops what is known about a message that has left its queue.
+func (a *App) Forget(id string) { a.detector.forget(id) }
+
+// Poison counts the messages that crash the app.
+func (a *App) Poison() PoisonStatus { return a.detector.poison() }
 
 // StartHooks is closed when the hooks after the first start have run.
 func (a *App) StartHooks() <-chan struct{} { return a.startHooks }

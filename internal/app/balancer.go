@@ -34,14 +34,6 @@ func newBalancer(port int, freePort func() (int, error)) *balancer {
 	return &balancer{port: port, freePort: freePort, news: make(chan struct{})}
 }
 
-// routing is what the balancer knows about a replica, guarded by its lock.
-type routing struct {
-	admitted, ready, retired bool
-	reason                   string // why it is not ready
-	inWork                   int
-	idle                     chan struct{} // closed when retired and nothing is in work
-}
-
 // add makes a replica that is neither ready nor admitted. It has a port that no other
 // replica has, also of those that do not listen yet, and the smallest free number.
 func (b *balancer) add(v version) (*replica, error) {

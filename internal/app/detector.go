@@ -63,8 +63,8 @@ type PoisonStatus struct {
 	Broken      bool // the app crashes on every message that it is given
 }
 
-// Poison counts the messages that crash the app.
-func (d *detector) Poison() PoisonStatus {
+// poison counts the messages that crash the app.
+func (d *detector) poison() PoisonStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := PoisonStatus{Quarantined: len(d.quarantined), Broken: d.broken}
@@ -115,8 +115,8 @@ func (d *detector) survived(id string, alone bool) {
 	d.update()
 }
 
-// Forget drops what is known about a message that has left its queue.
-func (d *detector) Forget(id string) {
+// forget drops what is known about a message that has left its queue.
+func (d *detector) forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.quarantined, id)

@@ -41,7 +41,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 				backlog = append(backlog, n)
 			} else {
 				deadLettered++
-				d.Forget(fmt.Sprint(n))
+				d.forget(fmt.Sprint(n))
 			}
 			continue
 		}
@@ -68,7 +68,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	if deadLettered != messages/100 || done != messages-deadLettered {
 		t.Errorf("%d dead-lettered, %d done", deadLettered, done)
 	}
-	if s := d.Poison(); s != (PoisonStatus{}) {
+	if s := d.poison(); s != (PoisonStatus{}) {
 		t.Errorf("status at the end: %+v", s)
 	}
 }
@@ -85,7 +85,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	if !d.isQuarantined("a") || !d.isQuarantined("b") || d.isQuarantined("c") {
 		t.Error("want a and b quarantined, and no other message")
 	}
-	if s := d.Poison(); s != (PoisonStatus{Quarantined: 2}) {
+	if s := d.poison(); s != (PoisonStatus{Quarantined: 2}) {
 		t.Errorf("status %+v before one has crashed the app alone", s)
 	}
 	d.survived("a", true)
@@ -94,10 +94,10 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	if d.isQuarantined("a") || !d.isQuarantined("b") {
 		t.Error("want b quarantined, and not a")
 	}
-	if s := d.Poison(); s != (PoisonStatus{Quarantined: 1, Poison: 1}) {
+	if s := d.poison(); s != (PoisonStatus{Quarantined: 1, Poison: 1}) {
 		t.Errorf("status %+v", s)
 	}
-	d.Forget("b")
+	d.forget("b")
 	const hint = " hint=it is delivered alone until its queue dead-letters it"
 	for message, want := range map[string][]string{
 		"app crashed, messages quarantined": {"messages=2"},
@@ -145,7 +145,7 @@ func TestSurvivedDeliveryEndsTheRowWhenNoMessageIsQuarantined(t *testing.T) {
 	d := newDetector(slog.New(slog.DiscardHandler))
 	crash := func(id string) {
 		d.crashed([]string{id}, time.Unix(0, 0))
-		d.Forget(id)
+		d.forget(id)
 	}
 	for i := range brokenAfter - 1 {
 		crash(fmt.Sprint(i))
@@ -166,7 +166,7 @@ func TestOldestMessageIsForgottenAboveTheMaximum(t *testing.T) {
 	d.crashed([]string{"oldest"}, time.Unix(0, 0))
 	d.crashed(ids, time.Unix(1, 0))
 	d.crashed([]string{"newest"}, time.Unix(2, 0))
-	if s := d.Poison(); s.Quarantined != maxQuarantined || !d.isQuarantined("newest") || d.isQuarantined("oldest") {
+	if s := d.poison(); s.Quarantined != maxQuarantined || !d.isQuarantined("newest") || d.isQuarantined("oldest") {
 		t.Errorf("status %+v", s)
 	}
 }

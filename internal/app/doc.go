@@ -12,7 +12,7 @@
 //
 // The balancer knows which replicas take deliveries, and a [Route] gives each message of a
 // queue to one of them. The replica set starts and stops replicas, and changes the balancer
-// in the right order. The deployer opens new versions, runs their hooks and reports how far
+// in the right order. [App] opens new versions, runs their hooks and records how far
 // a deployment is. The gate opens the workers' gates while a replica is ready.
 //
 // # Poison messages

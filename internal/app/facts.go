@@ -1,27 +1,27 @@
 package app
 
 // publish writes what get-config answers about a version that is about to be prepared.
-func (d *deployer) publish(v *version) error {
+func (a *App) publish(v *version) error {
 	v.facts = v.number
-	if d.opts.Facts == nil {
+	if a.opts.Facts == nil {
 		return nil
 	}
-	d.factsMu.Lock()
-	defer d.factsMu.Unlock()
-	return d.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
+	a.factsMu.Lock()
+	defer a.factsMu.Unlock()
+	return a.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
 }
 
 // RefreshFacts publishes the answers of get-config about the version that serves anew: settings have changed.
 // It is called by the holder of the token of Changing.
-func (d *deployer) RefreshFacts() {
-	v := d.replicas.current()
-	if d.opts.Facts == nil {
+func (a *App) RefreshFacts() {
+	v := a.replicas.current()
+	if a.opts.Facts == nil {
 		return
 	}
-	d.factsMu.Lock()
-	defer d.factsMu.Unlock()
-	if err := d.opts.Facts.Publish(v.facts, v.bundle, nil); err != nil {
-		d.opts.Log.Warn("get-config answers with the old settings", "err", err)
+	a.factsMu.Lock()
+	defer a.factsMu.Unlock()
+	if err := a.opts.Facts.Publish(v.facts, v.bundle, nil); err != nil {
+		a.opts.Log.Warn("get-config answers with the old settings", "err", err)
 	}
 }
 
@@ -38,18 +38,18 @@ func (a *App) serveFacts(v version) {
 }
 
 // removeFacts removes the answers of get-config about a version, unless it serves or processes of it still run.
-func (d *deployer) removeFacts(number int) {
-	if d.opts.Facts == nil || d.replicas.current().facts == number {
+func (a *App) removeFacts(number int) {
+	if a.opts.Facts == nil || a.replicas.current().facts == number {
 		return
 	}
-	if users := d.replicas.balancer.find(func(r *replica) bool { return r.version.facts == number }); len(users) > 0 {
+	if users := a.replicas.balancer.find(func(r *replica) bool { return r.version.facts == number }); len(users) > 0 {
 		return
 	}
 
-	d.factsMu.Lock()
-	defer d.factsMu.Unlock()
-	if err := d.opts.Facts.Remove(number); err != nil {
-		d.opts.Log.Warn("answers of get-config not removed", "err", err)
+	a.factsMu.Lock()
+	defer a.factsMu.Unlock()
+	if err := a.opts.Facts.Remove(number); err != nil {
+		a.opts.Log.Warn("answers of get-config not removed", "err", err)
 	}
 }
 

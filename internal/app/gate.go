@@ -28,10 +28,10 @@ func (g *gate) change(open bool, reason string) {
 	switch {
 	case open:
 		g.pass(true, "") // first: ready means that the workers may deliver, and health is judged then
-		if !g.WasReady() {
+		if !g.wasReady() {
 			close(g.ready)
 		}
-	case !g.WasReady():
+	case !g.wasReady():
 		g.pass(false, reason)
 	default:
 		var timer *time.Timer
@@ -46,8 +46,8 @@ func (g *gate) change(open bool, reason string) {
 	}
 }
 
-// WasReady reports whether the app was ready at least once.
-func (g *gate) WasReady() bool {
+// wasReady reports whether the app was ready at least once.
+func (g *gate) wasReady() bool {
 	select {
 	case <-g.ready:
 		return true

@@ -192,8 +192,8 @@ type origin struct {
 
 // described is the version for the list.
 func (v version) described() api.AppVersion {
-	d := api.AppVersion{Number: v.number, State: api.VersionKept, Source: v.source, Folder: v.dir(),
-		InPlace: v.dir() != "" && !v.isCopy, Of: v.of, By: v.by}
+	d := api.AppVersion{Number: v.number, State: api.VersionKept, Source: v.origin.source, Folder: v.dir(),
+		InPlace: v.dir() != "" && !v.origin.isCopy, Of: v.origin.of, By: v.origin.by}
 	if v.bundle == nil {
 		d.Source = strings.Join(v.command, " ")
 	}
@@ -213,46 +213,46 @@ func firstOrigin(o *Options) origin {
 }
 
 // RollBack replaces the version by one that served before, which its number names; 0 names the last one.
-func (d *deployer) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
-	if d.opts.stopping() {
+func (a *App) RollBack(ctx context.Context, number int) (api.DeployResult, error) {
+	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
 	}
-	kept, err := api.ChooseVersion(d.Versions(), number)
+	kept, err := api.ChooseVersion(a.Versions(), number)
 	if err != nil {
 		return api.DeployResult{}, err
 	}
-	v, err := d.open(kept.Folder, "")
+	v, err := a.open(kept.Folder, "")
 	if err != nil {
 		return api.DeployResult{}, err
 	}
 	v.origin = origin{source: kept.Source, isCopy: !kept.InPlace, of: cmp.Or(kept.Of, kept.Number), by: deployedBy(ctx)}
-	v.number = d.numbers.next()
-	return d.deploy(ctx, d.replicas.current(), v)
+	v.number = a.numbers.next()
+	return a.deploy(ctx, a.replicas.current(), v)
 }
 
 // Versions returns the versions that were deployed, the newest first: those that can be rolled back to, and those
 // whose deployment failed.
-func (d *deployer) Versions() []api.AppVersion {
-	return d.versions.list(d.replicas.current().number)
+func (a *App) Versions() []api.AppVersion {
+	return a.versions.list(a.replicas.current().number)
 }
 
 // deployedBy is who asked for a deployment.
 func deployedBy(ctx context.Context) string { return cmp.Or(api.CallerName(ctx), "signal") }
 
-// remember enters a version that serves from now on in the list.
-func (d *deployer) remember(v version) {
+// recordServing records a version that serves from now on.
+func (a *App) recordServing(v version) {
 	described := v.described()
 	described.DeployedAt = time.Now()
 	if v.bundle != nil {
 		described.Size = folderSize(v.bundle.Dir)
 	}
-	d.versions.add(described)
+	a.versions.add(described)
 }
 
-// forget enters a version that did not come to serve in the list, and removes the copy that was made for it.
-func (d *deployer) forget(ctx context.Context, v version, cause error) {
+// recordFailed records a version that never served, and removes the copy that was made for it.
+func (a *App) recordFailed(ctx context.Context, v version, cause error) {
 	if v.unpacked {
-		d.removeCopy(v.dir())
+		a.removeCopy(v.dir())
 	}
 	if isStopped(ctx) {
 		return
@@ -260,5 +260,5 @@ func (d *deployer) forget(ctx context.Context, v version, cause error) {
 	described := v.described()
 	described.State, described.Folder = api.VersionFailed, ""
 	described.DeployedAt, described.Error = time.Now(), cause.Error()
-	d.versions.add(described)
+	a.versions.add(described)
 }

@@ -41,7 +41,7 @@ func (s *stepRunner) prepareMachine(ctx context.Context, v version, after bool) 
 		return &stepError{"get-config", (&lastLines{}).lines, fmt.Errorf("linking get-config: %w", err)}
 	}
 	steps := machine.Plan(&v.bundle.Machine)
-	system := &machineSystem{stepRunner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings.Port, false)}
+	system := &machineSystem{runner: s, version: v.number, environ: s.opts.environ(v, s.opts.Settings.Port, false)}
 	applier := machine.NewApplier(system, steps)
 	for i := range steps {
 		if err := s.changeMachine(ctx, applier, system, &steps[i]); err != nil {
@@ -72,7 +72,7 @@ func (s *stepRunner) changeMachine(ctx context.Context, applier *machine.Applier
 
 // machineSystem runs the programs of a machine's steps as it runs hooks.
 type machineSystem struct {
-	*stepRunner
+	runner  *stepRunner
 	version int
 	environ []string
 	// These are of the step under way; detached tells that it may start services of the machine, which outlive tendril.
@@ -92,9 +92,9 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 	}
 	var mu sync.Mutex // the two streams come from a goroutine each
 	var answer strings.Builder
-	err := m.runStep(ctx, m.version, &p, func(stream string, line []byte) {
+	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {
 		if !c.Quiet {
-			m.opts.Output(machinePhase, stream, line)
+			m.runner.opts.Output(machinePhase, stream, line)
 			m.kept.add(string(line))
 		} else if mu.Lock(); stream == "stdout" {
 			answer.Write(append(line, '\n'))

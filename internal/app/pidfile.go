@@ -30,52 +30,52 @@ func newPIDFile(path string, log *slog.Logger) *pidFile {
 }
 
 // started records the process of a replica. The first of all replicas owns the file.
-func (f *pidFile) started(r *replica, pid int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pids[r] = pid
-	if f.owner == nil {
-		f.owner = r
+func (p *pidFile) started(r *replica, pid int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pids[r] = pid
+	if p.owner == nil {
+		p.owner = r
 	}
-	f.update()
+	p.update()
 }
 
 // ended records that the process of a replica is gone.
-func (f *pidFile) ended(r *replica) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.pids, r)
-	f.update()
+func (p *pidFile) ended(r *replica) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.pids, r)
+	p.update()
 }
 
 // setOwner makes another replica the owner of the file.
-func (f *pidFile) setOwner(r *replica) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.owner = r
-	f.update()
+func (p *pidFile) setOwner(r *replica) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owner = r
+	p.update()
 }
 
 // update replaces the file, whatever it held, or removes it. It is never read to find out
 // which process to signal: a number that an earlier run left may by now be that of a foreign
 // process.
-func (f *pidFile) update() {
-	pid := f.pids[f.owner]
-	if f.path == "" || pid == f.written {
+func (p *pidFile) update() {
+	pid := p.pids[p.owner]
+	if p.path == "" || pid == p.written {
 		return
 	}
 	if pid == 0 {
-		f.remove()
-	} else if err := datadir.Replace(f.path, fmt.Appendln(nil, pid), 0o644); err != nil {
-		f.log.Warn("writing the PID file failed", "err", err)
+		p.remove()
+	} else if err := datadir.Replace(p.path, fmt.Appendln(nil, pid), 0o644); err != nil {
+		p.log.Warn("writing the PID file failed", "err", err)
 	}
-	f.written = pid
+	p.written = pid
 }
 
 // remove removes the file while it still has the number that was written. A FIFO that took
 // its place is not waited for.
-func (f *pidFile) remove() {
-	file, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+func (p *pidFile) remove() {
+	file, err := os.OpenFile(p.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return // it is gone, or belongs to somebody else
 	}
@@ -84,7 +84,7 @@ func (f *pidFile) remove() {
 		return
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 32))
-	if err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(f.written) {
-		_ = os.Remove(f.path)
+	if err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(p.written) {
+		_ = os.Remove(p.path)
 	}
 }

@@ -44,7 +44,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	r.end("poison")
 	innocent := r.begin("innocent") // taken meanwhile
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
-	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.Poison().Poison != 1 {
+	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.poison().Poison != 1 {
 		t.Error("one end counts twice")
 	}
 	if !s.excused(r) {

@@ -32,7 +32,11 @@ type replica struct {
 	processes    processes
 	output       lastLines
 
-	routing
+	// The balancer's lock guards these.
+	admitted, ready, retired bool
+	reason                   string // why it is not ready
+	inWork                   int
+	idle                     chan struct{} // closed when retired and nothing is in work
 
 	stopping atomic.Bool // it was asked to end
 	// wasReady: messages may have been in work. overMessage: the last exit seems to be a
@@ -50,7 +54,7 @@ type replica struct {
 // newReplica returns a replica without processes.
 func newReplica(b *balancer, v version, port, number int) *replica {
 	return &replica{balancer: b, port: port, number: number, version: v,
-		routing:  routing{reason: "starting", idle: make(chan struct{})},
+		reason: "starting", idle: make(chan struct{}),
 		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.Client{}}
 }
 
@@ -184,10 +188,10 @@ type stepError struct {
 
 // Error names the step and how it ended, but not what it wrote: that may be secret, and
 // the text is shown to everybody who reaches the console.
-func (e *stepError) Error() string { return e.err.Error() }
+func (s *stepError) Error() string { return s.err.Error() }
 
 // Unwrap returns how the step ended.
-func (e *stepError) Unwrap() error { return e.err }
+func (s *stepError) Unwrap() error { return s.err }
 
 // lastLines keeps the last lines that a process wrote. The zero value is empty.
 type lastLines struct {

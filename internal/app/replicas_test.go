@@ -87,16 +87,16 @@ func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) 
 }
 
 // deployAndRetire deploys a version and waits until the old replicas have ended.
-func (s *replicaSet) deployAndRetire(ctx context.Context, v version) error {
-	err := s.deploy(ctx, v)
-	s.retiring.Wait()
+func (r *replicaSet) deployAndRetire(ctx context.Context, v version) error {
+	err := r.deploy(ctx, v)
+	r.retiring.Wait()
 	return err
 }
 
 // setVersion has the replicas that are started later be of another version.
-func (s *replicaSet) setVersion(v version) {
-	old := s.now.Load()
-	s.now.Store(&serving{v, old.replicas, old.helpers})
+func (r *replicaSet) setVersion(v version) {
+	old := r.now.Load()
+	r.now.Store(&serving{v, old.replicas, old.helpers})
 }
 
 // records keeps what is logged.
@@ -216,41 +216,41 @@ func (s *stage) helpers(_ context.Context, v version) (processes, error) {
 const lastCheck = "GET http://localhost:1/health: answered with status 400"
 
 // Status is that of one helper, "mailer", and of a replica only why it is never ready.
-func (p *fakeProcesses) Status() []supervisor.Status {
+func (f *fakeProcesses) Status() []supervisor.Status {
 	switch {
-	case p.replica != nil && kindOf(p.version) == never:
-		return []supervisor.Status{{Name: p.replica.name(), Reason: lastCheck}}
-	case p.replica != nil:
+	case f.replica != nil && kindOf(f.version) == never:
+		return []supervisor.Status{{Name: f.replica.name(), Reason: lastCheck}}
+	case f.replica != nil:
 		return nil
 	}
 	return []supervisor.Status{{Name: "mailer"}}
 }
 
-func (p *fakeProcesses) Restart(_ context.Context, name string) error {
-	if p.replica != nil || name != "mailer" {
-		p.stage.t.Errorf("the process %s is restarted in its place", name)
+func (f *fakeProcesses) Restart(_ context.Context, name string) error {
+	if f.replica != nil || name != "mailer" {
+		f.stage.t.Errorf("the process %s is restarted in its place", name)
 	}
-	p.restarts.Add(1)
+	f.restarts.Add(1)
 	return nil
 }
 
-func (p *fakeProcesses) Stop(ctx context.Context) error {
-	s := p.stage
+func (f *fakeProcesses) Stop(ctx context.Context) error {
+	s := f.stage
 	s.end(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p.gone {
+	if f.gone {
 		s.t.Error("stopped twice")
 	}
-	p.gone = true
-	if p.replica == nil {
+	f.gone = true
+	if f.replica == nil {
 		s.helping--
 		return nil
 	}
-	if n := p.inWork.Load(); n > 0 {
-		s.t.Errorf("%s was stopped with %d deliveries in work", p.replica.address(), n)
+	if n := f.inWork.Load(); n > 0 {
+		s.t.Errorf("%s was stopped with %d deliveries in work", f.replica.address(), n)
 	}
-	delete(s.running, p.replica)
+	delete(s.running, f.replica)
 	return nil
 }
 

@@ -31,49 +31,56 @@ type Route struct {
 
 // Deliver delivers one message.
 func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	if t.detector.isQuarantined(m.ID) {
-		return t.quarantine.deliver(ctx, func(r *replica) queue.Result { return t.to(ctx, r, m, true) })
-	}
-	r, err := t.balancer.acquire(ctx, notReadyWait)
-	if err != nil {
-		return queue.Result{Outcome: queue.Unreached, Reason: errNoReplica.Error(), Err: err}
-	}
-	defer r.release()
-	return t.to(ctx, r, m, false)
+	return t.deliver(ctx, []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
+		return []queue.Result{c.Deliver(ctx, m)}
+	})[0]
 }
 
 // DeliverBatch delivers several messages at once to one replica. Quarantined ones are delivered alone.
 func (t *Route) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	quarantined := func(m *queue.Message) bool { return t.detector.isQuarantined(m.ID) }
 	return deliver.InParts(ms, t.fifo, quarantined, func(part []*queue.Message) []queue.Result {
-		if quarantined(part[0]) {
-			return []queue.Result{t.quarantine.deliver(ctx, func(r *replica) queue.Result {
-				return t.several(ctx, r, part[:1], true)[0]
-			})}
-		}
-		r, err := t.balancer.acquire(ctx, notReadyWait)
-		if err != nil {
-			return slices.Repeat([]queue.Result{{Outcome: queue.Unreached, Reason: errNoReplica.Error(), Err: err}}, len(part))
-		}
-		defer r.release()
-		return t.several(ctx, r, part, false)
+		return t.deliver(ctx, part, func(c *deliver.Client) []queue.Result { return c.DeliverBatch(ctx, part) })
 	})
 }
 
-// several delivers messages at once to a replica, and notes whether the replica survives them.
-func (t *Route) several(ctx context.Context, r *replica, part []*queue.Message, alone bool) []queue.Result {
+// deliver chooses a replica for messages, and posts them to it. A quarantined message comes alone.
+func (t *Route) deliver(ctx context.Context, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
+) []queue.Result {
+	if t.detector.isQuarantined(ms[0].ID) {
+		return []queue.Result{t.quarantine.deliver(ctx, func(r *replica) queue.Result {
+			return t.to(ctx, r, ms[:1], post, true)[0]
+		})}
+	}
+
+	r, err := t.balancer.acquire(ctx, notReadyWait)
+	if err != nil {
+		return unreached(len(ms), errNoReplica.Error(), err)
+	}
+	defer r.release()
+	return t.to(ctx, r, ms, post, false)
+}
+
+// to posts messages to a replica, and notes whether the replica survives them.
+func (t *Route) to(ctx context.Context, r *replica, ms []*queue.Message, post func(*deliver.Client) []queue.Result,
+	alone bool,
+) []queue.Result {
 	connection, err := r.connection(t)
 	if err != nil {
-		return slices.Repeat([]queue.Result{{Outcome: queue.Unreached, Reason: badAddress, Err: err}}, len(part))
+		return unreached(len(ms), badAddress, err)
 	}
 	var exited <-chan struct{}
-	for _, m := range part {
+	for _, m := range ms {
 		exited = r.begin(m.ID)
 		defer r.end(m.ID)
 	}
-	results := connection.DeliverBatch(ctx, part)
-	t.record(ctx, r, part, results, exited, alone)
+	results := post(connection)
+	t.record(ctx, r, ms, results, exited, alone)
 	return results
+}
+
+func unreached(n int, reason string, err error) []queue.Result {
+	return slices.Repeat([]queue.Result{{Outcome: queue.Unreached, Reason: reason, Err: err}}, n)
 }
 
 // Probe returns nil when some replica takes messages. The supervisor finds that out, by the
@@ -83,19 +90,6 @@ func (t *Route) Probe(context.Context) error {
 		return errNoReplica
 	}
 	return nil
-}
-
-// to delivers a message to a replica, and notes whether the replica survives it.
-func (t *Route) to(ctx context.Context, r *replica, m *queue.Message, alone bool) queue.Result {
-	connection, err := r.connection(t)
-	if err != nil {
-		return queue.Result{Outcome: queue.Unreached, Reason: badAddress, Err: err}
-	}
-	exited := r.begin(m.ID)
-	defer r.end(m.ID)
-	result := [...]queue.Result{connection.Deliver(ctx, m)}
-	t.record(ctx, r, []*queue.Message{m}, result[:], exited, alone)
-	return result[0]
 }
 
 // record adds to the results of one delivery what is known of the replica, and records what it survived.

@@ -27,7 +27,9 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 			}}
 		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/"}}
 		start := time.Now()
-		result := route.to(t.Context(), mustAdd(t, b), m, false)
+		result := route.to(t.Context(), mustAdd(t, b), []*queue.Message{m}, func(c *deliver.Client) []queue.Result {
+			return []queue.Result{c.Deliver(t.Context(), m)}
+		}, false)[0]
 		if !result.Unsent || result.Outcome != queue.Failed || time.Since(start) > 0 {
 			t.Errorf("after %v: %+v", time.Since(start), result)
 		}

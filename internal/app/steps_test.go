@@ -69,16 +69,16 @@ until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
 }
 
 // leftAlive reports whether what the command left behind still runs.
-func (g *stepGroup) leftAlive() bool {
-	g.left.SetReadDeadline(time.Now().Add(time.Millisecond))
-	_, err := g.left.Read(make([]byte, 1))
+func (s *stepGroup) leftAlive() bool {
+	s.left.SetReadDeadline(time.Now().Add(time.Millisecond))
+	_, err := s.left.Read(make([]byte, 1))
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-func (g *stepGroup) mustLoseAll(t *testing.T) {
+func (s *stepGroup) mustLoseAll(t *testing.T) {
 	t.Helper()
-	g.left.SetReadDeadline(time.Now().Add(time.Minute))
-	if _, err := g.left.Read(make([]byte, 1)); err != io.EOF {
+	s.left.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := s.left.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("what it started is still alive: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ type version struct {
 	// bundle's Procfile says what to run.
 	bundle  *bundle.Bundle
 	command []string
-	origin
+	origin  origin
 	// files has the files of the folder as they were when the steps had run; read has those
 	// that are read when a version is opened, as they were before the steps.
 	files, read map[string]string
@@ -78,7 +78,7 @@ func (v *version) recordFiles() {
 func (v version) changedFiles() (changed []string) {
 	dir, before := v.dir(), v.files
 	if v.copied != nil {
-		dir, before = v.source, v.copied
+		dir, before = v.origin.source, v.copied
 	}
 	if dir == "" || !isFolder(dir) {
 		return nil
@@ -157,17 +157,17 @@ type versionNumbers struct {
 }
 
 // next returns the number of a new version.
-func (n *versionNumbers) next() int {
-	if n.path == "" {
-		n.last++
-		return n.last
+func (v *versionNumbers) next() int {
+	if v.path == "" {
+		v.last++
+		return v.last
 	}
-	stored, err := readNumber(n.path)
-	n.last = max(n.last, stored) + 1
-	if err = errors.Join(err, datadir.Replace(n.path, fmt.Appendln(nil, n.last), 0o600)); err != nil {
-		n.log.Warn("version number not stored", "err", err, "hint", "the number may be used again after a restart")
+	stored, err := readNumber(v.path)
+	v.last = max(v.last, stored) + 1
+	if err = errors.Join(err, datadir.Replace(v.path, fmt.Appendln(nil, v.last), 0o600)); err != nil {
+		v.log.Warn("version number not stored", "err", err, "hint", "the number may be used again after a restart")
 	}
-	return n.last
+	return v.last
 }
 
 // readNumber returns the number in a file; 0 where there is no file.
