@@ -13,6 +13,7 @@ import (
 
 	"tendril/internal/aws"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
@@ -42,10 +43,10 @@ func amazonPlace(t *testing.T, name string) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease := func(ctx context.Context) (queue.Lease, error) { return table.Read(ctx, leaseName) }
+	lease := func(ctx context.Context) (queue.Lease, error) { return registry.NewLeases(table).Read(ctx, leaseName) }
 	runs := func(t *testing.T) []run { return receivedRuns(t, q) }
 	return &place{endpoint: endpoint, queue: name, role: "amazon scheduler", term: 4 * time.Second, lease: lease,
-		since: table.Runs(leaseName).Since, runs: runs, twice: !periodic.FIFO(name)}
+		since: registry.NewSentRuns(table, scope, nil, nil).Since, runs: runs, twice: !periodic.FIFO(name)}
 }
 
 // setCredentials gives the clients in this process what any server here accepts: the same for every test.

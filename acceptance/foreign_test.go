@@ -12,6 +12,7 @@ import (
 
 	"tendril/internal/aws"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -152,8 +153,8 @@ func leaveRuns(t *testing.T, endpoint, queueName string, n int) (due []string) {
 	for i := range n {
 		due = append(due, now.Add(-time.Duration(n-1-i)*time.Minute).Format(time.RFC3339))
 	}
-	left := map[string]periodic.Start{"report": {At: now.Add(-time.Duration(n) * time.Minute)}}
-	if _, err := table.Runs(periodic.LeaseName(queueName)).Since(t.Context(), 0, left); err != nil {
+	left := map[string]registry.Start{"report": {At: now.Add(-time.Duration(n) * time.Minute)}}
+	if _, err := registry.NewSentRuns(table, registry.Scope{Name: periodic.LeaseName(queueName)}, nil, nil).Since(t.Context(), 0, left); err != nil {
 		t.Fatal(err)
 	}
 	return due

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/internal/sqsapi"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
@@ -73,8 +74,8 @@ type place struct {
 	// enough on average to make up for what was missed, call by call.
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
-	// since asks up to when runs are accounted for, as [periodic.Store] has it.
-	since func(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]queue.TaskTimes, error)
+	// since asks up to when runs are accounted for, as [registry.Runs] has it.
+	since func(ctx context.Context, term int64, starts map[string]registry.Start) (map[string]queue.TaskTimes, error)
 	// runs ends the place and returns what lies in the queue.
 	runs func(t *testing.T) []run
 	// twice tells that a run may lie in the queue twice.
@@ -107,11 +108,11 @@ func servedPlace(t *testing.T, name string) *place {
 		t.Fatal(err)
 	}
 	as := sqsapi.Identity{Token: strings.TrimSpace(string(token))}
-	registry := sqsapi.NewRegistryClient(started.Endpoint, as, &http.Client{Transport: &http.Transport{}})
-	lease := func(ctx context.Context) (queue.Lease, error) { return registry.Read(ctx, leaseName) }
+	client := sqsapi.NewRegistryClient(started.Endpoint, scope, as, &http.Client{Transport: &http.Transport{}})
+	lease := func(ctx context.Context) (queue.Lease, error) { return client.Read(ctx, leaseName) }
 	return &place{endpoint: started.Endpoint, queue: name, role: "scheduler",
 		token: as.Token, term: 1500 * time.Millisecond,
-		lease: lease, since: shared{registry}.Since, runs: func(t *testing.T) []run {
+		lease: lease, since: client.Since, runs: func(t *testing.T) []run {
 			serve.terminate(t)
 			return storedRuns(t, dir, name)
 		}}
@@ -324,7 +325,7 @@ func (f *fleet) awaitOutstanding() {
 	for began := time.Now(); ; time.Sleep(testRenew) {
 		_, lease := f.leader("", nil)
 		now := time.Now()
-		upTo, err := f.since(f.t.Context(), lease.Term, map[string]periodic.Start{tickTask: {At: now}})
+		upTo, err := f.since(f.t.Context(), lease.Term, map[string]registry.Start{tickTask: {At: now}})
 		if behind := now.Sub(upTo[tickTask].UpTo); err == nil && behind < 2*time.Second {
 			return
 		} else if now.Sub(began) > patience {

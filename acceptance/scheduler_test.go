@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
-	"tendril/broker"
 	"tendril/internal/aws"
 	"tendril/internal/cron/leader"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/internal/sqsapi"
 	"tendril/queue"
 )
@@ -37,22 +37,22 @@ func play(role string) (known bool, err error) {
 	case "app":
 		return true, serveApp()
 	case "scheduler":
-		registry := sqsapi.NewRegistryClient(i.endpoint,
+		client := sqsapi.NewRegistryClient(i.endpoint, scope,
 			sqsapi.Identity{Token: os.Getenv("ACCEPTANCE_REGISTRY_TOKEN")}, nil)
-		return true, i.run(registry, func(periodic.Leadership) periodic.Registry { return shared{registry} })
+		return true, i.run(client, func(periodic.Leadership) periodic.Registry { return client })
 	case "amazon scheduler":
 		table, sender, err := openAmazon(i.queue)
 		if err != nil {
 			return true, err
 		}
-		return true, i.run(table, func(lead periodic.Leadership) periodic.Registry {
-			return periodic.NewClaims(table.Runs(leaseName), sender, lead)
+		return true, i.run(registry.NewLeases(table), func(lead periodic.Leadership) periodic.Registry {
+			return registry.NewSentRuns(table, scope, sender, lead)
 		})
 	}
 	return false, nil
 }
 
-func (i instance) run(store leader.Store, registry func(periodic.Leadership) periodic.Registry) error {
+func (i instance) run(store leader.Store, runs func(periodic.Leadership) periodic.Registry) error {
 	elector, err := leader.New(store,
 		leader.Options{Name: leaseName, Owner: i.name, Lease: testLease, Renew: testRenew, CallTimeout: testCall})
 	if err != nil {
@@ -60,7 +60,7 @@ func (i instance) run(store leader.Store, registry func(periodic.Leadership) per
 	}
 	tasks := &periodic.File{Tasks: []periodic.Task{{Name: tickTask, URL: "/tick", Schedule: periodic.Every(time.Second),
 		Missed: periodic.MissedAll}}}
-	scheduler := periodic.New(tasks, elector, registry(elector), periodic.Options{
+	scheduler := periodic.New(tasks, elector, runs(elector), periodic.Options{
 		Queue: i.queue, CallTimeout: testCall, Events: periodic.Events{Skipped: i.skipped},
 	})
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -90,44 +90,8 @@ func (i instance) skipped(s periodic.Skipped) {
 	}
 }
 
-// shared is the registry of a `tendril serve`.
-type shared struct{ *sqsapi.RegistryClient }
-
-func (s shared) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (
-	map[string]queue.TaskTimes, error) {
-	return s.RegistryClient.SinceUnder(ctx, leaseName, term, times(starts), nil)
-}
-
-// times are those from which tasks count.
-func times(starts map[string]periodic.Start) map[string]time.Time {
-	from := map[string]time.Time{}
-	for task, start := range starts {
-		from[task] = start.At
-	}
-	return from
-}
-
-func (s shared) Enqueue(ctx context.Context, term int64, f periodic.ScheduledRun) (periodic.EnqueueResult, error) {
-	sent, already, err := s.RegistryClient.Enqueue(ctx, s.request(term, f), f.Message)
-	return periodic.EnqueueResult{Sent: sent, Already: already}, err
-}
-
-func (s shared) Skip(ctx context.Context, term int64, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
-	ids := make([]string, len(runs))
-	for i := range runs {
-		ids[i] = runs[i].ID
-	}
-	made, err := s.RegistryClient.Skip(ctx, s.request(term, runs[len(runs)-1]), ids)
-	found := map[string]periodic.Claim{}
-	for id, message := range made {
-		found[id] = periodic.Claim{Settled: true, MessageID: message}
-	}
-	return found, err
-}
-
-func (s shared) request(term int64, f periodic.ScheduledRun) broker.RunRequest {
-	return broker.RunRequest{Queue: f.Queue, ID: f.ID, Task: f.Task, At: f.ScheduledAt, Lease: leaseName, Term: term}
-}
+// scope names the records of the leaders' test.
+var scope = registry.Scope{Name: leaseName, Lease: leaseName}
 
 // openAmazon opens table and queue where the SDK's variables say.
 func openAmazon(name string) (*aws.Table, *sender, error) {
@@ -151,7 +115,7 @@ type sender struct {
 func (s *sender) Send(ctx context.Context, _ string, m queue.Outgoing) (queue.Sent, error) {
 	q, err := s.sqs.Queue(ctx, s.name)
 	if err != nil {
-		return queue.Sent{}, errors.Join(periodic.ErrNotSent, err)
+		return queue.Sent{}, errors.Join(registry.ErrNotSent, err)
 	}
 	sent, err := q.SendOnce(ctx, m)
 	return sent, errors.Join(err, sent.Err)

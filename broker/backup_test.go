@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -102,7 +103,7 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 	b := openDir(t, dir, quiet())
 	q := create(t, b, "work", nil)
 	send(t, q, body("a", "b")...)
-	if err := b.Registry().SetPaused(t.Context(), "tidy", "audit", true); err != nil {
+	if err := registry.NewRuns(b.Registry(), registry.Scope{}).SetPaused(t.Context(), "tidy", "audit", true); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Backup(dir, file); err != nil {
@@ -151,7 +152,7 @@ func TestRestoredBackupGoesOnFarBehind(t *testing.T) {
 		if id := send(t, q, body("d")...)[0].ID; id == after {
 			t.Errorf("message d has the id of message c")
 		}
-		if paused, err := b.Registry().Paused(t.Context()); err != nil || paused["tidy"] != "audit" {
+		if paused, err := registry.NewRuns(b.Registry(), registry.Scope{}).Paused(t.Context()); err != nil || paused["tidy"] != "audit" {
 			t.Errorf("paused tasks: %v, %v", paused, err)
 		}
 	}

@@ -1,191 +1,266 @@
 package broker
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"maps"
+	"strings"
 	"time"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
-// Registry is what several instances agree on by way of the broker that they
-// share: who of them is in charge, which periodic runs were made, and which
-// tasks are paused. It lies in the same file as the queues, so that a run and
-// its message are one transaction.
+// Registry keeps what several instances agree on through the broker that they share: the leader, the scheduled runs,
+// and the paused tasks. It is in the same file as the queues, so that a run and its message are one transaction. It is
+// a registry.QueueStore for the four kinds of records; each has a table of its own.
 //
-// Every write is on the disk before it is answered. Each method returns when
-// its context ends; what a write has come to is unknown then, as after any
-// other error that is not a refusal, and to repeat it is harmless.
-//
-// Names of leases, tasks and runs mean nothing here and are shared by all who
-// share the broker: environments that are to be apart begin theirs differently.
-// All methods are safe for concurrent use.
+// Every write is on the disk before it is answered. Each method returns when its context ends; the outcome of a write
+// is unknown then, as after any other error that is not a refusal, and repeating it is harmless.
 type Registry struct{ b *Broker }
 
 // Registry returns the broker's registry.
 func (b *Broker) Registry() *Registry { return &Registry{b} }
 
-// Bounds of what the registry takes, in bytes.
 const (
-	maxRegistryName = 512
-	maxRegistryText = 16 << 10
+	// runRetention is how long a run is kept: longer than any instance looks back for missed runs.
+	runRetention = 30 * 24 * time.Hour
+	// runSweep is the most that one run removes of those that are older.
+	runSweep = 64
 )
 
-// Read returns the lease stored under name, the zero value when there is none.
-func (r *Registry) Read(ctx context.Context, name string) (queue.Lease, error) {
-	if err := checkRegistryName("lease", name); err != nil {
-		return queue.Lease{}, err
+// Read implements registry.Store.
+func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
+	type found struct {
+		records []registry.Record
+		err     error
 	}
-	return view(ctx, r.b, func(c *conn) (queue.Lease, error) { return readLease(c, name) })
-}
-
-// Swap stores next under name if the Version stored there is old.Version ("" when
-// nothing is stored); the other fields of old are not looked at. It returns
-// whether it won and what is stored after the call. A Swap whose next is stored
-// already has won: it repeats a call whose answer was lost. A next without a
-// Version is refused. The Duration is stored in whole milliseconds.
-func (r *Registry) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
-	err error) {
-	if err := checkLease(name, next); err != nil {
-		return false, queue.Lease{}, err
-	}
-	next.Duration = next.Duration.Truncate(time.Millisecond)
-	current, err = alter(ctx, r.b, fence{}, func(c *conn) (queue.Lease, error) {
-		stored, err := readLease(c, name)
-		if err != nil || stored.Version == next.Version || stored.Version != old.Version {
-			return stored, err
-		}
-		_, err = c.exec(`INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data)
-			VALUES (?,?,?,?,?,?,?)`,
-			name, next.Version, next.Term, next.Owner, next.Duration.Milliseconds(), next.Released, next.Data)
-		return next, err
-	})
-	return err == nil && current.Version == next.Version, current, err
-}
-
-func readLease(c *conn, name string) (l queue.Lease, err error) {
-	err = c.query(func(row row) {
-		l = queue.Lease{Version: row.text(0), Term: row.int(1), Owner: row.text(2),
-			Duration: time.Duration(row.int(3)) * time.Millisecond, Released: row.int(4) != 0, Data: row.text(5)}
-	}, `SELECT version, term, owner, duration, released, data FROM leases WHERE name = ?`, name)
-	return l, err
-}
-
-// checkLease refuses a lease that cannot be stored as it is.
-func checkLease(name string, l queue.Lease) error {
-	if err := checkRegistryName("lease", name); err != nil {
-		return err
-	}
-	if l.Version == "" {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %s needs a version; give each write a new one.", name)
-	}
-	if l.Term < 0 || l.Duration < 0 {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %s was to be written with a negative term or duration; terms count from 1.", name)
-	}
-	for field, text := range map[string]string{"version": l.Version, "owner": l.Owner, "data": l.Data} {
-		if err := checkRegistryText(fmt.Sprintf("%s of lease %s", field, name), text); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkRegistryName refuses what cannot name a lease, a run or a task.
-func checkRegistryName(what, name string) error {
-	if name == "" || len(name) > maxRegistryName || !validText(name) {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The name %q of a %s is not allowed: give 1 to %d bytes of text without control characters.",
-			clip(name), what, maxRegistryName)
-	}
-	return nil
-}
-
-// checkRegistryText refuses what does not come back as it was written, and
-// what is out of all proportion.
-func checkRegistryText(what, text string) error {
-	if len(text) > maxRegistryText || !validText(text) {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The %s is not allowed: give at most %d bytes of text without control characters.",
-			what, maxRegistryText)
-	}
-	return nil
-}
-
-// fence is a lease and the term in which alone a change is made; the zero value lets
-// every change pass.
-type fence struct {
-	lease string
-	term  int64
-}
-
-func (f fence) check() error {
-	if (f.lease == "") != (f.term == 0) || f.term < 0 {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %q with term %d: give a lease and its term, which counts from 1, or neither.", clip(f.lease), f.term)
-	}
-	return nil
-}
-
-// refuse refuses a change by an instance whose term is over.
-func (f fence) refuse(c *conn, what string) (refusal, err error) {
-	if f.lease == "" {
-		return nil, nil
-	}
-	l, err := readLease(c, f.lease)
-	if err != nil || l.Term == f.term && !l.Released {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	return queue.Errorf(queue.CodeStaleTerm, "%s was not made: term %d of lease %s is over.", what, f.term, f.lease), nil
-}
 
-// alter makes a change in a transaction that is synced, unless the term of the fence is
-// over, and waits for it as long as ctx allows.
-func alter[T any](ctx context.Context, b *Broker, f fence, run func(c *conn) (T, error)) (T, error) {
-	var value, none T
-	var refusal error
-	err := f.check()
-	if err == nil {
-		err = b.writer.do(ctx, &change{run: func(t *tx) (err error) {
-			if refusal, err = f.refuse(t.c, "The change"); refusal == nil && err == nil {
-				value, err = run(t.c)
-			}
-			return err
-		}}, needs{durable: true})
-	}
-	if err != nil {
-		return none, err // the writer may be at it still: nothing that it sets is looked at
-	}
-	return value, refusal
-}
-
-// view reads from the store for as long as ctx allows.
-func view[T any](ctx context.Context, b *Broker, f func(*conn) (T, error)) (T, error) {
-	type found struct {
-		value T
-		err   error
-	}
-	var none T
-	if err := ctx.Err(); err != nil {
-		return none, err
-	}
 	done := make(chan found, 1)
-	started := b.background.start(func() {
-		var got found
-		got.err = b.read(func(c *conn) (err error) {
-			got.value, err = f(c)
-			return err
+	started := r.b.background.start(func() {
+		records := make([]registry.Record, len(keys))
+		err := r.b.read(func(c *conn) (err error) {
+			for i, key := range keys {
+				if records[i], err = readRecord(c, kind, key); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
-		done <- got
+		done <- found{records, err}
 	})
 	if !started {
-		return none, queue.ErrClosed
+		return nil, queue.ErrClosed
 	}
+
 	select {
-	case got := <-done:
-		return got.value, got.err
+	case f := <-done:
+		return f.records, f.err
 	case <-ctx.Done():
-		return none, ctx.Err()
+		return nil, ctx.Err()
 	}
+}
+
+// Swap implements registry.Store.
+func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
+	var stored []registry.Record
+	var refusal error
+	err := r.b.writer.do(ctx, &change{run: func(t *tx) (err error) {
+		stored = make([]registry.Record, len(changes))
+		if refusal, err = checkFence(t.c, fence, "The change"); refusal != nil || err != nil {
+			return err
+		}
+		for i, change := range changes {
+			if stored[i], err = swapRecord(t.c, change); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, needs{durable: true})
+	if err != nil {
+		return nil, err // the writer may be at it still: nothing that it sets is read
+	}
+	return stored, refusal
+}
+
+// Enqueue implements registry.QueueStore. Its first change is the run's. Refusals of the message are those of
+// [Queue.Send].
+func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,
+	changes ...registry.Change) (sent queue.Sent, conflict []registry.Record, err error) {
+	q, err := r.b.queues.get(queueName)
+	if err != nil {
+		return queue.Sent{}, nil, err
+	}
+	s := &runSending{sending: newSending(q, []queue.Outgoing{m}), fence: fence, changes: changes}
+	if err := cmp.Or(s.sending.set.checkIDs([]queue.Outgoing{m}), s.sending.sent[0].Err); err != nil {
+		return queue.Sent{}, nil, err
+	}
+	if err := r.b.writer.do(ctx, s, needs{durable: true, space: true}); err != nil {
+		return queue.Sent{}, nil, err
+	}
+	return s.sending.sent[0], s.conflict, nil
+}
+
+// runSending is the request of one Enqueue: a sending under conditions.
+type runSending struct {
+	sending *sending
+	fence   registry.Fence
+	changes []registry.Change
+
+	conflict []registry.Record
+	refusal  error
+}
+
+func (s *runSending) apply(t *tx) (err error) {
+	s.conflict, s.refusal = nil, nil
+	if t.gone(s.sending.q) {
+		s.refusal = errNoQueue()
+		return nil
+	}
+	s.refusal, err = checkFence(t.c, s.fence, "Run "+s.changes[0].Next.Key)
+	if s.refusal != nil || err != nil {
+		return err
+	}
+	if s.conflict, err = conflicts(t.c, s.changes); s.conflict != nil || err != nil {
+		return err
+	}
+
+	if err := s.sending.apply(t); err != nil {
+		return err
+	}
+	s.sending.answer()
+	for _, change := range s.changes {
+		next := change.Next
+		if next.Kind == registry.KindRun {
+			next.Fields = maps.Clone(next.Fields)
+			next.Fields["queue"] = s.sending.q.name
+			next.Fields["message"] = s.sending.sent[0].ID
+			next.Fields["sequence"] = s.sending.sent[0].SequenceNumber
+		}
+		if err := writeRecord(t.c, change.Old, next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *runSending) onCommit(err error) error {
+	if err == nil && (s.refusal != nil || s.conflict != nil) {
+		return s.refusal
+	}
+	return s.sending.onCommit(err)
+}
+
+// checkFence refuses a change by an instance whose term is over.
+func checkFence(c *conn, fence registry.Fence, change string) (refusal, err error) {
+	if fence == (registry.Fence{}) {
+		return nil, nil
+	}
+	lease, err := readRecord(c, registry.KindLease, fence.Lease)
+	if err != nil {
+		return nil, err
+	}
+	return fence.Refuse(lease, change), nil
+}
+
+// conflicts returns what is stored for each change, nil if all of them can be made.
+func conflicts(c *conn, changes []registry.Change) (stored []registry.Record, err error) {
+	conflict := false
+	for _, change := range changes {
+		record, err := readRecord(c, change.Old.Kind, change.Old.Key)
+		if err != nil {
+			return nil, err
+		}
+		stored = append(stored, record)
+		conflict = conflict || !registry.Same(record, change.Old)
+	}
+	if !conflict {
+		return nil, nil
+	}
+	return stored, nil
+}
+
+func swapRecord(c *conn, change registry.Change) (registry.Record, error) {
+	stored, err := readRecord(c, change.Old.Kind, change.Old.Key)
+	if err != nil || registry.Same(stored, change.Next) || !registry.Same(stored, change.Old) {
+		return stored, err
+	}
+	return change.Next, writeRecord(c, change.Old, change.Next)
+}
+
+func readRecord(c *conn, kind registry.Kind, key string) (registry.Record, error) {
+	record := registry.Record{Kind: kind, Key: key}
+	var err error
+	switch kind {
+	case registry.KindLease:
+		err = c.query(func(row row) {
+			record.Version = row.text(0)
+			record.Fields = registry.Fields{"term": row.int(1), "owner": row.text(2), "duration_ms": row.int(3),
+				"released": row.int(4) != 0, "data": row.text(5)}
+		}, `SELECT version, term, owner, duration, released, data FROM leases WHERE name = ?`, key)
+	case registry.KindRun:
+		err = c.query(func(row row) {
+			record.Fields = registry.Fields{"task": row.text(0), "queue": row.text(1), "at_ms": row.int(2), "term": row.int(3),
+				"message": row.text(4), "sequence": row.text(5), "path": row.text(6), "tries": int64(1), "settled": true}
+		}, `SELECT task, queue, at, term, message, sequence, path FROM fires WHERE id = ?`, key)
+	case registry.KindTask:
+		err = c.query(func(row row) {
+			record.Fields = registry.Fields{"last_ms": row.int(0)}
+			if row[1] != nil {
+				record.Fields["schedule"] = row.text(1)
+			}
+			if row[2] != nil {
+				record.Fields["from_ms"] = row.int(2)
+			}
+		}, `SELECT last, schedule, at FROM tasks LEFT JOIN task_starts USING (task) WHERE task = ?`, key)
+	case registry.KindPauses:
+		err = c.query(func(row row) {
+			if task, ok := strings.CutPrefix(row.text(0), pausePrefix(key)); ok {
+				record = record.With(registry.Fields{registry.PausedTask + task: row.text(1)})
+			}
+		}, `SELECT task, reason FROM paused`)
+	}
+	return record, err
+}
+
+func writeRecord(c *conn, old, next registry.Record) (err error) {
+	f := next.Fields
+	switch next.Kind {
+	case registry.KindLease:
+		c.run(&err, `INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data)
+			VALUES (?,?,?,?,?,?,?)`,
+			next.Key, next.Version, f["term"], f["owner"], f["duration_ms"], f["released"], f["data"])
+	case registry.KindRun:
+		path, _ := f["path"].(string)
+		c.run(&err, `INSERT OR REPLACE INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
+			VALUES (?,?,?,?,?,?,?,?,?)`,
+			next.Key, f["task"], f["queue"], f["at_ms"], f["term"], stamp(), f["message"], f["sequence"], path)
+		c.run(&err, `DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
+			stamp()-runRetention.Milliseconds(), int64(runSweep))
+	case registry.KindTask:
+		c.run(&err, `INSERT OR REPLACE INTO tasks (task, last, schedule) VALUES (?,?,?)`, next.Key, f["last_ms"], f["schedule"])
+		if from := f["from_ms"]; from != nil {
+			c.run(&err, `INSERT OR REPLACE INTO task_starts (task, at) VALUES (?,?)`, next.Key, from)
+		}
+	case registry.KindPauses:
+		for name := range old.Fields {
+			if _, still := f[name]; !still {
+				c.run(&err, `DELETE FROM paused WHERE task = ?`, pausedTask(next.Key, name))
+			}
+		}
+		for name, reason := range f {
+			c.run(&err, `INSERT OR REPLACE INTO paused (task, reason) VALUES (?,?)`, pausedTask(next.Key, name), reason)
+		}
+	}
+	return err
+}
+
+// pausePrefix begins the names of the tasks in the pauses of one environment, whose key is "" for all.
+func pausePrefix(key string) string { return registry.Scope{Name: key}.Key("") }
+
+func pausedTask(key, field string) string {
+	return pausePrefix(key) + strings.TrimPrefix(field, registry.PausedTask)
 }

@@ -13,20 +13,38 @@ import (
 
 	sqlite3 "modernc.org/sqlite/lib"
 
+	"tendril/internal/registry"
 	"tendril/internal/testing/faultfs"
 	"tendril/queue"
 )
 
 var runTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
-// runOf is the unfenced run of a task, n hours after runTime.
-func runOf(name, task string, n int) RunRequest {
+// runOf is the run of a task, n hours after runTime, with a message of this body.
+func runOf(name, task string, n int) registry.Run {
 	at := runTime.Add(time.Duration(n) * time.Hour)
-	return RunRequest{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, At: at}
+	return registry.Run{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, ScheduledAt: at,
+		Message: queue.Outgoing{Body: "x"}}
 }
 
-func holdLease(t testing.TB, r *Registry, version string, term int64, released bool) {
+// enqueueRun enqueues a run in a term of the lease "tasks", 0 for none.
+func enqueueRun(ctx context.Context, b *Broker, term int64, run registry.Run) (registry.EnqueueResult, error) {
+	return registry.NewRuns(b.Registry(), registry.Scope{Lease: "tasks"}).Enqueue(ctx, term, run)
+}
+
+// lastRun is the time up to which a task is accounted for; zero for none.
+func lastRun(t testing.TB, b *Broker, task string) time.Time {
 	t.Helper()
+	rows, err := b.Registry().Read(t.Context(), registry.KindTask, task)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry.TimesOf(rows[0]).UpTo
+}
+
+func holdLease(t testing.TB, b *Broker, version string, term int64, released bool) {
+	t.Helper()
+	r := registry.NewLeases(b.Registry())
 	old, err := r.Read(t.Context(), "tasks")
 	if err != nil {
 		t.Fatal(err)
@@ -58,15 +76,17 @@ func TestEnqueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := openTest(t, nil)
-			q, r := create(t, b, name, attrs), b.Registry()
-			m := queue.Outgoing{Body: "run",
+			q := create(t, b, name, attrs)
+			run := runOf(name, "report", 0)
+			run.Message = queue.Outgoing{Body: "run",
 				Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/a"}}}
 			if attrs != nil {
-				m.GroupID, m.DedupID = "g", "d"
+				run.Message.GroupID, run.Message.DedupID = "g", "d"
 			}
-			first, already, err := r.Enqueue(t.Context(), runOf(name, "report", 0), m)
-			if already || err != nil || first.ID == "" || (first.SequenceNumber == "") != (attrs == nil) {
-				t.Fatalf("enqueued %+v, %v, %v", first, already, err)
+			result, err := enqueueRun(t.Context(), b, 0, run)
+			first := result.Sent
+			if result.Already || err != nil || first.ID == "" || (first.SequenceNumber == "") != (attrs == nil) {
+				t.Fatalf("enqueued %+v, %v", result, err)
 			}
 			got := one(t, q)
 			if got.ID != first.ID || got.Body != "run" || got.Attribute("beanstalk.sqsd.path") != "/a" ||
@@ -75,9 +95,9 @@ func TestEnqueue(t *testing.T) {
 			}
 			remove(t, q, got.ReceiptHandle)
 			// The message is gone; the run is not made again for that.
-			again, already, err := r.Enqueue(t.Context(), runOf(name, "report", 0), m)
-			if !already || err != nil || again != first {
-				t.Errorf("enqueued again %+v, %v, %v; want %+v", again, already, err, first)
+			again, err := enqueueRun(t.Context(), b, 0, run)
+			if !again.Already || err != nil || again.Sent != first {
+				t.Errorf("enqueued again %+v, %v; want %+v", again, err, first)
 			}
 			if l, _ := b.Ledger(name); l.Sent != 1 {
 				t.Errorf("%d messages sent, want 1", l.Sent)
@@ -92,11 +112,12 @@ func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
-	m := queue.Outgoing{Body: "run", GroupID: "g", DedupID: "d"}
-	first := send(t, q, m)[0]
-	sent, already, err := b.Registry().Enqueue(t.Context(), runOf("work.fifo", "report", 0), m)
-	if sent != first || already || err != nil {
-		t.Errorf("enqueued %+v, %v, %v; want %+v", sent, already, err, first)
+	run := runOf("work.fifo", "report", 0)
+	run.Message = queue.Outgoing{Body: "run", GroupID: "g", DedupID: "d"}
+	first := send(t, q, run.Message)[0]
+	result, err := enqueueRun(t.Context(), b, 0, run)
+	if result.Sent != first || result.Already || err != nil {
+		t.Errorf("enqueued %+v, %v; want %+v", result, err, first)
 	}
 	if rows := runRows(t, b); len(rows) != 1 {
 		t.Errorf("noted %v", rows)
@@ -107,11 +128,8 @@ func TestEnqueueIsFenced(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
-	r := b.Registry()
 	try := func(n int, term int64) error {
-		req := runOf("work", "report", n)
-		req.Lease, req.Term = "tasks", term
-		_, _, err := r.Enqueue(t.Context(), req, queue.Outgoing{Body: "x"})
+		_, err := enqueueRun(t.Context(), b, term, runOf("work", "report", n))
 		return err
 	}
 	stale := func(what string, err error) {
@@ -121,28 +139,27 @@ func TestEnqueueIsFenced(t *testing.T) {
 		}
 	}
 	stale("no lease was ever written", try(0, 1))
-	holdLease(t, r, "a", 1, false)
+	holdLease(t, b, "a", 1, false)
 	if err := try(1, 1); err != nil {
 		t.Errorf("the holder: %v", err)
 	}
 	stale("a term to come", try(2, 2))
-	holdLease(t, r, "b", 2, false)
+	holdLease(t, b, "b", 2, false)
 	stale("a term that is over", try(2, 1))
 	stale("a term that is over, a run that was made", try(1, 1))
 	if err := try(1, 2); err != nil {
 		t.Errorf("a run that was made, by the next holder: %v", err)
 	}
-	holdLease(t, r, "c", 2, true)
+	holdLease(t, b, "c", 2, true)
 	stale("a term that was given back", try(3, 2))
-	if _, _, err := r.Enqueue(t.Context(), runOf("work", "by hand", 0), queue.Outgoing{Body: "x"}); err != nil {
+	if _, err := enqueueRun(t.Context(), b, 0, runOf("work", "by hand", 0)); err != nil {
 		t.Errorf("without a fence: %v", err)
 	}
 	if l, _ := b.Ledger("work"); l.Sent != 2 {
 		t.Errorf("%d messages sent, want 2", l.Sent)
 	}
-	last, err := r.Last(t.Context(), []string{"report"})
-	if err != nil || !last["report"].Equal(runTime.Add(time.Hour)) {
-		t.Errorf("refused runs moved the last one: %v, %v", last, err)
+	if last := lastRun(t, b, "report"); !last.Equal(runTime.Add(time.Hour)) {
+		t.Errorf("refused runs moved the last one: %v", last)
 	}
 }
 
@@ -150,32 +167,21 @@ func TestLast(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
-	r := b.Registry()
-	last := func() time.Time {
-		t.Helper()
-		all, err := r.Last(t.Context(), []string{"report", "never"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, there := all["never"]; there {
-			t.Errorf("a task that never ran has a last run: %v", all)
-		}
-		return all["report"]
-	}
-	if !last().IsZero() {
-		t.Errorf("last is %v before the first", last())
+	if last := lastRun(t, b, "report"); !last.IsZero() {
+		t.Errorf("last is %v before the first", last)
 	}
 	outside := runOf("work", "report", 9)
-	outside.Task = ""
+	outside.Manual = true
 	for _, step := range []struct {
-		req  RunRequest
+		run  registry.Run
 		want int
 	}{{runOf("work", "report", 1), 1}, {runOf("work", "report", 3), 3}, {runOf("work", "report", 2), 3}, {outside, 3}} {
-		if _, _, err := r.Enqueue(t.Context(), step.req, queue.Outgoing{Body: "x"}); err != nil {
+		if _, err := enqueueRun(t.Context(), b, 0, step.run); err != nil {
 			t.Fatal(err)
 		}
-		if want := runTime.Add(time.Duration(step.want) * time.Hour); !last().Equal(want) || last().Location() != time.UTC {
-			t.Errorf("last is %v, want %v", last(), want)
+		last := lastRun(t, b, "report")
+		if want := runTime.Add(time.Duration(step.want) * time.Hour); !last.Equal(want) || last.Location() != time.UTC {
+			t.Errorf("last is %v, want %v", last, want)
 		}
 	}
 }
@@ -184,30 +190,23 @@ func TestEnqueueRefusals(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
-	change := func(f func(r *RunRequest)) RunRequest {
-		req := runOf("work", "report", 0)
-		f(&req)
-		return req
+	change := func(f func(r *registry.Run)) registry.Run {
+		run := runOf("work", "report", 0)
+		f(&run)
+		return run
 	}
 	for name, c := range map[string]struct {
-		req  RunRequest
-		body string
+		run  registry.Run
 		code string
 	}{
-		"no queue":           {change(func(r *RunRequest) { r.Queue = "other" }), "x", queue.CodeQueueDoesNotExist},
-		"no id":              {change(func(r *RunRequest) { r.ID = "" }), "x", queue.CodeInvalidParameterValue},
-		"bad task":           {change(func(r *RunRequest) { r.Task = "\x00" }), "x", queue.CodeInvalidParameterValue},
-		"no time":            {change(func(r *RunRequest) { r.At = time.Time{} }), "x", queue.CodeInvalidParameterValue},
-		"term without lease": {change(func(r *RunRequest) { r.Term = 1 }), "x", queue.CodeInvalidParameterValue},
-		"lease without term": {change(func(r *RunRequest) { r.Lease = "tasks" }), "x", queue.CodeInvalidParameterValue},
-		"negative term": {change(func(r *RunRequest) {
-			r.Lease, r.Term = "tasks", -1
-		}), "x", queue.CodeInvalidParameterValue},
-		"bad message":   {runOf("work", "report", 0), "\x00", queue.CodeInvalidMessageContents},
-		"empty message": {runOf("work", "report", 0), "", queue.CodeMissingRequiredParameter},
+		"no queue":      {change(func(r *registry.Run) { r.Queue = "other" }), queue.CodeQueueDoesNotExist},
+		"no id":         {change(func(r *registry.Run) { r.ID = "" }), queue.CodeInvalidParameterValue},
+		"bad task":      {change(func(r *registry.Run) { r.Task = "\x00" }), queue.CodeInvalidParameterValue},
+		"no time":       {change(func(r *registry.Run) { r.ScheduledAt = time.Time{} }), queue.CodeInvalidParameterValue},
+		"bad message":   {change(func(r *registry.Run) { r.Message.Body = "\x00" }), queue.CodeInvalidMessageContents},
+		"empty message": {change(func(r *registry.Run) { r.Message.Body = "" }), queue.CodeMissingRequiredParameter},
 	} {
-		_, _, err := b.Registry().Enqueue(t.Context(), c.req, queue.Outgoing{Body: c.body})
-		if !errors.Is(err, &queue.Error{Code: c.code}) {
+		if _, err := enqueueRun(t.Context(), b, 0, c.run); !errors.Is(err, &queue.Error{Code: c.code}) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -228,13 +227,13 @@ func TestOneRunOfMany(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			sent, already, err := b.Registry().Enqueue(t.Context(), runOf("work", "report", 0), queue.Outgoing{Body: "x"})
+			result, err := enqueueRun(t.Context(), b, 0, runOf("work", "report", 0))
 			mu.Lock()
 			defer mu.Unlock()
-			if ids[i] = sent.ID; err != nil {
+			if ids[i] = result.Sent.ID; err != nil {
 				t.Error(err)
 			}
-			if !already {
+			if !result.Already {
 				fresh++
 			}
 		})
@@ -259,7 +258,8 @@ func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &runSending{sending: newSending(q, body("x")), req: runOf("work", "report", 0)}
+	next := registry.Record{Kind: registry.KindRun, Key: "report@1"}
+	f := &runSending{sending: newSending(q, body("x")), changes: []registry.Change{{Old: next, Next: next}}}
 	if err := b.DeleteQueue(t.Context(), "work"); err != nil {
 		t.Fatal(err)
 	}
@@ -276,15 +276,15 @@ func TestRegistryIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := faultfs.New(t)
 	b := openTest(t, &Options{vfs: fs.Name()})
-	q, r := create(t, b, "work", nil), b.Registry()
+	q, runs := create(t, b, "work", nil), registry.NewRuns(b.Registry(), registry.Scope{})
 	for i := range 5 {
 		for what, act := range map[string]func() error{
 			"run": func() error {
-				_, _, err := r.Enqueue(t.Context(), runOf("work", "report", i), queue.Outgoing{Body: "x"})
+				_, err := runs.Enqueue(t.Context(), 0, runOf("work", "report", i))
 				return err
 			},
-			"swap":  func() error { holdLease(t, r, fmt.Sprint("v", i), 1, false); return nil },
-			"pause": func() error { return r.SetPaused(t.Context(), "report", "", i%2 == 0) },
+			"swap":  func() error { holdLease(t, b, fmt.Sprint("v", i), 1, false); return nil },
+			"pause": func() error { return runs.SetPaused(t.Context(), "report", "", i%2 == 0) },
 		} {
 			for _, m := range take(t, q, 10) { // an unsynced commit, in between
 				remove(t, q, m.ReceiptHandle)
@@ -330,8 +330,7 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		create(t, b, "work", nil)
-		r := b.Registry()
-		holdLease(t, r, "a", 1, false)
+		holdLease(t, b, "a", 1, false)
 		fs.SetFail(func(op, _ string, at int) int32 {
 			if at != n {
 				return sqlite3.SQLITE_OK
@@ -340,9 +339,9 @@ func enqueueOnce(t *testing.T, fs *faultfs.FS, code map[string]int32, n int) (re
 			return code[op]
 		})
 		run := func(i int) error {
-			req := runOf("work", "report", i)
-			req.Lease, req.Term = "tasks", 1
-			_, _, err := r.Enqueue(context.Background(), req, queue.Outgoing{Body: req.ID})
+			run := runOf("work", "report", i)
+			run.Message.Body = run.ID
+			_, err := enqueueRun(context.Background(), b, 1, run)
 			return err
 		}
 		for i := range 3 {
@@ -394,10 +393,9 @@ func TestOldRunsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, dir, nil)
 		create(t, b, "work", nil)
-		r := b.Registry()
 		run := func(n int) {
 			t.Helper()
-			if _, _, err := r.Enqueue(t.Context(), runOf("work", "report", n), queue.Outgoing{Body: "x"}); err != nil {
+			if _, err := enqueueRun(t.Context(), b, 0, runOf("work", "report", n)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -416,8 +414,8 @@ func TestOldRunsAreForgotten(t *testing.T) {
 				t.Errorf("%d runs noted, want %d", n, want)
 			}
 		}
-		if last, err := r.Last(t.Context(), []string{"report"}); err != nil || len(last) != 1 {
-			t.Errorf("the last run is forgotten: %v, %v", last, err)
+		if lastRun(t, b, "report").IsZero() {
+			t.Error("the last run is forgotten")
 		}
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -441,14 +439,13 @@ func TestEnqueueEndsWithItsContext(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-stuck; cancel() }()
-	_, _, err := b.Registry().Enqueue(ctx, runOf("work", "report", 0), queue.Outgoing{Body: "x"})
+	_, err := enqueueRun(ctx, b, 0, runOf("work", "report", 0))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("answered %v", err)
 	}
 	close(release)
-	if _, already, err := b.Registry().Enqueue(t.Context(), runOf("work", "report", 0),
-		queue.Outgoing{Body: "x"}); !already || err != nil {
-		t.Errorf("repeated: %v, %v", already, err)
+	if again, err := enqueueRun(t.Context(), b, 0, runOf("work", "report", 0)); !again.Already || err != nil {
+		t.Errorf("repeated: %+v, %v", again, err)
 	}
 }
 

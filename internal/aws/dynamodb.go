@@ -8,7 +8,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -19,11 +18,11 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table in which the instances of a fleet keep what they
-// must agree on: leases, and what became of periodic runs. It has one string
-// hash key, id, as the registry of an Elastic Beanstalk worker environment has,
-// and may be that very table: the ids of ours begin with "lease:", "fire:",
-// "task:" and "pauses:". All methods are safe for concurrent use.
+// Table is a DynamoDB table in which instances keep the records that they
+// agree on. It is a [registry.Store]. It has one string hash key, id, as the
+// registry of an Elastic Beanstalk worker environment has, and may be that very
+// table: the ids of ours begin with "lease:", "fire:", "task:" and "pauses:".
+// All methods are safe for concurrent use.
 //
 // Nothing here repeats a call: whoever holds a lease has to know when its
 // writes began. Errors are [queue.Error] and say what to do; that of a missing
@@ -58,150 +57,6 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 		return nil, err
 	}
 	return &Table{service, hold(api), name}, nil
-}
-
-// Read returns the lease stored under name, the zero value when there is none.
-func (t *Table) Read(ctx context.Context, name string) (queue.Lease, error) {
-	item, err := t.readItem(ctx, "reading the lease", leaseID(name))
-	if err != nil {
-		return queue.Lease{}, err
-	}
-	return t.leaseOf(name, item)
-}
-
-// readItem reads the item called id, nil when there is none.
-func (t *Table) readItem(ctx context.Context, doing, id string) (attributeValues, error) {
-	out, err := t.api.get().GetItem(ctx,
-		&dynamodb.GetItemInput{TableName: &t.name, Key: keyOf(id), ConsistentRead: sdk.Bool(true)})
-	if err != nil {
-		return nil, t.explain(ctx, doing, err)
-	}
-	return out.Item, nil
-}
-
-// readItems reads those of the items called ids that there are.
-func (t *Table) readItems(ctx context.Context, ids []string) (map[string]attributeValues, error) {
-	items := make(map[string]attributeValues, len(ids))
-	var keys []attributeValues
-	for _, id := range ids {
-		keys = append(keys, keyOf(id))
-	}
-	for len(keys) > 0 {
-		n := min(len(keys), 100) // the most that DynamoDB takes
-		out, err := t.api.get().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
-			RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys[:n], ConsistentRead: sdk.Bool(true)}},
-		})
-		if err != nil {
-			return nil, t.explain(ctx, "reading the last runs", err)
-		}
-		for _, item := range out.Responses[t.name] {
-			items[stringOf(item["id"])] = item
-		}
-		left := out.UnprocessedKeys[t.name].Keys
-		if len(left) == n {
-			return nil, queue.Errorf(queue.CodeRequestThrottled, "reading the last runs: registry table %s is throttled", t.name)
-		}
-		keys = append(left, keys[n:]...)
-	}
-	return items, nil
-}
-
-// Swap stores next under name if the Version stored there is old.Version ("" when
-// nothing is stored), and returns whether it won and what is stored after the
-// call. A Swap whose next is stored already has won: it repeats a call whose
-// answer was lost. After an error the write may have been applied, or may still
-// be.
-func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
-	err error) {
-	if next.Version == "" {
-		return false, queue.Lease{}, queue.Errorf(queue.CodeInvalidParameterValue,
-			"lease %s needs a version", name)
-	}
-	put := &dynamodb.PutItemInput{
-		TableName:                           &t.name,
-		Item:                                leaseItem(name, next),
-		ConditionExpression:                 sdk.String("attribute_not_exists(id)"),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-	if old.Version != "" {
-		put.ConditionExpression = sdk.String("#version = :old")
-		put.ExpressionAttributeNames = map[string]string{"#version": "version"}
-		put.ExpressionAttributeValues = attributeValues{":old": stringValue(old.Version)}
-	}
-	_, err = t.api.get().PutItem(ctx, put)
-	var refused *types.ConditionalCheckFailedException
-	switch {
-	case err == nil:
-		return true, next, nil
-	case !errors.As(err, &refused):
-		return false, queue.Lease{}, t.explain(ctx, "writing the lease", err)
-	case refused.Item != nil:
-		current, err = t.leaseOf(name, refused.Item)
-	default: // nothing is stored, or the server does not tell
-		current, err = t.Read(ctx, name)
-	}
-	return err == nil && current.Version == next.Version, current, err
-}
-
-// attributeValues is an item, or a part of one.
-type attributeValues = map[string]types.AttributeValue
-
-func stringValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func numberValue(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-func boolValue(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
-
-func keyOf(id string) attributeValues { return attributeValues{"id": stringValue(id)} }
-
-func leaseID(name string) string { return "lease:" + name }
-
-func leaseItem(name string, l queue.Lease) attributeValues {
-	return attributeValues{
-		"id":          stringValue(leaseID(name)),
-		"owner":       stringValue(l.Owner),
-		"version":     stringValue(l.Version),
-		"term":        numberValue(l.Term),
-		"duration_ms": numberValue(l.Duration.Milliseconds()),
-		"released":    boolValue(l.Released),
-		"data":        stringValue(l.Data),
-	}
-}
-
-// leaseOf reads an item; none is the zero lease. An item that nobody of ours
-// wrote is an error: to take it for a free lease would make a second leader.
-func (t *Table) leaseOf(name string, item attributeValues) (queue.Lease, error) {
-	if len(item) == 0 {
-		return queue.Lease{}, nil
-	}
-	l := queue.Lease{Owner: stringOf(item["owner"]), Version: stringOf(item["version"]), Data: stringOf(item["data"])}
-	term, termOK := intOf(item["term"])
-	ms, msOK := intOf(item["duration_ms"])
-	released, boolOK := item["released"].(*types.AttributeValueMemberBOOL)
-	if l.Version == "" || !termOK || !msOK || !boolOK {
-		return queue.Lease{},
-			fmt.Errorf("item %q of registry table %s is not a lease: delete it, or use another table", leaseID(name), t.name)
-	}
-	l.Term, l.Duration, l.Released = term, time.Duration(ms)*time.Millisecond, released.Value
-	return l, nil
-}
-
-func stringOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
-}
-
-func intOf(v types.AttributeValue) (int64, bool) {
-	s, ok := v.(*types.AttributeValueMemberN)
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(s.Value, 10, 64)
-	return n, err == nil
 }
 
 // Check asks whether there are credentials, and whether the table is there and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tendril/internal/cron/leader"
+	"tendril/internal/registry"
 )
 
 // changeLeader runs two electors on the table: the first is elected, stops, and the
@@ -20,7 +21,7 @@ func changeLeader(t *testing.T, table *Table) {
 	var runs []run
 	var all sync.WaitGroup
 	for i := range 2 {
-		e, err := leader.New(table,
+		e, err := leader.New(registry.NewLeases(table),
 			leader.Options{Name: "handover", Owner: fmt.Sprint("node-", i), Lease: 3 * time.Second, Standstill: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +51,7 @@ func changeLeader(t *testing.T, table *Table) {
 	}
 	runs[1].cancel()
 	all.Wait()
-	if l, err := table.Read(context.Background(), "handover"); err != nil || !l.Released {
+	if l, err := registry.NewLeases(table).Read(context.Background(), "handover"); err != nil || !l.Released {
 		t.Errorf("after both have stopped: %+v, %v", l, err)
 	}
 }

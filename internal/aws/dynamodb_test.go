@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -94,7 +94,7 @@ func TestTableErrorsSayWhatToDo(t *testing.T) {
 				asked.answers = []*http.Response{test.answer}
 			}
 			table := openTable(t, asked)
-			_, _, err := table.Swap(context.Background(), "jobs", queue.Lease{}, queue.Lease{Version: "a", Term: 1})
+			_, _, err := registry.NewLeases(table).Swap(context.Background(), "jobs", queue.Lease{}, queue.Lease{Version: "a", Term: 1})
 			if !isCode(err, test.code) {
 				t.Errorf("the error is %v, want code %s", err, test.code)
 			}
@@ -120,7 +120,7 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		begin := time.Now()
-		_, err := table.Read(ctx, "jobs")
+		_, err := registry.NewLeases(table).Read(ctx, "jobs")
 		if !isCode(err, queue.CodeUnreachable) || !errors.Is(err, context.DeadlineExceeded) ||
 			!strings.Contains(err.Error(), "did not answer in time") {
 			t.Errorf("the error is %v", err)
@@ -130,7 +130,7 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 		}
 		ctx, cancel = context.WithCancel(context.Background())
 		cancel()
-		if _, err := table.Read(ctx, "jobs"); err != context.Canceled {
+		if _, err := registry.NewLeases(table).Read(ctx, "jobs"); err != context.Canceled {
 			t.Errorf("the error of a cancelled read is %v", err)
 		}
 	})
@@ -151,7 +151,7 @@ func TestSwapKnowsItsOwn(t *testing.T) {
 			t.Parallel()
 			asked := &ledger{answers: answers}
 			table := openTable(t, asked)
-			won, current, err := table.Swap(context.Background(), "jobs", queue.Lease{Version: "a"}, next)
+			won, current, err := registry.NewLeases(table).Swap(context.Background(), "jobs", queue.Lease{Version: "a"}, next)
 			if !won || err != nil || current != next {
 				t.Errorf("Swap returned %v, %+v, %v", won, current, err)
 			}
@@ -172,7 +172,7 @@ func TestForeignItemIsAnError(t *testing.T) {
 		`{"id":{"S":"lease:jobs"},"version":{"S":"a"},"term":{"N":"1"},"duration_ms":{"N":"1"}}`,
 	} {
 		asked := &ledger{answers: []*http.Response{reply(200, `{"Item":`+item+`}`)}}
-		if l, err := openTable(t, asked).Read(context.Background(), "jobs"); err == nil ||
+		if l, err := registry.NewLeases(openTable(t, asked)).Read(context.Background(), "jobs"); err == nil ||
 			!strings.Contains(err.Error(), "is not a lease") {
 			t.Errorf("%s was read as %+v, %v", item, l, err)
 		}
@@ -182,7 +182,7 @@ func TestForeignItemIsAnError(t *testing.T) {
 	}
 }
 
-func TestClaimRefusals(t *testing.T) {
+func TestFencedChangeRefusals(t *testing.T) {
 	t.Parallel()
 	reasons := func(fence, own string) *http.Response {
 		return refuseTable(400, "TransactionCanceledException",
@@ -204,10 +204,9 @@ func TestClaimRefusals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			table := openTable(t, &ledger{answers: []*http.Response{reasons(test.fence, test.own)}})
-			run := periodic.ScheduledRun{ID: "t@1", Task: "t", ScheduledAt: time.Now()}
-			record, err := table.Runs("jobs").Claim(context.Background(), 3, run, 1)
-			if record.Term == 3 {
-				t.Error("claimed")
+			stored, err := table.Swap(context.Background(), registry.Fence{Lease: "jobs", Term: 3}, tried("jobs/t@1", 0, 3))
+			if len(stored) > 0 && stored[0].Fields["term"] == int64(3) {
+				t.Error("changed")
 			}
 			if test.code == "" && err != nil || test.code != "" && !isCode(err, test.code) {
 				t.Errorf("the error is %v, want code %q", err, test.code)
@@ -218,17 +217,20 @@ func TestClaimRefusals(t *testing.T) {
 
 func TestSinceReadsInHundreds(t *testing.T) {
 	t.Parallel()
-	from := map[string]periodic.Start{}
+	from := map[string]registry.Start{}
 	var known []string
 	for i := range 150 {
-		from[fmt.Sprint("t-", i)] = periodic.Start{At: time.UnixMilli(1)}
+		from[fmt.Sprint("t-", i)] = registry.Start{At: time.UnixMilli(1)}
 		known = append(known, fmt.Sprintf(`{"id":{"S":"task:jobs/t-%d"},"last_ms":{"N":"%d"}}`, i, 1700000000000+i))
 	}
 	answer := func(items []string) *http.Response {
 		return reply(200, `{"Responses":{"registry":[`+strings.Join(items, ",")+`]},"UnprocessedKeys":{}}`)
 	}
+	runs := func(asked *ledger) *registry.Runs {
+		return registry.NewSentRuns(openTable(t, asked), registry.Scope{Name: "jobs"}, nil, nil)
+	}
 	asked := &ledger{answers: []*http.Response{answer(known[:100]), answer(known[100:])}}
-	since, err := openTable(t, asked).Runs("jobs").Since(context.Background(), 1, from)
+	since, err := runs(asked).Since(context.Background(), 1, from)
 	if err != nil || len(since) != 150 || since["t-149"].UpTo.UnixMilli() != 1700000000149 {
 		t.Fatalf("Since returned %d tasks, %v", len(since), err)
 	}
@@ -236,11 +238,64 @@ func TestSinceReadsInHundreds(t *testing.T) {
 		t.Errorf("asked for %d and %d items", n, m)
 	}
 	starved := &ledger{answers: []*http.Response{reply(200,
-		`{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}}]}}}`)}}
-	if _, err := openTable(t, starved).Runs("jobs").Since(context.Background(), 1,
-		map[string]periodic.Start{"t": {}}); !isCode(err, queue.CodeRequestThrottled) {
+		`{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}},{"id":{"S":"task:jobs/u"}}]}}}`)}}
+	if _, err := runs(starved).Since(context.Background(), 1,
+		map[string]registry.Start{"t": {}, "u": {}}); !isCode(err, queue.CodeRequestThrottled) {
 		t.Errorf("Since of a table that reads nothing: %v", err)
 	}
+}
+
+// Versions of tendril share a table: the attributes of an item are part of the format, and those that this version does
+// not know stay.
+func TestItemsKeepTheirFormat(t *testing.T) {
+	t.Parallel()
+	ok := func() *http.Response { return reply(200, `{}`) }
+	asked := &ledger{answers: []*http.Response{ok(), ok(), ok(), ok()}}
+	table := openTable(t, asked)
+	ctx := context.Background()
+	lease := queue.Lease{Owner: "me", Version: "b", Term: 7, Duration: 15 * time.Second, Data: "d"}
+	if _, _, err := registry.NewLeases(table).Swap(ctx, "periodic:jobs", queue.Lease{Version: "a"}, lease); err != nil {
+		t.Fatal(err)
+	}
+	expires := time.Unix(1_700_000_000, 0)
+	changes := []registry.Change{tried("periodic:jobs/t@1", 0, 3),
+		{Old: registry.Record{Kind: registry.KindTask, Key: "periodic:jobs/t", Fields: registry.Fields{"last_ms": int64(1)}},
+			Next: registry.Record{Kind: registry.KindTask, Key: "periodic:jobs/t",
+				Fields: registry.Fields{"last_ms": int64(2), "from_ms": int64(1), "schedule": "daily"}}},
+		{Old: registry.Record{Kind: registry.KindPauses, Key: "periodic:jobs",
+			Fields: registry.Fields{"task:t": "why", "task:u": ""}},
+			Next: registry.Record{Kind: registry.KindPauses, Key: "periodic:jobs", Fields: registry.Fields{"task:u": ""}}}}
+	changes[0].Next.Expires = expires
+	if _, err := table.Swap(ctx, registry.Fence{}, changes...); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][]string{
+		{`"id":{"S":"lease:periodic:jobs"}`, `"owner"`, `"version"`, `"term"`, `"duration_ms"`, `"released"`, `"data"`,
+			`{"N":"15000"}`, `{"BOOL":false}`, `"ConditionExpression":"#5 = :old5"`},
+		{`"id":{"S":"fire:periodic:jobs/t@1"}`, `"task"`, `"tries"`, `"settled"`, `"expires"`, `{"N":"1700000000"}`,
+			`"ConditionExpression":"attribute_not_exists(id)"`},
+		{`"id":{"S":"task:periodic:jobs/t"}`, `"last_ms"`, `"from_ms"`, `"schedule"`,
+			`"ConditionExpression":"attribute_not_exists(#0) AND #1 = :old1 AND attribute_not_exists(#2)"`},
+		{`"id":{"S":"pauses:periodic:jobs"}`, `"UpdateExpression":"SET #1 = :new1 REMOVE #0"`, `"task:t"`},
+	} {
+		for _, part := range want {
+			if !strings.HasPrefix(asked.asked[i], "UpdateItem ") || !strings.Contains(asked.asked[i], part) {
+				t.Errorf("call %d lacks %s: %s", i, part, asked.asked[i])
+			}
+		}
+	}
+}
+
+// tried announces a try of a run after some others of the same term.
+func tried(key string, before, term int64) registry.Change {
+	record := func(n int64) registry.Record {
+		r := registry.Record{Kind: registry.KindRun, Key: key}
+		if n == 0 {
+			return r
+		}
+		return r.With(registry.Fields{"task": "t", "term": term, "tries": n, "settled": false})
+	}
+	return registry.Change{Old: record(before), Next: record(before + 1)}
 }
 
 func TestCreateWaitsForTheTable(t *testing.T) {
@@ -342,7 +397,7 @@ func TestSecretsStayOutOfTableErrors(t *testing.T) {
 	var seen bytes.Buffer
 	table := openTable(t, &ledger{answers: []*http.Response{reply(403,
 		`{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"does not match.\nx-amz-security-token:SECRET"}`)}})
-	_, err := table.Read(context.Background(), "jobs")
+	_, err := registry.NewLeases(table).Read(context.Background(), "jobs")
 	for ; err != nil; err = errors.Unwrap(err) {
 		fmt.Fprintln(&seen, err)
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+
+	"tendril/internal/registry"
 )
 
 // TestForeignAnswersAreCalledThat: a proxy's page, an empty answer, or the error of a
@@ -98,7 +100,7 @@ func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	return map[string]foreignCall{
 		"DynamoDB": {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb:GetItem on registry table registry",
 			func(ctx context.Context) error {
-				_, err := table.Read(ctx, "l")
+				_, err := table.Read(ctx, registry.KindLease, "l")
 				return err
 			}},
 		"S3": {"AWS_ENDPOINT_URL_S3", `object "k" from bucket b`, func(ctx context.Context) error {

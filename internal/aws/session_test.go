@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tendril/internal/registry"
 )
 
 // TestSDKLogsToUs: what the SDK's clients log goes to who opened them, line by line
@@ -42,7 +44,7 @@ func TestSDKLogsToUs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := table.Read(t.Context(), "l"); err == nil {
+		if _, err := table.Read(t.Context(), registry.KindLease, "l"); err == nil {
 			t.Error("no error")
 		}
 		table.Close()

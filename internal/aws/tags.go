@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -68,11 +70,12 @@ func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 
 // Leases returns the names of the leases in the table, sorted. It reads the whole table.
 func (t *Table) Leases(ctx context.Context) (names []string, err error) {
+	prefix := itemID(registry.KindLease, "")
 	in := &dynamodb.ScanInput{
 		TableName: &t.name, ConsistentRead: sdk.Bool(true),
 		FilterExpression:          sdk.String("begins_with(id, :lease)"),
 		ProjectionExpression:      sdk.String("id"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": stringValue(leaseID(""))},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": encode(prefix)},
 	}
 	for more := true; more; more = in.ExclusiveStartKey != nil {
 		page, err := t.api.get().Scan(ctx, in)
@@ -80,7 +83,8 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 			return nil, t.explain(ctx, "looking for leases", err)
 		}
 		for _, item := range page.Items {
-			names = append(names, stringOf(item["id"])[len(leaseID("")):])
+			id, _ := decode(item["id"]).(string)
+			names = append(names, strings.TrimPrefix(id, prefix))
 		}
 		in.ExclusiveStartKey = page.LastEvaluatedKey
 	}

@@ -16,6 +16,7 @@ import (
 	"tendril/internal/aws"
 	"tendril/internal/config"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 )
 
 // skewed is a clock that a test puts forward.
@@ -256,7 +257,7 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)
-	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	runs, file := registry.NewSentRuns(table, registry.Scope{Name: "periodic:jobs"}, nil, nil), filepath.Join(t.TempDir(), "cron.yaml")
 	cron := "version: 1\ncron:\n"
 	enqueued := regexp.MustCompile(`"run_id":"([^"]+)"`)
 	seen := map[string]int{}
@@ -264,7 +265,7 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	// of the second start tells that it is at work on the table.
 	for _, task := range []string{"audit", "mail"} {
 		if _, err := runs.Since(t.Context(), 0,
-			map[string]periodic.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {
+			map[string]registry.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {
 			t.Fatal(err)
 		}
 		cron += fmt.Sprintf("  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n", task)
@@ -330,9 +331,9 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 // force then is not made up for.
 func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
-	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	runs, file := registry.NewSentRuns(table, registry.Scope{Name: "periodic:jobs"}, nil, nil), filepath.Join(t.TempDir(), "cron.yaml")
 	before := time.Now().Add(-3 * time.Minute)
-	if _, err := runs.Since(t.Context(), 0, map[string]periodic.Start{"audit": {At: before, Schedule: "0 5 * * * UTC"},
+	if _, err := runs.Since(t.Context(), 0, map[string]registry.Start{"audit": {At: before, Schedule: "0 5 * * * UTC"},
 		"mail": {At: before, Schedule: "* * * * * UTC"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"tendril/internal/access"
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -301,7 +302,7 @@ func TestRegistryAsksForItsToken(t *testing.T) {
 	h := newHandler(t, &Options{RegistryToken: "0123456789abcdef"})
 	url := newServer(t, h)
 	client := func(token string) *RegistryClient {
-		return NewRegistryClient(url, Identity{Token: token},
+		return NewRegistryClient(url, registry.Scope{}, Identity{Token: token},
 			&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	}
 	if found, err := client("0123456789abcdef").Probe(t.Context()); !found || err != nil {
@@ -346,7 +347,7 @@ func TestRegistryOfSignedRequests(t *testing.T) {
 			return v4.NewSigner().SignHTTP(t.Context(), aws.Credentials{AccessKeyID: p.AccessKeyID,
 				SecretAccessKey: string(p.SecretAccessKey)}, r, hex.EncodeToString(sum[:]), "sqs", "us-east-1", time.Now())
 		}
-		c := NewRegistryClient(url, Identity{Token: "0123456789abcdef", Sign: sign},
+		c := NewRegistryClient(url, registry.Scope{}, Identity{Token: "0123456789abcdef", Sign: sign},
 			&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 		_, found[p.Name] = c.Read(t.Context(), "periodic:jobs")
 	}
@@ -369,7 +370,7 @@ func TestRegistryTokenGoesToNoImpostor(t *testing.T) {
 	}))
 	defer s.Close()
 	client := func(insecure bool) *RegistryClient {
-		return NewRegistryClient(s.URL, Identity{Token: token, Insecure: insecure},
+		return NewRegistryClient(s.URL, registry.Scope{}, Identity{Token: token, Insecure: insecure},
 			&http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	}
 	found, err := client(false).Probe(t.Context())

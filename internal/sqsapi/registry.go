@@ -3,7 +3,7 @@ package sqsapi
 import (
 	"time"
 
-	"tendril/broker"
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -65,20 +65,20 @@ type runWire struct {
 	Term           int64
 }
 
-func toRunWire(r broker.RunRequest) runWire {
-	w := runWire{ID: r.ID, Task: r.Task, Lease: r.Lease, Term: r.Term}
-	if !r.At.IsZero() {
-		w.AtMilliseconds = new(r.At.UnixMilli())
+// run returns the run of a request with full names, and the runs that its fence allows. Without a task a person
+// requested it.
+func (w *runWire) run(x *actionCall) (registry.Run, *registry.Runs, error) {
+	if w.AtMilliseconds == nil {
+		return registry.Run{}, nil, missing("AtMilliseconds")
 	}
-	return w
+	runs, err := runsOf(x, w.Lease, w.Term)
+	return registry.Run{ID: w.ID, Task: w.Task, ScheduledAt: time.UnixMilli(*w.AtMilliseconds), Manual: w.Task == ""}, runs, err
 }
 
-func (w *runWire) run(queue string) (broker.RunRequest, error) {
-	if w.AtMilliseconds == nil {
-		return broker.RunRequest{}, missing("AtMilliseconds")
-	}
-	return broker.RunRequest{Queue: queue, ID: w.ID, Task: w.Task, At: time.UnixMilli(*w.AtMilliseconds), Lease: w.Lease,
-		Term: w.Term}, nil
+// runsOf returns the runs of the broker by full names, fenced by a lease, "" for none.
+func runsOf(x *actionCall, lease string, term int64) (*registry.Runs, error) {
+	err := registry.Fence{Lease: lease, Term: term}.Check()
+	return registry.NewRuns(x.broker.Registry(), registry.Scope{Lease: lease}), err
 }
 
 type enqueueRequest struct {
@@ -121,42 +121,6 @@ type sinceRunsResponse struct {
 	From map[string]int64 `json:",omitempty"`
 }
 
-func newSinceRunsResponse(known map[string]queue.TaskTimes) *sinceRunsResponse {
-	r := &sinceRunsResponse{make(map[string]int64, len(known)), make(map[string]int64, len(known))}
-	for task, times := range known {
-		r.Since[task] = times.UpTo.UnixMilli()
-		if !times.From.IsZero() {
-			r.From[task] = times.From.UnixMilli()
-		}
-	}
-	return r
-}
-
-func (r *sinceRunsResponse) known() map[string]queue.TaskTimes {
-	since, from := fromMilli(r.Since), fromMilli(r.From)
-	known := make(map[string]queue.TaskTimes, len(since))
-	for task, at := range since {
-		known[task] = queue.TaskTimes{UpTo: at, From: from[task]}
-	}
-	return known
-}
-
-func toMilli(times map[string]time.Time) map[string]int64 {
-	milli := make(map[string]int64, len(times))
-	for name, at := range times {
-		milli[name] = at.UnixMilli()
-	}
-	return milli
-}
-
-func fromMilli(milli map[string]int64) map[string]time.Time {
-	times := make(map[string]time.Time, len(milli))
-	for name, at := range milli {
-		times[name] = time.UnixMilli(at).UTC()
-	}
-	return times
-}
-
 type skipRunRequest struct {
 	runWire
 	// IDs are runs to look for; absent from clients that look for none.
@@ -189,11 +153,12 @@ type (
 	pausedResponse    struct{ Paused map[string]string } // the reasons by task
 )
 
-// registryActions returns the actions under registryPrefix, by name.
+// registryActions returns the actions under registryPrefix, by name. Scheduled runs are "fires" on the wire, since
+// processes of different versions share a server.
 func registryActions() map[string]action {
 	return map[string]action{
 		"ReadLease": typed(func(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {
-			lease, err := x.broker.Registry().Read(x.ctx, in.Name)
+			lease, err := registry.NewLeases(x.broker.Registry()).Read(x.ctx, in.Name)
 			return &readLeaseResponse{toWire(lease)}, err
 		}),
 		"SwapLease": typed(func(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) {
@@ -203,62 +168,100 @@ func registryActions() map[string]action {
 			if in.Next.DurationMilliseconds > maxLease.Milliseconds() {
 				return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
 			}
-			won, current, err := x.broker.Registry().Swap(x.ctx, in.Name, queue.Lease{Version: in.OldVersion}, in.Next.lease())
+			won, current, err := registry.NewLeases(x.broker.Registry()).Swap(x.ctx, in.Name,
+				queue.Lease{Version: in.OldVersion}, in.Next.lease())
 			return &swapLeaseResponse{won, toWire(current)}, err
 		}),
 		"Fire": typed(func(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
 			if in.Queue == "" {
 				return nil, missing("Queue")
 			}
-			run, err := in.run(in.Queue)
+			run, runs, err := in.run(x)
 			if err != nil {
 				return nil, err
 			}
 			if in.Message == nil {
 				return nil, missing("Message")
 			}
+			run.Queue = in.Queue
 			// A trace id in the request's header is the caller's, not the message's.
-			m, _, err := in.Message.prepare("")
-			if err != nil {
+			if run.Message, _, err = in.Message.prepare(""); err != nil {
 				return nil, err
 			}
-			sent, already, err := x.broker.Registry().Enqueue(x.ctx, run, m)
-			return &enqueueResponse{sent.ID, sent.SequenceNumber, already}, err
+			run.Path = (&queue.Message{Attributes: run.Message.Attributes}).Attribute(queue.AttributePath)
+			result, err := runs.Enqueue(x.ctx, in.Term, run)
+			return &enqueueResponse{result.Sent.ID, result.Sent.SequenceNumber, result.Already}, err
 		}),
 		"LastFires": typed(func(x *actionCall, in *lastRunsRequest) (*lastRunsResponse, error) {
-			last, err := x.broker.Registry().Last(x.ctx, in.Tasks)
-			return &lastRunsResponse{toMilli(last)}, err
+			rows, err := x.broker.Registry().Read(x.ctx, registry.KindTask, in.Tasks...)
+			last := map[string]int64{}
+			for _, row := range rows {
+				if row.Fields != nil {
+					last[row.Key] = registry.TimesOf(row).UpTo.UnixMilli()
+				}
+			}
+			return &lastRunsResponse{last}, err
 		}),
 		"SinceRuns": typed(func(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) {
-			known, err := x.broker.Registry().SinceUnder(x.ctx, in.Lease, in.Term, fromMilli(in.From), in.Schedules)
-			return newSinceRunsResponse(known), err
-		}),
-		"SkipFire": typed(func(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
-			run, err := in.run("")
+			runs, err := runsOf(x, in.Lease, in.Term)
 			if err != nil {
 				return nil, err
 			}
-			made, err := x.broker.Registry().Skip(x.ctx, run, in.IDs)
+			starts := make(map[string]registry.Start, len(in.From))
+			for task, at := range in.From {
+				starts[task] = registry.Start{At: time.UnixMilli(at), Schedule: in.Schedules[task]}
+			}
+			known, err := runs.Since(x.ctx, in.Term, starts)
+			out := &sinceRunsResponse{map[string]int64{}, map[string]int64{}}
+			for task, times := range known {
+				out.Since[task] = times.UpTo.UnixMilli()
+				if !times.From.IsZero() {
+					out.From[task] = times.From.UnixMilli()
+				}
+			}
+			return out, err
+		}),
+		"SkipFire": typed(func(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
+			last, runs, err := in.run(x)
+			if err != nil {
+				return nil, err
+			}
+			last.Manual = false // a task is required
+			var all []registry.Run
+			for _, id := range in.IDs {
+				all = append(all, registry.Run{ID: id})
+			}
+			found, err := runs.Skip(x.ctx, in.Term, append(all, last))
+			made := map[string]string{}
+			for _, id := range in.IDs {
+				if run, ok := found[id]; ok {
+					made[id] = run.MessageID
+				}
+			}
 			return &skipRunResponse{true, made}, err
 		}),
-		"Fired": typed(func(x *actionCall, in *enqueuedRequest) (_ *enqueuedResponse, err error) {
-			found, r := false, x.broker.Registry()
-			if in.Path == nil {
-				found, err = r.Enqueued(x.ctx, in.ID)
-			} else {
-				found, err = r.EnqueuedTo(x.ctx, in.ID, *in.Path)
+		"Fired": typed(func(x *actionCall, in *enqueuedRequest) (*enqueuedResponse, error) {
+			stored, err := x.broker.Registry().Read(x.ctx, registry.KindRun, in.ID)
+			if err != nil || in.Path == nil {
+				return &enqueuedResponse{err == nil && stored[0].Fields != nil}, err
 			}
-			return &enqueuedResponse{found}, err
+			known, err := allRuns(x).Known(x.ctx, in.ID, *in.Path)
+			return &enqueuedResponse{known}, err
 		}),
 		"SetPaused": typed(func(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
 			if in.Paused == nil {
 				return nil, missing("Paused")
 			}
-			return &setPausedResponse{*in.Paused}, x.broker.Registry().SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
+			return &setPausedResponse{*in.Paused}, allRuns(x).SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
 		}),
 		"Paused": typed(func(x *actionCall, _ *struct{}) (*pausedResponse, error) {
-			reasons, err := x.broker.Registry().Paused(x.ctx)
+			reasons, err := allRuns(x).Paused(x.ctx)
 			return &pausedResponse{reasons}, err
 		}),
 	}
+}
+
+// allRuns returns the runs of the broker by full names.
+func allRuns(x *actionCall) *registry.Runs {
+	return registry.NewRuns(x.broker.Registry(), registry.Scope{})
 }

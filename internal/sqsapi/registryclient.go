@@ -18,13 +18,13 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"tendril/broker"
 	"tendril/internal/host/proof"
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
 // RegistryClient is the registry of a broker that another process serves, with
-// the methods of [broker.Registry]. Refusals come back as the [*queue.Error]
+// the methods of [registry.Leases] and [registry.Runs]. Refusals come back as the [*queue.Error]
 // that the registry itself gave; an endpoint that does not answer, or not as
 // this server would, is a queue.CodeUnreachable or a
 // queue.CodeUnsupportedOperation. After any other error than a refusal it is
@@ -34,6 +34,7 @@ import (
 // All methods are safe for concurrent use.
 type RegistryClient struct {
 	endpoint string
+	scope    registry.Scope
 	token    string
 	sign     func(*http.Request, []byte) error
 	signing  atomic.Bool // the endpoint wants signatures
@@ -55,11 +56,11 @@ type Identity struct {
 const maxRegistryAnswer = 16 << 20
 
 // NewRegistryClient returns a client of the endpoint that a [Handler] serves
-// at a URL such as http://127.0.0.1:9324. hc may bring a transport; nil means
+// at a URL such as http://127.0.0.1:9324, for the runs of one environment. hc may bring a transport; nil means
 // http.DefaultClient's. It does not follow redirects. Nothing is sent yet. The token is sent over TLS, or to a server
 // that has proved that it knows it.
-func NewRegistryClient(endpoint string, as Identity, hc *http.Client) *RegistryClient {
-	c := &RegistryClient{endpoint: endpoint, token: as.Token, sign: as.Sign}
+func NewRegistryClient(endpoint string, scope registry.Scope, as Identity, hc *http.Client) *RegistryClient {
+	c := &RegistryClient{endpoint: endpoint, scope: scope, token: as.Token, sign: as.Sign}
 	if hc != nil {
 		c.http = *hc
 	}
@@ -79,7 +80,7 @@ func NewRegistryClient(endpoint string, as Identity, hc *http.Client) *RegistryC
 // error means that nobody can tell: there was no answer, or the server could
 // not work, or would not for this caller.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
-	_, err := c.Last(ctx, nil)
+	_, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{})
 	if err == nil {
 		return true, nil
 	}
@@ -102,74 +103,119 @@ func mayPass(err error) bool {
 		e.Code)
 }
 
-// Read is [broker.Registry.Read].
+// Read is [registry.Leases.Read].
 func (c *RegistryClient) Read(ctx context.Context, name string) (queue.Lease, error) {
 	out, err := ask[readLeaseResponse](ctx, c, "ReadLease", readLeaseRequest{name})
 	return out.Lease.lease(), err
 }
 
-// Swap is [broker.Registry.Swap].
+// Swap is [registry.Leases.Swap].
 func (c *RegistryClient) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
 	err error) {
 	out, err := ask[swapLeaseResponse](ctx, c, "SwapLease", swapLeaseRequest{name, old.Version, new(toWire(next))})
 	return out.Won, out.Current.lease(), err
 }
 
-// Enqueue is [broker.Registry.Enqueue]. The message's Delay is in whole seconds.
-func (c *RegistryClient) Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent,
-	already bool, err error) {
-	message, err := messageWire(&m)
+// Enqueue is [registry.Runs.Enqueue]. The message's Delay is in whole seconds.
+func (c *RegistryClient) Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error) {
+	message, err := messageWire(&run.Message)
 	if err != nil {
-		return queue.Sent{}, false, err
+		return registry.EnqueueResult{}, err
 	}
-	out, err := ask[enqueueResponse](ctx, c, "Fire", enqueueRequest{req.Queue, toRunWire(req), message})
-	return queue.Sent{ID: out.MessageID, SequenceNumber: out.SequenceNumber}, out.Already, err
+	out, err := ask[enqueueResponse](ctx, c, "Fire", enqueueRequest{run.Queue, c.runWire(term, &run), message})
+	sent := queue.Sent{ID: out.MessageID, SequenceNumber: out.SequenceNumber}
+	return registry.EnqueueResult{Sent: sent, Already: out.Already}, registry.AdviseQueue(err, run.Queue)
 }
 
-// Last is [broker.Registry.Last].
-func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
-	out, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{tasks})
+func (c *RegistryClient) runWire(term int64, run *registry.Run) runWire {
+	w := runWire{ID: c.scope.Key(run.ID)}
+	if !run.ScheduledAt.IsZero() {
+		w.AtMilliseconds = new(run.ScheduledAt.UnixMilli())
+	}
+	if !run.Manual {
+		fence := c.scope.Fence(term)
+		w.Task, w.Lease, w.Term = c.scope.Key(run.Task), fence.Lease, fence.Term
+	}
+	return w
+}
+
+// Since is [registry.Runs.Since]. A server of an older version does not tell from when tasks exist.
+func (c *RegistryClient) Since(ctx context.Context, term int64, starts map[string]registry.Start) (
+	map[string]queue.TaskTimes, error) {
+	fence := c.scope.Fence(term)
+	in := sinceRunsRequest{fence.Lease, fence.Term, map[string]int64{}, map[string]string{}}
+	for task, start := range starts {
+		in.From[c.scope.Key(task)] = start.At.UnixMilli()
+		in.Schedules[c.scope.Key(task)] = start.Schedule
+	}
+	out, err := ask[sinceRunsResponse](ctx, c, "SinceRuns", in)
 	if err != nil {
 		return nil, err
 	}
-	return fromMilli(out.Last), nil
+
+	known := map[string]queue.TaskTimes{}
+	for task := range starts {
+		upTo, entered := out.Since[c.scope.Key(task)]
+		if !entered {
+			continue
+		}
+		times := queue.TaskTimes{UpTo: time.UnixMilli(upTo).UTC()}
+		if from, ok := out.From[c.scope.Key(task)]; ok {
+			times.From = time.UnixMilli(from).UTC()
+		}
+		known[task] = times
+	}
+	return known, nil
 }
 
-// SinceUnder is [broker.Registry.SinceUnder]. A server of an older version does not tell from when tasks exist.
-func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
-	schedules map[string]string) (map[string]queue.TaskTimes, error) {
-	out, err := ask[sinceRunsResponse](ctx, c, "SinceRuns", sinceRunsRequest{lease, term, toMilli(from), schedules})
+// Skip is [registry.Runs.Skip]. A server of an older version looks for no runs.
+func (c *RegistryClient) Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error) {
+	in := skipRunRequest{runWire: c.runWire(term, &runs[len(runs)-1])}
+	for i := range runs {
+		in.IDs = append(in.IDs, c.scope.Key(runs[i].ID))
+	}
+	out, err := ask[skipRunResponse](ctx, c, "SkipFire", in)
 	if err != nil {
 		return nil, err
 	}
-	return out.known(), nil
+
+	found := map[string]registry.RunRecord{}
+	for i := range runs {
+		if message, ok := out.Made[in.IDs[i]]; ok {
+			found[runs[i].ID] = registry.RunRecord{Tries: 1, Settled: true, MessageID: message}
+		}
+	}
+	return found, nil
 }
 
-// Skip is [broker.Registry.Skip]. A server of an older version looks for no runs.
-func (c *RegistryClient) Skip(ctx context.Context, req broker.RunRequest, ids []string) (map[string]string, error) {
-	out, err := ask[skipRunResponse](ctx, c, "SkipFire", skipRunRequest{toRunWire(req), ids})
-	return out.Made, err
-}
-
-// EnqueuedTo is [broker.Registry.EnqueuedTo].
-func (c *RegistryClient) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
-	out, err := ask[enqueuedResponse](ctx, c, "Fired", enqueuedRequest{id, &path})
+// Known is [registry.Runs.Known].
+func (c *RegistryClient) Known(ctx context.Context, id, path string) (bool, error) {
+	out, err := ask[enqueuedResponse](ctx, c, "Fired", enqueuedRequest{c.scope.Key(id), &path})
 	return out.Enqueued, err
 }
 
-// SetPaused is [broker.Registry.SetPaused].
+// SetPaused is [registry.Runs.SetPaused].
 func (c *RegistryClient) SetPaused(ctx context.Context, task, reason string, paused bool) error {
-	out, err := ask[setPausedResponse](ctx, c, "SetPaused", setPausedRequest{task, reason, &paused})
+	out, err := ask[setPausedResponse](ctx, c, "SetPaused", setPausedRequest{c.scope.Key(task), reason, &paused})
 	if err == nil && out.Paused != paused {
 		return c.noRegistry(http.StatusOK)
 	}
 	return err
 }
 
-// Paused is [broker.Registry.Paused].
+// Paused is [registry.Runs.Paused].
 func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) {
 	out, err := ask[pausedResponse](ctx, c, "Paused", struct{}{})
-	return out.Paused, err
+	if err != nil {
+		return nil, err
+	}
+	reasons := map[string]string{}
+	for name, reason := range out.Paused {
+		if task, ok := strings.CutPrefix(name, c.scope.Key("")); ok {
+			reasons[task] = reason
+		}
+	}
+	return reasons, nil
 }
 
 // messageWire turns a message into the parameters of a send.

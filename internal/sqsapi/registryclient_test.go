@@ -14,29 +14,31 @@ import (
 
 	"tendril/broker"
 	"tendril/internal/cron/leader"
-	"tendril/internal/cron/leader/leadertest"
+	"tendril/internal/registry"
+	"tendril/internal/registry/registrytest"
 	"tendril/queue"
 )
 
 var _ leader.Store = (*RegistryClient)(nil)
 
-// registry is what the client and the broker's own have in common.
-type registry interface {
+// runs are what the client and the broker's own have in common.
+type runs interface {
 	leader.Store
-	Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (queue.Sent, bool, error)
-	Last(ctx context.Context, tasks []string) (map[string]time.Time, error)
-	SetPaused(ctx context.Context, task, reason string, paused bool) error
-	Paused(ctx context.Context) (map[string]string, error)
+	registrytest.Registry
 }
 
-var _, _ registry = (*RegistryClient)(nil), (*broker.Registry)(nil)
+// local are the runs and leases of a broker, without HTTP.
+type local struct {
+	*registry.Leases
+	*registry.Runs
+}
 
 // clientTo returns a client with connections of its own.
 func clientTo(t testing.TB, url string) *RegistryClient {
 	t.Helper()
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(transport.CloseIdleConnections)
-	return NewRegistryClient(url, Identity{}, &http.Client{Transport: transport})
+	return NewRegistryClient(url, registry.Scope{}, Identity{}, &http.Client{Transport: transport})
 }
 
 // newRegistry returns a client and the broker behind its server, which has a
@@ -68,10 +70,36 @@ func answering(t testing.TB, status int, contentType, body string) (*RegistryCli
 	return clientTo(t, s.URL), &calls
 }
 
-func TestRegistryClientIsALeaseStore(t *testing.T) {
+func TestRegistryClientIsARegistry(t *testing.T) {
+	t.Parallel()
+	b := newBroker(t, nil)
+	if err := b.CreateQueue(t.Context(), "jobs", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	server := newServer(t, New(b, nil))
+	c := clientTo(t, server)
+	registrytest.Leases(t, func(testing.TB) registrytest.LeaseStore { return c })
+	registrytest.Runs(t, func(t testing.TB, scope registry.Scope) registrytest.Registry {
+		scoped := clientTo(t, server)
+		scoped.scope = scope
+		return scoped
+	}, c)
+}
+
+// TestRegistryClientKnowsRunsOfAnyPath asks as a client of an older version, which compares no path.
+func TestRegistryClientKnowsRunsOfAnyPath(t *testing.T) {
 	t.Parallel()
 	c, _ := newRegistry(t)
-	leadertest.Run(t, func(testing.TB) leadertest.Store { return c })
+	run := registrytest.Run("sweep", 1)
+	for _, want := range []bool{false, true} {
+		out, err := ask[enqueuedResponse](t.Context(), c, "Fired", enqueuedRequest{ID: run.ID})
+		if err != nil || out.Enqueued != want {
+			t.Errorf("with any path: %v, %v; want %v", out.Enqueued, err, want)
+		}
+		if _, err := c.Enqueue(t.Context(), 0, run); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestRegistryClientEnqueues(t *testing.T) {
@@ -87,10 +115,11 @@ func TestRegistryClientEnqueues(t *testing.T) {
 		"jobs":       {Body: "Zürich \u2028 <&>", Attributes: attributes, Delay: &delay, TraceHeader: "Root=1"},
 		"steps.fifo": {Body: "x", Attributes: attributes, GroupID: "g", DedupID: "d"},
 	} {
-		req := broker.RunRequest{Queue: name, ID: name + "@1", Task: name, At: at}
-		sent, already, err := c.Enqueue(t.Context(), req, m)
-		if already || err != nil || (sent.SequenceNumber != "") != (m.GroupID != "") {
-			t.Fatalf("%s: enqueued %+v, %v, %v", name, sent, already, err)
+		run := registry.Run{Queue: name, ID: name + "@1", Task: name, ScheduledAt: at, Message: m}
+		first, err := c.Enqueue(t.Context(), 0, run)
+		sent := first.Sent
+		if first.Already || err != nil || (sent.SequenceNumber != "") != (m.GroupID != "") {
+			t.Fatalf("%s: enqueued %+v, %v", name, first, err)
 		}
 		got, err := b.Queue(name).Receive(t.Context(), queue.ReceiveRequest{Max: 10})
 		if err != nil || len(got) != 1 {
@@ -103,31 +132,8 @@ func TestRegistryClientEnqueues(t *testing.T) {
 		if diff := cmp.Diff(m, back); diff != "" || got[0].ID != sent.ID {
 			t.Errorf("%s: message %s, sent as %s: %s", name, got[0].ID, sent.ID, diff)
 		}
-		if again, already, err := c.Enqueue(t.Context(), req, m); again != sent || !already || err != nil {
-			t.Errorf("%s: enqueued again %+v, %v, %v", name, again, already, err)
-		}
-	}
-	last, err := c.Last(t.Context(), []string{"jobs", "never"})
-	if diff := cmp.Diff(map[string]time.Time{"jobs": at}, last); diff != "" || err != nil {
-		t.Errorf("last: %v %s", err, diff)
-	}
-}
-
-func TestRegistryClientPauses(t *testing.T) {
-	t.Parallel()
-	c, b := newRegistry(t)
-	for _, step := range []struct {
-		reason string
-		paused bool
-		want   map[string]string
-	}{{"why \u00fc", true, map[string]string{"a": "why \u00fc"}}, {"", false, map[string]string{}}} {
-		if err := c.SetPaused(t.Context(), "a", step.reason, step.paused); err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range []registry{c, b.Registry()} {
-			if got, err := r.Paused(t.Context()); err != nil || !cmp.Equal(got, step.want) {
-				t.Errorf("paused %v, %v; want %v", got, err, step.want)
-			}
+		if again, err := c.Enqueue(t.Context(), 0, run); again.Sent != sent || !again.Already || err != nil {
+			t.Errorf("%s: enqueued again %+v, %v", name, again, err)
 		}
 	}
 }
@@ -136,43 +142,40 @@ func TestRegistryClientPauses(t *testing.T) {
 func TestRegistryClientRefusals(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
-	good := broker.RunRequest{Queue: "jobs", ID: "a@1", At: time.Unix(1, 0)}
-	run := func(change func(req *broker.RunRequest), body string) func(r registry) error {
-		req := good
-		change(&req)
-		return func(r registry) error {
-			_, _, err := r.Enqueue(t.Context(), req, queue.Outgoing{Body: body})
+	c.scope.Lease = "tasks"
+	here := local{registry.NewLeases(b.Registry()), registry.NewRuns(b.Registry(), c.scope)}
+	enqueue := func(term int64, change func(run *registry.Run)) func(r runs) error {
+		run := registry.Run{Queue: "jobs", ID: "a@1", Task: "a", ScheduledAt: time.Unix(1, 0), Message: queue.Outgoing{Body: "x"}}
+		change(&run)
+		return func(r runs) error {
+			_, err := r.Enqueue(t.Context(), term, run)
 			return err
 		}
 	}
 	for name, c2 := range map[string]struct {
-		try  func(r registry) error
+		try  func(r runs) error
 		code string
 	}{
-		"stale":    {run(func(r *broker.RunRequest) { r.Lease, r.Term = "tasks", 3 }, "x"), queue.CodeStaleTerm},
-		"no term":  {run(func(r *broker.RunRequest) { r.Lease = "tasks" }, "x"), queue.CodeInvalidParameterValue},
-		"no id":    {run(func(r *broker.RunRequest) { r.ID = "" }, "x"), queue.CodeInvalidParameterValue},
-		"no body":  {run(func(*broker.RunRequest) {}, ""), queue.CodeMissingRequiredParameter},
-		"bad body": {run(func(*broker.RunRequest) {}, "\x01"), queue.CodeInvalidMessageContents},
-		"version": {func(r registry) error {
+		"stale":    {enqueue(3, func(*registry.Run) {}), queue.CodeStaleTerm},
+		"no id":    {enqueue(0, func(r *registry.Run) { r.ID = "" }), queue.CodeInvalidParameterValue},
+		"no body":  {enqueue(0, func(r *registry.Run) { r.Message.Body = "" }), queue.CodeMissingRequiredParameter},
+		"bad body": {enqueue(0, func(r *registry.Run) { r.Message.Body = "\x01" }), queue.CodeInvalidMessageContents},
+		"no queue": {enqueue(0, func(r *registry.Run) { r.Queue = "other" }), queue.CodeQueueDoesNotExist},
+		"version": {func(r runs) error {
 			_, _, err := r.Swap(t.Context(), "l", queue.Lease{}, queue.Lease{})
 			return err
 		}, queue.CodeInvalidParameterValue},
-		"name": {func(r registry) error { _, err := r.Read(t.Context(), ""); return err }, queue.CodeInvalidParameterValue},
-		"task": {func(r registry) error { return r.SetPaused(t.Context(), "", "", true) }, queue.CodeInvalidParameterValue},
+		"name": {func(r runs) error { _, err := r.Read(t.Context(), ""); return err }, queue.CodeInvalidParameterValue},
+		"task": {func(r runs) error { return r.SetPaused(t.Context(), "", "", true) }, queue.CodeInvalidParameterValue},
 	} {
-		here, there := c2.try(b.Registry()), c2.try(c)
+		here, there := c2.try(here), c2.try(c)
 		if !errors.Is(there, &queue.Error{Code: c2.code}) || here == nil || here.Error() != there.Error() {
 			t.Errorf("%s: %v over HTTP, %v in the process; want %s", name, there, here, c2.code)
 		}
 	}
-	if err := run(func(r *broker.RunRequest) { r.Queue = "other" }, "x")(c); !errors.Is(err, queue.ErrNoQueue) {
-		t.Errorf("no queue: %v", err)
-	}
-	if err := run(func(r *broker.RunRequest) {
-		r.At = time.Time{}
-	}, "x")(c); !errors.Is(err, &queue.Error{Code: queue.CodeMissingRequiredParameter}) {
-		t.Errorf("no time: %v", err)
+	noTime := enqueue(0, func(r *registry.Run) { r.ScheduledAt = time.Time{} })(c)
+	if !errors.Is(noTime, &queue.Error{Code: queue.CodeMissingRequiredParameter}) {
+		t.Errorf("no time: %v", noTime)
 	}
 }
 
@@ -190,8 +193,8 @@ func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
 		"attribute twice": {Body: "x", Attributes: twice},
 		"delay":           {Body: "x", Delay: &part},
 	} {
-		req := broker.RunRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)}
-		if _, _, err := c.Enqueue(t.Context(), req, m); err == nil {
+		run := registry.Run{Queue: "jobs", ID: "a", ScheduledAt: time.Unix(1, 0), Message: m}
+		if _, err := c.Enqueue(t.Context(), 0, run); err == nil {
 			t.Errorf("%s: sent", name)
 		}
 	}
@@ -245,8 +248,7 @@ func TestProbe(t *testing.T) {
 			if won, _, err := c.Swap(t.Context(), "tasks", queue.Lease{}, queue.Lease{Version: "a"}); won || err == nil {
 				t.Error("a lease was written")
 			}
-			if _, _, err := c.Enqueue(t.Context(), broker.RunRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)},
-				queue.Outgoing{Body: "x"}); err == nil {
+			if _, err := c.Enqueue(t.Context(), 0, registrytest.Run("audit", 0)); err == nil {
 				t.Error("a run was made")
 			}
 			if n := calls.Load(); n != 4 {

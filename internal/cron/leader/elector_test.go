@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tendril/internal/cron/leader/leadertest"
+	"tendril/internal/registry/registrytest"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
@@ -592,5 +593,5 @@ func TestOptions(t *testing.T) {
 
 func TestMemoryIsALeaseStore(t *testing.T) {
 	t.Parallel()
-	leadertest.Run(t, func(testing.TB) leadertest.Store { return leadertest.NewMemory() })
+	registrytest.Leases(t, func(testing.TB) registrytest.LeaseStore { return leadertest.NewMemory() })
 }

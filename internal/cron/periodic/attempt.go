@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -50,15 +51,15 @@ func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queu
 
 // attempt is one try to enqueue a run, or to leave some out.
 type attempt struct {
-	run    ScheduledRun // the last of out, when there are any
+	run    registry.Run // the last of out, when there are any
 	term   int64
-	out    []ScheduledRun // what is left out; nil when the run is enqueued
+	out    []registry.Run // what is left out; nil when the run is enqueued
 	reason Reason         // why
 	alone  bool           // it is left out while another instance works on a run of the task
 	start  time.Time
 	took   time.Duration
-	answer EnqueueResult
-	found  map[string]Claim // the records of those of out that have one
+	answer registry.EnqueueResult
+	found  map[string]registry.RunRecord // the records of those of out that have one
 	err    error
 }
 
@@ -73,7 +74,7 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 			return fmt.Errorf("asking whether the previous run is finished: %w", err)
 		}
 		if running {
-			a.out, a.reason = []ScheduledRun{a.run}, ReasonOverlap
+			a.out, a.reason = []registry.Run{a.run}, ReasonOverlap
 		}
 	}
 	if a.out != nil {
@@ -89,7 +90,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	var retry time.Duration
 	s.mu.Lock()
 	e.next = Slot{}
-	if a.err == nil || errors.Is(a.err, ErrUncertain) {
+	if a.err == nil || errors.Is(a.err, registry.ErrUncertain) {
 		if e.since.Before(a.run.ScheduledAt) {
 			e.since = a.run.ScheduledAt
 		}
@@ -112,7 +113,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 func (s *Scheduler) report(a attempt, retry time.Duration) {
 	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
 	switch {
-	case errors.Is(a.err, ErrUncertain):
+	case errors.Is(a.err, registry.ErrUncertain):
 		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err})
 		one.Reason = ReasonUncertain
 		s.skipped(one)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tendril/internal/config/yamlfile"
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -119,12 +120,12 @@ func (s *Scheduler) noTask(name string) error {
 
 // RunNow enqueues one run of a task at once, on any instance, also of a paused
 // one. It does not change when the task is due next.
-func (s *Scheduler) RunNow(ctx context.Context, name string) (ScheduledRun, queue.Sent, error) {
+func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queue.Sent, error) {
 	s.mu.Lock()
 	e := s.entry(name)
 	if e == nil {
 		defer s.mu.Unlock()
-		return ScheduledRun{}, queue.Sent{}, s.noTask(name)
+		return registry.Run{}, queue.Sent{}, s.noTask(name)
 	}
 	task := e.task
 	s.mu.Unlock()

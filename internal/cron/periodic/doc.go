@@ -8,11 +8,11 @@
 //	                               |
 //	   Leadership: Term ok? --> Scheduler, one run of a task at a time
 //	                               |
-//	                               v                 embedded queue: row and message in
-//	                   Registry.Enqueue(term, run)  one transaction, fenced by the term
-//	                               |
-//	                               '- Claims: Claim -> Send -> Mark, for queues that
-//	                                  know nothing of runs (Amazon SQS)
+//	                               v
+//	                   Registry.Enqueue(term, run) --> queue
+//
+// Package registry implements Registry: one transaction in the embedded queue, or a try that is announced, sent and
+// settled for queues that cannot recognise runs (Amazon SQS).
 //
 // # Invariants
 //
@@ -20,7 +20,7 @@
 //     and every try mean the same one. There is one message of it on the
 //     embedded queue and on FIFO queues, and at most two on a standard queue of
 //     Amazon SQS, with the same id, and only if a try to send had no known
-//     outcome or a leader died or stood still between claim and mark.
+//     outcome or a leader died or stood still between announcing and settling it.
 //   - Nothing is enqueued before its time, by the time of day of the instance
 //     that leads. Jitter delays, by the same amount on all instances, and never
 //     changes the order: a run waits for those before it.
@@ -34,7 +34,7 @@
 //     that leader's process began, while no leader had ever been there, is not
 //     made up for.
 //   - A run is told as missed once: when the registry has accounted for it and has
-//     no record that anybody sent or claimed it.
+//     no record that it was sent or announced.
 //   - A task's runs are enqueued one after the other, in the order of their
 //     times; tasks do not wait for each other, up to Concurrency.
 //

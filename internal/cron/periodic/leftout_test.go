@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tendril/internal/registry"
 )
 
 // endsAfterSend is a leader that ends, or has no answers for a while, between
@@ -27,23 +29,28 @@ func (l *endsAfterSend) after(err error) error {
 	return err
 }
 
-// Mark notes nothing about a run that was sent.
-func (l *endsAfterSend) Mark(ctx context.Context, term int64, f ScheduledRun, messageID string) error {
-	if err := l.after(nil); err != nil && messageID != "" {
-		return err
+// Swap records nothing about a run that was sent.
+func (l *endsAfterSend) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record,
+	error) {
+	for _, c := range changes {
+		if message, _ := c.Next.Fields["message"].(string); message != "" {
+			if err := l.after(nil); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return l.node.Mark(ctx, term, f, messageID)
+	return l.node.Swap(ctx, fence, changes...)
 }
 
 // embeddedEndsAfterSend is the same on an embedded queue, which sends and notes in
 // one transaction: only the answer is lost.
 type embeddedEndsAfterSend struct {
-	embedded
+	*registry.Runs
 	leader *endsAfterSend
 }
 
-func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error) {
-	answer, err := l.embedded.Enqueue(ctx, term, f)
+func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, run registry.Run) (registry.EnqueueResult, error) {
+	answer, err := l.Runs.Enqueue(ctx, term, run)
 	return answer, l.leader.after(err)
 }
 
@@ -78,9 +85,9 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 		if changes == 0 {
 			l.healed = start.Add(2 * time.Minute)
 		}
-		var r Registry = embeddedEndsAfterSend{embedded{l.node}, l}
+		var r Registry = embeddedEndsAfterSend{runsOf(l.node), l}
 		if kind != "embedded" {
-			r = NewClaims(l, l, l.node)
+			r = registry.NewSentRuns(l, scope, l, l.node)
 		}
 		s := New(th.file, l.node, r,
 			Options{Queue: map[string]string{"fifo": "jobs.fifo"}[kind], Events: Events{Skipped: func(e Skipped) {
@@ -134,17 +141,17 @@ func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 			th.elect(l.node)
 			at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
 			task := Task{Name: "t", URL: "/t", Schedule: Every(time.Minute), Missed: MissedSkip}
-			if _, err := l.node.Since(t.Context(), w.term, map[string]Start{"t": {At: at.Add(-time.Second)}}); err != nil {
+			if _, err := runsOf(l.node).Since(t.Context(), w.term, map[string]registry.Start{"t": {At: at.Add(-time.Second)}}); err != nil {
 				t.Fatal(err)
 			}
 			f := newScheduledRun(&task, Slot{ScheduledAt: at, DueAt: at}, runID("t", at), "jobs.fifo", false)
 			time.Sleep(time.Minute)
-			if _, err := NewClaims(l, l, l.node).Enqueue(t.Context(), w.term, f); err == nil {
+			if _, err := registry.NewSentRuns(l, scope, l, l.node).Enqueue(t.Context(), w.term, f); err == nil {
 				t.Fatal("the leader did not end")
 			}
 			time.Sleep(20 * time.Second)
 			next := &node{world: w}
-			s := New(&File{Tasks: []Task{task}}, next, NewClaims(next, next, next),
+			s := New(&File{Tasks: []Task{task}}, next, registry.NewSentRuns(next, scope, next, next),
 				Options{Queue: "jobs.fifo", Events: Events{Skipped: th.skipped}})
 			if seen {
 				s.Outcome(Outcome{Task: "t", ScheduledAt: at, MessageID: "m1", Attempt: 1, At: time.Now()})

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"tendril/internal/registry"
 )
 
 // script is what happens to three instances in a random test.
@@ -81,10 +83,10 @@ type theatre struct {
 
 func (th *theatre) start(i int) {
 	n := &node{world: th.world}
-	var r Registry = embedded{n}
+	var r Registry = runsOf(n)
 	queueName := "jobs"
 	if th.kind != "embedded" {
-		r = NewClaims(n, n, n)
+		r = registry.NewSentRuns(n, scope, n, n)
 	}
 	if th.kind == "fifo" {
 		queueName = "jobs.fifo"

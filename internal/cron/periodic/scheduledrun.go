@@ -7,32 +7,15 @@ import (
 	"strings"
 	"time"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
 // defaultBody is the body of a task without a payload.
 const defaultBody = "elasticbeanstalk scheduled job"
 
-// ScheduledRun is one run of a task, on its way into a queue.
-type ScheduledRun struct {
-	Task string
-	// ScheduledAt is the time of the schedule, without jitter, in UTC and whole
-	// seconds. For a run that a person asked for, it is when that was.
-	ScheduledAt time.Time
-	Path        string    // where on the app its message goes
-	DueAt       time.Time // ScheduledAt and the jitter
-	// ID names the run: "task@2026-11-20T13:00:00Z", the same on all instances
-	// and at every try. A run that a person asked for has more behind it.
-	ID string
-	// Manual tells that a person asked for this run. It needs no leader, and it
-	// accounts for no time of the schedule.
-	Manual  bool
-	Queue   string // where it goes, a name, URL or ARN
-	Message queue.Outgoing
-}
-
 // newScheduledRun builds the run of t at a slot. queueName is where it goes.
-func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) ScheduledRun {
+func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) registry.Run {
 	at := s.ScheduledAt.UTC().Truncate(time.Second)
 	text := func(name, value string) queue.Attribute {
 		return queue.Attribute{Name: name, Type: "String", Value: value}
@@ -48,7 +31,7 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) Schedul
 	if FIFO(queueName) {
 		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
 	}
-	return ScheduledRun{Task: t.Name, ScheduledAt: at, Path: t.URL, DueAt: s.DueAt, ID: id, Manual: manual,
+	return registry.Run{Task: t.Name, ScheduledAt: at, Path: t.URL, DueAt: s.DueAt, ID: id, Manual: manual,
 		Queue: queueName, Message: m}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -15,7 +16,7 @@ func TestMessageOfARun(t *testing.T) {
 	at := time.Date(2017, 3, 23, 0, 10, 0, 0, time.FixedZone("CET", 3600))
 	task := Task{Name: "backup-job", URL: "/backup"}
 	f := newScheduledRun(&task, Slot{ScheduledAt: at, DueAt: at.Add(time.Second)}, runID(task.Name, at), "jobs", false)
-	want := ScheduledRun{
+	want := registry.Run{
 		Task: "backup-job", Path: "/backup", ScheduledAt: at.UTC(), DueAt: at.Add(time.Second),
 		ID:    "backup-job@2017-03-22T23:10:00Z",
 		Queue: "jobs",

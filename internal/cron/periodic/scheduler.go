@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -101,10 +102,10 @@ type entry struct {
 
 // New returns a scheduler of the tasks of file, which may be nil for none.
 // [Scheduler.Run] starts it.
-func New(file *File, lead Leadership, registry Registry, opts Options) *Scheduler {
+func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	opts = opts.complete()
 	s := &Scheduler{
-		lead: lead, registry: registry, opts: opts, poke: make(chan struct{}, 1),
+		lead: lead, registry: runs, opts: opts, poke: make(chan struct{}, 1),
 		held: map[string]bool{}, history: history{most: opts.History},
 	}
 	for _, r := range opts.Past {
@@ -213,7 +214,7 @@ func (s *Scheduler) replan(earliest time.Time) {
 // ask reads from the registry since when the tasks that are not known in this
 // term count. Called with the lock held.
 func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
-	starts := map[string]Start{}
+	starts := map[string]registry.Start{}
 	for _, e := range s.entries {
 		if !e.known {
 			starts[e.task.Name] = e.start()
@@ -231,7 +232,7 @@ func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
 }
 
 // answered takes the registry's answer to ask.
-func (s *Scheduler) answered(term int64, starts map[string]Start, known map[string]queue.TaskTimes, err error) {
+func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known map[string]queue.TaskTimes, err error) {
 	var failed *Failed
 	s.mu.Lock()
 	s.asking = false
@@ -262,8 +263,8 @@ func (s *Scheduler) answered(term int64, starts map[string]Start, known map[stri
 }
 
 // start is from when on the task counts for a registry that does not know it.
-func (e *entry) start() Start {
-	return Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
+func (e *entry) start() registry.Start {
+	return registry.Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
 // learn takes from the registry up to when the task is accounted for. A time to

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -78,7 +79,7 @@ func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
 			opts.Queue = "jobs"
 		}
 		w.elect(n)
-		s := New(&File{Tasks: tasks}, n, embedded{n}, opts)
+		s := New(&File{Tasks: tasks}, n, runsOf(n), opts)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
@@ -144,7 +145,7 @@ func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.elect(nil)
 		s.world.mu.Lock()
-		clear(s.since)
+		s.store = registry.NewMemory()
 		s.world.mu.Unlock()
 		s.until(t, 75*time.Second, "0s led 1")
 		s.elect(s.node)
@@ -325,9 +326,11 @@ func TestTheRegistryLearnsOfSchedules(t *testing.T) {
 		s.until(t, 30*time.Second, "0s led 1")
 		want := func(a, b time.Duration) {
 			t.Helper()
-			got := fmt.Sprint(s.schedules)
-			if want := fmt.Sprintf("map[a:every %v UTC b:every %v UTC]", a, b); got != want {
-				t.Errorf("the registry knows the schedules %s, want %s", got, want)
+			for task, every := range map[string]time.Duration{"a": a, "b": b} {
+				got := s.stored(registry.KindTask, task).Fields["schedule"]
+				if want := fmt.Sprintf("every %v UTC", every); got != want {
+					t.Errorf("the registry knows the schedule %v of %s, want %s", got, task, want)
+				}
 			}
 		}
 		want(time.Minute, time.Minute)
@@ -366,17 +369,17 @@ func (l *fixedTerm) Changed() <-chan struct{} { return nil }
 // countingRegistry counts what it is asked.
 type countingRegistry struct{ asked int }
 
-func (r *countingRegistry) Since(context.Context, int64, map[string]Start) (map[string]queue.TaskTimes, error) {
+func (r *countingRegistry) Since(context.Context, int64, map[string]registry.Start) (map[string]queue.TaskTimes, error) {
 	r.asked++
 	return nil, nil
 }
 
-func (r *countingRegistry) Enqueue(context.Context, int64, ScheduledRun) (EnqueueResult, error) {
+func (r *countingRegistry) Enqueue(context.Context, int64, registry.Run) (registry.EnqueueResult, error) {
 	r.asked++
-	return EnqueueResult{}, nil
+	return registry.EnqueueResult{}, nil
 }
 
-func (r *countingRegistry) Skip(context.Context, int64, []ScheduledRun) (map[string]Claim, error) {
+func (r *countingRegistry) Skip(context.Context, int64, []registry.Run) (map[string]registry.RunRecord, error) {
 	r.asked++
 	return nil, nil
 }
@@ -473,7 +476,7 @@ func TestTheNextProcessMakesUp(t *testing.T) {
 		s.until(t, 135*time.Second, "")
 		n := &node{world: s.world}
 		s.elect(n)
-		next := New(&File{Tasks: []Task{every("a", 60)}}, n, embedded{n},
+		next := New(&File{Tasks: []Task{every("a", 60)}}, n, runsOf(n),
 			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
@@ -533,7 +536,11 @@ func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.world.mu.Lock()
-		s.rows[runID("a", s.tr.start.Add(time.Minute))] = queue.Sent{ID: "m7"}
+		absent := s.stored(registry.KindRun, runID("a", s.tr.start.Add(time.Minute)))
+		sent := absent.With(registry.Fields{"message": "m7", "settled": true, "tries": int64(1)})
+		if _, err := s.store.Swap(t.Context(), registry.Fence{}, registry.Change{Old: absent, Next: sent}); err != nil {
+			t.Fatal(err)
+		}
 		s.world.mu.Unlock()
 		s.until(t, 125*time.Second, "0s led 1\n1m0s skipped a 1m0s to 1m0s: 1 enqueued before\n2m0s enqueued a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
@@ -657,7 +664,7 @@ func TestClockIsSetBackBehindTheStart(t *testing.T) {
 		s.until(t, 315*time.Second, "")
 		n := &node{world: s.world}
 		s.elect(n)
-		next := New(&File{Tasks: []Task{a}}, n, embedded{n},
+		next := New(&File{Tasks: []Task{a}}, n, runsOf(n),
 			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
@@ -679,7 +686,7 @@ func TestStopFinishesWhatBegan(t *testing.T) {
 		w := newWorld()
 		n, tr := &node{world: w}, &transcript{start: time.Now()}
 		w.elect(n)
-		s := New(&File{Tasks: []Task{every("a", 60)}}, n, slowly{embedded{n}}, Options{Queue: "jobs", Events: tr.events()})
+		s := New(&File{Tasks: []Task{every("a", 60)}}, n, slowly{runsOf(n)}, Options{Queue: "jobs", Events: tr.events()})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()
@@ -692,11 +699,11 @@ func TestStopFinishesWhatBegan(t *testing.T) {
 	})
 }
 
-type slowly struct{ embedded }
+type slowly struct{ *registry.Runs }
 
-func (s slowly) Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error) {
+func (s slowly) Enqueue(ctx context.Context, term int64, f registry.Run) (registry.EnqueueResult, error) {
 	pause(ctx, 4*time.Second)
-	return s.embedded.Enqueue(ctx, term, f)
+	return s.Runs.Enqueue(ctx, term, f)
 }
 
 // TestOneQueueDoesNotHoldUpAnother: a call that hangs holds one of the places.
@@ -706,7 +713,7 @@ func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 		w := newWorld()
 		n, tr := &node{world: w}, &transcript{start: time.Now()}
 		w.elect(n)
-		s := New(&File{Tasks: []Task{every("hangs", 60), every("a", 60), every("b", 60)}}, n, hangs{embedded{n}},
+		s := New(&File{Tasks: []Task{every("hangs", 60), every("a", 60), every("b", 60)}}, n, hangs{runsOf(n)},
 			Options{Queue: "jobs", Concurrency: 2, Events: tr.events()})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -723,14 +730,14 @@ func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 	})
 }
 
-type hangs struct{ embedded }
+type hangs struct{ *registry.Runs }
 
-func (h hangs) Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error) {
+func (h hangs) Enqueue(ctx context.Context, term int64, f registry.Run) (registry.EnqueueResult, error) {
 	if f.Task == "hangs" {
 		<-ctx.Done()
-		return EnqueueResult{}, ctx.Err()
+		return registry.EnqueueResult{}, ctx.Err()
 	}
-	return h.embedded.Enqueue(ctx, term, f)
+	return h.Runs.Enqueue(ctx, term, f)
 }
 
 // fickle loses the lead between the plan and the effect of the first minute.
@@ -754,7 +761,7 @@ func TestLeadIsAskedBeforeTheEffect(t *testing.T) {
 		w := newWorld()
 		n, tr := &node{world: w}, &transcript{start: time.Now()}
 		w.elect(n)
-		s := New(&File{Tasks: []Task{every("a", 60)}}, fickle{n}, embedded{n}, Options{Queue: "jobs", Events: tr.events()})
+		s := New(&File{Tasks: []Task{every("a", 60)}}, fickle{n}, runsOf(n), Options{Queue: "jobs", Events: tr.events()})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()

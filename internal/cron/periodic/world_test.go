@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -22,14 +22,10 @@ type world struct {
 	step    time.Duration // of the time of day
 	high    time.Time     // the latest that it showed before it was set back
 
-	since map[string]queue.TaskTimes
-	// schedules are those by which the tasks were last accounted for.
-	schedules map[string]string
-	records   map[string]Claim
-	rows      map[string]queue.Sent // runs of the embedded queue
-	queues    map[string][]arrival
-	dedup     map[string]arrival
-	sent      int
+	store  *registry.Memory
+	queues map[string][]arrival
+	dedup  map[string]arrival
+	sent   int
 
 	// chance of a fault and the longest delay of a call; rng decides.
 	chance float64
@@ -51,10 +47,8 @@ type arrival struct {
 
 func newWorld() *world {
 	return &world{
-		changed: make(chan struct{}), since: map[string]queue.TaskTimes{}, schedules: map[string]string{},
-		records: map[string]Claim{},
-		rows:    map[string]queue.Sent{},
-		queues:  map[string][]arrival{}, dedup: map[string]arrival{}, rng: rand.New(rand.NewPCG(1, 2)),
+		changed: make(chan struct{}), store: registry.NewMemory(),
+		queues: map[string][]arrival{}, dedup: map[string]arrival{}, rng: rand.New(rand.NewPCG(1, 2)),
 	}
 }
 
@@ -125,7 +119,7 @@ func (n *node) do(ctx context.Context, apply func() error) error {
 		return errLost
 	case fault && !applied && known:
 		n.mu.Unlock()
-		return fmt.Errorf("refused: %w", ErrNotSent)
+		return fmt.Errorf("refused: %w", registry.ErrNotSent)
 	case fault && !applied:
 		n.mu.Unlock()
 		return errLost
@@ -154,99 +148,53 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (n *node) fence(term int64) error {
-	if term != 0 && term != n.term {
+// scope fences by a lease that stands for the world's term.
+var scope = registry.Scope{Lease: "leader"}
+
+func (n *node) fence(fence registry.Fence) error {
+	if fence.Term != 0 && fence.Term != n.term {
 		return queue.ErrStaleTerm
 	}
 	return nil
 }
 
-func (n *node) Since(ctx context.Context, term int64, starts map[string]Start) (since map[string]queue.TaskTimes,
+// Read and Swap make a node the store of runs.
+func (n *node) Read(ctx context.Context, kind registry.Kind, keys ...string) (records []registry.Record, err error) {
+	err = n.do(ctx, func() (err error) {
+		records, err = n.store.Read(context.Background(), kind, keys...)
+		return err
+	})
+	return records, err
+}
+
+func (n *node) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) (stored []registry.Record,
 	err error) {
-	err = n.do(ctx, func() error {
-		if err := n.fence(term); err != nil {
+	err = n.do(ctx, func() (err error) {
+		if err := n.fence(fence); err != nil {
 			return err
 		}
-		since = map[string]queue.TaskTimes{}
-		for task, start := range starts {
-			times, known := n.since[task]
-			before := n.schedules[task]
-			another := before != "" && before != start.Schedule
-			if !known || another && times.UpTo.Before(start.At) {
-				times.UpTo = start.At
-			}
-			if !known || another || start.At.Before(times.From) {
-				times.From = start.At
-			}
-			n.schedules[task] = start.Schedule
-			n.since[task], since[task] = times, times
-		}
-		return nil
+		stored, err = n.store.Swap(context.Background(), registry.Fence{}, changes...)
+		return err
 	})
-	return maps.Clone(since), err
+	return stored, err
 }
 
-func (n *node) account(f ScheduledRun) {
-	if times := n.since[f.Task]; !f.Manual && times.UpTo.Before(f.ScheduledAt) {
-		times.UpTo = f.ScheduledAt
-		n.since[f.Task] = times
-	}
+// stored is a record of the store.
+func (w *world) stored(kind registry.Kind, key string) registry.Record {
+	records, _ := w.store.Read(context.Background(), kind, key)
+	return records[0]
 }
 
-func (n *node) push(f ScheduledRun, id string) queue.Sent {
+func (n *node) push(task string, at time.Time, queueName, id string) queue.Sent {
 	n.sent++
 	sent := queue.Sent{ID: fmt.Sprintf("m%d", n.sent)}
 	shown := time.Now().Add(n.step).Round(0)
 	if n.high.After(shown) {
 		shown = n.high
 	}
-	n.queues[f.Queue] = append(n.queues[f.Queue],
-		arrival{id: id, task: f.Task, scheduled: f.ScheduledAt, wall: shown, at: time.Now(), message: sent.ID, term: n.led})
+	n.queues[queueName] = append(n.queues[queueName],
+		arrival{id: id, task: task, scheduled: at, wall: shown, at: time.Now(), message: sent.ID, term: n.led})
 	return sent
-}
-
-// Claim, Mark and Send make a node the Store and the Sender of Claims.
-func (n *node) Claim(ctx context.Context, term int64, f ScheduledRun, number int) (record Claim, err error) {
-	err = n.do(ctx, func() error {
-		if err := n.fence(term); err != nil {
-			return err
-		}
-		record = n.records[f.ID]
-		if record.Tries == number-1 && !record.Settled {
-			record.Tries, record.Term = number, term
-			n.records[f.ID] = record
-		}
-		return nil
-	})
-	return record, err
-}
-
-func (n *node) Mark(ctx context.Context, term int64, f ScheduledRun, messageID string) error {
-	return n.do(ctx, func() error {
-		if err := n.fence(term); err != nil {
-			return err
-		}
-		if record := n.records[f.ID]; !record.Settled {
-			record.Settled, record.MessageID = true, messageID
-			n.records[f.ID] = record
-		}
-		n.account(f)
-		return nil
-	})
-}
-
-// Records is that of a Store.
-func (n *node) Records(ctx context.Context, runs []ScheduledRun) (records map[string]Claim, err error) {
-	err = n.do(ctx, func() error {
-		records = map[string]Claim{}
-		for i := range runs {
-			if r, ok := n.records[runs[i].ID]; ok {
-				records[runs[i].ID] = r
-			}
-		}
-		return nil
-	})
-	return records, err
 }
 
 // Send is a queue that fences nothing; a FIFO queue knows what it has seen for
@@ -259,7 +207,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 			sent = queue.Sent{ID: seen.id}
 			return nil
 		}
-		sent = n.push(ScheduledRun{Task: task, ScheduledAt: at, Queue: queueName}, m.DedupID)
+		sent = n.push(task, at, queueName, m.DedupID)
 		n.dedup[m.DedupID] = arrival{id: sent.ID, at: time.Now()}
 		return nil
 	})
@@ -275,39 +223,34 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 	return sent, err
 }
 
-// embedded is a node as the Registry of an embedded queue: one transaction.
+// embedded is a node that is one database with the queues.
 type embedded struct{ *node }
 
-func (e embedded) Enqueue(ctx context.Context, term int64, f ScheduledRun) (answer EnqueueResult, err error) {
+func (e embedded) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,
+	changes ...registry.Change) (sent queue.Sent, conflict []registry.Record, err error) {
 	err = e.do(ctx, func() error {
-		if err := e.fence(term); err != nil {
+		if err := e.fence(fence); err != nil {
 			return err
 		}
-		sent, already := e.rows[f.ID]
-		if !already {
-			sent = e.push(f, f.ID)
-			e.rows[f.ID] = sent
+		var stored []registry.Record
+		same := true
+		for _, c := range changes {
+			record := e.stored(c.Old.Kind, c.Old.Key)
+			stored = append(stored, record)
+			same = same && registry.Same(record, c.Old)
 		}
-		e.account(f)
-		answer = EnqueueResult{Sent: sent, Already: already}
-		return nil
+		if !same {
+			conflict = stored
+			return nil
+		}
+		run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
+		sent = e.push(run.Task, run.ScheduledAt, queueName, changes[0].Next.Key)
+		changes[0].Next = changes[0].Next.With(registry.Fields{"message": sent.ID})
+		_, err := e.store.Swap(context.Background(), registry.Fence{}, changes...)
+		return err
 	})
-	return answer, err
+	return sent, conflict, err
 }
 
-func (e embedded) Skip(ctx context.Context, term int64, runs []ScheduledRun) (records map[string]Claim, err error) {
-	err = e.do(ctx, func() error {
-		if err := e.fence(term); err != nil {
-			return err
-		}
-		records = map[string]Claim{}
-		for _, f := range runs {
-			if sent, ok := e.rows[f.ID]; ok {
-				records[f.ID] = Claim{Tries: 1, Settled: true, MessageID: sent.ID}
-			}
-		}
-		e.account(runs[len(runs)-1])
-		return nil
-	})
-	return records, err
-}
+// runsOf are those of an instance with an embedded queue.
+func runsOf(n *node) *registry.Runs { return registry.NewRuns(embedded{n}, scope) }

@@ -6,43 +6,49 @@ import (
 
 	"tendril/api"
 	"tendril/internal/cron/leader"
-	"tendril/internal/cron/periodic"
 )
-
-// localLeader is the leadership of the only instance. Its term is always 1.
-type localLeader struct{}
-
-// Term implements [periodic.Leadership].
-func (localLeader) Term() (int64, bool) { return 1, true }
-
-// Changed implements [periodic.Leadership].
-func (localLeader) Changed() <-chan struct{} { return nil }
 
 // Election is the part of this instance in the election of the leader. There is one elector for
 // everything that only the leader does.
 type Election struct {
 	registry *finder
-	opts     leader.Options
-	elector  atomic.Pointer[leader.Elector] // nil while there is nothing to agree in
-	made     chan struct{}                  // closed when elector is there
-	joined   atomic.Bool                    // also without tasks
+	// localTerm is the term of a declared only instance. It differs after a restart, so that a run that an earlier
+	// process announced and did not settle is another's: sending it again takes a second try.
+	localTerm int64
+	opts      leader.Options
+	elector   atomic.Pointer[leader.Elector] // nil while there is nothing to agree in
+	made      chan struct{}                  // closed when elector is there
+	joined    atomic.Bool                    // also without tasks
 }
 
-// leadership returns who leads by a registry. It is called by one goroutine at a time.
-func (e *Election) leadership(reg *registry) (periodic.Leadership, error) {
-	if e.registry.opts.Local {
-		return localLeader{}, nil
-	}
-	if l := e.elector.Load(); l != nil {
-		return l, nil
+// join makes the elector, unless this is the only instance. It is called by one goroutine at a time.
+func (e *Election) join(reg *sharedRegistry) error {
+	if e.registry.opts.Local || e.elector.Load() != nil {
+		return nil
 	}
 	l, err := leader.New(reg.leases, e.opts)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	e.elector.Store(l)
 	close(e.made)
-	return l, nil
+	return nil
+}
+
+// Term implements [periodic.Leadership].
+func (e *Election) Term() (int64, bool) {
+	if l := e.elector.Load(); l != nil {
+		return l.Term()
+	}
+	return e.localTerm, e.registry.opts.Local
+}
+
+// Changed implements [periodic.Leadership].
+func (e *Election) Changed() <-chan struct{} {
+	if l := e.elector.Load(); l != nil {
+		return l.Changed()
+	}
+	return nil
 }
 
 // run lets the elector run, as soon as there is one, until ctx is done.
@@ -66,7 +72,7 @@ func (e *Election) Join(ctx context.Context) (elected bool, err error) {
 func (e *Election) rejoin(ctx context.Context) error {
 	reg, err := e.registry.open(ctx)
 	if err == nil && reg != nil && e.joined.Load() {
-		_, err = e.leadership(reg)
+		err = e.join(reg)
 	}
 	return err
 }
@@ -74,11 +80,10 @@ func (e *Election) rejoin(ctx context.Context) error {
 // IsLeader reports whether this instance may do what only one may do: it is elected, or there
 // is nothing to agree in. While that is not known it may not.
 func (e *Election) IsLeader() bool {
-	if l := e.elector.Load(); l != nil {
-		_, ok := l.Term()
-		return ok
+	if _, leads := e.Term(); leads || e.elector.Load() != nil {
+		return leads
 	}
-	return e.registry.opts.Local || !e.registry.undecided.Load() && e.registry.found.Load() == nil
+	return !e.registry.undecided.Load() && e.registry.found.Load() == nil
 }
 
 // Status returns who leads.

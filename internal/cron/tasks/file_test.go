@@ -3,6 +3,8 @@ package tasks
 import (
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -55,5 +57,17 @@ func TestChangesOfTheFileAreNoticed(t *testing.T) {
 				t.Errorf("noticed at look %d, want %d", noticed, c.looks)
 			}
 		})
+	}
+}
+
+func TestTheFileMustBeRegular(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cron.yaml")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Read(path)
+	if err == nil || !strings.Contains(err.Error(), "not a regular file") || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
 	}
 }

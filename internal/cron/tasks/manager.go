@@ -80,14 +80,15 @@ var ErrNotScheduled = errors.New("nothing is scheduled")
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	log := opts.Log.With("component", "periodic")
-	registry := &finder{opts: opts.Registry, log: log}
-	m := &Manager{opts: opts, log: log, registry: registry, changing: make(chan struct{}, 1)}
+	registryFinder := &finder{opts: opts.Registry, log: log}
+	m := &Manager{opts: opts, log: log, registry: registryFinder, changing: make(chan struct{}, 1)}
 	m.file.set(opts.File)
 	m.run, m.stop = context.WithCancel(context.Background())
 	m.changing <- struct{}{}
 	events := leaderEvents(opts.Log.With("component", "leader"), opts.Observers.Leader, m.stopping)
-	m.election = &Election{registry: registry, made: make(chan struct{}), opts: leader.Options{
-		Name: registry.leaseName(), Data: opts.Address, Lease: opts.Lease, Events: events}}
+	m.election = &Election{registry: registryFinder, localTerm: time.Now().UnixNano(), made: make(chan struct{}),
+		opts: leader.Options{Name: registryFinder.leaseName(), Data: opts.Address, Lease: opts.Lease, Events: events}}
+	registryFinder.lead = m.election
 	return m
 }
 
@@ -126,8 +127,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		event.Task.Log(m.log, slog.LevelWarn, "periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)
 		return s, nil
 	}
-	lead, err := m.election.leadership(reg)
-	if err != nil {
+	if err := m.election.join(reg); err != nil {
 		return nil, err
 	}
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
@@ -149,7 +149,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 			seen: map[string]seenLease{}}
 		opts.RunningElsewhere = s.account.shared.elsewhere
 	}
-	s.scheduler = periodic.New(m.opts.placed(tasks), lead, reg.runs(lead), opts)
+	s.scheduler = periodic.New(m.opts.placed(tasks), m.election, reg.runs, opts)
 	s.account.scheduler = s.scheduler
 	return s, nil
 }

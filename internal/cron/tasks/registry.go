@@ -14,23 +14,28 @@ import (
 	"tendril/internal/cron/leader"
 	"tendril/internal/cron/periodic"
 	"tendril/internal/host/proof"
+	"tendril/internal/registry"
 	"tendril/internal/sqsapi"
 	"tendril/queue"
 )
 
-// registry is where instances agree on who leads, which runs were enqueued, and which tasks
-// are paused.
-type registry struct {
+// sharedRegistry is where instances agree on who leads, which runs were enqueued, and which tasks are paused.
+type sharedRegistry struct {
 	leases leader.Store // nil where no leader can be elected
-	// runs returns the registry of runs for whoever leads.
-	runs func(lead periodic.Leadership) periodic.Registry
-	// known reports whether a run was made with this path.
-	known  func(ctx context.Context, runID, path string) (bool, error)
+	runs   runRegistry
 	pauses PauseStore // nil where the registry keeps none
-	// pauseInterval is how often pauses by other instances are looked for.
+	// pauseInterval is how often pauses by other instances are read.
 	pauseInterval time.Duration
 	// checked is closed when it is known whether the registry is there; nil where that is known at once.
 	checked <-chan struct{}
+}
+
+// runRegistry has the scheduled runs and pauses of one environment: [registry.Runs], here or on another server.
+type runRegistry interface {
+	periodic.Registry
+	PauseStore
+	// Known reports whether a run was enqueued with a message to this path.
+	Known(ctx context.Context, runID, path string) (bool, error)
 }
 
 // PauseStore keeps the tasks that a person paused.
@@ -77,9 +82,10 @@ const registryTimeout = time.Second
 // finder finds the registry of an environment, and keeps it.
 type finder struct {
 	opts RegistryOptions
+	lead registry.Leadership
 	log  *slog.Logger
 
-	found atomic.Pointer[registry] // nil while nothing asked for it, and where there is none
+	found atomic.Pointer[sharedRegistry] // nil while nothing asked for it, and where there is none
 	// undecided says that the queue's server did not tell yet whether it has a registry.
 	undecided atomic.Bool
 	// refusal is why this instance cannot use it, as a string; "" where that is not why.
@@ -91,13 +97,14 @@ type finder struct {
 func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
 // open finds the registry, once; nil when there is none.
-func (f *finder) open(ctx context.Context) (reg *registry, err error) {
+func (f *finder) open(ctx context.Context) (reg *sharedRegistry, err error) {
 	if reg = f.found.Load(); reg != nil {
 		return reg, nil
 	}
 	switch {
 	case f.opts.Broker != nil:
-		reg = f.embedded(f.opts.Broker.Registry())
+		store := f.opts.Broker.Registry()
+		reg = newSharedRegistry(registry.NewLeases(store), registry.NewRuns(store, f.scope()), pauseInterval)
 	case f.opts.Table != "":
 		reg, err = f.table(ctx)
 	default:
@@ -116,17 +123,23 @@ func (f *finder) close() {
 	}
 }
 
-// embedded is the registry of an embedded queue, here or on the server of the queue.
-func (f *finder) embedded(r brokerRegistry) *registry {
-	runs := NewEmbeddedRuns(r, f.opts.Queue, f.opts.Local)
-	return &registry{leases: r, known: runs.Known, pauses: runs, pauseInterval: pauseInterval,
-		runs: func(periodic.Leadership) periodic.Registry { return runs }}
+func newSharedRegistry(leases leader.Store, runs runRegistry, interval time.Duration) *sharedRegistry {
+	return &sharedRegistry{leases: leases, runs: runs, pauses: runs, pauseInterval: interval}
+}
+
+// scope names the records of this environment.
+func (f *finder) scope() registry.Scope {
+	scope := registry.Scope{Name: f.leaseName(), Lease: f.leaseName()}
+	if f.opts.Local {
+		scope.Lease = "" // no other instance writes a lease
+	}
+	return scope
 }
 
 // served is the registry of the tendril that serves the queue, or this process's memory where
 // it is declared the only instance; nil for neither, or while the server does not tell.
 // Amazon's own endpoints are not asked.
-func (f *finder) served(ctx context.Context) *registry {
+func (f *finder) served(ctx context.Context) *sharedRegistry {
 	u, err := url.Parse(f.opts.QueueURL)
 	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
 		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
@@ -135,33 +148,32 @@ func (f *finder) served(ctx context.Context) *registry {
 		if f.opts.SQS != nil {
 			as.Sign = f.opts.SQS.Sign
 		}
-		client, found, err := probe(ctx, u.Scheme+"://"+u.Host, as)
+		client, found, err := probe(ctx, u.Scheme+"://"+u.Host, f.scope(), as)
 		if f.undecided.Store(err != nil); err != nil {
 			f.refusal.Store(refusalText(err))
 			return nil
 		}
 		if found {
-			return f.embedded(client)
+			return newSharedRegistry(client, client, pauseInterval)
 		}
 	}
 	if !f.opts.Local {
 		return nil
 	}
-	runs := newMemoryRuns()
-	return &registry{known: runs.Known, runs: f.claims(runs)}
+	return &sharedRegistry{runs: f.sentRuns(registry.NewMemory())}
 }
 
 // probe finds out whether the server of the queue keeps a registry. Where it does not prove that it knows the token, it
 // is asked without one: another SQS server has no registry, and one that wants signatures needs no token.
-func probe(ctx context.Context, endpoint string, as sqsapi.Identity) (client *sqsapi.RegistryClient, found bool,
-	err error) {
-	client = sqsapi.NewRegistryClient(endpoint, as, nil)
+func probe(ctx context.Context, endpoint string, scope registry.Scope, as sqsapi.Identity) (client *sqsapi.RegistryClient,
+	found bool, err error) {
+	client = sqsapi.NewRegistryClient(endpoint, scope, as, nil)
 	found, err = client.Probe(ctx)
 	if unproved := (*proof.Error)(nil); !errors.As(err, &unproved) {
 		return client, found, err
 	}
 	as.Token = ""
-	bare := sqsapi.NewRegistryClient(endpoint, as, nil)
+	bare := sqsapi.NewRegistryClient(endpoint, scope, as, nil)
 	found, wrong := bare.Probe(ctx)
 	switch {
 	case wrong == nil && (!found || bare.Signs()):
@@ -187,7 +199,7 @@ func refusalText(err error) string {
 
 // table is the registry in a DynamoDB table, which is created where that was asked for. A table
 // that is missing stops no message: tasks wait until it is there.
-func (f *finder) table(ctx context.Context) (*registry, error) {
+func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
 	if err != nil {
 		return nil, err
@@ -205,12 +217,9 @@ func (f *finder) table(ctx context.Context) (*registry, error) {
 		table.Close()
 	}
 	f.cleanup.Store(&end)
-	runs := table.Runs(f.leaseName())
-	if f.opts.Local {
-		runs = table.LocalRuns(f.leaseName())
-	}
-	return &registry{leases: table, known: runs.Known, pauses: runs, pauseInterval: tablePauseInterval,
-		runs: f.claims(runs), checked: checked}, nil
+	reg := newSharedRegistry(registry.NewLeases(table), f.sentRuns(table), tablePauseInterval)
+	reg.checked = checked
+	return reg, nil
 }
 
 // await waits until the registry was checked, which may create its table, or did not answer in time. The workers run
@@ -229,16 +238,16 @@ func (f *finder) await(ctx context.Context) {
 	}
 }
 
-// claims are the runs of a store, for a queue that knows nothing of runs.
-func (f *finder) claims(store periodic.Store) func(periodic.Leadership) periodic.Registry {
+// sentRuns are the runs of a queue that cannot recognise them.
+func (f *finder) sentRuns(store registry.Store) *registry.Runs {
 	sender := &sqsSender{sqs: f.opts.SQS, name: f.opts.Queue, home: f.opts.Home, queues: map[string]*aws.Queue{}}
-	return func(lead periodic.Leadership) periodic.Registry { return periodic.NewClaims(store, sender, lead) }
+	return registry.NewSentRuns(store, f.scope(), sender, f.lead)
 }
 
 // known reports whether the registry has a run, with the path that its message goes to.
 func (f *finder) known(ctx context.Context, id, path string) (bool, error) {
 	if reg := f.found.Load(); reg != nil {
-		return reg.known(ctx, id, path)
+		return reg.runs.Known(ctx, id, path)
 	}
 	if f.undecided.Load() {
 		return false, periodic.ErrUndecided

@@ -57,7 +57,7 @@ func instance(t *testing.T, store *leases) (account *Account, crash func()) {
 	t.Helper()
 	run, crash := context.WithCancel(t.Context())
 	account = &Account{inWork: map[string]int{}, mayOverlap: func(task string) bool { return task != "tidy" },
-		scheduler: periodic.New(nil, localLeader{}, nil, periodic.Options{}),
+		scheduler: periodic.New(nil, &Election{registry: &finder{opts: RegistryOptions{Local: true}}}, nil, periodic.Options{}),
 		shared: &runningTasks{store: store, queue: "jobs", log: slog.New(slog.DiscardHandler), run: run,
 			work: &sync.WaitGroup{}, held: map[string]context.CancelFunc{}, seen: map[string]seenLease{}}}
 	return account, crash

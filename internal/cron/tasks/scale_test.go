@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -13,8 +14,8 @@ import (
 	"time"
 
 	"tendril/internal/autoscale"
-	"tendril/internal/cron/leader/leadertest"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/internal/testing/testpeer"
 	"tendril/internal/worker"
 	"tendril/queue"
@@ -64,9 +65,8 @@ var (
 // region is what the daemons of one environment share: a queue on SQS, the table of the registry on DynamoDB, and an
 // Auto Scaling group. It counts their calls by the second. Each takes 5 ms.
 type region struct {
-	queue  *queuetest.Fake
-	leases *leadertest.Memory
-	runs   *memoryRuns
+	queue *queuetest.Fake
+	store *registry.Memory
 
 	mu    sync.Mutex
 	began time.Time
@@ -78,21 +78,13 @@ type region struct {
 const callTime = 5 * time.Millisecond
 
 func newRegion(size int) *region {
-	r := &region{leases: leadertest.NewMemory(), runs: newMemoryRuns(), down: map[service]bool{}, size: size}
+	r := &region{store: registry.NewMemory(), down: map[service]bool{}, size: size}
 	actions := map[queuetest.FakeAction]action{queuetest.FakeReceive: receives, queuetest.FakeDelete: deletes,
 		queuetest.FakeChangeVisibility: changes, queuetest.FakeSend: sends}
 	r.queue = queuetest.NewFake(&queuetest.FakeOptions{Latency: callTime, MaxReceives: 10, Visibility: 300 * time.Second,
 		Fault: func(c queuetest.FakeCall) queuetest.FakeFault {
 			return queuetest.FakeFault{Err: r.called(actions[c.Action])}
 		}})
-	r.leases.SetFault(func(swap bool) leadertest.Fault {
-		a := reads
-		if swap {
-			a = writes
-		}
-		err := r.called(a)
-		return leadertest.Fault{Takes: callTime, Drop: err != nil, Err: err}
-	})
 	r.measure()
 	return r
 }
@@ -174,40 +166,25 @@ func (r *region) report(daemons int, minutes float64) string {
 	return strings.Join(all, "\n")
 }
 
-// region as the store of runs, of pauses, the sender of runs, and the group.
+// region as the store of records, the sender of runs, and the group.
 
-func (r *region) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (
-	map[string]queue.TaskTimes, error) {
-	if err := r.call(ctx, runs); err != nil {
+func (r *region) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
+	of := map[registry.Kind]action{registry.KindLease: reads, registry.KindPauses: looks}
+	if err := r.call(ctx, cmp.Or(of[kind], runReads)); err != nil {
 		return nil, err
 	}
-	return r.runs.Since(ctx, term, starts)
+	return r.store.Read(ctx, kind, keys...)
 }
 
-func (r *region) Claim(ctx context.Context, term int64, run periodic.ScheduledRun, try int) (periodic.Claim, error) {
-	if err := r.call(ctx, runs); err != nil {
-		return periodic.Claim{}, err
+func (r *region) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
+	of := runs
+	if len(changes) > 0 && changes[0].Next.Kind == registry.KindLease {
+		of = writes
 	}
-	return r.runs.Claim(ctx, term, run, try)
-}
-
-func (r *region) Mark(ctx context.Context, term int64, run periodic.ScheduledRun, messageID string) error {
-	if err := r.call(ctx, runs); err != nil {
-		return err
-	}
-	return r.runs.Mark(ctx, term, run, messageID)
-}
-
-func (r *region) Records(ctx context.Context, list []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
-	if err := r.call(ctx, runReads); err != nil {
+	if err := r.call(ctx, of); err != nil {
 		return nil, err
 	}
-	return r.runs.Records(ctx, list)
-}
-
-func (r *region) SetPaused(ctx context.Context, _, _ string, _ bool) error { return r.call(ctx, runs) }
-func (r *region) Paused(ctx context.Context) (map[string]string, error) {
-	return nil, r.call(ctx, looks)
+	return r.store.Swap(ctx, fence, changes...)
 }
 
 func (r *region) Send(ctx context.Context, _ string, m queue.Outgoing) (queue.Sent, error) {
@@ -278,8 +255,8 @@ func (r *region) start(t *testing.T, i, tasks int) *daemon {
 	d.worker = worker.New(r.queue, d, &worker.Options{Name: "jobs", VisibilityTimeout: 300 * time.Second})
 	d.manager = New(Options{File: File{Tasks: file}, Address: fmt.Sprintf("http://10.0.%d.%d:9325", i/250, i%250),
 		Registry: RegistryOptions{Queue: "jobs", QueueURL: onlyInstance.QueueURL, Table: "registry"}})
-	d.manager.registry.found.Store(&registry{leases: r.leases, pauses: r, pauseInterval: tablePauseInterval,
-		runs: func(lead periodic.Leadership) periodic.Registry { return periodic.NewClaims(r, r, lead) }})
+	f := d.manager.registry
+	f.found.Store(newSharedRegistry(registry.NewLeases(r), registry.NewSentRuns(r, f.scope(), r, f.lead), tablePauseInterval))
 	if err := d.manager.Open(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"tendril/internal/aws"
-	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -22,11 +22,11 @@ type sqsSender struct {
 	queues map[string]*aws.Queue
 }
 
-// Send implements [periodic.Sender].
+// Send implements [registry.Sender].
 func (s *sqsSender) Send(ctx context.Context, name string, m queue.Outgoing) (queue.Sent, error) {
 	q, err := s.find(ctx, name)
 	if err != nil {
-		return queue.Sent{}, errors.Join(periodic.ErrNotSent, err)
+		return queue.Sent{}, errors.Join(registry.ErrNotSent, err)
 	}
 	sent, err := q.SendOnce(ctx, m)
 	return sent, errors.Join(err, sent.Err)

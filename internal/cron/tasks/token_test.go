@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tendril/internal/registry"
 	"tendril/internal/sqsapi"
 )
 
@@ -52,7 +53,7 @@ func TestTokenIsSharedByTheEndpoint(t *testing.T) {
 func TestServerWithoutProofOfTheToken(t *testing.T) {
 	t.Parallel()
 	const token = "0123456789abcdef"
-	registry := func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Last":{}}`) }
+	serveRegistry := func(w http.ResponseWriter) { _, _ = io.WriteString(w, `{"Last":{}}`) }
 	sign := func(r *http.Request, _ []byte) error { r.Header.Set("Authorization", "signed"); return nil }
 	for name, c := range map[string]struct {
 		serve     http.HandlerFunc
@@ -60,7 +61,7 @@ func TestServerWithoutProofOfTheToken(t *testing.T) {
 		found     bool
 		undecided string // in the error
 	}{
-		"an impostor, or an older version": {serve: func(w http.ResponseWriter, _ *http.Request) { registry(w) },
+		"an impostor, or an older version": {serve: func(w http.ResponseWriter, _ *http.Request) { serveRegistry(w) },
 			undecided: "--registry-insecure"},
 		"another SQS server": {serve: http.NotFound},
 		"a server in trouble": {undecided: "status 502",
@@ -71,7 +72,7 @@ func TestServerWithoutProofOfTheToken(t *testing.T) {
 					w.WriteHeader(http.StatusForbidden)
 					return
 				}
-				registry(w)
+				serveRegistry(w)
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestServerWithoutProofOfTheToken(t *testing.T) {
 			}))
 			defer s.Close()
 			as := sqsapi.Identity{Token: token, Sign: c.sign}
-			_, found, err := probe(t.Context(), s.URL, as)
+			_, found, err := probe(t.Context(), s.URL, registry.Scope{}, as)
 			if found != c.found || (err == nil) != (c.undecided == "") || err != nil &&
 				!strings.Contains(err.Error(), c.undecided) {
 				t.Errorf("found %v, %v", found, err)

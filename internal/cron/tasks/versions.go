@@ -37,7 +37,7 @@ func ClaimVersion(ctx context.Context, m *Manager, version string) (claim *leade
 }
 
 // awaitRegistry finds the registry, and asks a server again that does not answer; nil when there is no registry.
-func awaitRegistry(ctx context.Context, m *Manager) (reg *registry, err error) {
+func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err error) {
 	for began := time.Now(); ; {
 		err := m.change(ctx, func(ctx context.Context) error {
 			reg, err = m.registry.open(ctx)

@@ -7,7 +7,6 @@ import (
 
 	"tendril/internal/cron/leader"
 	"tendril/internal/cron/periodic"
-	"tendril/internal/cron/tasks"
 	"tendril/internal/delivery"
 	"tendril/internal/worker"
 	"tendril/queue"
@@ -124,8 +123,7 @@ func (d *daemon) start() {
 	l.killed, l.kill = context.WithCancel(context.Background())
 	way := &link{w: d.w, daemon: d.index, life: l}
 	name := d.w.queueName(workQueue)
-	runs := tasks.NewEmbeddedRuns(way, name, false)
-	deliverer := delivery.ForWorker(&delivery.Options{Target: target{l}, FIFO: d.w.plan.FIFO, Known: runs.Known})
+	deliverer := delivery.ForWorker(&delivery.Options{Target: target{l}, FIFO: d.w.plan.FIFO, Known: way.Known})
 	var q worker.Queue = way
 	if d.w.plan.Embedded {
 		q = &embeddedLink{way}
@@ -137,7 +135,7 @@ func (d *daemon) start() {
 	l.parts.Go(func() { l.workerErr = l.worker.Run(receive, work) })
 	tasking, stopTasks := context.WithCancel(context.Background())
 	if l.stopTasks = stopTasks; d.w.plan.Tasks {
-		l.startTasks(tasking, way, name, runs)
+		l.startTasks(tasking, way, name)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -145,7 +143,7 @@ func (d *daemon) start() {
 	d.w.note("daemon %d starts", d.index)
 }
 
-func (l *life) startTasks(ctx context.Context, way *link, name string, runs periodic.Registry) {
+func (l *life) startTasks(ctx context.Context, way *link, name string) {
 	wall := l.wall
 	if l.w.bug == bugRunEarly {
 		wall = func() time.Time { return l.wall().Add(90 * time.Second) }
@@ -156,7 +154,7 @@ func (l *life) startTasks(ctx context.Context, way *link, name string, runs peri
 		l.w.t.Fatal(err)
 	}
 	l.elector = elector
-	l.scheduler = periodic.New(l.w.file(), elector, runs, periodic.Options{Queue: name, Wall: wall,
+	l.scheduler = periodic.New(l.w.file(), elector, way, periodic.Options{Queue: name, Wall: wall,
 		Events: periodic.Events{Skipped: l.w.oracle.skipped}})
 	l.parts.Go(func() { _ = elector.Run(ctx) })
 	l.parts.Go(func() { _ = l.scheduler.Run(ctx) })

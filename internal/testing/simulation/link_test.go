@@ -10,7 +10,7 @@ import (
 	"tendril/broker"
 	"tendril/internal/cron/leader"
 	"tendril/internal/cron/periodic"
-	"tendril/internal/cron/tasks"
+	"tendril/internal/registry"
 	"tendril/internal/worker"
 	"tendril/queue"
 )
@@ -290,7 +290,7 @@ func (l *embeddedLink) DeadLetter(ctx context.Context, letters []queue.DeadLette
 // Read implements [leader.Store].
 func (l *link) Read(ctx context.Context, name string) (lease queue.Lease, err error) {
 	_, _, err = l.call(ctx, "read", true, func(ctx context.Context, b *broker.Broker) (err error) {
-		lease, err = b.Registry().Read(ctx, l.leaseName(name))
+		lease, err = registry.NewLeases(b.Registry()).Read(ctx, l.leaseName(name))
 		return err
 	})
 	return lease, err
@@ -299,7 +299,7 @@ func (l *link) Read(ctx context.Context, name string) (lease queue.Lease, err er
 // Swap implements [leader.Store].
 func (l *link) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, now queue.Lease, err error) {
 	_, _, err = l.call(ctx, "swap", true, func(ctx context.Context, b *broker.Broker) (err error) {
-		won, now, err = b.Registry().Swap(ctx, l.leaseName(name), old, next)
+		won, now, err = registry.NewLeases(b.Registry()).Swap(ctx, l.leaseName(name), old, next)
 		return err
 	})
 	return won && err == nil, now, err
@@ -313,47 +313,51 @@ func (l *link) leaseName(name string) string {
 	return name
 }
 
-// Enqueue is a run on its way into the queue.
-func (l *link) Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent, already bool,
-	err error) {
-	run := *queue.ParseRun(&queue.Message{Attributes: m.Attributes})
-	l.w.oracle.enqueuing(l.life, &run)
-	if l.w.bug == bugMissRuns && l.w.plan.roll("miss", req.ID) < 0.5 {
-		return queue.Sent{ID: "none"}, false, nil
-	}
+// runs are those of the environment on the broker.
+func (l *link) runs(b *broker.Broker) *registry.Runs {
+	name := periodic.LeaseName(l.w.queueName(workQueue))
+	scope := registry.Scope{Name: name, Lease: name}
 	if l.w.bug == bugLeadTwice {
-		req.Lease, req.Term = "", 0
+		scope.Lease = ""
+	}
+	return registry.NewRuns(b.Registry(), scope)
+}
+
+// Enqueue is a run on its way into the queue.
+func (l *link) Enqueue(ctx context.Context, term int64, scheduled registry.Run) (result registry.EnqueueResult, err error) {
+	run := *queue.ParseRun(&queue.Message{Attributes: scheduled.Message.Attributes})
+	l.w.oracle.enqueuing(l.life, &run)
+	if l.w.bug == bugMissRuns && l.w.plan.roll("miss", scheduled.ID) < 0.5 {
+		return registry.EnqueueResult{Sent: queue.Sent{ID: "none"}}, nil
 	}
 	applied, _, err := l.call(ctx, "enqueue", true, func(ctx context.Context, b *broker.Broker) (err error) {
-		if sent, already, err = b.Registry().Enqueue(ctx, req, m); err == nil {
-			l.w.oracle.accepted(l.life, req.Term)
+		if result, err = l.runs(b).Enqueue(ctx, term, scheduled); err == nil && l.w.bug != bugLeadTwice {
+			l.w.oracle.accepted(l.life, term)
 		}
 		if l.w.bug == bugRunTwice {
-			_, err = b.Queue(req.Queue).Send(ctx, []queue.Outgoing{{Body: m.Body, Attributes: m.Attributes}})
+			_, err = b.Queue(scheduled.Queue).Send(ctx,
+				[]queue.Outgoing{{Body: scheduled.Message.Body, Attributes: scheduled.Message.Attributes}})
 		}
 		return err
 	})
 	l.w.oracle.enqueued(&run, applied, err)
-	return sent, already, err
+	return result, err
 }
 
 // Skip leaves runs out.
-func (l *link) Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string, err error) {
+func (l *link) Skip(ctx context.Context, term int64, runs []registry.Run) (found map[string]registry.RunRecord, err error) {
 	_, _, err = l.call(ctx, "skip", true, func(ctx context.Context, b *broker.Broker) (err error) {
-		made, err = b.Registry().Skip(ctx, req, ids)
+		found, err = l.runs(b).Skip(ctx, term, runs)
 		return err
 	})
-	return made, err
+	return found, err
 }
 
-// SinceUnder asks up to when tasks are accounted for.
-func (l *link) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
-	schedules map[string]string) (known map[string]queue.TaskTimes, err error) {
-	if l.w.bug == bugLeadTwice {
-		lease, term = "", 0
-	}
+// Since asks up to when tasks are accounted for.
+func (l *link) Since(ctx context.Context, term int64, starts map[string]registry.Start) (known map[string]queue.TaskTimes,
+	err error) {
 	_, _, err = l.call(ctx, "since", true, func(ctx context.Context, b *broker.Broker) (err error) {
-		if known, err = b.Registry().SinceUnder(ctx, lease, term, from, schedules); err == nil {
+		if known, err = l.runs(b).Since(ctx, term, starts); err == nil {
 			l.w.oracle.counting(known)
 		}
 		return err
@@ -361,25 +365,16 @@ func (l *link) SinceUnder(ctx context.Context, lease string, term int64, from ma
 	return known, err
 }
 
-// EnqueuedTo asks for a run by its id.
-func (l *link) EnqueuedTo(ctx context.Context, id, path string) (known bool, err error) {
+// Known asks for a run by its id.
+func (l *link) Known(ctx context.Context, id, path string) (known bool, err error) {
 	_, _, err = l.call(ctx, "known", true, func(ctx context.Context, b *broker.Broker) (err error) {
-		known, err = b.Registry().EnqueuedTo(ctx, id, path)
+		known, err = l.runs(b).Known(ctx, id, path)
 		return err
 	})
 	return known, err
 }
 
-// SetPaused and Paused are there for the registry's interface: nobody pauses a task here.
-func (l *link) SetPaused(ctx context.Context, task, reason string, paused bool) error {
-	return errors.ErrUnsupported
-}
-
-func (l *link) Paused(ctx context.Context) (map[string]string, error) {
-	return nil, errors.ErrUnsupported
-}
-
-var _ periodic.Registry = tasks.NewEmbeddedRuns((*link)(nil), "", false)
+var _ periodic.Registry = (*link)(nil)
 
 // Send is the producer's.
 func (l *link) Send(ctx context.Context, out []queue.Outgoing) (sent []queue.Sent, err error) {

@@ -422,8 +422,7 @@ func (o *oracle) accepted(l *life, term int64) {
 func (o *oracle) counting(tasks map[string]queue.TaskTimes) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for name, times := range tasks {
-		task := name[strings.LastIndexByte(name, '/')+1:]
+	for task, times := range tasks {
 		if _, known := o.since[task]; !known {
 			o.since[task] = times.UpTo
 		}

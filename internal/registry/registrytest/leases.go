@@ -1,4 +1,4 @@
-package leadertest
+package registrytest
 
 import (
 	"context"
@@ -11,17 +11,15 @@ import (
 	"tendril/queue"
 )
 
-// Store is what the suite checks: the interface of the same name in package
-// leader, repeated here so that the elector's own tests can use the suite.
-type Store interface {
+// LeaseStore has leases.
+type LeaseStore interface {
 	Read(ctx context.Context, name string) (queue.Lease, error)
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
-// Run checks the stores that newStore returns, one per case. They may share
-// their rows with each other: each case uses names of its own, made of the
-// case's name and the time.
-func Run(t *testing.T, newStore func(t testing.TB) Store) {
+// Leases checks the leases that newStore returns, one per case. They may share their records: each case uses names of
+// its own, made of the case's name and the time.
+func Leases(t *testing.T, newStore func(t testing.TB) LeaseStore) {
 	t.Helper()
 	run := time.Now().UnixNano()
 	for i, c := range []struct {
@@ -52,7 +50,7 @@ func Run(t *testing.T, newStore func(t testing.TB) Store) {
 // test when the store reports an error.
 type bench struct {
 	testing.TB
-	store Store
+	store LeaseStore
 	name  string
 }
 

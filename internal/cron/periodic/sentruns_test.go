@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"tendril/internal/registry"
 	"tendril/queue"
 )
 
@@ -40,13 +39,10 @@ func (s *sweep) call(ctx context.Context, apply func() error) error {
 	return errLost
 }
 
-func (s *sweep) Claim(ctx context.Context, term int64, f ScheduledRun, number int) (c Claim, err error) {
-	err = s.call(ctx, func() (err error) { c, err = s.node.Claim(ctx, term, f, number); return err })
-	return c, err
-}
-
-func (s *sweep) Mark(ctx context.Context, term int64, f ScheduledRun, id string) error {
-	return s.call(ctx, func() error { return s.node.Mark(ctx, term, f, id) })
+func (s *sweep) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) (stored []registry.Record,
+	err error) {
+	err = s.call(ctx, func() (err error) { stored, err = s.node.Swap(ctx, fence, changes...); return err })
+	return stored, err
 }
 
 func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queue.Sent, err error) {
@@ -78,14 +74,14 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	now := time.Now().UTC().Truncate(time.Second)
 	f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, runID("t", now), queueName,
 		false)
-	c := NewClaims(first, first, first.node)
+	c := registry.NewSentRuns(first, scope, first, first.node)
 	answer, err := c.Enqueue(t.Context(), w.term, f)
 	for i := 0; err != nil && !dies && i < 3; i++ {
 		answer, err = c.Enqueue(t.Context(), w.term, f)
 	}
 	next := &node{world: w}
 	w.elect(next)
-	again, err2 := NewClaims(next, next, next).Enqueue(t.Context(), w.term, f)
+	again, err2 := registry.NewSentRuns(next, scope, next, next).Enqueue(t.Context(), w.term, f)
 	if err2 != nil || !dies && err != nil {
 		t.Fatalf("%v, then %v", err, err2)
 	}
@@ -113,13 +109,13 @@ func TestEachLeaderHasATry(t *testing.T) {
 		for i := range 2 { // the second has one more call to claim
 			s := &sweep{node: &node{world: w}, nth: 2 + i, applied: true, dies: true}
 			w.elect(s.node)
-			if _, err := NewClaims(s, s, s.node).Enqueue(t.Context(), w.term, f); err == nil {
+			if _, err := registry.NewSentRuns(s, scope, s, s.node).Enqueue(t.Context(), w.term, f); err == nil {
 				t.Fatal("no error")
 			}
 		}
 		last := &node{world: w}
 		w.elect(last)
-		if answer, err := NewClaims(last, last, last).Enqueue(t.Context(), w.term, f); err != nil || !answer.Resent {
+		if answer, err := registry.NewSentRuns(last, scope, last, last).Enqueue(t.Context(), w.term, f); err != nil || !answer.Resent {
 			t.Errorf("third leader: %+v, %v", answer, err)
 		}
 		if n := len(w.queues["jobs"]); n != 3 {
@@ -137,37 +133,24 @@ func TestThirdTryIsUncertain(t *testing.T) {
 		w.elect(n)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		s := &sweep{node: n, applied: true}
-		c := NewClaims(n, s, n)
+		c := registry.NewSentRuns(n, scope, s, n)
 		for range 2 {
 			s.nth = 1
-			if _, err := c.Enqueue(t.Context(), w.term, f); err == nil || errors.Is(err, ErrUncertain) {
+			if _, err := c.Enqueue(t.Context(), w.term, f); err == nil || errors.Is(err, registry.ErrUncertain) {
 				t.Fatalf("a send without an answer: %v", err)
 			}
 		}
-		if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, ErrUncertain) || len(w.queues["jobs"]) != 2 {
+		if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, registry.ErrUncertain) || len(w.queues["jobs"]) != 2 {
 			t.Errorf("third try: %v; %d messages", err, len(w.queues["jobs"]))
 		}
 	})
-}
-
-// TestADialThatFailsIsNoTry: nothing was sent where nobody was reached.
-func TestADialThatFailsIsNoTry(t *testing.T) {
-	t.Parallel()
-	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-	cut := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-	for err, want := range map[error]bool{fmt.Errorf("sending: %w", refused): true,
-		fmt.Errorf("sending: %w", cut): false} {
-		if certainlyNot(err) != want {
-			t.Errorf("%v: certainly not sent %t", err, !want)
-		}
-	}
 }
 
 // TestRefusedSendsAreRepeated: what certainly was not accepted is tried for as
 // long as it takes, within one claim.
 func TestRefusedSendsAreRepeated(t *testing.T) {
 	t.Parallel()
-	for _, refusal := range []error{ErrNotSent, fmt.Errorf("dialling: %w", ErrNotSent), queue.ErrThrottled,
+	for _, refusal := range []error{registry.ErrNotSent, fmt.Errorf("dialling: %w", registry.ErrNotSent), queue.ErrThrottled,
 		queue.ErrDenied} {
 		synctest.Test(t, func(t *testing.T) {
 			w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
@@ -175,7 +158,7 @@ func TestRefusedSendsAreRepeated(t *testing.T) {
 			w.elect(n)
 			f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 			s := &sweep{node: n, refusal: refusal}
-			c := NewClaims(n, s, n)
+			c := registry.NewSentRuns(n, scope, s, n)
 			for range 10 {
 				s.nth = 1
 				if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, refusal) {
@@ -197,7 +180,7 @@ func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 		w.elect(n)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs.fifo", false)
 		s := &sweep{node: n, nth: 1, applied: true}
-		c := NewClaims(n, s, n)
+		c := registry.NewSentRuns(n, scope, s, n)
 		for range 20 { // without an answer each time
 			s.nth = 1
 			if _, err := c.Enqueue(t.Context(), w.term, f); err == nil {
@@ -205,7 +188,7 @@ func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 			}
 			time.Sleep(15 * time.Second)
 		}
-		if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, ErrUncertain) {
+		if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, registry.ErrUncertain) {
 			t.Errorf("after 5 minutes: %v", err)
 		}
 		if got := len(w.queues["jobs.fifo"]); got != 1 {
@@ -222,12 +205,12 @@ func TestNothingIsSentWithoutTheLead(t *testing.T) {
 		w.elect(n)
 		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		losing := losesLead{n}
-		if _, err := NewClaims(losing, n, n).Enqueue(t.Context(), w.term, f); !errors.Is(err, queue.ErrStaleTerm) ||
+		if _, err := registry.NewSentRuns(losing, scope, n, n).Enqueue(t.Context(), w.term, f); !errors.Is(err, queue.ErrStaleTerm) ||
 			len(w.queues) != 0 {
 			t.Errorf("%v, queues %v", err, w.queues)
 		}
 		f.Manual = true
-		if _, err := NewClaims(n, n, n).Enqueue(t.Context(), 0, f); err != nil || len(w.queues["jobs"]) != 1 {
+		if _, err := registry.NewSentRuns(n, scope, n, n).Enqueue(t.Context(), 0, f); err != nil || len(w.queues["jobs"]) != 1 {
 			t.Errorf("by hand, without the lead: %v, queues %v", err, w.queues)
 		}
 	})
@@ -236,8 +219,8 @@ func TestNothingIsSentWithoutTheLead(t *testing.T) {
 // losesLead loses it between the claim and the send.
 type losesLead struct{ *node }
 
-func (l losesLead) Claim(ctx context.Context, term int64, f ScheduledRun, number int) (Claim, error) {
-	c, err := l.node.Claim(ctx, term, f, number)
+func (l losesLead) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
+	stored, err := l.node.Swap(ctx, fence, changes...)
 	l.elect(nil)
-	return c, err
+	return stored, err
 }

@@ -1,0 +1,302 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"tendril/internal/registry"
+	"tendril/queue"
+)
+
+// attributeValues is an item, or a part of one.
+type attributeValues = map[string]types.AttributeValue
+
+// nouns name the kinds of records in errors.
+var nouns = map[registry.Kind]string{registry.KindLease: "the lease", registry.KindRun: "the run",
+	registry.KindTask: "the tasks", registry.KindPauses: "the paused tasks"}
+
+func itemID(kind registry.Kind, key string) string { return string(kind) + ":" + key }
+
+// keyOf returns the primary key of an item.
+func keyOf(id string) attributeValues {
+	return attributeValues{"id": &types.AttributeValueMemberS{Value: id}}
+}
+
+// Read implements [registry.Store].
+func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([]registry.Record, error) {
+	ids := make([]string, len(keys))
+	for i, key := range keys {
+		ids[i] = itemID(kind, key)
+	}
+	items, err := t.readItems(ctx, "reading "+nouns[kind], ids)
+	if err != nil {
+		return nil, err
+	}
+
+	records := make([]registry.Record, len(keys))
+	for i, key := range keys {
+		records[i] = recordOf(kind, key, items[ids[i]])
+	}
+	return records, nil
+}
+
+// readItems reads those of the items called ids that exist.
+func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
+	items := make(map[string]attributeValues, len(ids))
+	if len(ids) == 1 {
+		out, err := t.api.get().GetItem(ctx,
+			&dynamodb.GetItemInput{TableName: &t.name, Key: keyOf(ids[0]), ConsistentRead: sdk.Bool(true)})
+		if err != nil {
+			return nil, t.explain(ctx, doing, err)
+		}
+		items[ids[0]] = out.Item
+		return items, nil
+	}
+
+	var keys []attributeValues
+	for _, id := range ids {
+		keys = append(keys, keyOf(id))
+	}
+	for len(keys) > 0 {
+		n := min(len(keys), 100) // the most that DynamoDB takes
+		out, err := t.api.get().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys[:n], ConsistentRead: sdk.Bool(true)}},
+		})
+		if err != nil {
+			return nil, t.explain(ctx, doing, err)
+		}
+		for _, item := range out.Responses[t.name] {
+			id, _ := decode(item["id"]).(string)
+			items[id] = item
+		}
+		left := out.UnprocessedKeys[t.name].Keys
+		if len(left) == n {
+			return nil, queue.Errorf(queue.CodeRequestThrottled, "%s: registry table %s is throttled", doing, t.name)
+		}
+		keys = append(left, keys[n:]...)
+	}
+	return items, nil
+}
+
+// Swap implements [registry.Store]. A fenced change is one transaction with a check of the lease, so that DynamoDB
+// itself puts it before or after each change of the leader.
+func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
+	if len(changes) == 0 && fence != (registry.Fence{}) {
+		_, _, err := t.transact(ctx, "checking the lease", fence, nil)
+		return nil, err
+	}
+
+	stored := make([]registry.Record, len(changes))
+	for i, change := range changes {
+		var err error
+		if stored[i], err = t.swap(ctx, fence, change); err != nil {
+			return nil, err
+		}
+	}
+	return stored, nil
+}
+
+// swap makes one change, and returns what is stored then.
+func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.Change) (registry.Record, error) {
+	kind, key := change.Old.Kind, change.Old.Key
+	write := t.update
+	if fence != (registry.Fence{}) {
+		write = func(ctx context.Context, doing string, u *types.Update) (attributeValues, bool, error) {
+			return t.transact(ctx, doing, fence, u)
+		}
+	}
+
+	item, changed, err := write(ctx, "writing "+nouns[kind], t.updateOf(change))
+	switch {
+	case err != nil:
+		return registry.Record{}, err
+	case changed:
+		return change.Next, nil
+	case item != nil:
+		return recordOf(kind, key, item), nil
+	}
+
+	// Nothing is stored, or the server does not return it.
+	records, err := t.Read(ctx, kind, key)
+	if err != nil {
+		return registry.Record{}, err
+	}
+	return records[0], nil
+}
+
+// update makes one write. changed is false if its condition does not hold; item is what is stored then, nil if the
+// server does not return it.
+func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
+	_, err = t.api.get().UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
+		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
+		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure})
+	var refused *types.ConditionalCheckFailedException
+	if errors.As(err, &refused) {
+		return refused.Item, false, nil
+	}
+	return nil, err == nil, t.explain(ctx, doing, err)
+}
+
+// transact makes one write, nil for none, while the term of the fence is the current one. Its results are those of
+// update.
+func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) (
+	item attributeValues, changed bool, err error) {
+	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
+		TableName:                 &t.name,
+		Key:                       keyOf(itemID(registry.KindLease, fence.Lease)),
+		ConditionExpression:       sdk.String("#term = :term AND #released = :no"),
+		ExpressionAttributeNames:  map[string]string{"#term": "term", "#released": "released"},
+		ExpressionAttributeValues: attributeValues{":term": encode(fence.Term), ":no": encode(false)},
+	}}}
+	if u != nil {
+		items = append(items, types.TransactWriteItem{Update: u})
+	}
+	_, err = t.api.get().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	if err == nil {
+		return nil, true, nil
+	}
+
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) || len(cancelled.CancellationReasons) != len(items) {
+		return nil, false, t.explain(ctx, doing, err)
+	}
+	const failed = "ConditionalCheckFailed"
+	for i, reason := range cancelled.CancellationReasons {
+		switch code := sdk.ToString(reason.Code); {
+		case code == "" || code == "None":
+		case code != failed:
+			return nil, false, queue.Errorf(tableCode(code, queue.CodeUnreachable),
+				"%s in registry table %s: %s; to be tried again", doing, t.name, code)
+		case i == 0:
+			return nil, false, fence.Refuse(registry.Record{}, "The change")
+		default:
+			item = reason.Item
+		}
+	}
+	return item, false, nil
+}
+
+// updateOf makes a change of an item's attributes. Others, such as a later version's, stay as they are.
+func (t *Table) updateOf(change registry.Change) *types.Update {
+	old, next := attributes(change.Old), attributes(change.Next)
+	names, values := map[string]string{}, attributeValues{}
+	var sets, removes, conditions []string
+	if change.Old.Fields == nil {
+		conditions = append(conditions, "attribute_not_exists(id)")
+	}
+
+	for i, name := range slices.Sorted(maps.Keys(change.Old.With(old).With(next).Fields)) {
+		attribute, before, after := fmt.Sprint("#", i), fmt.Sprint(":old", i), fmt.Sprint(":new", i)
+		names[attribute] = name
+
+		value, keep := next[name]
+		if keep {
+			sets = append(sets, attribute+" = "+after)
+			values[after] = encode(value)
+		} else {
+			removes = append(removes, attribute)
+		}
+
+		value, had := old[name]
+		switch {
+		case change.Old.Fields == nil || name == expiryAttribute || change.Old.Version != "" && name != "version":
+		case had:
+			conditions = append(conditions, attribute+" = "+before)
+			values[before] = encode(value)
+		default:
+			conditions = append(conditions, "attribute_not_exists("+attribute+")")
+		}
+	}
+
+	var expressions []string
+	if len(sets) > 0 {
+		expressions = append(expressions, "SET "+strings.Join(sets, ", "))
+	}
+	if len(removes) > 0 {
+		expressions = append(expressions, "REMOVE "+strings.Join(removes, ", "))
+	}
+	u := &types.Update{TableName: &t.name, Key: keyOf(itemID(change.Next.Kind, change.Next.Key)),
+		UpdateExpression:                    sdk.String(strings.Join(expressions, " ")),
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld}
+	if len(conditions) > 0 {
+		u.ConditionExpression = sdk.String(strings.Join(conditions, " AND "))
+	}
+	if len(values) == 0 {
+		u.ExpressionAttributeValues = nil // DynamoDB refuses an empty map
+	}
+	return u
+}
+
+// attributes are the attributes of a record by name, without the key.
+func attributes(r registry.Record) registry.Fields {
+	all := registry.Fields{}
+	if r.Version != "" {
+		all["version"] = r.Version
+	}
+	if !r.Expires.IsZero() {
+		all[expiryAttribute] = r.Expires.Unix()
+	}
+	return r.With(all).Fields
+}
+
+// recordOf reads an item; a missing one has no fields.
+func recordOf(kind registry.Kind, key string, item attributeValues) registry.Record {
+	r := registry.Record{Kind: kind, Key: key}
+	if len(item) == 0 {
+		return r
+	}
+
+	r.Fields = registry.Fields{}
+	for name, value := range item {
+		switch v := decode(value); {
+		case name == "id" || v == nil:
+		case name == "version":
+			r.Version, _ = v.(string)
+		case name == expiryAttribute:
+			seconds, _ := v.(int64)
+			r.Expires = time.Unix(seconds, 0)
+		default:
+			r.Fields[name] = v
+		}
+	}
+	return r
+}
+
+// encode writes a field's value.
+func encode(v any) types.AttributeValue {
+	switch v := v.(type) {
+	case int64:
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(v, 10)}
+	case bool:
+		return &types.AttributeValueMemberBOOL{Value: v}
+	}
+	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
+}
+
+// decode reads a field's value, nil for one that is not of ours.
+func decode(value types.AttributeValue) any {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberBOOL:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
+			return n
+		}
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"tendril/queue"
+)
+
+// Limits of names and texts, in bytes.
+const (
+	maxName = 512
+	maxText = 16 << 10
+)
+
+// checkName refuses what cannot name a lease, a run or a task.
+func checkName(what, name string) error {
+	if name == "" || len(name) > maxName || !validText(name) {
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The name %q of a %s is not allowed: give 1 to %d bytes of text without control characters.",
+			clip(name), what, maxName)
+	}
+	return nil
+}
+
+// checkText refuses text that would not come back as it was written, or that is too long.
+func checkText(what, text string) error {
+	if len(text) > maxText || !validText(text) {
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The %s is not allowed: give at most %d bytes of text without control characters.", what, maxText)
+	}
+	return nil
+}
+
+// checkLease refuses a lease that cannot be stored as it is.
+func checkLease(name string, l queue.Lease) error {
+	if err := checkName("lease", name); err != nil {
+		return err
+	}
+	if l.Version == "" {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %s needs a version; give each write a new one.", name)
+	}
+	if l.Term < 0 || l.Duration < 0 {
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Lease %s was to be written with a negative term or duration; terms count from 1.", name)
+	}
+	for field, text := range map[string]string{"version": l.Version, "owner": l.Owner, "data": l.Data} {
+		if err := checkText(fmt.Sprintf("%s of lease %s", field, name), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validText reports whether a text is UTF-8 without control characters other than white space.
+func validText(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(c rune) bool {
+		return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xFFFE || c == 0xFFFF
+	})
+}
+
+func clip(s string) string {
+	if len(s) <= maxName {
+		return s
+	}
+	return s[:maxName] + "..."
+}

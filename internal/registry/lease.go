@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tendril/queue"
+)
+
+// Leases are the leases of a store. It implements the store of package leader.
+type Leases struct{ store Store }
+
+// NewLeases returns the leases of a store.
+func NewLeases(store Store) *Leases { return &Leases{store} }
+
+// Read returns the lease stored under name, the zero value if there isn't one.
+func (l *Leases) Read(ctx context.Context, name string) (queue.Lease, error) {
+	if err := checkName("lease", name); err != nil {
+		return queue.Lease{}, err
+	}
+	records, err := l.store.Read(ctx, KindLease, name)
+	if err != nil {
+		return queue.Lease{}, err
+	}
+	return leaseOf(records[0])
+}
+
+// Swap stores next under name if the Version stored there is old.Version ("" if nothing is stored); the other fields of
+// old are ignored. It returns whether next is stored, and what is stored after the call. A Swap whose next is stored
+// already has won: it repeats a call whose answer was lost. The Duration is stored in whole milliseconds.
+func (l *Leases) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
+	if err := checkLease(name, next); err != nil {
+		return false, queue.Lease{}, err
+	}
+
+	change := Change{leaseRecord(name, old), leaseRecord(name, next)}
+	if old.Version == "" {
+		change.Old.Fields = nil
+	}
+	stored, err := l.store.Swap(ctx, Fence{}, change)
+	if err != nil {
+		return false, queue.Lease{}, err
+	}
+
+	current, err = leaseOf(stored[0])
+	return err == nil && current.Version == next.Version, current, err
+}
+
+func leaseRecord(name string, l queue.Lease) Record {
+	return Record{Kind: KindLease, Key: name, Version: l.Version, Fields: Fields{"owner": l.Owner, "term": l.Term,
+		"duration_ms": l.Duration.Milliseconds(), "released": l.Released, "data": l.Data}}
+}
+
+// leaseOf reads a record. A record of another program is an error: treating it as a free lease would make a second
+// leader.
+func leaseOf(r Record) (queue.Lease, error) {
+	if r.Fields == nil {
+		return queue.Lease{}, nil
+	}
+	term, termOK := r.Fields["term"].(int64)
+	ms, msOK := r.Fields["duration_ms"].(int64)
+	released, releasedOK := r.Fields["released"].(bool)
+	if r.Version == "" || !termOK || !msOK || !releasedOK {
+		return queue.Lease{}, fmt.Errorf("item %q of the registry is not a lease: delete it, or use another table",
+			string(r.Kind)+":"+r.Key)
+	}
+	return queue.Lease{Owner: r.Fields.text("owner"), Version: r.Version, Term: term,
+		Duration: time.Duration(ms) * time.Millisecond, Released: released, Data: r.Fields.text("data")}, nil
+}

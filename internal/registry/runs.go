@@ -1,0 +1,331 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/queue"
+)
+
+// Runs are the tasks, the scheduled runs and the pauses of one environment. A term that is over is refused with
+// queue.ErrStaleTerm; term 0 is for runs that a person requested, and is always current. All methods are safe for
+// concurrent use, but there may be only one call at a time for each task.
+type Runs struct {
+	store Store
+	scope Scope
+
+	// queues is the store itself if it enqueues in one transaction. Else sender sends, and lead is asked once more
+	// right before each send, since the queue cannot refuse a term.
+	queues QueueStore
+	sender Sender
+	lead   Leadership
+
+	mu    sync.Mutex
+	open  map[string]*try   // runs that are not settled yet, by id
+	known map[string]Record // tasks as they were seen last, by name
+}
+
+// NewRuns returns the runs of an environment whose queues are in the store.
+func NewRuns(store QueueStore, scope Scope) *Runs {
+	return &Runs{store: store, scope: scope, queues: store}
+}
+
+// NewSentRuns returns the runs of an environment whose queues are elsewhere and cannot recognise a run.
+func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs {
+	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{},
+		known: map[string]Record{}}
+}
+
+// Since returns the times of each task. A task that is not known is entered with its start, which both times are then.
+// A task known with another schedule is accounted for up to its start at least, and exists from then: earlier times of
+// the new schedule were never due. A task known with the same schedule exists from its start, if that is earlier: its
+// clock was set back.
+func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]queue.TaskTimes, error) {
+	tasks := slices.Sorted(maps.Keys(starts))
+	keys := make([]string, len(tasks))
+	for i, task := range tasks {
+		keys[i] = r.scope.Key(task)
+		if err := checkName("task", keys[i]); err != nil {
+			return nil, err
+		}
+	}
+
+	rows, err := r.store.Read(ctx, KindTask, keys...)
+	if err == nil {
+		err = r.update(ctx, r.scope.Fence(term), rows, func(i int, row Record) Record {
+			return entered(row, starts[tasks[i]])
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	times := make(map[string]queue.TaskTimes, len(tasks))
+	for i, task := range tasks {
+		times[task] = TimesOf(rows[i])
+		r.remember(task, rows[i])
+	}
+	return times, nil
+}
+
+// entered brings a task's record up to date with its start.
+func entered(row Record, start Start) Record {
+	at, times := start.At.UnixMilli(), TimesOf(row)
+	schedule := row.Fields.text("schedule")
+	changed := start.Schedule != "" && schedule != "" && start.Schedule != schedule
+
+	next := Fields{}
+	if start.Schedule != "" {
+		next["schedule"] = start.Schedule
+	}
+	if len(row.Fields) == 0 || changed && times.UpTo.UnixMilli() < at {
+		next["last_ms"] = at
+	}
+	if len(row.Fields) == 0 || changed || at < times.From.UnixMilli() {
+		next["from_ms"] = at
+	}
+	return row.With(next)
+}
+
+// TimesOf reads a task's record. From is zero if that is not known.
+func TimesOf(row Record) (times queue.TaskTimes) {
+	if ms, ok := row.Fields["last_ms"].(int64); ok {
+		times.UpTo = time.UnixMilli(ms).UTC()
+	}
+	if ms, ok := row.Fields["from_ms"].(int64); ok {
+		times.From = time.UnixMilli(ms).UTC()
+	}
+	return times
+}
+
+// update changes records, in place, until each is what change makes of it. The fence is checked in any case.
+func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change func(i int, stored Record) Record) error {
+	for first := true; ; first = false {
+		var changes []Change
+		var changed []int
+		for i, stored := range records {
+			if next := change(i, stored); !Same(stored, next) {
+				changes = append(changes, Change{stored, next})
+				changed = append(changed, i)
+			}
+		}
+		if len(changes) == 0 && (!first || fence == Fence{}) {
+			return nil
+		}
+
+		stored, err := r.store.Swap(ctx, fence, changes...)
+		if err != nil {
+			return err
+		}
+		for n, i := range changed {
+			records[i] = stored[n]
+		}
+	}
+}
+
+// task returns the record of a run's task as it was seen last.
+func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
+	r.mu.Lock()
+	row, known := r.known[run.Task]
+	r.mu.Unlock()
+	if known {
+		return row, nil
+	}
+	rows, err := r.store.Read(ctx, KindTask, r.scope.Key(run.Task))
+	if err != nil {
+		return Record{}, err
+	}
+	return rows[0], nil
+}
+
+// remember keeps a task's record, so that it is read once. The records of a QueueStore are at hand.
+func (r *Runs) remember(task string, row Record) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known != nil {
+		r.known[task] = row
+	}
+}
+
+// accounted moves a task's record up to the time of a run, unless it is further already.
+func accounted(row Record, run *Run) Record {
+	if times := TimesOf(row); len(row.Fields) > 0 && !times.UpTo.Before(run.ScheduledAt) {
+		return row
+	}
+	return row.With(Fields{"last_ms": run.ScheduledAt.UnixMilli()})
+}
+
+// account accounts for the times of a run's task up to the run.
+func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
+	row, err := r.task(ctx, run)
+	if err != nil {
+		return err
+	}
+	rows := []Record{row}
+	err = r.update(ctx, fence, rows, func(_ int, row Record) Record { return accounted(row, run) })
+	if err == nil {
+		r.remember(run.Task, rows[0])
+	}
+	return err
+}
+
+// Enqueue sends the run, unless it was sent before, and accounts for the task's times up to it, unless it is manual. It
+// is called again with the same run after an error, except after [ErrUncertain].
+func (r *Runs) Enqueue(ctx context.Context, term int64, run Run) (EnqueueResult, error) {
+	if err := run.check(r.scope); err != nil {
+		return EnqueueResult{}, err
+	}
+	if r.queues == nil {
+		return r.send(ctx, term, &run)
+	}
+
+	absent := r.absent(run.ID)
+	for {
+		record := r.tried(absent, term, &run, 1).With(Fields{"settled": true})
+		changes := []Change{{absent, record}}
+		if !run.Manual {
+			row, err := r.task(ctx, &run)
+			if err != nil {
+				return EnqueueResult{}, err
+			}
+			changes = append(changes, Change{row, accounted(row, &run)})
+		}
+
+		sent, conflict, err := r.queues.Enqueue(ctx, r.scope.Fence(term), run.Queue, run.Message, changes...)
+		if err != nil || conflict == nil {
+			return EnqueueResult{Sent: sent}, AdviseQueue(err, run.Queue)
+		}
+		if first := conflict[0].Fields; first != nil {
+			sent := queue.Sent{ID: first.text("message"), SequenceNumber: first.text("sequence")}
+			return EnqueueResult{Sent: sent, Already: true}, nil
+		}
+		// The task's record was changed meanwhile.
+	}
+}
+
+// AdviseQueue adds what to do about an embedded queue that does not exist.
+func AdviseQueue(err error, name string) error {
+	if errors.Is(err, &queue.Error{Code: queue.CodeQueueDoesNotExist}) {
+		return fmt.Errorf("the queue %s does not exist: create it with 'tendril queues create %s', and name it in the "+
+			"--queues of an environment: %w", name, name, err)
+	}
+	return err
+}
+
+// absent is the record of a run that is not stored.
+func (r *Runs) absent(id string) Record { return Record{Kind: KindRun, Key: r.scope.Key(id)} }
+
+// tried returns the record of a run for a try in a term.
+func (r *Runs) tried(before Record, term int64, run *Run, number int) Record {
+	fields := Fields{"task": run.Task, "at_ms": run.ScheduledAt.UnixMilli(), "term": term, "tries": int64(number),
+		"settled": false}
+	if run.Path != "" {
+		fields["path"] = run.Path
+	}
+	before.Fields, before.Expires = fields, time.Now().Add(runRetention)
+	return before
+}
+
+func recordOf(r Record) RunRecord {
+	tries, _ := r.Fields["tries"].(int64)
+	term, _ := r.Fields["term"].(int64)
+	settled, _ := r.Fields["settled"].(bool)
+	return RunRecord{Tries: int(tries), Term: term, Settled: settled, MessageID: r.Fields.text("message")}
+}
+
+// Skip accounts for the task's times up to the last of runs without sending. runs are of one task, in order, at most
+// 1000. It returns the records of those that were sent or announced before, by id.
+func (r *Runs) Skip(ctx context.Context, term int64, runs []Run) (map[string]RunRecord, error) {
+	last := &runs[len(runs)-1]
+	if err := last.check(r.scope); err != nil {
+		return nil, err
+	}
+	keys := make([]string, len(runs))
+	for i := range runs {
+		keys[i] = r.scope.Key(runs[i].ID)
+	}
+
+	// Runs of an earlier term have a record by now, since those are fenced; a term that ended meanwhile is refused below.
+	stored, err := r.store.Read(ctx, KindRun, keys...)
+	if err != nil {
+		return nil, fmt.Errorf("looking for runs before leaving them out: %w", err)
+	}
+	found := make(map[string]RunRecord, len(runs))
+	for i := range runs {
+		if stored[i].Fields != nil {
+			found[runs[i].ID] = recordOf(stored[i])
+		}
+	}
+
+	if r.queues == nil {
+		err = r.leaveOut(ctx, term, runs, stored, found)
+	} else {
+		err = r.account(ctx, r.scope.Fence(term), last)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// Known reports whether the run was enqueued with a message to path, by whichever instance. A run that was left out was
+// not.
+func (r *Runs) Known(ctx context.Context, id, path string) (bool, error) {
+	stored, err := r.store.Read(ctx, KindRun, r.scope.Key(id))
+	if err != nil {
+		return false, err
+	}
+	if record := recordOf(stored[0]); record.Tries == 0 && record.MessageID == "" {
+		return false, nil
+	}
+	// A record without a path is an older version's: it is known with any, so that runs enqueued before an upgrade go
+	// where they should.
+	recorded, ok := stored[0].Fields["path"].(string)
+	return !ok || recorded == path, nil
+}
+
+// PausedTask begins the fields with the reasons of paused tasks.
+const PausedTask = "task:"
+
+// SetPaused records for all instances that a task is paused, with a reason, which may be "", or no longer is.
+func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) error {
+	if err := checkName("task", task); err != nil {
+		return err
+	}
+	if err := checkText(fmt.Sprintf("reason for pausing task %s", task), reason); err != nil {
+		return err
+	}
+	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
+	if err != nil {
+		return err
+	}
+	return r.update(ctx, Fence{}, stored, func(_ int, pauses Record) Record {
+		if paused {
+			return pauses.With(Fields{PausedTask + task: reason})
+		}
+		others := pauses.With(nil)
+		delete(others.Fields, PausedTask+task)
+		return others
+	})
+}
+
+// Paused returns the reasons of paused tasks by task; it is never nil without an error.
+func (r *Runs) Paused(ctx context.Context) (map[string]string, error) {
+	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
+	if err != nil {
+		return nil, err
+	}
+	reasons := map[string]string{}
+	for name := range stored[0].Fields {
+		if task, ok := strings.CutPrefix(name, PausedTask); ok {
+			reasons[task] = stored[0].Fields.text(name)
+		}
+	}
+	return reasons, nil
+}
