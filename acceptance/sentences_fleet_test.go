@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -153,8 +154,9 @@ func dynamoText(item map[string]any, name string) string {
 func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	var in struct {
-		Item, Key, ExpressionAttributeValues map[string]any
-		ConditionExpression                  string
+		Key, ExpressionAttributeValues        map[string]any
+		ExpressionAttributeNames              map[string]string
+		ConditionExpression, UpdateExpression string
 	}
 	body, _ := io.ReadAll(r.Body)
 	json.Unmarshal(body, &in)
@@ -172,20 +174,25 @@ func (d *dynamo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if item := d.items[dynamoText(in.Key, "id")]; item != nil {
 			answer["Item"] = item
 		}
-	case "PutItem":
-		id := dynamoText(in.Item, "id")
+	case "UpdateItem":
+		id := dynamoText(in.Key, "id")
 		old := d.items[id]
 		fits := old == nil
-		if strings.Contains(in.ConditionExpression, "= :old") {
-			fits = dynamoText(old, "version") == dynamoText(in.ExpressionAttributeValues, ":old")
+		if _, value, found := strings.Cut(in.ConditionExpression, " = "); found { // of the version
+			fits = dynamoText(old, "version") == dynamoText(in.ExpressionAttributeValues, value)
 		}
 		if !fits {
 			answer["__type"], answer["Item"] = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException", old
 			answer["message"] = "The conditional request failed"
 			break
 		}
-		d.items[id] = in.Item
-		d.writes = append(d.writes, dynamoText(in.Item, "owner"))
+		item := maps.Clone(in.Key)
+		for set := range strings.SplitSeq(strings.TrimPrefix(in.UpdateExpression, "SET "), ", ") {
+			name, value, _ := strings.Cut(set, " = ")
+			item[in.ExpressionAttributeNames[name]] = in.ExpressionAttributeValues[value]
+		}
+		d.items[id] = item
+		d.writes = append(d.writes, dynamoText(item, "owner"))
 	}
 	text, _ := json.Marshal(answer)
 	w.Header().Set("X-Amz-Crc32", fmt.Sprint(crc32.ChecksumIEEE(text)))

@@ -137,10 +137,11 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 // update makes one write. changed is false if its condition does not hold; item is what is stored then, nil if the
 // server does not return it.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
-	_, err = t.api.get().UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
+	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
 		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure})
+		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure}
+	_, err = t.api.get().UpdateItem(ctx, in)
 	var refused *types.ConditionalCheckFailedException
 	if errors.As(err, &refused) {
 		return refused.Item, false, nil

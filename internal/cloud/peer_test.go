@@ -15,6 +15,7 @@ import (
 	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/registry"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
@@ -265,7 +266,7 @@ func TestTerminationKeepsWhatIsNotOwned(t *testing.T) {
 
 	for _, lease := range []string{periodic.LeaseName("orders"), periodic.VersionLease("orders", "1f"),
 		periodic.RunningLease("orders", "tidy"), periodic.LeaseName("letters"), periodic.VersionLease("orders2", "1f")} {
-		if _, _, err := table.Swap(t.Context(), lease, queue.Lease{}, queue.Lease{Version: "1"}); err != nil {
+		if _, _, err := registry.NewLeases(table).Swap(t.Context(), lease, queue.Lease{}, queue.Lease{Version: "1"}); err != nil {
 			t.Fatal(err)
 		}
 	}
