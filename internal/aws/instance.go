@@ -49,7 +49,7 @@ func NewInstance(endpoint string) (*Instance, error) {
 	})}, nil
 }
 
-// ID returns the instance's id: what TENDRIL_INSTANCE_ID says, else what the
+// InstanceID returns the instance's id: what TENDRIL_INSTANCE_ID says, else what the
 // metadata say.
 func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 	if id := os.Getenv("TENDRIL_INSTANCE_ID"); id != "" {
@@ -155,14 +155,14 @@ const TaskProtection = time.Hour
 // maxAgentAnswer bounds what is read of an answer of the container agent.
 const maxAgentAnswer = 64 << 10
 
-// Task is the ECS task that this process runs in, as its container agent knows
+// ECSTask is the ECS task that this process runs in, as its container agent knows
 // it. Its methods are safe for concurrent use.
 type ECSTask struct {
 	state  string // the URL of the protection
 	client *http.Client
 }
 
-// NewTask returns this task. agent is the URL of the container agent, as
+// NewECSTask returns this task. agent is the URL of the container agent, as
 // ECS_AGENT_URI has it; an invalid URL is an error.
 func NewECSTask(agent string) (*ECSTask, error) {
 	if !isWebURL(agent) {

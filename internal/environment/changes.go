@@ -222,7 +222,7 @@ func (c *changes) pending() (change config.Change, err error) {
 func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	now := *c.opts
 	now.Config, now.Bundle = cfg, b
-	known := NotUsed(&*c.opts)
+	known := NotUsed(c.opts)
 	for _, f := range NotUsed(&now) {
 		if !slices.Contains(known, f) {
 			c.opts.Logger.Warn("bundle warning", "component", "bundle", "problem", f.String(), "file", f.File, "line", f.Line)

@@ -335,8 +335,9 @@ func (s *bench) queryReceiveDelete(b *testing.B, n int) {
 		"&AttributeName.1=All&MessageAttributeName.1=All&MaxNumberOfMessages="+strconv.Itoa(n)))
 	var form strings.Builder
 	count := 0
-	for rest, ok := answer, true; ; count++ {
+	for rest := answer; ; count++ {
 		var handle string
+		var ok bool
 		if _, rest, ok = strings.Cut(rest, "<ReceiptHandle>"); !ok {
 			break
 		}

@@ -28,7 +28,7 @@ type Kind int
 const (
 	plain   Kind = iota // no SNS envelope; a raw delivery of SNS is plain too
 	wrapped             // an envelope around a published message
-	// Confirmation: SNS asks to confirm the start or end of a subscription by
+	// Confirmation is a request of SNS to confirm the start or end of a subscription by
 	// visiting a URL. This package never does that, and there is no inner message.
 	Confirmation
 )

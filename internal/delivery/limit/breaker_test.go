@@ -46,7 +46,7 @@ func newHarness(t *testing.T, opts Options) *harness {
 	}
 	opts.Events = &Events{
 		Opened: func(e Opened) { record(e) }, HalfOpened: func(e HalfOpened) { record(e) },
-		Closed: func(e Closed) { record(e) }, LimitChanged: func(e LimitChanged) { record(e) },
+		Closed: func(e Closed) { record(e) }, LimitChanged: func(e Resized) { record(e) },
 	}
 	h.Limiter = New(&opts)
 	return h
@@ -64,7 +64,7 @@ func eventText(event any) string {
 		return "breaker half-open: one delivery on trial"
 	case Closed:
 		return fmt.Sprintf("breaker closed after %s", e.After)
-	case LimitChanged:
+	case Resized:
 		return fmt.Sprintf("concurrency %d, was %d", e.To, e.From)
 	}
 	return ""

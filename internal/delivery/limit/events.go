@@ -8,10 +8,10 @@ import "time"
 // block and must not call the worker. Two changes in quick succession may be reported
 // in the opposite order.
 type Events struct {
-	Opened       func(Opened)       // the app fails, and deliveries stop
-	HalfOpened   func(HalfOpened)   // the trial starts
-	Closed       func(Closed)       // the app has recovered, and deliveries start slowly
-	LimitChanged func(LimitChanged) // the adaptive limit has changed
+	Opened       func(Opened)     // the app fails, and deliveries stop
+	HalfOpened   func(HalfOpened) // the trial starts
+	Closed       func(Closed)     // the app has recovered, and deliveries start slowly
+	LimitChanged func(Resized)    // the adaptive limit has changed
 }
 
 // Opened reports that the breaker opened.
@@ -31,8 +31,8 @@ type Closed struct {
 	After time.Duration // since it opened
 }
 
-// LimitChanged reports that the adaptive limit changed.
-type LimitChanged struct{ From, To int }
+// Resized reports that the adaptive limit changed.
+type Resized struct{ From, To int }
 
 // Status is a snapshot of a limiter.
 type Status struct {

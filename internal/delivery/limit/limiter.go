@@ -151,7 +151,7 @@ func (l *Limiter) advanceTo(now time.Time) time.Time {
 }
 
 func (l *Limiter) limitChanged(from, to int) {
-	notify(&l.events, l.opts.Events.LimitChanged, LimitChanged{From: from, To: to})
+	notify(&l.events, l.opts.Events.LimitChanged, Resized{From: from, To: to})
 }
 
 // unlockAndNotify releases the lock and calls the listeners for what happened under it.

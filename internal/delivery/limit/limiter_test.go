@@ -231,7 +231,7 @@ func TestEventsMayHaveNoListeners(t *testing.T) {
 	notify(&d, none.Opened, Opened{})
 	notify(&d, none.HalfOpened, HalfOpened{})
 	notify(&d, none.Closed, Closed{})
-	notify(&d, none.LimitChanged, LimitChanged{})
+	notify(&d, none.LimitChanged, Resized{})
 	if len(d) > 0 {
 		t.Errorf("%d calls of no listener", len(d))
 	}

@@ -242,7 +242,7 @@ func TestConcurrentUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, Options{})
 		h.Limiter = New(&Options{Rate: 1e6, Adaptive: true, Breaker: &Breaker{FailureRatio: 0.9, Delay: 1},
-			Events: &Events{LimitChanged: func(LimitChanged) {}, Opened: func(Opened) {}}})
+			Events: &Events{LimitChanged: func(Resized) {}, Opened: func(Opened) {}}})
 		var wg sync.WaitGroup
 		for g := range 8 {
 			wg.Go(func() { use(h.Limiter, g) })

@@ -180,6 +180,6 @@ func (l *Logger) Limiter(target string) *limit.Events {
 		Closed: func(c limit.Closed) {
 			event.Breaker.Log(log, slog.LevelInfo, "breaker closed", slog.Duration("duration", c.After))
 		},
-		LimitChanged: func(c limit.LimitChanged) { log.Debug("concurrency limit changed", "from", c.From, "to", c.To) },
+		LimitChanged: func(c limit.Resized) { log.Debug("concurrency limit changed", "from", c.From, "to", c.To) },
 	}
 }
