@@ -8,17 +8,22 @@
 //	message                                                     result
 //	   |                                                           ^
 //	   v                                                           |
-//	path.go      is it a task's run? --bad path--> Failed          |
+//	client.go    is it a task's run? --bad path--> Failed          |
 //	   |                                                           |
-//	   v                                                           |
-//	http.go      a slot, then a connection  --none--> Unreached    |
-//	   |              |          ^                                 |
-//	   |           pool.go    dial.go, target.go                   |
 //	   v                                                           |
 //	header.go    the request's head, its trace and its signature   |
 //	   |                                                           |
 //	   v                                                           |
-//	conn.go      write the request, read the answer, once -----> outcome.go
+//	transport.go a connection  --none--> Unreached                 |
+//	   |              ^                                            |
+//	   |          dial.go, target.go                               |
+//	   v                                                           |
+//	conn.go      write the request, once                           |
+//	   |                                                           |
+//	   v                                                           |
+//	answer.go    read the answer --------------------------> outcome.go
+//
+// The client knows messages, the transport connections: another one may take its place.
 //
 // # Why an exchange of its own
 //
