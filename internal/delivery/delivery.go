@@ -34,16 +34,19 @@ func stages(opts *Options) stage {
 func ForWorker(opts *Options) worker.Deliverer {
 	one := single{opts.Target, stages(opts)}
 	if _, ok := opts.Target.(batchTarget); ok && !opts.OneByOne {
-		return batches{one}
+		return batches{one: one}
 	}
 	return one
 }
 
 // single delivers one message at a time.
 type single struct {
-	Target
+	target Target
 	stages stage
 }
+
+// Probe asks the target.
+func (s single) Probe(ctx context.Context) error { return s.target.Probe(ctx) }
 
 // Deliver hands one message over.
 func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
@@ -53,16 +56,26 @@ func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 }
 
 // batches delivers several messages at once too.
-type batches struct{ single }
+type batches struct{ one single }
+
+// Deliver hands one message over.
+func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	return b.one.Deliver(ctx, m)
+}
+
+// Probe asks the target.
+func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
 // DeliverBatch hands several messages over in one delivery. A message that cannot be
 // handed over at all holds up only the later ones of its FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
-	batch, results := make([]*message, len(msgs)), make([]queue.Result, len(msgs))
+	batch := make([]*message, len(msgs))
 	for i, m := range msgs {
 		batch[i] = &message{Message: withoutReason(m)}
 	}
-	b.stages(ctx, batch)
+	b.one.stages(ctx, batch)
+
+	results := make([]queue.Result, len(msgs))
 	for i, m := range batch {
 		results[i] = m.result
 	}

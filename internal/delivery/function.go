@@ -35,9 +35,11 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 	if err != nil {
 		return nil, err
 	}
+
 	if f.byCommand == nil {
 		f.byCommand = map[string]*Function{}
 	}
+
 	// The name is read without the console's token: the program's, since arguments may hold
 	// secrets, with a number where another function has that name.
 	same, name := 1, "lambda: "+programName(command)
@@ -49,6 +51,7 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 	if same > 1 {
 		name += fmt.Sprintf(" (%d)", same)
 	}
+
 	f.byCommand[command] = &Function{pool, name}
 	return f.byCommand[command], nil
 }
@@ -78,6 +81,7 @@ func programName(command string) string {
 func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	process := func(instance int) *slog.Logger { return log.With("component", fmt.Sprintf("function.%d", instance)) }
+
 	return runtimeapi.Events{
 		Ready: func(r runtimeapi.Ready) {
 			process(r.Instance).Info("function ready", "pid", r.PID, "duration_ms", r.After.Milliseconds())

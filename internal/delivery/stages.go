@@ -93,6 +93,7 @@ func send(opts *Options) stage {
 			}
 		}
 	}
+
 	return func(ctx context.Context, batch []*message) {
 		for _, m := range batch {
 			posting(m.ReceiptHandle)
@@ -220,6 +221,7 @@ func judge(ctx context.Context, m *message, opts *Options) bool {
 			return true
 		}
 	}
+
 	ordinary := *m.Message
 	ordinary.Run = nil
 	ordinary.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), func(a queue.Attribute) bool {

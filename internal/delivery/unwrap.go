@@ -29,6 +29,7 @@ func unwrap(next stage, opts *Options) stage {
 		if opts.Deadline != nil && opts.Deadline() > 0 {
 			limit = min(limit, opts.Deadline())
 		}
+
 		until := time.Now().Add(limit)
 		batch = prepare(batch, opts.FIFO, func(m *message) bool {
 			if m.Run.Named() {
@@ -39,6 +40,7 @@ func unwrap(next stage, opts *Options) stage {
 			}
 			return opts.Payloads == nil || fetch(ctx, m, until, opts)
 		})
+
 		if len(batch) > 0 {
 			next(ctx, batch)
 		}
@@ -70,11 +72,13 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 		m.result = queue.Result{Reason: "its payload in S3 is not available", Err: err, Unsent: true}
 		return false
 	}
+
 	// S3 that hangs must leave the slots to other messages for most of the time.
 	retryIn := max(fetchPause, 2*time.Since(begin))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.ID, retryIn, err)
 	}
+
 	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is temporarily not available", Err: err,
 		RetryAfter: retryIn}
 	return false

@@ -315,7 +315,7 @@ func (e *examiner) lookAtTargets(ctx context.Context) {
 // targetTLS is how deliveries would reach the target of a queue; nil without TLS, and where the files cannot be used.
 func (e *examiner) targetTLS(set *config.QueueSettings) *tls.Config {
 	client, err := deliver.NewClient(&deliver.Options{Target: set.Target, Version: e.opts.Version,
-		Credentials: deliver.Credentials{TLS: targetFiles(set)}})
+		TLS: targetFiles(set)})
 	if err != nil {
 		return nil
 	}

@@ -265,7 +265,7 @@ func httpOptions(s *config.Settings, set *config.QueueSettings, queue string) (*
 		Path: set.HTTPPath, MimeType: set.MimeType, QueueName: queue,
 		ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout, Deadline: set.Deadline,
 		SuccessCodes: codes, TerminalCodes: terminal, HeaderBudget: int(s.HeaderBudget),
-		Credentials: deliver.Credentials{SigningKeys: set.SigningSecret, TLS: targetFiles(set)},
+		SigningKeys: set.SigningSecret, TLS: targetFiles(set),
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1

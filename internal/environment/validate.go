@@ -114,7 +114,7 @@ func (o *Options) validateTargets() (problems []error) {
 		}
 		way, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
 			QueueName: q.Name, SuccessCodes: codes, Version: o.Version,
-			Credentials: deliver.Credentials{TLS: targetFiles(q)}})
+			TLS: targetFiles(q)})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("the app's address: %w", err))
 			continue

@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -217,24 +216,6 @@ func (p *peeker) isQuiet() bool {
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
 }
 
-// answer is what became of one exchange.
-type answer struct {
-	head     *http.Response // nil when none was read
-	first    []byte         // the start of its body where it is kept; good until the next exchange
-	sent     bool           // a byte of the request may have reached the app
-	started  bool           // a byte of the answer was read
-	success  bool           // head has a success code
-	broken   bool           // its body did not arrive whole
-	whole    bool           // all of it was read
-	wanted   steering       // what the app says about the outcome
-	problem  string         // why a part of that is ignored
-	extended time.Duration  // how long it may be silent, where it chose that
-	err      error          // why there is no head, or a broken body
-	keep     bool           // the connection may carry another exchange
-	conn     *conn          // the connection that it was read from
-	pool     *pool          // where that goes
-}
-
 // exchange sends the request and reads the answer, once. It blocks for as long as the app gives signs of life, until
 // ctx ends or until the request's end.
 func (c *conn) exchange(ctx context.Context, r *request) answer {
@@ -265,15 +246,6 @@ func (c *conn) exchange(ctx context.Context, r *request) answer {
 	}
 	a.keep = isFree() && a.keep
 	return a
-}
-
-// protocol is what an exchange needs to know of the settings.
-type protocol struct {
-	idle    time.Duration // the longest silence
-	success StatusSet     // whose body must arrive whole
-	maxBody int           // bytes of it that are read
-	keep    int           // bytes of any answer's body that are kept
-	headers bool          // all headers of an answer are wanted
 }
 
 func (c *conn) exchangeLong(body string, p *protocol) answer {
@@ -324,88 +296,4 @@ func (w *writer) finish(wait bool) bool {
 	<-w.done
 	w.conn.closing.Store(false)
 	return w.err == nil
-}
-
-// readAnswer reads the final answer and, within bounds, its body. It leaves w
-// unfinished if there is no answer.
-func (c *conn) readAnswer(p *protocol, w *writer) answer {
-	head, err := c.readHead(p)
-	if err != nil {
-		return answer{started: c.read > 0, err: err}
-	}
-	a := answer{head: head, started: true, success: p.success.Has(head.StatusCode)}
-	if values := head.Header[outcomeHeader]; values != nil {
-		a.wanted = c.obey(values, true, a.success)
-	}
-	var whole, written bool
-	if a.success || a.wanted.wish == wishDrop {
-		whole, a.err = c.readBody(head.Body, p.maxBody, p.keep)
-		a.broken, a.first = a.err != nil, c.first
-		written = w.finish(whole)
-	} else if written = w.finish(true); written {
-		if end := time.Now().Add(drainTime); c.end.IsZero() || end.Before(c.end) {
-			c.end = end
-		}
-		c.resting = true
-		whole, _ = c.readBody(head.Body, p.maxBody, max(p.keep, answerRead))
-		a.first = c.first
-	}
-	if values := head.Trailer[outcomeHeader]; values != nil && whole {
-		a.wanted = c.obey(values, true, false)
-	}
-	// Bytes beyond the answer could be taken for the answer to the next request.
-	a.whole = whole
-	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
-	return a
-}
-
-// readHead reads up to the final answer's headers. Informational answers before it
-// are signs of life and no more.
-func (c *conn) readHead(p *protocol) (*http.Response, error) {
-	for {
-		c.limit = maxAnswerHead
-		c.read = int64(c.buf.Buffered())
-		if _, err := c.buf.Peek(1); err != nil {
-			return nil, cmp.Or(c.readErr, errGarbled)
-		}
-		if head := c.takePlainHead(p); head != nil {
-			c.limit = math.MaxInt64
-			return head, nil
-		}
-		head, err := http.ReadResponse(c.buf, nil)
-		if err != nil {
-			return nil, cmp.Or(c.readErr, errGarbled)
-		}
-		if head.StatusCode >= 200 || head.StatusCode < 100 || head.StatusCode == http.StatusSwitchingProtocols {
-			c.limit = math.MaxInt64
-			return head, nil
-		}
-		if values := head.Header[outcomeHeader]; values != nil {
-			c.obey(values, false, false)
-		}
-	}
-}
-
-// readBody reads at most maxBody bytes, keeps the first ones, and reports whether
-// that was the whole body. An error means that it broke off before.
-func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
-	c.first = c.first[:0]
-	if body == http.NoBody {
-		return true, nil
-	}
-	if c.scrap == nil {
-		c.scrap = make([]byte, readBuffer)
-	}
-	for n := 0; n <= maxBody; {
-		k, err := body.Read(c.scrap)
-		n += k
-		c.first = append(c.first, c.scrap[:min(k, keep-len(c.first))]...)
-		switch {
-		case err == io.EOF:
-			return n <= maxBody, nil
-		case err != nil:
-			return false, cmp.Or(c.readErr, errGarbled)
-		}
-	}
-	return false, nil
 }

@@ -56,6 +56,7 @@ func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 		ctx, cancel = context.WithDeadline(ctx, end)
 		defer cancel()
 	}
+
 	raw, err := d.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -64,6 +65,7 @@ func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	if d.tls == nil {
 		return c, nil
 	}
+
 	secure := tls.Client(raw, d.config())
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()

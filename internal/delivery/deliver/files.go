@@ -69,7 +69,9 @@ func (i *identity) config(now time.Time) *tls.Config {
 		i.seen = seen
 		fresh, expires, err := i.parse()
 		if report(CertificateRead{Changed: err == nil, Err: err, Expires: expires}); err == nil {
-			i.current, i.expires, i.reported = fresh, expires, time.Time{}
+			i.current = fresh
+			i.expires = expires
+			i.reported = time.Time{}
 		}
 	}
 	if !i.expires.IsZero() && i.expires.Sub(now) < expiryWarning && now.Sub(i.reported) >= expiryAgain {
@@ -88,16 +90,19 @@ func (i *identity) read() (seen [3]string, err error) {
 		if err == nil && !info.Mode().IsRegular() { // a FIFO would hold up the delivery
 			err = errors.New("it is not a regular file")
 		}
+
 		var data []byte
 		if err == nil {
 			data, err = os.ReadFile(path)
 		}
+
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
 			err = wrong.Err
 		}
 		if err != nil {
 			return seen, fmt.Errorf("%s: %w", path, err)
 		}
+
 		seen[n] = string(data)
 	}
 	return seen, nil
@@ -107,12 +112,14 @@ func (i *identity) read() (seen [3]string, err error) {
 func (i *identity) parse() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12
+
 	var expires time.Time
 	earliest := func(cert *x509.Certificate) {
 		if expires.IsZero() || cert.NotAfter.Before(expires) {
 			expires = cert.NotAfter
 		}
 	}
+
 	if i.files.CA != "" {
 		c.RootCAs = x509.NewCertPool()
 		n := 0
@@ -129,6 +136,7 @@ func (i *identity) parse() (*tls.Config, time.Time, error) {
 			return nil, expires, fmt.Errorf("%s: it holds no certificate in PEM", i.files.CA)
 		}
 	}
+
 	if i.files.Cert != "" {
 		pair, err := tls.X509KeyPair([]byte(i.seen[1]), []byte(i.seen[2]))
 		if err != nil {

@@ -229,7 +229,7 @@ func TestTLSFilesThatCannotBeUsed(t *testing.T) {
 		{TLSFiles{Cert: good.Cert, Key: other.Key}, good.Cert + " with the key " + other.Key + ": "},
 		{TLSFiles{Cert: text, Key: good.Key}, text + " with the key " + good.Key + ": "},
 	} {
-		_, err := NewClient(&Options{Target: "https://localhost", Credentials: Credentials{TLS: tt.files}})
+		_, err := NewClient(&Options{Target: "https://localhost", TLS: tt.files})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %s", tt.files, err, tt.want)
 		}

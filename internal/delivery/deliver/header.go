@@ -61,6 +61,7 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 			b = appendField(b, "X-Aws-Sqsd-Scheduled-At", at)
 		}
 	}
+
 	b = appendField(b, "X-Aws-Sqsd-Msgid", m.ID)
 	b = appendNumber(b, "X-Aws-Sqsd-Receive-Count", m.ReceiveCount)
 	if m.Attempt > 0 {
@@ -69,6 +70,7 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	b = appendTime(b, "X-Aws-Sqsd-First-Received-At", m.FirstReceivedAt)
 	b = appendTime(b, "X-Aws-Sqsd-Sent-At", m.SentAt)
 	b = appendField(b, "X-Aws-Sqsd-Sender-Id", m.SenderID)
+
 	start := len(b)
 	b = trace.append(b, h.budget)
 	b, dropped = appendAttributes(b, m.Attributes, h.budget-(len(b)-start))
@@ -95,6 +97,7 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 			dropped++
 			continue
 		}
+
 		room -= size
 		value := strings.Trim(a.Value, " \t")
 		if value != a.Value {
@@ -103,6 +106,7 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 		b = append(appendCanonical(append(b, attributePrefix...), a.Name), ": "...)
 		b = append(append(b, value...), "\r\n"...)
 	}
+
 	if dropped > 0 {
 		b = appendNumber(b, attributePrefix+droppedName, dropped)
 	}

@@ -41,6 +41,7 @@ func renderEvent(part []*queue.Message, end string, most int) (event []byte, n i
 	for _, m := range part {
 		size += recordSize(m)
 	}
+
 	event = append(make([]byte, 0, min(size, most)), eventStart...)
 	for n, m := range part {
 		before := len(event)
@@ -48,6 +49,7 @@ func renderEvent(part []*queue.Message, end string, most int) (event []byte, n i
 			event = append(event, ',')
 		}
 		event = appendRecord(event, m, end)
+
 		if len(event)+len(eventEnd) <= most {
 			continue
 		}

@@ -41,6 +41,7 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 			all.Answer, all.Excerpt = functionAnswer(a.Payload)
 		}
 	}
+
 	results := slices.Repeat([]queue.Result{all}, len(ids))
 	for i, id := range ids {
 		if failed[id] {

@@ -41,6 +41,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	case !utf8.Valid(reply):
 		return nil, "the function's reply is not UTF-8", ""
 	}
+
 	switch reply[0] {
 	case '{':
 		if failed, problem = readReport(reply, ids); failed == nil && problem == "" && reportsInBody(reply, ids) {
@@ -90,6 +91,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	if err != nil {
 		return nil, err.Error()
 	}
+
 	if list == nil || saysNothing(list) {
 		return nil, ""
 	}
@@ -97,6 +99,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	if json.Unmarshal(list, &entries) != nil {
 		return nil, failuresMember + " is not a list"
 	}
+
 	failed = map[string]bool{}
 	for _, entry := range entries {
 		switch id, ok := identifier(entry); {

@@ -47,8 +47,10 @@ type Options struct {
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
-	// Credentials prove to the app who posts; may be the zero value.
-	Credentials
+	// TLS are the files for a target that speaks TLS; the zero value is what the system has.
+	TLS TLSFiles
+	// SigningKeys sign every POST, each for itself, as package webhook has it; without them POSTs are not signed.
+	SigningKeys []string
 	// Trace returns the trace context of each POST; nil for none.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
 	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",
@@ -62,14 +64,6 @@ type Options struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int
-}
-
-// Credentials prove to an app who posts to it.
-type Credentials struct {
-	// TLS are the files for a target that speaks TLS; the zero value is what the system has.
-	TLS TLSFiles
-	// SigningKeys sign every POST, each for itself, as package webhook has it; none: POSTs are not signed.
-	SigningKeys []string
 }
 
 // TraceContext is what a request says about the trace that it belongs to: the values of
@@ -137,6 +131,7 @@ func (o Options) withDefaults() (*Options, *target, error) {
 	if err := o.checkRanges(); err != nil {
 		return nil, nil, err
 	}
+
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 5*time.Second)
 	o.InactivityTimeout = cmp.Or(o.InactivityTimeout, 180*time.Second)
 	o.KeepAlive = cmp.Or(o.KeepAlive, time.Second)
@@ -146,6 +141,7 @@ func (o Options) withDefaults() (*Options, *target, error) {
 	if o.SuccessCodes == (StatusSet{}) {
 		o.SuccessCodes[200] = true
 	}
+
 	if err := o.setPath(t.path); err != nil {
 		return nil, nil, err
 	}

@@ -61,12 +61,14 @@ func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end t
 	case a.broken:
 		return queue.Result{Status: a.head.StatusCode, Reason: r.unansweredReason(ctx, a, end), Err: a.err}
 	}
+
 	result := queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
 	if !a.success {
 		result.Outcome, result.Reason = queue.Failed, r.statusReason(a.head, run)
 		result.Answer, result.Excerpt = answerHead(a.head.Header, a.first[:min(len(a.first), answerRead)])
 		result.RetryAfter = retryAfter(a.head.Header.Get("Retry-After"), time.Now())
 	}
+
 	if a.wanted.wish != wishNothing {
 		return a.wanted.result("status "+strconv.Itoa(a.head.StatusCode), result)
 	}

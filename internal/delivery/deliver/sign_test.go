@@ -110,7 +110,7 @@ func TestBatchIsSigned(t *testing.T) {
 func TestBadSigningKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := NewClient(&Options{Target: "http://localhost:5000",
-		Credentials: Credentials{SigningKeys: []string{signingSecret, "whsec_c2VjcmV0"}}})
+		SigningKeys: []string{signingSecret, "whsec_c2VjcmV0"}})
 	if err == nil || !strings.Contains(err.Error(), "signing key 2 has 6 bytes") || strings.Contains(err.Error(), "c2Vj") {
 		t.Error(err)
 	}

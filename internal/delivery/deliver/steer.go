@@ -69,6 +69,7 @@ func readSteering(values []string) (s steering, problem string) {
 	default:
 		return s, problemWord
 	}
+
 	for more {
 		var name, value string
 		if name, value, rest, more, problem = nextParameter(rest); problem != "" {
@@ -88,6 +89,7 @@ func readSteering(values []string) (s steering, problem string) {
 		}
 		s.timed = true
 	}
+
 	if s.wish == wishExtend && s.time < time.Second {
 		return steering{}, problemExtend
 	}
@@ -107,6 +109,7 @@ func nextParameter(text string) (name, value, rest string, more bool, problem st
 		}
 		return name, value, rest, more, ""
 	}
+
 	var b strings.Builder
 	for i := 1; i < len(text); i++ {
 		switch c := text[i]; {
@@ -148,7 +151,9 @@ func (c *conn) obey(values []string, final, success bool) steering {
 	case s.wish == wishExtend && final && !success:
 		problem = problemTooLate
 	case s.wish == wishExtend:
-		c.idle, c.extended, c.resting = s.time, true, true
+		c.idle = s.time
+		c.extended = true
+		c.resting = true
 		return steering{}
 	}
 	if problem != "" {

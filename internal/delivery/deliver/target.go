@@ -68,12 +68,14 @@ func socketTarget(raw, rest string) (*target, error) {
 		}
 		socket = unescaped
 	}
+
 	if !strings.HasPrefix(socket, "/") || hasControl(socket) {
 		return nil, fmt.Errorf("target %q has no socket path: write the absolute path, such as unix:///run/app.sock", raw)
 	}
 	if len(socket) > maxSocketPath {
 		return nil, fmt.Errorf("target %q: a socket's path may have at most %d bytes", raw, maxSocketPath)
 	}
+
 	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
 }
 
@@ -83,12 +85,14 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	if u.Scheme == "https" {
 		t.name, standard = host, "443"
 	}
+
 	port := cmp.Or(u.Port(), standard)
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return nil, fmt.Errorf("target %q: a port is a number from 1 to 65535", raw)
 	}
 	t.dials = []string{net.JoinHostPort(host, port)}
 	t.host = strings.TrimSuffix(net.JoinHostPort(host, port), ":"+standard)
+
 	address, err := netip.ParseAddr(host)
 	switch {
 	case strings.EqualFold(host, "localhost"):

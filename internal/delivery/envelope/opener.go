@@ -56,6 +56,7 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	if mark < 0 {
 		return *m, false, nil
 	}
+
 	bucket, key, ok := parsePointer(m.Body)
 	if !ok {
 		return *m, false, fmt.Errorf("%w: attribute %s says that the payload is in S3, but the body does not contain its "+
@@ -74,10 +75,12 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 		return *m, false, fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a "+
 			"proxy may resolve to another bucket; store payloads under keys without such segments", errBadKey, bucket)
 	}
+
 	limit := cmp.Or(o.Limit, 16<<20)
 	if size, err := strconv.ParseInt(m.Attributes[mark].Value, 10, 64); err == nil && size > limit {
 		return *m, false, fmt.Errorf("%w: %d bytes in S3 bucket %s, at most %d are allowed", ErrTooLarge, size, bucket, limit)
 	}
+
 	payload, err := o.Fetcher.Fetch(ctx, bucket, key, limit)
 	if err != nil {
 		return *m, false, fmt.Errorf("fetching the payload from S3 bucket %s: %w", bucket, err)
@@ -85,6 +88,7 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	if int64(len(payload)) > limit {
 		return *m, false, fmt.Errorf("%w: more than %d bytes in S3 bucket %s", ErrTooLarge, limit, bucket)
 	}
+
 	inner = *m
 	inner.Body = string(payload)
 	inner.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), func(a queue.Attribute) bool {

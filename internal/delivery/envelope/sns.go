@@ -67,6 +67,7 @@ func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
 		return n, plain
 	}
+
 	var fields map[string]json.RawMessage // a struct would also accept "type" and "TYPE"
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return n, plain
@@ -77,6 +78,7 @@ func parseNotification(body string) (n snsEnvelope, kind Kind) {
 			return n, plain
 		}
 	}
+
 	switch {
 	case n.MessageID == "" || !strings.HasPrefix(n.Topic, "arn:") || n.Message == nil:
 		return n, plain

@@ -109,6 +109,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	if len(n.object) == 0 {
 		return nil, p.fail(n.offset, "an empty object: name a field, such as {\"kind\": [\"order\"]}")
 	}
+
 	o := &object{}
 	for _, m := range n.object {
 		if m.name == orKey && isOr(m.value) {
@@ -119,6 +120,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 			o.ors = append(o.ors, or)
 			continue
 		}
+
 		f, wrong := p.field(m)
 		if wrong != nil {
 			return nil, wrong
@@ -215,6 +217,7 @@ func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	if len(n.object) != 1 {
 		return nil, false, p.fail(n.offset, "an object in a list has one operator: %s", strings.Join(operators[:6], ", "))
 	}
+
 	m := n.object[0]
 	switch m.name {
 	case "exists":
@@ -264,6 +267,7 @@ func (p *parser) anythingBut(n node) (test, *patternError) {
 		not, wrong := p.textOperator(n.object[0])
 		return func(l *leaf) bool { return !not(l) }, wrong
 	}
+
 	var nots []test
 	for _, item := range items {
 		if item.kind != items[0].kind || item.kind != isString && item.kind != isNumber {
@@ -275,6 +279,7 @@ func (p *parser) anythingBut(n node) (test, *patternError) {
 		}
 		nots = append(nots, not)
 	}
+
 	return func(l *leaf) bool { return !slices.ContainsFunc(nots, func(t test) bool { return t(l) }) }, nil
 }
 
@@ -284,6 +289,7 @@ func (p *parser) numeric(n node) (test, *patternError) {
 	if n.kind != isArray || len(n.array) != 2 && len(n.array) != 4 {
 		return nil, p.fail(n.offset, form)
 	}
+
 	var bounds [2]number
 	var signs string
 	for i := 0; i < len(n.array); i += 2 {
@@ -295,6 +301,7 @@ func (p *parser) numeric(n node) (test, *patternError) {
 		bounds[i/2] = bound
 		signs += sign.text + " "
 	}
+
 	switch signs {
 	case "= ":
 		want := bounds[0]

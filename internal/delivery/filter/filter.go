@@ -47,11 +47,13 @@ func (p *parser) criteria(list node) (*Filter, *patternError) {
 	if list.kind != isArray || len(list.array) == 0 || len(list.array) > maxPatterns {
 		return nil, p.fail(list.offset, "Filters is a list of 1 to %d objects with a Pattern", maxPatterns)
 	}
+
 	f := &Filter{}
 	for i, item := range list.array {
 		if len(item.object) != 1 || item.object[0].name != "Pattern" || item.object[0].value.kind != isString {
 			return nil, p.fail(item.offset, `write {"Pattern": "..."} with the pattern as a string`)
 		}
+
 		at := item.object[0].value
 		inner, root, wrong := parseJSON(at.text)
 		var pattern *object
@@ -61,6 +63,7 @@ func (p *parser) criteria(list node) (*Filter, *patternError) {
 		if wrong != nil {
 			return nil, p.fail(at.offset, "pattern %d at %v", i+1, wrong)
 		}
+
 		f.patterns = append(f.patterns, pattern)
 	}
 	return f, nil
@@ -115,6 +118,7 @@ func (p *parser) checkAttributes(n node) *patternError {
 		case attribute.value.kind != isObject:
 			return p.fail(attribute.value.offset, `a message attribute is an object: write {"stringValue": [...]}`)
 		}
+
 		for _, m := range attribute.value.object {
 			if m.name != "stringValue" && m.name != "dataType" {
 				return p.fail(m.offset, `unknown key %q: a message attribute has "stringValue" and "dataType"`, m.name)

@@ -104,6 +104,7 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return
 	}
+
 	b.now = now
 	b.inWork--
 	switch class {
@@ -131,7 +132,10 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 // is recorded.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
-	b.inWork, b.trialRunning, b.slowStartLimit = 0, false, 0
+	b.inWork = 0
+	b.trialRunning = false
+	b.slowStartLimit = 0
+
 	switch e.NewState {
 	case circuitbreaker.OpenState:
 		trialFailed := b.state == stateHalfOpen

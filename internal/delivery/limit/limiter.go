@@ -59,6 +59,7 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	l.mu.Lock()
 	defer l.unlockAndNotify()
 	now = l.advanceTo(now)
+
 	if ok, wait := l.breaker.admits(now); !ok {
 		l.refused.Breaker++
 		return 0, wait, reasonBreaker
@@ -71,6 +72,7 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 		l.refused.Rate++
 		return 0, wait, reasonRate
 	}
+
 	l.estimate.batch = max(l.estimate.batch, n)
 	d := delivery{startedAt: now, generation: l.breaker.acquire(now)}
 	if l.adaptive != nil {
@@ -92,7 +94,9 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 		return
 	}
 	delete(l.inWork, permit)
+
 	now = l.advanceTo(now)
+
 	took := now.Sub(d.startedAt)
 	class, done := classifyAll(results)
 	switch {
@@ -102,6 +106,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	default:
 		d.adaptive.Drop() // its duration says nothing about the app's speed
 	}
+
 	if done {
 		l.estimate.recordDuration(took)
 	}
@@ -176,7 +181,9 @@ func (l *Limiter) Status() Status {
 		s.Rate = float64(l.rate.Limit())
 	}
 	if b := l.breaker; b != nil {
-		s.Breaker, s.SlowStart, s.Failing = b.state, b.slowStartLimit, b.lib.Metrics().FailureRate()
+		s.Breaker = b.state
+		s.SlowStart = b.slowStartLimit
+		s.Failing = b.lib.Metrics().FailureRate()
 		if b.state == stateOpen {
 			s.TrialAt = b.trialAt
 		}

@@ -64,6 +64,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	if first {
 		a.inst.announceReady()
 	}
+
 	select {
 	case inv := <-offer:
 		if r.Context().Err() != nil {
@@ -104,6 +105,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 			"responses cannot be streamed: send the whole response, without the header Lambda-Runtime-Function-Response-Mode")
 		return
 	}
+
 	body, err := readBody(r)
 	switch {
 	case errors.Is(err, errBodyTooLarge):

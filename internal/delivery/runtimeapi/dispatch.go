@@ -45,10 +45,12 @@ func (p *Pool) grow() {
 			coming++
 		}
 	}
+
 	wanted := len(p.waiting) - coming
 	if alive == 0 {
 		wanted = max(wanted, 1)
 	}
+
 	for number := range p.slots {
 		if wanted <= 0 {
 			return
@@ -74,19 +76,23 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	if inst.phase == busy {
 		return nil, false, false
 	}
+
 	waits := inst.phase == idle && slices.Contains(p.idle, inst)
 	inst.offer = make(chan *invocation, 1)
 	if !inst.usable() || waits {
 		return inst.offer, false, true
 	}
+
 	first = !inst.initialized
 	inst.initialized = true
 	inst.disarm()
 	inst.current, inst.phase = nil, idle
+
 	if p.stopping {
 		inst.terminate(byStop)
 		return inst.offer, first, true
 	}
+
 	p.idle = append(p.idle, inst)
 	p.dispatch()
 	return inst.offer, first, true
@@ -123,7 +129,9 @@ func (p *Pool) takeBack(inst *instance, inv *invocation) {
 		return
 	}
 	inst.disarm()
-	inst.phase, inst.current, inv.at = idle, nil, nil
+	inst.phase = idle
+	inst.current = nil
+	inv.at = nil
 	if p.stopping {
 		inv.end(outcome{err: fmt.Errorf("%w: the pool was stopped", errNotInvoked)})
 		return

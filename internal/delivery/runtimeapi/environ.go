@@ -34,6 +34,7 @@ func environ(o *Options, address string, now time.Time) []string {
 		"LAMBDA_TASK_ROOT=" + o.Dir,
 		"TZ=:UTC",
 	}
+
 	var env []string
 	for _, entry := range o.Env {
 		if name, _, _ := strings.Cut(entry, "="); !reserved(ours, name) {

@@ -38,13 +38,16 @@ func (inst *instance) live() supervisor.Exit {
 	if err != nil {
 		return supervisor.Exit{Code: -1, Err: fmt.Errorf("listening for its requests: %w", err)}
 	}
+
 	address := listener.Addr().String()
 	server := &http.Server{
 		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience,
 		ConnContext: withCaller,
 	}
+
 	limited := httplimit.Listen(server, listener, httplimit.Limits{Connections: maxConnections,
 		Anonymous: func(r *http.Request) bool { return !inst.started(r) }})
+
 	serving := make(chan struct{})
 	go func() {
 		defer close(serving)
@@ -54,10 +57,12 @@ func (inst *instance) live() supervisor.Exit {
 		_ = server.Close() // nobody is left to talk to
 		<-serving
 	}()
+
 	proc, err := p.host.start(inst.number, environ(&p.set, address, inst.since))
 	if err != nil {
 		return supervisor.Exit{Code: -1, Err: err}
 	}
+
 	inst.attach(proc)
 	<-proc.Exited()
 	inst.detach()

@@ -79,6 +79,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		*d.value = cmp.Or(*d.value, d.zero)
 	}
+
 	if o.Instances < 0 || o.Instances > maxInstances {
 		return o, fmt.Errorf("%d instances: use 1 to %d, or 0 for 1", o.Instances, maxInstances)
 	}
@@ -86,14 +87,17 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Hurry == nil {
 		o.Hurry = context.Background()
 	}
+
 	if o.Name = cmp.Or(o.Name, "function"); len(o.Name) > 64 || !validName.MatchString(o.Name) {
 		return o, fmt.Errorf("function name %q: use 1 to 64 of A-Z a-z 0-9 _ and -", o.Name)
 	}
+
 	o.AccountID = cmp.Or(o.AccountID, "000000000000")
 	o.Region = cmp.Or(o.Region, lookup(o.Env, "AWS_REGION"), lookup(o.Env, "AWS_DEFAULT_REGION"), "us-east-1")
 	if lookup(o.Env, "PATH") == "" {
 		o.Env = append(o.Env[:len(o.Env):len(o.Env)], "PATH=/usr/local/bin:/usr/bin:/bin")
 	}
+
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return o, fmt.Errorf("the function's working directory: %w", err)

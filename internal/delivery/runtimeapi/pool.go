@@ -107,6 +107,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 		return p.stopErr
 	}
 	defer close(p.stopped)
+
 	ended := make(chan struct{})
 	go func() {
 		p.running.Wait()
@@ -119,6 +120,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-p.set.Hurry.Done():
 	}
+
 	p.endAll((*instance).terminate) // each gets KILL after its grace
 	patience := time.NewTimer(p.set.Grace + killPatience)
 	for hurry := p.set.Hurry.Done(); ; {

@@ -170,7 +170,9 @@ func (inst *instance) owes(id string) bool {
 
 // assign hands the process an invocation. It is idle.
 func (inst *instance) assign(inv *invocation) {
-	inst.phase, inst.current, inv.at = busy, inv, inst
+	inst.phase = busy
+	inst.current = inv
+	inv.at = inst
 	if end := time.Now().Add(inv.limit); inv.deadline.IsZero() || end.Before(inv.deadline) {
 		inv.deadline = end
 	}

@@ -44,6 +44,7 @@ func parseKey(text string) (key, error) {
 			return key{}, errors.New("does not begin with whsec_ or whsk_")
 		}
 	}
+
 	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(encoded, "="))
 	switch {
 	case err != nil:
@@ -55,6 +56,7 @@ func parseKey(text string) (key, error) {
 	case len(raw) != ed25519.SeedSize && len(raw) != ed25519.PrivateKeySize:
 		return key{}, fmt.Errorf("has %d bytes and not the %d of a private ed25519 key", len(raw), ed25519.SeedSize)
 	}
+
 	private := ed25519.NewKeyFromSeed(raw[:ed25519.SeedSize])
 	if len(raw) == ed25519.PrivateKeySize && !private.Equal(ed25519.PrivateKey(raw)) {
 		return key{}, errors.New("has a public part that is another key's")
@@ -80,6 +82,7 @@ func NewSigner(keys []string) (*Signer, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
+
 	s := &Signer{}
 	for i, text := range keys {
 		k, err := parseKey(text)
@@ -88,6 +91,7 @@ func NewSigner(keys []string) (*Signer, error) {
 		}
 		s.keys = append(s.keys, k)
 	}
+
 	s.work.New = func() any {
 		w := &workspace{macs: make([]hash.Hash, len(s.keys))}
 		for i, k := range s.keys {
