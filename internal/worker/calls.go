@@ -39,6 +39,48 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
+// sendable gives up those deletes whose visibility has ended, and returns the others, those of expired messages apart.
+// While deletes are refused it gives up none: they wait for an operator to lift that.
+func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
+	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
+	done = batch[:0]
+	for _, p := range batch {
+		switch {
+		case !isRefused && !p.isWanted():
+		case !isRefused && p.tries > 0 && now.After(p.until):
+			d.lost(p, errVisibilityOver, now)
+		case p.h.isExpired:
+			expired = append(expired, p)
+		default:
+			done = append(done, p)
+		}
+	}
+	return done, expired
+}
+
+// sendable drops the extensions that nobody needs any more, and the other
+// changes whose receipt has lapsed. What stays is about to be sent.
+func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
+	kept := batch[:0]
+	for _, p := range batch {
+		isExtension := p.purpose == extendVisibility
+		switch {
+		case isExtension && (p.h.stage == gone || p.h.stage == deleting || p.h.lapsed || p.receipt != p.h.receipt):
+			v.ended(p.h, now)
+		case !now.Before(p.until):
+			v.failed(p, errVisibilityOver, true, now)
+			v.ended(p.h, now)
+		case isExtension:
+			p.h.extended = true
+			kept = append(kept, p)
+		default:
+			p.visibility = max(p.at.Sub(now), 0)
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
 // startCall starts a call for the entries that a batcher gave out, unless none are left.
 func (w *Worker) startCall(from *batcher, action callAction, batch []pending) {
 	if len(batch) > 0 {

@@ -37,25 +37,6 @@ func (d *deleter) put(h *held, now time.Time) {
 // failing reports whether the last delete failed.
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
-// sendable gives up those deletes whose visibility has ended, and returns the others, those of expired messages apart.
-// While deletes are refused it gives up none: they wait for an operator to lift that.
-func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
-	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
-	done = batch[:0]
-	for _, p := range batch {
-		switch {
-		case !isRefused && !p.isWanted():
-		case !isRefused && p.tries > 0 && now.After(p.until):
-			d.lost(p, errVisibilityOver, now)
-		case p.h.isExpired:
-			expired = append(expired, p)
-		default:
-			done = append(done, p)
-		}
-	}
-	return done, expired
-}
-
 // answered takes the results of one call.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	d.core.stats.counts.DeleteCalls++

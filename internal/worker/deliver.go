@@ -34,7 +34,14 @@ type slot struct {
 // worker is for one slot, if that is not nil, and is returned.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
-		of, batch := w.nextDelivery(now)
+		of := w
+		var batch []*held
+		if w.lane != nil {
+			of, batch = w.lane.pool.take(now)
+		} else if w.core.inWork < w.core.limit && w.messages.ready.len() > 0 {
+			batch = w.slots.begin(now)
+		}
+
 		switch {
 		case batch == nil:
 			return own
@@ -49,17 +56,6 @@ func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 			of.core.tasks.Go(func() { of.work(idle, batch) })
 		}
 	}
-}
-
-// nextDelivery takes the messages of the next delivery, and the worker that makes it; nil if none may begin now.
-func (w *Worker) nextDelivery(now time.Time) (of *Worker, batch []*held) {
-	switch {
-	case w.lane != nil:
-		return w.lane.pool.take(now)
-	case w.core.inWork >= w.core.limit || w.messages.ready.len() == 0:
-		return nil, nil
-	}
-	return w, w.slots.begin(now)
 }
 
 // work makes one delivery after the other on a slot.

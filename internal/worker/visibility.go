@@ -69,29 +69,6 @@ func (v *visibilityChanger) sendReturns(now time.Time) {
 	v.returning = v.returning[:0]
 }
 
-// sendable drops the extensions that nobody needs any more, and the other
-// changes whose receipt has lapsed. What stays is about to be sent.
-func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
-	kept := batch[:0]
-	for _, p := range batch {
-		isExtension := p.purpose == extendVisibility
-		switch {
-		case isExtension && (p.h.stage == gone || p.h.stage == deleting || p.h.lapsed || p.receipt != p.h.receipt):
-			v.ended(p.h, now)
-		case !now.Before(p.until):
-			v.failed(p, errVisibilityOver, true, now)
-			v.ended(p.h, now)
-		case isExtension:
-			p.h.extended = true
-			kept = append(kept, p)
-		default:
-			p.visibility = max(p.at.Sub(now), 0)
-			kept = append(kept, p)
-		}
-	}
-	return kept
-}
-
 // answered takes the results of one call.
 func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
 	v.core.stats.counts.ChangeCalls++

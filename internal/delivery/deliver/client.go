@@ -131,7 +131,19 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 
 	r := newRequest(p.body, end)
 	defer r.release()
-	dropped := c.render(ctx, r, p)
+	var trace TraceContext
+	if c.trace != nil {
+		trace = c.trace(ctx, p.message)
+	}
+	dropped := 0
+	if p.batch == nil {
+		r.protocol = &c.single
+		r.head, dropped = c.head.append(r.head, p.message, p.run, p.body, &trace)
+	} else {
+		r.protocol = &c.batches
+		r.head = c.head.appendBatch(r.head, p, &trace)
+	}
+
 	report := c.recorder(p)
 	if report != nil {
 		recorded := *r.protocol
@@ -158,38 +170,6 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	}
 	if a.problem != "" && c.events.OutcomeIgnored != nil {
 		c.events.OutcomeIgnored(a.problem)
-	}
-	return result
-}
-
-// render writes the head of the request for p, and returns how many attributes were left out.
-func (c *Client) render(ctx context.Context, r *request, p *content) (dropped int) {
-	var trace TraceContext
-	if c.trace != nil {
-		trace = c.trace(ctx, p.message)
-	}
-	if p.batch != nil {
-		r.protocol = &c.batches
-		r.head = c.head.appendBatch(r.head, p, &trace)
-		return 0
-	}
-	r.protocol = &c.single
-	r.head, dropped = c.head.append(r.head, p.message, p.run, p.body, &trace)
-	return dropped
-}
-
-// judge says what an exchange means for the messages of a POST. One of the terminal statuses is an instruction if it
-// is about one message: in a batch it may be about any of them.
-func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
-	result := c.reasons.judge(ctx, a, p.run, end)
-	switch {
-	case a.wanted.wish != wishNothing || a.broken:
-	case result.Outcome == queue.Failed && len(p.batch) <= 1 && c.terminal.Has(result.Status):
-		result.Instruction = queue.TerminalStatus
-	case result.Outcome == queue.Done && p.batch != nil:
-		if problem := p.readFailures(a); problem != "" {
-			return queue.Result{Status: result.Status, Reason: problem}
-		}
 	}
 	return result
 }

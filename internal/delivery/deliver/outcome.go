@@ -42,7 +42,7 @@ func newReasons(opts *Options) reasons {
 	}
 }
 
-// judge says what an exchange means for the message.
+// judge says what an exchange means for the messages of a POST.
 //
 //	nothing sent, or TLS refused      unreached
 //	no answer, or not HTTP            failed
@@ -50,7 +50,10 @@ func newReasons(opts *Options) reasons {
 //	Tendril-Outcome                   as it says
 //	a success                         done
 //	any other status                  failed
-func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end time.Time) queue.Result {
+//
+// A terminal status is an instruction if it is about one message: in a batch it may be about any of them.
+func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
+	r := &c.reasons
 	switch {
 	case a.head == nil && !a.started && isRefusal(a.err):
 		return queue.Result{Outcome: queue.Unreached, Reason: refusedReason, Err: a.err}
@@ -64,13 +67,19 @@ func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end t
 
 	result := queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
 	if !a.success {
-		result.Outcome, result.Reason = queue.Failed, r.statusReason(a.head, run)
+		result.Outcome, result.Reason = queue.Failed, r.statusReason(a.head, p.run)
 		result.Answer, result.Excerpt = answerHead(a.head.Header, a.first[:min(len(a.first), answerRead)])
 		result.RetryAfter = retryAfter(a.head.Header.Get("Retry-After"), time.Now())
 	}
-
-	if a.wanted.wish != wishNothing {
+	switch {
+	case a.wanted.wish != wishNothing:
 		return a.wanted.result("status "+strconv.Itoa(a.head.StatusCode), result)
+	case !a.success && len(p.batch) <= 1 && c.terminal.Has(result.Status):
+		result.Instruction = queue.TerminalStatus
+	case a.success && p.batch != nil:
+		if problem := p.readFailures(a); problem != "" {
+			return queue.Result{Status: result.Status, Reason: problem}
+		}
 	}
 	return result
 }
