@@ -21,8 +21,8 @@ import (
 	"tendril/queue"
 )
 
-func newAlarms(c *cli) *cobra.Command {
-	return family("alarms", "Create, show and delete CloudWatch alarms and a dashboard",
+func NewAlarms(c *CLI) *cobra.Command {
+	return Family("alarms", "Create, show and delete CloudWatch alarms and a dashboard",
 		`Works on the CloudWatch alarms and the dashboard of an environment: queue age, dead letters,
 failures, latency, health, and a missing leader of the periodic tasks. The environment is
 described by the same arguments as for 'tendril up'; it need not run.
@@ -38,22 +38,22 @@ type alarmFlags struct {
 	actions []string
 }
 
-func addAppAndAlarmFlags(c *cli, cmd *cobra.Command) *alarmFlags {
+func addAppAndAlarmFlags(c *CLI, cmd *cobra.Command) *alarmFlags {
 	f := &alarmFlags{}
-	cmd.Args = oneApp
-	addSettings(cmd, func(config.Option) bool { return true })
+	cmd.Args = OneApp
+	AddSettings(cmd, func(config.Option) bool { return true })
 	addAlarmFlags(c, cmd, f)
 	return f
 }
 
-func addAlarmFlags(c *cli, cmd *cobra.Command, f *alarmFlags) {
+func addAlarmFlags(c *CLI, cmd *cobra.Command, f *alarmFlags) {
 	cmd.Flags().StringVar(&f.file, "alarms-file", "",
 		"File that changes the alarms (default: alarms.yaml in the app's folder).")
 	cmd.Flags().StringArrayVar(&f.actions, "action", nil,
 		"ARN of an SNS topic that alarms notify; may be given again.")
 }
 
-func newAlarmsApply(c *cli) *cobra.Command {
+func newAlarmsApply(c *CLI) *cobra.Command {
 	var prune bool
 	cmd := &cobra.Command{
 		Use:   "apply [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -66,32 +66,32 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 	}
 	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		cloud, want, err := wantedAlarms(c, ctx, cmd, args, f)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		found, err := alarms.Find(ctx, cloud, want.Environment)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		steps, err := alarms.Compare(want, found, prune)
 		if err != nil {
-			return plan{}, fail(exitConflict, err)
+			return Plan{}, Fail(ExitConflict, err)
 		}
 		notifies := slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) ||
 			slices.ContainsFunc(found.Alarms, func(a aws.AlarmState) bool { return len(a.Actions) > 0 })
 		if !notifies && len(want.Alarms) > 0 {
-			c.warn(yamlfile.Problem{Text: "these alarms notify nobody",
+			c.Warn(yamlfile.Problem{Text: "these alarms notify nobody",
 				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
 		}
-		return plan{func(context.Context) ([]string, error) { return stepTexts(steps), nil },
+		return PlanOf(func(context.Context) ([]string, error) { return stepTexts(steps), nil },
 			func(ctx context.Context) error {
 				for _, text := range stepTexts(steps) {
-					fmt.Fprintln(c.out, plain(text))
+					fmt.Fprintln(c.Out, Plain(text))
 				}
 				return alarms.Apply(ctx, cloud, want.Environment, steps)
-			}}, nil
+			}), nil
 	})
 }
 
@@ -114,18 +114,18 @@ const asCloudFormation = "cloudformation"
 // addTemplateFormat gives a command the flag --format.
 func addTemplateFormat(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVar(format, "format", *format, "Print a template: cloudformation.")
-	complete(cmd, "format", asCloudFormation)
+	Complete(cmd, "format", asCloudFormation)
 }
 
 // checkTemplateFormat rejects any other value of --format.
 func checkTemplateFormat(format string) error {
 	if format != asCloudFormation {
-		return fail(exitUsage, fmt.Errorf("%q is not a format of templates", format), "use cloudformation")
+		return Fail(ExitUsage, fmt.Errorf("%q is not a format of templates", format), "use cloudformation")
 	}
 	return nil
 }
 
-func newAlarmsShow(c *cli) *cobra.Command {
+func newAlarmsShow(c *CLI) *cobra.Command {
 	var text string
 	cmd := &cobra.Command{
 		Use:   "show [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -137,9 +137,9 @@ way; CloudWatch is not asked then.`,
   tendril alarms show path/to/app --format cloudformation > alarms.json`,
 	}
 	f := addAppAndAlarmFlags(c, cmd)
-	output := addOutput(cmd)
+	output := AddOutput(cmd)
 	addTemplateFormat(cmd, &text)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if text != "" {
 			if err := checkTemplateFormat(text); err != nil {
 				return err
@@ -155,7 +155,7 @@ way; CloudWatch is not asked then.`,
 
 		template, err := want.CloudFormation()
 		if err == nil {
-			_, err = fmt.Fprint(c.programs(), template)
+			_, err = fmt.Fprint(c.Programs(), template)
 		}
 		return err
 	})
@@ -189,18 +189,18 @@ type shownAlarms struct {
 var statuses = map[string]string{alarms.Create: "not created", alarms.Update: "differs", alarms.Keep: "in force",
 	alarms.Remove: "not described"}
 
-func showAlarms(c *cli, ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set, output format) error {
+func showAlarms(c *CLI, ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set, output Format) error {
 	found, err := alarms.Find(ctx, cloud, want.Environment)
 	if err != nil {
 		return err
 	}
 	shown := describeAlarms(want, found)
 	shown.Region = cloud.Region()
-	names := named(func(a *shownAlarm) string { return a.Name })(shown.Alarms)
-	return output.print(c, shown, names, func() error { return printAlarms(c, shown) })
+	names := Named(func(a *shownAlarm) string { return a.Name })(shown.Alarms)
+	return output.Print(c, shown, names, func() error { return printAlarms(c, shown) })
 }
 
-func printAlarms(c *cli, shown *shownAlarms) error {
+func printAlarms(c *CLI, shown *shownAlarms) error {
 	rows := [][]string{{"ALARM", "STATE", "SINCE", "STATUS", "CONDITION", "ACTIONS"}}
 	for i := range shown.Alarms {
 		a := &shown.Alarms[i]
@@ -209,11 +209,11 @@ func printAlarms(c *cli, shown *shownAlarms) error {
 			property, _, _ := strings.Cut(change, " ")
 			status += []string{": ", ", "}[min(j, 1)] + property
 		}
-		rows = append(rows, []string{a.Name, cmp.Or(a.State, "-"), since(a.Since), status, alarms.Condition(&a.Alarm),
+		rows = append(rows, []string{a.Name, cmp.Or(a.State, "-"), Since(a.Since), status, alarms.Condition(&a.Alarm),
 			cmp.Or(strings.Join(a.Actions, " "), "-")})
 	}
 	rows = append(rows, []string{shown.Dashboard, "-", "-", shown.DashboardStatus, "dashboard"})
-	return c.printTable(rows)
+	return c.PrintTable(rows)
 }
 
 // describeAlarms puts what should be beside what was found.
@@ -261,7 +261,7 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 	return shown
 }
 
-func newAlarmsDelete(c *cli) *cobra.Command {
+func newAlarmsDelete(c *CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -271,22 +271,22 @@ after asking. Those of other environments and programs stay.`,
 	}
 	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		opts, err := alarmSettings(c, cmd, args, f)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		cloud, err := openCloudWatch(c, ctx, &opts)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		name := opts.Config.Name
 		found, err := alarms.Find(ctx, cloud, name)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
-		return plan{func(context.Context) ([]string, error) { return deletions(name, found), nil },
-			func(ctx context.Context) error { return deleteAlarms(c, ctx, cloud, name, found, yes) }}, nil
+		return PlanOf(func(context.Context) ([]string, error) { return deletions(name, found), nil },
+			func(ctx context.Context) error { return deleteAlarms(c, ctx, cloud, name, found, yes) }), nil
 	})
 }
 
@@ -301,27 +301,27 @@ func deletions(name string, found *alarms.Found) (texts []string) {
 	return texts
 }
 
-func deleteAlarms(c *cli, ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
+func deleteAlarms(c *CLI, ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
 	yes bool) error {
 	if len(found.Alarms) == 0 && found.Dashboard == "" {
-		fmt.Fprintf(c.err, "the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
+		fmt.Fprintf(c.Err, "the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
 		return nil
 	}
 	for _, text := range deletions(name, found) {
-		fmt.Fprintln(c.out, plain(text))
+		fmt.Fprintln(c.Out, Plain(text))
 	}
-	what := plural(len(found.Alarms), "alarm")
+	what := Plural(len(found.Alarms), "alarm")
 	if found.Dashboard != "" {
 		what += " and the dashboard"
 	}
-	if err := c.confirm("delete "+what+" of "+name, name, yes); err != nil {
+	if err := c.Confirm("delete "+what+" of "+name, name, yes); err != nil {
 		return err
 	}
 	return alarms.Delete(ctx, cloud, found)
 }
 
 // wantedAlarms works out the alarms of the environment that the arguments describe.
-func wantedAlarms(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (
+func wantedAlarms(c *CLI, ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (
 	*aws.CloudWatch, *alarms.Set, error) {
 	opts, err := alarmSettings(c, cmd, args, f)
 	if err != nil {
@@ -336,22 +336,22 @@ func wantedAlarms(c *cli, ctx context.Context, cmd *cobra.Command, args []string
 		return nil, nil, err
 	}
 	for _, text := range want.LeftOut {
-		fmt.Fprintf(c.err, "no alarm %s\n", plain(text))
+		fmt.Fprintf(c.Err, "no alarm %s\n", Plain(text))
 	}
 	return cloud, want, nil
 }
 
 // alarmSettings reads the arguments as 'tendril up' does.
-func alarmSettings(c *cli, cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
+func alarmSettings(c *CLI, cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
 	err error) {
 	for _, arn := range f.actions {
 		if err := alarms.CheckAction(arn); err != nil {
-			return opts, fail(exitUsage, err)
+			return opts, Fail(ExitUsage, err)
 		}
 	}
-	opts, err = prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
-		b, done, err := c.lookInto(path)
-		c.atEnd(done)
+	opts, err = PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
+		b, done, err := c.LookInto(path)
+		c.AtEnd(done)
 		return b, err
 	})
 	if opts.Config != nil {
@@ -362,7 +362,7 @@ func alarmSettings(c *cli, cmd *cobra.Command, args []string, f *alarmFlags) (op
 
 // openCloudWatch connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
 // queue's URL.
-func openCloudWatch(c *cli, ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
+func openCloudWatch(c *CLI, ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
 	cfg := opts.Config
 	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
 	if err != nil {
@@ -374,7 +374,7 @@ func openCloudWatch(c *cli, ctx context.Context, opts *environment.Options) (*aw
 		}
 	}
 	if err == nil {
-		c.atEnd(cloud.Close)
+		c.AtEnd(cloud.Close)
 	}
 	return cloud, err
 }
@@ -388,7 +388,7 @@ func setRegion(cfg *config.Config) string {
 }
 
 // describeAlarmSet works out the alarms. It asks Amazon SQS for the dead-letter queues.
-func describeAlarmSet(c *cli, ctx context.Context, opts *environment.Options, f *alarmFlags,
+func describeAlarmSet(c *CLI, ctx context.Context, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config
 	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
@@ -409,8 +409,8 @@ func describeAlarmSet(c *cli, ctx context.Context, opts *environment.Options, f 
 	file := &alarms.File{}
 	if path != "" {
 		if file, err = alarms.Read(path, optional, names); err != nil {
-			if problemsOf(err) == nil {
-				err = fail(exitUsage, err)
+			if ProblemsOf(err) == nil {
+				err = Fail(ExitUsage, err)
 			}
 			return nil, err
 		}
@@ -430,7 +430,7 @@ func describeAlarmSet(c *cli, ctx context.Context, opts *environment.Options, f 
 }
 
 // alarmQueues are the queues of the environment; those on Amazon SQS with what SQS says of them.
-func alarmQueues(c *cli, ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
+func alarmQueues(c *CLI, ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
 	for i := range cfg.Queues {
 		set := &cfg.Queues[i]
@@ -466,7 +466,7 @@ func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue
 	}
 	attributes, err := found.Attributes(ctx)
 	if errors.Is(err, queue.ErrDenied) {
-		return fail(exitUnreachable, fmt.Errorf("the dead-letter queue of %s is not known: %w", found.Name(), err),
+		return Fail(ExitUnreachable, fmt.Errorf("the dead-letter queue of %s is not known: %w", found.Name(), err),
 			"allow these credentials sqs:GetQueueAttributes")
 	}
 	if err != nil {
@@ -474,6 +474,6 @@ func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue
 	}
 	q.Name, q.URL, q.ARN = found.Name(), found.URL(), attributes["QueueArn"]
 	dead, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
-	q.DeadLetter = afterColon(dead)
+	q.DeadLetter = AfterColon(dead)
 	return nil
 }

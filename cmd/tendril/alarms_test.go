@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tendril/internal/aws"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -26,9 +27,9 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 	tendril := func(code int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		var out, talk bytes.Buffer
-		c := &cli{in: strings.NewReader(""), out: &out, err: &talk,
-			environ: append(os.Environ(), "TENDRIL_DATA_DIR="+dir, "HOME="+dir)}
-		if got := execute(c, args); got != code {
+		c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk,
+			Environ: append(os.Environ(), "TENDRIL_DATA_DIR="+dir, "HOME="+dir)}
+		if got := Execute(c, args); got != code {
 			t.Fatalf("tendril %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, &out, &talk)
 		}
 		return out.String(), talk.String()
@@ -72,7 +73,16 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 	contains(out, "change alarm tendril/shop/queue-age/orders: threshold 1800 -> 60, actions [] -> [arn:aws:")
 
 	out, _ = tendril(0, shop("show", "-o", "json")...)
-	var shown shownAlarms
+	var shown struct {
+		Region          string `json:"region"`
+		DashboardStatus string `json:"dashboardStatus"`
+		Alarms          []struct {
+			aws.Alarm
+			State   string   `json:"state"`
+			Status  string   `json:"status"`
+			Changes []string `json:"changes"`
+		} `json:"alarms"`
+	}
 	if err := json.Unmarshal([]byte(out), &shown); err != nil {
 		t.Fatal(err)
 	}

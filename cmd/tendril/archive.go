@@ -17,42 +17,42 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-func openBundle(dir string) (*bundle.Bundle, error) {
+func OpenBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fail(exitUsage, fmt.Errorf("there is no folder %s", dir),
+		return nil, Fail(ExitUsage, fmt.Errorf("there is no folder %s", dir),
 			"name the folder of the app and its Procfile, or a zip archive of its content")
 	} else if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, Fail(ExitUsage, err)
 	}
 	return b, nil
 }
 
-// isArchive reports whether an argument names an archive rather than a folder.
+// IsArchive reports whether an argument names an archive rather than a folder.
 // What is not there is told by whoever opens it.
-func isArchive(path string) bool {
+func IsArchive(path string) bool {
 	archive, err := bundle.IsArchive(path)
 	return err == nil && archive
 }
 
-// openApp opens the folder or archive that is to be run. An archive is unpacked in the data directory, in a folder
+// OpenApp opens the folder or archive that is to be run. An archive is unpacked in the data directory, in a folder
 // that stays as long as it is among the newest. When it holds no bundle, nothing is left behind.
-func openApp(c *cli, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
-	if !isArchive(path) {
-		return openBundle(path)
+func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
+	if !IsArchive(path) {
+		return OpenBundle(path)
 	}
 	// The settings with the bundle in them are read later; none that it has says where data lies.
-	dataDir, err := c.dataDir(cmd)
+	dataDir, err := c.DataDir(cmd)
 	if err != nil {
 		return nil, err
 	}
 	dir, err := bundle.UnpackVersion(dataDir, path, time.Now())
 	if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, Fail(ExitUsage, err)
 	}
-	b, err := openBundle(dir)
+	b, err := OpenBundle(dir)
 	if err != nil {
-		c.err = &renaming{c.err, []byte(dir), []byte(path)}
+		c.Err = &renaming{c.Err, []byte(dir), []byte(path)}
 		return nil, errors.Join(err, bundle.RemoveVersion(dir))
 	}
 	if b.Archive, err = filepath.Abs(path); err != nil {
@@ -61,18 +61,18 @@ func openApp(c *cli, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	// One that runs there will refuse this one, and may run an old version.
 	if _, err := api.ReadInstance(dataDir); errors.Is(err, api.ErrNotRunning) {
 		if err := bundle.PruneVersions(dir); err != nil {
-			c.warn(yamlfile.Problem{Text: err.Error()})
+			c.Warn(yamlfile.Problem{Text: err.Error()})
 		}
 	}
 	return b, nil
 }
 
-// lookInto opens a folder or an archive to look at. What is in an archive is unpacked for a moment; whatever is
+// LookInto opens a folder or an archive to look at. What is in an archive is unpacked for a moment; whatever is
 // printed calls that folder by the archive's name. The caller calls done at the end, also after an error.
-func (c *cli) lookInto(path string) (b *bundle.Bundle, done func(), err error) {
+func (c *CLI) LookInto(path string) (b *bundle.Bundle, done func(), err error) {
 	done = func() {}
-	if !isArchive(path) {
-		b, err = openBundle(path)
+	if !IsArchive(path) {
+		b, err = OpenBundle(path)
 		return b, done, err
 	}
 	folder, err := os.MkdirTemp("", "tendril-")
@@ -82,10 +82,10 @@ func (c *cli) lookInto(path string) (b *bundle.Bundle, done func(), err error) {
 	done = func() { _ = os.RemoveAll(folder) } // the system removes what is left
 	dir := filepath.Join(folder, bundle.ArchiveName(path))
 	if err := bundle.Unpack(path, dir); err != nil {
-		return nil, done, fail(exitUsage, err)
+		return nil, done, Fail(ExitUsage, err)
 	}
-	c.out, c.err = &renaming{c.out, []byte(dir), []byte(path)}, &renaming{c.err, []byte(dir), []byte(path)}
-	b, err = openBundle(dir)
+	c.Out, c.Err = &renaming{c.Out, []byte(dir), []byte(path)}, &renaming{c.Err, []byte(dir), []byte(path)}
+	b, err = OpenBundle(dir)
 	return b, done, err
 }
 

@@ -142,16 +142,16 @@ func TestUnpackedVersionsStayShut(t *testing.T) {
 func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	c := &cli{out: &out, err: &out}
+	c := &CLI{Out: &out, Err: &out}
 	archive := writeArchive(t, "letters.zip", map[string]string{"Procfile": "web: ./app\n"})
-	b, done, err := c.lookInto(archive)
+	b, done, err := c.LookInto(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if b.Name() != "letters" {
 		t.Errorf("the environment would be called %q", b.Name())
 	}
-	if _, err := c.out.Write([]byte("in " + b.Dir + "/Procfile\n")); err != nil ||
+	if _, err := c.Out.Write([]byte("in " + b.Dir + "/Procfile\n")); err != nil ||
 		out.String() != "in "+archive+"/Procfile\n" {
 		t.Errorf("printed %q, %v", &out, err)
 	}
@@ -159,9 +159,9 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(b.Dir)); err == nil {
 		t.Errorf("%s is left", b.Dir)
 	}
-	_, done, err = c.lookInto(filepath.Join(t.TempDir(), "missing.zip"))
+	_, done, err = c.LookInto(filepath.Join(t.TempDir(), "missing.zip"))
 	done()
-	if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "there is no folder") {
+	if ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "there is no folder") {
 		t.Errorf("a missing archive: %v", err)
 	}
 }

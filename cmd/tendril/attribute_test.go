@@ -45,8 +45,8 @@ func TestParseAttribute(t *testing.T) {
 		"s:string=x":       `unknown type "string"`,
 		"n:Number.int=1_0": "is not a number",
 	} {
-		if _, err := parseAttribute(text); err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
-			t.Errorf("%s: %v (exit %d), want a usage error with %q", text, err, exitCode(err), want)
+		if _, err := parseAttribute(text); err == nil || !strings.Contains(err.Error(), want) || ExitCode(err) != ExitUsage {
+			t.Errorf("%s: %v (exit %d), want a usage error with %q", text, err, ExitCode(err), want)
 		}
 	}
 	if _, err := parseAttributes([]string{"a=1", "b=2", "a=3"}); err == nil || !strings.Contains(err.Error(), "twice") {

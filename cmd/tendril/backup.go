@@ -12,7 +12,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-func newBackup(c *cli) *cobra.Command {
+func NewBackup(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write the embedded queues to a file, also while the environment runs",
@@ -25,27 +25,27 @@ queues, tokens and versions of the app are not in it: see docs/backup.md.`,
 		Example: "  tendril backup /backups/orders-$(date +%F).db\n  tendril backup orders.db --data-dir /var/lib/tendril",
 		Args:    cobra.ExactArgs(1),
 	}
-	addDataDir(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		dir, err := c.dataDir(cmd)
-		would := step("write the embedded queues in %s to %s", dir, args[0])
-		return plan{would, func(context.Context) error {
+	AddDataDir(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		dir, err := c.DataDir(cmd)
+		would := Step("write the embedded queues in %s to %s", dir, args[0])
+		return PlanOf(would, func(context.Context) error {
 			queues, err := broker.Backup(dir, args[0])
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return fail(exitNotFound, err, "name the data directory with --data-dir, or the environment with -e")
+				return Fail(ExitNotFound, err, "name the data directory with --data-dir, or the environment with -e")
 			case errors.Is(err, fs.ErrExist):
-				return fail(exitConflict, err)
+				return Fail(ExitConflict, err)
 			case err != nil:
 				return err
 			}
 			sayCopied(c, queues, "wrote", "to "+args[0])
 			return nil
-		}}, err
+		}), err
 	})
 }
 
-func newRestore(c *cli) *cobra.Command {
+func NewRestore(c *CLI) *cobra.Command {
 	var replace bool
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
@@ -57,38 +57,38 @@ What was sent after the backup is lost, and what was done since is done again.`,
 		Example: "  tendril restore orders.db --data-dir /var/lib/tendril",
 		Args:    cobra.ExactArgs(1),
 	}
-	addDataDir(cmd)
+	AddDataDir(cmd)
 	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues that the data directory holds.")
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		dir, err := c.dataDir(cmd)
-		would := step("put the queues of %s into %s", args[0], dir)
-		return plan{would, func(context.Context) error {
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		dir, err := c.DataDir(cmd)
+		would := Step("put the queues of %s into %s", args[0], dir)
+		return PlanOf(would, func(context.Context) error {
 			queues, err := broker.Restore(args[0], dir, replace)
 			switch {
 			case errors.Is(err, broker.ErrInUse):
-				return fail(exitConflict, err)
+				return Fail(ExitConflict, err)
 			case errors.Is(err, broker.ErrUsed):
-				return fail(exitConflict, err, "add --replace, which keeps them as "+broker.ReplacedFile,
+				return Fail(ExitConflict, err, "add --replace, which keeps them as "+broker.ReplacedFile,
 					"or name a new directory with --data-dir")
 			case err != nil:
 				return err
 			}
 			sayCopied(c, queues, "restored", "into "+dir)
 			return nil
-		}}, err
+		}), err
 	})
 }
 
 // sayCopied says what was copied, and which of it is damaged.
-func sayCopied(c *cli, queues []broker.StoredQueue, verb, where string) {
+func sayCopied(c *CLI, queues []broker.StoredQueue, verb, where string) {
 	messages := 0
 	for _, q := range queues {
 		messages += int(q.Messages)
 		if q.Damaged > 0 {
-			c.warn(yamlfile.Problem{Text: fmt.Sprintf("%s of queue %s is damaged, and copied as it is",
-				plural(int(q.Damaged), "message"), q.Name), Hint: "see docs/backup.md"})
+			c.Warn(yamlfile.Problem{Text: fmt.Sprintf("%s of queue %s is damaged, and copied as it is",
+				Plural(int(q.Damaged), "message"), q.Name), Hint: "see docs/backup.md"})
 		}
 	}
-	fmt.Fprintf(c.err, "%s %s of %s %s, verified\n", verb, plural(messages, "message"), plural(len(queues), "queue"),
-		plain(where))
+	fmt.Fprintf(c.Err, "%s %s of %s %s, verified\n", verb, Plural(messages, "message"), Plural(len(queues), "queue"),
+		Plain(where))
 }

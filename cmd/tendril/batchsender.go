@@ -17,18 +17,11 @@ import (
 	"tendril/queue"
 )
 
-// maxBatchBytes is the most that the messages of one send may hold together.
-const maxBatchBytes = 1 << 20
-
-type sender interface {
-	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
-}
-
 // batchSender sends messages in tens and prints the id of each.
 type batchSender struct {
-	c      *cli
-	to     sender
-	format format
+	c      *CLI
+	to     Sender
+	format Format
 	many   bool // the messages are lines of a file
 	wait   bool // outcomes are printed later, with the ids
 	// verbose prints the request and the answer with each outcome.
@@ -52,7 +45,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 			return o.failed(errors.Join(o.flush(ctx), err))
 		}
 		n := l.msg.Size()
-		if len(o.batch) == queue.MaxBatch || o.bytes+n > maxBatchBytes {
+		if len(o.batch) == queue.MaxBatch || o.bytes+n > MaxBatchBytes {
 			if err := o.flush(ctx); err != nil {
 				return o.failed(err)
 			}
@@ -63,7 +56,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 		return o.failed(err)
 	}
 	if o.refused > 0 {
-		return fail(exitFailed, fmt.Errorf("%d of %s refused", o.refused, plural(o.refused+len(o.sent), "message")))
+		return Fail(ExitFailed, fmt.Errorf("%d of %s refused", o.refused, Plural(o.refused+len(o.sent), "message")))
 	}
 	return nil
 }
@@ -71,7 +64,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 // failed adds how far it came to an error that ended the sending of many.
 func (o *batchSender) failed(err error) error {
 	if o.many && len(o.sent) > 0 {
-		fmt.Fprintf(o.c.err, "%s sent before this\n", plural(len(o.sent), "message"))
+		fmt.Fprintf(o.c.Err, "%s sent before this\n", Plural(len(o.sent), "message"))
 	}
 	return err
 }
@@ -88,15 +81,15 @@ func (o *batchSender) flush(ctx context.Context) error {
 	}
 	results, err := o.sendAll(ctx, msgs)
 	if err != nil {
-		return explained(withSendHint(err))
+		return Explained(withSendHint(err))
 	}
 	for i, r := range results {
 		if r.Err != nil && !o.many {
-			return explained(withSendHint(r.Err))
+			return Explained(withSendHint(r.Err))
 		}
 		if r.Err != nil {
 			o.refused++
-			fmt.Fprintf(o.c.err, "tendril: line %d: %v\n", batch[i].number, r.Err)
+			fmt.Fprintf(o.c.Err, "tendril: line %d: %v\n", batch[i].number, r.Err)
 			continue
 		}
 		o.sent = append(o.sent, r.ID)
@@ -143,7 +136,7 @@ func sendHint(err error) string {
 
 func withSendHint(err error) error {
 	if hint := sendHint(err); hint != "" {
-		return fail(exitUsage, err, hint)
+		return Fail(ExitUsage, err, hint)
 	}
 	return err
 }
@@ -153,44 +146,32 @@ func (o *batchSender) print(r queue.Sent) error {
 	case o.wait && o.many:
 		return nil
 	case o.wait:
-		_, err := fmt.Fprintf(o.c.err, "message %s is sent; waiting for its first attempt\n", r.ID)
+		_, err := fmt.Fprintf(o.c.Err, "message %s is sent; waiting for its first attempt\n", r.ID)
 		return err
 	}
-	return o.format.printEach(o.c, struct {
+	return o.format.PrintEach(o.c, struct {
 		ID             string `json:"message_id"`
 		SequenceNumber string `json:"sequence_number,omitempty"`
 	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
 }
 
-// Send sends up to ten messages to the queue, wherever it lives.
-func (p *targetQueue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	if p.remote != nil {
-		msgs, err := forSQS(msgs)
-		if err != nil {
-			return nil, err
-		}
-		return p.remote.Send(ctx, msgs)
-	}
-	return p.client.Send(ctx, p.name, msgs)
-}
-
 // watcher finds the environment that works on a queue, so that it can be asked for outcomes.
-func watcher(c *cli, cmd *cobra.Command, p *targetQueue) (*api.Client, error) {
-	client, err := c.dial(cmd)
+func watcher(c *CLI, cmd *cobra.Command, p *Queue) (*api.Client, error) {
+	client, err := c.Dial(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
 	}
 	i := client.Instance
-	if p.workedOnBy(&i) {
+	if p.WorkedOnBy(&i) {
 		return client, nil
 	}
-	works := cmp.Or(queueNames(&i, ""), "no queue")
-	return nil, fail(exitUsage, fmt.Errorf("--wait would never end: environment %q works on %s, not on %s", i.Environment,
-		works, p.name), "omit --wait, or give the --data-dir of the environment that works on it")
+	works := cmp.Or(QueueNames(&i, ""), "no queue")
+	return nil, Fail(ExitUsage, fmt.Errorf("--wait would never end: environment %q works on %s, not on %s", i.Environment,
+		works, p.Name), "omit --wait, or give the --data-dir of the environment that works on it")
 }
 
 // awaitOutcomes prints what became of each message that was sent. The error says how many did not succeed in time.
-func awaitOutcomes(c *cli, ctx context.Context, watch *api.Client, o *batchSender, timeout time.Duration) error {
+func awaitOutcomes(c *CLI, ctx context.Context, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
 		d, last, known, err := o.outcome(ctx, watch, id, timeout)
@@ -214,14 +195,14 @@ func awaitOutcomes(c *cli, ctx context.Context, watch *api.Client, o *batchSende
 				return err
 			}
 			if x == nil {
-				fmt.Fprintf(c.err, "no request was recorded for message %s: a function gets none\n", id)
+				fmt.Fprintf(c.Err, "no request was recorded for message %s: a function gets none\n", id)
 			}
 		}
 		if err := printOutcome(c, d, x, o.format); err != nil {
 			return err
 		}
-		if o.format == asTable && last.Answer != d.Answer {
-			if err := printAnswer(c, last.Answer); err != nil {
+		if o.format == AsTable && last.Answer != d.Answer {
+			if err := PrintAnswer(c, last.Answer); err != nil {
 				return err
 			}
 		}
@@ -230,9 +211,9 @@ func awaitOutcomes(c *cli, ctx context.Context, watch *api.Client, o *batchSende
 }
 
 // embeddedNames are the embedded queue that messages are sent to, and its dead-letter queue.
-func embeddedNames(client *api.Client, to *targetQueue) (names []string) {
+func embeddedNames(client *api.Client, to *Queue) (names []string) {
 	for _, q := range client.Instance.Queues {
-		if to.remote == nil && q.Embedded && q.Name == to.name {
+		if to.Remote == nil && q.Embedded && q.Name == to.Name {
 			names = append(names, q.Name)
 			if q.DeadLetterQueue != "" {
 				names = append(names, q.DeadLetterQueue)
@@ -266,7 +247,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string,
 }
 
 // exchangeOf is what was posted for a message, and the answer; nil while there is none.
-func exchangeOf(c *cli, ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
+func exchangeOf(c *CLI, ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
 	var unknown *api.Error
 	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
@@ -281,13 +262,13 @@ type outcomeJSON struct {
 	Exchange *api.Exchange `json:"exchange,omitempty"`
 }
 
-func printOutcome(c *cli, d api.Delivery, x *api.Exchange, f format) error {
-	if x != nil && f == asTable {
-		if err := printExchange(c, x); err != nil {
+func printOutcome(c *CLI, d api.Delivery, x *api.Exchange, f Format) error {
+	if x != nil && f == AsTable {
+		if err := PrintExchange(c, x); err != nil {
 			return err
 		}
 	}
-	return f.printEach(c, outcomeJSON{d, x}, d.MessageID, plain(deliveryText(d)))
+	return f.PrintEach(c, outcomeJSON{d, x}, d.MessageID, Plain(deliveryText(d)))
 }
 
 func attemptsError(failed, running, unknown int) error {
@@ -301,13 +282,13 @@ func attemptsError(failed, running, unknown int) error {
 		{unknown, "not attempted in time", "'tendril status' shows what the worker waits for"},
 	} {
 		if kind.count > 0 {
-			found, hints = append(found, plural(kind.count, "message")+" "+kind.what), append(hints, kind.hint)
+			found, hints = append(found, Plural(kind.count, "message")+" "+kind.what), append(hints, kind.hint)
 		}
 	}
 	if len(found) == 0 {
 		return nil
 	}
-	return fail(exitFailed, errors.New("first attempt: "+strings.Join(found, ", ")), hints...)
+	return Fail(ExitFailed, errors.New("first attempt: "+strings.Join(found, ", ")), hints...)
 }
 
 func deliveryText(d api.Delivery) string {

@@ -19,7 +19,7 @@ import (
 	"tendril/internal/environment"
 )
 
-func newCheck(c *cli) *cobra.Command {
+func NewCheck(c *CLI) *cobra.Command {
 	var role string
 	cmd := &cobra.Command{
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -34,82 +34,41 @@ settings, and nothing else; with --iam=operate the one for whoever runs dead, pe
 and terminate.`,
 		Example: `  tendril check examples/thumbnails
   tendril check --iam --backend sqs --name orders > policy.json`,
-		Args: oneApp,
+		Args: OneApp,
 	}
-	addSettings(cmd, func(config.Option) bool { return true })
+	AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&role, "iam", "", "Print the IAM policy of a role: run or operate.")
-	cmd.Flags().Lookup("iam").NoOptDefVal = roleRun
-	complete(cmd, "iam", roleRun, roleOperate)
-	f := addOutput(cmd)
+	cmd.Flags().Lookup("iam").NoOptDefVal = RoleRun
+	Complete(cmd, "iam", RoleRun, RoleOperate)
+	f := AddOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch role {
 		case "":
 			return checkApp(c, cmd, args, *f)
-		case roleRun, roleOperate:
+		case RoleRun, RoleOperate:
 			return printPolicy(c, cmd, args, role)
 		}
-		return fail(exitUsage, fmt.Errorf("--iam=%s is not known", role), "use run or operate")
+		return Fail(ExitUsage, fmt.Errorf("--iam=%s is not known", role), "use run or operate")
 	}
 	return cmd
 }
 
-// The roles of --iam.
-const (
-	roleRun     = "run"     // the environment's
-	roleOperate = "operate" // that of whoever types commands about its queues
-)
-
 // printPolicy prints the IAM policy that the settings need.
-func printPolicy(c *cli, cmd *cobra.Command, args []string, role string) error {
-	policy, err := iamPolicy(c, cmd, args, role)
+func printPolicy(c *CLI, cmd *cobra.Command, args []string, role string) error {
+	policy, err := IamPolicy(c, cmd, args, role)
 	if err != nil || policy == nil {
 		return err
 	}
-	return c.printJSON(policy)
-}
-
-// iamPolicy is the IAM policy that the settings need; nil where they need none, which is told.
-func iamPolicy(c *cli, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
-	done := func() {}
-	defer func() { done() }()
-	opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.lookInto(path)
-		return b, err
-	})
-	if opts.Config == nil { // else there is only no app to run, which does not matter here
-		return nil, err
-	}
-	use := &cloud.Use{Operate: role == roleOperate}
-	if path := opts.CronFile(); path != "" {
-		file, err := tasks.Read(path)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range file.Tasks {
-			use.TaskQueues = append(use.TaskQueues, t.Queue)
-		}
-	}
-	policy := cloud.PolicyFor(opts.Config, use)
-	if len(policy.Statement) == 0 {
-		fmt.Fprintln(c.err, "these settings need no permissions on AWS")
-		return nil, nil
-	}
-	for _, q := range opts.Config.Queues {
-		if q.Backend == config.BackendSQS && !q.Managed {
-			c.warn(yamlfile.Problem{Text: "the dead-letter queue of " + q.Name + " is not known here",
-				Hint: "write its name in place of " + cloud.UnknownDeadLetterQueue + q.Name})
-		}
-	}
-	return policy, nil
+	return c.PrintJSON(policy)
 }
 
 // checkReport is what 'tendril check' found.
 type checkReport struct {
-	cli      *cli
+	cli      *CLI
 	OK       bool          `json:"ok"`
 	Items    []checkedItem `json:"items"`
-	Warnings []notice      `json:"warnings"`
-	Problems []notice      `json:"problems"`
+	Warnings []Notice      `json:"warnings"`
+	Problems []Notice      `json:"problems"`
 }
 
 // checkedItem is one thing that 'tendril up' would use.
@@ -126,22 +85,22 @@ func (r *checkReport) add(kind, name, text string) {
 
 // warn also prints the warnings.
 func (r *checkReport) warn(warnings ...yamlfile.Problem) {
-	r.cli.warn(warnings...)
+	r.cli.Warn(warnings...)
 	for _, w := range warnings {
-		r.Warnings = append(r.Warnings, noticeOf(w))
+		r.Warnings = append(r.Warnings, NoticeOf(w))
 	}
 }
 
 // show prints the report to people, but for warnings and problems: they are on standard error.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
-		fmt.Fprintf(r.cli.out, "%-8s %s\n", i.Kind, plain(i.Text))
+		fmt.Fprintf(r.cli.Out, "%-8s %s\n", i.Kind, Plain(i.Text))
 		if i.Next != "" {
-			fmt.Fprintf(r.cli.out, "%-8s next %s\n", "", i.Next)
+			fmt.Fprintf(r.cli.Out, "%-8s next %s\n", "", i.Next)
 		}
 	}
 	if r.OK {
-		fmt.Fprintln(r.cli.out, "ok")
+		fmt.Fprintln(r.cli.Out, "ok")
 	}
 	return nil
 }
@@ -154,25 +113,25 @@ func (r *checkReport) names() (names []string) {
 	return names
 }
 
-func checkApp(c *cli, cmd *cobra.Command, args []string, f format) error {
-	r := &checkReport{cli: c, Items: []checkedItem{}, Warnings: []notice{}}
+func checkApp(c *CLI, cmd *cobra.Command, args []string, f Format) error {
+	r := &checkReport{cli: c, Items: []checkedItem{}, Warnings: []Notice{}}
 	err := fillReport(c, cmd, args, r)
-	r.OK, r.Problems = err == nil, append([]notice{}, noticesOf(err)...)
-	return errors.Join(err, f.print(c, r, r.names(), r.show))
+	r.OK, r.Problems = err == nil, append([]Notice{}, NoticesOf(err)...)
+	return errors.Join(err, f.Print(c, r, r.names(), r.show))
 }
 
 // fillReport fills a report, and returns what 'tendril up' would refuse.
-func fillReport(c *cli, cmd *cobra.Command, args []string, r *checkReport) error {
-	opts, err := prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
-		b, done, err := c.lookInto(path)
-		c.atEnd(done)
+func fillReport(c *CLI, cmd *cobra.Command, args []string, r *checkReport) error {
+	opts, err := PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
+		b, done, err := c.LookInto(path)
+		c.AtEnd(done)
 		return b, err
 	})
 	if opts.Config == nil {
 		return err
 	}
 	if err == nil { // 'tendril up' would take other ports where the default ones are taken
-		err = takeFreePorts(c, cmd, &opts)
+		err = TakeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()
 		}
@@ -246,7 +205,7 @@ func scaledText(s *config.Settings) string {
 	case s.ScaleTarget == config.ScalePublish:
 		return "publishes the backlog of each instance"
 	case s.ScalesInstances():
-		return plain(s.ScaleTarget)
+		return Plain(s.ScaleTarget)
 	}
 	instances := fmt.Sprintf("%d to %d instances of the Auto Scaling group or ECS service that this one is in, unless "+
 		"something else scales it", s.ScaleMinSize, s.ScaleMaxSize)
@@ -274,7 +233,7 @@ func (r *checkReport) addTasks(path string, now time.Time) {
 		t := &file.Tasks[i]
 		var times []string
 		for _, at := range t.Schedule.Upcoming(now, shownTimes) {
-			times = append(times, clock(at, t.Schedule.Zone().String()))
+			times = append(times, Clock(at, t.Schedule.Zone().String()))
 		}
 		r.Items = append(r.Items, checkedItem{"task", t.Name, fmt.Sprintf("%s: %s, POST %s", t.Name, t.Schedule.Words(),
 			config.WithoutQuery(t.URL)), strings.Join(times, ", ")})
@@ -310,7 +269,7 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 	}
 	for _, l := range b.Links {
 		if queue := opts.LinkedQueue(l); queue != "" {
-			r.add("link", l.Variable, fmt.Sprintf("%s to the queue %s (%s)", l.Variable, queue, position(l.File, l.Line)))
+			r.add("link", l.Variable, fmt.Sprintf("%s to the queue %s (%s)", l.Variable, queue, Position(l.File, l.Line)))
 		}
 	}
 	for _, f := range environment.NotUsed(opts) {
@@ -325,9 +284,9 @@ func (r *checkReport) addStep(s bundle.Step) {
 	case s.Phase == bundle.PhaseStart:
 		r.add("process", s.Name, s.Name+": "+s.Shell)
 	case s.Phase == bundle.PhaseCommand:
-		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shown, position(s.File, s.Line)))
+		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shown, Position(s.File, s.Line)))
 	case s.Shell != "":
-		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shell, position(s.File, s.Line)))
+		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shell, Position(s.File, s.Line)))
 	default:
 		r.add("hook", s.Name, s.Name)
 	}
@@ -339,7 +298,7 @@ func (r *checkReport) addMachineStep(s *machine.Step) {
 	if s.Text != "" {
 		text += ": " + s.Text
 	}
-	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, position(s.Place.File, s.Place.Line)))
+	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, Position(s.Place.File, s.Place.Line)))
 }
 
 // addSettings adds the options whose value in force is one of the bundle's settings; the folder's name does not count

@@ -18,29 +18,29 @@ import (
 // environmentVariable names the environment that the commands ask, as the flag -e does.
 const environmentVariable = "TENDRIL_ENVIRONMENT"
 
-// addDataDir gives a command the flags that say which environment it asks.
-func addDataDir(cmd *cobra.Command) {
-	addSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" })
-	addEnvironment(cmd)
+// AddDataDir gives a command the flags that say which environment it asks.
+func AddDataDir(cmd *cobra.Command) {
+	AddSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" })
+	AddEnvironment(cmd)
 }
 
-func addEnvironment(cmd *cobra.Command) {
+func AddEnvironment(cmd *cobra.Command) {
 	cmd.Flags().StringP("environment", "e", "",
 		"Environment to ask (default: that of the working folder, else the only one that runs).")
 }
 
-// dataDir is the data directory of the environment that a command asks: the one that was named, else that of the
+// DataDir is the data directory of the environment that a command asks: the one that was named, else that of the
 // working folder, else the only one that runs.
-func (c *cli) dataDir(cmd *cobra.Command) (string, error) {
+func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
 	}
-	cfg, err := c.loadSettings(cmd, nil)
+	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
 		return "", err
 	}
-	state := config.StateFolder(c.environ, os.Geteuid() == 0)
-	name := c.env(environmentVariable)
+	state := config.StateFolder(c.Environ, os.Geteuid() == 0)
+	name := c.Env(environmentVariable)
 	if f := cmd.Flags().Lookup("environment"); f != nil && f.Changed {
 		name = f.Value.String()
 	} else if cfg.IsSet("data-dir") {
@@ -52,8 +52,8 @@ func (c *cli) dataDir(cmd *cobra.Command) (string, error) {
 	running := api.Running(api.DataDirectories(state))
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
 		// What was stopped here: its name is that of the folder. A folder that is wrong has none.
-		if b, err := openBundle("."); err == nil {
-			if ofFolder, err := c.loadSettings(cmd, b); err == nil {
+		if b, err := OpenBundle("."); err == nil {
+			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
 				cfg = ofFolder
 			}
 		}
@@ -85,7 +85,7 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	if names = slices.Compact(names); len(names) > 0 {
 		hint = "choose one of " + strings.Join(names, ", ") + ", or start it with 'tendril up'"
 	}
-	return "", fail(exitNotFound, fmt.Errorf("there is no environment %q", name), hint)
+	return "", Fail(ExitNotFound, fmt.Errorf("there is no environment %q", name), hint)
 }
 
 // chooseRunning returns the data directory of the environment that the working folder belongs to, or names in its
@@ -95,7 +95,7 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 	several := false
 	for i := range running {
 		f := &running[i]
-		if !within(here, f.Folder) || best != nil && len(f.Folder) < len(best.Folder) {
+		if !Within(here, f.Folder) || best != nil && len(f.Folder) < len(best.Folder) {
 			continue
 		}
 		several = best != nil && f.Folder == best.Folder
@@ -118,12 +118,12 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 	for _, f := range running {
 		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))
 	}
-	return "", fail(exitUsage, fmt.Errorf("%d environments run, and none of them is in this folder: %s", len(running),
+	return "", Fail(ExitUsage, fmt.Errorf("%d environments run, and none of them is in this folder: %s", len(running),
 		strings.Join(names, ", ")), "name one with -e, such as -e "+running[0].Environment)
 }
 
-// within reports whether a folder is another one or lies in it.
-func within(folder, parent string) bool {
+// Within reports whether a folder is another one or lies in it.
+func Within(folder, parent string) bool {
 	if folder == "" || parent == "" {
 		return false
 	}

@@ -44,10 +44,10 @@ var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
 
 // completeArguments gives every command without one a completion of its arguments, by the word in its usage; what
 // takes no arguments, or words that nobody can guess, completes to nothing instead of the names of files.
-func completeArguments(c *cli, cmd *cobra.Command) {
+func completeArguments(c *CLI, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		completeArguments(c, sub)
-		if f := sub.Flags().Lookup("queue"); f != nil && !isSetting(f) {
+		if f := sub.Flags().Lookup("queue"); f != nil && !IsSetting(f) {
 			completeFlag(c, sub, "queue", completeQueues)
 		}
 		if sub.Flags().Lookup("environment") != nil {
@@ -71,20 +71,20 @@ func completeArguments(c *cli, cmd *cobra.Command) {
 	}
 }
 
-func completeFlag(c *cli, cmd *cobra.Command, flag string, source completionSource) {
+func completeFlag(c *CLI, cmd *cobra.Command, flag string, source completionSource) {
 	// The only error is a flag that has a completion already.
 	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
 }
 
 // completes asks the running environment. Whatever goes wrong, such as that none runs, offers nothing: a shell has no
 // place for errors.
-func completes(c *cli, source completionSource, several bool) cobra.CompletionFunc {
+func completes(c *CLI, source completionSource, several bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		const nothingElse = cobra.ShellCompDirectiveNoFileComp
 		if len(args) > 0 && !several {
 			return nil, nothingElse
 		}
-		client, err := c.dial(cmd)
+		client, err := c.Dial(cmd)
 		if err != nil {
 			return nil, nothingElse
 		}
@@ -104,11 +104,6 @@ func completes(c *cli, source completionSource, several bool) cobra.CompletionFu
 	}
 }
 
-// described is a completion with its description, without what would divide it.
-func described(word, description string) string {
-	return word + "\t" + strings.NewReplacer("\t", " ", "\n", " ").Replace(plain(description))
-}
-
 func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
 	if !client.Instance.Embedded() {
 		for _, q := range client.Instance.Queues {
@@ -118,7 +113,7 @@ func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) (
 	}
 	queues, err := client.Queues(ctx)
 	for i := range queues {
-		names = append(names, described(queues[i].Name, plural(int(queues[i].Ledger.Visible), "visible message")))
+		names = append(names, Described(queues[i].Name, Plural(int(queues[i].Ledger.Visible), "visible message")))
 	}
 	return names, err
 }
@@ -126,7 +121,7 @@ func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) (
 func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
 	tasks, err := client.Tasks(ctx)
 	for i := range tasks.Tasks {
-		names = append(names, described(tasks.Tasks[i].Name, tasks.Tasks[i].Words))
+		names = append(names, Described(tasks.Tasks[i].Name, tasks.Tasks[i].Words))
 	}
 	return names, err
 }
@@ -134,10 +129,10 @@ func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) (n
 func completeProcesses(ctx context.Context, cmd *cobra.Command, client *api.Client) (names []string, err error) {
 	st, err := client.Status(ctx)
 	if cmd.Name() == "logs" {
-		names = append(names, described("tendril", "what tendril itself writes"))
+		names = append(names, Described("tendril", "what tendril itself writes"))
 	}
 	for i := range st.App {
-		names = append(names, described(st.App[i].Name, st.App[i].State))
+		names = append(names, Described(st.App[i].Name, st.App[i].State))
 	}
 	return names, err
 }
@@ -145,7 +140,7 @@ func completeProcesses(ctx context.Context, cmd *cobra.Command, client *api.Clie
 func completeVersions(ctx context.Context, _ *cobra.Command, client *api.Client) (numbers []string, err error) {
 	versions, err := client.Versions(ctx)
 	for i := range versions {
-		numbers = append(numbers, described(strconv.Itoa(versions[i].Number), versions[i].State+", "+versions[i].Source))
+		numbers = append(numbers, Described(strconv.Itoa(versions[i].Number), versions[i].State+", "+versions[i].Source))
 	}
 	return numbers, err
 }
@@ -188,7 +183,7 @@ func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []str
 		}
 		for i := range page {
 			if len(ids) < completedMessages {
-				ids = append(ids, described(page[i].ID, name+", "+page[i].State+", sent "+since(page[i].SentAt)+" ago"))
+				ids = append(ids, Described(page[i].ID, name+", "+page[i].State+", sent "+Since(page[i].SentAt)+" ago"))
 			}
 		}
 	}
@@ -196,56 +191,12 @@ func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []str
 }
 
 // environmentNames offers the environments of this user that run, with their folders.
-func environmentNames(c *cli) cobra.CompletionFunc {
+func environmentNames(c *CLI) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
-		state := config.StateFolder(c.environ, os.Geteuid() == 0)
+		state := config.StateFolder(c.Environ, os.Geteuid() == 0)
 		for _, found := range api.Running(api.DataDirectories(state)) {
-			names = append(names, described(found.Environment, found.Folder))
+			names = append(names, Described(found.Environment, found.Folder))
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-// completeOptions offers the names of all options.
-func completeOptions(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
-	for _, o := range optionTable() {
-		names = append(names, described(o.Name, o.Help))
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeAssignment offers OPTION= for each option, and behind the sign the values of a choice or a switch.
-func completeAssignment(_ *cobra.Command, _ []string, typed string) (lines []string, _ cobra.ShellCompDirective) {
-	name, _, named := strings.Cut(typed, "=")
-	if o, found := config.Lookup(name); named && found {
-		for _, word := range valuesOf(&o) {
-			lines = append(lines, name+"="+word)
-		}
-		return lines, cobra.ShellCompDirectiveNoFileComp
-	}
-	for _, o := range optionTable() {
-		lines = append(lines, described(o.Name+"=", o.Help))
-	}
-	return lines, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-}
-
-// valuesOf are the words that an option takes; nil where they cannot be listed.
-func valuesOf(o *config.Option) []string {
-	if o.IsSwitch() {
-		return []string{"true", "false"}
-	}
-	return o.Choices()
-}
-
-// completeOption completes the value of an option by what it takes.
-func completeOption(cmd *cobra.Command, o *config.Option) {
-	directive := cobra.ShellCompDirectiveNoFileComp
-	switch {
-	case strings.HasPrefix(o.Allowed(), "a path of a folder"):
-		directive = cobra.ShellCompDirectiveFilterDirs
-	case strings.HasPrefix(o.Allowed(), "a path of a file"):
-		directive = cobra.ShellCompDirectiveDefault
-	}
-	// The only error is a flag that was not added before.
-	_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(valuesOf(o), directive))
 }

@@ -15,7 +15,7 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-func newConfig(c *cli) *cobra.Command {
+func NewConfig(c *CLI) *cobra.Command {
 	schema := &cobra.Command{
 		Use:   "schema",
 		Short: "Print a JSON Schema of tendril.yaml for editors",
@@ -25,15 +25,15 @@ checks keys and values by it when the first line of tendril.yaml is
   # yaml-language-server: $schema=tendril.schema.json`,
 		Example: "  tendril config schema > tendril.schema.json",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return c.printJSON(config.Schema()) },
+		RunE:    func(*cobra.Command, []string) error { return c.PrintJSON(config.Schema()) },
 	}
-	return family("config", "Show and change the settings of the running environment",
+	return Family("config", "Show and change the settings of the running environment",
 		`Shows the settings of the running environment, and changes its settings file: the one that it
 was started with, or tendril.yaml in its working folder. What can take effect while it runs does
 so at once; the rest waits for the next start.`, newConfigShow(c), newConfigSet(c), newConfigUnset(c), schema)
 }
 
-func newConfigShow(c *cli) *cobra.Command {
+func newConfigShow(c *CLI) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "show [OPTION...]",
@@ -44,11 +44,11 @@ or a variable sets it, is marked as locked.`,
 		Example: `  tendril config show
   tendril config show http-path inactivity-timeout
   tendril config show --all -o json`,
-		ValidArgsFunction: completeOptions,
+		ValidArgsFunction: CompleteOptions,
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "List options at their default too.")
 	var names []string
-	asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) (api.Configuration, error) {
+	Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) (api.Configuration, error) {
 		names = args
 		shown, err := client.Configuration(ctx)
 		if err != nil || len(args) == 0 {
@@ -64,12 +64,12 @@ or a variable sets it, is marked as locked.`,
 		}
 		shown.Options, shown.Queues = chosen, []api.ConfigQueue{}
 		return shown, nil
-	}, view[api.Configuration]{
+	}, ViewOf(
 		func(shown api.Configuration) error { return showConfiguration(c, &shown, all || len(names) > 0) },
 		func(shown api.Configuration) []string {
-			return named(func(o *api.ConfigOption) string { return o.Name })(shown.Options)
+			return Named(func(o *api.ConfigOption) string { return o.Name })(shown.Options)
 		},
-	})
+	))
 	return cmd
 }
 
@@ -80,18 +80,18 @@ func optionNamed(shown *api.Configuration, name string) (*api.ConfigOption, erro
 	if o := shown.Option(name); o != nil {
 		return o, nil
 	}
-	return nil, fail(exitNotFound, config.UnknownOption(name))
+	return nil, Fail(ExitNotFound, config.UnknownOption(name))
 }
 
 // showConfiguration prints the blocks of the configuration page, then the other topics.
-func showConfiguration(c *cli, shown *api.Configuration, all bool) error {
+func showConfiguration(c *CLI, shown *api.Configuration, all bool) error {
 	file := shown.File
 	if !shown.Exists {
 		file += " (not there yet)"
 	}
-	fmt.Fprintf(c.out, "settings file: %s\n", plain(file))
+	fmt.Fprintf(c.Out, "settings file: %s\n", Plain(file))
 	if shown.Problem != "" {
-		fmt.Fprintf(c.err, "warning: the settings file is wrong by now: %s\n", plain(shown.Problem))
+		fmt.Fprintf(c.Err, "warning: the settings file is wrong by now: %s\n", Plain(shown.Problem))
 	}
 	section := func(title string, is func(*api.ConfigOption) bool) error {
 		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o api.ConfigOption) bool {
@@ -119,13 +119,13 @@ func showConfiguration(c *cli, shown *api.Configuration, all bool) error {
 		}
 	}
 	if len(shown.Changes) > 0 {
-		fmt.Fprintln(c.out)
-		return c.printTable(describedChanges(shown.Changes))
+		fmt.Fprintln(c.Out)
+		return c.PrintTable(DescribedChanges(shown.Changes))
 	}
 	return nil
 }
 
-func showOptions(c *cli, title string, options []api.ConfigOption) error {
+func showOptions(c *CLI, title string, options []api.ConfigOption) error {
 	if len(options) == 0 {
 		return nil
 	}
@@ -136,13 +136,13 @@ func showOptions(c *cli, title string, options []api.ConfigOption) error {
 		if o.Locked != "" {
 			effect = "locked"
 		}
-		rows = append(rows, []string{o.Name, o.Value, o.Default, originOf(o.OptionValue).String(), effect})
+		rows = append(rows, []string{o.Name, o.Value, o.Default, OriginOf(o.OptionValue).String(), effect})
 	}
-	fmt.Fprintln(c.out)
-	return c.printTable(rows)
+	fmt.Fprintln(c.Out)
+	return c.PrintTable(rows)
 }
 
-func newConfigSet(c *cli) *cobra.Command {
+func newConfigSet(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set OPTION=VALUE...",
 		Short: "Set options in the settings file, and put in force what can be",
@@ -152,12 +152,12 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 		Example: `  tendril config set http-path=/jobs inactivity-timeout=10m
   tendril config set 'http-path of payments=/pay' --dry-run`,
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeAssignment,
+		ValidArgsFunction: CompleteAssignment,
 	}
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
-			return fail(exitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
+			return Fail(ExitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
 				terminal.ShellWord(arg)+"' to remove it")
 		}
 		set[name] = &value
@@ -165,7 +165,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 	})
 }
 
-func newConfigUnset(c *cli) *cobra.Command {
+func newConfigUnset(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unset OPTION...",
 		Short: "Remove options from the settings file",
@@ -173,34 +173,34 @@ func newConfigUnset(c *cli) *cobra.Command {
 those of the bundle count again. It shows the lines that differ and asks first.`,
 		Example:           "  tendril config unset inactivity-timeout",
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeOptions,
+		ValidArgsFunction: CompleteOptions,
 	}
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
 }
 
 // changesSettings makes a command change what its arguments say.
-func changesSettings(c *cli, cmd *cobra.Command,
+func changesSettings(c *CLI, cmd *cobra.Command,
 	take func(arg string, set map[string]*string) error) *cobra.Command {
 	var yes bool
-	addDataDir(cmd)
+	AddDataDir(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		change := api.SettingsChange{Set: map[string]*string{}}
 		for _, arg := range args {
 			if err := take(arg, change.Set); err != nil {
-				return plan{}, err
+				return Plan{}, err
 			}
 		}
-		client, err := c.dial(cmd)
+		client, err := c.Dial(cmd)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		preview, err := client.PreviewChange(ctx, change)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		printPreview(c, &preview)
-		return plan{func(context.Context) ([]string, error) {
+		return PlanOf(func(context.Context) ([]string, error) {
 			if len(preview.Lines) == 0 {
 				return nil, nil
 			}
@@ -218,28 +218,28 @@ func changesSettings(c *cli, cmd *cobra.Command,
 				printEffect(c, &done)
 			}
 			return err
-		}}, nil
+		}), nil
 	})
 }
 
-func printPreview(c *cli, p *api.SettingsPreview) {
+func printPreview(c *CLI, p *api.SettingsPreview) {
 	if len(p.Lines) == 0 {
-		fmt.Fprintf(c.err, "%s says that already: nothing to change\n", plain(p.File))
+		fmt.Fprintf(c.Err, "%s says that already: nothing to change\n", Plain(p.File))
 		return
 	}
-	fmt.Fprintf(c.out, "%s\n", plain(p.File))
+	fmt.Fprintf(c.Out, "%s\n", Plain(p.File))
 	for _, l := range p.Lines {
-		fmt.Fprintf(c.out, "%4d %s\n", l.Line, plain(l.String()))
+		fmt.Fprintf(c.Out, "%4d %s\n", l.Line, Plain(l.String()))
 	}
 	for _, o := range p.Changes {
 		when := "takes effect when saved"
 		if o.Restart {
 			when = "takes effect at the next start"
 		}
-		fmt.Fprintf(c.out, "%s is %s then: %s\n", plain(o.Name), orNone(plain(o.Value)), when)
+		fmt.Fprintf(c.Out, "%s is %s then: %s\n", Plain(o.Name), orNone(Plain(o.Value)), when)
 	}
 	for _, w := range p.Warnings {
-		fmt.Fprintf(c.err, "warning: %s\n", plain(w.Text))
+		fmt.Fprintf(c.Err, "warning: %s\n", Plain(w.Text))
 	}
 }
 
@@ -250,7 +250,7 @@ func orNone(text string) string {
 	return text
 }
 
-func printEffect(c *cli, p *api.SettingsPreview) {
+func printEffect(c *CLI, p *api.SettingsPreview) {
 	var now, later []string
 	for _, o := range p.Changes {
 		if o.Restart {
@@ -259,27 +259,27 @@ func printEffect(c *cli, p *api.SettingsPreview) {
 			now = append(now, o.Name)
 		}
 	}
-	fmt.Fprintf(c.err, "%s was written\n", plain(p.File))
+	fmt.Fprintf(c.Err, "%s was written\n", Plain(p.File))
 	if len(now) > 0 {
-		fmt.Fprintf(c.err, "changed, and in force now: %s\n", plain(strings.Join(now, ", ")))
+		fmt.Fprintf(c.Err, "changed, and in force now: %s\n", Plain(strings.Join(now, ", ")))
 	}
 	if len(later) > 0 {
-		fmt.Fprintf(c.err, "changed, for the next start: %s\n", plain(strings.Join(later, ", ")))
+		fmt.Fprintf(c.Err, "changed, for the next start: %s\n", Plain(strings.Join(later, ", ")))
 	}
 }
 
 // agree asks a person at the terminal whether to go on. Nobody at a terminal and no yes is a usage error.
-func (c *cli) agree(question string, yes bool) error {
+func (c *CLI) agree(question string, yes bool) error {
 	if yes {
 		return nil
 	}
-	if !c.ttyIn {
-		return fail(exitUsage, errors.New("nothing was changed: nobody is here to confirm it"), "add --yes to confirm")
+	if !c.TtyIn {
+		return Fail(ExitUsage, errors.New("nothing was changed: nobody is here to confirm it"), "add --yes to confirm")
 	}
-	fmt.Fprintf(c.err, "%s [y/N] ", plain(question))
-	line, err := bufio.NewReader(c.in).ReadString('\n')
+	fmt.Fprintf(c.Err, "%s [y/N] ", Plain(question))
+	line, err := bufio.NewReader(c.In).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil && line == "" || answer != "y" && answer != "yes" {
-		return fail(exitFailed, errors.New("nothing was changed"))
+		return Fail(ExitFailed, errors.New("nothing was changed"))
 	}
 	return nil
 }

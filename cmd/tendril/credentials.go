@@ -14,29 +14,29 @@ import (
 	"tendril/internal/config"
 )
 
-func newCredentials(c *cli) *cobra.Command {
-	return family("credentials", "Create, list and revoke key pairs for the SQS endpoint",
+func NewCredentials(c *CLI) *cobra.Command {
+	return Family("credentials", "Create, list and revoke key pairs for the SQS endpoint",
 		`Manages the file of key pairs that --credentials names. With such a file, 'tendril up' and 'tendril serve'
 may listen on any address, and every request must be signed, as AWS SDKs do by themselves. Changes take effect
 within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
 }
 
 // addCredentialsFile adds the option that names the file.
-func addCredentialsFile(c *cli, cmd *cobra.Command) {
-	addSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
+func addCredentialsFile(c *CLI, cmd *cobra.Command) {
+	AddSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
 }
 
 // credentialsFile is the file that the options name.
-func credentialsFile(c *cli, cmd *cobra.Command) (string, error) {
+func credentialsFile(c *CLI, cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("credentials"); f.Changed {
 		return f.Value.String(), nil
 	}
-	cfg, err := c.loadSettings(cmd, nil)
+	cfg, err := c.LoadSettings(cmd, nil)
 	switch {
 	case err != nil:
 		return "", err
 	case cfg.Credentials == "":
-		return "", fail(exitUsage, errors.New("no file of credentials is named"),
+		return "", Fail(ExitUsage, errors.New("no file of credentials is named"),
 			"add --credentials FILE, or set TENDRIL_CREDENTIALS")
 	}
 	return cfg.Credentials, nil
@@ -51,7 +51,7 @@ type createdPair struct {
 	Expires         time.Time `json:"expires,omitzero"`
 }
 
-func newCredentialsCreate(c *cli) *cobra.Command {
+func newCredentialsCreate(c *CLI) *cobra.Command {
 	var sendOnly bool
 	var queues []string
 	var lifetime time.Duration
@@ -68,14 +68,14 @@ func newCredentialsCreate(c *cli) *cobra.Command {
 	cmd.Flags().DurationVar(&lifetime, "expires", 0,
 		"Lifetime; the pair then has a session token (such as 12h, default unlimited).")
 	addCredentialsFile(c, cmd)
-	f := addOutput(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	f := AddOutput(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		if lifetime < 0 {
-			return plan{}, fail(exitUsage, fmt.Errorf("--expires %s is in the past", lifetime), "use a positive time")
+			return Plan{}, Fail(ExitUsage, fmt.Errorf("--expires %s is in the past", lifetime), "use a positive time")
 		}
 		now := time.Now()
 		pair := access.KeyPair{Name: args[0], Allow: access.AllowAll, Queues: queues}
@@ -86,26 +86,26 @@ func newCredentialsCreate(c *cli) *cobra.Command {
 			pair.Expires = now.Add(lifetime).UTC().Truncate(time.Second)
 		}
 		if err := access.CanCreate(path, pair); err != nil {
-			return plan{}, fail(exitUsage, err)
+			return Plan{}, Fail(ExitUsage, err)
 		}
-		return plan{step("create the key pair %s in %s", pair.Name, path), func(context.Context) error {
+		return PlanOf(Step("create the key pair %s in %s", pair.Name, path), func(context.Context) error {
 			pair, err := access.Create(path, pair, now)
 			if err != nil {
-				return fail(exitUsage, err)
+				return Fail(ExitUsage, err)
 			}
-			fmt.Fprintf(c.err, "created %s in %s; the secret is not shown again\n", pair.Name, path)
+			fmt.Fprintf(c.Err, "created %s in %s; the secret is not shown again\n", pair.Name, path)
 			created := createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
 				pair.Expires}
-			return f.print(c, created, []string{pair.Name}, func() error { return printPair(c, &created) })
-		}}, nil
+			return f.Print(c, created, []string{pair.Name}, func() error { return printPair(c, &created) })
+		}), nil
 	})
 }
 
 // printPair prints a new key pair as variables of the environment.
-func printPair(c *cli, p *createdPair) error {
-	_, err := fmt.Fprintf(c.out, "AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
+func printPair(c *CLI, p *createdPair) error {
+	_, err := fmt.Fprintf(c.Out, "AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
 	if p.SessionToken != "" && err == nil {
-		_, err = fmt.Fprintf(c.out, "AWS_SESSION_TOKEN=%s\n", p.SessionToken)
+		_, err = fmt.Fprintf(c.Out, "AWS_SESSION_TOKEN=%s\n", p.SessionToken)
 	}
 	return err
 }
@@ -120,11 +120,11 @@ type listedPair struct {
 	Expires     time.Time `json:"expires,omitzero"`
 }
 
-func newCredentialsList(c *cli) *cobra.Command {
+func newCredentialsList(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the key pairs, without their secrets",
 		Args: cobra.NoArgs}
 	addCredentialsFile(c, cmd)
-	prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
+	Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func newCredentialsList(c *cli) *cobra.Command {
 			listed[i] = listedPair{p.Name, p.AccessKeyID, p.Allow, p.Queues, p.Created, p.Expires}
 		}
 		return listed, nil
-	}, view[[]listedPair]{func(pairs []listedPair) error {
+	}, ViewOf(func(pairs []listedPair) error {
 		rows := [][]string{{"NAME", "ACCESS KEY", "ALLOW", "QUEUES", "CREATED", "EXPIRES"}}
 		for _, p := range pairs {
 			queues, expires := strings.Join(p.Queues, ","), "never"
@@ -150,37 +150,37 @@ func newCredentialsList(c *cli) *cobra.Command {
 			}
 			rows = append(rows, []string{p.Name, p.AccessKeyID, p.Allow, queues, p.Created.Format(time.RFC3339), expires})
 		}
-		return c.printTable(rows)
-	}, named(func(p *listedPair) string { return p.Name })})
+		return c.PrintTable(rows)
+	}, Named(func(p *listedPair) string { return p.Name })))
 	return cmd
 }
 
-func newCredentialsRevoke(c *cli) *cobra.Command {
+func newCredentialsRevoke(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key",
 		Args: cobra.ExactArgs(1)}
 	addCredentialsFile(c, cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		path, err := credentialsFile(c, cmd)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		if err := access.CanRevoke(path, args[0]); err != nil {
-			return plan{}, readFailure(err)
+			return Plan{}, readFailure(err)
 		}
-		return plan{step("revoke the key pair %s of %s", args[0], path), func(context.Context) error {
+		return PlanOf(Step("revoke the key pair %s of %s", args[0], path), func(context.Context) error {
 			if err := access.Revoke(path, args[0]); err != nil {
 				return readFailure(err)
 			}
-			fmt.Fprintf(c.err, "revoked %s\n", args[0])
+			fmt.Fprintf(c.Err, "revoked %s\n", args[0])
 			return nil
-		}}, nil
+		}), nil
 	})
 }
 
 // readFailure gives an error of the file its exit status.
 func readFailure(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return fail(exitNotFound, err, "'tendril credentials create NAME' makes the file")
+		return Fail(ExitNotFound, err, "'tendril credentials create NAME' makes the file")
 	}
-	return fail(exitUsage, err)
+	return Fail(ExitUsage, err)
 }

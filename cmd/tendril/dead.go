@@ -15,7 +15,7 @@ import (
 )
 
 type deadLetterQueue struct {
-	queue *targetQueue
+	queue *Queue
 	// source is the name of the queue that was named, where messages go back to that do not say where they came
 	// from; "" when the dead-letter queue itself was named.
 	source string
@@ -33,7 +33,7 @@ type deadLetterQueues []*deadLetterQueue
 // findDead finds the dead-letter queue of the queue that is named, or that queue itself when others send their dead
 // letters there. Without a name it finds every dead-letter queue of the environment. It refuses a selector that one of
 // them cannot answer.
-func findDead(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, which *selector) (
+func findDead(c *CLI, ctx context.Context, cmd *cobra.Command, w *Flags, which *selector) (
 	deadLetterQueues, error) {
 	queues, err := findDeadSources(c, ctx, cmd, w)
 	if err != nil {
@@ -43,7 +43,7 @@ func findDead(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, wh
 	known := map[string]bool{}
 	for _, p := range queues {
 		g, err := deadOf(ctx, p)
-		if exitCode(err) == exitNotFound && len(queues) > 1 {
+		if ExitCode(err) == ExitNotFound && len(queues) > 1 {
 			continue // this one has no dead-letter queue, or it was deleted
 		}
 		if err == nil {
@@ -52,59 +52,59 @@ func findDead(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, wh
 		if err != nil {
 			return nil, err
 		}
-		if known[g.queue.address()] {
+		if known[g.queue.Address()] {
 			continue // several queues send their dead letters there
 		}
 
-		known[g.queue.address()] = true
+		known[g.queue.Address()] = true
 		dead = append(dead, g)
-		if g.queue.remote == nil {
-			g.worker = p.client
+		if g.queue.Remote == nil {
+			g.worker = p.Client
 			continue
 		}
-		warnOfReceives(c, g.queue.name)
-		if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
+		warnOfReceives(c, g.queue.Name)
+		if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
 			g.worker = client
 		}
 	}
 	if len(dead) == 0 {
-		return nil, noDeadLetterQueue(queueList(queues))
+		return nil, noDeadLetterQueue(QueueList(queues))
 	}
 	return dead, nil
 }
 
 // findDeadSources finds the queue that is named. Without a name it finds the environment's queues, and every dead-letter
 // queue of its data directory.
-func findDeadSources(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
-	if w.isNamed() {
-		return findQueues(c, ctx, cmd, w)
+func findDeadSources(c *CLI, ctx context.Context, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
+	if w.IsNamed() {
+		return FindAll(c, ctx, cmd, w)
 	}
-	client, err := c.dial(cmd)
+	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() {
-		return findQueues(c, ctx, cmd, w)
+		return FindAll(c, ctx, cmd, w)
 	}
-	var queues []*targetQueue
+	var queues []*Queue
 	if len(client.Instance.Queues) > 0 {
-		if queues, err = findQueues(c, ctx, cmd, w); err != nil {
+		if queues, err = FindAll(c, ctx, cmd, w); err != nil {
 			return nil, err
 		}
 	}
 	all, err := client.Queues(ctx)
 	for _, q := range all {
 		if len(q.DeadLetterSources) > 0 {
-			queues = append(queues, &targetQueue{name: q.Name, client: client})
+			queues = append(queues, &Queue{Name: q.Name, Client: client})
 		}
 	}
 	if err == nil && len(queues) == 0 {
-		err = fail(exitNotFound, errors.New("there is no dead-letter queue"),
+		err = Fail(ExitNotFound, errors.New("there is no dead-letter queue"),
 			"create a queue with one: tendril queues create NAME")
 	}
 	return queues, err
 }
 
 // deadOf finds the dead-letter queue of a queue, or that queue itself when others send their dead letters there.
-func deadOf(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
-	if p.remote != nil {
+func deadOf(ctx context.Context, p *Queue) (*deadLetterQueue, error) {
+	if p.Remote != nil {
 		return remoteDead(ctx, p)
 	}
 	return embeddedDead(ctx, p)
@@ -112,11 +112,11 @@ func deadOf(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 
 // names are the names of the queues, with commas between.
 func (d deadLetterQueues) names() string {
-	queues := make([]*targetQueue, len(d))
+	queues := make([]*Queue, len(d))
 	for i := range d {
 		queues[i] = d[i].queue
 	}
-	return queueList(queues)
+	return QueueList(queues)
 }
 
 // count is how many messages the queues hold, about so on Amazon SQS.
@@ -158,64 +158,64 @@ func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error
 	if which.limit == 0 || len(d) == 1 {
 		return nil
 	}
-	return fail(exitUsage, fmt.Errorf("--limit works on one queue, and there are %d dead-letter queues: %s", len(d),
-		d.names()), fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.name))
+	return Fail(ExitUsage, fmt.Errorf("--limit works on one queue, and there are %d dead-letter queues: %s", len(d),
+		d.names()), fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
 }
 
-func embeddedDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
-	q, err := p.client.Queue(ctx, p.name)
+func embeddedDead(ctx context.Context, p *Queue) (*deadLetterQueue, error) {
+	q, err := p.Client.Queue(ctx, p.Name)
 	if err != nil {
 		return nil, err
 	}
 	if q.DeadLetterQueue == "" && len(q.DeadLetterSources) == 0 {
-		return nil, noDeadLetterQueue(p.name)
+		return nil, noDeadLetterQueue(p.Name)
 	}
 	source := ""
 	if q.DeadLetterQueue != "" {
-		source = p.name
-		if q, err = p.client.Queue(ctx, q.DeadLetterQueue); err != nil {
+		source = p.Name
+		if q, err = p.Client.Queue(ctx, q.DeadLetterQueue); err != nil {
 			return nil, err
 		}
 	}
-	return &deadLetterQueue{queue: &targetQueue{name: q.Name, client: p.client}, source: source,
+	return &deadLetterQueue{queue: &Queue{Name: q.Name, Client: p.Client}, source: source,
 		count: int(q.Ledger.Live), newest: q.Newest}, nil
 }
 
-func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
-	attributes, err := p.remote.Attributes(ctx)
+func remoteDead(ctx context.Context, p *Queue) (*deadLetterQueue, error) {
+	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	name, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	if name == "" {
-		sources, err := p.remote.DeadLetterSources(ctx)
+		sources, err := p.Remote.DeadLetterSources(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if len(sources) == 0 {
-			return nil, noDeadLetterQueue(p.name)
+			return nil, noDeadLetterQueue(p.Name)
 		}
-		return &deadLetterQueue{queue: p, count: counted(attributes)}, nil
+		return &deadLetterQueue{queue: p, count: Counted(attributes)}, nil
 	}
-	dead, err := p.sqs.Queue(ctx, siblingURL(p.remote.URL(), name))
+	dead, err := p.Sqs.Queue(ctx, SiblingURL(p.Remote.URL(), name))
 	if err != nil {
-		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.name, err)
+		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.Name, err)
 	}
 	if attributes, err = dead.Attributes(ctx); err != nil {
 		return nil, err
 	}
-	return &deadLetterQueue{queue: &targetQueue{name: dead.Name(), sqs: p.sqs, remote: dead}, source: p.name,
-		count: counted(attributes)}, nil
+	return &deadLetterQueue{queue: &Queue{Name: dead.Name(), Sqs: p.Sqs, Remote: dead}, source: p.Name,
+		count: Counted(attributes)}, nil
 }
 
 func noDeadLetterQueue(name string) error {
-	return fail(exitNotFound, fmt.Errorf("queue %s has no dead-letter queue", name),
+	return Fail(ExitNotFound, fmt.Errorf("queue %s has no dead-letter queue", name),
 		"create a queue with one: tendril queues create NAME")
 }
 
 // contents are the messages of the dead-letter queue; their source also knows where messages go back to.
 func (g *deadLetterQueue) contents(which *selector) messageSource {
-	p := g.queue.source(which)
+	p := sourceOf(g.queue, which)
 	if remote, ok := p.(*sqsSource); ok {
 		remote.source, remote.sources = g.source, g.sources
 	}
@@ -224,14 +224,14 @@ func (g *deadLetterQueue) contents(which *selector) messageSource {
 
 // sources returns the names of the queues on Amazon SQS that send their dead letters here.
 func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
-	urls, err := g.queue.remote.DeadLetterSources(ctx)
+	urls, err := g.queue.Remote.DeadLetterSources(ctx)
 	for _, url := range urls {
 		names = append(names, url[strings.LastIndexByte(url, '/')+1:])
 	}
 	return names, err
 }
 
-func newDeadList(c *cli) *cobra.Command {
+func newDeadList(c *CLI) *cobra.Command {
 	which := &selector{all: true}
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -239,29 +239,29 @@ func newDeadList(c *cli) *cobra.Command {
 		Short:   "List dead letters, the oldest first",
 		Args:    cobra.NoArgs,
 	}
-	w := addQueue(cmd, allDeadLetters)
+	w := AddQueue(cmd, AllDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
 	addReason(cmd, which)
 	addDeadFilter(cmd, which)
 	var dead deadLetterQueues
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []api.Message, err error) {
-		if err := cmp.Or(checkLimit(which.limit), which.check(nil)); err != nil {
+	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []api.Message, err error) {
+		if err := cmp.Or(CheckLimit(which.limit), which.check(nil)); err != nil {
 			return nil, err
 		}
 		if dead, err = findDead(c, ctx, cmd, w, which); err != nil {
 			return nil, err
 		}
 		return dead.collect(ctx, which)
-	}, view[[]api.Message]{func(messages []api.Message) error {
+	}, ViewOf(func(messages []api.Message) error {
 		return printDead(c, cmd.Context(), dead, messages)
-	}, messageIDs})
+	}, messageIDs))
 	return cmd
 }
 
-func printDead(c *cli, ctx context.Context, dead deadLetterQueues, messages []api.Message) error {
+func printDead(c *CLI, ctx context.Context, dead deadLetterQueues, messages []api.Message) error {
 	if len(messages) == 0 {
-		fmt.Fprintf(c.err, "no dead letters in %s\n", dead.names())
+		fmt.Fprintf(c.Err, "no dead letters in %s\n", dead.names())
 		return nil
 	}
 	reasons := dead.reasons(ctx)
@@ -273,14 +273,14 @@ func printDead(c *cli, ctx context.Context, dead deadLetterQueues, messages []ap
 			m.ReceiveCount += f.Receives
 			reason = f.Reason
 		}
-		rows = append(rows, []string{m.ID, since(m.SentAt), since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
-			cmp.Or(afterColon(m.DeadLetterSource), "-"), cmp.Or(preview(reason, 40), "-"), preview(m.Body, previewWidth)})
+		rows = append(rows, []string{m.ID, Since(m.SentAt), Since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
+			cmp.Or(AfterColon(m.DeadLetterSource), "-"), cmp.Or(Preview(reason, 40), "-"), Preview(m.Body, previewWidth)})
 	}
-	if err := c.printTable(rows); err != nil {
+	if err := c.PrintTable(rows); err != nil {
 		return err
 	}
 	if n := dead.count(); n > len(messages) {
-		fmt.Fprintf(c.err, "%d of %s; --limit shows more\n", len(messages), plural(n, "dead letter"))
+		fmt.Fprintf(c.Err, "%d of %s; --limit shows more\n", len(messages), Plural(n, "dead letter"))
 	}
 	return nil
 }
@@ -323,7 +323,7 @@ type queueReason struct {
 	api.ReasonGroup
 }
 
-func newDeadReasons(c *cli) *cobra.Command {
+func newDeadReasons(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reasons",
 		Short: "Group dead letters by why they failed last",
@@ -334,32 +334,32 @@ attempt was recorded are counted under -.`,
   tendril dead redrive --reason 'HTTP 503 database is locked'`,
 		Args: cobra.NoArgs,
 	}
-	w := addQueue(cmd, allDeadLetters)
+	w := AddQueue(cmd, AllDeadLetters)
 	var dead deadLetterQueues
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
+	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
 		if dead, err = findDead(c, ctx, cmd, w, &selector{reason: new(string)}); err != nil {
 			return nil, err
 		}
 		groups = []queueReason{}
 		for _, g := range dead {
-			ofQueue, err := g.queue.client.Reasons(ctx, g.queue.name)
+			ofQueue, err := g.queue.Client.Reasons(ctx, g.queue.Name)
 			if err != nil {
 				return nil, err
 			}
 			for _, group := range ofQueue {
-				groups = append(groups, queueReason{g.queue.name, group})
+				groups = append(groups, queueReason{g.queue.Name, group})
 			}
 		}
 		slices.SortStableFunc(groups, func(a, b queueReason) int { return cmp.Compare(b.Count, a.Count) })
 		return groups, nil
-	}, view[[]queueReason]{func(groups []queueReason) error { return printReasons(c, dead, groups) },
-		named(func(g *queueReason) string { return g.Reason })})
+	}, ViewOf(func(groups []queueReason) error { return printReasons(c, dead, groups) },
+		Named(func(g *queueReason) string { return g.Reason })))
 	return cmd
 }
 
-func printReasons(c *cli, dead deadLetterQueues, groups []queueReason) error {
+func printReasons(c *CLI, dead deadLetterQueues, groups []queueReason) error {
 	if len(groups) == 0 {
-		fmt.Fprintf(c.err, "no dead letters in %s\n", dead.names())
+		fmt.Fprintf(c.Err, "no dead letters in %s\n", dead.names())
 		return nil
 	}
 	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "QUEUE", "REASON"}}
@@ -368,20 +368,20 @@ func printReasons(c *cli, dead deadLetterQueues, groups []queueReason) error {
 		for _, n := range g.Hours {
 			day += n
 		}
-		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), since(g.First), since(g.Last),
+		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), Since(g.First), Since(g.Last),
 			g.Queue, cmp.Or(g.Reason, "-")})
 	}
 	if len(dead) == 1 {
-		rows = withoutColumn(rows, 4)
+		rows = WithoutColumn(rows, 4)
 	}
-	return c.printTable(rows)
+	return c.PrintTable(rows)
 }
 
-func newDeadShow(c *cli) *cobra.Command {
+func newDeadShow(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters whole", Args: cobra.MinimumNArgs(1)}
-	w := addQueue(cmd, allDeadLetters)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	w := AddQueue(cmd, AllDeadLetters)
+	f := AddOutput(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		which := &selector{ids: args}
 		dead, err := findDead(c, ctx, cmd, w, which)
 		if err != nil {
@@ -391,9 +391,9 @@ func newDeadShow(c *cli) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := printValue(c, *f, messages, view[[]api.Message]{func(messages []api.Message) error {
+		if err := PrintValue(c, *f, messages, ViewOf(func(messages []api.Message) error {
 			return printMessages(c, messages, true)
-		}, messageIDs}); err != nil {
+		}, messageIDs)); err != nil {
 			return err
 		}
 		return absent(args, messages, dead.names())

@@ -17,7 +17,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-func newDeploy(c *cli) *cobra.Command {
+func NewDeploy(c *CLI) *cobra.Command {
 	var abort bool
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR|ZIP]",
@@ -35,37 +35,37 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip\n  tendril deploy --abort",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	addDataDir(cmd)
+	AddDataDir(cmd)
 	cmd.Flags().BoolVar(&abort, "abort", false, "End the deployment that is in progress.")
-	f := addOutput(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	f := AddOutput(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		if abort && len(args) > 0 {
-			return plan{}, fail(exitUsage, errors.New("--abort takes no folder or archive"), "it ends what is in progress")
+			return Plan{}, Fail(ExitUsage, errors.New("--abort takes no folder or archive"), "it ends what is in progress")
 		}
-		client, err := c.dial(cmd)
+		client, err := c.Dial(cmd)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		if abort {
 			return planAbort(c, client, *f), nil
 		}
-		path := argument(args)
+		path := Argument(args)
 		if len(args) == 0 {
 			if path, err = ownFolder(c, cmd, client.Instance.Folder); err != nil {
-				return plan{}, err
+				return Plan{}, err
 			}
 		}
 		if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
-		return plan{func(ctx context.Context) ([]string, error) {
+		return PlanOf(func(ctx context.Context) ([]string, error) {
 			all, err := readyToDeploy(ctx, client)
 			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
 		}, func(ctx context.Context) error {
 			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Deploy(ctx, path)
 			})
-		}}, nil
+		}), nil
 	})
 }
 
@@ -77,7 +77,7 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	}
 	st, err := client.Status(ctx)
 	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
-		err = fail(exitConflict, fmt.Errorf("a deployment of %s is under way", plain(st.Deployment.To)),
+		err = Fail(ExitConflict, fmt.Errorf("a deployment of %s is under way", Plain(st.Deployment.To)),
 			"'tendril status' shows what is under way")
 	}
 	return all, err
@@ -94,12 +94,12 @@ func replacing(all []api.AppVersion) string {
 }
 
 // ownFolder is the working folder where an environment was started in it and it says how to run an app; else "".
-func ownFolder(c *cli, cmd *cobra.Command, started string) (string, error) {
+func ownFolder(c *CLI, cmd *cobra.Command, started string) (string, error) {
 	const here = "."
 	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
 		return "", nil
 	}
-	b, err := foundFolder(c, cmd)
+	b, err := FoundFolder(c, cmd)
 	if err != nil || len(b.Processes) == 0 && b.Default == nil {
 		return "", err
 	}
@@ -107,44 +107,44 @@ func ownFolder(c *cli, cmd *cobra.Command, started string) (string, error) {
 }
 
 // planAbort ends the deployment that is in progress; the previous version serves on.
-func planAbort(c *cli, client *api.Client, f format) plan {
-	return plan{func(ctx context.Context) ([]string, error) {
+func planAbort(c *CLI, client *api.Client, f Format) Plan {
+	return PlanOf(func(ctx context.Context) ([]string, error) {
 		st, err := client.Status(ctx)
 		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
-			err = fail(exitConflict, errors.New("no deployment is in progress"), "'tendril status' shows what is under way")
+			err = Fail(ExitConflict, errors.New("no deployment is in progress"), "'tendril status' shows what is under way")
 		}
 		if err != nil {
 			return nil, err
 		}
-		return []string{"abort the deployment of " + plain(st.Deployment.To)}, nil
+		return []string{"abort the deployment of " + Plain(st.Deployment.To)}, nil
 	}, func(ctx context.Context) error {
 		d, err := client.AbortDeploy(ctx)
 		if err != nil {
 			return err
 		}
-		return f.print(c, d, []string{d.From}, func() error {
-			fmt.Fprintf(c.err, "the deployment of %s was aborted; environment %q still runs %s\n", plain(d.To),
-				client.Instance.Environment, plain(d.From))
+		return f.Print(c, d, []string{d.From}, func() error {
+			fmt.Fprintf(c.Err, "the deployment of %s was aborted; environment %q still runs %s\n", Plain(d.To),
+				client.Instance.Environment, Plain(d.From))
 			return nil
 		})
-	}}
+	})
 }
 
 // deployAndFollow begins a deployment, tells what happens until it is over, and prints the result.
-func deployAndFollow(c *cli, ctx context.Context, client *api.Client, f format,
+func deployAndFollow(c *CLI, ctx context.Context, client *api.Client, f Format,
 	begin func(context.Context) (api.DeployResult, error)) error {
 	done, err := followDeployment(c, ctx, client, begin)
 	switch {
 	case err != nil && errors.Is(err, context.Canceled):
-		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
+		return Fail(ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
 			"'tendril status' shows it")
 	case err != nil:
 		return explainRefusal(c, err)
 	}
-	return f.print(c, done, []string{done.To}, func() error {
-		fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
+	return f.Print(c, done, []string{done.To}, func() error {
+		fmt.Fprintln(c.Err, deployedText(client.Instance.Environment, &done))
 		if len(done.Later) > 0 {
-			fmt.Fprintln(c.err, laterText(done.Later))
+			fmt.Fprintln(c.Err, laterText(done.Later))
 		}
 		return nil
 	})
@@ -153,11 +153,11 @@ func deployAndFollow(c *cli, ctx context.Context, client *api.Client, f format,
 // checkCandidate reads what is to be deployed, so that a mistake in it is told before
 // anything is begun, and returns its absolute path; "" for what runs now. appliesMachine says whether the environment
 // applies the sections that change the machine.
-func checkCandidate(c *cli, path string, appliesMachine bool) (string, error) {
+func checkCandidate(c *CLI, path string, appliesMachine bool) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	b, done, err := c.lookInto(path)
+	b, done, err := c.LookInto(path)
 	defer done()
 	if err != nil {
 		return "", err
@@ -166,18 +166,18 @@ func checkCandidate(c *cli, path string, appliesMachine bool) (string, error) {
 	if appliesMachine {
 		ofMachine = b.Machine.NotUsed
 	}
-	c.warn(bundleWarnings(b, slices.Concat(b.Unsupported, ofMachine))...)
-	c.warn(b.MissingPrograms("", appliesMachine)...)
+	c.Warn(BundleWarnings(b, slices.Concat(b.Unsupported, ofMachine))...)
+	c.Warn(b.MissingPrograms("", appliesMachine)...)
 	return filepath.Abs(path)
 }
 
 // explainRefusal prints what the failing step wrote, and returns the error.
-func explainRefusal(c *cli, err error) error {
+func explainRefusal(c *CLI, err error) error {
 	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.Output) > 0 {
-		fmt.Fprintf(c.err, "%s wrote last:\n", plain(refused.Step))
+		fmt.Fprintf(c.Err, "%s wrote last:\n", Plain(refused.Step))
 		for _, line := range refused.Output {
-			fmt.Fprintf(c.err, "  | %s\n", plain(line))
+			fmt.Fprintf(c.Err, "  | %s\n", Plain(line))
 		}
 	}
 	return err
@@ -186,7 +186,7 @@ func explainRefusal(c *cli, err error) error {
 const deployTick = 200 * time.Millisecond
 
 // followDeployment begins a deployment and tells what happens until it is over.
-func followDeployment(c *cli, ctx context.Context, client *api.Client,
+func followDeployment(c *CLI, ctx context.Context, client *api.Client,
 	begin func(context.Context) (api.DeployResult, error)) (api.DeployResult, error) {
 	before, err := client.Status(ctx)
 	if err != nil {
@@ -215,23 +215,23 @@ func followDeployment(c *cli, ctx context.Context, client *api.Client,
 				now.Deployment.Since.Equal(before.Deployment.Since) {
 				continue
 			}
-			if text := stepText(now.Deployment); text != reported && !now.Deployment.Over() {
-				fmt.Fprintln(c.err, text)
+			if text := StepText(now.Deployment); text != reported && !now.Deployment.Over() {
+				fmt.Fprintln(c.Err, text)
 				reported = text
 			}
 		}
 	}
 }
 
-func stepText(d *api.Deployment) string {
-	from, to := plain(d.From), plain(d.To)
+func StepText(d *api.Deployment) string {
+	from, to := Plain(d.From), Plain(d.To)
 	if from == "" {
 		from = "the old version"
 	}
 	switch d.State {
 	case api.DeployPreparing:
 		if d.Step != "" {
-			return "preparing " + to + ": " + plain(d.Step)
+			return "preparing " + to + ": " + Plain(d.Step)
 		}
 		return "preparing " + to
 	case api.DeployStarting:
@@ -239,14 +239,14 @@ func stepText(d *api.Deployment) string {
 	case api.DeployFinishing:
 		text := to + " has the messages; " + from + " finishes its work"
 		if d.Step != "" {
-			text += "; " + plain(d.Step)
+			text += "; " + Plain(d.Step)
 		}
 		return text
 	}
-	return plain(d.State) + " " + to
+	return Plain(d.State) + " " + to
 }
 
-func newReload(c *cli) *cobra.Command {
+func NewReload(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Apply what changed in the settings and the app's folder",
@@ -257,19 +257,19 @@ folder: if the new version does not become ready, the old one keeps running (exi
 1). A file with a mistake is refused and changes nothing (exit status 2).`,
 		Args: cobra.NoArgs,
 	}
-	addDataDir(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
-		client, err := c.dial(cmd)
-		return plan{func(ctx context.Context) ([]string, error) {
+	AddDataDir(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (Plan, error) {
+		client, err := c.Dial(cmd)
+		return PlanOf(func(ctx context.Context) ([]string, error) {
 			return wouldReload(ctx, client)
 		}, func(ctx context.Context) error {
 			done, err := client.Reload(ctx)
 			if err != nil {
 				return explainRefusal(c, err)
 			}
-			fmt.Fprintln(c.err, reloadText(client.Instance.Environment, &done))
+			fmt.Fprintln(c.Err, reloadText(client.Instance.Environment, &done))
 			return nil
-		}}, err
+		}), err
 	})
 }
 
@@ -285,7 +285,7 @@ func wouldReload(ctx context.Context, client *api.Client) ([]string, error) {
 		if o.Restart {
 			when = "keep for the next start"
 		}
-		steps = append(steps, fmt.Sprintf("%s %s = %s (%s)", when, o.Name, cmp.Or(o.Value, "none"), originOf(o.OptionValue)))
+		steps = append(steps, fmt.Sprintf("%s %s = %s (%s)", when, o.Name, cmp.Or(o.Value, "none"), OriginOf(o.OptionValue)))
 	}
 	return steps, nil
 }
@@ -296,17 +296,17 @@ func reloadText(environment string, done *api.ReloadResult) string {
 	case done.Deployed != nil:
 		lines = append(lines, deployedText(environment, done.Deployed))
 	case done.Unchanged != "":
-		lines = append(lines, "nothing changed in "+plain(done.Unchanged))
+		lines = append(lines, "nothing changed in "+Plain(done.Unchanged))
 	case done.NotScheduled != "":
-		lines = append(lines, fmt.Sprintf("%s of %s not scheduled: %s", plural(done.Tasks, "periodic task"),
-			plain(done.File), plain(done.NotScheduled)))
+		lines = append(lines, fmt.Sprintf("%s of %s not scheduled: %s", Plural(done.Tasks, "periodic task"),
+			Plain(done.File), Plain(done.NotScheduled)))
 	case done.File != "":
-		lines = append(lines, fmt.Sprintf("%s of %s in force", plural(done.Tasks, "periodic task"), plain(done.File)))
+		lines = append(lines, fmt.Sprintf("%s of %s in force", Plural(done.Tasks, "periodic task"), Plain(done.File)))
 	case len(done.Settings)+len(done.Later) == 0:
 		lines = append(lines, "the new settings leave everything as it was")
 	}
 	if len(done.Settings) > 0 {
-		lines = append(lines, "changed, and in force now: "+plain(strings.Join(done.Settings, ", ")))
+		lines = append(lines, "changed, and in force now: "+Plain(strings.Join(done.Settings, ", ")))
 	}
 	if len(done.Later) > 0 {
 		lines = append(lines, laterText(done.Later))
@@ -317,17 +317,17 @@ func reloadText(environment string, done *api.ReloadResult) string {
 func deployedText(environment string, done *api.DeployResult) string {
 	took := time.Duration(done.DurationMS) * time.Millisecond
 	if done.Of != 0 {
-		return fmt.Sprintf("environment %q runs %s now, which is version %d again, after %s", environment, plain(done.To),
+		return fmt.Sprintf("environment %q runs %s now, which is version %d again, after %s", environment, Plain(done.To),
 			done.Of, took)
 	}
-	return fmt.Sprintf("environment %q runs %s now, after %s", environment, plain(done.To), took)
+	return fmt.Sprintf("environment %q runs %s now, after %s", environment, Plain(done.To), took)
 }
 
 func laterText(names []string) string {
-	return "changed, for the next start: " + plain(strings.Join(names, ", "))
+	return "changed, for the next start: " + Plain(strings.Join(names, ", "))
 }
 
-func newDrain(c *cli) *cobra.Command {
+func NewDrain(c *CLI) *cobra.Command {
 	wait := 60 * time.Second
 	cmd := &cobra.Command{
 		Use:   "drain",
@@ -337,15 +337,15 @@ it has stopped. The exit status is 3 if that takes longer than --wait, while the
 on, or if the environment's --shutdown-timeout returned work to its queue.`,
 		Args: cobra.NoArgs,
 	}
-	addDataDir(cmd)
+	AddDataDir(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (plan, error) {
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (Plan, error) {
 		if wait < 0 {
-			return plan{}, fail(exitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
+			return Plan{}, Fail(ExitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
 		}
-		client, err := c.dial(cmd)
-		return plan{func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
-			func(ctx context.Context) error { return drainEnvironment(c, ctx, client, wait) }}, err
+		client, err := c.Dial(cmd)
+		return PlanOf(func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
+			func(ctx context.Context) error { return drainEnvironment(c, ctx, client, wait) }), err
 	})
 }
 
@@ -356,12 +356,12 @@ func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
 		inWork += st.Workers[i].InWork
 		prefetched += st.Workers[i].Prefetched
 	}
-	return []string{"finish " + plural(inWork, "message") + " in work, and give back " + plural(prefetched, "message"),
+	return []string{"finish " + Plural(inWork, "message") + " in work, and give back " + Plural(prefetched, "message"),
 		fmt.Sprintf("end environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
 }
 
 // drainEnvironment drains the environment and waits for its end.
-func drainEnvironment(c *cli, ctx context.Context, client *api.Client, wait time.Duration) error {
+func drainEnvironment(c *CLI, ctx context.Context, client *api.Client, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	drained, err := client.Drain(ctx, wait)
 	name := client.Instance.Environment
@@ -369,17 +369,17 @@ func drainEnvironment(c *cli, ctx context.Context, client *api.Client, wait time
 	switch {
 	case errors.As(err, &refusal) && refusal.Late:
 		ended(ctx, client.Instance.PID, until)
-		return fail(exitLate, fmt.Errorf("draining environment %q: %w", name, err))
+		return Fail(ExitLate, fmt.Errorf("draining environment %q: %w", name, err))
 	case err != nil:
 		return fmt.Errorf("draining environment %q: %w", name, err)
 	case wait == 0:
-		fmt.Fprintf(c.err, "environment %q drains and ends\n", name)
+		fmt.Fprintf(c.Err, "environment %q drains and ends\n", name)
 		return nil
 	case !drained || !ended(ctx, client.Instance.PID, until):
-		return fail(exitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
+		return Fail(ExitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
 			"the drain goes on; 'tendril status' shows it")
 	}
-	fmt.Fprintf(c.err, "environment %q has drained and ended\n", name)
+	fmt.Fprintf(c.Err, "environment %q has drained and ended\n", name)
 	return nil
 }
 

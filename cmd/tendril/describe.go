@@ -22,7 +22,7 @@ import (
 // describeTimeout bounds what is asked of AWS.
 const describeTimeout = 20 * time.Second
 
-func newDescribe(c *cli) *cobra.Command {
+func NewDescribe(c *CLI) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "describe [DIR|ZIP] [-- COMMAND ARGS...]",
@@ -36,40 +36,40 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 		Example: `  tendril describe
   tendril describe -o yaml
   tendril describe path/to/app`,
-		Args: oneApp,
+		Args: OneApp,
 	}
-	addSettings(cmd, func(config.Option) bool { return true })
-	addEnvironment(cmd)
+	AddSettings(cmd, func(config.Option) bool { return true })
+	AddEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
-		if d, err := askRunning(c, ctx, cmd, args); d != nil || err != nil {
+	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
+		if d, err := AskRunning(c, ctx, cmd, args); d != nil || err != nil {
 			return d, err
 		}
 		done := func() {}
 		defer func() { done() }()
-		opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-			b, done, err = c.lookInto(path)
+		opts, err := PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
+			b, done, err = c.LookInto(path)
 			return b, err
 		})
 		if opts.Config == nil {
 			return nil, err
 		}
 		if err != nil {
-			c.warn(yamlfile.Problem{Text: "'tendril up' would be refused: " + err.Error()})
+			c.Warn(yamlfile.Problem{Text: "'tendril up' would be refused: " + err.Error()})
 		}
 		asked, cancel := context.WithTimeout(ctx, describeTimeout)
 		defer cancel()
 		d := opts.Describe(asked)
 		return &d, nil
-	}, view[*api.Description]{func(d *api.Description) error { return printDescription(c, d, all) },
-		func(d *api.Description) []string { return []string{d.Environment} }})
+	}, ViewOf(func(d *api.Description) error { return printDescription(c, d, all) },
+		func(d *api.Description) []string { return []string{d.Environment} }))
 	return cmd
 }
 
-// askRunning returns the description of the environment that runs on the data directory. It is nil where none runs,
+// AskRunning returns the description of the environment that runs on the data directory. It is nil where none runs,
 // where it cannot be asked, and where the command line says what to describe; the last two are told.
-func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
-	dir, err := c.dataDir(cmd)
+func AskRunning(c *CLI, ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
+	dir, err := c.DataDir(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) 
 	if err == nil {
 		defer client.Close()
 		if given := givenArguments(cmd, args); given != "" {
-			c.warn(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not asked, because %s was given: %s",
+			c.Warn(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not asked, because %s was given: %s",
 				client.Instance.Environment, client.Instance.PID, given, instead)})
 			return nil, nil
 		}
@@ -97,7 +97,7 @@ func askRunning(c *cli, ctx context.Context, cmd *cobra.Command, args []string) 
 	if said := (*api.Error)(nil); errors.As(err, &said) {
 		hint = said.Hint
 	}
-	c.warn(yamlfile.Problem{Text: "the running environment cannot be asked: " + err.Error() + "; " + instead, Hint: hint})
+	c.Warn(yamlfile.Problem{Text: "the running environment cannot be asked: " + err.Error() + "; " + instead, Hint: hint})
 	return nil, nil
 }
 
@@ -107,71 +107,71 @@ func givenArguments(cmd *cobra.Command, args []string) (given string) {
 		return fmt.Sprintf("%q", args[0])
 	}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, setting := f.Value.(*textValue); setting && f.Name != "data-dir" || f.Name == "dir" {
+		if _, setting := f.Value.(*TextValue); setting && f.Name != "data-dir" || f.Name == "dir" {
 			given = cmp.Or(given, "--"+f.Name)
 		}
 	})
 	return given
 }
 
-func printDescription(c *cli, d *api.Description, all bool) error {
+func printDescription(c *CLI, d *api.Description, all bool) error {
 	sections := [][][]string{describedFacts(d)}
 	for i := range d.Queues {
 		sections = append(sections, describedQueue(&d.Queues[i]))
 	}
 	if d.Tasks != nil {
-		sections = append(sections, taskTable(d.Tasks.Tasks))
+		sections = append(sections, TaskTable(d.Tasks.Tasks))
 	}
 	sections = append(sections, describedDeployments(d.Deployments), describedResources(d.Resources),
-		describedPlaces(d.Ports, d.Files), describedOptions(d.Options, all), describedChanges(d.Changes))
+		describedPlaces(d.Ports, d.Files), DescribedOptions(d.Options, all), DescribedChanges(d.Changes))
 	first := true
 	for _, rows := range sections {
 		if len(rows) < 2 {
 			continue
 		}
 		if !first {
-			fmt.Fprintln(c.out)
+			fmt.Fprintln(c.Out)
 		}
 		first = false
-		if err := c.printTable(rows); err != nil {
+		if err := c.PrintTable(rows); err != nil {
 			return err
 		}
 	}
 	for _, note := range d.Notes {
-		fmt.Fprintf(c.out, "\nnote: %s\n", plain(note))
+		fmt.Fprintf(c.Out, "\nnote: %s\n", Plain(note))
 	}
 	if !all {
-		fmt.Fprint(c.out, "\nThe other options have their defaults; --all lists them.\n")
+		fmt.Fprint(c.Out, "\nThe other options have their defaults; --all lists them.\n")
 	}
 	return nil
 }
 
 // describedFacts is what there is once, below a heading.
 func describedFacts(d *api.Description) [][]string {
-	rows := table{{"ENVIRONMENT", d.Environment}}
+	rows := Table{{"ENVIRONMENT", d.Environment}}
 	if d.Running {
-		rows.add("process", fmt.Sprintf("%d, %s, up %s", d.PID, d.State, since(d.StartedAt)))
+		rows.Add("process", fmt.Sprintf("%d, %s, up %s", d.PID, d.State, Since(d.StartedAt)))
 	} else {
-		rows.add("process", "none: this is what 'tendril up' would run")
+		rows.Add("process", "none: this is what 'tendril up' would run")
 	}
-	rows.add("tendril", d.Version)
-	rows.add("app", d.AppVersion)
+	rows.Add("tendril", d.Version)
+	rows.Add("app", d.AppVersion)
 	for _, p := range d.Processes {
-		rows.add("command", p.Name+": "+p.Command)
+		rows.Add("command", p.Name+": "+p.Command)
 	}
-	rows.add("region", d.Region)
+	rows.Add("region", d.Region)
 	if d.Tasks != nil {
-		rows.add("tasks", fmt.Sprintf("%d, %s", len(d.Tasks.Tasks), d.Tasks.File))
-		rows.add("", d.Tasks.Off)
+		rows.Add("tasks", fmt.Sprintf("%d, %s", len(d.Tasks.Tasks), d.Tasks.File))
+		rows.Add("", d.Tasks.Off)
 	}
-	rows.add("election", d.Election)
+	rows.Add("election", d.Election)
 	if d.Leader != nil {
-		rows.add("leader", describedLeader(d.Leader))
+		rows.Add("leader", describedLeader(d.Leader))
 	}
 	if d.Scaling != nil && d.Running {
-		rows.add("scaling", strings.ReplaceAll(scalingText(d.Scaling), "\n        ", "; "))
+		rows.Add("scaling", strings.ReplaceAll(scalingText(d.Scaling), "\n        ", "; "))
 	} else if d.Scaling != nil {
-		rows.add("scaling", fmt.Sprintf("%s, %d to %d", d.Scaling.Target, d.Scaling.MinSize, d.Scaling.MaxSize))
+		rows.Add("scaling", fmt.Sprintf("%s, %d to %d", d.Scaling.Target, d.Scaling.MinSize, d.Scaling.MaxSize))
 	}
 	return rows
 }
@@ -197,22 +197,22 @@ func describedLeader(l *api.Leader) string {
 }
 
 func describedQueue(q *api.DescribedQueue) [][]string {
-	rows := table{{"QUEUE", q.Name + " (" + q.Backend + ")"}}
-	rows.add("delivers to", q.Target)
+	rows := Table{{"QUEUE", q.Name + " (" + q.Backend + ")"}}
+	rows.Add("delivers to", q.Target)
 	rows.addQueue(q)
 	if dead := q.DeadLetterQueue; dead != nil {
-		rows.add("dead letters", dead.Name)
+		rows.Add("dead letters", dead.Name)
 		rows.addQueue(dead)
 	}
 	return rows
 }
 
-func (t *table) addQueue(q *api.DescribedQueue) {
-	t.add("  URL", q.URL)
-	t.add("  ARN", q.ARN)
+func (t *Table) addQueue(q *api.DescribedQueue) {
+	t.Add("  URL", q.URL)
+	t.Add("  ARN", q.ARN)
 	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
 		if name != "QueueArn" {
-			t.add("  "+name, q.Attributes[name])
+			t.Add("  "+name, q.Attributes[name])
 		}
 	}
 }
@@ -220,7 +220,7 @@ func (t *table) addQueue(q *api.DescribedQueue) {
 func describedDeployments(all []api.Deployment) [][]string {
 	rows := [][]string{{"DEPLOYMENT", "STATE", "SINCE", "ERROR"}}
 	for _, d := range all {
-		rows = append(rows, []string{d.To, d.State, since(d.Since), d.Error})
+		rows = append(rows, []string{d.To, d.State, Since(d.Since), d.Error})
 	}
 	return rows
 }
@@ -245,41 +245,37 @@ func describedPlaces(ports, files []api.Place) [][]string {
 	return rows
 }
 
-func describedOptions(all []api.DescribedOption, defaults bool) [][]string {
+func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range all {
 		if defaults || o.Layer != config.Default.String() {
-			rows = append(rows, []string{o.Name, o.Value, originOf(o.OptionValue).String()})
+			rows = append(rows, []string{o.Name, o.Value, OriginOf(o.OptionValue).String()})
 		}
 	}
 	return rows
 }
 
-func describedChanges(all []api.OptionChange) [][]string {
+func DescribedChanges(all []api.OptionChange) [][]string {
 	rows := [][]string{{"CHANGED SINCE", "VALUE IN THE FILES NOW", "SET BY", "IN FORCE AFTER"}}
 	for _, o := range all {
-		rows = append(rows, []string{o.Name, o.Value, originOf(o.OptionValue).String(), takesEffect(o)})
+		rows = append(rows, []string{o.Name, o.Value, OriginOf(o.OptionValue).String(), TakesEffect(o)})
 	}
 	return rows
 }
 
-func takesEffect(o api.OptionChange) string {
+func TakesEffect(o api.OptionChange) string {
 	if o.Restart {
 		return "a restart"
 	}
 	return "'tendril reload'"
 }
 
-func originOf(v api.OptionValue) config.Origin {
-	return config.Origin{Layer: config.ParseLayer(v.Layer), Where: v.Where}
-}
-
-// explanationOf is what the running process says of an option.
-func explanationOf(o config.Option, d *api.Description) *config.Explanation {
+// ExplanationOf is what the running process says of an option.
+func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
 	said, _ := d.Option(o.Name)
-	e := &config.Explanation{Option: o, Value: said.Value, From: originOf(said.OptionValue)}
+	e := &config.Explanation{Option: o, Value: said.Value, From: OriginOf(said.OptionValue)}
 	for _, set := range said.SetBy {
-		e.Chain = append(e.Chain, config.Setting{Origin: originOf(set), Value: set.Value})
+		e.Chain = append(e.Chain, config.Setting{Origin: OriginOf(set), Value: set.Value})
 	}
 	if len(e.Chain) == 0 {
 		e.Chain = []config.Setting{{Origin: e.From, Value: e.Value}}
@@ -290,7 +286,7 @@ func explanationOf(o config.Option, d *api.Description) *config.Explanation {
 	for _, q := range d.Queues {
 		of := config.QueueExplanation{Name: q.Name}
 		for _, s := range q.Settings {
-			of.Settings = append(of.Settings, config.QueueSetting{Key: s.Name, Value: s.Value, From: originOf(s.OptionValue)})
+			of.Settings = append(of.Settings, config.QueueSetting{Key: s.Name, Value: s.Value, From: OriginOf(s.OptionValue)})
 		}
 		e.Queues = append(e.Queues, of)
 	}

@@ -132,8 +132,8 @@ func words(line string) []string {
 // tryCommand says what is wrong with the words behind "tendril"; "" when the
 // command exists and takes these flags.
 func tryCommand(args []string) string {
-	c := &cli{in: strings.NewReader(""), out: new(bytes.Buffer), err: new(bytes.Buffer)}
-	root := newRoot(c)
+	c := &CLI{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
+	root := NewRoot(c)
 	if len(args) > 0 && args[0] == "completion" {
 		return ""
 	}

@@ -18,7 +18,7 @@ import (
 // doctorTimeout bounds what is asked of others.
 const doctorTimeout = 25 * time.Second
 
-func newDoctor(c *cli) *cobra.Command {
+func NewDoctor(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Check settings, machine and servers for problems, and say how to fix them",
@@ -38,24 +38,24 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 		Example: `  tendril doctor
   tendril doctor path/to/app
   tendril doctor --queue-url URL -o json`,
-		Args: oneApp,
+		Args: OneApp,
 	}
-	addSettings(cmd, func(config.Option) bool { return true })
-	addEnvironment(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	AddSettings(cmd, func(config.Option) bool { return true })
+	AddEnvironment(cmd)
+	f := AddOutput(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
 		e, err := examine(c, ctx, cmd, args)
 		if err != nil {
 			return err
 		}
-		err = f.print(c, e, named(func(f *doctor.Finding) string { return f.ID })(e.Findings), func() error {
+		err = f.Print(c, e, Named(func(f *doctor.Finding) string { return f.ID })(e.Findings), func() error {
 			printFindings(c, e)
 			return nil
 		})
 		if errs := count(e.Findings, doctor.Error); err == nil && errs > 0 {
-			return fail(exitFailed, errors.New(plural(errs, "error")+" found"))
+			return Fail(ExitFailed, errors.New(Plural(errs, "error")+" found"))
 		}
 		return err
 	})
@@ -63,7 +63,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 }
 
 // examine asks the running environment, or looks at what the arguments would run.
-func examine(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
+func examine(c *CLI, ctx context.Context, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
 		return nil, err
@@ -75,13 +75,13 @@ func examine(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*d
 			return nil, err
 		}
 		i := &client.Instance
-		e.Add(doctor.Versions(version, i.Version, otherProgram(i.Program)))
+		e.Add(doctor.Versions(c.Version, i.Version, otherProgram(i.Program)))
 		return &e, nil
 	}
 	done := func() {}
 	defer func() { done() }()
-	opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.lookInto(path)
+	opts, err := PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.LookInto(path)
 		return b, err
 	})
 	if opts.Config == nil {
@@ -90,8 +90,8 @@ func examine(c *cli, ctx context.Context, cmd *cobra.Command, args []string) (*d
 	e := opts.Examine(ctx)
 	if err != nil {
 		hint := ""
-		if coded := (*exitError)(nil); errors.As(err, &coded) && len(coded.hints) > 0 {
-			hint = coded.hints[0]
+		if coded := (*ExitError)(nil); errors.As(err, &coded) && len(coded.Hints) > 0 {
+			hint = coded.Hints[0]
 		}
 		e.Add(doctor.Finding{Level: doctor.Error, ID: "settings", What: err.Error(), Why: "'tendril up' is refused",
 			Remedy: hint})
@@ -119,36 +119,36 @@ func count(all []doctor.Finding, level doctor.Level) (n int) {
 }
 
 // printFindings prints a line for each finding, and below it the reason and the remedy.
-func printFindings(c *cli, e *doctor.Examination) {
+func printFindings(c *CLI, e *doctor.Examination) {
 	about := "what 'tendril up' would run"
 	if e.Running {
 		about = "the running environment"
 	}
-	fmt.Fprintf(c.out, "%s %s\n", about, plain(e.Environment))
+	fmt.Fprintf(c.Out, "%s %s\n", about, Plain(e.Environment))
 	const below = "                                " // the column of what is so
 	for i := range e.Findings {
 		f := &e.Findings[i]
-		fmt.Fprintf(c.out, "%-8s %-22s %s\n", f.Level, f.ID, plain(f.What))
+		fmt.Fprintf(c.Out, "%-8s %-22s %s\n", f.Level, f.ID, Plain(f.What))
 		if f.Why != "" {
-			fmt.Fprintf(c.out, "%s%s\n", below, plain(f.Why))
+			fmt.Fprintf(c.Out, "%s%s\n", below, Plain(f.Why))
 		}
 		if f.Remedy != "" {
-			fmt.Fprintf(c.out, "%shint: %s\n", below, plain(f.Remedy))
+			fmt.Fprintf(c.Out, "%shint: %s\n", below, Plain(f.Remedy))
 		}
 	}
-	fmt.Fprintf(c.out, "%s, %s, %d ok\n", plural(count(e.Findings, doctor.Error), "error"),
-		plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
+	fmt.Fprintf(c.Out, "%s, %s, %d ok\n", Plural(count(e.Findings, doctor.Error), "error"),
+		Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
 }
 
 // dialUnlessGiven connects to the environment that runs on the data directory. It is nil where none runs, and where the
 // command line says what to look at, which is told.
-func dialUnlessGiven(c *cli, cmd *cobra.Command, args []string) (*api.Client, error) {
-	client, err := c.dial(cmd)
+func dialUnlessGiven(c *CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
+	client, err := c.Dial(cmd)
 	if errors.Is(err, api.ErrNotRunning) {
 		return nil, nil
 	}
 	if given := givenArguments(cmd, args); err == nil && given != "" {
-		c.warn(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not asked, because %s was given",
+		c.Warn(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not asked, because %s was given",
 			client.Instance.Environment, client.Instance.PID, given)})
 		client.Close()
 		return nil, nil

@@ -8,12 +8,12 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// printExchange prints a request and its answer: lines of the request begin with >, those of the answer with <.
-func printExchange(c *cli, x *api.Exchange) error {
+// PrintExchange prints a request and its answer: lines of the request begin with >, those of the answer with <.
+func PrintExchange(c *CLI, x *api.Exchange) error {
 	var text strings.Builder
 	write := func(sign string, head []string, body string, size int) {
 		for _, line := range head {
-			fmt.Fprintf(&text, "%s %s\n", sign, plain(line))
+			fmt.Fprintf(&text, "%s %s\n", sign, Plain(line))
 		}
 		fmt.Fprintln(&text, sign)
 		for line := range strings.Lines(body) {
@@ -28,10 +28,20 @@ func printExchange(c *cli, x *api.Exchange) error {
 		write("<", x.Answer, x.AnswerBody, len(x.AnswerBody))
 	}
 	if x.Error != "" {
-		fmt.Fprintf(&text, "* no whole answer after %d ms: %s\n", x.DurationMS, plain(x.Error))
+		fmt.Fprintf(&text, "* no whole answer after %d ms: %s\n", x.DurationMS, Plain(x.Error))
 	} else {
 		fmt.Fprintf(&text, "* answered after %d ms\n", x.DurationMS)
 	}
-	_, err := fmt.Fprint(c.out, text.String())
+	_, err := fmt.Fprint(c.Out, text.String())
 	return err
+}
+
+// PrintAnswer prints the lines of an answer, indented.
+func PrintAnswer(c *CLI, answer string) error {
+	for line := range strings.Lines(strings.TrimSpace(answer)) {
+		if _, err := fmt.Fprintln(c.Out, "      "+Plain(strings.TrimRight(line, "\r\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -20,84 +20,84 @@ import (
 
 // The exit statuses.
 const (
-	exitOK          = 0
-	exitFailed      = 1 // anything else that went wrong
-	exitUsage       = 2 // wrong arguments or settings
-	exitLate        = 3 // drained late: work was handed back
-	exitUnreachable = 4 // the queue cannot be reached, or refuses access
+	ExitOK          = 0
+	ExitFailed      = 1 // anything else that went wrong
+	ExitUsage       = 2 // wrong arguments or settings
+	ExitLate        = 3 // drained late: work was handed back
+	ExitUnreachable = 4 // the queue cannot be reached, or refuses access
 	exitApp         = 5 // the app was never ready, or failed too often
-	exitNotFound    = 6 // no such queue, function, message, or running environment
-	exitConflict    = 7 // a port or the data directory is in use
-	exitSignal      = 128
+	ExitNotFound    = 6 // no such queue, function, message, or running environment
+	ExitConflict    = 7 // a port or the data directory is in use
+	ExitSignal      = 128
 )
 
-// exitError is an error with an exit status and, for the person, hints that say what to type instead.
-type exitError struct {
-	code  int
+// ExitError is an error with an exit status and, for the person, hints that say what to type instead.
+type ExitError struct {
+	Code  int
 	err   error
-	hints []string
+	Hints []string
 }
 
 // errReaderGone ends a command without a word, as SIGPIPE ends others.
-var errReaderGone = &exitError{code: exitSignal + int(syscall.SIGPIPE),
+var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
 	err: errors.New("the reader of the output is gone")}
 
-// worthSaying is what an error has to say but for errReaderGone; nil for nothing.
-func worthSaying(err error) error {
+// WorthSaying is what an error has to say but for errReaderGone; nil for nothing.
+func WorthSaying(err error) error {
 	var rest []error
 	switch joined, ok := err.(interface{ Unwrap() []error }); {
 	case err == errReaderGone:
 		return nil
 	case ok && errors.Is(err, errReaderGone):
 		for _, one := range joined.Unwrap() {
-			rest = append(rest, worthSaying(one))
+			rest = append(rest, WorthSaying(one))
 		}
 		return errors.Join(rest...)
 	}
 	return err
 }
 
-func fail(code int, err error, hints ...string) error {
-	return &exitError{code: code, err: err, hints: hints}
+func Fail(code int, err error, hints ...string) error {
+	return &ExitError{Code: code, err: err, Hints: hints}
 }
 
 // Error returns the cause's text, without the hints.
-func (e *exitError) Error() string { return e.err.Error() }
+func (e *ExitError) Error() string { return e.err.Error() }
 
 // Unwrap returns the cause.
-func (e *exitError) Unwrap() error { return e.err }
+func (e *ExitError) Unwrap() error { return e.err }
 
-// exitCode finds the status for an error of any origin; 0 for nil.
-func exitCode(err error) int {
-	var coded *exitError
+// ExitCode finds the status for an error of any origin; 0 for nil.
+func ExitCode(err error) int {
+	var coded *ExitError
 	switch {
 	case err == nil:
-		return exitOK
+		return ExitOK
 	case errors.As(err, &coded):
-		return coded.code
-	case problemsOf(err) != nil:
-		return exitUsage
+		return coded.Code
+	case ProblemsOf(err) != nil:
+		return ExitUsage
 	case errors.Is(err, environment.ErrQueue) && errors.Is(err, queue.ErrNoQueue),
 		errors.Is(err, environment.ErrTarget) && errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
-		return exitNotFound
+		return ExitNotFound
 	}
 	for _, known := range []struct {
 		err  error
 		code int
 	}{
-		{environment.ErrSettings, exitUsage}, {environment.ErrConflict, exitConflict},
-		{environment.ErrQueue, exitUnreachable}, {environment.ErrTarget, exitUnreachable},
-		{environment.ErrAppFailed, exitApp}, {environment.ErrLate, exitLate}, {environment.ErrCutShort, exitLate},
+		{environment.ErrSettings, ExitUsage}, {environment.ErrConflict, ExitConflict},
+		{environment.ErrQueue, ExitUnreachable}, {environment.ErrTarget, ExitUnreachable},
+		{environment.ErrAppFailed, exitApp}, {environment.ErrLate, ExitLate}, {environment.ErrCutShort, ExitLate},
 	} {
 		if errors.Is(err, known.err) {
 			return known.code
 		}
 	}
-	return exitFailed
+	return ExitFailed
 }
 
-// problemsOf are the problems of settings, or of a file of periodic tasks or alarms; nil for any other error.
-func problemsOf(err error) []yamlfile.Problem {
+// ProblemsOf are the problems of settings, or of a file of periodic tasks or alarms; nil for any other error.
+func ProblemsOf(err error) []yamlfile.Problem {
 	var settings *config.Error
 	var tasks *periodic.Error
 	var alarm *alarms.Error
@@ -112,13 +112,13 @@ func problemsOf(err error) []yamlfile.Problem {
 	return nil
 }
 
-// notice is one thing that is wrong, and what to type instead.
-type notice struct {
+// Notice is one thing that is wrong, and what to type instead.
+type Notice struct {
 	Text  string   `json:"text"`
 	Hints []string `json:"hints,omitempty"`
 }
 
-func noticeOf(p yamlfile.Problem) (n notice) {
+func NoticeOf(p yamlfile.Problem) (n Notice) {
 	text, advice := cutAdvice(p.String())
 	n.Text = text
 	for _, hint := range []string{advice, p.Hint} {
@@ -129,32 +129,32 @@ func noticeOf(p yamlfile.Problem) (n notice) {
 	return n
 }
 
-// noticesOf are the things that are wrong, one for each line that is printed; none for nil.
-func noticesOf(err error) (all []notice) {
+// NoticesOf are the things that are wrong, one for each line that is printed; none for nil.
+func NoticesOf(err error) (all []Notice) {
 	if err == nil {
 		return nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
 		for _, one := range joined.Unwrap() {
-			all = append(all, noticesOf(one)...)
+			all = append(all, NoticesOf(one)...)
 		}
 		return all
 	}
-	if problems := problemsOf(err); problems != nil {
+	if problems := ProblemsOf(err); problems != nil {
 		for _, p := range problems {
-			all = append(all, noticeOf(p))
+			all = append(all, NoticeOf(p))
 		}
 		return all
 	}
 	var said *api.Error
 	if errors.As(err, &said) {
 		for _, d := range said.Details {
-			all = append(all, noticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))
+			all = append(all, NoticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))
 		}
 	}
 	var hints []string
-	if coded := (*exitError)(nil); errors.As(err, &coded) {
-		hints = coded.hints
+	if coded := (*ExitError)(nil); errors.As(err, &coded) {
+		hints = coded.Hints
 	}
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
@@ -163,7 +163,7 @@ func noticesOf(err error) (all []notice) {
 			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
 			continue
 		}
-		all = append(all, noticeOf(yamlfile.Problem{Text: line}))
+		all = append(all, NoticeOf(yamlfile.Problem{Text: line}))
 	}
 	hints = slices.DeleteFunc(slices.Clone(hints), func(hint string) bool { return hint == "" })
 	if len(all) > 0 {
@@ -172,10 +172,10 @@ func noticesOf(err error) (all []notice) {
 	return all
 }
 
-// printError writes one line for each thing that is wrong, and its hints below.
-func printError(w io.Writer, err error) {
-	for _, n := range noticesOf(err) {
-		printLine(w, n.Text, n.Hints...)
+// PrintError writes one line for each thing that is wrong, and its hints below.
+func PrintError(w io.Writer, err error) {
+	for _, n := range NoticesOf(err) {
+		PrintLine(w, n.Text, n.Hints...)
 	}
 }
 
@@ -192,9 +192,25 @@ func cutAdvice(text string) (wrong, advice string) {
 	return text[:at[0]], strings.TrimPrefix(text[at[0]+len("; "):], "or ")
 }
 
-func printLine(w io.Writer, line string, hints ...string) {
+func PrintLine(w io.Writer, line string, hints ...string) {
 	fmt.Fprintf(w, "tendril: %s\n", line)
 	for _, hint := range hints {
 		fmt.Fprintf(w, "hint: %s\n", hint)
 	}
+}
+
+func HintsOf(err error) []string {
+	var coded *ExitError
+	if errors.As(err, &coded) {
+		return coded.Hints
+	}
+	return nil
+}
+
+// Written makes an error of writing one that needs no word where nobody reads any more.
+func Written(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return errReaderGone
+	}
+	return err
 }

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/environment"
 )
 
-func newExplain(c *cli) *cobra.Command {
+func NewExplain(c *CLI) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "explain [OPTION]",
@@ -30,14 +30,14 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
   tendril explain InactivityTimeout --dir path/to/app
   tendril explain --dir path/to/app`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeOptions,
+		ValidArgsFunction: CompleteOptions,
 	}
-	addSettings(cmd, func(config.Option) bool { return true })
-	addEnvironment(cmd)
+	AddSettings(cmd, func(config.Option) bool { return true })
+	AddEnvironment(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		d, err := askRunning(c, ctx, cmd, nil)
+	f := AddOutput(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		d, err := AskRunning(c, ctx, cmd, nil)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 		if err != nil {
 			return err
 		}
-		return f.print(c, e.value(), named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
+		return f.Print(c, e.value(), Named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
 	})
 	return cmd
 }
@@ -95,18 +95,18 @@ func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOpt
 }
 
 // explainRunning tells about an option, or all that are set, as the running process has them.
-func explainRunning(c *cli, d *api.Description, args []string) (e explanations, err error) {
+func explainRunning(c *CLI, d *api.Description, args []string) (e explanations, err error) {
 	var b *bundle.Bundle
 	for _, f := range d.Files {
 		if f.Use == environment.UseBundle {
-			if b, err = openBundle(f.At); err != nil {
-				c.warn(yamlfile.Problem{Text: "the bundle of the running environment cannot be read: " + err.Error()})
+			if b, err = OpenBundle(f.At); err != nil {
+				c.Warn(yamlfile.Problem{Text: "the bundle of the running environment cannot be read: " + err.Error()})
 			}
 		}
 	}
-	fmt.Fprintf(c.err, "asked environment %q, process %d, up %s\n", d.Environment, d.PID, since(d.StartedAt))
+	fmt.Fprintf(c.Err, "asked environment %q, process %d, up %s\n", d.Environment, d.PID, Since(d.StartedAt))
 	for _, note := range d.Notes {
-		c.warn(yamlfile.Problem{Text: note})
+		c.Warn(yamlfile.Problem{Text: note})
 	}
 	if len(args) == 0 {
 		for _, o := range d.Options {
@@ -115,44 +115,44 @@ func explainRunning(c *cli, d *api.Description, args []string) (e explanations, 
 				e.options = append(e.options, explainedOption{DescribedOption: o, Changes: changes})
 			}
 		}
-		rows := describedOptions(d.Options, false)
+		rows := DescribedOptions(d.Options, false)
 		return listedSettings(c, e, append(rows, otherSettings(c, b)...), d.Changes), nil
 	}
 	o, found := config.Lookup(args[0])
 	if !found {
 		return explainOther(c, b, args[0])
 	}
-	about := explanationOf(o, d)
+	about := ExplanationOf(o, d)
 	_, changes := d.Option(o.Name)
 	return explanations{[]explainedOption{forPrograms(about, changes)}, true, func() error {
-		fmt.Fprintln(c.out, about)
+		fmt.Fprintln(c.Out, about)
 		for _, change := range changes {
-			fmt.Fprintf(c.out, "\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
-				cmp.Or(plain(change.Value), "none"), originOf(change.OptionValue), takesEffect(change))
+			fmt.Fprintf(c.Out, "\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
+				cmp.Or(Plain(change.Value), "none"), OriginOf(change.OptionValue), TakesEffect(change))
 		}
 		return nil
 	}}, nil
 }
 
 // explainSettings tells about an option, or all that are set, as 'tendril up' would read them.
-func explainSettings(c *cli, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
+func explainSettings(c *CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
 	if dir == "" {
-		here, err := currentFolder(c, cmd, nil)
+		here, err := CurrentFolder(c, cmd, nil)
 		if err != nil {
 			return e, err
 		}
-		dir = argument(here)
+		dir = Argument(here)
 	}
 	var b *bundle.Bundle
 	if dir != "" {
-		opened, done, err := c.lookInto(dir)
-		c.atEnd(done)
+		opened, done, err := c.LookInto(dir)
+		c.AtEnd(done)
 		if err != nil {
 			return e, err
 		}
 		b = opened
 	}
-	cfg, err := c.loadSettings(cmd, b)
+	cfg, err := c.LoadSettings(cmd, b)
 	if err != nil {
 		return e, err
 	}
@@ -164,15 +164,15 @@ func explainSettings(c *cli, cmd *cobra.Command, dir string, args []string) (e e
 		return explainOther(c, b, args[0])
 	}
 	return explanations{[]explainedOption{forPrograms(about, nil)}, true, func() error {
-		_, err := fmt.Fprintln(c.out, about)
+		_, err := fmt.Fprintln(c.Out, about)
 		return err
 	}}, nil
 }
 
 // explainOther tells about another setting of the bundle, or that there is no option of that name.
-func explainOther(c *cli, b *bundle.Bundle, name string) (explanations, error) {
+func explainOther(c *CLI, b *bundle.Bundle, name string) (explanations, error) {
 	if b == nil || len(b.Named(name)) == 0 {
-		return explanations{}, fail(exitNotFound, config.UnknownOption(name))
+		return explanations{}, Fail(ExitNotFound, config.UnknownOption(name))
 	}
 	settings := b.Named(name)
 	last := settings[len(settings)-1]
@@ -187,7 +187,7 @@ func explainOther(c *cli, b *bundle.Bundle, name string) (explanations, error) {
 }
 
 // listSettings lists every option that something set, and the bundle's other settings.
-func listSettings(c *cli, cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
+func listSettings(c *CLI, cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {
 		e, err := cfg.Explain(o.Name)
@@ -195,7 +195,7 @@ func listSettings(c *cli, cfg *config.Config, b *bundle.Bundle) (all explanation
 			return all, err
 		}
 		if len(e.Chain) > 1 {
-			rows = append(rows, []string{o.Name, plain(e.Value), e.From.String()})
+			rows = append(rows, []string{o.Name, Plain(e.Value), e.From.String()})
 			all.options = append(all.options, forPrograms(e, nil))
 		}
 	}
@@ -203,7 +203,7 @@ func listSettings(c *cli, cfg *config.Config, b *bundle.Bundle) (all explanation
 }
 
 // otherSettings are those of the bundle that are no options.
-func otherSettings(c *cli, b *bundle.Bundle) (rows [][]string) {
+func otherSettings(c *CLI, b *bundle.Bundle) (rows [][]string) {
 	if b == nil {
 		return nil
 	}
@@ -221,7 +221,7 @@ func otherSettings(c *cli, b *bundle.Bundle) (rows [][]string) {
 }
 
 // listedSettings makes an explanation a list, of which people see rows, and what changed since.
-func listedSettings(c *cli, e explanations, rows [][]string, changes []api.OptionChange) explanations {
+func listedSettings(c *CLI, e explanations, rows [][]string, changes []api.OptionChange) explanations {
 	known := map[string]bool{}
 	for _, o := range e.options {
 		known[o.Name] = true
@@ -234,12 +234,12 @@ func listedSettings(c *cli, e explanations, rows [][]string, changes []api.Optio
 	}
 	e.show = func() error {
 		if len(rows) == 1 {
-			fmt.Fprintln(c.err, "nothing is set: every option has its default")
-		} else if err := c.printTable(rows); err != nil {
+			fmt.Fprintln(c.Err, "nothing is set: every option has its default")
+		} else if err := c.PrintTable(rows); err != nil {
 			return err
 		}
 		if len(changes) > 0 {
-			return c.printSection(describedChanges(changes))
+			return c.PrintSection(DescribedChanges(changes))
 		}
 		return nil
 	}
@@ -248,18 +248,18 @@ func listedSettings(c *cli, e explanations, rows [][]string, changes []api.Optio
 
 // explainBundled tells about settings of one name that are no options of tendril's:
 // properties, and what has no effect here.
-func explainBundled(c *cli, settings []bundle.Setting) {
+func explainBundled(c *CLI, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
-	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option), bundledMeaning(last))
+	fmt.Fprintf(c.Out, "%s\n  %s\n\n", Plain(last.Option), bundledMeaning(last))
 	value, from := settingInForce(c, last)
-	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", value, from)
-	fmt.Fprintf(c.out, "  %-18s %s\n", "namespace", plain(last.Namespace))
-	fmt.Fprint(c.out, "\n  set by, the last one counts:\n")
+	fmt.Fprintf(c.Out, "  %-18s %s (%s)\n", "value", value, from)
+	fmt.Fprintf(c.Out, "  %-18s %s\n", "namespace", Plain(last.Namespace))
+	fmt.Fprint(c.Out, "\n  set by, the last one counts:\n")
 	for _, s := range settings {
-		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "bundle", plain(s.Shown()), position(s.File, s.Line))
+		fmt.Fprintf(c.Out, "    %-12s %s (%s)\n", "bundle", Plain(s.Shown()), Position(s.File, s.Line))
 	}
-	if from == plain(last.Option) {
-		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", value, from)
+	if from == Plain(last.Option) {
+		fmt.Fprintf(c.Out, "    %-12s %s (%s)\n", "environment", value, from)
 	}
 }
 
@@ -275,10 +275,10 @@ func bundledMeaning(s bundle.Setting) string {
 
 // settingInForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
 // of tendril's own environment takes the place of a property.
-func settingInForce(c *cli, s bundle.Setting) (value, from string) {
-	if value, found := c.lookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
+func settingInForce(c *CLI, s bundle.Setting) (value, from string) {
+	if value, found := c.LookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
 		s.Value = value
-		return plain(s.Shown()), plain(s.Option)
+		return Plain(s.Shown()), Plain(s.Option)
 	}
-	return plain(s.Shown()), position(s.File, s.Line)
+	return Plain(s.Shown()), Position(s.File, s.Line)
 }

@@ -22,8 +22,8 @@ import (
 	"tendril/internal/environment"
 )
 
-func newGenerate(c *cli) *cobra.Command {
-	return family("generate", "Print files to deploy with: units, images, manifests, policies, alarms",
+func NewGenerate(c *CLI) *cobra.Command {
+	return Family("generate", "Print files to deploy with: units, images, manifests, policies, alarms",
 		`Prints files that deploy an environment with the settings in force: flags, variables, tendril.yaml
 and the app's folder, which are given as for 'tendril up'. Settings that are not in the app's folder
 become flags in the files. Secrets never do: the files name the variables that hold them.`,
@@ -39,13 +39,13 @@ become flags in the files. Secrets never do: the files name the variables that h
 type generateFlags struct{ file, image, tendrilImage string }
 
 // newGenerator makes a subcommand that prints what make returns.
-func newGenerator(c *cli, name, short string, f *generateFlags,
+func newGenerator(c *CLI, name, short string, f *generateFlags,
 	make func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File, error)) *cobra.Command {
-	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: oneApp}
-	addSettings(cmd, func(config.Option) bool { return true })
+	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: OneApp}
+	AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVarP(&f.file, "file", "f", "",
 		"File to write, which must not exist, or a folder (default: standard output).")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		made, err := make(ctx, cmd, args)
 		if err != nil {
 			return err
@@ -56,14 +56,14 @@ func newGenerator(c *cli, name, short string, f *generateFlags,
 }
 
 // placeFiles prints files, or puts them where the user wants them.
-func placeFiles(c *cli, made []generate.File, path string) error {
+func placeFiles(c *CLI, made []generate.File, path string) error {
 	if path == "" {
 		return printFiles(c, made)
 	}
 	info, err := os.Stat(path)
 	folder := err == nil && info.IsDir()
 	if !folder && len(made) > 1 && !made[1].Beside {
-		return fail(exitUsage, fmt.Errorf("%d files do not fit into %s", len(made), path), "name a folder that exists")
+		return Fail(ExitUsage, fmt.Errorf("%d files do not fit into %s", len(made), path), "name a folder that exists")
 	}
 	for i, file := range made {
 		to := path
@@ -80,16 +80,16 @@ func placeFiles(c *cli, made []generate.File, path string) error {
 	return nil
 }
 
-func printFiles(c *cli, made []generate.File) error {
+func printFiles(c *CLI, made []generate.File) error {
 	for i, file := range made {
 		if file.Beside {
-			fmt.Fprintf(c.err, "hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
+			fmt.Fprintf(c.Err, "hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
 			continue
 		}
 		if i > 0 {
-			fmt.Fprintln(c.programs())
+			fmt.Fprintln(c.Programs())
 		}
-		if _, err := fmt.Fprint(c.programs(), file.Text); err != nil {
+		if _, err := fmt.Fprint(c.Programs(), file.Text); err != nil {
 			return err
 		}
 	}
@@ -97,14 +97,14 @@ func printFiles(c *cli, made []generate.File) error {
 }
 
 // writeFile creates a file. One that exists is an error, or stays as it is where it only goes beside another.
-func writeFile(c *cli, path string, file generate.File) error {
+func writeFile(c *CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) && file.Beside {
-		fmt.Fprintf(c.err, "kept %s: see that it names *.env and .git\n", plain(path))
+		fmt.Fprintf(c.Err, "kept %s: see that it names *.env and .git\n", Plain(path))
 		return nil
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return fail(exitConflict, fmt.Errorf("%s exists", path), "delete it, or name another file")
+		return Fail(ExitConflict, fmt.Errorf("%s exists", path), "delete it, or name another file")
 	}
 	if err == nil {
 		_, err = f.WriteString(file.Text)
@@ -113,18 +113,18 @@ func writeFile(c *cli, path string, file generate.File) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.err, "wrote %s\n", plain(path))
+	fmt.Fprintf(c.Err, "wrote %s\n", Plain(path))
 	return nil
 }
 
 // newManifest makes a subcommand that prints files of a plan.
-func newManifest(c *cli, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
+func newManifest(c *CLI, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
 	f := &generateFlags{}
 	cmd := newGenerator(c, name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
 		error) {
 		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && name == "keda" && p.Embedded {
-			err = fail(exitUsage, errors.New("an embedded queue is for one pod: there is nothing to scale"),
+			err = Fail(ExitUsage, errors.New("an embedded queue is for one pod: there is nothing to scale"),
 				"name a queue on Amazon SQS with --queue-url, or give --backend sqs and --name")
 		}
 		if err != nil {
@@ -133,30 +133,30 @@ func newManifest(c *cli, name, short string, files func(*generate.Plan) []genera
 		p.Name = generate.Label(p.Name)
 		return files(p), nil
 	})
-	addImages(cmd, f)
+	addImages(c, cmd, f)
 	return cmd
 }
 
-func addImages(cmd *cobra.Command, f *generateFlags) {
+func addImages(c *CLI, cmd *cobra.Command, f *generateFlags) {
 	cmd.Flags().StringVar(&f.image, "image", "", "Image of the app (default: NAME:1).")
-	cmd.Flags().StringVar(&f.tendrilImage, "tendril-image", "tendril:"+strings.TrimSuffix(version, "-dev"),
+	cmd.Flags().StringVar(&f.tendrilImage, "tendril-image", "tendril:"+strings.TrimSuffix(c.Version, "-dev"),
 		"Image of tendril, as deploy/docker/Dockerfile makes it.")
 }
 
-func newDocker(c *cli) *cobra.Command {
+func newDocker(c *CLI) *cobra.Command {
 	cmd := newManifest(c, "docker", "Print a Dockerfile of the app with tendril in it", generate.Docker)
 	cmd.Example = "  tendril generate docker path/to/app > path/to/app/Dockerfile"
 	return cmd
 }
 
-func newSystemd(c *cli) *cobra.Command {
+func newSystemd(c *CLI) *cobra.Command {
 	f := &generateFlags{}
 	var split bool
 	cmd := newGenerator(c, "systemd", "Print a unit of systemd", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && split && p.AppCommand == "" {
-			err = fail(exitUsage, errors.New("--split needs an app that tendril would start"),
+			err = Fail(ExitUsage, errors.New("--split needs an app that tendril would start"),
 				"name its folder, or a command after --")
 		}
 		if err != nil {
@@ -171,18 +171,18 @@ func newSystemd(c *cli) *cobra.Command {
 }
 
 // deploymentPlan works out what is to be deployed.
-func deploymentPlan(c *cli, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
+func deploymentPlan(c *CLI, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
 	done := func() {}
 	defer func() { done() }()
-	opts, err := prepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.lookInto(path)
+	opts, err := PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.LookInto(path)
 		return b, err
 	})
 	if err != nil {
 		return nil, err
 	}
 	cfg := opts.Config
-	c.warn(cfg.Warnings...)
+	c.Warn(cfg.Warnings...)
 	s := &cfg.Settings
 	p := &generate.Plan{Name: s.Name, Command: opts.Command, Folder: opts.Folder, Image: f.image,
 		TendrilImage: f.tendrilImage, Embedded: s.AnyEmbedded(), AWS: s.AnyOnSQS(), Region: s.Region, AppPort: s.Port,
@@ -191,7 +191,7 @@ func deploymentPlan(c *cli, cmd *cobra.Command, args []string, f *generateFlags)
 	p.Image = cmp.Or(p.Image, generate.Label(s.Name)+":1")
 	p.App = s.AnyToOwnApp()
 	if target := targetOf(s); target != nil && !p.App {
-		p.Beside, p.AppPort = true, cmp.Or(number(map[string]string{"": target.Port()}, ""), 80)
+		p.Beside, p.AppPort = true, cmp.Or(Number(map[string]string{"": target.Port()}, ""), 80)
 	}
 	if len(opts.Command) > 0 {
 		p.AppCommand = strings.Join(opts.Command, " ")
@@ -200,7 +200,7 @@ func deploymentPlan(c *cli, cmd *cobra.Command, args []string, f *generateFlags)
 		if web, err := b.Web(); err == nil {
 			p.AppCommand = web.Command
 		}
-		if info, err := os.Stat(argument(args)); len(args) > 0 && err == nil && !info.IsDir() {
+		if info, err := os.Stat(Argument(args)); len(args) > 0 && err == nil && !info.IsDir() {
 			p.Folder = "/srv/" + s.Name // an archive is unpacked there
 		}
 	}
@@ -238,7 +238,7 @@ func accountOf(s *config.Settings) string {
 const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
 
 // addArgs adds the settings that are not in the app's folder as flags, and the names of those that are secret.
-func addArgs(c *cli, p *generate.Plan, opts *environment.Options) error {
+func addArgs(c *CLI, p *generate.Plan, opts *environment.Options) error {
 	cfg := opts.Config
 	p.Args = []string{"--name=" + cfg.Name}
 	for _, o := range config.Options() {
@@ -246,7 +246,7 @@ func addArgs(c *cli, p *generate.Plan, opts *environment.Options) error {
 		if strings.Contains(ownPlaces, " "+o.Name+" ") || from.Layer <= config.FromBundle {
 			continue
 		}
-		if p.App && within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder) && from.Layer.String() == "file" {
+		if p.App && Within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder) && from.Layer.String() == "file" {
 			continue // it goes along with the app
 		}
 		e, err := cfg.Explain(o.Name)
@@ -260,7 +260,7 @@ func addArgs(c *cli, p *generate.Plan, opts *environment.Options) error {
 			p.Args = append(p.Args, "--"+o.Name+"="+e.Value)
 		}
 		if o.Name == "queues" && from.Layer.String() == "file" {
-			c.warn(yamlfile.Problem{Where: from.Where, Text: "settings of single queues do not fit into flags",
+			c.Warn(yamlfile.Problem{Where: from.Where, Text: "settings of single queues do not fit into flags",
 				Hint: "copy " + cfg.ConfigFile + " to where tendril runs, and name it with --config"})
 		}
 	}
@@ -301,28 +301,28 @@ func runtimeOf(folder string, app bool) generate.Runtime {
 	return generate.Runtime{Image: "debian:bookworm-slim"}
 }
 
-func newIAM(c *cli) *cobra.Command {
+func newIAM(c *CLI) *cobra.Command {
 	f := &generateFlags{}
 	var role string
 	cmd := newGenerator(c, "iam", "Print the IAM policy of a role", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
-		if role != roleRun && role != roleOperate {
-			return nil, fail(exitUsage, fmt.Errorf("--role=%s is not known", role), "use run or operate")
+		if role != RoleRun && role != RoleOperate {
+			return nil, Fail(ExitUsage, fmt.Errorf("--role=%s is not known", role), "use run or operate")
 		}
-		policy, err := iamPolicy(c, cmd, args, role)
+		policy, err := IamPolicy(c, cmd, args, role)
 		if err != nil || policy == nil {
 			return nil, err
 		}
-		text, err := indentedJSON(policy)
+		text, err := IndentedJSON(policy)
 		return []generate.File{{Path: "policy.json", Text: text}}, err
 	})
-	cmd.Flags().StringVar(&role, "role", roleRun, "Role: run, that of the environment, or operate, of who types commands.")
-	complete(cmd, "role", roleRun, roleOperate)
+	cmd.Flags().StringVar(&role, "role", RoleRun, "Role: run, that of the environment, or operate, of who types commands.")
+	Complete(cmd, "role", RoleRun, RoleOperate)
 	return cmd
 }
 
 // newAlarmTemplate prints the alarms with the dashboard as a template, or the body of the dashboard alone.
-func newAlarmTemplate(c *cli, name, short string) *cobra.Command {
+func newAlarmTemplate(c *CLI, name, short string) *cobra.Command {
 	f, of := &generateFlags{}, &alarmFlags{}
 	text := asCloudFormation
 	cmd := newGenerator(c, name, short, f, func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File,

@@ -28,8 +28,8 @@ func generated(t *testing.T, args ...string) string {
 		args[i] = strings.Replace(args[i], "/srv/orders", app, 1)
 	}
 	var out, talk bytes.Buffer
-	c := &cli{in: strings.NewReader(""), out: &out, err: &talk, args: args, environ: []string{"HOME=" + dir}}
-	root := newRoot(c)
+	c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk, Args: args, Environ: []string{"HOME=" + dir}}
+	root := NewRoot(c)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatalf("tendril %q: %v\n%s", args, err, talk.String())
@@ -53,7 +53,7 @@ func TestDeployFilesAreGenerated(t *testing.T) {
 	} {
 		path := filepath.Join("../../deploy", file)
 		got := generated(t, append([]string{"generate"}, args...)...)
-		if *update {
+		if *Update {
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestPageShowsWhatIsGenerated(t *testing.T) {
 		args := words(m[1])
 		kinds[args[1]] = true
 		got := generated(t, args...)
-		if *update {
+		if *Update {
 			text = strings.Replace(text, m[2], got, 1)
 		} else if diff := cmp.Diff(m[2], got); diff != "" {
 			t.Errorf("tendril %s (-page +printed):\n%s", m[1], diff)
@@ -94,7 +94,7 @@ func TestPageShowsWhatIsGenerated(t *testing.T) {
 			t.Errorf("the page does not show what generate %s prints", kind)
 		}
 	}
-	if *update {
+	if *Update {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -19,13 +19,13 @@ const (
 
 // getConfigCommand answers as Elastic Beanstalk's tool get-config does.
 type getConfigCommand struct {
-	cli  *cli
+	cli  *CLI
 	form string
 }
 
-func newGetConfig(c *cli) *cobra.Command {
+func NewGetConfig(c *CLI) *cobra.Command {
 	g := &getConfigCommand{cli: c}
-	cmd := family("get-config", "Answer scripts that ask for the settings of the environment",
+	cmd := Family("get-config", "Answer scripts that ask for the settings of the environment",
 		`Answers what scripts ask Elastic Beanstalk's tool get-config: environment properties,
 option settings, paths. Objects are JSON on one line; a single value is plain text. A hook
 gets the answers of the version that it belongs to, the app those of its own version, and
@@ -43,7 +43,7 @@ commands and the app find it as "get-config" on their PATH.`,
   tendril get-config optionsettings -n aws:elasticbeanstalk:sqsd -o HttpPath
   tendril get-config --output YAML meta -k sqsdconfig`
 	cmd.PersistentFlags().StringVar(&g.form, "output", formJSON, "Form of objects: JSON or YAML.")
-	complete(cmd, "output", formJSON, formYAML)
+	Complete(cmd, "output", formJSON, formYAML)
 	return cmd
 }
 
@@ -60,13 +60,13 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	for i, name := range options {
 		cmd.Flags().StringVarP(&path[i], name, name[:1], "", optionHelp[name])
 	}
-	addDataDir(cmd)
+	AddDataDir(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if g.form = strings.ToUpper(g.form); g.form != formJSON && g.form != formYAML {
-			return fail(exitUsage, fmt.Errorf("invalid --output %q", g.form), "use JSON or YAML")
+			return Fail(ExitUsage, fmt.Errorf("invalid --output %q", g.form), "use JSON or YAML")
 		}
 		if len(path) > 1 && path[0] == "" && path[1] != "" {
-			return fail(exitUsage, fmt.Errorf("--%s needs --%s", options[1], options[0]))
+			return Fail(ExitUsage, fmt.Errorf("--%s needs --%s", options[1], options[0]))
 		}
 		answer, err := g.ask(cmd, use, path)
 		if err != nil {
@@ -76,7 +76,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(g.cli.programs(), text)
+		_, err = fmt.Fprintln(g.cli.Programs(), text)
 		return err
 	}
 	return cmd
@@ -84,10 +84,10 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 
 // ask reads the answers and looks one up. A process of an environment also learns the variables that it inherited.
 func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
-	file, dir := g.cli.env(getconfig.FileVariable), ""
+	file, dir := g.cli.Env(getconfig.FileVariable), ""
 	if file == "" || cmd.Flags().Changed("data-dir") {
 		var err error
-		if dir, err = g.cli.dataDir(cmd); err != nil {
+		if dir, err = g.cli.DataDir(cmd); err != nil {
 			return nil, err
 		}
 		file = ""
@@ -95,26 +95,26 @@ func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 	facts, err := getconfig.Open(file, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file == "":
-		return nil, fail(exitNotFound, fmt.Errorf("no environment is running in %s", dir),
+		return nil, Fail(ExitNotFound, fmt.Errorf("no environment is running in %s", dir),
 			"name its data directory with --data-dir, or start it with 'tendril up'")
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fail(exitUnreachable, fmt.Errorf("the answers belong to another user: %w", err), "run it with sudo")
+		return nil, Fail(ExitUnreachable, fmt.Errorf("the answers belong to another user: %w", err), "run it with sudo")
 	case err != nil:
-		return nil, fail(exitFailed, err)
+		return nil, Fail(ExitFailed, err)
 	}
 	answer, err := facts.Answer(command, path...)
 	if err == nil {
 		return answer, nil
 	}
-	if value, inherited := g.cli.lookUp(path[0]); inherited && command == getconfig.Environment && file != "" {
+	if value, inherited := g.cli.LookUp(path[0]); inherited && command == getconfig.Environment && file != "" {
 		return value, nil
 	}
-	return nil, fail(exitNotFound, err, "docs/bundles.md#get-config says what exists")
+	return nil, Fail(ExitNotFound, err, "docs/bundles.md#get-config says what exists")
 }
 
 func (g *getConfigCommand) text(answer any) (string, error) {
 	if _, single := answer.(string); !single && g.form == formYAML {
-		text, err := asYAMLText(answer)
+		text, err := AsYAMLText(answer)
 		return strings.TrimSuffix(text, "\n"), err
 	}
 	return getconfig.Format(answer)

@@ -18,10 +18,6 @@ const (
 	helpWidth, helpColumn = 100, 34
 	// helpProse is the longest line of prose, which is easier to read when it is shorter.
 	helpProse = 92
-	// fewSettings are shown among a command's own flags; more are grouped by topic.
-	fewSettings = 3
-	// helpAll is the flag that shows the options beyond the essential ones.
-	helpAll = "help-all"
 )
 
 // flagSection is flags under one heading of the help.
@@ -36,13 +32,13 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 	own := flagSection{title: "Flags"}
 	table := map[string]config.Option{}
 	order := map[string]int{}
-	for i, o := range optionTable() {
+	for i, o := range OptionTable() {
 		table[o.Name], order[o.Name] = o, i
 	}
 	topics := map[string][]*pflag.Flag{}
 	settings := 0
 	flags.VisitAll(func(f *pflag.Flag) {
-		if isSetting(f) && !f.Hidden {
+		if IsSetting(f) && !f.Hidden {
 			settings++
 		}
 	})
@@ -50,7 +46,7 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 		o := table[f.Name]
 		switch {
 		case f.Hidden:
-		case !isSetting(f) || settings <= fewSettings:
+		case !IsSetting(f) || settings <= FewSettings:
 			own.flags = append(own.flags, f)
 		case all || o.Essential():
 			topics[o.Group] = append(topics[o.Group], f)
@@ -69,12 +65,6 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 		}
 	}
 	return sections, left
-}
-
-// isSetting reports whether a flag sets an option of the table.
-func isSetting(f *pflag.Flag) bool {
-	_, ok := f.Value.(*textValue)
-	return ok
 }
 
 // printHelp prints what a command does, and how it is called.
@@ -127,7 +117,7 @@ func printUsage(cmd *cobra.Command) error {
 	}
 	printCommands(&b, cmd)
 	cmd.InheritedFlags() // makes cobra merge those of the parents
-	all, _ := cmd.Flags().GetBool(helpAll)
+	all, _ := cmd.Flags().GetBool(HelpAll)
 	sections, left := flagSections(cmd.Flags(), all)
 	column := 0
 	for _, s := range sections {
@@ -145,7 +135,7 @@ func printUsage(cmd *cobra.Command) error {
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "\n'%s --%s' shows %d more options by topic.\n'tendril explain OPTION' tells about one. "+
-			"Each is also a TENDRIL_ variable and key of tendril.yaml.\n", cmd.CommandPath(), helpAll, left)
+			"Each is also a TENDRIL_ variable and key of tendril.yaml.\n", cmd.CommandPath(), HelpAll, left)
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n'%s COMMAND --help' tells about one command.\n", cmd.CommandPath())

@@ -16,8 +16,8 @@ import (
 func helpOf(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, talk bytes.Buffer
-	c := &cli{in: strings.NewReader(""), out: &out, err: &talk}
-	if code := execute(c, args); code != 0 || talk.Len() > 0 {
+	c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk}
+	if code := Execute(c, args); code != 0 || talk.Len() > 0 {
 		t.Fatalf("tendril %s: exit %d: %s", strings.Join(args, " "), code, &talk)
 	}
 	return out.String()
@@ -36,10 +36,10 @@ func everyCommand(cmd *cobra.Command, words []string, do func(cmd *cobra.Command
 func TestHelpFitsATerminal(t *testing.T) {
 	t.Parallel()
 	manySeconds := regexp.MustCompile(`\b\d{3,}s\b`)
-	everyCommand(newRoot((&cli{})), nil, func(cmd *cobra.Command, words []string) {
+	everyCommand(NewRoot((&CLI{})), nil, func(cmd *cobra.Command, words []string) {
 		pages := []string{helpOf(t, append(slices.Clone(words), "--help")...)}
-		if cmd.HasParent() && cmd.Flags().Lookup(helpAll) != nil {
-			pages = append(pages, helpOf(t, append(slices.Clone(words), "--"+helpAll)...))
+		if cmd.HasParent() && cmd.Flags().Lookup(HelpAll) != nil {
+			pages = append(pages, helpOf(t, append(slices.Clone(words), "--"+HelpAll)...))
 		}
 		if strings.HasPrefix(cmd.CommandPath(), "tendril completion") {
 			return // cobra's words

@@ -20,7 +20,7 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-func newEvents(c *cli) *cobra.Command {
+func NewEvents(c *CLI) *cobra.Command {
 	filter := api.EventFilter{Limit: 100}
 	var follow bool
 	var since time.Duration
@@ -39,13 +39,13 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 	flags.DurationVar(&since, "since", 0, "Show only events of this last time, such as 90m.")
 	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, in any case.")
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
-	complete(cmd, "kind", event.Kinds()...)
-	addDataDir(cmd)
-	format := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+	Complete(cmd, "kind", event.Kinds()...)
+	AddDataDir(cmd)
+	format := AddOutput(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		for _, kind := range filter.Kinds {
 			if !slices.Contains(event.Kinds(), kind) {
-				return fail(exitUsage, fmt.Errorf("there is no kind of events %q", kind),
+				return Fail(ExitUsage, fmt.Errorf("there is no kind of events %q", kind),
 					"use one or more of "+strings.Join(event.Kinds(), ","))
 			}
 		}
@@ -53,13 +53,13 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 			return err
 		}
 		if since < 0 {
-			return fail(exitUsage, fmt.Errorf("--since %s is out of range", since), "use a duration such as 90m")
+			return Fail(ExitUsage, fmt.Errorf("--since %s is out of range", since), "use a duration such as 90m")
 		}
 		if since > 0 {
 			filter.Since = time.Now().Add(-since)
 		}
-		print := func(e eventlog.Event) error { return format.printEach(c, e, eventID(&e), eventText(&e)) }
-		client, err := c.dial(cmd)
+		print := func(e eventlog.Event) error { return format.PrintEach(c, e, eventID(&e), eventText(&e)) }
+		client, err := c.Dial(cmd)
 		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
 			return storedEvents(c, cmd, filter, *format, err)
 		} else if err != nil {
@@ -87,9 +87,9 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 }
 
 // storedEvents shows the events of an environment that does not run; notRunning says so.
-func storedEvents(c *cli, cmd *cobra.Command, f api.EventFilter, format format,
+func storedEvents(c *CLI, cmd *cobra.Command, f api.EventFilter, format Format,
 	notRunning error) error {
-	dir, err := c.dataDir(cmd)
+	dir, err := c.DataDir(cmd)
 	if err != nil {
 		return err
 	}
@@ -105,19 +105,19 @@ func storedEvents(c *cli, cmd *cobra.Command, f api.EventFilter, format format,
 }
 
 // printEvents shows events that came newest first.
-func printEvents(c *cli, events []eventlog.Event, format format) error {
+func printEvents(c *CLI, events []eventlog.Event, format Format) error {
 	slices.Reverse(events)
-	return printValue(c, format, append([]eventlog.Event{}, events...),
-		view[[]eventlog.Event]{texts(c, eventText), named(eventID)})
+	return PrintValue(c, format, append([]eventlog.Event{}, events...),
+		ViewOf(texts(c, eventText), Named(eventID)))
 }
 
 func eventID(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
 
 // texts returns a function that prints values as lines of text.
-func texts[E any](c *cli, text func(*E) string) func([]E) error {
+func texts[E any](c *CLI, text func(*E) string) func([]E) error {
 	return func(all []E) error {
 		for i := range all {
-			if _, err := fmt.Fprintln(c.out, text(&all[i])); err != nil {
+			if _, err := fmt.Fprintln(c.Out, text(&all[i])); err != nil {
 				return err
 			}
 		}
@@ -125,7 +125,7 @@ func texts[E any](c *cli, text func(*E) string) func([]E) error {
 	}
 }
 
-func newLogs(c *cli) *cobra.Command {
+func NewLogs(c *CLI) *cobra.Command {
 	filter := api.LineFilter{Limit: 200}
 	var follow bool
 	level := slog.LevelInfo
@@ -143,16 +143,16 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 	flags.StringVar(&filter.Match, "match", "", "Show only lines that contain this text, in any case.")
 	flags.TextVar(&level, "level", level, "Lowest level: debug, info, warn or error.")
 	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum lines to show (1-1000).")
-	complete(cmd, "level", "debug", "info", "warn", "error")
-	addDataDir(cmd)
-	addSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
-	format := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	Complete(cmd, "level", "debug", "info", "warn", "error")
+	AddDataDir(cmd)
+	AddSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
+	format := AddOutput(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := checkShown(filter.Limit); err != nil {
 			return err
 		}
-		filter.Process, filter.Level = argument(args), level
-		client, err := c.dial(cmd)
+		filter.Process, filter.Level = Argument(args), level
+		client, err := c.Dial(cmd)
 		var lines []eventlog.Line
 		if err == nil {
 			lines, err = client.Logs(ctx, filter)
@@ -170,10 +170,10 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 		}
 		process := processNames()
 		if !follow {
-			return printValue(c, *format, append([]eventlog.Line{}, lines...),
-				view[[]eventlog.Line]{texts(c, lineText), named(process)})
+			return PrintValue(c, *format, append([]eventlog.Line{}, lines...),
+				ViewOf(texts(c, lineText), Named(process)))
 		}
-		print := func(l eventlog.Line) error { return format.printEach(c, l, process(&l), lineText(&l)) }
+		print := func(l eventlog.Line) error { return format.PrintEach(c, l, process(&l), lineText(&l)) }
 		for _, l := range lines {
 			if err := print(l); err != nil {
 				return err
@@ -187,7 +187,7 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 
 // knowProcess refuses the name of a process of which there can be no line: the app has none of that name, or there is
 // no file of it. client is nil where no environment runs.
-func knowProcess(c *cli, ctx context.Context, cmd *cobra.Command, client *api.Client,
+func knowProcess(c *CLI, ctx context.Context, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
 	if client != nil {
@@ -212,7 +212,7 @@ func knowProcess(c *cli, ctx context.Context, cmd *cobra.Command, client *api.Cl
 		return nil
 	}
 	slices.Sort(names)
-	return fail(exitNotFound, fmt.Errorf("there is no process %q", name),
+	return Fail(ExitNotFound, fmt.Errorf("there is no process %q", name),
 		"choose one of "+strings.Join(slices.Compact(names), ", "))
 }
 
@@ -231,15 +231,15 @@ func processNames() func(*eventlog.Line) string {
 // checkShown refuses a --limit that the console does not take.
 func checkShown(limit int) error {
 	if limit < 1 || limit > 1000 {
-		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
+		return Fail(ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
 	}
 	return nil
 }
 
 // streamEnd says why nothing more comes.
-func streamEnd(c *cli, err error) error {
+func streamEnd(c *CLI, err error) error {
 	if err == nil || errors.Is(err, api.ErrNotRunning) {
-		fmt.Fprintln(c.err, "the environment has stopped")
+		fmt.Fprintln(c.Err, "the environment has stopped")
 		return nil
 	}
 	return err
@@ -250,14 +250,14 @@ func streamEnd(c *cli, err error) error {
 //	2026-01-02 03:04:05Z  pause  queue paused  queue=jobs reason="database upgrade"
 func eventText(e *eventlog.Event) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %-11s  %s", stamp(e.At), plain(e.Kind), plain(e.Text))
+	fmt.Fprintf(&b, "%s  %-11s  %s", Stamp(e.At), Plain(e.Kind), Plain(e.Text))
 	separator := "  "
 	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
-		value := plain(e.Fields[name])
+		value := Plain(e.Fields[name])
 		if value == "" || strings.ContainsAny(value, " \"=") {
 			value = `"` + strings.ReplaceAll(value, `"`, `\"`) + `"`
 		}
-		b.WriteString(separator + plain(name) + "=" + value)
+		b.WriteString(separator + Plain(name) + "=" + value)
 		separator = " "
 	}
 	return b.String()
@@ -269,9 +269,7 @@ func eventText(e *eventlog.Event) string {
 func lineText(l *eventlog.Line) string {
 	at := ""
 	if !l.At.IsZero() {
-		at = stamp(l.At) + "  "
+		at = Stamp(l.At) + "  "
 	}
-	return fmt.Sprintf("%s%-7s | %s", at, plain(cmp.Or(l.Process, eventlog.Own)), plain(l.Text))
+	return fmt.Sprintf("%s%-7s | %s", at, Plain(cmp.Or(l.Process, eventlog.Own)), Plain(l.Text))
 }
-
-func stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }

@@ -76,20 +76,20 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 func TestWhateverIsPrintedIsHarmless(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
-	c := &cli{in: strings.NewReader(""), out: io.Discard, err: &talk}
-	execute(c, []string{"peek", hostile, "--data-dir", hostile})
+	c := &CLI{In: strings.NewReader(""), Out: io.Discard, Err: &talk}
+	Execute(c, []string{"peek", hostile, "--data-dir", hostile})
 	assertHarmless(t, "an error", talk.String())
 
 	var out, log bytes.Buffer
-	c = &cli{out: &out, err: &log}
-	c.buffer(true)
-	if _, err := c.out.Write([]byte(hostile + "\n")); err != nil {
+	c = &CLI{Out: &out, Err: &log}
+	c.Buffer(true)
+	if _, err := c.Out.Write([]byte(hostile + "\n")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.err.Write([]byte(hostile + "\n")); err != nil {
+	if _, err := c.Err.Write([]byte(hostile + "\n")); err != nil {
 		t.Fatal(err)
 	}
-	c.closeBuffers()
+	c.CloseBuffers()
 	assertHarmless(t, "a line of the environment", out.String())
 	assertHarmless(t, "a log line", log.String())
 	if !strings.Contains(out.String(), `x\x1b[2J`) || !strings.Contains(log.String(), `x\x1b[2J`) {

@@ -83,10 +83,10 @@ func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"running, an older version": {false, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", exitUnreachable,
+		"running, an older version": {false, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", ExitUnreachable,
 			"restart the environment (process "},
-		"running, another program": {false, found, exitUnreachable, "does not prove that it is environment"},
-		"killed":                   {true, found, exitNotFound, "no environment runs on "},
+		"running, another program": {false, found, ExitUnreachable, "does not prove that it is environment"},
+		"killed":                   {true, found, ExitNotFound, "no environment runs on "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"tendril/internal/cli/scaffold"
 )
 
-func newInit(c *cli) *cobra.Command {
+func NewInit(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [FOLDER]",
 		Short: "Write a Procfile and a tendril.yaml for the app in a folder",
@@ -25,63 +25,63 @@ that exists stays as it is. Nothing is installed or started.`,
 		Example: "  tendril init\n  tendril init path/to/app --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 	}
-	return changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (plan, error) {
+	return Changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (Plan, error) {
 		dir := "."
 		if len(args) > 0 {
 			dir = args[0]
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return plan{}, fail(exitUsage, fmt.Errorf("there is no folder %s", dir), "name the folder of the app")
+			return Plan{}, Fail(ExitUsage, fmt.Errorf("there is no folder %s", dir), "name the folder of the app")
 		}
 		app, err := scaffold.Recognize(os.DirFS(dir))
 		if err != nil {
-			return plan{}, fail(exitUsage, err)
+			return Plan{}, Fail(ExitUsage, err)
 		}
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		files := app.Files(filepath.Base(absolute))
-		return plan{
-			would: func(context.Context) ([]string, error) { return wouldWrite(c, dir, files), nil },
-			do:    func(context.Context) error { return writeScaffold(c, dir, app, files) },
+		return Plan{
+			Would: func(context.Context) ([]string, error) { return wouldWrite(c, dir, files), nil },
+			Do:    func(context.Context) error { return writeScaffold(c, dir, app, files) },
 		}, nil
 	})
 }
 
 // wouldWrite prints the files that are missing, and returns the steps that write them.
-func wouldWrite(c *cli, dir string, files []scaffold.File) (steps []string) {
+func wouldWrite(c *CLI, dir string, files []scaffold.File) (steps []string) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		if _, err := os.Lstat(path); err == nil {
-			fmt.Fprintf(c.err, "%s exists and stays as it is\n", plain(path))
+			fmt.Fprintf(c.Err, "%s exists and stays as it is\n", Plain(path))
 			continue
 		}
-		fmt.Fprintf(c.out, "%s\n", f.Text)
+		fmt.Fprintf(c.Out, "%s\n", f.Text)
 		steps = append(steps, "write "+path)
 	}
 	return steps
 }
 
 // writeScaffold writes the files that are missing, and says what comes next.
-func writeScaffold(c *cli, dir string, app *scaffold.App, files []scaffold.File) error {
-	fmt.Fprintf(c.err, "recognised %s by %s\n", app.Platform, plain(filepath.Join(dir, app.File)))
+func writeScaffold(c *CLI, dir string, app *scaffold.App, files []scaffold.File) error {
+	fmt.Fprintf(c.Err, "recognised %s by %s\n", app.Platform, Plain(filepath.Join(dir, app.File)))
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		switch err := writeNew(path, f.Text); {
 		case errors.Is(err, os.ErrExist):
-			fmt.Fprintf(c.err, "%s exists and stays as it is\n", plain(path))
+			fmt.Fprintf(c.Err, "%s exists and stays as it is\n", Plain(path))
 		case err != nil:
 			return fmt.Errorf("writing %s: %w; choose a folder that may be written to", path, err)
 		default:
-			fmt.Fprintf(c.err, "wrote %s\n", plain(path))
+			fmt.Fprintf(c.Err, "wrote %s\n", Plain(path))
 		}
 	}
 	steps := append(slices.Clone(app.Before), "tendril up")
 	if dir != "." { // tendril.yaml is that of the working folder
-		steps = slices.Insert(steps, 0, "cd "+plain(dir))
+		steps = slices.Insert(steps, 0, "cd "+Plain(dir))
 	}
-	fmt.Fprintf(c.err, "next: %s\n", strings.Join(steps, " && "))
+	fmt.Fprintf(c.Err, "next: %s\n", strings.Join(steps, " && "))
 	return nil
 }
 

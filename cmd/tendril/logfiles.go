@@ -22,9 +22,9 @@ const (
 
 // storedLines returns the last lines of the log files of an environment that does not run, file by file; notRunning
 // says so. The limit holds for each file.
-func storedLines(c *cli, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
+func storedLines(c *CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
 	all []eventlog.Line, err error) {
-	cfg, err := c.loadSettings(cmd, nil)
+	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func storedLines(c *cli, cmd *cobra.Command, f *api.LineFilter, notRunning error
 		return nil, notRunning
 	}
 	if cfg.AppLogDir == "" {
-		return nil, fail(exitNotFound, notRunning, "lines of an environment that does not run are read from files: "+
+		return nil, Fail(ExitNotFound, notRunning, "lines of an environment that does not run are read from files: "+
 			"start it with --app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
 	}
 	paths, err := filepath.Glob(filepath.Join(cfg.AppLogDir, "*.log"))
@@ -40,7 +40,7 @@ func storedLines(c *cli, cmd *cobra.Command, f *api.LineFilter, notRunning error
 		return nil, fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
 	}
 	if len(paths) == 0 {
-		return nil, fail(exitNotFound, fmt.Errorf("there are no log files in %s", cfg.AppLogDir),
+		return nil, Fail(ExitNotFound, fmt.Errorf("there are no log files in %s", cfg.AppLogDir),
 			"name the folder that the environment ran with: --app-log-dir DIR")
 	}
 	for _, path := range paths {

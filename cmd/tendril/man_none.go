@@ -5,4 +5,4 @@ package main
 import "github.com/spf13/cobra"
 
 // newMan adds the command that writes man pages, only where the tag man is set.
-func newMan(*cobra.Command) {}
+func newMan(*CLI, *cobra.Command) {}

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hideMemory keeps other processes of this user, such as the app, from reading the memory and the environment of this one
+// HideMemory keeps other processes of this user, such as the app, from reading the memory and the environment of this one
 // in /proc, where secrets are. Programs that it starts are not affected. There are no core dumps either.
-func hideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+func HideMemory() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
 // releaseProgram lets the system take back the pages of the program's file that the start has read: most are of code
 // and tables that only a start needs. A page that is used again is mapped again from the page cache.

@@ -133,7 +133,7 @@ type sqsSource struct {
 	from receiver
 	fifo bool
 	// open finds a queue to move to: by name beside this one, or by URL or ARN.
-	open func(ctx context.Context, reference string) (sender, error)
+	open func(ctx context.Context, reference string) (Sender, error)
 	// source is the name of the queue that a message goes back to which does
 	// not say where it came from; "" for none.
 	source string
@@ -142,7 +142,7 @@ type sqsSource struct {
 
 	holding map[string]string // message id -> receipt
 	seen    map[string]bool   // ids that were shown, and those of copies made
-	opened  map[string]sender
+	opened  map[string]Sender
 	known   map[string]bool // what sources returned; nil before
 }
 
@@ -200,7 +200,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 		removed++
 	}
 	if cause != nil {
-		return removed, fmt.Errorf("%s could not be deleted: %w", plural(len(messages)-removed, "message"), cause)
+		return removed, fmt.Errorf("%s could not be deleted: %w", Plural(len(messages)-removed, "message"), cause)
 	}
 	return removed, nil
 }
@@ -232,17 +232,17 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 		if to != "" {
 			return to
 		}
-		return cmp.Or(afterColon(m.source()), p.source)
+		return cmp.Or(AfterColon(m.source()), p.source)
 	}
 	first := origin(&messages[0])
 	switch trusted, err := p.sendsHere(ctx, &messages[0], first, to); {
 	case err != nil:
 		return "", 0, err
 	case first == "":
-		return "", 0, fail(exitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID),
+		return "", 0, Fail(ExitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID),
 			"say where to with --to QUEUE")
 	case !trusted:
-		return "", 0, fail(exitFailed, fmt.Errorf("message %s says that it came from %s, which has no such dead-letter queue",
+		return "", 0, Fail(ExitFailed, fmt.Errorf("message %s says that it came from %s, which has no such dead-letter queue",
 			messages[0].ID, first), "say where to with --to QUEUE")
 	}
 	n := 1
@@ -313,7 +313,7 @@ func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 		if fifo {
 			one.DedupID = "redrive-" + m.ID
 		}
-		if bytes += one.Size(); bytes > maxBatchBytes && len(out) > 0 {
+		if bytes += one.Size(); bytes > MaxBatchBytes && len(out) > 0 {
 			break
 		}
 		out = append(out, one)
@@ -321,7 +321,7 @@ func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	return len(out), out
 }
 
-func (p *sqsSource) target(ctx context.Context, reference string) (sender, error) {
+func (p *sqsSource) target(ctx context.Context, reference string) (Sender, error) {
 	if q := p.opened[reference]; q != nil {
 		return q, nil
 	}
@@ -330,7 +330,7 @@ func (p *sqsSource) target(ctx context.Context, reference string) (sender, error
 		return nil, fmt.Errorf("finding the queue to move to: %w", err)
 	}
 	if p.opened == nil {
-		p.opened = map[string]sender{}
+		p.opened = map[string]Sender{}
 	}
 	p.opened[reference] = q
 	return q, nil
@@ -355,8 +355,20 @@ func (p *sqsSource) release(ctx context.Context) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", plural(failed, "message"),
+		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", Plural(failed, "message"),
 			holdTime, cause)
 	}
 	return nil
+}
+
+// sourceOf returns the source that the selected messages of a queue are read from.
+func sourceOf(p *Queue, which *selector) messageSource {
+	if p.Remote == nil {
+		sel, _ := which.selection() // check has refused what it cannot be
+		return &embeddedSource{client: p.Client, queue: p.Name, filter: api.Filter{Selection: sel}, ids: which.ids}
+	}
+	return &sqsSource{
+		name: p.Name, from: p.Remote, fifo: p.Remote.FIFO(),
+		open: func(ctx context.Context, reference string) (Sender, error) { return p.OpenRemote(ctx, reference) },
+	}
 }

@@ -10,12 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
+
 	"tendril/api"
 	"tendril/queue"
 	"tendril/queuetest"
-
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/time/rate"
 )
 
 // sendingQueue remembers what was sent to it and refuses the bodies it is told to.
@@ -66,7 +66,7 @@ func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *se
 	to := &sendingQueue{}
 	return &sqsSource{
 		name: "dead", from: fake, fifo: fifo, source: "jobs",
-		open: func(_ context.Context, reference string) (sender, error) {
+		open: func(_ context.Context, reference string) (Sender, error) {
 			if reference != "jobs" && reference != "jobs.fifo" {
 				return nil, fmt.Errorf("there is no %s", reference)
 			}
@@ -80,8 +80,8 @@ func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do fu
 	error)) (int,
 	error) {
 	t.Helper()
-	c := &cli{err: &strings.Builder{}}
-	dead := deadLetterQueues{{queue: &targetQueue{name: "dead"}, count: 10}}
+	c := &CLI{Err: &strings.Builder{}}
+	dead := deadLetterQueues{{queue: &Queue{Name: "dead"}, count: 10}}
 	return dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
 		return actOn(c, t.Context(), g, p, selection, limit, "done", do)
 	})
@@ -172,7 +172,7 @@ func TestRedriveByIDSaysWhatIsMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		n, err := run(t, p, &selector{ids: []string{all[7].ID, "gone"}}, rate.Inf, redriven(p, ""))
-		if n != 1 || exitCode(err) != exitNotFound && !strings.Contains(fmt.Sprint(err), "gone") ||
+		if n != 1 || ExitCode(err) != ExitNotFound && !strings.Contains(fmt.Sprint(err), "gone") ||
 			!slices.Equal(to.bodies(), []string{"7"}) {
 			t.Errorf("moved %d %v, %v", n, to.bodies(), err)
 		}
@@ -342,14 +342,14 @@ func TestRedriveKnowsWhereTo(t *testing.T) {
 		}
 	}
 	p.source = ""
-	if _, _, err := p.sameTarget(t.Context(), from(""), ""); exitCode(err) != exitUsage {
+	if _, _, err := p.sameTarget(t.Context(), from(""), ""); ExitCode(err) != ExitUsage {
 		t.Errorf("no source: %v", err)
 	}
 }
 
 func TestSiblingURL(t *testing.T) {
 	t.Parallel()
-	if got := siblingURL("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
+	if got := SiblingURL("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 		"jobs-dead"); got != "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs-dead" {
 		t.Error(got)
 	}

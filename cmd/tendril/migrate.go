@@ -26,10 +26,10 @@ type migrateFlags struct {
 	all, cutDelays   bool
 	uncertain        string
 	wait             time.Duration
-	format           *format
+	format           *Format
 }
 
-func newMigrate(c *cli) *cobra.Command {
+func NewMigrate(c *CLI) *cobra.Command {
 	f := &migrateFlags{}
 	cmd := &cobra.Command{
 		Use:   "migrate --from {embedded | sqs} --to {sqs | embedded} [QUEUE...]",
@@ -46,48 +46,48 @@ Stop the environment first, on every machine: nothing may receive from the queue
   tendril migrate --from embedded --to sqs --region eu-west-1
   tendril migrate --from sqs --to embedded orders`,
 	}
-	addDataDir(cmd)
+	AddDataDir(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "Where the messages are: embedded or sqs (required).")
 	flags.StringVar(&f.to, "to", "", "Where they go: sqs or embedded (required).")
 	flags.StringVar(&f.region, "region", "", "AWS region of the queues (default: that of the AWS configuration).")
 	flags.BoolVar(&f.all, "all", false, "Move all queues of the region to the embedded queue.")
-	addDryRun(cmd)
+	AddDryRun(cmd)
 	flags.BoolVar(&f.cutDelays, "cut-delays", false,
 		"Send messages that are due later than in 15m with that delay, instead of leaving them.")
 	flags.StringVar(&f.uncertain, "uncertain", "",
 		"For FIFO messages that may have been sent before a crash: send or drop (default: stop and say so).")
 	flags.DurationVar(&f.wait, "wait", 15*time.Minute, "Longest wait for messages in flight or delayed at the source.")
-	complete(cmd, "from", backendEmbedded, backendSQS)
-	complete(cmd, "to", backendEmbedded, backendSQS)
-	complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
-	f.format = addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	Complete(cmd, "from", BackendEmbedded, BackendSQS)
+	Complete(cmd, "to", BackendEmbedded, BackendSQS)
+	Complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
+	f.format = AddOutput(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		return migrateQueues(c, ctx, cmd, args, f)
 	})
 	return cmd
 }
 
 func (f *migrateFlags) check(args []string) error {
-	known := func(name string) bool { return name == backendEmbedded || name == backendSQS }
+	known := func(name string) bool { return name == BackendEmbedded || name == BackendSQS }
 	switch {
 	case !known(f.from) || !known(f.to) || f.from == f.to:
-		return fail(exitUsage, errors.New("--from and --to are embedded and sqs, or sqs and embedded"),
+		return Fail(ExitUsage, errors.New("--from and --to are embedded and sqs, or sqs and embedded"),
 			"such as tendril migrate --from embedded --to sqs --region eu-west-1")
-	case f.from == backendSQS && len(args) == 0 && !f.all:
-		return fail(exitUsage, errors.New("no queue is named"),
+	case f.from == BackendSQS && len(args) == 0 && !f.all:
+		return Fail(ExitUsage, errors.New("no queue is named"),
 			"name queues on Amazon SQS, or give --all for all of the region")
 	case f.all && len(args) > 0:
-		return fail(exitUsage, errors.New("queues are named, and --all is given"), "give only one of them")
+		return Fail(ExitUsage, errors.New("queues are named, and --all is given"), "give only one of them")
 	case f.uncertain != "" && f.uncertain != string(migrate.Resend) && f.uncertain != string(migrate.Drop):
-		return fail(exitUsage, fmt.Errorf("--uncertain %s is not known", f.uncertain), "use send or drop")
+		return Fail(ExitUsage, fmt.Errorf("--uncertain %s is not known", f.uncertain), "use send or drop")
 	case f.wait < 0:
-		return fail(exitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use 0s or more")
+		return Fail(ExitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use 0s or more")
 	}
 	return nil
 }
 
-func migrateQueues(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f *migrateFlags) error {
+func migrateQueues(c *CLI, ctx context.Context, cmd *cobra.Command, args []string, f *migrateFlags) error {
 	if err := f.check(args); err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ func migrateQueues(c *cli, ctx context.Context, cmd *cobra.Command, args []strin
 		return err
 	}
 	defer sqs.Close()
-	p := &migration{c: c, f: f, b: b, sqs: sqs, dir: dir, toSQS: f.to == backendSQS}
+	p := &migration{c: c, f: f, b: b, sqs: sqs, dir: dir, toSQS: f.to == BackendSQS}
 	if err := p.plan(ctx, args); err != nil {
 		return err
 	}
-	if isDryRun(cmd) {
+	if IsDryRun(cmd) {
 		err := p.show()
-		fmt.Fprintln(c.err, unchanged)
+		fmt.Fprintln(c.Err, Unchanged)
 		return err
 	}
 	err = p.run(ctx)
@@ -115,17 +115,17 @@ func migrateQueues(c *cli, ctx context.Context, cmd *cobra.Command, args []strin
 }
 
 // openQueues opens the embedded queues of an environment that does not run.
-func openQueues(c *cli, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
-	dir, err := c.dataDir(cmd)
+func openQueues(c *CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
+	dir, err := c.DataDir(cmd)
 	if err != nil {
 		return nil, "", err
 	}
-	cfg, err := c.loadSettings(cmd, nil)
+	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
 		return nil, "", err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "queues.db")); err != nil && f.from == backendEmbedded {
-		return nil, "", fail(exitNotFound, fmt.Errorf("there are no embedded queues in %s", dir),
+	if _, err := os.Stat(filepath.Join(dir, "queues.db")); err != nil && f.from == BackendEmbedded {
+		return nil, "", Fail(ExitNotFound, fmt.Errorf("there are no embedded queues in %s", dir),
 			"name the environment with -e, or its data directory with --data-dir")
 	}
 	b, err := broker.Open(dir, &broker.Options{Region: cfg.Region, AccountID: cfg.AccountID})
@@ -134,7 +134,7 @@ func openQueues(c *cli, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, st
 		if i, err := api.ReadInstance(dir); err == nil {
 			name = "environment " + i.Environment
 		}
-		return nil, "", fail(exitConflict, fmt.Errorf("%s runs: %w", name, err),
+		return nil, "", Fail(ExitConflict, fmt.Errorf("%s runs: %w", name, err),
 			"stop it first (Ctrl-C, or systemctl stop): its queues must be at rest while they are moved")
 	}
 	return b, dir, err
@@ -164,7 +164,7 @@ const notCarried = "Messages get a new id, sender, time of sending and receive c
 
 // migration is one run of the command.
 type migration struct {
-	c     *cli
+	c     *CLI
 	f     *migrateFlags
 	b     *broker.Broker
 	sqs   *aws.SQS
@@ -216,7 +216,7 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 
 // afterSlash is the name of a queue that is given by name, URL or ARN.
 func afterSlash(reference string) string {
-	return afterColon(reference[strings.LastIndexByte(reference, '/')+1:])
+	return AfterColon(reference[strings.LastIndexByte(reference, '/')+1:])
 }
 
 // names are the queues that were asked for.
@@ -226,7 +226,7 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 		return names, nil
 	case p.toSQS:
 		if names = p.b.ListQueues(""); len(names) == 0 {
-			return nil, fail(exitNotFound, fmt.Errorf("there are no queues in %s", p.dir))
+			return nil, Fail(ExitNotFound, fmt.Errorf("there are no queues in %s", p.dir))
 		}
 		return names, nil
 	}
@@ -269,7 +269,7 @@ func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 		return nil, err
 	}
 	if q.Count.InFlight > 0 {
-		q.Notes = append(q.Notes, plural(q.Count.InFlight, "message")+" in flight")
+		q.Notes = append(q.Notes, Plural(q.Count.InFlight, "message")+" in flight")
 	}
 	if q.tags, err = p.tags(ctx, q.Queue, remote); err != nil {
 		return nil, err
@@ -318,11 +318,11 @@ func (p *migration) arnOf(name string) string { return p.arns + name }
 
 // notServed refuses a migration of queues on Amazon SQS that an environment of this machine works on.
 func (p *migration) notServed() error {
-	dirs := api.DataDirectories(config.StateFolder(p.c.environ, os.Geteuid() == 0))
+	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
 	for _, running := range api.Running(dirs) {
 		for _, q := range running.Queues {
 			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
-				return fail(exitConflict, fmt.Errorf("environment %q works on %s", running.Environment, q.Name),
+				return Fail(ExitConflict, fmt.Errorf("environment %q works on %s", running.Environment, q.Name),
 					"stop it first, on every machine: nothing may receive from the queues while they are moved")
 			}
 		}
@@ -332,7 +332,7 @@ func (p *migration) notServed() error {
 
 // show prints what would be done.
 func (p *migration) show() error {
-	return p.f.format.print(p.c, p.all, named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
+	return p.f.format.Print(p.c, p.all, Named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
 }
 
 func (p *migration) showTable() error {
@@ -345,15 +345,15 @@ func (p *migration) showTable() error {
 		rows = append(rows, []string{q.Queue, q.Target, action, fmt.Sprint(q.Count.Visible), fmt.Sprint(q.Count.Delayed),
 			fmt.Sprint(q.Count.InFlight)})
 	}
-	if err := p.c.printTable(rows); err != nil {
+	if err := p.c.PrintTable(rows); err != nil {
 		return err
 	}
 	for _, q := range p.all {
 		for _, note := range q.Notes {
-			fmt.Fprintf(p.c.err, "%s: %s\n", q.Queue, plain(note))
+			fmt.Fprintf(p.c.Err, "%s: %s\n", q.Queue, Plain(note))
 		}
 	}
-	fmt.Fprintln(p.c.err, notCarried)
+	fmt.Fprintln(p.c.Err, notCarried)
 	return nil
 }
 
@@ -381,16 +381,16 @@ func (p *migration) run(ctx context.Context) error {
 	again := "run the same command again: it goes on where it stopped"
 	switch {
 	case failed != nil && ctx.Err() != nil:
-		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted"), again)
+		return Fail(ExitSignal+int(syscall.SIGINT), errors.New("interrupted"), again)
 	case errors.Is(failed, migrate.ErrUncertain):
-		return fail(exitFailed, failed,
+		return Fail(ExitFailed, failed,
 			"add --uncertain send if two of a message are better than none, else --uncertain drop")
 	case failed != nil:
-		return fail(exitFailed, failed, again)
+		return Fail(ExitFailed, failed, again)
 	}
 	for _, r := range results {
 		if !r.Balanced() {
-			return fail(exitFailed, errors.New("the counts do not balance"), "the journal of what was sent stays in "+
+			return Fail(ExitFailed, errors.New("the counts do not balance"), "the journal of what was sent stays in "+
 				filepath.Join(p.dir, "migrate")+"; the same command goes on with it, and counts again")
 		}
 	}
@@ -439,13 +439,13 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	if err != nil {
 		return nil, err
 	}
-	o := migrate.Options{FIFO: strings.HasSuffix(q.Queue, fifoSuffix), SourceExact: p.toSQS, DestinationExact: !p.toSQS,
+	o := migrate.Options{FIFO: strings.HasSuffix(q.Queue, FifoSuffix), SourceExact: p.toSQS, DestinationExact: !p.toSQS,
 		CutDelays: p.f.cutDelays, Wait: p.f.wait, Uncertain: migrate.Decision(p.f.uncertain), Concurrency: migrateConcurrency}
 	if p.toSQS {
-		o.MaxDelay = maxDelay
+		o.MaxDelay = MaxDelay
 	}
 	if journal.Begun() {
-		fmt.Fprintf(p.c.err, "%s: going on, %s sent before\n", q.Queue, plural(journal.Sent(), "message"))
+		fmt.Fprintf(p.c.Err, "%s: going on, %s sent before\n", q.Queue, Plural(journal.Sent(), "message"))
 	}
 	watch := newMigrateWatch(p.c, q.Queue, journal.SourceBefore())
 	o.Progress, o.Waiting = watch.progress, watch.waiting
@@ -460,8 +460,8 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 
 // print prints the account of each queue.
 func (p *migration) print(results []*migrate.Result) error {
-	names := named(func(r **migrate.Result) string { return (*r).Queue })(results)
-	return p.f.format.print(p.c, results, names, func() error { return p.printTable(results) })
+	names := Named(func(r **migrate.Result) string { return (*r).Queue })(results)
+	return p.f.format.Print(p.c, results, names, func() error { return p.printTable(results) })
 }
 
 func (p *migration) printTable(results []*migrate.Result) error {
@@ -475,12 +475,12 @@ func (p *migration) printTable(results []*migrate.Result) error {
 			fmt.Sprint(r.Skipped), fmt.Sprint(r.Left),
 			fmt.Sprintf("%d -> %d", r.DestinationBefore, r.DestinationCount), balanced})
 	}
-	if err := p.c.printTable(rows); err != nil {
+	if err := p.c.PrintTable(rows); err != nil {
 		return err
 	}
 	for _, r := range results {
 		for _, line := range r.Lines() {
-			fmt.Fprintf(p.c.err, "%s: %s\n", r.Queue, plain(line))
+			fmt.Fprintf(p.c.Err, "%s: %s\n", r.Queue, Plain(line))
 		}
 	}
 	return nil

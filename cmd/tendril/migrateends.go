@@ -63,7 +63,7 @@ func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 		return m
 	}
 	dead := queue.DeadLetter{Message: &s.Message, Failure: queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount,
-		FailedAt: s.DeadAt, MessageID: s.ID, SentAt: s.SentAt, Source: e.arnOf(afterColon(s.DeadLetterSource))}}
+		FailedAt: s.DeadAt, MessageID: s.ID, SentAt: s.SentAt, Source: e.arnOf(AfterColon(s.DeadLetterSource))}}
 	if n := len(s.Attempts); n > 0 {
 		last, f := s.Attempts[n-1], &dead.Failure
 		f.Reason, f.Status, f.Answer, f.Attempts = cmp.Or(last.Reason, f.Reason), last.Status, last.Answer, n
@@ -168,8 +168,8 @@ func (e *sqsEnd) Count(ctx context.Context) (migrate.Count, error) {
 }
 
 func countOf(a map[string]string) migrate.Count {
-	return migrate.Count{Visible: number(a, visibleCount), Delayed: number(a, delayedCount),
-		InFlight: number(a, inFlightCount)}
+	return migrate.Count{Visible: Number(a, VisibleCount), Delayed: Number(a, DelayedCount),
+		InFlight: Number(a, InFlightCount)}
 }
 
 // Send implements [migrate.Destination].

@@ -12,7 +12,7 @@ import (
 
 // migrateWatch shows how far the migration of a queue is: a bar on a terminal, else a line now and then.
 type migrateWatch struct {
-	c    *cli
+	c    *CLI
 	name string
 
 	mu   sync.Mutex
@@ -24,8 +24,8 @@ type migrateWatch struct {
 // progressEvery is the time between two lines about progress, where there is no bar.
 const progressEvery = 10 * time.Second
 
-func newMigrateWatch(c *cli, name string, total int) *migrateWatch {
-	return &migrateWatch{c: c, name: name, bar: c.progress(max(total, 1), name, true), next: time.Now().Add(progressEvery)}
+func newMigrateWatch(c *CLI, name string, total int) *migrateWatch {
+	return &migrateWatch{c: c, name: name, bar: c.Progress(max(total, 1), name, true), next: time.Now().Add(progressEvery)}
 }
 
 func (w *migrateWatch) progress(sent, total int) {
@@ -37,7 +37,7 @@ func (w *migrateWatch) progress(sent, total int) {
 	_ = w.bar.Set(min(sent, w.bar.GetMax())) // it is only for looking at
 	if now := time.Now(); w.bar.String() == "" && now.After(w.next) {
 		w.next = now.Add(progressEvery)
-		fmt.Fprintf(w.c.err, "%s: %d of %d messages sent\n", w.name, sent, total)
+		fmt.Fprintf(w.c.Err, "%s: %d of %d messages sent\n", w.name, sent, total)
 	}
 }
 
@@ -49,7 +49,7 @@ func (w *migrateWatch) waiting(left migrate.Count) {
 		left.Delayed)
 	if line != w.said && left.InFlight+left.Delayed > 0 {
 		w.said = line
-		fmt.Fprintln(w.c.err, line)
+		fmt.Fprintln(w.c.Err, line)
 	}
 }
 

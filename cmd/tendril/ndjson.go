@@ -18,9 +18,9 @@ import (
 	"tendril/queue"
 )
 
-// maxLine is the longest line of a file of messages: the largest message with
+// MaxLine is the longest line of a file of messages: the largest message with
 // every byte of it escaped, and its attributes.
-const maxLine = 8 << 20
+const MaxLine = 8 << 20
 
 type line struct {
 	number int
@@ -32,7 +32,7 @@ type line struct {
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		lines := bufio.NewScanner(r)
-		lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+		lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
 		number := 0
 		for lines.Scan() {
 			number++
@@ -45,7 +45,7 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 				msg, err = parseLine(text)
 			}
 			if err != nil {
-				yield(line{number: number}, fail(exitUsage, fmt.Errorf("line %d: %w", number, err), hintsOf(err)...))
+				yield(line{number: number}, Fail(ExitUsage, fmt.Errorf("line %d: %w", number, err), HintsOf(err)...))
 				return
 			}
 			if !yield(line{number, msg}, nil) {
@@ -54,26 +54,18 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 			yield(line{number: number + 1},
-				fail(exitUsage, fmt.Errorf("line %d is longer than %s", number+1, size(maxLine)), "SQS takes messages up to 1 MiB"))
+				Fail(ExitUsage, fmt.Errorf("line %d is longer than %s", number+1, Size(MaxLine)), "SQS takes messages up to 1 MiB"))
 		} else if err != nil {
 			yield(line{}, fmt.Errorf("reading messages: %w", err))
 		}
 	}
 }
 
-func hintsOf(err error) []string {
-	var coded *exitError
-	if errors.As(err, &coded) {
-		return coded.hints
-	}
-	return nil
-}
-
 // parseLine reads one line of NDJSON. An object with the key "body" is a message in the form that 'tendril dead
 // export' writes: its body, attributes, group, deduplication id, trace header, delay and not_before are sent, what else
 // an export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
-	message, when, err := parseMessage(text)
+	message, when, err := ParseMessage(text)
 	if err != nil {
 		return queue.Outgoing{}, err
 	}
@@ -92,13 +84,13 @@ type delayed struct {
 	notBefore time.Time
 }
 
-// parseMessage reads one line as [parseLine] does, with all that an export tells of the message.
-func parseMessage(text []byte) (m api.Message, when delayed, err error) {
+// ParseMessage reads one line as [parseLine] does, with all that an export tells of the message.
+func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	switch {
 	case !utf8.Valid(text):
 		return m, when, errors.New("this is not valid UTF-8")
 	case !json.Valid(text):
-		return m, when, fail(exitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
+		return m, when, Fail(ExitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
 	}
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
@@ -116,7 +108,7 @@ func parseMessage(text []byte) (m api.Message, when delayed, err error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&message); err != nil {
 		return m, when,
-			fail(exitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
+			Fail(ExitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
 				strings.TrimPrefix(err.Error(), "json: ")),
 				"a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to "+
 					"send every line as it stands")
@@ -138,7 +130,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 			return nil, err
 		}
 		if seen[a.Name] {
-			return nil, fail(exitUsage, fmt.Errorf("--attr %s is given twice", a.Name), "an attribute has one value")
+			return nil, Fail(ExitUsage, fmt.Errorf("--attr %s is given twice", a.Name), "an attribute has one value")
 		}
 		seen[a.Name] = true
 		attributes = append(attributes, a)
@@ -150,7 +142,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 func parseAttribute(text string) (queue.Attribute, error) {
 	const forms = "write name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {
-		return queue.Attribute{}, fail(exitUsage, fmt.Errorf("--attr %s: "+format, append([]any{text}, args...)...), forms)
+		return queue.Attribute{}, Fail(ExitUsage, fmt.Errorf("--attr %s: "+format, append([]any{text}, args...)...), forms)
 	}
 	name, value, found := strings.Cut(text, "=")
 	name, kind, typed := strings.Cut(name, ":")

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"tendril/api"
-	"tendril/queue"
-
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"tendril/api"
+	"tendril/queue"
 )
 
 func TestParseLine(t *testing.T) {
@@ -83,11 +83,11 @@ func TestReadLines(t *testing.T) {
 		t.Errorf("raw lines, %v: (-want +got)\n%s", err, diff)
 	}
 	bodies, _, err = read("1\nnonsense\n3\n", false)
-	if len(bodies) != 1 || err == nil || !strings.Contains(err.Error(), "line 2") || exitCode(err) != exitUsage ||
-		len(hintsOf(err)) == 0 {
+	if len(bodies) != 1 || err == nil || !strings.Contains(err.Error(), "line 2") || ExitCode(err) != ExitUsage ||
+		len(HintsOf(err)) == 0 {
 		t.Errorf("a bad line: %v, %v", bodies, err)
 	}
-	if _, _, err = read(strings.Repeat("x", maxLine+1), true); err == nil ||
+	if _, _, err = read(strings.Repeat("x", MaxLine+1), true); err == nil ||
 		!strings.Contains(err.Error(), "longer than 8.0 MiB") {
 		t.Errorf("an endless line: %v", err)
 	}
@@ -118,7 +118,7 @@ func TestExportIsSentAsItWas(t *testing.T) {
 			GroupID: rapid.StringN(0, 5, -1).Draw(t, "group"),
 		}
 		var text bytes.Buffer
-		if err := printLineJSON(&text, &m); err != nil {
+		if err := PrintLineJSON(&text, &m); err != nil {
 			t.Fatal(err)
 		}
 		got, err := parseLine(bytes.TrimSuffix(text.Bytes(), []byte("\n")))

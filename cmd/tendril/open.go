@@ -14,7 +14,7 @@ import (
 	"tendril/api"
 )
 
-func newOpen(c *cli) *cobra.Command {
+func NewOpen(c *CLI) *cobra.Command {
 	var printOnly bool
 	var scopes []string
 	cmd := &cobra.Command{
@@ -27,10 +27,10 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 	}
 	cmd.Flags().BoolVar(&printOnly, "print", false, "Print the link only.")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What the browser may do: read, act, deploy (default all).")
-	complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
-	addDataDir(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		client, err := c.dial(cmd)
+	Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
+	AddDataDir(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		client, err := c.Dial(cmd)
 		if err != nil {
 			return err
 		}
@@ -38,11 +38,11 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(c.out, link); err != nil || printOnly || !c.tty {
+		if _, err := fmt.Fprintln(c.Out, link); err != nil || printOnly || !c.Tty {
 			return err
 		}
 		if err := openBrowser(c, link); err != nil {
-			fmt.Fprintf(c.err, "no browser was opened (%v): open the link yourself\n", err)
+			fmt.Fprintf(c.Err, "no browser was opened (%v): open the link yourself\n", err)
 		}
 		return nil
 	})
@@ -50,15 +50,15 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 }
 
 // openBrowser opens a link in the browser of the person at this machine.
-func openBrowser(c *cli, link string) error {
+func openBrowser(c *CLI, link string) error {
 	program := "open"
 	if runtime.GOOS != "darwin" {
-		if program = "xdg-open"; c.env("DISPLAY") == "" && c.env("WAYLAND_DISPLAY") == "" {
+		if program = "xdg-open"; c.Env("DISPLAY") == "" && c.Env("WAYLAND_DISPLAY") == "" {
 			return errors.New("there is no display")
 		}
 	}
 	browser := exec.Command(program, link)
-	browser.Env = slices.DeleteFunc(slices.Clone(c.environ), func(entry string) bool {
+	browser.Env = slices.DeleteFunc(slices.Clone(c.Environ), func(entry string) bool {
 		return strings.HasPrefix(entry, "TENDRIL_") // our settings, some of which are secret
 	})
 	if err := browser.Start(); err != nil {

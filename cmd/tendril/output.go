@@ -17,48 +17,48 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// format is how a reading verb prints its result.
-type format string
+// Format is how a reading verb prints its result.
+type Format string
 
 const (
-	asTable format = "table" // for people
-	asJSON  format = "json"
-	asYAML  format = "yaml"
-	asName  format = "name" // one identifier per line
+	AsTable Format = "table" // for people
+	AsJSON  Format = "json"
+	AsYAML  Format = "yaml"
+	AsName  Format = "name" // one identifier per line
 )
 
-// formats are the values of -o.
-var formats = []string{string(asTable), string(asJSON), string(asYAML), string(asName)}
+// Formats are the values of -o.
+var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(AsName)}
 
 // String, Set and Type make it a flag that takes nothing else.
-func (f *format) String() string { return string(*f) }
-func (f *format) Type() string   { return "format" }
-func (f *format) Set(text string) error {
-	if !slices.Contains(formats, text) {
+func (f *Format) String() string { return string(*f) }
+func (f *Format) Type() string   { return "format" }
+func (f *Format) Set(text string) error {
+	if !slices.Contains(Formats, text) {
 		return fmt.Errorf("%q is not an output format: use table, json, yaml or name", text)
 	}
-	*f = format(text)
+	*f = Format(text)
 	return nil
 }
 
-const outputFlag = "output"
+const OutputFlag = "output"
 
-// addOutput gives a verb the flag -o.
-func addOutput(cmd *cobra.Command) *format {
-	f := asTable
-	cmd.Flags().VarP(&f, outputFlag, "o", "Output format: table, json, yaml, or name for one identifier per line.")
-	complete(cmd, outputFlag, formats...)
+// AddOutput gives a verb the flag -o.
+func AddOutput(cmd *cobra.Command) *Format {
+	f := AsTable
+	cmd.Flags().VarP(&f, OutputFlag, "o", "Output format: table, json, yaml, or name for one identifier per line.")
+	Complete(cmd, OutputFlag, Formats...)
 	return &f
 }
 
 // formatOf is the value of a verb's -o; that for people where it has none.
-func formatOf(cmd *cobra.Command) format {
-	if flag := cmd.Flags().Lookup(outputFlag); flag != nil {
-		if f, ok := flag.Value.(*format); ok {
+func formatOf(cmd *cobra.Command) Format {
+	if flag := cmd.Flags().Lookup(OutputFlag); flag != nil {
+		if f, ok := flag.Value.(*Format); ok {
 			return *f
 		}
 	}
-	return asTable
+	return AsTable
 }
 
 // view shows values of a type: to people, and as the identifiers of what is in them.
@@ -67,34 +67,34 @@ type view[T any] struct {
 	names func(T) []string
 }
 
-// print prints a value: its JSON, the same as YAML, its names, or what show shows to people.
-func (f format) print(c *cli, v any, names []string, show func() error) error {
+// Print prints a value: its JSON, the same as YAML, its names, or what show shows to people.
+func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
 	switch f {
-	case asJSON:
-		return c.printJSON(v)
-	case asYAML:
+	case AsJSON:
+		return c.PrintJSON(v)
+	case AsYAML:
 		return c.printYAML(v)
-	case asName:
-		return printNames(c.out, names...)
+	case AsName:
+		return printNames(c.Out, names...)
 	}
 	return show()
 }
 
-// printEach prints one of several values that come one after the other, such as events: as text, as a line of JSON, as
+// PrintEach prints one of several values that come one after the other, such as events: as text, as a line of JSON, as
 // a document of YAML, or by its name.
-func (f format) printEach(c *cli, v any, name, text string) error {
+func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	switch f {
-	case asJSON:
-		return printLineJSON(c.programs(), v)
-	case asYAML:
-		if _, err := fmt.Fprintln(c.programs(), "---"); err != nil {
+	case AsJSON:
+		return PrintLineJSON(c.Programs(), v)
+	case AsYAML:
+		if _, err := fmt.Fprintln(c.Programs(), "---"); err != nil {
 			return err
 		}
 		return c.printYAML(v)
-	case asName:
-		return printNames(c.out, name)
+	case AsName:
+		return printNames(c.Out, name)
 	}
-	_, err := fmt.Fprintln(c.out, text)
+	_, err := fmt.Fprintln(c.Out, text)
 	return err
 }
 
@@ -104,15 +104,15 @@ func printNames(w io.Writer, names ...string) error {
 		if name == "" {
 			continue
 		}
-		if _, err := fmt.Fprintln(w, plain(name)); err != nil {
+		if _, err := fmt.Fprintln(w, Plain(name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// named returns a function that lists the identifiers of some values.
-func named[E any](name func(*E) string) func([]E) []string {
+// Named returns a function that lists the identifiers of some values.
+func Named[E any](name func(*E) string) func([]E) []string {
 	return func(all []E) (names []string) {
 		for i := range all {
 			names = append(names, name(&all[i]))
@@ -121,16 +121,16 @@ func named[E any](name func(*E) string) func([]E) []string {
 	}
 }
 
-func (c *cli) printJSON(v any) error {
-	text, err := indentedJSON(v)
+func (c *CLI) PrintJSON(v any) error {
+	text, err := IndentedJSON(v)
 	if err == nil {
-		_, err = io.WriteString(c.programs(), text)
+		_, err = io.WriteString(c.Programs(), text)
 	}
 	return err
 }
 
-// indentedJSON is what printJSON prints.
-func indentedJSON(v any) (string, error) {
+// IndentedJSON is what printJSON prints.
+func IndentedJSON(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -139,17 +139,17 @@ func indentedJSON(v any) (string, error) {
 	return b.String(), err
 }
 
-func (c *cli) printYAML(v any) error {
-	text, err := asYAMLText(v)
+func (c *CLI) printYAML(v any) error {
+	text, err := AsYAMLText(v)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(c.programs(), text)
+	_, err = io.WriteString(c.Programs(), text)
 	return err
 }
 
-// asYAMLText is the JSON of a value as YAML.
-func asYAMLText(v any) (string, error) {
+// AsYAMLText is the JSON of a value as YAML.
+func AsYAMLText(v any) (string, error) {
 	data, err := json.Marshal(v)
 	if err == nil {
 		data, err = yamlfile.FromJSON(data)
@@ -157,47 +157,47 @@ func asYAMLText(v any) (string, error) {
 	return string(data), err
 }
 
-func printLineJSON(w io.Writer, v any) error {
+func PrintLineJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-type table [][]string
+type Table [][]string
 
-// add appends a row of two cells, unless the second one is empty.
-func (t *table) add(name, value string) {
+// Add appends a row of two cells, unless the second one is empty.
+func (t *Table) Add(name, value string) {
 	if value != "" {
 		*t = append(*t, []string{name, value})
 	}
 }
 
-// printTable writes rows in columns; the first row is the heading.
-func (c *cli) printTable(rows [][]string) error {
+// PrintTable writes rows in columns; the first row is the heading.
+func (c *CLI) PrintTable(rows [][]string) error {
 	if w := styled(c); w != nil {
 		return printStyled(w, rows)
 	}
-	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = plain(cell)
+			cells[i] = Plain(cell)
 		}
 		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
 	return w.Flush()
 }
 
-// plain makes text safe for one line on a terminal: what is not printable is escaped.
-func plain(text string) string { return terminal.Plain(text, false) }
+// Plain makes text safe for one line on a terminal: what is not printable is escaped.
+func Plain(text string) string { return terminal.Plain(text, false) }
 
-// preview is the beginning of a text on one line, at most limit characters.
-func preview(text string, limit int) string {
-	short := plain(cutRunes(text, limit+1))
+// Preview is the beginning of a text on one line, at most limit characters.
+func Preview(text string, limit int) string {
+	short := Plain(cutRunes(text, limit+1))
 	if utf8.RuneCountInString(short) <= limit {
 		return short
 	}
-	return fmt.Sprintf("%s… (%s)", cutRunes(short, limit-1), size(len(text)))
+	return fmt.Sprintf("%s… (%s)", cutRunes(short, limit-1), Size(len(text)))
 }
 
 func cutRunes(text string, n int) string {
@@ -209,8 +209,8 @@ func cutRunes(text string, n int) string {
 	return text
 }
 
-// size is a number of bytes for people.
-func size(n int) string {
+// Size is a number of bytes for people.
+func Size(n int) string {
 	switch {
 	case n < 1<<10:
 		return fmt.Sprintf("%d B", n)
@@ -221,8 +221,8 @@ func size(n int) string {
 	}
 }
 
-// age is a duration for people, in its largest unit.
-func age(d time.Duration) string {
+// Age is a duration for people, in its largest unit.
+func Age(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return "0s"
@@ -237,31 +237,75 @@ func age(d time.Duration) string {
 	}
 }
 
-// since is the age of a moment; "-" for the zero time.
-func since(t time.Time) string {
+// Since is the age of a moment; "-" for the zero time.
+func Since(t time.Time) string {
 	if t.IsZero() {
 		return "-"
 	}
-	return age(time.Since(t))
+	return Age(time.Since(t))
 }
 
-func plural(n int, noun string) string {
+func Plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// summary prints how many messages an act reached, also before an error.
-func (c *cli) summary(what string, n int, err error) error {
+// Summary prints how many messages an act reached, also before an error.
+func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
-		fmt.Fprintf(c.err, "%s %s\n", plural(n, "message"), what)
+		fmt.Fprintf(c.Err, "%s %s\n", Plural(n, "message"), what)
 	}
 	return err
 }
 
-// position is a place in a file; line 0 is the file as a whole.
-func position(file string, line int) string { return plain(yamlfile.Place(file, line, 0)) }
+// Position is a place in a file; line 0 is the file as a whole.
+func Position(file string, line int) string { return Plain(yamlfile.Place(file, line, 0)) }
 
-// afterColon is the last part of an ARN: the queue's name.
-func afterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+// AfterColon is the last part of an ARN: the queue's name.
+func AfterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+
+func Stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Moment is a time for people, with its age; "" for the zero time.
+func Moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	local := t.Local().Format("2006-01-02 15:04:05")
+	if d := time.Until(t); d > 0 {
+		return local + " (in " + Age(d) + ")"
+	}
+	return local + " (" + Since(t) + " ago)"
+}
+
+func Seconds(s float64) string { return Age(time.Duration(s * float64(time.Second))) }
+
+func (c *CLI) PrintSection(rows [][]string) error {
+	fmt.Fprintln(c.Out)
+	return c.PrintTable(rows)
+}
+
+// WithoutColumn leaves a column out of a table.
+func WithoutColumn(rows [][]string, column int) [][]string {
+	for i := range rows {
+		rows[i] = slices.Delete(rows[i], column, column+1)
+	}
+	return rows
+}
+
+func PausedText(paused bool, reason string) string {
+	switch {
+	case !paused:
+		return ""
+	case reason == "":
+		return "PAUSED"
+	}
+	return "PAUSED: " + Plain(reason)
+}
+
+// ViewOf returns a view that shows values with show, and names what is in them.
+func ViewOf[T any](show func(T) error, names func(T) []string) view[T] {
+	return view[T]{show, names}
+}

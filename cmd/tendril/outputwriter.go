@@ -14,14 +14,14 @@ import (
 	"tendril/internal/observe/logging"
 )
 
-// outliveReader has writing fail, instead of ending this process, when nobody reads its output any more.
-func outliveReader() {
+// OutliveReader has writing fail, instead of ending this process, when nobody reads its output any more.
+func OutliveReader() {
 	// Not ignored: what we start would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 }
 
-// behind is where a writer that escapes writes to, or the writer itself.
-func behind(w io.Writer) io.Writer {
+// Behind is where a writer that escapes writes to, or the writer itself.
+func Behind(w io.Writer) io.Writer {
 	if escaping, ok := w.(*terminal.Writer); ok {
 		return escaping.To
 	}
@@ -30,8 +30,8 @@ func behind(w io.Writer) io.Writer {
 
 // sameFile reports whether two writers lead to the same place.
 func sameFile(a, b io.Writer) bool {
-	f, isFile := behind(a).(*os.File)
-	g, also := behind(b).(*os.File)
+	f, isFile := Behind(a).(*os.File)
+	g, also := Behind(b).(*os.File)
 	if !isFile || !also {
 		return false
 	}

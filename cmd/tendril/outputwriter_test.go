@@ -187,13 +187,13 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 			{"one does not read", never(), &reported, lineBufferPatience},
 			{"none reads", never(), never(), lineBufferPatience},
 		} {
-			c := &cli{buffers: []*lineBuffer{newLineBuffer(tt.out, lineBufferDelay, reportJSON),
+			c := &CLI{buffers: []*lineBuffer{newLineBuffer(tt.out, lineBufferDelay, reportJSON),
 				newLineBuffer(tt.err, 0, reportPlain)}}
 			for _, b := range c.buffers {
 				fmt.Fprintln(b, "the last line")
 			}
 			began := time.Now()
-			c.closeBuffers()
+			c.CloseBuffers()
 			if took := time.Since(began); took != tt.want {
 				t.Errorf("%s: it took %v, want %v", tt.name, took, tt.want)
 			}

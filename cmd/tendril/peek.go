@@ -16,7 +16,7 @@ import (
 	"tendril/queue"
 )
 
-func newPeek(c *cli) *cobra.Command {
+func NewPeek(c *CLI) *cobra.Command {
 	which := &selector{all: true}
 	var state string
 	var full bool
@@ -33,37 +33,37 @@ message from others until the command ends, for at most 5 minutes.`,
   tendril peek -o json -n 100 | jq -r .[].body`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	w := addWhere(cmd)
+	w := AddWhere(cmd)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, the oldest first.")
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
 	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
-	complete(cmd, "state", api.MessageVisible, api.MessageDelayed, api.MessageInFlight, api.MessageDamaged)
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]api.Message, error) {
-		w.queue = argument(args)
-		if err := checkLimit(which.limit); err != nil {
+	Complete(cmd, "state", api.MessageVisible, api.MessageDelayed, api.MessageInFlight, api.MessageDamaged)
+	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]api.Message, error) {
+		w.Queue = Argument(args)
+		if err := CheckLimit(which.limit); err != nil {
 			return nil, err
 		}
-		queues, err := findQueues(c, ctx, cmd, w)
+		queues, err := FindAll(c, ctx, cmd, w)
 		if err != nil {
 			return nil, err
 		}
 		var sources []messageSource
 		for _, p := range queues {
-			source := p.source(which)
+			source := sourceOf(p, which)
 			if embedded, ok := source.(*embeddedSource); ok {
 				embedded.filter.State = state
 			} else if state != "" {
-				return nil, fail(exitUsage, errors.New("--state works on the embedded queue only"),
+				return nil, Fail(ExitUsage, errors.New("--state works on the embedded queue only"),
 					"Amazon SQS shows visible messages only")
 			} else {
-				warnOfReceives(c, p.name)
+				warnOfReceives(c, p.Name)
 			}
 			sources = append(sources, source)
 		}
 		return collectAll(ctx, sources, which)
-	}, view[[]api.Message]{func(messages []api.Message) error { return printMessages(c, messages, full) },
-		messageIDs})
+	}, ViewOf(func(messages []api.Message) error { return printMessages(c, messages, full) },
+		messageIDs))
 	return cmd
 }
 
@@ -89,8 +89,8 @@ func collectAll(ctx context.Context, sources []messageSource, which *selector) (
 }
 
 // warnOfReceives says what looking at a queue on Amazon SQS does.
-func warnOfReceives(c *cli, name string) {
-	c.warn(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
+func warnOfReceives(c *CLI, name string) {
+	c.Warn(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
 		"until this command ends"})
 }
 
@@ -119,9 +119,9 @@ func collect(ctx context.Context, from messageSource, p *selector) (messages []a
 
 const previewWidth = 60
 
-var messageIDs = named(func(m *api.Message) string { return m.ID })
+var messageIDs = Named(func(m *api.Message) string { return m.ID })
 
-func printMessages(c *cli, messages []api.Message, full bool) error {
+func printMessages(c *CLI, messages []api.Message, full bool) error {
 	switch {
 	case full:
 		for i := range messages {
@@ -131,58 +131,50 @@ func printMessages(c *cli, messages []api.Message, full bool) error {
 		}
 		return nil
 	case len(messages) == 0:
-		fmt.Fprintln(c.err, "no messages")
+		fmt.Fprintln(c.Err, "no messages")
 		return nil
 	}
 	rows := [][]string{{"ID", "QUEUE", "STATE", "AGE", "RECEIVES", "BODY"}}
 	several := false
 	for _, m := range messages {
 		several = several || m.Queue != messages[0].Queue
-		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(m.State, "-"), since(m.SentAt), fmt.Sprint(m.ReceiveCount),
-			preview(m.Body, previewWidth)})
+		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(m.State, "-"), Since(m.SentAt), fmt.Sprint(m.ReceiveCount),
+			Preview(m.Body, previewWidth)})
 	}
 	if !several {
-		rows = withoutColumn(rows, 1)
+		rows = WithoutColumn(rows, 1)
 	}
-	return c.printTable(rows)
-}
-
-// withoutColumn leaves a column out of a table.
-func withoutColumn(rows [][]string, column int) [][]string {
-	for i := range rows {
-		rows[i] = slices.Delete(rows[i], column, column+1)
-	}
-	return rows
+	return c.PrintTable(rows)
 }
 
 // failureRows are the rows about a failure, which tendril put into an attribute; none for nil.
-func failureRows(f *queue.Failure) (t table) {
+func failureRows(f *queue.Failure) (t Table) {
 	if f == nil {
 		return nil
 	}
-	t.add("last failure", f.Reason)
-	t.add("answer", f.Answer)
-	t.add("failed at", moment(f.FailedAt))
-	t.add("failed on", f.Instance)
-	t.add("attempts", fmt.Sprintf("%d, of %s", f.Attempts, plural(f.Receives, "receive")))
-	t.add("was message", f.MessageID)
-	t.add("was sent", moment(f.SentAt))
-	t.add("was in queue", f.Source)
+	t.Add("last failure", f.Reason)
+	t.Add("answer", f.Answer)
+	t.Add("failed at", Moment(f.FailedAt))
+	t.Add("failed on", f.Instance)
+	t.Add("attempts", fmt.Sprintf("%d, of %s", f.Attempts, Plural(f.Receives, "receive")))
+	t.Add("was message", f.MessageID)
+	t.Add("was sent", Moment(f.SentAt))
+	t.Add("was in queue", f.Source)
 	return t
 }
 
 // printMessage prints a message whole; more are rows about it that it does not have itself.
-func printMessage(c *cli, m *api.Message, more ...[]string) error {
-	t := table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
-	t.add("receives", fmt.Sprint(m.ReceiveCount))
-	t.add("first received", moment(m.FirstReceivedAt))
-	t.add("visible from", moment(m.VisibleAt))
-	t.add("dead since", moment(m.DeadAt))
-	t.add("dead-lettered from", m.DeadLetterSource)
-	t.add("group", m.GroupID)
-	t.add("deduplication id", m.DedupID)
-	t.add("sender", m.SenderID)
-	t.add("trace", m.TraceHeader)
+func printMessage(c *CLI, m *api.Message, more ...[]string) error {
+	t := Table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", Moment(m.SentAt)}}
+	t.Add("receives", fmt.Sprint(m.ReceiveCount))
+	t.Add("first received", Moment(m.FirstReceivedAt))
+	t.Add("visible from", Moment(m.VisibleAt))
+	t.Add("dead since", Moment(m.DeadAt))
+	t.Add("dead-lettered from", m.DeadLetterSource)
+	t.Add("group", m.GroupID)
+	t.Add("deduplication id", m.DedupID)
+	t.Add("sender", m.SenderID)
+	t.Add("trace", m.TraceHeader)
 	attributes, failure := queue.CutReason(m.Attributes)
 	t = append(t, failureRows(failure)...)
 	for _, a := range attributes {
@@ -190,14 +182,14 @@ func printMessage(c *cli, m *api.Message, more ...[]string) error {
 		if a.IsBinary() {
 			value = fmt.Sprintf("%d bytes", len(a.Value))
 		}
-		t.add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
+		t.Add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
 	}
 	t = append(t, more...)
-	t.add("body", size(len(m.Body)))
-	if err := c.printTable(t); err != nil {
+	t.Add("body", Size(len(m.Body)))
+	if err := c.PrintTable(t); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
+	_, err := fmt.Fprintf(c.Out, "\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
 	if err == nil && len(m.Attempts) > 0 {
 		err = printAttempts(c, m.Attempts)
 	}
@@ -205,23 +197,23 @@ func printMessage(c *cli, m *api.Message, more ...[]string) error {
 }
 
 // printAttempts prints the failed deliveries of a message, each with the begin of its answer.
-func printAttempts(c *cli, attempts []api.Attempt) error {
-	fmt.Fprintf(c.out, "%s failed:\n", plural(len(attempts), "attempt"))
+func printAttempts(c *CLI, attempts []api.Attempt) error {
+	fmt.Fprintf(c.Out, "%s failed:\n", Plural(len(attempts), "attempt"))
 	for i := range attempts {
-		if _, err := fmt.Fprintln(c.out, "  "+attemptText(&attempts[i])); err != nil {
+		if _, err := fmt.Fprintln(c.Out, "  "+attemptText(&attempts[i])); err != nil {
 			return err
 		}
-		if err := printAnswer(c, attempts[i].Answer); err != nil {
+		if err := PrintAnswer(c, attempts[i].Answer); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(c.out)
+	_, err := fmt.Fprintln(c.Out)
 	return err
 }
 
 // attemptText is one attempt on one line.
 func attemptText(a *api.Attempt) string {
-	text := fmt.Sprintf("%s  %s after %d ms", moment(a.At), a.Reason, a.DurationMS)
+	text := fmt.Sprintf("%s  %s after %d ms", Moment(a.At), a.Reason, a.DurationMS)
 	if a.ReceiveCount > 0 {
 		text += fmt.Sprintf(" (receive %d)", a.ReceiveCount)
 	}
@@ -231,15 +223,5 @@ func attemptText(a *api.Attempt) string {
 	if !a.RetryAt.IsZero() {
 		text += ", next attempt at " + a.RetryAt.Local().Format("15:04:05")
 	}
-	return plain(text)
-}
-
-// printAnswer prints the lines of an answer, indented.
-func printAnswer(c *cli, answer string) error {
-	for line := range strings.Lines(strings.TrimSpace(answer)) {
-		if _, err := fmt.Fprintln(c.out, "      "+plain(strings.TrimRight(line, "\r\n"))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return Plain(text)
 }

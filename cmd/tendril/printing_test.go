@@ -89,7 +89,7 @@ var commandTable = map[string]commandRow{
 	"get-config meta":           {kind: neither, why: "the output of Elastic Beanstalk's tool"},
 	"get-config optionsettings": {kind: neither, why: "the output of Elastic Beanstalk's tool"},
 	"get-config platformconfig": {kind: neither, why: "the output of Elastic Beanstalk's tool"},
-	"health":                    {kind: reading, code: exitFailed},
+	"health":                    {kind: reading, code: ExitFailed},
 	"help":                      {kind: neither, why: "help"},
 	"init":                      {kind: changing, args: "DIR/app"},
 	"instances":                 {kind: reading},
@@ -153,13 +153,13 @@ func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
 // is.
 func TestEveryCommandIsInTheTable(t *testing.T) {
 	t.Parallel()
-	root := newRoot((&cli{in: strings.NewReader(""), out: &bytes.Buffer{}, err: &bytes.Buffer{}}))
+	root := NewRoot((&CLI{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}))
 	root.InitDefaultHelpCmd()
 	found := map[string]*cobra.Command{}
 	commandsOf(root, found)
 	for path, cmd := range found {
 		row, listed := commandTable[path]
-		o, dry := cmd.Flags().Lookup(outputFlag), cmd.Flags().Lookup(dryRunFlag)
+		o, dry := cmd.Flags().Lookup(OutputFlag), cmd.Flags().Lookup(DryRunFlag)
 		switch {
 		case !listed:
 			t.Errorf("%s is not in commandTable: enter what it is, and how it is called", path)
@@ -189,8 +189,8 @@ type printingSuite struct {
 func (s *printingSuite) tendril(args ...string) (stdout, stderr string, code int) {
 	s.Helper()
 	var out, talk bytes.Buffer
-	c := &cli{in: strings.NewReader(""), out: &out, err: &talk, environ: s.environ}
-	code = execute(c, args)
+	c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk, Environ: s.environ}
+	code = Execute(c, args)
 	return out.String(), talk.String(), code
 }
 
@@ -221,27 +221,27 @@ func TestPrintingOfEveryVerb(t *testing.T) {
 }
 
 func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want int) {
-	for _, f := range formats {
+	for _, f := range Formats {
 		out, talk, code := s.tendril(append(args, "-o", f)...)
 		if code != want {
 			t.Errorf("-o %s: exit %d\n%s%s", f, code, out, talk)
 			continue
 		}
-		switch format(f) {
-		case asTable:
+		switch Format(f) {
+		case AsTable:
 			if out == "" {
 				t.Errorf("-o table printed nothing\n%s", talk)
 			}
-		case asJSON:
+		case AsJSON:
 			if !json.Valid([]byte(out)) {
 				t.Errorf("-o json printed\n%s", out)
 			}
-		case asYAML:
+		case AsYAML:
 			var v any
 			if err := yaml.Unmarshal([]byte(out), &v); err != nil || v == nil {
 				t.Errorf("-o yaml printed, %v\n%s", err, out)
 			}
-		case asName:
+		case AsName:
 			if out == "" && !nameFree[path] {
 				t.Errorf("-o name printed nothing\n%s", talk)
 			}
@@ -252,7 +252,7 @@ func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want
 			}
 		}
 	}
-	if _, talk, code := s.tendril(append(args, "-o", "toml")...); code != exitUsage ||
+	if _, talk, code := s.tendril(append(args, "-o", "toml")...); code != ExitUsage ||
 		!strings.Contains(talk, "table, json, yaml or name") {
 		t.Errorf("-o toml: exit %d, %s", code, talk)
 	}
@@ -261,7 +261,7 @@ func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want
 func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	before := s.state()
 	out, talk, code := s.tendril(append(args, "--dry-run")...)
-	if code != 0 || !strings.Contains(talk, unchanged) || !strings.Contains(out, "would ") && args[0] != "migrate" {
+	if code != 0 || !strings.Contains(talk, Unchanged) || !strings.Contains(out, "would ") && args[0] != "migrate" {
 		t.Errorf("exit %d, printed\n%s%s", code, out, talk)
 	}
 	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(s.state(), "\n")); diff != "" {

@@ -33,7 +33,7 @@ type runningEnvironment struct {
 // psPatience is how long one environment may take to tell its state.
 const psPatience = 2 * time.Second
 
-func newPS(c *cli) *cobra.Command {
+func NewPS(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "List the environments that run on this machine",
@@ -41,21 +41,21 @@ func newPS(c *cli) *cobra.Command {
 The other commands ask the environment of the working folder, else the only one that runs; -e NAME chooses.`,
 		Args: cobra.NoArgs,
 	}
-	prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
+	Prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
 		for _, found := range api.Running(knownDirectories(c)) {
 			all = append(all, stateOf(ctx, &found))
 		}
 		return all, nil
-	}, view[[]runningEnvironment]{func(all []runningEnvironment) error { return printPS(c, all) },
-		named(func(e *runningEnvironment) string { return e.Name })})
+	}, ViewOf(func(all []runningEnvironment) error { return printPS(c, all) },
+		Named(func(e *runningEnvironment) string { return e.Name })))
 	return cmd
 }
 
 // knownDirectories are the data directories of the state folder, and the one that the variables name.
-func knownDirectories(c *cli) []string {
-	dirs := api.DataDirectories(config.StateFolder(c.environ, os.Geteuid() == 0))
-	if own := c.env("TENDRIL_DATA_DIR"); own != "" {
+func knownDirectories(c *CLI) []string {
+	dirs := api.DataDirectories(config.StateFolder(c.Environ, os.Geteuid() == 0))
+	if own := c.Env("TENDRIL_DATA_DIR"); own != "" {
 		dirs = append(dirs, own)
 	}
 	return dirs
@@ -84,9 +84,9 @@ func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
 	return e
 }
 
-func printPS(c *cli, all []runningEnvironment) error {
+func printPS(c *CLI, all []runningEnvironment) error {
 	if len(all) == 0 {
-		fmt.Fprintln(c.err, "no environment runs; start one with 'tendril up'")
+		fmt.Fprintln(c.Err, "no environment runs; start one with 'tendril up'")
 		return nil
 	}
 	rows := [][]string{{"NAME", "STATE", "HEALTH", "QUEUES", "ENDPOINT", "CONSOLE", "UP", "PROCESS", "FOLDER"}}
@@ -95,19 +95,19 @@ func printPS(c *cli, all []runningEnvironment) error {
 		if e.Problem != "" {
 			state = "no answer"
 		}
-		row := []string{e.Name, state, e.Health, strings.Join(e.Queues, ","), e.Endpoint, e.Console, since(e.Started),
+		row := []string{e.Name, state, e.Health, strings.Join(e.Queues, ","), e.Endpoint, e.Console, Since(e.Started),
 			fmt.Sprint(e.PID), e.Folder}
 		for i := range row {
 			row[i] = cmp.Or(row[i], "-")
 		}
 		rows = append(rows, row)
 	}
-	if err := c.printTable(rows); err != nil {
+	if err := c.PrintTable(rows); err != nil {
 		return err
 	}
 	for _, e := range all {
 		if e.Problem != "" {
-			fmt.Fprintf(c.err, "%s: %s\n", e.Name, e.Problem)
+			fmt.Fprintf(c.Err, "%s: %s\n", e.Name, e.Problem)
 		}
 	}
 	return nil

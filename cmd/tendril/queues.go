@@ -16,8 +16,8 @@ import (
 	"tendril/queue"
 )
 
-func newQueues(c *cli) *cobra.Command {
-	cmd := family("queues", "List, create, show, purge, delete, pause and resume queues",
+func NewQueues(c *CLI) *cobra.Command {
+	cmd := Family("queues", "List, create, show, purge, delete, pause and resume queues",
 		"Lists the queues with their messages, as 'tendril queues list' does.", newQueuesList(c), newQueuesShow(c),
 		newQueuesCreate(c), newQueuesPurge(c), newQueuesDelete(c), newQueuesPause(c), newQueuesResume(c))
 	cmd.Example = "  tendril queues --watch\n  tendril queues show orders"
@@ -25,7 +25,7 @@ func newQueues(c *cli) *cobra.Command {
 	return cmd
 }
 
-func newQueuesList(c *cli) *cobra.Command {
+func newQueuesList(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -37,32 +37,32 @@ func newQueuesList(c *cli) *cobra.Command {
 	return cmd
 }
 
-func listsQueues(c *cli, cmd *cobra.Command) {
+func listsQueues(c *CLI, cmd *cobra.Command) {
 	var prefix string
-	w := addWhere(cmd)
+	w := AddWhere(cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
+	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
 		return listQueues(c, ctx, cmd, w, prefix)
-	}, view[[]api.Queue]{func(queues []api.Queue) error { return c.printTable(queueTable(queues)) },
-		named(func(q *api.Queue) string { return q.Name })})
-	addWatch(c, cmd)
+	}, ViewOf(func(queues []api.Queue) error { return c.PrintTable(QueueTable(queues)) },
+		Named(func(q *api.Queue) string { return q.Name })))
+	AddWatch(c, cmd)
 }
 
-func listQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags,
+func listQueues(c *CLI, ctx context.Context, cmd *cobra.Command, w *Flags,
 	prefix string) ([]api.Queue, error) {
-	if err := w.check(); err != nil {
+	if err := w.Check(); err != nil {
 		return nil, err
 	}
 	queues := []api.Queue{}
-	if w.backend == backendSQS {
+	if w.Backend == BackendSQS {
 		return listOnSQS(ctx, queues, prefix)
 	}
-	client, err := c.dial(cmd)
+	client, err := c.Dial(cmd)
 	if err != nil {
 		return nil, err
 	}
 	if !client.Instance.Embedded() {
-		return nil, fail(exitUsage, fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own",
+		return nil, Fail(ExitUsage, fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own",
 			client.Instance.Environment), "add --backend sqs to list those of the account")
 	}
 	all, err := client.Queues(ctx)
@@ -96,20 +96,20 @@ func listOnSQS(ctx context.Context, queues []api.Queue, prefix string) ([]api.Qu
 // remoteQueue is a queue on Amazon SQS in the words of the console.
 func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 	out := api.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
-	out.Ledger.Visible = int64(number(attributes, visibleCount))
-	out.Ledger.Delayed = int64(number(attributes, delayedCount))
-	out.Ledger.InFlight = int64(number(attributes, inFlightCount))
-	out.Ledger.Live = int64(counted(attributes))
+	out.Ledger.Visible = int64(Number(attributes, VisibleCount))
+	out.Ledger.Delayed = int64(Number(attributes, DelayedCount))
+	out.Ledger.InFlight = int64(Number(attributes, InFlightCount))
+	out.Ledger.Live = int64(Counted(attributes))
 	out.DeadLetterQueue, out.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	return out
 }
 
-func queueTable(queues []api.Queue) [][]string {
+func QueueTable(queues []api.Queue) [][]string {
 	rows := [][]string{{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"}}
 	for _, q := range queues {
 		oldest := "-"
 		if q.OldestSeconds > 0 {
-			oldest = seconds(q.OldestSeconds)
+			oldest = Seconds(q.OldestSeconds)
 		}
 		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
 			fmt.Sprint(q.Ledger.Delayed), oldest, cmp.Or(q.DeadLetterQueue, "-"), queueNote(&q)})
@@ -119,67 +119,57 @@ func queueTable(queues []api.Queue) [][]string {
 
 // queueNote is what a person should know of a queue.
 func queueNote(q *api.Queue) string {
-	note := pausedText(q.Paused, q.PauseReason)
+	note := PausedText(q.Paused, q.PauseReason)
 	if problem := q.Problem(); problem != "" {
-		note = strings.TrimPrefix(note+"; "+plain(problem), "; ")
+		note = strings.TrimPrefix(note+"; "+Plain(problem), "; ")
 	}
 	return note
 }
 
-func pausedText(paused bool, reason string) string {
-	switch {
-	case !paused:
-		return ""
-	case reason == "":
-		return "PAUSED"
-	}
-	return "PAUSED: " + plain(reason)
-}
-
-func newQueuesShow(c *cli) *cobra.Command {
+func newQueuesShow(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [QUEUE]",
 		Short: "Show a queue: attributes, counts, ledger",
 		Args:  cobra.MaximumNArgs(1),
 	}
-	w := addWhere(cmd)
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q api.Queue, err error) {
-		w.queue = argument(args)
-		p, err := findQueue(c, ctx, cmd, w)
+	w := AddWhere(cmd)
+	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q api.Queue, err error) {
+		w.Queue = Argument(args)
+		p, err := Find(c, ctx, cmd, w)
 		switch {
 		case err != nil:
 			return q, err
-		case p.remote == nil:
-			return p.client.Queue(ctx, p.name)
+		case p.Remote == nil:
+			return p.Client.Queue(ctx, p.Name)
 		}
-		attributes, err := p.remote.Attributes(ctx)
-		q = remoteQueue(p.remote, attributes)
+		attributes, err := p.Remote.Attributes(ctx)
+		q = remoteQueue(p.Remote, attributes)
 		q.Attributes = attributes
 		return q, err
-	}, view[api.Queue]{func(q api.Queue) error { return printQueue(c, q) },
-		func(q api.Queue) []string { return []string{q.Name} }})
+	}, ViewOf(func(q api.Queue) error { return printQueue(c, q) },
+		func(q api.Queue) []string { return []string{q.Name} }))
 	return cmd
 }
 
-func printQueue(c *cli, q api.Queue) error {
-	t := table{{"queue", q.Name}}
-	t.add("url", q.URL)
-	t.add("arn", q.ARN)
-	t.add("paused", pausedText(q.Paused, q.PauseReason))
-	t.add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
+func printQueue(c *CLI, q api.Queue) error {
+	t := Table{{"queue", q.Name}}
+	t.Add("url", q.URL)
+	t.Add("arn", q.ARN)
+	t.Add("paused", PausedText(q.Paused, q.PauseReason))
+	t.Add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
 		q.Ledger.Delayed))
 	if q.URL == "" {
-		t.add("ledger", ledgerText(q))
+		t.Add("ledger", ledgerText(q))
 	}
 	if q.DeadLetterQueue != "" {
-		t.add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
+		t.Add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
 	}
-	t.add("problem", q.Problem())
-	t.add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
+	t.Add("problem", q.Problem())
+	t.Add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
 	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
-		t.add(name, q.Attributes[name])
+		t.Add(name, q.Attributes[name])
 	}
-	return c.printTable(t)
+	return c.PrintTable(t)
 }
 
 func ledgerText(q api.Queue) string {
@@ -189,51 +179,41 @@ func ledgerText(q api.Queue) string {
 		l.Sent, l.MovedIn, l.Done, l.DeadLettered, l.MovedOut, l.Expired, l.Purged, l.Live)
 }
 
-func newQueuesPurge(c *cli) *cobra.Command {
+func newQueuesPurge(c *CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
 		Short: "Remove all messages of a queue for good",
 		Args:  cobra.ExactArgs(1),
 	}
-	w := addWhere(cmd)
+	w := AddWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		w.queue = args[0]
-		p, err := findQueue(c, ctx, cmd, w)
-		return plan{func(ctx context.Context) ([]string, error) {
-			text, err := p.countText(ctx)
-			return []string{"remove all messages of queue " + p.name + ": " + text}, err
-		}, func(ctx context.Context) error { return purgeQueue(c, ctx, p, yes) }}, err
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		w.Queue = args[0]
+		p, err := Find(c, ctx, cmd, w)
+		return PlanOf(func(ctx context.Context) ([]string, error) {
+			text, err := p.CountText(ctx)
+			return []string{"remove all messages of queue " + p.Name + ": " + text}, err
+		}, func(ctx context.Context) error { return purgeQueue(c, ctx, p, yes) }), err
 	})
 }
 
-func purgeQueue(c *cli, ctx context.Context, p *targetQueue, yes bool) error {
-	if err := c.confirm("remove all messages of "+p.name, p.name, yes); err != nil {
+func purgeQueue(c *CLI, ctx context.Context, p *Queue, yes bool) error {
+	if err := c.Confirm("remove all messages of "+p.Name, p.Name, yes); err != nil {
 		return err
 	}
-	if p.remote != nil {
-		if err := p.remote.Purge(ctx); err != nil {
+	if p.Remote != nil {
+		if err := p.Remote.Purge(ctx); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.err, "%s is being purged; Amazon SQS takes up to a minute\n", p.name)
+		fmt.Fprintf(c.Err, "%s is being purged; Amazon SQS takes up to a minute\n", p.Name)
 		return nil
 	}
-	n, err := p.client.Purge(ctx, p.name, p.name, 0)
-	return c.summary("purged", n, err)
+	n, err := p.Client.Purge(ctx, p.Name, p.Name, 0)
+	return c.Summary("purged", n, err)
 }
 
-// countText is how many messages the queue holds, in words.
-func (p *targetQueue) countText(ctx context.Context) (string, error) {
-	if p.remote != nil {
-		attributes, err := p.remote.Attributes(ctx)
-		return "about " + plural(counted(attributes), "message"), err
-	}
-	q, err := p.client.Queue(ctx, p.name)
-	return plural(int(q.Ledger.Live), "message"), err
-}
-
-func newQueuesPause(c *cli) *cobra.Command {
+func newQueuesPause(c *CLI) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
@@ -251,7 +231,7 @@ func newQueuesPause(c *cli) *cobra.Command {
 	})
 }
 
-func newQueuesResume(c *cli) *cobra.Command {
+func newQueuesResume(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Receive from a paused queue, or from all, again"}
 	return actsOnReceiving(c, cmd, "resume receiving from", func(ctx context.Context, client *api.Client,
 		name string) (string, error) {
@@ -265,45 +245,33 @@ func newQueuesResume(c *cli) *cobra.Command {
 
 // actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. would is what it
 // does, in front of their names. What act returns says so of an environment and its queues.
-func actsOnReceiving(c *cli, cmd *cobra.Command, would string, act func(context.Context, *api.Client,
+func actsOnReceiving(c *CLI, cmd *cobra.Command, would string, act func(context.Context, *api.Client,
 	string) (string, error)) *cobra.Command {
 	cmd.Args = cobra.MaximumNArgs(1)
-	addDataDir(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	AddDataDir(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		client, name, err := workedQueue(c, cmd, args)
-		return plan{func(context.Context) ([]string, error) {
+		return PlanOf(func(context.Context) ([]string, error) {
 			i := &client.Instance
 			if name != "" && i.Queue(name).Name != name {
-				return nil, fail(exitNotFound, fmt.Errorf("this environment does not receive from %s", name),
-					"it receives from "+queueNames(i, ""))
+				return nil, Fail(ExitNotFound, fmt.Errorf("this environment does not receive from %s", name),
+					"it receives from "+QueueNames(i, ""))
 			}
-			return []string{would + " " + queueNames(i, name)}, nil
+			return []string{would + " " + QueueNames(i, name)}, nil
 		}, func(ctx context.Context) error {
 			format, err := act(ctx, client, name)
 			if err == nil {
-				fmt.Fprintf(c.err, format, client.Instance.Environment, queueNames(&client.Instance, name))
+				fmt.Fprintf(c.Err, format, client.Instance.Environment, QueueNames(&client.Instance, name))
 			}
 			return err
-		}}, err
+		}), err
 	})
-}
-
-// queueNames are the queues that a name stands for: "" for all that the environment works on.
-func queueNames(i *api.Instance, name string) string {
-	if name != "" {
-		return name
-	}
-	names := make([]string, len(i.Queues))
-	for n, q := range i.Queues {
-		names[n] = q.Name
-	}
-	return strings.Join(names, ", ")
 }
 
 // workedQueue finds the running environment and the name of the queue that the first
 // argument names, without one that of the only queue it works on, or "" for several.
-func workedQueue(c *cli, cmd *cobra.Command, args []string) (*api.Client, string, error) {
-	client, err := c.dial(cmd)
+func workedQueue(c *CLI, cmd *cobra.Command, args []string) (*api.Client, string, error) {
+	client, err := c.Dial(cmd)
 	if err != nil {
 		return nil, "", err
 	}
@@ -312,14 +280,14 @@ func workedQueue(c *cli, cmd *cobra.Command, args []string) (*api.Client, string
 		name = client.Instance.Queues[0].Name
 	}
 	if len(args) > 0 {
-		ref, err := parseQueue(args[0])
+		ref, err := ParseQueue(args[0])
 		if err != nil {
 			return nil, "", err
 		}
 		name = ref.Name
 	}
 	if len(client.Instance.Queues) == 0 {
-		return nil, "", fail(exitConflict, errors.New("this process has no worker: it only serves queues"),
+		return nil, "", Fail(ExitConflict, errors.New("this process has no worker: it only serves queues"),
 			"pause the environment that works on the queue, where 'tendril up' runs")
 	}
 	return client, name, nil

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +13,6 @@ import (
 	"tendril/internal/cloud"
 	"tendril/queue"
 )
-
-const fifoSuffix = ".fifo"
 
 // newQueue is a queue to create.
 type newQueue struct {
@@ -27,7 +23,7 @@ type newQueue struct {
 	maxReceives int
 }
 
-func newQueuesCreate(c *cli) *cobra.Command {
+func newQueuesCreate(c *CLI) *cobra.Command {
 	var fifo, alone bool
 	var attributes []string
 	n := &newQueue{}
@@ -46,7 +42,7 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
   tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,
 		Args: cobra.ExactArgs(1),
 	}
-	w := addWhere(cmd)
+	w := AddWhere(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue; .fifo is added to the name.")
 	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
@@ -55,20 +51,20 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 		"Dead-letter queue, created when it is missing (default: NAME-dead).")
 	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Create no dead-letter queue.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if alone && flags.Changed(name) {
-				return plan{}, fail(exitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name),
+				return Plan{}, Fail(ExitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name),
 					"give one of them")
 			}
 		}
 		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
 		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		m, err := openMaker(c, ctx, cmd, w)
-		return plan{func(ctx context.Context) ([]string, error) { return m.wouldCreate(ctx, n) },
-			func(ctx context.Context) error { return createQueue(c, ctx, &m, n) }}, err
+		return PlanOf(func(ctx context.Context) ([]string, error) { return m.wouldCreate(ctx, n) },
+			func(ctx context.Context) error { return createQueue(c, ctx, &m, n) }), err
 	})
 }
 
@@ -78,53 +74,53 @@ func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) 
 	for _, text := range attributes {
 		key, value, found := strings.Cut(text, "=")
 		if !found || key == "" {
-			return fail(exitUsage, fmt.Errorf("--attribute %s has no = between name and value", text),
+			return Fail(ExitUsage, fmt.Errorf("--attribute %s has no = between name and value", text),
 				"write it as VisibilityTimeout=300")
 		}
 		n.attributes[key] = value
 	}
 	n.name = withSuffix(name, fifo)
-	if strings.HasSuffix(n.name, fifoSuffix) {
+	if strings.HasSuffix(n.name, FifoSuffix) {
 		n.attributes["FifoQueue"] = "true"
 	}
 	if _, own := n.attributes["RedrivePolicy"]; n.deadLetter == "" && !alone && !own {
-		base, _ := strings.CutSuffix(n.name, fifoSuffix)
+		base, _ := strings.CutSuffix(n.name, FifoSuffix)
 		n.deadLetter = cloud.DeadLetterName(base)
 	}
 	if n.deadLetter != "" {
 		if n.maxReceives < 1 || n.maxReceives > 1000 {
-			return fail(exitUsage, fmt.Errorf("--max-receives %d is out of range", n.maxReceives), "use 1 to 1000")
+			return Fail(ExitUsage, fmt.Errorf("--max-receives %d is out of range", n.maxReceives), "use 1 to 1000")
 		}
-		n.deadLetter = withSuffix(n.deadLetter, strings.HasSuffix(n.name, fifoSuffix))
+		n.deadLetter = withSuffix(n.deadLetter, strings.HasSuffix(n.name, FifoSuffix))
 	}
 	return nil
 }
 
 func withSuffix(name string, fifo bool) string {
-	if fifo && !strings.HasSuffix(name, fifoSuffix) {
-		return name + fifoSuffix
+	if fifo && !strings.HasSuffix(name, FifoSuffix) {
+		return name + FifoSuffix
 	}
 	return name
 }
 
 func (n *newQueue) forDead() map[string]string {
 	attributes := map[string]string{"MessageRetentionPeriod": "1209600"}
-	if strings.HasSuffix(n.deadLetter, fifoSuffix) {
+	if strings.HasSuffix(n.deadLetter, FifoSuffix) {
 		attributes["FifoQueue"] = "true"
 	}
 	return attributes
 }
 
 // createQueue creates a queue, and its dead-letter queue first where that is missing.
-func createQueue(c *cli, ctx context.Context, m *queueMaker, n *newQueue) error {
+func createQueue(c *CLI, ctx context.Context, m *queueMaker, n *newQueue) error {
 	made, err := m.createWithDeadLetterQueue(ctx, n)
 	if err != nil {
 		return err
 	}
 	if n.deadLetter == "" && n.byDefault {
-		fmt.Fprintf(c.err, "%s keeps its redrive policy\n", n.name)
+		fmt.Fprintf(c.Err, "%s keeps its redrive policy\n", n.name)
 	}
-	_, err = fmt.Fprintln(c.out, made)
+	_, err = fmt.Fprintln(c.Out, made)
 	return err
 }
 
@@ -134,13 +130,13 @@ type queueMaker struct {
 	sqs    *aws.SQS
 }
 
-func openMaker(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) (m queueMaker, err error) {
-	switch err = w.check(); {
+func openMaker(c *CLI, ctx context.Context, cmd *cobra.Command, w *Flags) (m queueMaker, err error) {
+	switch err = w.Check(); {
 	case err != nil:
-	case w.backend == backendSQS:
+	case w.Backend == BackendSQS:
 		m.sqs, err = aws.OpenSQS(ctx, nil)
 	default:
-		m.client, err = c.dial(cmd)
+		m.client, err = c.Dial(cmd)
 	}
 	return m, err
 }
@@ -186,7 +182,7 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 	if err == nil {
 		for name, value := range n.attributes {
 			if now, known := is[name]; known && now != value {
-				return nil, fail(exitConflict, fmt.Errorf("queue %s exists with %s=%s", n.name, name, now))
+				return nil, Fail(ExitConflict, fmt.Errorf("queue %s exists with %s=%s", n.name, name, now))
 			}
 		}
 		return []string{"leave queue " + n.name + " as it is: it exists"}, nil
@@ -202,7 +198,7 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 		case err != nil:
 			return nil, fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
 		}
-		text += fmt.Sprintf(", which dead-letters to %s after %s", n.deadLetter, plural(n.maxReceives, "receive"))
+		text += fmt.Sprintf(", which dead-letters to %s after %s", n.deadLetter, Plural(n.maxReceives, "receive"))
 	}
 	return append(steps, text), nil
 }
@@ -245,32 +241,4 @@ func (m *queueMaker) create(ctx context.Context, name string, attributes map[str
 
 func redrivePolicy(arn string, maxReceives int) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, arn, maxReceives)
-}
-
-func counted(attributes map[string]string) int {
-	return number(attributes, visibleCount) + number(attributes, delayedCount) + number(attributes, inFlightCount)
-}
-
-// The attributes that count messages.
-const (
-	visibleCount  = "ApproximateNumberOfMessages"
-	delayedCount  = "ApproximateNumberOfMessagesDelayed"
-	inFlightCount = "ApproximateNumberOfMessagesNotVisible"
-)
-
-func number(attributes map[string]string, name string) int {
-	n, _ := strconv.Atoi(attributes[name])
-	return n
-}
-
-// moment is a time for people, with its age; "" for the zero time.
-func moment(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	local := t.Local().Format("2006-01-02 15:04:05")
-	if d := time.Until(t); d > 0 {
-		return local + " (in " + age(d) + ")"
-	}
-	return local + " (" + since(t) + " ago)"
 }

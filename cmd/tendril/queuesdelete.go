@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-func newQueuesDelete(c *cli) *cobra.Command {
+func newQueuesDelete(c *CLI) *cobra.Command {
 	var yes, untagged bool
 	cmd := &cobra.Command{
 		Use:   "delete QUEUE",
@@ -29,89 +29,89 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
   tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
 		Args: cobra.ExactArgs(1),
 	}
-	w := addWhere(cmd)
+	w := AddWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
 		"With --yes: also delete a queue on Amazon SQS without the tag of an environment.")
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		w.queue = args[0]
-		p, err := findQueue(c, ctx, cmd, w)
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		w.Queue = args[0]
+		p, err := Find(c, ctx, cmd, w)
 		if err == nil {
 			err = refuseNeeded(c, ctx, cmd, p)
 		}
-		return plan{func(ctx context.Context) ([]string, error) {
-			text, err := p.countText(ctx)
-			return []string{"delete queue " + p.name + " with " + text}, err
+		return PlanOf(func(ctx context.Context) ([]string, error) {
+			text, err := p.CountText(ctx)
+			return []string{"delete queue " + p.Name + " with " + text}, err
 		}, func(ctx context.Context) error {
-			if p.remote != nil {
+			if p.Remote != nil {
 				return deleteRemote(c, ctx, p, yes, untagged)
 			}
-			q, err := p.client.Queue(ctx, p.name)
+			q, err := p.Client.Queue(ctx, p.Name)
 			if err != nil {
 				return err
 			}
-			if err := confirmDeletion(c, p.name, int(q.Ledger.Live), yes); err != nil {
+			if err := confirmDeletion(c, p.Name, int(q.Ledger.Live), yes); err != nil {
 				return err
 			}
-			n, err := p.client.DeleteQueue(ctx, p.name, p.name)
-			return queueDeleted(c, p.name, n, err)
-		}}, err
+			n, err := p.Client.DeleteQueue(ctx, p.Name, p.Name)
+			return queueDeleted(c, p.Name, n, err)
+		}), err
 	})
 }
 
 // refuseNeeded refuses a queue that the running environment works on, or that takes the dead letters of another.
-func refuseNeeded(c *cli, ctx context.Context, cmd *cobra.Command, p *targetQueue) error {
-	if client, err := c.dial(cmd); err == nil && p.workedOnBy(&client.Instance) {
-		return fail(exitConflict, fmt.Errorf("environment %q works on queue %s", client.Instance.Environment, p.name),
+func refuseNeeded(c *CLI, ctx context.Context, cmd *cobra.Command, p *Queue) error {
+	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
+		return Fail(ExitConflict, fmt.Errorf("environment %q works on queue %s", client.Instance.Environment, p.Name),
 			"stop it, and start it with other --queues before the queue is deleted")
 	}
-	if p.remote != nil {
+	if p.Remote != nil {
 		return nil // Amazon SQS allows it, also where its messages would go nowhere
 	}
-	q, err := p.client.Queue(ctx, p.name)
+	q, err := p.Client.Queue(ctx, p.Name)
 	if err == nil && len(q.DeadLetterSources) > 0 {
-		err = fail(exitConflict, fmt.Errorf("%s takes the dead letters of %s", p.name,
+		err = Fail(ExitConflict, fmt.Errorf("%s takes the dead letters of %s", p.Name,
 			strings.Join(q.DeadLetterSources, ", ")), "delete those first, or give them another redrive policy")
 	}
 	return err
 }
 
 // confirmDeletion asks for the number of messages that go with a queue.
-func confirmDeletion(c *cli, name string, messages int, yes bool) error {
-	return c.confirm(fmt.Sprintf("delete queue %s with %s", name, plural(messages, "message")), strconv.Itoa(messages),
+func confirmDeletion(c *CLI, name string, messages int, yes bool) error {
+	return c.Confirm(fmt.Sprintf("delete queue %s with %s", name, Plural(messages, "message")), strconv.Itoa(messages),
 		yes)
 }
 
-func queueDeleted(c *cli, name string, messages int, err error) error {
+func queueDeleted(c *CLI, name string, messages int, err error) error {
 	if err == nil {
-		fmt.Fprintf(c.err, "queue %s was deleted with %s\n", name, plural(messages, "message"))
+		fmt.Fprintf(c.Err, "queue %s was deleted with %s\n", name, Plural(messages, "message"))
 	}
 	return err
 }
 
 // deleteRemote deletes a queue on Amazon SQS. The tag of an environment is the proof that tendril created it.
-func deleteRemote(c *cli, ctx context.Context, p *targetQueue, yes, untagged bool) error {
-	attributes, err := p.remote.Attributes(ctx)
+func deleteRemote(c *CLI, ctx context.Context, p *Queue, yes, untagged bool) error {
+	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {
 		return err
 	}
-	tags, err := p.remote.Tags(ctx)
+	tags, err := p.Remote.Tags(ctx)
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
 		return err
 	}
-	messages := counted(attributes)
+	messages := Counted(attributes)
 	if aws.OwnerOf(tags) != "" || yes && untagged {
-		err = confirmDeletion(c, p.name, messages, yes)
+		err = confirmDeletion(c, p.Name, messages, yes)
 	} else {
-		err = c.confirm(fmt.Sprintf("delete queue %s, which tendril did not create, with about %s", p.name,
-			plural(messages, "message")), p.name, false)
-		var refused *exitError
-		if errors.As(err, &refused) && refused.code == exitUsage {
-			refused.hints = []string{"add --yes --untagged to confirm"}
+		err = c.Confirm(fmt.Sprintf("delete queue %s, which tendril did not create, with about %s", p.Name,
+			Plural(messages, "message")), p.Name, false)
+		var refused *ExitError
+		if errors.As(err, &refused) && refused.Code == ExitUsage {
+			refused.Hints = []string{"add --yes --untagged to confirm"}
 		}
 	}
 	if err == nil {
-		err = p.remote.DeleteQueue(ctx)
+		err = p.Remote.DeleteQueue(ctx)
 	}
-	return queueDeleted(c, p.name, messages, err)
+	return queueDeleted(c, p.Name, messages, err)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 
 	"tendril/api"
 	"tendril/internal/console"
+	"tendril/internal/migrate"
 	"tendril/queue"
 )
 
@@ -34,7 +36,7 @@ func newStageOfQueues(t *testing.T, names ...string) *stage {
 		if err := s.b.CreateQueue(t.Context(), name+"-dead", nil, nil); err != nil {
 			t.Fatal(err)
 		}
-		policy := map[string]string{"RedrivePolicy": redrivePolicy(s.b.ARN(name+"-dead"), 1)}
+		policy := map[string]string{"RedrivePolicy": migrate.RedrivePolicy(s.b.ARN(name+"-dead"), 1)}
 		if err := s.b.CreateQueue(t.Context(), name, policy, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +136,7 @@ func TestQueueDefaultsOfEveryVerb(t *testing.T) {
 			args := strings.Fields(c.verb + " " + insert(c.args))
 			out, talk, code := s.tendril("", args...)
 			if c.means == meansOnlyOne {
-				if code != exitUsage || !strings.Contains(talk, "jobs") || !strings.Contains(talk, "mails") ||
+				if code != ExitUsage || !strings.Contains(talk, "jobs") || !strings.Contains(talk, "mails") ||
 					!strings.Contains(talk, "hint: name one: tendril "+c.verb) {
 					t.Errorf("exit %d, want a refusal with the names:\n%s%s", code, out, talk)
 				}
@@ -148,9 +150,9 @@ func TestQueueDefaultsOfEveryVerb(t *testing.T) {
 		})
 	}
 
-	everyCommand(newRoot((&cli{})), nil, func(cmd *cobra.Command, words []string) {
+	walkCommands(NewRoot((&CLI{})), nil, func(cmd *cobra.Command, words []string) {
 		takes := cmd.Flags().Lookup("queue")
-		if path := strings.Join(words, " "); (takes != nil && !isSetting(takes) || strings.Contains(cmd.Use, "QUEUE")) &&
+		if path := strings.Join(words, " "); (takes != nil && !IsSetting(takes) || strings.Contains(cmd.Use, "QUEUE")) &&
 			!declared[path] {
 			t.Errorf("%q takes a queue: add it to the table with its default", path)
 		}
@@ -198,7 +200,7 @@ func TestDeadLettersOfAllQueuesAreMoved(t *testing.T) {
 		t.Errorf("by id: %d in jobs, %d in mails, want 1 in each", s.live("jobs"), s.live("mails"))
 	}
 	_, talk, code := s.tendril("", "dead", "redrive", jobs[1], "00000000-0000-0000-0000-000000000001")
-	if code != exitNotFound || !strings.Contains(talk, "jobs-dead, mails-dead") {
+	if code != ExitNotFound || !strings.Contains(talk, "jobs-dead, mails-dead") {
 		t.Errorf("an id that is in none: exit %d, %s", code, talk)
 	}
 	s.must("dead", "redrive", "--match", "b")
@@ -219,7 +221,17 @@ func TestReplayedFileNamesItsQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, talk, code := s.tendril("", "replay", file)
-	if code != exitUsage || !strings.Contains(talk, "--queue: one of jobs, mails") {
+	if code != ExitUsage || !strings.Contains(talk, "--queue: one of jobs, mails") {
 		t.Errorf("exit %d: %s", code, fmt.Sprint(talk))
+	}
+}
+
+// walkCommands calls do with each command that people see, by its words.
+func walkCommands(cmd *cobra.Command, words []string, do func(cmd *cobra.Command, words []string)) {
+	do(cmd, words)
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			walkCommands(sub, append(slices.Clone(words), sub.Name()), do)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,10 +17,10 @@ type receiveFlags struct {
 	limit            int
 	wait, visibility time.Duration
 	delete           bool
-	format           *format
+	format           *Format
 }
 
-func newReceive(c *cli) *cobra.Command {
+func NewReceive(c *CLI) *cobra.Command {
 	f := &receiveFlags{}
 	cmd := &cobra.Command{
 		Use:   "receive [QUEUE]",
@@ -37,45 +36,45 @@ line, which 'tendril send --ndjson' sends again.`,
   tendril receive https://sqs.eu-west-1.amazonaws.com/123456789012/orders --wait 20s`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	w := addWhere(cmd)
+	w := AddWhere(cmd)
 	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Longest wait for a message, 0s to 20s.")
 	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", -1,
 		"How long the messages are hidden from others, 0s to 12h (default: that of the queue).")
 	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
 	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages once they are printed.")
-	f.format = addOutput(cmd)
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		w.queue = argument(args)
-		if err := cmp.Or(checkLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
-			return plan{}, err
+	f.format = AddOutput(cmd)
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		w.Queue = Argument(args)
+		if err := cmp.Or(CheckLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
+			return Plan{}, err
 		}
-		p, err := findQueue(c, ctx, cmd, w)
+		p, err := Find(c, ctx, cmd, w)
 		action := "receive"
 		if f.delete {
 			action = "receive and delete"
 		}
-		return plan{func(ctx context.Context) ([]string, error) {
-			text, err := p.countText(ctx)
-			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, plural(f.limit, "message"),
-				p.name, text)}, err
-		}, func(ctx context.Context) error { return receiveMessages(c, ctx, p, f) }}, err
+		return PlanOf(func(ctx context.Context) ([]string, error) {
+			text, err := p.CountText(ctx)
+			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, Plural(f.limit, "message"),
+				p.Name, text)}, err
+		}, func(ctx context.Context) error { return receiveMessages(c, ctx, p, f) }), err
 	})
 }
 
 func (f *receiveFlags) check(visibility bool) error {
 	switch {
 	case f.wait < 0 || f.wait > 20*time.Second || f.wait%time.Second != 0:
-		return fail(exitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use whole seconds from 0s to 20s")
+		return Fail(ExitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use whole seconds from 0s to 20s")
 	case visibility && (f.visibility < 0 || f.visibility > queue.MaxVisibility || f.visibility%time.Second != 0):
-		return fail(exitUsage, fmt.Errorf("--visibility-timeout %s is out of range", f.visibility),
+		return Fail(ExitUsage, fmt.Errorf("--visibility-timeout %s is out of range", f.visibility),
 			"use whole seconds from 0s to 12h")
 	}
 	return nil
 }
 
 // receiveMessages prints messages portion by portion, until there are enough of them or none comes any more.
-func receiveMessages(c *cli, ctx context.Context, p *targetQueue, f *receiveFlags) error {
+func receiveMessages(c *CLI, ctx context.Context, p *Queue, f *receiveFlags) error {
 	received := 0
 	for received < f.limit {
 		req := api.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}
@@ -83,7 +82,7 @@ func receiveMessages(c *cli, ctx context.Context, p *targetQueue, f *receiveFlag
 			seconds := int(f.visibility.Seconds())
 			req.VisibilitySeconds = &seconds
 		}
-		portion, err := p.receive(ctx, req)
+		portion, err := p.Receive(ctx, req)
 		if err != nil {
 			return err
 		}
@@ -95,65 +94,35 @@ func receiveMessages(c *cli, ctx context.Context, p *targetQueue, f *receiveFlag
 			return err
 		}
 		if f.delete {
-			if err := p.acknowledge(ctx, portion); err != nil {
+			if err := p.Acknowledge(ctx, portion); err != nil {
 				return err
 			}
 		}
 	}
 	switch {
 	case received == 0:
-		fmt.Fprintf(c.err, "no messages were received from %s\n", p.name)
+		fmt.Fprintf(c.Err, "no messages were received from %s\n", p.Name)
 	case f.delete:
-		fmt.Fprintf(c.err, "%s received and deleted\n", plural(received, "message"))
+		fmt.Fprintf(c.Err, "%s received and deleted\n", Plural(received, "message"))
 	default:
-		fmt.Fprintf(c.err, "%s received: hidden from others until the visibility timeout ends\n",
-			plural(received, "message"))
+		fmt.Fprintf(c.Err, "%s received: hidden from others until the visibility timeout ends\n",
+			Plural(received, "message"))
 	}
 	return nil
 }
 
-func printReceived(c *cli, messages []api.ReceivedMessage, f format) error {
+func printReceived(c *CLI, messages []api.ReceivedMessage, f Format) error {
 	for i := range messages {
 		m := &messages[i]
 		err := error(nil)
-		if f == asTable {
+		if f == AsTable {
 			err = printMessage(c, &m.Message, []string{"receipt handle", m.ReceiptHandle})
 		} else {
-			err = f.printEach(c, m, m.ID, "")
+			err = f.PrintEach(c, m, m.ID, "")
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// receive takes messages from the queue.
-func (p *targetQueue) receive(ctx context.Context, req api.ReceiveRequest) ([]api.ReceivedMessage, error) {
-	if p.remote == nil {
-		return p.client.Receive(ctx, p.name, req)
-	}
-	got, err := p.remote.Receive(ctx, req.ToQueue())
-	received := make([]api.ReceivedMessage, len(got))
-	for i := range got {
-		received[i] = api.ReceivedMessage{Message: api.FromMessage(&got[i], p.name),
-			ReceiptHandle: got[i].ReceiptHandle}
-	}
-	return received, err
-}
-
-// acknowledge deletes messages by the handles of their receives.
-func (p *targetQueue) acknowledge(ctx context.Context, messages []api.ReceivedMessage) error {
-	handles := make([]string, len(messages))
-	for i := range messages {
-		handles[i] = messages[i].ReceiptHandle
-	}
-	if p.remote != nil {
-		return errors.Join(p.remote.Delete(ctx, handles)...)
-	}
-	n, err := p.client.Acknowledge(ctx, p.name, handles)
-	if err == nil && n < len(handles) {
-		err = fmt.Errorf("%s not deleted: the visibility timeout was over", plural(len(handles)-n, "message"))
-	}
-	return err
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,7 @@ import (
 	"tendril/api"
 )
 
-func newDeadRedrive(c *cli) *cobra.Command {
+func newDeadRedrive(c *CLI) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N | FILTER}",
@@ -41,14 +40,14 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
 	pace := addRate(cmd, "moved")
 	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue) string {
-		return "move " + which.text() + " of " + g.queue.name + " to " + cmp.Or(to, "the queues that they came from")
+		return "move " + which.text() + " of " + g.queue.Name + " to " + cmp.Or(to, "the queues that they came from")
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		moved := 0
 		n, whole := taskRate(pace.limit)
 		switch {
-		case whole && which.isTask() && g.queue.remote == nil:
+		case whole && which.isTask() && g.queue.Remote == nil:
 			return redriveTask(c, ctx, g, which, to, n)
-		case whole && which.isEverything() && g.queue.remote != nil && to == "":
+		case whole && which.isEverything() && g.queue.Remote != nil && to == "":
 			var over bool
 			var err error
 			if moved, over, err = redriveOnSQS(c, ctx, g, n); over || err != nil {
@@ -93,13 +92,13 @@ func taskRate(limit rate.Limit) (n int, whole bool) {
 const lookAtTask = 200 * time.Millisecond
 
 // redriveTask moves dead letters of the embedded queue by a task, and cancels it when ctx ends.
-func redriveTask(c *cli, ctx context.Context, g *deadLetterQueue, which *selector, to string,
+func redriveTask(c *CLI, ctx context.Context, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
 	sel, err := which.selection()
 	if err != nil {
 		return 0, err
 	}
-	task, err := g.queue.client.Redrive(ctx, g.queue.name, to, perSecond, sel, 0)
+	task, err := g.queue.Client.Redrive(ctx, g.queue.Name, to, perSecond, sel, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -107,25 +106,25 @@ func redriveTask(c *cli, ctx context.Context, g *deadLetterQueue, which *selecto
 }
 
 // deleteTask deletes dead letters of the embedded queue by a task, once their number was typed.
-func deleteTask(c *cli, ctx context.Context, g *deadLetterQueue, which *selector, perSecond int,
+func deleteTask(c *CLI, ctx context.Context, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
 	if err != nil {
 		return 0, err
 	}
 	sel.Through = g.newest // what arrives while the number is typed stays
-	total, err := g.queue.client.Count(ctx, g.queue.name, sel, countTime)
+	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
 	if err != nil {
 		return 0, err
 	}
 	if total.N > 1 {
-		err := c.confirm(fmt.Sprintf("delete %s of %s: %s", which.text(), g.queue.name, plural(int(total.N), "message")),
+		err := c.Confirm(fmt.Sprintf("delete %s of %s: %s", which.text(), g.queue.Name, Plural(int(total.N), "message")),
 			strconv.FormatInt(total.N, 10), yes)
 		if err != nil {
 			return 0, err
 		}
 	}
-	task, err := g.queue.client.DeleteMatching(ctx, g.queue.name, sel, perSecond, total.N)
+	task, err := g.queue.Client.DeleteMatching(ctx, g.queue.Name, sel, perSecond, total.N)
 	if err != nil {
 		return 0, err
 	}
@@ -136,11 +135,11 @@ func deleteTask(c *cli, ctx context.Context, g *deadLetterQueue, which *selector
 const countTime = 20 * time.Second
 
 // followTask shows how far a task of the embedded queue is until it ends.
-func followTask(c *cli, ctx context.Context, g *deadLetterQueue, task api.MoveTask, done string) (int,
+func followTask(c *CLI, ctx context.Context, g *deadLetterQueue, task api.MoveTask, done string) (int,
 	error) {
-	client, name := g.queue.client, g.queue.name
+	client, name := g.queue.Client, g.queue.Name
 	var err error
-	bar := c.progress(int(task.ToMove), done, true)
+	bar := c.Progress(int(task.ToMove), done, true)
 	defer func() { _ = bar.Finish() }()
 	moved := 0
 	for {
@@ -153,7 +152,7 @@ func followTask(c *cli, ctx context.Context, g *deadLetterQueue, task api.MoveTa
 		case "CANCELLED":
 			return moved, errors.New("it was cancelled by another command")
 		default:
-			return moved, fail(exitFailed, fmt.Errorf("it ended early: %s", task.FailureReason),
+			return moved, Fail(ExitFailed, fmt.Errorf("it ended early: %s", task.FailureReason),
 				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
 		}
 		select {
@@ -178,26 +177,26 @@ func followTask(c *cli, ctx context.Context, g *deadLetterQueue, task api.MoveTa
 
 // changesDead makes a command do something to the dead letters that are selected, and say to how many. would says
 // what it does, without their number.
-func changesDead(c *cli, cmd *cobra.Command, which *selector, done string,
+func changesDead(c *CLI, cmd *cobra.Command, which *selector, done string,
 	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
 		error)) *cobra.Command {
-	w := addQueue(cmd, allDeadLetters)
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	w := AddQueue(cmd, AllDeadLetters)
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		if err := which.check(args); err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		dead, err := findDead(c, ctx, cmd, w, which)
 		if err == nil {
 			err = dead.refuseLimit(cmd, which)
 		}
-		return plan{func(ctx context.Context) ([]string, error) {
+		return PlanOf(func(ctx context.Context) ([]string, error) {
 			return dead.steps(ctx, which, would)
 		}, func(ctx context.Context) error {
 			n, err := dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
 				return do(ctx, g, selection)
 			})
-			return c.summary(done, n, err)
-		}}, err
+			return c.Summary(done, n, err)
+		}), err
 	})
 }
 
@@ -206,14 +205,14 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 	steps []string, err error) {
 	var found []api.Message
 	for _, g := range d {
-		if g.queue.remote == nil && len(which.ids) > 0 {
+		if g.queue.Remote == nil && len(which.ids) > 0 {
 			here, err := collect(ctx, g.contents(which), which)
 			if err != nil {
 				return nil, err
 			}
 			found = append(found, here...)
 			if len(here) > 0 {
-				steps = append(steps, would(g)+": "+plural(len(here), "message"))
+				steps = append(steps, would(g)+": "+Plural(len(here), "message"))
 			}
 			continue
 		}
@@ -223,7 +222,7 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 		}
 		steps = append(steps, would(g)+": "+count)
 	}
-	if d[0].queue.remote == nil && len(which.ids) > 0 {
+	if d[0].queue.Remote == nil && len(which.ids) > 0 {
 		err = absent(which.ids, found, d.names())
 	}
 	return steps, err
@@ -232,28 +231,28 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 // countSelected says how many dead letters are selected. On Amazon SQS it does not look at them, since each look is a
 // receive.
 func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
-	if g.queue.remote != nil {
+	if g.queue.Remote != nil {
 		if n := which.expect(g.count); n >= 0 {
-			return "about " + plural(n, "message"), nil
+			return "about " + Plural(n, "message"), nil
 		}
-		return "some of about " + plural(g.count, "message"), nil
+		return "some of about " + Plural(g.count, "message"), nil
 	}
 	sel, err := which.selection()
 	if err != nil {
 		return "", err
 	}
-	total, err := g.queue.client.Count(ctx, g.queue.name, sel, countTime)
-	text := plural(int(total.N), "message")
+	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
+	text := Plural(int(total.N), "message")
 	switch {
 	case which.limit > 0 && int64(which.limit) < total.N:
-		text = plural(which.limit, "message")
+		text = Plural(which.limit, "message")
 	case !total.Exact:
 		text = "at least " + text
 	}
 	return text, err
 }
 
-func newDeadDelete(c *cli) *cobra.Command {
+func newDeadDelete(c *CLI) *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete {ID... | --all | --match TEXT | --limit N | FILTER}",
@@ -268,13 +267,13 @@ SQS for the name of the queue), unless they are named by id.`,
 	pace := addRate(cmd, "deleted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue) string {
-		return "delete " + which.text() + " of " + g.queue.name
+		return "delete " + which.text() + " of " + g.queue.Name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
-		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.remote == nil {
+		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.Remote == nil {
 			return deleteTask(c, ctx, g, which, n, yes)
 		}
 		if len(which.ids) == 0 {
-			if err := c.confirm("delete "+which.text()+" of "+g.queue.name, g.queue.name, yes); err != nil {
+			if err := c.Confirm("delete "+which.text()+" of "+g.queue.Name, g.queue.Name, yes); err != nil {
 				return 0, err
 			}
 		}
@@ -283,7 +282,7 @@ SQS for the name of the queue), unless they are named by id.`,
 	})
 }
 
-func newDeadExport(c *cli) *cobra.Command {
+func newDeadExport(c *CLI) *cobra.Command {
 	var path string
 	which := &selector{allUnlessNamed: true}
 	cmd := &cobra.Command{
@@ -299,8 +298,8 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
 		"File to write, readable by its owner only (default: standard output).")
-	w := addQueue(cmd, allDeadLetters)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	w := AddQueue(cmd, AllDeadLetters)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := which.check(args); err != nil {
 			return err
 		}
@@ -312,19 +311,19 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 			return err
 		}
 		n, err := exportDead(c, ctx, dead, which, path)
-		return c.summary("exported", n, err)
+		return c.Summary("exported", n, err)
 	})
 	return cmd
 }
 
-func exportDead(c *cli, ctx context.Context, dead deadLetterQueues, which *selector, path string) (n int,
+func exportDead(c *CLI, ctx context.Context, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
-	outliveReader() // what is held has to be given back
-	to := c.programs()
+	OutliveReader() // what is held has to be given back
+	to := c.Programs()
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if cannot != nil {
-			return 0, fail(exitUsage, fmt.Errorf("--file: %w", cannot))
+			return 0, Fail(ExitUsage, fmt.Errorf("--file: %w", cannot))
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		to = file
@@ -332,8 +331,8 @@ func exportDead(c *cli, ctx context.Context, dead deadLetterQueues, which *selec
 	buffered := bufio.NewWriter(to)
 	write := func(_ context.Context, messages []held) (int, error) {
 		for i := range messages {
-			if err := printLineJSON(buffered, &messages[i].Message); err != nil {
-				return i, written(err)
+			if err := PrintLineJSON(buffered, &messages[i].Message); err != nil {
+				return i, Written(err)
 			}
 		}
 		return len(messages), nil
@@ -341,23 +340,15 @@ func exportDead(c *cli, ctx context.Context, dead deadLetterQueues, which *selec
 	n, err = dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
 		return actOn(c, ctx, g, g.contents(which), selection, rate.Inf, "exported", write)
 	})
-	return n, errors.Join(err, written(buffered.Flush()))
-}
-
-// written makes an error of writing one that needs no word where nobody reads any more.
-func written(err error) error {
-	if errors.Is(err, syscall.EPIPE) {
-		return errReaderGone
-	}
-	return err
+	return n, errors.Join(err, Written(buffered.Flush()))
 }
 
 // actOn goes through a message source, does something to the picked messages at most as fast as the limit allows, and
 // returns to how many it was done. What is not touched is given back.
-func actOn(c *cli, ctx context.Context, g *deadLetterQueue, from messageSource, selection *selection,
+func actOn(c *CLI, ctx context.Context, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	bar := c.progress(selection.selector.expect(g.count), what, true)
+	bar := c.Progress(selection.selector.expect(g.count), what, true)
 	defer func() { _ = bar.Finish() }()
 	burst := selection.selector.portion()
 	if limit != rate.Inf {
@@ -393,13 +384,13 @@ func parseRate(text string) (rate.Limit, error) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || !(n > 0) || math.IsInf(n, 0) {
-		return 0, fail(exitUsage, fmt.Errorf("invalid --rate: %s", text), "use messages a second, such as 50/s or 0.5/s")
+		return 0, Fail(ExitUsage, fmt.Errorf("invalid --rate: %s", text), "use messages a second, such as 50/s or 0.5/s")
 	}
 	return rate.Limit(n), nil
 }
 
-func newDead(c *cli) *cobra.Command {
-	return family("dead", "List, show, redrive, delete and export dead letters",
+func NewDead(c *CLI) *cobra.Command {
+	return Family("dead", "List, show, redrive, delete and export dead letters",
 		`A message that was received too often is moved to the dead-letter queue. --queue names
 the queue that it came from, or the dead-letter queue itself; without it, all dead-letter
 queues of the environment are meant. An embedded queue keeps the

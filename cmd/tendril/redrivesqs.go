@@ -17,11 +17,11 @@ const lookAtRemoteTask = time.Second
 // when ctx ends. With over false there is something left that has to be copied: the endpoint has no such tasks, or
 // there are messages that tendril sent here. SQS does not know where those came from, so that a task fails at the first
 // of them. A task with a target would leave the reasons on them: a copy of each is made then.
-func redriveOnSQS(c *cli, ctx context.Context, g *deadLetterQueue, perSecond int) (n int, over bool,
+func redriveOnSQS(c *CLI, ctx context.Context, g *deadLetterQueue, perSecond int) (n int, over bool,
 	err error) {
-	task, err := g.queue.remote.StartMove(ctx, perSecond)
+	task, err := g.queue.Remote.StartMove(ctx, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {
-		fmt.Fprintf(c.err, "warning: %v: copying the messages instead\n", err)
+		fmt.Fprintf(c.Err, "warning: %v: copying the messages instead\n", err)
 		return 0, false, nil
 	}
 	if err != nil {
@@ -29,7 +29,7 @@ func redriveOnSQS(c *cli, ctx context.Context, g *deadLetterQueue, perSecond int
 	}
 	n, err = followMove(c, ctx, g, task)
 	if errors.Is(err, errNoSource) {
-		fmt.Fprintln(c.err, "warning: Amazon SQS does not know where some messages came from: copying the rest instead")
+		fmt.Fprintln(c.Err, "warning: Amazon SQS does not know where some messages came from: copying the rest instead")
 		return n, false, nil
 	}
 	return n, true, err
@@ -41,8 +41,8 @@ const noSource = "CouldNotDetermineMessageSource"
 var errNoSource = errors.New("the move ended early: " + noSource)
 
 // followMove shows how far a task is until it ends.
-func followMove(c *cli, ctx context.Context, g *deadLetterQueue, task *aws.MoveTask) (int, error) {
-	bar := c.progress(g.count, "moved", true)
+func followMove(c *CLI, ctx context.Context, g *deadLetterQueue, task *aws.MoveTask) (int, error) {
+	bar := c.Progress(g.count, "moved", true)
 	defer func() { _ = bar.Finish() }()
 	moved := 0
 	for {
@@ -64,7 +64,7 @@ func followMove(c *cli, ctx context.Context, g *deadLetterQueue, task *aws.MoveT
 			if now.FailureReason == noSource {
 				early = errNoSource
 			}
-			return moved, fail(exitFailed, early,
+			return moved, Fail(ExitFailed, early,
 				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
 		}
 		select {

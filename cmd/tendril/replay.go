@@ -22,7 +22,7 @@ import (
 	"tendril/queue"
 )
 
-func newReplay(c *cli) *cobra.Command {
+func NewReplay(c *CLI) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use:   "replay MESSAGE|FILE",
@@ -41,13 +41,13 @@ that may be secrets are not shown.`,
   tendril dead export | tendril replay - --to http://127.0.0.1:8080/jobs`,
 		Args: cobra.ExactArgs(1),
 	}
-	w := addQueue(cmd, allQueues)
+	w := AddQueue(cmd, AllQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: where the messages of the queue go).")
-	f := addOutput(cmd)
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		p := &replay{c: c, to: to, queue: w.queue, format: *f}
+	f := AddOutput(cmd)
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
 		messages, err := messagesToReplay(c, ctx, cmd, w, args[0], p)
-		return plan{func(ctx context.Context) (steps []string, err error) {
+		return PlanOf(func(ctx context.Context) (steps []string, err error) {
 			defer p.close()
 			for i := range messages {
 				poster, err := p.poster(ctx, p.home(&messages[i]))
@@ -57,14 +57,14 @@ that may be secrets are not shown.`,
 				steps = append(steps, "post message "+replayed(&messages[i]).ID+" to "+poster.URL)
 			}
 			return steps, nil
-		}, func(ctx context.Context) error { return p.postAll(ctx, messages) }}, err
+		}, func(ctx context.Context) error { return p.postAll(ctx, messages) }), err
 	})
 }
 
 // messagesToReplay finds the messages, and the environment whose settings hold, if one runs.
-func messagesToReplay(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags, name string, p *replay) (
+func messagesToReplay(c *CLI, ctx context.Context, cmd *cobra.Command, w *Flags, name string, p *replay) (
 	messages []api.Message, err error) {
-	in := c.in
+	in := c.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if errors.Is(err, os.ErrNotExist) {
@@ -73,13 +73,13 @@ func messagesToReplay(c *cli, ctx context.Context, cmd *cobra.Command, w *queueF
 			return []api.Message{m}, err
 		}
 		if err != nil {
-			return nil, fail(exitUsage, err)
+			return nil, Fail(ExitUsage, err)
 		}
 		defer file.Close()
 		in = file
 	}
 	// A URL is enough where no environment runs.
-	if p.client, err = c.dial(cmd); err != nil {
+	if p.client, err = c.Dial(cmd); err != nil {
 		if p.client = nil; p.to == "" {
 			return nil, err
 		}
@@ -90,14 +90,14 @@ func messagesToReplay(c *cli, ctx context.Context, cmd *cobra.Command, w *queueF
 // readMessages reads messages with all that an export tells of them, one on each line.
 func readMessages(r io.Reader) (messages []api.Message, err error) {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
 	for number := 1; lines.Scan(); number++ {
 		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
 			continue
 		}
-		m, _, err := parseMessage(lines.Bytes())
+		m, _, err := ParseMessage(lines.Bytes())
 		if err != nil {
-			return nil, fail(exitUsage, fmt.Errorf("line %d: %w", number, err), hintsOf(err)...)
+			return nil, Fail(ExitUsage, fmt.Errorf("line %d: %w", number, err), HintsOf(err)...)
 		}
 		messages = append(messages, m)
 	}
@@ -105,19 +105,19 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 		return nil, fmt.Errorf("reading messages: %w", err)
 	}
 	if len(messages) == 0 {
-		return nil, fail(exitUsage, errors.New("there is no message to post"), "give one message on each line")
+		return nil, Fail(ExitUsage, errors.New("there is no message to post"), "give one message on each line")
 	}
 	return messages, nil
 }
 
 // replay posts messages.
 type replay struct {
-	c      *cli
+	c      *CLI
 	client *api.Client // nil where no environment runs
 	to     string      // "" for where the messages of a queue go
 	// queue is where messages come from that do not say so, or whose queue the environment does not work on.
 	queue  string
-	format format
+	format Format
 	status *api.Status
 	// posters post the messages of a queue, by its name.
 	posters map[string]*environment.Poster
@@ -154,7 +154,7 @@ func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 		}
 	}
 	if failed > 0 {
-		return fail(exitFailed, fmt.Errorf("%d of %s failed", failed, plural(len(messages), "message")))
+		return Fail(ExitFailed, fmt.Errorf("%d of %s failed", failed, Plural(len(messages), "message")))
 	}
 	return nil
 }
@@ -176,11 +176,11 @@ func (p *replay) post(ctx context.Context, m *api.Message) (ok bool, err error) 
 }
 
 func (p *replay) print(a *replayAnswer) error {
-	if p.format != asTable {
-		return p.format.printEach(p.c, a, a.MessageID, "")
+	if p.format != AsTable {
+		return p.format.PrintEach(p.c, a, a.MessageID, "")
 	}
 	if a.Exchange != nil {
-		if err := printExchange(p.c, a.Exchange); err != nil {
+		if err := PrintExchange(p.c, a.Exchange); err != nil {
 			return err
 		}
 	}
@@ -190,7 +190,7 @@ func (p *replay) print(a *replayAnswer) error {
 	} else if a.Status != 0 {
 		text += fmt.Sprintf(", status %d", a.Status)
 	}
-	_, err := fmt.Fprintf(p.c.err, "%s\n", plain(text))
+	_, err := fmt.Fprintf(p.c.Err, "%s\n", Plain(text))
 	return err
 }
 
@@ -200,7 +200,7 @@ func (p *replay) home(m *api.Message) string {
 		return m.Queue
 	}
 	i := &p.client.Instance
-	for _, name := range []string{afterColon(m.DeadLetterSource), m.Queue} {
+	for _, name := range []string{AfterColon(m.DeadLetterSource), m.Queue} {
 		if name != "" && i.Queue(name).Name != "" {
 			return name
 		}
@@ -210,7 +210,7 @@ func (p *replay) home(m *api.Message) string {
 			return q.Name
 		}
 	}
-	if ref, err := parseQueue(p.queue); err == nil && ref.Name != "" {
+	if ref, err := ParseQueue(p.queue); err == nil && ref.Name != "" {
 		return ref.Name
 	}
 	if len(i.Queues) == 1 {
@@ -225,8 +225,8 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 		return poster, nil
 	}
 	if name == "" && p.client != nil && len(p.client.Instance.Queues) > 1 {
-		return nil, fail(exitUsage, errors.New("the message does not say which queue it is from"),
-			"name the queue with --queue: one of "+queueNames(&p.client.Instance, ""))
+		return nil, Fail(ExitUsage, errors.New("the message does not say which queue it is from"),
+			"name the queue with --queue: one of "+QueueNames(&p.client.Instance, ""))
 	}
 	set, err := p.settings(ctx, name)
 	if err != nil {
@@ -242,9 +242,9 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	if err != nil {
 		return nil, err
 	}
-	poster, err := environment.NewPoster(&set.Settings, &set.Queues[0], name, version, base, path)
+	poster, err := environment.NewPoster(&set.Settings, &set.Queues[0], name, p.c.Version, base, path)
 	if err != nil {
-		return nil, fail(exitUsage, err)
+		return nil, Fail(ExitUsage, err)
 	}
 	if p.posters == nil {
 		p.posters = map[string]*environment.Poster{}
@@ -263,7 +263,7 @@ var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRE
 // settings are those in force for a queue; those of the working folder where no environment runs.
 func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
 	if p.client == nil {
-		return config.Load(config.Sources{Environ: p.c.environ, Root: os.Geteuid() == 0})
+		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
 	}
 	now, err := p.client.Configuration(ctx)
 	if err != nil {
@@ -280,17 +280,17 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		}
 		shown, _, hidden := strings.Cut(o.Value, "?(hidden)")
 		if hidden && p.to == "" {
-			p.c.warn(yamlfile.Problem{Text: "the query of " + option + " is not shown, and left out here",
+			p.c.Warn(yamlfile.Problem{Text: "the query of " + option + " is not shown, and left out here",
 				Hint: "give the whole URL with --to"})
 		}
 		given[option] = shown
 	}
-	environ := slices.DeleteFunc(slices.Clone(p.c.environ), func(v string) bool {
+	environ := slices.DeleteFunc(slices.Clone(p.c.Environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
 	})
-	if p.signs(&now, name) && p.c.env(signingVariables[0]) == "" && p.c.env(signingVariables[1]) == "" {
-		p.c.warn(yamlfile.Problem{Text: "the signing keys of the environment are not available here: the POST is not signed",
+	if p.signs(&now, name) && p.c.Env(signingVariables[0]) == "" && p.c.Env(signingVariables[1]) == "" {
+		p.c.Warn(yamlfile.Problem{Text: "the signing keys of the environment are not available here: the POST is not signed",
 			Hint: "set " + strings.Join(signingVariables, " or ")})
 	}
 	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},
@@ -324,7 +324,7 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	}
 	u, err := url.Parse(to)
 	if to == "" || err != nil || !slices.Contains([]string{"http", "https", "unix", "http+unix"}, u.Scheme) {
-		return "", fail(exitUsage, fmt.Errorf("the messages of %s do not go to a URL", cmp.Or(name, "this environment")),
+		return "", Fail(ExitUsage, fmt.Errorf("the messages of %s do not go to a URL", cmp.Or(name, "this environment")),
 			"say where to post with --to URL")
 	}
 	first := p.client.Instance.AppPort
@@ -345,7 +345,7 @@ func splitURL(text string) (base, path string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme == "":
-		return "", "", fail(exitUsage, fmt.Errorf("invalid URL %q", text), "write it as http://127.0.0.1:8080/path")
+		return "", "", Fail(ExitUsage, fmt.Errorf("invalid URL %q", text), "write it as http://127.0.0.1:8080/path")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return text, "", nil
 	}

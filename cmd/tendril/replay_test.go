@@ -23,7 +23,7 @@ func TestURLsToReplayTo(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "app.example/jobs", "http://%zz"} {
-		if _, _, err := splitURL(wrong); exitCode(err) != exitUsage {
+		if _, _, err := splitURL(wrong); ExitCode(err) != ExitUsage {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

@@ -16,7 +16,7 @@ type restarted struct {
 	Process string `json:"process"`
 }
 
-func newRestart(c *cli) *cobra.Command {
+func NewRestart(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restart PROCESS",
 		Short: "Restart one process of the app",
@@ -28,31 +28,31 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 		Example: "  tendril restart web\n  tendril restart mailer",
 		Args:    cobra.ExactArgs(1),
 	}
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		client, err := c.dial(cmd)
+	AddDataDir(cmd)
+	f := AddOutput(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		client, err := c.Dial(cmd)
 		name := args[0]
-		return plan{func(ctx context.Context) ([]string, error) {
+		return PlanOf(func(ctx context.Context) ([]string, error) {
 			st, err := client.Status(ctx)
 			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name }) {
-				err = fail(exitNotFound, fmt.Errorf("there is no process %s", strconv.Quote(name)), "'tendril status' lists them")
+				err = Fail(ExitNotFound, fmt.Errorf("there is no process %s", strconv.Quote(name)), "'tendril status' lists them")
 			}
-			return []string{"restart " + plain(name)}, err
+			return []string{"restart " + Plain(name)}, err
 		}, func(ctx context.Context) error {
 			now, err := client.RestartProcess(ctx, name)
 			if err != nil {
 				return explainRefusal(c, err)
 			}
 			done := restarted{now}
-			return f.print(c, done, []string{done.Process}, func() error {
-				text := plain(name) + " was restarted"
+			return f.Print(c, done, []string{done.Process}, func() error {
+				text := Plain(name) + " was restarted"
 				if done.Process != name {
-					text += " as " + plain(done.Process)
+					text += " as " + Plain(done.Process)
 				}
-				_, err := fmt.Fprintln(c.err, text)
+				_, err := fmt.Fprintln(c.Err, text)
 				return err
 			})
-		}}, err
+		}), err
 	})
 }

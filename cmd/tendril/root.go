@@ -14,7 +14,7 @@ import (
 	"tendril/internal/config"
 )
 
-func newRoot(c *cli) *cobra.Command {
+func NewRoot(c *CLI) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tendril",
 		Short: "A complete worker environment in one binary",
@@ -38,25 +38,25 @@ unreachable, 5 app failed, 6 not found, 7 in use, 128+n killed by a second
 signal.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Version:       version,
+		Version:       c.Version,
 		Args:          cobra.ArbitraryArgs,
 	}
 	// They run 'tendril up', and are here only to be told from commands. Its help and its completion show them.
-	addSettings(root, func(config.Option) bool { return true })
+	AddSettings(root, func(config.Option) bool { return true })
 	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 && cmd.Flags().NFlag() > 0:
-			root.SetArgs(append([]string{"up"}, c.args...))
+			root.SetArgs(append([]string{"up"}, c.Args...))
 			return root.Execute()
 		case len(args) == 0:
 			return cmd.Help()
 		}
 		return unknownCommand(cmd, args[0])
 	}
-	root.SetIn(c.in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
+	root.SetIn(c.In)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
 	root.SetHelpFunc(printHelp)
@@ -68,12 +68,12 @@ signal.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("run", newUp(c), newInit(c), newDeploy(c), newRollback(c), newRestart(c), newServe(c))
-	add("work", newSend(c), newPeek(c), newReceive(c), newMessage(c), newReplay(c), newQueues(c), newDead(c), newMigrate(c),
-		newBackup(c), newRestore(c), newCredentials(c), newTokens(c))
-	add("look", newPS(c), newStatus(c), newTop(c), newOpen(c), newDescribe(c), newHealth(c), newVersions(c), newScale(c),
-		newInstances(c), newEvents(c), newLogs(c), newTasks(c), newReload(c), newDrain(c), newAlarms(c), newTerminate(c))
-	add("settings", newCheck(c), newDoctor(c), newExplain(c), newGenerate(c), newConfig(c), newGetConfig(c), newVersion(c))
+	add("run", NewUp(c), NewInit(c), NewDeploy(c), NewRollback(c), NewRestart(c), NewServe(c))
+	add("work", NewSend(c), NewPeek(c), NewReceive(c), NewMessage(c), NewReplay(c), NewQueues(c), NewDead(c), NewMigrate(c),
+		NewBackup(c), NewRestore(c), NewCredentials(c), NewTokens(c))
+	add("look", NewPS(c), NewStatus(c), NewTop(c), NewOpen(c), NewDescribe(c), NewHealth(c), NewVersions(c), NewScale(c),
+		NewInstances(c), NewEvents(c), NewLogs(c), NewTasks(c), NewReload(c), NewDrain(c), NewAlarms(c), NewTerminate(c))
+	add("settings", NewCheck(c), NewDoctor(c), NewExplain(c), NewGenerate(c), NewConfig(c), NewGetConfig(c), newVersion(c))
 
 	// The same word, of one or several: nothing else is an alias, see docs/decisions/0052.
 	for _, plural := range root.Commands() {
@@ -82,7 +82,7 @@ signal.`,
 			plural.Aliases = append(plural.Aliases, strings.TrimSuffix(plural.Name(), "s"))
 		}
 	}
-	newMan(root)
+	newMan(c, root)
 	usageErrors(root)
 	completeArguments(c, root)
 	root.InitDefaultCompletionCmd()
@@ -131,7 +131,7 @@ func plainBash(root *cobra.Command) {
 func usageErrors(cmd *cobra.Command) {
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if all, err := cmd.Flags().GetBool(helpAll); err == nil && all && cmd.HasParent() {
+			if all, err := cmd.Flags().GetBool(HelpAll); err == nil && all && cmd.HasParent() {
 				return pflag.ErrHelp
 			}
 			if err := check(cmd, args); err != nil {
@@ -145,13 +145,13 @@ func usageErrors(cmd *cobra.Command) {
 	}
 }
 
-func newVersion(c *cli) *cobra.Command {
+func newVersion(c *CLI) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(c.out, "tendril %s%s %s %s/%s\n", version, revision(), runtime.Version(), runtime.GOOS,
+			_, err := fmt.Fprintf(c.Out, "tendril %s%s %s %s/%s\n", c.Version, revision(), runtime.Version(), runtime.GOOS,
 				runtime.GOARCH)
 			return err
 		},

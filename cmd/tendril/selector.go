@@ -94,22 +94,22 @@ func timeBefore(flag, text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, fail(exitUsage, fmt.Errorf("invalid %s: %s", flag, text),
+		return at, Fail(ExitUsage, fmt.Errorf("invalid %s: %s", flag, text),
 			"use a duration such as 90m, or a time such as 2006-01-02T15:04:05Z")
 	}
 	return at, nil
 }
 
 // knownBy refuses what Amazon SQS does not tell of a message.
-func (p *selector) knownBy(q *targetQueue) error {
+func (p *selector) knownBy(q *Queue) error {
 	switch {
-	case q.remote == nil:
+	case q.Remote == nil:
 		return nil
 	case p.reason != nil:
-		return fail(exitUsage, errors.New("--reason works on the embedded queue only"),
+		return Fail(ExitUsage, errors.New("--reason works on the embedded queue only"),
 			"Amazon SQS does not know why a message failed")
 	case p.since != "" || p.until != "":
-		return fail(exitUsage, errors.New("--since and --until work on the embedded queue only"),
+		return Fail(ExitUsage, errors.New("--since and --until work on the embedded queue only"),
 			"Amazon SQS does not say when a message was dead-lettered")
 	}
 	return nil
@@ -133,13 +133,13 @@ func (p *selector) check(args []string) error {
 	}
 	switch {
 	case p.limit < 0:
-		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
+		return Fail(ExitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
 	case len(p.ids) > 0 && broad:
-		return fail(exitUsage,
+		return Fail(ExitUsage,
 			errors.New("messages are named by id and by --all, --match, --reason, --limit or another filter"),
 			"give only one of them")
 	case len(p.ids) == 0 && !broad:
-		return fail(exitUsage, errors.New("no messages are named"),
+		return Fail(ExitUsage, errors.New("no messages are named"),
 			"give ids, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
 	}
 	return nil
@@ -147,14 +147,14 @@ func (p *selector) check(args []string) error {
 
 func (p *selector) text() string {
 	if len(p.ids) > 0 {
-		return plural(len(p.ids), "message")
+		return Plural(len(p.ids), "message")
 	}
 	text := "all messages"
 	switch {
 	case p.limit > 0 && p.narrow():
-		text = "at most " + plural(p.limit, "message")
+		text = "at most " + Plural(p.limit, "message")
 	case p.limit > 0:
-		return "the oldest " + plural(p.limit, "message")
+		return "the oldest " + Plural(p.limit, "message")
 	}
 	if p.match != "" {
 		text += fmt.Sprintf(" containing %q", p.match)
@@ -224,7 +224,7 @@ func (s *selection) lost(queueName string) error {
 		return nil
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(s.missing)), ", ")
-	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, names),
+	return Fail(ExitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, names),
 		"'tendril dead list' shows what it holds")
 }
 

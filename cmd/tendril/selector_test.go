@@ -51,7 +51,7 @@ func TestSelectorTakes(t *testing.T) {
 				t.Errorf("took %v, done %v; want %q, %v", got, p.done(), c.want, c.done)
 			}
 			if lost := p.lost("dead"); (lost != nil) != (len(p.missing) > 0) || lost != nil &&
-				(!strings.Contains(lost.Error(), "id-x") || exitCode(lost) != exitNotFound) {
+				(!strings.Contains(lost.Error(), "id-x") || ExitCode(lost) != ExitNotFound) {
 				t.Errorf("lost: %v", lost)
 			}
 		})
@@ -89,8 +89,8 @@ func TestSelectorIsChecked(t *testing.T) {
 		{selector{all: true, match: "x", limit: 3}, nil, ""},
 	} {
 		err := c.selector.check(c.args)
-		said := fmt.Sprint(err, hintsOf(err))
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(said, c.want) || exitCode(err) != exitUsage) {
+		said := fmt.Sprint(err, HintsOf(err))
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(said, c.want) || ExitCode(err) != ExitUsage) {
 			t.Errorf("%+v %v: %v, want %q", c.selector, c.args, said, c.want)
 		}
 	}
@@ -126,7 +126,7 @@ func TestParseRate(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"0", "-1", "x", "50/m", "Inf", "NaN", "/s"} {
-		if _, err := parseRate(text); exitCode(err) != exitUsage {
+		if _, err := parseRate(text); ExitCode(err) != ExitUsage {
 			t.Errorf("parseRate(%q): %v, want a usage error", text, err)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 )
 
 type sendFlags struct {
-	where       *queueFlags
+	where       *Flags
 	file        string
 	ndjson, raw bool
 	attributes  []string
@@ -28,10 +27,10 @@ type sendFlags struct {
 	wait        bool
 	verbose     bool // print requests and answers
 	timeout     time.Duration
-	format      *format
+	format      *Format
 }
 
-func newSend(c *cli) *cobra.Command {
+func NewSend(c *CLI) *cobra.Command {
 	f := &sendFlags{}
 	cmd := &cobra.Command{
 		Use:   "send [BODY]",
@@ -63,7 +62,7 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
       --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	f.where = addQueue(cmd, onlyQueue)
+	f.where = AddQueue(cmd, OnlyQueue)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "File with the body, or the lines; - is standard input.")
 	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message per line of JSON.")
@@ -80,8 +79,8 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
 	flags.BoolVarP(&f.verbose, "verbose", "v", false,
 		"With --wait: print the request that was posted and the app's answer.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
-	f.format = addOutput(cmd)
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
+	f.format = AddOutput(cmd)
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
 		return planSend(c, ctx, cmd, args, f)
 	})
 }
@@ -89,40 +88,40 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
 // recordingMargin is how much longer requests are recorded than an outcome is waited for.
 const recordingMargin = 10 * time.Second
 
-func planSend(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (plan, error) {
+func planSend(c *CLI, ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (Plan, error) {
 	if f.verbose && !f.wait {
-		return plan{}, fail(exitUsage, errors.New("--verbose has no effect without --wait"), "add --wait")
+		return Plan{}, Fail(ExitUsage, errors.New("--verbose has no effect without --wait"), "add --wait")
 	}
 	template, err := f.template()
 	if err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
 	input, err := openInput(c, args, f)
 	if err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
 	if input != nil {
-		c.atEnd(func() { _ = input.Close() }) // it was only read
+		c.AtEnd(func() { _ = input.Close() }) // it was only read
 	}
-	p, err := findQueue(c, ctx, cmd, f.where)
+	p, err := Find(c, ctx, cmd, f.where)
 	if err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
-	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
+	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.Progress(-1, "sent",
 		f.many())}
 	var watch *api.Client
 	if f.wait {
 		if watch, err = watcher(c, cmd, p); err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		o.embedded = embeddedNames(watch, p)
 		o.verbose = f.verbose
 	}
 	messages, err := f.messages(args, input, template)
 	if err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
-	return plan{func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
+	return PlanOf(func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
 		func(ctx context.Context) error {
 			if o.verbose {
 				if err := watch.RecordExchanges(ctx, f.timeout+recordingMargin); err != nil {
@@ -134,13 +133,13 @@ func planSend(c *cli, ctx context.Context, cmd *cobra.Command, args []string, f 
 				err = awaitOutcomes(c, ctx, watch, o, f.timeout)
 			}
 			return err
-		}}, nil
+		}), nil
 }
 
 // wouldSend reads all messages, and says how many and how large they are.
-func wouldSend(ctx context.Context, to *targetQueue, messages iter.Seq2[line, error]) ([]string, error) {
-	if to.remote == nil {
-		if _, err := to.client.Queue(ctx, to.name); err != nil {
+func wouldSend(ctx context.Context, to *Queue, messages iter.Seq2[line, error]) ([]string, error) {
+	if to.Remote == nil {
+		if _, err := to.Client.Queue(ctx, to.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +150,7 @@ func wouldSend(ctx context.Context, to *targetQueue, messages iter.Seq2[line, er
 		}
 		n, bytes = n+1, bytes+l.msg.Size()
 	}
-	return []string{fmt.Sprintf("send %s, %s, to queue %s", plural(n, "message"), size(bytes), to.name)}, nil
+	return []string{fmt.Sprintf("send %s, %s, to queue %s", Plural(n, "message"), Size(bytes), to.Name)}, nil
 }
 
 // messages are those of the lines, or the one of the argument or the input.
@@ -162,7 +161,7 @@ func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outg
 	case input == nil:
 		return single(args[0], template), nil
 	}
-	body, err := io.ReadAll(io.LimitReader(input, maxLine))
+	body, err := io.ReadAll(io.LimitReader(input, MaxLine))
 	if err != nil {
 		return nil, unreadable(err)
 	}
@@ -178,17 +177,17 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	}
 	if f.many() && f.dedup != "" {
 		return queue.Outgoing{},
-			fail(exitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
+			Fail(ExitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
 	}
 	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
 	switch {
 	case f.delay != "" && f.at != "":
-		return out, fail(exitUsage, errors.New("--delay and --at say when the message is visible"), "give one of them")
+		return out, Fail(ExitUsage, errors.New("--delay and --at say when the message is visible"), "give one of them")
 	case f.at != "":
 		out.NotBefore, err = parseAt(f.at, time.Now())
 	case f.delay != "":
 		var delay time.Duration
-		if delay, err = parseDelay(f.delay); delay > maxDelay {
+		if delay, err = parseDelay(f.delay); delay > MaxDelay {
 			out.NotBefore = time.Now().Add(delay)
 		} else {
 			out.Delay = &delay
@@ -196,9 +195,6 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	}
 	return out, err
 }
-
-// maxDelay is the longest delay that SQS has.
-const maxDelay = 15 * time.Minute
 
 // parseAt reads a time: of a day, the next one after now, or a date with a time, here unless it says a zone.
 func parseAt(text string, now time.Time) (time.Time, error) {
@@ -222,28 +218,8 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		}
 		return at, nil
 	}
-	return time.Time{}, fail(exitUsage, fmt.Errorf("invalid --at: %s", text),
+	return time.Time{}, Fail(ExitUsage, fmt.Errorf("invalid --at: %s", text),
 		"use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
-}
-
-// forSQS makes delays of messages that are scheduled, for Amazon SQS.
-func forSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
-	out := slices.Clone(messages)
-	for i := range out {
-		m := &out[i]
-		if m.NotBefore.IsZero() {
-			continue
-		}
-		wait := time.Until(m.NotBefore)
-		if wait > maxDelay {
-			return nil, fail(exitUsage, fmt.Errorf("a message on Amazon SQS cannot be delayed until %s: the limit is 15 minutes",
-				m.NotBefore.Format(time.RFC3339)), "send it to an embedded queue, which has no such limit",
-				"or let a periodic task send it when it is due: see docs/periodic.md")
-		}
-		wait = max(0, wait+time.Second-1).Truncate(time.Second)
-		m.Delay, m.NotBefore = &wait, time.Time{}
-	}
-	return out, nil
 }
 
 // parseDelay reads a delay with its unit, or in seconds.
@@ -253,17 +229,17 @@ func parseDelay(text string) (time.Duration, error) {
 		delay, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || delay < 0 || delay%time.Second != 0 {
-		return 0, fail(exitUsage, fmt.Errorf("--delay %s is out of range", text),
+		return 0, Fail(ExitUsage, fmt.Errorf("--delay %s is out of range", text),
 			"use whole seconds from 0s on, such as 30s, 15m or 72h")
 	}
 	return delay, nil
 }
 
 // openInput opens where the body or the lines come from; nil when the body is an argument.
-func openInput(c *cli, args []string, f *sendFlags) (io.ReadCloser, error) {
+func openInput(c *CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
-		return nil, fail(exitUsage, errors.New("the body is given as an argument and as a file or lines"),
+		return nil, Fail(ExitUsage, errors.New("the body is given as an argument and as a file or lines"),
 			"give only one of them")
 	case len(args) == 1 && args[0] != "-":
 		return nil, nil
@@ -273,16 +249,16 @@ func openInput(c *cli, args []string, f *sendFlags) (io.ReadCloser, error) {
 			return nil, unreadable(err)
 		}
 		return file, nil
-	case f.file == "" && len(args) == 0 && c.ttyIn:
-		return nil, fail(exitUsage, errors.New("there is no body"),
+	case f.file == "" && len(args) == 0 && c.TtyIn:
+		return nil, Fail(ExitUsage, errors.New("there is no body"),
 			`give it as an argument: tendril send '{"order": 42}'`, "or as a file with --file, or through a pipe")
 	}
-	return io.NopCloser(c.in), nil
+	return io.NopCloser(c.In), nil
 }
 
 // unreadable is the error for a file that cannot be read.
 func unreadable(err error) error {
-	return fail(exitUsage, fmt.Errorf("reading the body: %w", err), "name a file that can be read with --file, or - for "+
+	return Fail(ExitUsage, fmt.Errorf("reading the body: %w", err), "name a file that can be read with --file, or - for "+
 		"standard input")
 }
 

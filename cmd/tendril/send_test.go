@@ -25,8 +25,8 @@ func TestParseAt(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "tomorrow", "25:00", "2026-12-24", "3h"} {
-		var coded *exitError
-		if got, err := parseAt(text, now); !errors.As(err, &coded) || coded.code != exitUsage {
+		var coded *ExitError
+		if got, err := parseAt(text, now); !errors.As(err, &coded) || coded.Code != ExitUsage {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestScheduledMessagesForAmazonSQS(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := func(d time.Duration) queue.Outgoing { return queue.Outgoing{Body: "x", NotBefore: time.Now().Add(d)} }
 		given := []queue.Outgoing{{Body: "x"}, in(-time.Hour), in(90500 * time.Millisecond), in(15 * time.Minute)}
-		out, err := forSQS(given)
+		out, err := ForSQS(given)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func TestScheduledMessagesForAmazonSQS(t *testing.T) {
 		if given[1].Delay != nil {
 			t.Error("the messages themselves were changed")
 		}
-		if _, err := forSQS([]queue.Outgoing{in(15*time.Minute + time.Second)}); err == nil {
+		if _, err := ForSQS([]queue.Outgoing{in(15*time.Minute + time.Second)}); err == nil {
 			t.Error("a delay of more than 15 minutes was accepted")
 		}
 	})

@@ -11,29 +11,37 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"tendril/api"
 	"tendril/internal/bundle"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
 )
 
-// textValue is a flag whose text goes to package config as it was typed, so
+const (
+	// FewSettings are shown among a command's own flags; more are grouped by topic.
+	FewSettings = 3
+	// HelpAll is the flag that shows the options beyond the essential ones.
+	HelpAll = "help-all"
+)
+
+// TextValue is a flag whose text goes to package config as it was typed, so
 // that flags, variables and files are checked by the same rules.
-type textValue struct {
+type TextValue struct {
 	kind string
 	text string
 }
 
-func (v *textValue) String() string     { return v.text }
-func (v *textValue) Set(s string) error { v.text = s; return nil }
-func (v *textValue) Type() string       { return v.kind }
+func (v *TextValue) String() string     { return v.text }
+func (v *TextValue) Set(s string) error { v.text = s; return nil }
+func (v *TextValue) Type() string       { return v.kind }
 
-// optionTable is the table of options, made once for the many commands that have options of it.
-var optionTable = sync.OnceValue(config.Options)
+// OptionTable is the table of options, made once for the many commands that have options of it.
+var OptionTable = sync.OnceValue(config.Options)
 
-// addSettings gives a command the flags of the options that include selects.
-func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
+// AddSettings gives a command the flags of the options that include selects.
+func AddSettings(cmd *cobra.Command, include func(config.Option) bool) {
 	added := 0
-	for _, o := range optionTable() {
+	for _, o := range OptionTable() {
 		if !include(o) {
 			continue
 		}
@@ -44,8 +52,8 @@ func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
 		completeOption(cmd, &o)
 		added++
 	}
-	if added > fewSettings {
-		cmd.Flags().Bool(helpAll, false, "Show all options, by topic.")
+	if added > FewSettings {
+		cmd.Flags().Bool(HelpAll, false, "Show all options, by topic.")
 	}
 }
 
@@ -54,41 +62,41 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 	if o.Default != "" {
 		help = o.Help + " (default " + o.DefaultText() + ")"
 	}
-	f := flags.VarPF(&textValue{kind: o.Kind()}, name, "", help)
+	f := flags.VarPF(&TextValue{kind: o.Kind()}, name, "", help)
 	f.Hidden = hidden
 	if o.IsSwitch() {
 		f.NoOptDefVal = "true"
 	}
 }
 
-// loadSettings reads all settings for a command: its flags, the environment, files and the bundle.
-func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
-	return c.readSettings(cmd, b, nil)
+// LoadSettings reads all settings for a command: its flags, the environment, files and the bundle.
+func (c *CLI) LoadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
+	return c.ReadSettings(cmd, b, nil)
 }
 
-// readSettings is loadSettings with a settings file that may not be on disk yet; nil for the one that is found.
-func (c *cli) readSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.File) (*config.Config, error) {
+// ReadSettings is loadSettings with a settings file that may not be on disk yet; nil for the one that is found.
+func (c *CLI) ReadSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.File) (*config.Config, error) {
 	given := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if _, ok := f.Value.(*textValue); ok {
+		if _, ok := f.Value.(*TextValue); ok {
 			given[f.Name] = f.Value.String()
 		}
 	})
-	return config.Load(config.Sources{Flags: given, Environ: c.environ, Bundle: b, File: file,
-		Root: os.Geteuid() == 0, Free: c.free})
+	return config.Load(config.Sources{Flags: given, Environ: c.Environ, Bundle: b, File: file,
+		Root: os.Geteuid() == 0, Free: c.Free})
 }
 
-func (c *cli) warn(warnings ...yamlfile.Problem) {
+func (c *CLI) Warn(warnings ...yamlfile.Problem) {
 	for _, w := range warnings {
-		fmt.Fprintf(c.err, "warning: %s\n", plain(w.String()))
+		fmt.Fprintf(c.Err, "warning: %s\n", Plain(w.String()))
 		if w.Hint != "" {
-			fmt.Fprintf(c.err, "hint: %s\n", plain(w.Hint))
+			fmt.Fprintf(c.Err, "hint: %s\n", Plain(w.Hint))
 		}
 	}
 }
 
-// bundleWarnings are what is done with a bundle in spite of a flaw, and the parts of it that are not used.
-func bundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem {
+// BundleWarnings are what is done with a bundle in spite of a flaw, and the parts of it that are not used.
+func BundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem {
 	if b == nil {
 		return nil
 	}
@@ -101,15 +109,15 @@ func bundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem 
 	return warnings
 }
 
-// singleDash turns the long flags of Workerless that were written with one
+// SingleDash turns the long flags of Workerless that were written with one
 // dash ("-concurrency=5") into tendril's own form.
-func singleDash(args []string) (fixed []string, noticed bool) {
+func SingleDash(args []string) (fixed []string, noticed bool) {
 	for i, a := range args {
 		if a == "--" {
 			return append(fixed, args[i:]...), noticed
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
-		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && len(name) > 1 && isFlag(name) {
+		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && len(name) > 1 && IsFlag(name) {
 			a, noticed = "-"+a, true
 		}
 		fixed = append(fixed, a)
@@ -117,7 +125,17 @@ func singleDash(args []string) (fixed []string, noticed bool) {
 	return fixed, noticed
 }
 
-func isFlag(name string) bool {
+func IsFlag(name string) bool {
 	o, found := config.Lookup(name)
 	return found && (o.Name == name || slices.Contains(o.Aliases, name))
+}
+
+func OriginOf(v api.OptionValue) config.Origin {
+	return config.Origin{Layer: config.ParseLayer(v.Layer), Where: v.Where}
+}
+
+// IsSetting reports whether a flag sets an option of the table.
+func IsSetting(f *pflag.Flag) bool {
+	_, ok := f.Value.(*TextValue)
+	return ok
 }

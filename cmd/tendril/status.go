@@ -14,7 +14,7 @@ import (
 	"tendril/internal/observe/health"
 )
 
-func newStatus(c *cli) *cobra.Command {
+func NewStatus(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the running environment: health, queues, ledger, worker, app",
@@ -23,23 +23,23 @@ sent = done + dead-lettered + expired + purged + live, where dead-lettered count
 messages that are in a dead-letter queue now.`,
 		Args: cobra.NoArgs,
 	}
-	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Status, error) {
+	Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Status, error) {
 		return client.Status(ctx)
-	}, view[api.Status]{func(st api.Status) error { return printStatus(c, &st) },
-		func(st api.Status) []string { return []string{st.Environment} }})
-	addWatch(c, cmd)
+	}, ViewOf(func(st api.Status) error { return printStatus(c, &st) },
+		func(st api.Status) []string { return []string{st.Environment} }))
+	AddWatch(c, cmd)
 	return cmd
 }
 
-func printStatus(c *cli, st *api.Status) error {
-	if err := printCells(c, cells{{st.Environment, bold}, {": ", plainText},
-		{healthText(st), readyStyle(st)}}); err != nil {
+func printStatus(c *CLI, st *api.Status) error {
+	if err := PrintCells(c, Cells{StyledText(st.Environment, Bold), StyledText(": ", PlainText),
+		StyledText(healthText(st), ReadyStyle(st))}); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "tendril %s, process %d, up %s\n", st.Version, st.PID, since(st.StartedAt))
+	fmt.Fprintf(c.Out, "tendril %s, process %d, up %s\n", st.Version, st.PID, Since(st.StartedAt))
 	for _, check := range st.Checks {
 		if !check.OK {
-			fmt.Fprintf(c.out, "not ready: %s: %s\n", check.Name, plain(check.Detail))
+			fmt.Fprintf(c.Out, "not ready: %s: %s\n", check.Name, Plain(check.Detail))
 		}
 	}
 	for _, line := range append(breakerLines(st), stateLines(st)...) {
@@ -49,42 +49,37 @@ func printStatus(c *cli, st *api.Status) error {
 			}
 			continue
 		}
-		fmt.Fprintln(c.out, line)
+		fmt.Fprintln(c.Out, line)
 	}
 	if len(st.Queues) > 0 {
-		if err := c.printSection(queueTable(st.Queues)); err != nil {
+		if err := c.PrintSection(QueueTable(st.Queues)); err != nil {
 			return err
 		}
 	}
 	if st.Ledger != nil {
-		fmt.Fprintf(c.out, "\nledger: %s\n", accountText(*st.Ledger))
+		fmt.Fprintf(c.Out, "\nledger: %s\n", accountText(*st.Ledger))
 	}
 	for i := range st.Workers {
-		fmt.Fprintf(c.out, "\nworker: %s\n", workerText(&st.Workers[i]))
+		fmt.Fprintf(c.Out, "\nworker: %s\n", workerText(&st.Workers[i]))
 	}
 	for i := range st.Limits {
-		fmt.Fprintf(c.out, "\nlimit: %s\n", limitText(&st.Limits[i]))
+		fmt.Fprintf(c.Out, "\nlimit: %s\n", limitText(&st.Limits[i]))
 	}
 	if st.Scaling != nil {
-		fmt.Fprintf(c.out, "\nscaling of %s\n", scalingText(st.Scaling))
+		fmt.Fprintf(c.Out, "\nscaling of %s\n", scalingText(st.Scaling))
 	}
 	if st.Tasks != nil {
-		fmt.Fprintf(c.out, "\nperiodic tasks: %s\n", tasksText(st.Tasks))
+		fmt.Fprintf(c.Out, "\nperiodic tasks: %s\n", TasksText(st.Tasks))
 	}
 	if len(st.App) > 0 {
-		if err := c.printSection(appTable(st.App)); err != nil {
+		if err := c.PrintSection(appTable(st.App)); err != nil {
 			return err
 		}
 	}
 	if len(st.Problems) > 0 {
-		return c.printSection(problemTable(st.Problems))
+		return c.PrintSection(problemTable(st.Problems))
 	}
 	return nil
-}
-
-func (c *cli) printSection(rows [][]string) error {
-	fmt.Fprintln(c.out)
-	return c.printTable(rows)
 }
 
 // healthText is the first line: the state, and whether it is ready.
@@ -99,7 +94,7 @@ func healthText(st *api.Status) string {
 	}
 	words = append(words, ready)
 	for _, w := range st.Workers {
-		text := pausedText(w.Paused, w.PauseReason)
+		text := PausedText(w.Paused, w.PauseReason)
 		if text != "" && len(st.Workers) > 1 {
 			text += " (" + w.Queue + ")"
 		}
@@ -125,7 +120,7 @@ func workerText(w *api.Worker) string {
 		state = "NOT " + state
 	}
 	if len(w.GateReasons) > 0 {
-		state += ": " + plain(strings.Join(w.GateReasons, "; "))
+		state += ": " + Plain(strings.Join(w.GateReasons, "; "))
 	}
 	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
 		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
@@ -143,7 +138,7 @@ func workerText(w *api.Worker) string {
 		text += "\n        " + pace
 	}
 	if w.LastError != "" {
-		text += "\n        last error: " + plain(w.LastError)
+		text += "\n        last error: " + Plain(w.LastError)
 	}
 	return text
 }
@@ -158,8 +153,8 @@ func appTable(app []api.Process) [][]string {
 		if p.PID != 0 {
 			pid = fmt.Sprint(p.PID)
 		}
-		rows = append(rows, []string{p.Name, p.State, ready, pid, since(p.Since), fmt.Sprint(p.Restarts),
-			cmp.Or(plain(p.LastExit), "-")})
+		rows = append(rows, []string{p.Name, p.State, ready, pid, Since(p.Since), fmt.Sprint(p.Restarts),
+			cmp.Or(Plain(p.LastExit), "-")})
 	}
 	return rows
 }
@@ -167,7 +162,7 @@ func appTable(app []api.Process) [][]string {
 func problemTable(problems []api.Problem) [][]string {
 	rows := [][]string{{"FAILED", "QUEUE", "LAST", "REASON", "LAST MESSAGE"}}
 	for _, p := range problems {
-		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, since(p.Last) + " ago", plain(p.Reason), p.LastMessageID})
+		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, Since(p.Last) + " ago", Plain(p.Reason), p.LastMessageID})
 	}
 	return rows
 }
@@ -206,13 +201,13 @@ func breakerLines(st *api.Status) (lines []string) {
 		}
 		trial := "the next message is a trial"
 		if left := time.Until(l.TrialAt); left > 0 {
-			trial = "next trial in " + age(left+time.Second)
+			trial = "next trial in " + Age(left+time.Second)
 		}
 		switch {
 		case len(still) > 0:
 			lines = append(lines, "NOT receiving from "+strings.Join(still, ", ")+": the breaker is open, "+trial)
 		case len(trying) == 0:
-			lines = append(lines, "NOT delivering to "+plain(l.Target)+": the breaker is open, "+trial)
+			lines = append(lines, "NOT delivering to "+Plain(l.Target)+": the breaker is open, "+trial)
 		}
 		if len(trying) > 0 {
 			lines = append(lines, "receiving from "+strings.Join(trying, ", ")+" for a trial: the breaker is open")
@@ -222,18 +217,18 @@ func breakerLines(st *api.Status) (lines []string) {
 }
 
 func deploymentText(d *api.Deployment) string {
-	to := plain(d.To)
+	to := Plain(d.To)
 	switch {
 	case d.State == api.DeployDone:
-		return to + ", " + since(d.Ended) + " ago"
+		return to + ", " + Since(d.Ended) + " ago"
 	case d.Aborted:
-		return to + " was aborted " + since(d.Ended) + " ago: " + plain(d.Error)
+		return to + " was aborted " + Since(d.Ended) + " ago: " + Plain(d.Error)
 	case d.State == api.DeployRolledBack:
-		return to + " was rolled back " + since(d.Ended) + " ago: " + plain(d.Error)
+		return to + " was rolled back " + Since(d.Ended) + " ago: " + Plain(d.Error)
 	case d.Over():
-		return to + " has the messages, and failed " + since(d.Ended) + " ago: " + plain(d.Error)
+		return to + " has the messages, and failed " + Since(d.Ended) + " ago: " + Plain(d.Error)
 	}
-	return stepText(d) + ", for " + since(d.Since)
+	return StepText(d) + ", for " + Since(d.Since)
 }
 
 func poisonText(i api.PoisonMessages) string {
@@ -254,10 +249,10 @@ func paceText(w *api.Worker) string {
 		words = append(words, fmt.Sprintf("%.0f%% of the deliveries of the last minute", 100*w.TurnShare))
 	}
 	if w.OldestSeconds >= 1 {
-		words = append(words, "oldest in work "+seconds(w.OldestSeconds))
+		words = append(words, "oldest in work "+Seconds(w.OldestSeconds))
 	}
 	if w.LongestWaitSeconds >= 1 {
-		words = append(words, "waited at most "+seconds(w.LongestWaitSeconds)+" in the last minute")
+		words = append(words, "waited at most "+Seconds(w.LongestWaitSeconds)+" in the last minute")
 	}
 	return strings.Join(words, ", ")
 }
@@ -269,7 +264,7 @@ func limitName(reason string) string {
 	case "breaker":
 		return "the breaker"
 	}
-	return "the limit of " + plain(reason)
+	return "the limit of " + Plain(reason)
 }
 
 func limitText(l *api.Limit) string {
@@ -283,7 +278,7 @@ func limitText(l *api.Limit) string {
 	if l.Breaker != "" {
 		breaker := "breaker " + l.Breaker
 		if left := time.Until(l.TrialAt); !l.TrialAt.IsZero() && left > 0 {
-			breaker += ", next trial in " + age(left+time.Second)
+			breaker += ", next trial in " + Age(left+time.Second)
 		}
 		words = append(words, breaker)
 	}
@@ -293,7 +288,7 @@ func limitText(l *api.Limit) string {
 	if l.Refused > 0 {
 		words = append(words, fmt.Sprintf("kept back %d times", l.Refused))
 	}
-	return plain(l.Target) + "\n        " + strings.Join(words, ", ")
+	return Plain(l.Target) + "\n        " + strings.Join(words, ", ")
 }
 
 // scalingText says what size is wanted, within which bounds, and what changed it last.
@@ -303,13 +298,13 @@ func scalingText(s *api.Scaling) string {
 	service, isService := strings.CutPrefix(s.Target, config.ScaleService)
 	switch {
 	case s.Target == config.ScaleNone:
-		return "nothing: " + plain(s.Problem)
+		return "nothing: " + Plain(s.Problem)
 	case s.Target == config.ScaleAuto: // planned
 		what = "the group or service that it is in, else processes"
 	case isGroup:
-		what = "the group " + plain(group)
+		what = "the group " + Plain(group)
 	case isService:
-		what = "the service " + plain(service)
+		what = "the service " + Plain(service)
 	case s.Target == config.ScalePublish:
 		what = "instances, by published metrics"
 	}
@@ -323,19 +318,17 @@ func scalingText(s *api.Scaling) string {
 	}
 	for _, d := range s.Decisions {
 		if d.From != d.Desired && d.Applied {
-			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", since(d.At), d.From, d.Desired, plain(d.Why))
+			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", Since(d.At), d.From, d.Desired, Plain(d.Why))
 			break
 		}
 	}
 	if s.Problem != "" {
-		text += "\n        PROBLEM: " + plain(s.Problem)
+		text += "\n        PROBLEM: " + Plain(s.Problem)
 	}
 	return text
 }
 
-func seconds(s float64) string { return age(time.Duration(s * float64(time.Second))) }
-
-func newHealth(c *cli) *cobra.Command {
+func NewHealth(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Show the health of the environment, with its causes",
@@ -346,16 +339,16 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 	}
 	var environment string
 	var status health.Status
-	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (health.Report, error) {
+	Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (health.Report, error) {
 		report, err := client.Health(ctx)
 		environment, status = client.Instance.Environment, report.Status
 		return report, err
-	}, view[health.Report]{func(report health.Report) error {
+	}, ViewOf(func(report health.Report) error {
 		return printReport(c, "", &report)
-	}, func(health.Report) []string { return []string{environment} }})
+	}, func(health.Report) []string { return []string{environment} }))
 	cmd.PostRunE = func(*cobra.Command, []string) error {
-		if code := status.ExitCode(); code != exitOK {
-			return fail(code, fmt.Errorf("environment %q is %s", environment, status))
+		if code := status.ExitCode(); code != ExitOK {
+			return Fail(code, fmt.Errorf("environment %q is %s", environment, status))
 		}
 		return nil
 	}
@@ -366,10 +359,20 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 func reportText(r *health.Report) string {
 	text := fmt.Sprintf("%s (%s)", r.Status, r.Color)
 	if !r.Since.IsZero() {
-		text += " for " + since(r.Since)
+		text += " for " + Since(r.Since)
 	}
 	for _, cause := range r.Causes {
-		text += "\n        " + plain(cause)
+		text += "\n        " + Plain(cause)
 	}
 	return text
+}
+
+// printReport prints a status after a prefix, and a line for each cause.
+func printReport(c *CLI, prefix string, r *health.Report) error {
+	first, causes, _ := strings.Cut(reportText(r), "\n")
+	err := PrintCells(c, Cells{StyledText(prefix, PlainText), StyledText(first, HealthStyle(r.Status))})
+	if err == nil && causes != "" {
+		_, err = fmt.Fprintln(c.Out, causes)
+	}
+	return err
 }

@@ -16,7 +16,7 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		c := &cli{out: &out}
+		c := &CLI{Out: &out}
 		st := &api.Status{Environment: "letters", State: api.StateRunning, Ready: true,
 			Workers: []api.Worker{{Queue: "jobs", Target: "a"}, {Queue: "logs", Target: "b", Receiving: true},
 				{Queue: "mails", Target: "a"}},
@@ -87,14 +87,48 @@ func TestPaceNamesWhatHoldsBack(t *testing.T) {
 	}
 }
 
-func TestWarningsHaveAHintOrNone(t *testing.T) {
+func TestDescribedLeader(t *testing.T) {
 	t.Parallel()
-	for hint, want := range map[string][]any{
-		"":        {"component", "config", "problem", "mind this"},
-		"do that": {"component", "config", "problem", "mind this", "hint", "do that"},
+	for want, l := range map[string]api.Leader{
+		"none known":                 {},
+		"this instance":              {Local: true},
+		"this instance: a, term 3":   {Leading: true, Holder: "a", Term: 3},
+		"another instance: b":        {Holder: "b"},
+		"none known; PROBLEM: timed": {Error: "timed"},
 	} {
-		if diff := cmp.Diff(want, attributesOf("config", "mind this", hint)); diff != "" {
-			t.Errorf("%q: %s", hint, diff)
+		if got := describedLeader(&l); got != want {
+			t.Errorf("%+v: %q, want %q", l, got, want)
+		}
+	}
+}
+
+func TestStatusTexts(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[string]string{
+		healthText(&api.Status{State: "running",
+			Ready: true}): "running, ready",
+		healthText(&api.Status{State: "draining",
+			Workers: []api.Worker{{Paused: true}}}): "draining, NOT READY, PAUSED",
+		healthText(&api.Status{Workers: []api.Worker{{Paused: true,
+			PauseReason: "n\x1bight"}}}): `NOT READY, PAUSED: n\x1bight`,
+		accountText(api.Account{Sent: 9, Done: 3, DeadLettered: 1, Expired: 2, Purged: 1,
+			Live: 2}): "sent 9 = done 3 + dead-lettered 1 + expired 2 + purged 1 + live 2",
+		accountText(api.Account{Sent: 9}): "sent 9 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 0 (DOES " +
+			"NOT BALANCE: off by 9; please report this)",
+	} {
+		if got != want {
+			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+func TestDeploymentTexts(t *testing.T) {
+	t.Parallel()
+	ago := time.Now().Add(-2*time.Hour - time.Minute)
+	for state, want := range map[string]string{api.DeployDone: "version 2, 2h ago",
+		api.DeployFailed: "version 2 has the messages, and failed 2h ago: why"} {
+		if got := deploymentText(&api.Deployment{State: state, To: "version 2", Ended: ago, Error: "why"}); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
 		}
 	}
 }

@@ -40,8 +40,8 @@ func TestColoursAreForTerminals(t *testing.T) {
 		{true, []string{"TERM=dumb"}, false},
 	} {
 		var out strings.Builder
-		w := &cli{out: &terminal.Writer{To: &out}, tty: c.tty, environ: c.environ}
-		if err := w.printTable(rows); err != nil || strings.Contains(out.String(), "\x1b[33mPAUSED") != c.colours ||
+		w := &CLI{Out: &terminal.Writer{To: &out}, Tty: c.tty, Environ: c.environ}
+		if err := w.PrintTable(rows); err != nil || strings.Contains(out.String(), "\x1b[33mPAUSED") != c.colours ||
 			strings.Contains(out.String(), "\x1b") != c.colours || strings.Contains(out.String(), `\x1b`) {
 			t.Errorf("%+v: %v, %q", c, err, out.String())
 		}

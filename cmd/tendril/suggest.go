@@ -147,17 +147,17 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	}
 	near := suggestCommands(cmd, word)
 	if len(near) == 0 && !cmd.HasParent() {
-		if info, err := os.Stat(word); err == nil && (info.IsDir() || isArchive(word)) {
-			near = []string{cmd.CommandPath() + " up " + plain(word)}
+		if info, err := os.Stat(word); err == nil && (info.IsDir() || IsArchive(word)) {
+			near = []string{cmd.CommandPath() + " up " + Plain(word)}
 		}
 	}
 	for i := range near {
 		near[i] = "'" + near[i] + "'"
 	}
 	if hint := didYouMean(near); hint != "" {
-		return fail(exitUsage, err, hint)
+		return Fail(ExitUsage, err, hint)
 	}
-	return fail(exitUsage, err, "see '"+cmd.CommandPath()+" --help'")
+	return Fail(ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
 // flagError explains a flag that pflag refused.
@@ -173,25 +173,25 @@ func flagError(cmd *cobra.Command, err error) error {
 				name, err = word, fmt.Errorf("unknown flag: -%s", word)
 			}
 		}
-		return fail(exitUsage, err, unknownFlagHint(cmd, name))
+		return Fail(ExitUsage, err, unknownFlagHint(cmd, name))
 	case errors.As(err, &empty):
 		name := empty.GetFlag().Name
 		example := strings.ToUpper(kindOf(empty.GetFlag()))
-		if o, found := config.Lookup(name); found && isSetting(empty.GetFlag()) {
+		if o, found := config.Lookup(name); found && IsSetting(empty.GetFlag()) {
 			example = o.ExampleText()
 		}
-		return fail(exitUsage, err, fmt.Sprintf("write --%s=%s", name, example))
+		return Fail(ExitUsage, err, fmt.Sprintf("write --%s=%s", name, example))
 	case errors.As(err, &invalid):
 		return invalidFlag(invalid)
 	}
-	return fail(exitUsage, err, "see '"+cmd.CommandPath()+" --help'")
+	return Fail(ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
 // unknownFlagHint says which flag may have been meant, or which other command has it.
 func unknownFlagHint(cmd *cobra.Command, name string) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden || isSetting(f) {
+		if !f.Hidden || IsSetting(f) {
 			names = append(names, f.Name)
 		}
 	})
@@ -211,7 +211,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 	if others := commandsWith(cmd.Root(), name); len(others) > 0 {
 		return "--" + name + " is a flag of '" + strings.Join(others[:min(len(others), 3)], "', '") + "'"
 	}
-	if isFlag(name) {
+	if IsFlag(name) {
 		return "--" + name + " is a flag of 'tendril up'"
 	}
 	return "see '" + cmd.CommandPath() + " --help'"
@@ -220,7 +220,7 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 // commandsWith are the commands below cmd that have a flag of their own by that name.
 func commandsWith(cmd *cobra.Command, name string) (paths []string) {
 	for _, sub := range cmd.Commands() {
-		if f := sub.Flags().Lookup(name); f != nil && !f.Hidden && !isSetting(f) {
+		if f := sub.Flags().Lookup(name); f != nil && !f.Hidden && !IsSetting(f) {
 			paths = append(paths, sub.CommandPath())
 		}
 		paths = append(paths, commandsWith(sub, name)...)
@@ -233,25 +233,25 @@ func invalidFlag(invalid *pflag.InvalidValueError) error {
 	name := "--" + invalid.GetFlag().Name
 	switch invalid.GetFlag().Value.Type() {
 	case "duration":
-		return fail(exitUsage, fmt.Errorf("%s: %q is not a duration", name, invalid.GetValue()),
+		return Fail(ExitUsage, fmt.Errorf("%s: %q is not a duration", name, invalid.GetValue()),
 			"write a number and its unit (ms, s, m or h), such as "+name+"=30s")
 	case "int":
-		return fail(exitUsage, fmt.Errorf("%s: %q is not a whole number", name, invalid.GetValue()),
+		return Fail(ExitUsage, fmt.Errorf("%s: %q is not a whole number", name, invalid.GetValue()),
 			"write digits only, such as "+name+"=10")
 	case "bool":
-		return fail(exitUsage, fmt.Errorf("%s: %q is neither true nor false", name, invalid.GetValue()),
+		return Fail(ExitUsage, fmt.Errorf("%s: %q is neither true nor false", name, invalid.GetValue()),
 			"write "+name+" alone for true, or "+name+"=false")
 	}
 	text, hint, _ := strings.Cut(invalid.Unwrap().Error(), ": use ")
 	if hint != "" {
 		hint = "use " + hint
 	}
-	return fail(exitUsage, fmt.Errorf("%s: %s", name, text), hint)
+	return Fail(ExitUsage, fmt.Errorf("%s: %s", name, text), hint)
 }
 
 // argumentsError explains a wrong number of arguments.
 func argumentsError(cmd *cobra.Command, args []string, err error) error {
-	var reported *exitError
+	var reported *ExitError
 	hint := "usage: " + strings.TrimSpace(cmd.UseLine())
 	switch {
 	case errors.As(err, &reported):
@@ -261,7 +261,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	case strings.HasPrefix(err.Error(), "unknown command") && len(args) > 0: // what cobra says where none are taken
 		err = fmt.Errorf("%s takes no arguments, not %q", cmd.Name(), args[0])
 		if cmd.Flags().Lookup("environment") != nil {
-			hint = "to choose an environment, write: " + cmd.CommandPath() + " -e " + plain(args[0])
+			hint = "to choose an environment, write: " + cmd.CommandPath() + " -e " + Plain(args[0])
 		}
 	default:
 		text := strings.NewReplacer("arg(s)", "arguments", " received ", " got ").Replace(err.Error())
@@ -271,5 +271,5 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 		}
 		err = errors.New(text)
 	}
-	return fail(exitUsage, err, hint)
+	return Fail(ExitUsage, err, hint)
 }

@@ -5,67 +5,70 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"tendril/api"
 	"tendril/internal/aws"
+	"tendril/queue"
 )
 
-// targetQueue is a queue and where it lives: in a running environment, or on Amazon
+// Queue is a queue and where it lives: in a running environment, or on Amazon
 // SQS. Exactly one of client and remote is set.
-type targetQueue struct {
-	name   string
-	client *api.Client
-	sqs    *aws.SQS
-	remote *aws.Queue
+type Queue struct {
+	Name   string
+	Client *api.Client
+	Sqs    *aws.SQS
+	Remote *aws.Queue
 }
 
-// queueFlags are the flags that say which queue is meant.
-type queueFlags struct {
-	queue, backend string
+// Flags are the flags that say which queue is meant.
+type Flags struct {
+	Queue, Backend string
 }
 
 // The values of --backend.
 const (
 	backendAuto     = "auto"
-	backendEmbedded = "embedded"
-	backendSQS      = "sqs"
+	BackendEmbedded = "embedded"
+	BackendSQS      = "sqs"
 )
 
-func addWhere(cmd *cobra.Command) *queueFlags {
-	w := &queueFlags{}
-	addDataDir(cmd)
-	cmd.Flags().StringVar(&w.backend, "backend", backendAuto,
+func AddWhere(cmd *cobra.Command) *Flags {
+	w := &Flags{}
+	AddDataDir(cmd)
+	cmd.Flags().StringVar(&w.Backend, "backend", backendAuto,
 		"Where a queue name is looked up: embedded (also auto), or sqs for Amazon SQS.")
-	complete(cmd, "backend", backendAuto, backendEmbedded, backendSQS)
+	Complete(cmd, "backend", backendAuto, BackendEmbedded, BackendSQS)
 	return w
 }
 
 // The queues that a verb means where none is named.
 const (
-	onlyQueue      = "the only one of the environment"
-	allQueues      = "all are searched"
-	allDeadLetters = "all dead-letter queues"
+	OnlyQueue      = "the only one of the environment"
+	AllQueues      = "all are searched"
+	AllDeadLetters = "all dead-letter queues"
 )
 
-// addQueue gives a verb the flag that names its queue; unnamed is what it means without.
-func addQueue(cmd *cobra.Command, unnamed string) *queueFlags {
-	w := addWhere(cmd)
-	cmd.Flags().StringVarP(&w.queue, "queue", "q", "",
+// AddQueue gives a verb the flag that names its queue; unnamed is what it means without.
+func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
+	w := AddWhere(cmd)
+	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "",
 		"Queue: a name, URL or ARN (default: "+unnamed+").")
 	return w
 }
 
-// isNamed reports whether a queue is named, or has to be.
-func (w *queueFlags) isNamed() bool { return w.queue != "" || w.backend == backendSQS }
+// IsNamed reports whether a queue is named, or has to be.
+func (w *Flags) IsNamed() bool { return w.Queue != "" || w.Backend == BackendSQS }
 
-// findQueues finds the queue that is named, or all that the running environment works on.
-func findQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) ([]*targetQueue, error) {
-	names := []string{w.queue}
-	if !w.isNamed() {
-		client, err := c.dial(cmd)
+// FindAll finds the queue that is named, or all that the running environment works on.
+func FindAll(c *CLI, ctx context.Context, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
+	names := []string{w.Queue}
+	if !w.IsNamed() {
+		client, err := c.Dial(cmd)
 		if err != nil {
 			return nil, err
 		}
@@ -76,9 +79,9 @@ func findQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) 
 			}
 		}
 	}
-	var queues []*targetQueue
+	var queues []*Queue
 	for _, name := range names {
-		p, err := findQueue(c, ctx, cmd, &queueFlags{queue: name, backend: w.backend})
+		p, err := Find(c, ctx, cmd, &Flags{Queue: name, Backend: w.Backend})
 		if err != nil {
 			return nil, err
 		}
@@ -87,41 +90,41 @@ func findQueues(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) 
 	return queues, nil
 }
 
-// queueList is the names of queues, with commas between.
-func queueList(queues []*targetQueue) string {
+// QueueList is the names of queues, with commas between.
+func QueueList(queues []*Queue) string {
 	names := make([]string, len(queues))
 	for i, p := range queues {
-		names[i] = p.name
+		names[i] = p.Name
 	}
 	return strings.Join(names, ", ")
 }
 
-// findQueue finds a queue by its name in the running environment, or by its URL or
+// Find finds a queue by its name in the running environment, or by its URL or
 // ARN on Amazon SQS; "" is the only one that the running environment works on.
-func findQueue(c *cli, ctx context.Context, cmd *cobra.Command, w *queueFlags) (*targetQueue, error) {
-	if err := w.check(); err != nil {
+func Find(c *CLI, ctx context.Context, cmd *cobra.Command, w *Flags) (*Queue, error) {
+	if err := w.Check(); err != nil {
 		return nil, err
 	}
-	ref, err := parseQueue(w.queue)
+	ref, err := ParseQueue(w.Queue)
 	if err != nil {
 		return nil, err
 	}
 	if ref.Remote() {
 		if client := servedHere(c, cmd, ref); client != nil {
-			return &targetQueue{name: ref.Name, client: client}, nil
+			return &Queue{Name: ref.Name, Client: client}, nil
 		}
 	}
-	if ref.Remote() || w.backend == backendSQS {
-		if w.queue == "" {
-			return nil, fail(exitUsage, errors.New("no queue is named"), "name one on Amazon SQS, by name, URL or ARN")
+	if ref.Remote() || w.Backend == BackendSQS {
+		if w.Queue == "" {
+			return nil, Fail(ExitUsage, errors.New("no queue is named"), "name one on Amazon SQS, by name, URL or ARN")
 		}
-		return findOnSQS(ctx, w.queue)
+		return findOnSQS(ctx, w.Queue)
 	}
-	client, err := c.dial(cmd)
+	client, err := c.Dial(cmd)
 	if err != nil {
 		return nil, err
 	}
-	if w.queue == "" && len(client.Instance.Queues) > 1 {
+	if w.Queue == "" && len(client.Instance.Queues) > 1 {
 		return nil, severalQueues(cmd, &client.Instance)
 	}
 	return ownQueue(ctx, client, ref.Name)
@@ -133,41 +136,41 @@ func severalQueues(cmd *cobra.Command, i *api.Instance) error {
 	if cmd.Flags().Lookup("queue") != nil {
 		command += "--queue "
 	}
-	return fail(exitUsage, fmt.Errorf("environment %q works on several queues: %s", i.Environment, queueNames(i, "")),
+	return Fail(ExitUsage, fmt.Errorf("environment %q works on several queues: %s", i.Environment, QueueNames(i, "")),
 		"name one: "+command+i.Queues[0].Name)
 }
 
-func (w *queueFlags) check() error {
-	switch w.backend {
-	case backendAuto, backendEmbedded, backendSQS:
+func (w *Flags) Check() error {
+	switch w.Backend {
+	case backendAuto, BackendEmbedded, BackendSQS:
 		return nil
 	}
-	return fail(exitUsage, fmt.Errorf("--backend %s is not known", w.backend), "use auto, embedded or sqs")
+	return Fail(ExitUsage, fmt.Errorf("--backend %s is not known", w.Backend), "use auto, embedded or sqs")
 }
 
-// parseQueue reads a queue's name, URL or ARN; "" is the zero reference.
-func parseQueue(text string) (aws.Reference, error) {
+// ParseQueue reads a queue's name, URL or ARN; "" is the zero reference.
+func ParseQueue(text string) (aws.Reference, error) {
 	if text == "" {
 		return aws.Reference{}, nil
 	}
 	ref, err := aws.ParseReference(text)
 	if err != nil {
-		return ref, fail(exitUsage, err)
+		return ref, Fail(ExitUsage, err)
 	}
 	return ref, nil
 }
 
 // servedHere returns a client when a URL is one of the running environment's
 // own, so that its queues can be named by what it prints.
-func servedHere(c *cli, cmd *cobra.Command, ref aws.Reference) *api.Client {
-	client, err := c.dial(cmd)
+func servedHere(c *CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
+	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
 		return nil
 	}
 	return client
 }
 
-func ownQueue(ctx context.Context, client *api.Client, name string) (*targetQueue, error) {
+func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, error) {
 	instance := client.Instance
 	own := instance.Queue(name)
 	if name == "" {
@@ -175,18 +178,18 @@ func ownQueue(ctx context.Context, client *api.Client, name string) (*targetQueu
 	}
 	switch {
 	case name == "":
-		return nil, fail(exitUsage, fmt.Errorf("environment %q works on no queue of its own", instance.Environment),
+		return nil, Fail(ExitUsage, fmt.Errorf("environment %q works on no queue of its own", instance.Environment),
 			"name a queue; 'tendril queues list' shows the queues")
 	case own.URL != "" && !own.Embedded:
 		return findOnSQS(ctx, own.URL)
 	case instance.Embedded():
-		return &targetQueue{name: name, client: client}, nil
+		return &Queue{Name: name, Client: client}, nil
 	}
-	return nil, fail(exitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own",
+	return nil, Fail(ExitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own",
 		instance.Environment, name), "give the queue's URL or ARN, or add --backend sqs")
 }
 
-func findOnSQS(ctx context.Context, reference string) (*targetQueue, error) {
+func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
 	sqs, err := aws.OpenSQS(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -195,46 +198,146 @@ func findOnSQS(ctx context.Context, reference string) (*targetQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &targetQueue{name: q.Name(), sqs: sqs, remote: q}, nil
+	return &Queue{Name: q.Name(), Sqs: sqs, Remote: q}, nil
 }
 
-// source is what the messages of the picked queue are read from.
-func (p *targetQueue) source(which *selector) messageSource {
-	if p.remote == nil {
-		sel, _ := which.selection() // check has refused what it cannot be
-		return &embeddedSource{client: p.client, queue: p.name, filter: api.Filter{Selection: sel}, ids: which.ids}
+// Address tells queues apart: of the environment by name, on Amazon SQS by URL.
+func (p *Queue) Address() string {
+	if p.Remote != nil {
+		return p.Remote.URL()
 	}
-	return &sqsSource{
-		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
-		open: func(ctx context.Context, reference string) (sender, error) { return p.openRemote(ctx, reference) },
-	}
+	return p.Name
 }
 
-// address tells queues apart: of the environment by name, on Amazon SQS by URL.
-func (p *targetQueue) address() string {
-	if p.remote != nil {
-		return p.remote.URL()
-	}
-	return p.name
-}
-
-// workedOnBy reports whether an environment receives from the queue.
-func (p *targetQueue) workedOnBy(i *api.Instance) bool {
+// WorkedOnBy reports whether an environment receives from the queue.
+func (p *Queue) WorkedOnBy(i *api.Instance) bool {
 	return slices.ContainsFunc(i.Queues, func(q api.InstanceQueue) bool {
-		return p.client != nil && q.Embedded && q.Name == p.name || p.remote != nil && q.URL == p.remote.URL()
+		return p.Client != nil && q.Embedded && q.Name == p.Name || p.Remote != nil && q.URL == p.Remote.URL()
 	})
 }
 
-// openRemote finds a queue on Amazon SQS: by name beside this one, or by URL or ARN.
-func (p *targetQueue) openRemote(ctx context.Context, reference string) (*aws.Queue, error) {
+// OpenRemote finds a queue on Amazon SQS: by name beside this one, or by URL or ARN.
+func (p *Queue) OpenRemote(ctx context.Context, reference string) (*aws.Queue, error) {
 	if !strings.ContainsAny(reference, ":/") {
-		reference = siblingURL(p.remote.URL(), reference)
+		reference = SiblingURL(p.Remote.URL(), reference)
 	}
-	return p.sqs.Queue(ctx, reference)
+	return p.Sqs.Queue(ctx, reference)
 }
 
-// siblingURL is the URL of a queue of the same account, region and server: that
+// SiblingURL is the URL of a queue of the same account, region and server: that
 // is where SQS wants dead-letter queues to be.
-func siblingURL(queueURL, name string) string {
+func SiblingURL(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
+}
+
+// QueueNames are the queues that a name stands for: "" for all that the environment works on.
+func QueueNames(i *api.Instance, name string) string {
+	if name != "" {
+		return name
+	}
+	names := make([]string, len(i.Queues))
+	for n, q := range i.Queues {
+		names[n] = q.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// CountText is how many messages the queue holds, in words.
+func (p *Queue) CountText(ctx context.Context) (string, error) {
+	if p.Remote != nil {
+		attributes, err := p.Remote.Attributes(ctx)
+		return "about " + Plural(Counted(attributes), "message"), err
+	}
+	q, err := p.Client.Queue(ctx, p.Name)
+	return Plural(int(q.Ledger.Live), "message"), err
+}
+
+func Counted(attributes map[string]string) int {
+	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
+}
+
+// The attributes that count messages.
+const (
+	VisibleCount  = "ApproximateNumberOfMessages"
+	DelayedCount  = "ApproximateNumberOfMessagesDelayed"
+	InFlightCount = "ApproximateNumberOfMessagesNotVisible"
+)
+
+func Number(attributes map[string]string, name string) int {
+	n, _ := strconv.Atoi(attributes[name])
+	return n
+}
+
+const FifoSuffix = ".fifo"
+
+// Receive takes messages from the queue.
+func (p *Queue) Receive(ctx context.Context, req api.ReceiveRequest) ([]api.ReceivedMessage, error) {
+	if p.Remote == nil {
+		return p.Client.Receive(ctx, p.Name, req)
+	}
+	got, err := p.Remote.Receive(ctx, req.ToQueue())
+	received := make([]api.ReceivedMessage, len(got))
+	for i := range got {
+		received[i] = api.ReceivedMessage{Message: api.FromMessage(&got[i], p.Name),
+			ReceiptHandle: got[i].ReceiptHandle}
+	}
+	return received, err
+}
+
+// Acknowledge deletes messages by the handles of their receives.
+func (p *Queue) Acknowledge(ctx context.Context, messages []api.ReceivedMessage) error {
+	handles := make([]string, len(messages))
+	for i := range messages {
+		handles[i] = messages[i].ReceiptHandle
+	}
+	if p.Remote != nil {
+		return errors.Join(p.Remote.Delete(ctx, handles)...)
+	}
+	n, err := p.Client.Acknowledge(ctx, p.Name, handles)
+	if err == nil && n < len(handles) {
+		err = fmt.Errorf("%s not deleted: the visibility timeout was over", Plural(len(handles)-n, "message"))
+	}
+	return err
+}
+
+type Sender interface {
+	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
+}
+
+// MaxBatchBytes is the most that the messages of one send may hold together.
+const MaxBatchBytes = 1 << 20
+
+// Send sends up to ten messages to the queue, wherever it lives.
+func (p *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	if p.Remote != nil {
+		msgs, err := ForSQS(msgs)
+		if err != nil {
+			return nil, err
+		}
+		return p.Remote.Send(ctx, msgs)
+	}
+	return p.Client.Send(ctx, p.Name, msgs)
+}
+
+// MaxDelay is the longest delay that SQS has.
+const MaxDelay = 15 * time.Minute
+
+// ForSQS makes delays of messages that are scheduled, for Amazon SQS.
+func ForSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
+	out := slices.Clone(messages)
+	for i := range out {
+		m := &out[i]
+		if m.NotBefore.IsZero() {
+			continue
+		}
+		wait := time.Until(m.NotBefore)
+		if wait > MaxDelay {
+			return nil, Fail(ExitUsage, fmt.Errorf("a message on Amazon SQS cannot be delayed until %s: the limit is 15 minutes",
+				m.NotBefore.Format(time.RFC3339)), "send it to an embedded queue, which has no such limit",
+				"or let a periodic task send it when it is due: see docs/periodic.md")
+		}
+		wait = max(0, wait+time.Second-1).Truncate(time.Second)
+		m.Delay, m.NotBefore = &wait, time.Time{}
+	}
+	return out, nil
 }

@@ -14,7 +14,7 @@ import (
 	"tendril/api"
 )
 
-func newTasks(c *cli) *cobra.Command {
+func NewTasks(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List, run, pause and resume periodic tasks; show their history",
@@ -28,7 +28,7 @@ Each subcommand works on any instance, not only on the leader.`,
 	return cmd
 }
 
-func newTasksList(c *cli) *cobra.Command {
+func newTasksList(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -39,22 +39,22 @@ func newTasksList(c *cli) *cobra.Command {
 	return cmd
 }
 
-func listsTasks(c *cli, cmd *cobra.Command) {
-	asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.TasksStatus, error) {
+func listsTasks(c *CLI, cmd *cobra.Command) {
+	Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.TasksStatus, error) {
 		return client.Tasks(ctx)
-	}, view[api.TasksStatus]{func(st api.TasksStatus) error {
-		if err := c.printTable(taskTable(st.Tasks)); err != nil {
+	}, ViewOf(func(st api.TasksStatus) error {
+		if err := c.PrintTable(TaskTable(st.Tasks)); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "\n%s\n", leaderText(&st))
+		fmt.Fprintf(c.Out, "\n%s\n", leaderText(&st))
 		return nil
 	}, func(st api.TasksStatus) []string {
-		return named(func(t *api.Task) string { return t.Name })(st.Tasks)
-	}})
-	addWatch(c, cmd)
+		return Named(func(t *api.Task) string { return t.Name })(st.Tasks)
+	}))
+	AddWatch(c, cmd)
 }
 
-func newTasksRun(c *cli) *cobra.Command {
+func newTasksRun(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Enqueue one run of a task now, also of a paused one",
@@ -62,33 +62,33 @@ func newTasksRun(c *cli) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 	}
 	return changesTask(c, cmd, "enqueue one run of task %s now", func(ctx context.Context, client *api.Client,
-		name string, f format) error {
+		name string, f Format) error {
 		run, err := client.RunTask(ctx, name)
 		if err != nil {
 			return err
 		}
-		return f.print(c, run, []string{run.MessageID}, func() error {
-			_, err := fmt.Fprintln(c.out, run.MessageID)
+		return f.Print(c, run, []string{run.MessageID}, func() error {
+			_, err := fmt.Fprintln(c.Out, run.MessageID)
 			return err
 		})
 	})
 }
 
 // changesTask makes a command act on the task that its argument names; would says how, with the name.
-func changesTask(c *cli, cmd *cobra.Command, would string,
-	act func(context.Context, *api.Client, string, format) error) *cobra.Command {
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		client, err := c.dial(cmd)
+func changesTask(c *CLI, cmd *cobra.Command, would string,
+	act func(context.Context, *api.Client, string, Format) error) *cobra.Command {
+	AddDataDir(cmd)
+	f := AddOutput(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		client, err := c.Dial(cmd)
 		name := args[0]
-		return plan{func(ctx context.Context) ([]string, error) {
+		return PlanOf(func(ctx context.Context) ([]string, error) {
 			st, err := client.Tasks(ctx)
 			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
-				err = fail(exitNotFound, fmt.Errorf("there is no task %q", name), "'tendril tasks' lists the tasks that exist")
+				err = Fail(ExitNotFound, fmt.Errorf("there is no task %q", name), "'tendril tasks' lists the tasks that exist")
 			}
 			return []string{fmt.Sprintf(would, name)}, err
-		}, func(ctx context.Context) error { return act(ctx, client, name, *f) }}, err
+		}, func(ctx context.Context) error { return act(ctx, client, name, *f) }), err
 	})
 }
 
@@ -97,7 +97,7 @@ type taskPaused struct {
 	Paused bool   `json:"paused"`
 }
 
-func newTasksPause(c *cli) *cobra.Command {
+func newTasksPause(c *CLI) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
@@ -106,41 +106,41 @@ func newTasksPause(c *cli) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
 	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *api.Client, name string,
-		f format) error {
+		f Format) error {
 		err := client.PauseTask(ctx, name, reason)
 		return printPaused(c, f, taskPaused{name, true}, err)
 	})
 }
 
-func newTasksResume(c *cli) *cobra.Command {
+func newTasksResume(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume NAME",
 		Short: "Resume a paused task; missed runs are not made up for",
 		Args:  cobra.ExactArgs(1),
 	}
 	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *api.Client, name string,
-		f format) error {
+		f Format) error {
 		err := client.ResumeTask(ctx, name)
 		return printPaused(c, f, taskPaused{name, false}, err)
 	})
 }
 
 // printPaused says whether a task is paused, unless pausing or resuming it failed.
-func printPaused(c *cli, f format, task taskPaused, failed error) error {
+func printPaused(c *CLI, f Format, task taskPaused, failed error) error {
 	if failed != nil {
 		return failed
 	}
-	return f.print(c, task, []string{task.Task}, func() error {
+	return f.Print(c, task, []string{task.Task}, func() error {
 		text := "task %s is enqueued when it is due\n"
 		if task.Paused {
 			text = "task %s is paused; 'tendril tasks resume' goes on\n"
 		}
-		_, err := fmt.Fprintf(c.err, text, plain(task.Task))
+		_, err := fmt.Fprintf(c.Err, text, Plain(task.Task))
 		return err
 	})
 }
 
-func newTasksHistory(c *cli) *cobra.Command {
+func newTasksHistory(c *CLI) *cobra.Command {
 	limit := 20
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
@@ -152,30 +152,30 @@ that other instances enqueued and its app processed.`,
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if limit < 1 || limit > 1000 {
-			return fail(exitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
+			return Fail(ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
 		}
 		return nil
 	}
-	asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) ([]api.TaskRun, error) {
-		return client.TaskHistory(ctx, argument(args), limit)
-	}, view[[]api.TaskRun]{func(runs []api.TaskRun) error { return c.printTable(runTable(runs)) },
-		named(func(r *api.TaskRun) string { return r.MessageID })})
+	Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) ([]api.TaskRun, error) {
+		return client.TaskHistory(ctx, Argument(args), limit)
+	}, ViewOf(func(runs []api.TaskRun) error { return c.PrintTable(runTable(runs)) },
+		Named(func(r *api.TaskRun) string { return r.MessageID })))
 	return cmd
 }
 
-// taskTable shows tasks; their schedules in words name the time zone.
-func taskTable(tasks []api.Task) [][]string {
+// TaskTable shows tasks; their schedules in words name the time zone.
+func TaskTable(tasks []api.Task) [][]string {
 	rows := [][]string{{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"}}
 	for i := range tasks {
 		t := &tasks[i]
 		next, last, outcome := "-", "-", "-"
 		if len(t.Next) > 0 {
-			next = clock(t.Next[0], t.Zone)
+			next = Clock(t.Next[0], t.Zone)
 		}
 		if t.Last != nil {
-			last, outcome = clock(t.Last.ScheduledAt, t.Zone), runText(t.Last)
+			last, outcome = Clock(t.Last.ScheduledAt, t.Zone), runText(t.Last)
 		}
-		rows = append(rows, []string{plain(t.Name), t.Words, next, last, outcome, noteText(t)})
+		rows = append(rows, []string{Plain(t.Name), t.Words, next, last, outcome, noteText(t)})
 	}
 	return rows
 }
@@ -183,22 +183,22 @@ func taskTable(tasks []api.Task) [][]string {
 func noteText(t *api.Task) string {
 	var notes []string
 	if t.Paused {
-		notes = append(notes, pausedText(true, t.PauseReason))
+		notes = append(notes, PausedText(true, t.PauseReason))
 	}
 	if t.Failing > 0 {
-		notes = append(notes, fmt.Sprintf("ENQUEUEING FAILS, %s in a row", plural(t.Failing, "time")))
+		notes = append(notes, fmt.Sprintf("ENQUEUEING FAILS, %s in a row", Plural(t.Failing, "time")))
 	}
 	if t.FailedRuns > 1 {
-		notes = append(notes, fmt.Sprintf("FAILING, %s in a row", plural(t.FailedRuns, "run")))
+		notes = append(notes, fmt.Sprintf("FAILING, %s in a row", Plural(t.FailedRuns, "run")))
 	}
 	if t.Problem != "" {
-		notes = append(notes, plain(t.Problem))
+		notes = append(notes, Plain(t.Problem))
 	}
 	return strings.Join(notes, "; ")
 }
 
-// clock is a time of a schedule in its zone; an unknown zone is shown as the offset that came with it.
-func clock(at time.Time, zone string) string {
+// Clock is a time of a schedule in its zone; an unknown zone is shown as the offset that came with it.
+func Clock(at time.Time, zone string) string {
 	if at.IsZero() {
 		return "-"
 	}
@@ -216,14 +216,14 @@ func runText(r *api.TaskRun) string {
 	text := r.Outcome
 	switch {
 	case r.Skipped != "":
-		return "left out: " + plain(r.Skipped)
+		return "left out: " + Plain(r.Skipped)
 	case r.Outcome == "" && r.Attempts == 0:
 		return "not delivered here yet"
 	case r.Status != 0:
 		text += " " + strconv.Itoa(r.Status)
 	}
 	if r.Reason != "" {
-		text += ": " + plain(r.Reason)
+		text += ": " + Plain(r.Reason)
 	}
 	text += " in " + (time.Duration(r.DurationMS) * time.Millisecond).String()
 	if r.Attempts > 1 {
@@ -241,7 +241,7 @@ func runTable(runs []api.TaskRun) [][]string {
 		if !r.EnqueuedAt.IsZero() {
 			late = (time.Duration(r.LatenessMS) * time.Millisecond).String()
 		}
-		rows = append(rows, []string{plain(r.Task), clock(r.ScheduledAt, "UTC"), late, runText(r), cmp.Or(r.MessageID, "-"),
+		rows = append(rows, []string{Plain(r.Task), Clock(r.ScheduledAt, "UTC"), late, runText(r), cmp.Or(r.MessageID, "-"),
 			originText(r)})
 	}
 	return rows
@@ -266,21 +266,21 @@ func leaderText(st *api.TasksStatus) string {
 	text := "no leader known"
 	switch {
 	case st.Off != "":
-		return "NOT SCHEDULED: " + plain(st.Off)
+		return "NOT SCHEDULED: " + Plain(st.Off)
 	case l.Local:
 		return "led by this instance, which is declared the only one (--leader local)"
 	case l.Leading:
 		text = fmt.Sprintf("led by this instance (term %d)", l.Term)
 	case l.Holder != "":
-		text = fmt.Sprintf("led by %s (term %d), seen %s ago", plain(l.Holder), l.Term, seconds(l.AgeSeconds))
+		text = fmt.Sprintf("led by %s (term %d), seen %s ago", Plain(l.Holder), l.Term, Seconds(l.AgeSeconds))
 	}
 	if l.Error != "" {
-		text += "; the registry: " + plain(l.Error)
+		text += "; the registry: " + Plain(l.Error)
 	}
 	return text
 }
 
-func tasksText(st *api.TasksStatus) string {
+func TasksText(st *api.TasksStatus) string {
 	text := fmt.Sprintf("%d, %s", len(st.Tasks), leaderText(st))
 	if st.Off != "" {
 		return text
@@ -300,7 +300,7 @@ func tasksText(st *api.TasksStatus) string {
 		}
 	}
 	if first != nil {
-		text += fmt.Sprintf("; next %s, %s", plain(first.Name), clock(first.Next[0], first.Zone))
+		text += fmt.Sprintf("; next %s, %s", Plain(first.Name), Clock(first.Next[0], first.Zone))
 	}
 	if failing > 0 {
 		text += fmt.Sprintf("; %d FAILING", failing)

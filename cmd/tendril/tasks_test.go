@@ -1,19 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
-	"tendril/api"
-	"tendril/internal/console"
-	"tendril/internal/cron/periodic"
-	"tendril/queue"
-
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/api"
+	"tendril/internal/cron/periodic"
 )
 
 // noon is a time of a schedule, and of no zone's own.
@@ -21,7 +17,7 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 func TestTaskTable(t *testing.T) {
 	t.Parallel()
-	got := taskTable([]api.Task{
+	got := TaskTable([]api.Task{
 		{Name: "tidy", Words: "every day at 14:00 Europe/Berlin", Zone: "Europe/Berlin",
 			Next: []time.Time{noon, noon.Add(time.Hour)},
 			Last: &api.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "status 500",
@@ -83,65 +79,8 @@ func TestStatusSaysWhoLeads(t *testing.T) {
 		"3, led by this instance (term 4); the registry: timed out" +
 			next: {Leader: api.Leader{Leading: true, Term: 4, Error: "timed out"}, Tasks: tasks},
 	} {
-		if got := tasksText(&st); got != want {
+		if got := TasksText(&st); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
-		}
-	}
-}
-
-// TestTaskVerbs: what the console says becomes output and exit status.
-func TestTaskVerbs(t *testing.T) {
-	t.Parallel()
-	var said []string
-	s := newStage(t, func(opts *console.Options, _ *api.Instance) {
-		opts.Tasks = &console.TaskOptions{
-			Status: func() api.TasksStatus {
-				return api.TasksStatus{File: "cron.yaml", Off: "no registry", Leader: api.Leader{}}
-			},
-			History: func(string) []api.TaskRun {
-				return []api.TaskRun{{Task: "tidy", ScheduledAt: noon, MessageID: "m1"}}
-			},
-			Run: func(_ context.Context, name string) (api.TaskRun, error) {
-				if name == "late" {
-					return api.TaskRun{}, fmt.Errorf("running the task late: %w", context.DeadlineExceeded)
-				}
-				return api.TaskRun{}, queue.Errorf(queue.CodeResourceNotFound, "there is no task %s", name)
-			},
-			Pause:  func(_ context.Context, name, why string) error { said = append(said, name+": "+why); return nil },
-			Resume: func(context.Context, string) error { return errors.New("nothing is scheduled") },
-		}
-		opts.Reload = func(context.Context) (api.ReloadResult, error) {
-			return api.ReloadResult{}, &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one"},
-				{Where: "cron.yaml:4", Text: "two", Hint: "do that"}}}
-		}
-	})
-	if out := s.must("tasks"); !strings.HasSuffix(out, "\nNOT SCHEDULED: no registry\n") {
-		t.Errorf("tasks: %q", out)
-	}
-	if out := s.must("tasks", "history"); !strings.Contains(out, "m1") {
-		t.Errorf("history: %q", out)
-	}
-	if s.must("tasks", "pause", "tidy", "--reason", "audit"); cmp.Diff([]string{"tidy: audit"}, said) != "" {
-		t.Errorf("pause said %q", said)
-	}
-	for _, c := range []struct {
-		args string
-		code int
-		talk string
-	}{
-		{"tasks run nobody", exitNotFound,
-			"tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that exist\n"},
-		{"tasks run late", exitFailed,
-			"tendril: running the task late: context deadline exceeded\nhint: it may have succeeded"},
-		{"tasks resume tidy", exitConflict, "tendril: nothing is scheduled\nhint: "},
-		{"reload", exitUsage,
-			"tendril: cron.yaml:3: one\ntendril: cron.yaml:4: two\nhint: do that\n" +
-				"tendril: the task file was rejected; the current tasks stay in force\n"},
-		{"tasks history -n 1001", exitUsage, "tendril: --limit 1001 is out of range"},
-	} {
-		out, talk, code := s.tendril("", strings.Fields(c.args)...)
-		if code != c.code || out != "" || !strings.HasPrefix(talk, c.talk) {
-			t.Errorf("tendril %s: exit %d, %q, %q; want %d, %q", c.args, code, out, talk, c.code, c.talk)
 		}
 	}
 }
@@ -152,9 +91,9 @@ func TestBadTasksAreAUsageError(t *testing.T) {
 		&periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one", Hint: "do this"},
 			{Where: "cron.yaml", Text: "two"}}})
 	var out strings.Builder
-	printError(&out, err)
+	PrintError(&out, err)
 	if want := "tendril: cron.yaml:3: one\nhint: do this\ntendril: cron.yaml: two\n"; out.String() != want ||
-		exitCode(err) != exitUsage {
-		t.Errorf("printed %q, exit %d; want %q, %d", out.String(), exitCode(err), want, exitUsage)
+		ExitCode(err) != ExitUsage {
+		t.Errorf("printed %q, exit %d; want %q, %d", out.String(), ExitCode(err), want, ExitUsage)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"tendril/queue"
 )
 
-func newTerminate(c *cli) *cobra.Command {
+func NewTerminate(c *CLI) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "terminate [DIR|ZIP]",
@@ -37,18 +37,18 @@ Stop the environment first, on every machine: it is refused while it runs on thi
 directory.`,
 		Example: `  tendril terminate examples/thumbnails
   tendril terminate --name orders --backend sqs --region eu-west-1 --yes orders`,
-		Args: oneApp,
+		Args: OneApp,
 	}
-	addSettings(cmd, func(config.Option) bool { return true })
+	AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
-	return changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		opts, err := prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
-			b, done, err := c.lookInto(path)
-			c.atEnd(done)
+	return Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		opts, err := PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
+			b, done, err := c.LookInto(path)
+			c.AtEnd(done)
 			return b, err
 		})
 		if opts.Config == nil { // else there is only no app to run, which does not matter here
-			return plan{}, err
+			return Plan{}, err
 		}
 		return planTermination(c, ctx, opts.Config, name)
 	})
@@ -57,45 +57,45 @@ directory.`,
 // terminateTimeout bounds the listing, and the deletion after it.
 const terminateTimeout = 5 * time.Minute
 
-func planTermination(c *cli, ctx context.Context, cfg *config.Config, yes string) (plan, error) {
+func planTermination(c *CLI, ctx context.Context, cfg *config.Config, yes string) (Plan, error) {
 	if yes != "" && yes != cfg.Name {
-		return plan{}, fail(exitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
+		return Plan{}, Fail(ExitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
 			"give the settings of the environment that is meant, for example with --name or --config")
 	}
 	t := &termination{cli: c, cfg: cfg}
-	c.atEnd(t.close)
+	c.AtEnd(t.close)
 	if err := t.open(ctx); err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
 	owned, err := t.show()
 	if err != nil {
-		return plan{}, err
+		return Plan{}, err
 	}
 	if owned == 0 {
-		fmt.Fprintf(c.err, "environment %q has nothing to delete\n", cfg.Name)
-		return plan{step("delete nothing"), func(context.Context) error { return nil }}, nil
+		fmt.Fprintf(c.Err, "environment %q has nothing to delete\n", cfg.Name)
+		return PlanOf(Step("delete nothing"), func(context.Context) error { return nil }), nil
 	}
-	would := step("delete what is listed, of environment %s, with all messages", cfg.Name)
-	return plan{would, func(ctx context.Context) error {
-		if err := c.confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
+	would := Step("delete what is listed, of environment %s, with all messages", cfg.Name)
+	return PlanOf(would, func(ctx context.Context) error {
+		if err := c.Confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
 			return hintYes(err, cfg.Name)
 		}
 		return t.delete(ctx)
-	}}, nil
+	}), nil
 }
 
 // hintYes says what to type where nobody is at a terminal: this command wants the name.
 func hintYes(err error, name string) error {
-	var refused *exitError
-	if errors.As(err, &refused) && refused.code == exitUsage {
-		refused.hints = []string{"add --yes " + name + " to confirm"}
+	var refused *ExitError
+	if errors.As(err, &refused) && refused.Code == ExitUsage {
+		refused.Hints = []string{"add --yes " + name + " to confirm"}
 	}
 	return err
 }
 
 // termination is the end of one environment.
 type termination struct {
-	cli       *cli
+	cli       *CLI
 	cfg       *config.Config
 	inventory *cloud.Inventory
 	plan      []cloud.Resource
@@ -131,7 +131,7 @@ func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.Any
 
 // show prints what will be deleted and what is kept, and returns how much of the former there is.
 func (t *termination) show() (owned int, err error) {
-	rows := table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
+	rows := Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
 	for i := range t.plan {
 		r := &t.plan[i]
 		action := "keep"
@@ -140,9 +140,9 @@ func (t *termination) show() (owned int, err error) {
 			action = "delete"
 		}
 		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
-		if inWork, _ := strconv.Atoi(r.Attributes[inFlightCount]); r.Owned && inWork > 0 {
-			t.cli.warn(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in work: stop the environment on every machine first", r.Name,
-				plural(inWork, "message"))})
+		if inWork, _ := strconv.Atoi(r.Attributes[InFlightCount]); r.Owned && inWork > 0 {
+			t.cli.Warn(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in work: stop the environment on every machine first", r.Name,
+				Plural(inWork, "message"))})
 		}
 	}
 	if t.deletesData() {
@@ -155,7 +155,7 @@ func (t *termination) show() (owned int, err error) {
 	if len(rows) == 1 {
 		return 0, nil
 	}
-	return owned, t.cli.printTable(rows)
+	return owned, t.cli.PrintTable(rows)
 }
 
 func countText(n *int64) string {
@@ -179,11 +179,11 @@ func (t *termination) delete(ctx context.Context) error {
 		err := t.inventory.Delete(ctx, r)
 		switch what := r.Kind + " " + r.Name; {
 		case err == nil:
-			fmt.Fprintf(t.cli.err, "deleted %s\n", what)
+			fmt.Fprintf(t.cli.Err, "deleted %s\n", what)
 		case errors.Is(err, queue.ErrNoQueue), errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
-			fmt.Fprintf(t.cli.err, "%s was gone already\n", what)
+			fmt.Fprintf(t.cli.Err, "%s was gone already\n", what)
 		default:
-			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, explained(err)))
+			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, Explained(err)))
 		}
 	}
 	if t.deletesData() {
@@ -192,10 +192,10 @@ func (t *termination) delete(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("data directory %s was not deleted: %w", t.data.Path, err))
 		case len(left) > 0:
-			fmt.Fprintf(t.cli.err, "emptied data directory %s but for what is not tendril's: %s\n", plain(t.data.Path),
-				plain(strings.Join(left, ", ")))
+			fmt.Fprintf(t.cli.Err, "emptied data directory %s but for what is not tendril's: %s\n", Plain(t.data.Path),
+				Plain(strings.Join(left, ", ")))
 		default:
-			fmt.Fprintf(t.cli.err, "deleted data directory %s\n", plain(t.data.Path))
+			fmt.Fprintf(t.cli.Err, "deleted data directory %s\n", Plain(t.data.Path))
 		}
 	}
 	return errors.Join(failed...)

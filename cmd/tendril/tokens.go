@@ -13,8 +13,8 @@ import (
 	"tendril/internal/console"
 )
 
-func newTokens(c *cli) *cobra.Command {
-	return family("tokens", "Create, list and revoke tokens for the console",
+func NewTokens(c *CLI) *cobra.Command {
+	return Family("tokens", "Create, list and revoke tokens for the console",
 		`Manages the tokens that let programs and people use the console and its API, each with scopes:
 
   read    message bodies, settings, and what apps, hooks and other servers said
@@ -33,7 +33,7 @@ type createdToken struct {
 	Expires time.Time `json:"expires,omitzero"`
 }
 
-func newTokensCreate(c *cli) *cobra.Command {
+func newTokensCreate(c *CLI) *cobra.Command {
 	var scopes []string
 	var lifetime string
 	cmd := &cobra.Command{
@@ -44,53 +44,53 @@ func newTokensCreate(c *cli) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 	}
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What it may do: read, act, deploy, with commas between.")
-	complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
+	Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
 	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		dir, err := c.dataDir(cmd)
+	AddDataDir(cmd)
+	f := AddOutput(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		dir, err := c.DataDir(cmd)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		now, token := time.Now(), console.Token{Name: args[0], Scopes: scopes}
 		if lifetime != "" {
 			lasts, err := config.ParseDuration(lifetime)
 			if err != nil || lasts <= 0 {
-				return plan{}, fail(exitUsage, fmt.Errorf("--expires %q is not a lifetime", lifetime),
+				return Plan{}, Fail(ExitUsage, fmt.Errorf("--expires %q is not a lifetime", lifetime),
 					"use a duration such as 12h or 30d")
 			}
 			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
 		}
 		if err := console.CanCreateToken(dir, token); err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
-		would := step("create the token %s in %s, which may %s", token.Name, dir, strings.Join(scopes, ", "))
-		return plan{would, func(context.Context) error {
+		would := Step("create the token %s in %s, which may %s", token.Name, dir, strings.Join(scopes, ", "))
+		return PlanOf(would, func(context.Context) error {
 			secret, err := console.CreateToken(dir, token, now)
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.err, "created %s in %s; the token is not shown again\n", token.Name, dir)
-			return f.print(c, createdToken{token.Name, secret, scopes, token.Expires}, []string{token.Name}, func() error {
-				_, err := fmt.Fprintln(c.out, secret)
+			fmt.Fprintf(c.Err, "created %s in %s; the token is not shown again\n", token.Name, dir)
+			return f.Print(c, createdToken{token.Name, secret, scopes, token.Expires}, []string{token.Name}, func() error {
+				_, err := fmt.Fprintln(c.Out, secret)
 				return err
 			})
-		}}, nil
+		}), nil
 	})
 }
 
-func newTokensList(c *cli) *cobra.Command {
+func newTokensList(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets",
 		Args: cobra.NoArgs}
-	addDataDir(cmd)
-	prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]console.Token, error) {
-		dir, err := c.dataDir(cmd)
+	AddDataDir(cmd)
+	Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]console.Token, error) {
+		dir, err := c.DataDir(cmd)
 		if err != nil {
 			return nil, err
 		}
 		return console.Tokens(dir)
-	}, view[[]console.Token]{func(tokens []console.Token) error {
+	}, ViewOf(func(tokens []console.Token) error {
 		rows := [][]string{{"NAME", "SCOPES", "CREATED", "EXPIRES", "LAST USED"}}
 		moment := func(at time.Time) string {
 			if at.IsZero() {
@@ -102,28 +102,28 @@ func newTokensList(c *cli) *cobra.Command {
 			rows = append(rows, []string{t.Name, strings.Join(t.Scopes, ","), moment(t.Created), moment(t.Expires),
 				moment(t.LastUsed)})
 		}
-		return c.printTable(rows)
-	}, named(func(t *console.Token) string { return t.Name })})
+		return c.PrintTable(rows)
+	}, Named(func(t *console.Token) string { return t.Name })))
 	return cmd
 }
 
-func newTokensRevoke(c *cli) *cobra.Command {
+func newTokensRevoke(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token", Args: cobra.ExactArgs(1)}
-	addDataDir(cmd)
-	return changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (plan, error) {
-		dir, err := c.dataDir(cmd)
+	AddDataDir(cmd)
+	return Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (Plan, error) {
+		dir, err := c.DataDir(cmd)
 		if err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
 		if err := console.CanRevokeToken(dir, args[0]); err != nil {
-			return plan{}, err
+			return Plan{}, err
 		}
-		return plan{step("revoke the token %s of %s", args[0], dir), func(context.Context) error {
+		return PlanOf(Step("revoke the token %s of %s", args[0], dir), func(context.Context) error {
 			if err := console.RevokeToken(dir, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.err, "revoked %s\n", args[0])
+			fmt.Fprintf(c.Err, "revoked %s\n", args[0])
 			return nil
-		}}, nil
+		}), nil
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-func newTop(c *cli) *cobra.Command {
+func NewTop(c *CLI) *cobra.Command {
 	interval := time.Second
 	var once bool
 	cmd := &cobra.Command{
@@ -33,45 +32,45 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 	}
 	cmd.Flags().DurationVar(&interval, "interval", interval, "Time between two looks (100ms-1h, default 1s).")
 	cmd.Flags().BoolVar(&once, "once", false, "Print what there is once, and end.")
-	addDataDir(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		if err := checkInterval(interval); err != nil {
+	AddDataDir(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		if err := CheckInterval(interval); err != nil {
 			return err
 		}
-		client, err := c.dial(cmd)
+		client, err := c.Dial(cmd)
 		if err != nil {
 			return err
 		}
 		if once {
 			return printTop(c, ctx, client)
 		}
-		in, _ := c.in.(*os.File)
-		out, _ := behind(c.out).(*os.File)
-		if in == nil || out == nil || !c.tty || !c.ttyIn || c.env("TERM") == "dumb" {
-			return fail(exitUsage, errors.New("this is not a terminal that can be drawn on"), "print once with --once")
+		in, _ := c.In.(*os.File)
+		out, _ := Behind(c.Out).(*os.File)
+		if in == nil || out == nil || !c.Tty || !c.TtyIn || c.Env("TERM") == "dumb" {
+			return Fail(ExitUsage, errors.New("this is not a terminal that can be drawn on"), "print once with --once")
 		}
-		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.color()},
-			dial: func() (*api.Client, error) { return c.dial(cmd) }}
+		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.Color()},
+			dial: func() (*api.Client, error) { return c.Dial(cmd) }}
 		return w.run(ctx, in, out)
 	})
 	return cmd
 }
 
 // printTop prints one frame, of any height.
-func printTop(c *cli, ctx context.Context, client *api.Client) error {
+func printTop(c *CLI, ctx context.Context, client *api.Client) error {
 	look := lookAt(ctx, client)
 	if look.err != nil {
 		return look.err
 	}
 	width := 80
-	if columns, err := strconv.Atoi(c.env("COLUMNS")); err == nil && columns > 0 {
+	if columns, err := strconv.Atoi(c.Env("COLUMNS")); err == nil && columns > 0 {
 		width = columns
 	}
-	if file, ok := behind(c.out).(*os.File); ok && c.tty {
-		width, _ = (&screenTerminal{out: file}).size()
+	if file, ok := Behind(c.Out).(*os.File); ok && c.Tty {
+		width, _ = (&ScreenTerminal{Out: file}).Size()
 	}
-	out := &terminal.Writer{To: behind(c.out), Colors: c.color()}
-	f := topFrame{now: time.Now(), status: look.status, curves: look.curves, color: c.color()}
+	out := &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}
+	f := topFrame{now: time.Now(), status: look.status, curves: look.curves, color: c.Color()}
 	for _, l := range f.lines(width, 0) {
 		if _, err := fmt.Fprintln(out, l); err != nil {
 			return err
@@ -131,13 +130,13 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	}
 	look.client = w.client
 	w.take(look)
-	screen, err := openScreen(in, out)
+	screen, err := OpenScreen(in, out)
 	if err != nil {
 		return fmt.Errorf("preparing the terminal: %w", err)
 	}
-	defer func() { err = errors.Join(err, screen.restore()) }()
+	defer func() { err = errors.Join(err, screen.Restore()) }()
 	keys, looks, results := make(chan string), make(chan topLook), make(chan string, 1)
-	go readKeys(ctx, in, keys)
+	go ReadKeys(ctx, in, keys)
 	go w.look(ctx, looks)
 	for {
 		if err := w.draw(screen); err != nil {
@@ -153,7 +152,7 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 			w.take(look)
 		case w.frame.footer = <-results:
 		case key, open := <-keys:
-			_, height := screen.size()
+			_, height := screen.Size()
 			act, quit := w.key(key, height)
 			if quit || !open {
 				return nil
@@ -166,9 +165,9 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	}
 }
 
-func (w *topWatch) draw(screen *screenTerminal) error {
+func (w *topWatch) draw(screen *ScreenTerminal) error {
 	w.frame.now = time.Now()
-	return screen.draw(w.frame.lines(screen.size()))
+	return screen.Draw(w.frame.lines(screen.Size()))
 }
 
 // look asks again and again, and finds an environment that was started again.
@@ -217,17 +216,17 @@ func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
 		if key == "y" || key == "Y" {
 			return asks, false
 		}
-		return nil, key == keyInterrupt
+		return nil, key == KeyInterrupt
 	}
 	w.frame.footer = ""
 	page := max(height-5, 1)
 	switch key {
-	case "q", "Q", keyInterrupt:
+	case "q", "Q", KeyInterrupt:
 		return nil, true
 	case "p":
 		w.ask()
 	default:
-		w.frame.scroll = scrolled(w.frame.scroll, key, page)
+		w.frame.scroll = Scrolled(w.frame.scroll, key, page)
 	}
 	return nil, false
 }
@@ -258,24 +257,4 @@ func (w *topWatch) done(ctx context.Context, text string, act func(context.Conte
 		return "Failed: " + err.Error()
 	}
 	return text
-}
-
-// readKeys sends the keys that are typed, and closes the channel at the end of the input. It waits for a key when ctx
-// ends, and ends with the process then.
-func readKeys(ctx context.Context, in io.Reader, keys chan<- string) {
-	defer close(keys)
-	sent := make([]byte, 256)
-	for {
-		n, err := in.Read(sent)
-		for _, key := range keysOf(sent[:n]) {
-			select {
-			case keys <- key:
-			case <-ctx.Done():
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/rivo/uniseg"
 
 	"tendril/api"
-	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 )
 
@@ -27,26 +26,6 @@ type topFrame struct {
 	color  bool
 }
 
-// style is a colour of text, as a parameter of the sequence that chooses it; "" for none.
-type style string
-
-const (
-	plainText style = ""
-	bold      style = "1"
-	faint     style = "2"
-	red       style = "31"
-	green     style = "32"
-	yellow    style = "33"
-	cyan      style = "36"
-)
-
-// cell is text in one style, and cells some of them beside each other.
-type cell struct {
-	text  string
-	style style
-}
-type cells []cell
-
 const topKeys = "q quit   p pause   ↑ ↓ scroll"
 
 // lines are the frame on a terminal of that size: head, as much of the middle as there is room for, and footer. With
@@ -62,12 +41,12 @@ func (f *topFrame) lines(width, height int) []string {
 		for len(middle) < room {
 			middle = append(middle, nil)
 		}
-		footer := cells{{cmp.Or(f.footer, topKeys), faint}}
+		footer := Cells{StyledText(cmp.Or(f.footer, topKeys), Faint)}
 		if f.footer != "" {
-			footer[0].style = bold
+			footer[0].Style = Bold
 		}
 		if below > 0 {
-			footer = append(footer, cell{fmt.Sprintf("   %d more ↓", below), plainText})
+			footer = append(footer, StyledText(fmt.Sprintf("   %d more ↓", below), PlainText))
 		}
 		middle = append(middle, footer)
 		head = head[:min(len(head), max(height-1, 0))]
@@ -75,60 +54,24 @@ func (f *topFrame) lines(width, height int) []string {
 	all := append(head, middle...)
 	shown := make([]string, len(all))
 	for i, l := range all {
-		shown[i] = l.render(width, f.color)
+		shown[i] = l.Render(width, f.color)
 	}
 	return shown
 }
 
-// render is a line as text for the terminal.
-func (l cells) render(width int, color bool) string {
-	var b strings.Builder
-	for _, s := range l {
-		text := cutWidth(plain(s.text), width)
-		width -= uniseg.StringWidth(text)
-		if color && s.style != plainText && text != "" {
-			text = "\x1b[" + string(s.style) + "m" + text + "\x1b[0m"
-		}
-		b.WriteString(text)
-	}
-	if color {
-		return b.String()
-	}
-	return strings.TrimRight(b.String(), " ")
-}
-
-// cutWidth is the beginning of a text that takes at most width columns, with … where something is left out.
-func cutWidth(text string, width int) string {
-	if uniseg.StringWidth(text) <= width {
-		return text
-	}
-	if width <= 0 {
-		return ""
-	}
-	used, end := 0, 0
-	clusters := uniseg.NewGraphemes(text)
-	for clusters.Next() {
-		if used += clusters.Width(); used > width-1 {
-			break
-		}
-		_, end = clusters.Positions()
-	}
-	return text[:end] + "…"
-}
-
 // head is the environment, its health, and what passes through it.
-func (f *topFrame) head(width int) []cells {
+func (f *topFrame) head(width int) []Cells {
 	st := &f.status
-	word, tone := cmp.Or(st.State, "running"), plainText
+	word, tone := cmp.Or(st.State, "running"), PlainText
 	if h := st.Health; h != nil {
-		word, tone = string(h.Status), healthStyle(h.Status)
+		word, tone = string(h.Status), HealthStyle(h.Status)
 		if !h.Since.IsZero() {
-			word += " for " + age(f.now.Sub(h.Since))
+			word += " for " + Age(f.now.Sub(h.Since))
 		}
 	}
-	first := cells{{st.Environment, bold}, {"  ", plainText}, {"● " + word, tone}}
+	first := Cells{StyledText(st.Environment, Bold), StyledText("  ", PlainText), StyledText("● "+word, tone)}
 	if paused := f.paused(); paused > 0 {
-		first = append(first, cell{"  " + plural(paused, "queue") + " paused", yellow})
+		first = append(first, StyledText("  "+Plural(paused, "queue")+" paused", Yellow))
 	}
 	backend := "embedded queue"
 	if st.Backend == api.BackendSQS {
@@ -136,35 +79,21 @@ func (f *topFrame) head(width int) []cells {
 	}
 	right := backend
 	if !st.StartedAt.IsZero() {
-		right += "  up " + age(f.now.Sub(st.StartedAt))
+		right += "  up " + Age(f.now.Sub(st.StartedAt))
 	}
 	right += "  " + f.now.UTC().Format("15:04:05Z")
 	used := 0
 	for _, s := range first {
-		used += uniseg.StringWidth(plain(s.text))
+		used += uniseg.StringWidth(Plain(s.Text))
 	}
 	if gap := width - used - uniseg.StringWidth(right); gap > 1 {
-		first = append(first, cell{strings.Repeat(" ", gap), plainText}, cell{right, faint})
+		first = append(first, StyledText(strings.Repeat(" ", gap), PlainText), StyledText(right, Faint))
 	}
-	lines := []cells{first, f.totals(width)}
+	lines := []Cells{first, f.totals(width)}
 	if f.lost != "" {
-		lines = append(lines, cells{{"■ " + f.lost, red}})
+		lines = append(lines, Cells{StyledText("■ "+f.lost, Red)})
 	}
 	return append(lines, nil)
-}
-
-func healthStyle(s health.Status) style {
-	switch s {
-	case health.Ok:
-		return green
-	case health.Info, health.Pending:
-		return cyan
-	case health.Warning:
-		return yellow
-	case health.Degraded, health.Severe:
-		return red
-	}
-	return plainText
 }
 
 func (f *topFrame) paused() (n int) {
@@ -177,7 +106,7 @@ func (f *topFrame) paused() (n int) {
 }
 
 // totals are the newest points of the curves that are complete, with the shape of the last minutes where there is room.
-func (f *topFrame) totals(width int) cells {
+func (f *topFrame) totals(width int) Cells {
 	c := &f.curves.Series
 	spark := func(values series.Values) string {
 		if width < 110 {
@@ -191,16 +120,16 @@ func (f *topFrame) totals(width int) cells {
 		flight += f.status.Workers[i].InWork
 		limit = max(limit, f.status.Workers[i].Concurrency)
 	}
-	l := cells{{"in ", faint}, {rateText(c.In.Newest()) + spark(c.In), plainText},
-		{"   out ", faint}, {rateText(c.Out.Newest()) + spark(c.Out), plainText}}
+	l := Cells{StyledText("in ", Faint), StyledText(rateText(c.In.Newest())+spark(c.In), PlainText),
+		StyledText("   out ", Faint), StyledText(rateText(c.Out.Newest())+spark(c.Out), PlainText)}
 	if len(f.status.Workers) > 0 {
-		l = append(l, cell{"   in work ", faint}, cell{fmt.Sprintf("%d of %d", flight, limit), plainText})
+		l = append(l, StyledText("   in work ", Faint), StyledText(fmt.Sprintf("%d of %d", flight, limit), PlainText))
 	}
 	if p95, known := c.P95MS.Newest(); known {
-		l = append(l, cell{"   p95 ", faint}, cell{shortDuration(p95), plainText})
+		l = append(l, StyledText("   p95 ", Faint), StyledText(shortDuration(p95), PlainText))
 	}
 	if oldest, known := c.OldestSeconds.Newest(); known {
-		l = append(l, cell{"   oldest ", faint}, cell{seconds(float64(oldest)), plainText})
+		l = append(l, StyledText("   oldest ", Faint), StyledText(Seconds(float64(oldest)), PlainText))
 	}
 	return l
 }
@@ -247,7 +176,7 @@ func sparkline(values series.Values, columns int) string {
 }
 
 // middle is everything between head and footer.
-func (f *topFrame) middle(width int) (lines []cells) {
+func (f *topFrame) middle(width int) (lines []Cells) {
 	section := func(rows topTable) {
 		if len(lines) > 0 {
 			lines = append(lines, nil)
@@ -256,10 +185,10 @@ func (f *topFrame) middle(width int) (lines []cells) {
 	}
 	if h := f.status.Health; h != nil {
 		for _, cause := range h.Each() {
-			lines = append(lines, cells{{"▲ ", healthStyle(cause.Status)}, {cause.Text, plainText}})
+			lines = append(lines, Cells{StyledText("▲ ", HealthStyle(cause.Status)), StyledText(cause.Text, PlainText)})
 		}
 		if len(h.Causes) == 0 {
-			lines = append(lines, cells{{"Nothing needs you.", faint}})
+			lines = append(lines, Cells{StyledText("Nothing needs you.", Faint)})
 		}
 	}
 	if len(f.status.Queues) > 0 {
@@ -278,8 +207,8 @@ func (f *topFrame) middle(width int) (lines []cells) {
 }
 
 func (f *topFrame) queues() topTable {
-	rows := topTable{{{"QUEUE", faint}, {"STATE", faint}, {"WAITING", faint}, {"IN FLIGHT", faint}, {"OLDEST", faint},
-		{"IN/S", faint}, {"OUT/S", faint}, {"FAILING", faint}, {"WHY", faint}}}
+	rows := topTable{{StyledText("QUEUE", Faint), StyledText("STATE", Faint), StyledText("WAITING", Faint), StyledText("IN FLIGHT", Faint), StyledText("OLDEST", Faint),
+		StyledText("IN/S", Faint), StyledText("OUT/S", Faint), StyledText("FAILING", Faint), StyledText("WHY", Faint)}}
 	workers := map[string]*api.Worker{}
 	dead := map[string]bool{}
 	for i := range f.status.Workers {
@@ -300,22 +229,22 @@ func (f *topFrame) queues() topTable {
 	queues := slices.Clone(f.status.Queues)
 	slices.SortStableFunc(queues, func(a, b api.Queue) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, q := range queues {
-		state, why, tone, failing := "-", "", plainText, "-"
+		state, why, tone, failing := "-", "", PlainText, "-"
 		if w := workers[q.Name]; w != nil {
 			state, why = w.State()
-			tone = map[string]style{api.QueueRunning: green, api.QueueFailing: red}[state]
-			tone = cmp.Or(tone, yellow)
+			tone = map[string]Style{api.QueueRunning: Green, api.QueueFailing: Red}[state]
+			tone = cmp.Or(tone, Yellow)
 			failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
 		} else if dead[q.Name] {
 			if state = "Dead"; q.Ledger.Live > 0 {
-				tone = yellow
+				tone = Yellow
 			}
 		}
 		traffic := f.curves.Queues[q.Name]
-		rows = append(rows, cells{{q.Name, plainText}, {state, tone}, {fmt.Sprint(q.Ledger.Visible), plainText},
-			{fmt.Sprint(q.Ledger.InFlight), plainText}, {seconds(q.OldestSeconds), plainText},
-			{perSecond(traffic.In.Newest()), plainText}, {perSecond(traffic.Out.Newest()), plainText}, {failing, plainText},
-			{why, faint}})
+		rows = append(rows, Cells{StyledText(q.Name, PlainText), StyledText(state, tone), StyledText(fmt.Sprint(q.Ledger.Visible), PlainText),
+			StyledText(fmt.Sprint(q.Ledger.InFlight), PlainText), StyledText(Seconds(q.OldestSeconds), PlainText),
+			StyledText(perSecond(traffic.In.Newest()), PlainText), StyledText(perSecond(traffic.Out.Newest()), PlainText), StyledText(failing, PlainText),
+			StyledText(why, Faint)})
 	}
 	return rows
 }
@@ -323,27 +252,27 @@ func (f *topFrame) queues() topTable {
 func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
 
 func (f *topFrame) processes() topTable {
-	rows := topTable{{{"PROCESS", faint}, {"STATE", faint}, {"PID", faint}, {"FOR", faint}, {"RESTARTS", faint},
-		{"LAST EXIT", faint}}}
+	rows := topTable{{StyledText("PROCESS", Faint), StyledText("STATE", Faint), StyledText("PID", Faint), StyledText("FOR", Faint), StyledText("RESTARTS", Faint),
+		StyledText("LAST EXIT", Faint)}}
 	for _, p := range f.status.App {
-		tone, pid, lasts := yellow, "-", "-"
+		tone, pid, lasts := Yellow, "-", "-"
 		if p.Ready {
-			tone = green
+			tone = Green
 		}
 		if p.PID > 0 {
 			pid = fmt.Sprint(p.PID)
 		}
 		if !p.Since.IsZero() {
-			lasts = age(f.now.Sub(p.Since))
+			lasts = Age(f.now.Sub(p.Since))
 		}
-		rows = append(rows, cells{{p.Name, plainText}, {p.State, tone}, {pid, plainText}, {lasts, plainText},
-			{fmt.Sprint(p.Restarts), plainText}, {p.LastExit, plainText}})
+		rows = append(rows, Cells{StyledText(p.Name, PlainText), StyledText(p.State, tone), StyledText(pid, PlainText), StyledText(lasts, PlainText),
+			StyledText(fmt.Sprint(p.Restarts), PlainText), StyledText(p.LastExit, PlainText)})
 	}
 	return rows
 }
 
 func (f *topFrame) tasks(tasks []api.Task) topTable {
-	rows := topTable{{{"TASK", faint}, {"STATE", faint}, {"LAST RUN", faint}, {"NEXT IN", faint}, {"WHY", faint}}}
+	rows := topTable{{StyledText("TASK", Faint), StyledText("STATE", Faint), StyledText("LAST RUN", Faint), StyledText("NEXT IN", Faint), StyledText("WHY", Faint)}}
 	for i := range tasks {
 		t := &tasks[i]
 		last, next := "-", "-"
@@ -351,40 +280,40 @@ func (f *topFrame) tasks(tasks []api.Task) topTable {
 			last = cmp.Or(t.Last.Outcome, t.Last.Skipped, "enqueued")
 		}
 		if len(t.Next) > 0 && !t.Paused {
-			next = age(t.Next[0].Sub(f.now))
+			next = Age(t.Next[0].Sub(f.now))
 		}
-		tone := map[string]style{api.TaskScheduled: green, api.TaskFailing: red}[t.State()]
-		rows = append(rows, cells{{t.Name, plainText}, {t.State(), cmp.Or(tone, yellow)}, {last, plainText},
-			{next, plainText}, {cmp.Or(t.Why(), t.Words), faint}})
+		tone := map[string]Style{api.TaskScheduled: Green, api.TaskFailing: Red}[t.State()]
+		rows = append(rows, Cells{StyledText(t.Name, PlainText), StyledText(t.State(), cmp.Or(tone, Yellow)), StyledText(last, PlainText),
+			StyledText(next, PlainText), StyledText(cmp.Or(t.Why(), t.Words), Faint)})
 	}
 	return rows
 }
 
 func (f *topFrame) problems() topTable {
-	rows := topTable{{{"FAILED IN", faint}, {"COUNT", faint}, {"LAST", faint}, {"REASON", faint}}}
+	rows := topTable{{StyledText("FAILED IN", Faint), StyledText("COUNT", Faint), StyledText("LAST", Faint), StyledText("REASON", Faint)}}
 	for _, p := range f.status.Problems[:min(len(f.status.Problems), 10)] {
-		rows = append(rows, cells{{p.Queue, plainText}, {fmt.Sprint(p.Count), red}, {age(f.now.Sub(p.Last)), plainText},
-			{p.Reason, plainText}})
+		rows = append(rows, Cells{StyledText(p.Queue, PlainText), StyledText(fmt.Sprint(p.Count), Red), StyledText(Age(f.now.Sub(p.Last)), PlainText),
+			StyledText(p.Reason, PlainText)})
 	}
 	return rows
 }
 
 // topTable is rows of cells below a heading. Columns whose cells are figures are aligned to the right.
-type topTable []cells
+type topTable []Cells
 
 const topGap = 2 // columns between cells
 
 // lines are the rows with their cells padded. The first column, a name, gives way when the others need the room; the
 // last one gets what is left.
-func (t topTable) lines(width int) []cells {
+func (t topTable) lines(width int) []Cells {
 	columns := len(t[0])
 	widths := make([]int, columns)
 	figures := make([]bool, columns)
 	for i := range columns {
 		figures[i] = i > 0
 		for j, row := range t {
-			widths[i] = max(widths[i], uniseg.StringWidth(plain(row[i].text)))
-			figures[i] = figures[i] && (j == 0 || isFigure(row[i].text))
+			widths[i] = max(widths[i], uniseg.StringWidth(Plain(row[i].Text)))
+			figures[i] = figures[i] && (j == 0 || isFigure(row[i].Text))
 		}
 	}
 	rest := width
@@ -392,12 +321,12 @@ func (t topTable) lines(width int) []cells {
 		rest -= w + topGap
 	}
 	widths[0] = max(min(widths[0], rest-topGap, 40), 8)
-	all := make([]cells, len(t))
+	all := make([]Cells, len(t))
 	for j, row := range t {
 		for i, c := range row {
-			text := plain(c.text)
+			text := Plain(c.Text)
 			if i < columns-1 {
-				text = cutWidth(text, widths[i])
+				text = CutWidth(text, widths[i])
 				padding := strings.Repeat(" ", widths[i]-uniseg.StringWidth(text))
 				if figures[i] {
 					text = padding + text
@@ -406,7 +335,7 @@ func (t topTable) lines(width int) []cells {
 				}
 				text += strings.Repeat(" ", topGap)
 			}
-			all[j] = append(all[j], cell{text, c.style})
+			all[j] = append(all[j], StyledText(text, c.Style))
 		}
 	}
 	return all

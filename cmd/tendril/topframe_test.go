@@ -18,7 +18,7 @@ import (
 	"tendril/internal/observe/series"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var Update = flag.Bool("update", false, "write the golden files anew")
 
 // topFrames are the environments that the golden files show.
 func topFrames() map[string]*topFrame {
@@ -68,7 +68,7 @@ func TestTopFrameIsThatOfTheGoldenFile(t *testing.T) {
 		for _, size := range [][2]int{{80, 24}, {120, 30}, {80, 0}} {
 			file := filepath.Join("testdata", "top", fmt.Sprintf("%s-%dx%d", name, size[0], size[1]))
 			got := strings.Join(f.lines(size[0], size[1]), "\n") + "\n"
-			if *update {
+			if *Update {
 				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -116,7 +116,7 @@ func TestTopScrollsWithinTheFrame(t *testing.T) {
 	t.Parallel()
 	w := &topWatch{frame: *topFrames()["busy"]}
 	top := strings.Join(w.frame.lines(80, 12), "\n")
-	for _, key := range []string{keyEnd, keyDown, keyPageDown} {
+	for _, key := range []string{KeyEnd, KeyDown, KeyPageDown} {
 		w.key(key, 12)
 		w.frame.lines(80, 12)
 	}
@@ -124,7 +124,7 @@ func TestTopScrollsWithinTheFrame(t *testing.T) {
 	if !strings.Contains(bottom, "11    4s  HTTP 422") || strings.Contains(bottom, "more ↓") {
 		t.Errorf("the end of the frame is\n%s", bottom)
 	}
-	for _, key := range []string{keyUp, keyPageUp, keyHome, keyUp} {
+	for _, key := range []string{KeyUp, KeyPageUp, KeyHome, KeyUp} {
 		w.key(key, 12)
 	}
 	if got := strings.Join(w.frame.lines(80, 12), "\n"); got != top {
@@ -136,7 +136,7 @@ func TestTopAsksBeforeItPauses(t *testing.T) {
 	t.Parallel()
 	w := &topWatch{frame: *topFrames()["busy"]}
 	w.frame.status.Workers[1].Paused = false
-	for _, answer := range []string{"n", keyEscape, "q"} {
+	for _, answer := range []string{"n", KeyEscape, "q"} {
 		w.key("p", 24)
 		if !strings.Contains(w.frame.footer, "Pause all queues?") {
 			t.Fatalf("the footer is %q", w.frame.footer)
@@ -154,7 +154,7 @@ func TestTopAsksBeforeItPauses(t *testing.T) {
 		t.Errorf("the footer is %q", w.frame.footer)
 	}
 	w.key("n", 24)
-	for _, key := range []string{"q", "Q", keyInterrupt} {
+	for _, key := range []string{"q", "Q", KeyInterrupt} {
 		if _, quit := w.key(key, 24); !quit {
 			t.Errorf("%q does not quit", key)
 		}
@@ -164,10 +164,10 @@ func TestTopAsksBeforeItPauses(t *testing.T) {
 func TestKeysOfATerminal(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string][]string{
-		"q": {"q"}, "\x1b[A\x1bOBq": {keyUp, keyDown, "q"}, "\x1b": {keyEscape}, "\x1b[5~\x1b[6~": {keyPageUp, keyPageDown},
-		"\x1b[1;5Cq": {"q"}, "\x1b[": nil, "\x03": {keyInterrupt}, "\x1b[99~p": {"p"}, "": nil,
+		"q": {"q"}, "\x1b[A\x1bOBq": {KeyUp, KeyDown, "q"}, "\x1b": {KeyEscape}, "\x1b[5~\x1b[6~": {KeyPageUp, KeyPageDown},
+		"\x1b[1;5Cq": {"q"}, "\x1b[": nil, "\x03": {KeyInterrupt}, "\x1b[99~p": {"p"}, "": nil,
 	} {
-		if diff := cmp.Diff(want, keysOf([]byte(sent))); diff != "" {
+		if diff := cmp.Diff(want, KeysOf([]byte(sent))); diff != "" {
 			t.Errorf("%q (-want +got)\n%s", sent, diff)
 		}
 	}

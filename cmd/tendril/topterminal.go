@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -11,9 +12,9 @@ import (
 	"golang.org/x/term"
 )
 
-// screenTerminal is a terminal that shows frames instead of lines, until it is restored.
-type screenTerminal struct {
-	in, out *os.File
+// ScreenTerminal is a terminal that shows frames instead of lines, until it is restored.
+type ScreenTerminal struct {
+	in, Out *os.File
 	state   *term.State
 	once    sync.Once
 }
@@ -21,45 +22,45 @@ type screenTerminal struct {
 // The sequences of a screen: another buffer than that of the shell, no cursor, and no line breaks by the terminal.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-	leaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
+	LeaveScreen = "\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l"
 	frameBegin  = "\x1b[?2026h\x1b[H" // the terminal shows it whole
 	clearLine   = "\x1b[2K"
 	frameEnd    = "\x1b[?2026l"
 )
 
-// openScreen prepares the terminal. Whoever calls it must call restore, however it ends.
-func openScreen(in, out *os.File) (*screenTerminal, error) {
+// OpenScreen prepares the terminal. Whoever calls it must call restore, however it ends.
+func OpenScreen(in, out *os.File) (*ScreenTerminal, error) {
 	state, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return nil, err
 	}
-	s := &screenTerminal{in: in, out: out, state: state}
+	s := &ScreenTerminal{in: in, Out: out, state: state}
 	if _, err := io.WriteString(out, enterScreen); err != nil {
-		return nil, errors.Join(err, s.restore())
+		return nil, errors.Join(err, s.Restore())
 	}
 	return s, nil
 }
 
-// restore makes the terminal what it was. Further calls do nothing.
-func (s *screenTerminal) restore() (err error) {
+// Restore makes the terminal what it was. Further calls do nothing.
+func (s *ScreenTerminal) Restore() (err error) {
 	s.once.Do(func() {
-		_, written := io.WriteString(s.out, leaveScreen)
+		_, written := io.WriteString(s.Out, LeaveScreen)
 		err = errors.Join(written, term.Restore(int(s.in.Fd()), s.state))
 	})
 	return err
 }
 
-// size is that of the window; 80 columns and 24 lines where the terminal does not know.
-func (s *screenTerminal) size() (width, height int) {
-	width, height, err := term.GetSize(int(s.out.Fd()))
+// Size is that of the window; 80 columns and 24 lines where the terminal does not know.
+func (s *ScreenTerminal) Size() (width, height int) {
+	width, height, err := term.GetSize(int(s.Out.Fd()))
 	if err != nil || width < 1 || height < 1 {
 		return 80, 24
 	}
 	return width, height
 }
 
-// draw shows lines, which contain no line breaks.
-func (s *screenTerminal) draw(lines []string) error {
+// Draw shows lines, which contain no line breaks.
+func (s *ScreenTerminal) Draw(lines []string) error {
 	var frame strings.Builder
 	frame.WriteString(frameBegin)
 	for i, l := range lines {
@@ -69,31 +70,31 @@ func (s *screenTerminal) draw(lines []string) error {
 		frame.WriteString(clearLine + l) // clearing behind a full line would take its last character
 	}
 	frame.WriteString(frameEnd)
-	_, err := io.WriteString(s.out, frame.String())
+	_, err := io.WriteString(s.Out, frame.String())
 	return err
 }
 
 // Keys that have a name; others are the character that they type.
 const (
-	keyUp        = "up"
-	keyDown      = "down"
-	keyPageUp    = "page up"
-	keyPageDown  = "page down"
-	keyHome      = "home"
-	keyEnd       = "end"
-	keyEscape    = "escape"
-	keyInterrupt = "\x03"
+	KeyUp        = "up"
+	KeyDown      = "down"
+	KeyPageUp    = "page up"
+	KeyPageDown  = "page down"
+	KeyHome      = "home"
+	KeyEnd       = "end"
+	KeyEscape    = "escape"
+	KeyInterrupt = "\x03"
 )
 
 // keySequences are what terminals send for the keys.
 var keySequences = []struct{ sequence, key string }{
-	{"\x1b[A", keyUp}, {"\x1bOA", keyUp}, {"\x1b[B", keyDown}, {"\x1bOB", keyDown}, {"\x1b[5~", keyPageUp},
-	{"\x1b[6~", keyPageDown}, {"\x1b[H", keyHome}, {"\x1bOH", keyHome}, {"\x1b[1~", keyHome}, {"\x1b[F", keyEnd},
-	{"\x1bOF", keyEnd}, {"\x1b[4~", keyEnd},
+	{"\x1b[A", KeyUp}, {"\x1bOA", KeyUp}, {"\x1b[B", KeyDown}, {"\x1bOB", KeyDown}, {"\x1b[5~", KeyPageUp},
+	{"\x1b[6~", KeyPageDown}, {"\x1b[H", KeyHome}, {"\x1bOH", KeyHome}, {"\x1b[1~", KeyHome}, {"\x1b[F", KeyEnd},
+	{"\x1bOF", KeyEnd}, {"\x1b[4~", KeyEnd},
 }
 
-// keysOf are the keys in what a terminal sent. Sequences that are not known are left out.
-func keysOf(sent []byte) (keys []string) {
+// KeysOf are the keys in what a terminal sent. Sequences that are not known are left out.
+func KeysOf(sent []byte) (keys []string) {
 next:
 	for len(sent) > 0 {
 		for _, known := range keySequences {
@@ -107,7 +108,7 @@ next:
 			continue
 		}
 		if len(sent) == 1 {
-			return append(keys, keyEscape)
+			return append(keys, KeyEscape)
 		}
 		// The end of a sequence is a letter or ~.
 		end := 2
@@ -117,4 +118,24 @@ next:
 		sent = sent[min(end+1, len(sent)):]
 	}
 	return keys
+}
+
+// ReadKeys sends the keys that are typed, and closes the channel at the end of the input. It waits for a key when ctx
+// ends, and ends with the process then.
+func ReadKeys(ctx context.Context, in io.Reader, keys chan<- string) {
+	defer close(keys)
+	sent := make([]byte, 256)
+	for {
+		n, err := in.Read(sent)
+		for _, key := range KeysOf(sent[:n]) {
+			select {
+			case keys <- key:
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
 }

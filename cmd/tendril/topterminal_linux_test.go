@@ -3,118 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http/httptest"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"tendril/api"
 	"tendril/internal/console"
+	"tendril/internal/testing/pseudoterminal"
 )
-
-// pseudoTerminal is a terminal of 80 by 24 and what was written on it.
-type pseudoTerminal struct {
-	*testing.T
-	keyboard, terminal *os.File
-
-	mu     sync.Mutex
-	screen strings.Builder
-}
-
-func openTerminal(t *testing.T) *pseudoTerminal {
-	t.Helper()
-	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("SKIPPED: this machine has no pseudo-terminals: %v", err)
-	}
-	var number int
-	conn, err := keyboard.SyscallConn()
-	if err == nil {
-		err = errors.Join(conn.Control(func(fd uintptr) {
-			if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
-				number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-			}
-		}), err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &pseudoTerminal{T: t, keyboard: keyboard, terminal: terminal}
-	p.resize(80, 24)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		text := make([]byte, 4096)
-		for {
-			n, err := keyboard.Read(text)
-			p.mu.Lock()
-			p.screen.Write(text[:n])
-			p.mu.Unlock()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { keyboard.Close(); terminal.Close(); <-read })
-	return p
-}
-
-func (p *pseudoTerminal) resize(width, height uint16) {
-	p.Helper()
-	size := &unix.Winsize{Col: width, Row: height}
-	if err := unix.IoctlSetWinsize(int(p.terminal.Fd()), unix.TIOCSWINSZ, size); err != nil {
-		p.Fatal(err)
-	}
-}
-
-func (p *pseudoTerminal) modes() unix.Termios {
-	p.Helper()
-	modes, err := unix.IoctlGetTermios(int(p.terminal.Fd()), unix.TCGETS)
-	if err != nil {
-		p.Fatal(err)
-	}
-	return *modes
-}
-
-func (p *pseudoTerminal) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.screen.String()
-}
-
-// awaitText waits until a text was written after what was there before.
-func (p *pseudoTerminal) awaitText(text string) {
-	p.Helper()
-	if err := poll(func() error {
-		if !strings.Contains(p.text(), text) {
-			return errors.New("not written: " + text)
-		}
-		return nil
-	}); err != nil {
-		p.Fatalf("%v\n%q", err, p.text())
-	}
-	p.mu.Lock()
-	p.screen.Reset()
-	p.mu.Unlock()
-}
-
-func (p *pseudoTerminal) press(keys string) {
-	p.Helper()
-	if _, err := io.WriteString(p.keyboard, keys); err != nil {
-		p.Fatal(err)
-	}
-}
 
 // topEnvironment is a console whose environment can be paused.
 func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client, error)) {
@@ -141,12 +41,16 @@ func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client,
 	server := httptest.NewServer(srv)
 	dir := t.TempDir()
 	instance := api.Instance{PID: os.Getpid(), Environment: "shop", Console: strings.TrimPrefix(server.URL, "http://")}
-	claim(t, dir)
+	release, err := api.Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = release() })
 	if err := errors.Join(instance.Write(dir), api.WriteToken(dir, token)); err != nil {
 		t.Fatal(err)
 	}
 	dial = func() (*api.Client, error) { return api.Dial(dir) }
-	client, err := dial()
+	client, err = dial()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,53 +62,53 @@ func topEnvironment(t *testing.T) (client *api.Client, dial func() (*api.Client,
 // others.
 func TestTopLeavesTheTerminalAsItWas(t *testing.T) {
 	for name, c := range map[string]struct {
-		end  func(p *pseudoTerminal, cancel func())
+		end  func(p *pseudoterminal.Terminal, cancel func())
 		want error
 	}{
-		"q":         {func(p *pseudoTerminal, _ func()) { p.press("q") }, nil},
-		"control-C": {func(p *pseudoTerminal, _ func()) { p.press("\x03") }, nil},
-		"a signal":  {func(_ *pseudoTerminal, cancel func()) { cancel() }, context.Canceled},
-		"hang-up":   {func(p *pseudoTerminal, _ func()) { _ = syscall.Kill(os.Getpid(), syscall.SIGHUP) }, nil},
+		"q":         {func(p *pseudoterminal.Terminal, _ func()) { p.Press("q") }, nil},
+		"control-C": {func(p *pseudoterminal.Terminal, _ func()) { p.Press("\x03") }, nil},
+		"a signal":  {func(_ *pseudoterminal.Terminal, cancel func()) { cancel() }, context.Canceled},
+		"hang-up":   {func(p *pseudoterminal.Terminal, _ func()) { _ = syscall.Kill(os.Getpid(), syscall.SIGHUP) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := openTerminal(t)
+			p := pseudoterminal.Open(t)
 			client, dial := topEnvironment(t)
-			before := p.modes()
+			before := p.Modes()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
 			w := &topWatch{interval: 100 * time.Millisecond, client: client, dial: dial}
-			go func() { ended <- w.run(ctx, p.terminal, p.terminal) }()
+			go func() { ended <- w.run(ctx, p.File, p.File) }()
 
-			p.awaitText("shop")
-			if p.modes() == before {
+			p.Await("shop")
+			if p.Modes() == before {
 				t.Error("the terminal still waits for whole lines")
 			}
-			p.press("p")
-			p.awaitText("Pause all queues?")
-			p.press("y")
-			p.awaitText("All queues are paused.")
-			p.awaitText("1 queue paused")
-			p.press("py")
-			p.awaitText("All queues are received from again.")
-			p.resize(40, 10)
+			p.Press("p")
+			p.Await("Pause all queues?")
+			p.Press("y")
+			p.Await("All queues are paused.")
+			p.Await("1 queue paused")
+			p.Press("py")
+			p.Await("All queues are received from again.")
+			p.Resize(40, 10)
 			if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil {
 				t.Fatal(err)
 			}
-			p.awaitText("IN FLIGHT  …")
+			p.Await("IN FLIGHT  …")
 			c.end(p, cancel)
 			select {
 			case err := <-ended:
 				if !errors.Is(err, c.want) {
 					t.Errorf("it ended with %v, want %v", err, c.want)
 				}
-			case <-time.After(patience):
+			case <-time.After(pseudoterminal.Patience):
 				t.Fatal("it did not end")
 			}
-			if after := p.modes(); after != before {
+			if after := p.Modes(); after != before {
 				t.Errorf("the modes are %+v, were %+v", after, before)
 			}
-			p.awaitText(leaveScreen)
+			p.Await(LeaveScreen)
 		})
 	}
 }

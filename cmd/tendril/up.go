@@ -8,25 +8,20 @@ import (
 	"maps"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"tendril/api"
 	"tendril/internal/bundle"
-	"tendril/internal/cli/scaffold"
 	"tendril/internal/config"
-	"tendril/internal/config/yamlfile"
 	"tendril/internal/environment"
-	"tendril/internal/host/trust"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/logging"
 )
 
-func newUp(c *cli) *cobra.Command {
+func NewUp(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Run a worker environment: queue, worker and app",
@@ -39,214 +34,41 @@ directory, where the newest five versions are kept.`,
   tendril up letters.zip
   tendril up --target http://127.0.0.1:8080/ \
       --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
-		Args: oneApp,
+		Args: OneApp,
 		RunE: func(cmd *cobra.Command, args []string) error { return runUp(c, cmd, args) },
 	}
-	addSettings(cmd, func(config.Option) bool { return true })
+	AddSettings(cmd, func(config.Option) bool { return true })
 	return cmd
 }
 
-// oneApp takes one folder or archive, and a command after two dashes.
-func oneApp(cmd *cobra.Command, args []string) error {
-	dirs, dash := len(args), cmd.ArgsLenAtDash()
-	if dash >= 0 {
-		dirs = dash
-	}
-	switch {
-	case dirs > 1:
-		return fmt.Errorf("%s takes one folder or archive, not %q; a command to run goes after --", cmd.Name(), args[:dirs])
-	case dash == len(args):
-		return errors.New("no command follows the two dashes")
-	}
-	return nil
-}
-
-func runUp(c *cli, cmd *cobra.Command, args []string) error {
-	opts, err := prepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) { return openApp(c, cmd, path) })
+func runUp(c *CLI, cmd *cobra.Command, args []string) error {
+	opts, err := PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) { return OpenApp(c, cmd, path) })
 	if err == nil {
-		err = takeFreePorts(c, cmd, &opts)
+		err = TakeFreePorts(c, cmd, &opts)
 	}
 	if err != nil {
 		return err
 	}
-	opts.Load = func(b *bundle.Bundle, file *config.File) (*config.Config, error) { return c.readSettings(cmd, b, file) }
+	opts.Load = func(b *bundle.Bundle, file *config.File) (*config.Config, error) { return c.ReadSettings(cmd, b, file) }
 	return runEnvironment(c, opts.Config, opts)
-}
-
-// takeFreePorts reads the settings again with other ports where the default ones are taken, by another environment for
-// instance. Nothing changes where this environment runs already: that is told when it starts.
-func takeFreePorts(c *cli, cmd *cobra.Command, opts *environment.Options) error {
-	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
-		return nil
-	}
-	if c.free, opts.Announced = opts.FreePorts(); len(c.free) == 0 {
-		return nil
-	}
-	cfg, err := c.loadSettings(cmd, opts.Bundle)
-	if err == nil {
-		folder, announced := opts.Folder, opts.Announced
-		*opts, err = optionsFor(c, cfg, opts.Bundle, opts.Command)
-		opts.Folder, opts.Announced = folder, announced
-	}
-	return err
-}
-
-// prepareApp reads the arguments and the settings, and opens the app's folder: all that
-// 'tendril up' does before it starts anything, and what 'tendril check' looks at.
-func prepareApp(c *cli, cmd *cobra.Command, args []string,
-	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
-	dirs, command := args, []string(nil)
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		dirs, command = args[:dash], args[dash:]
-	}
-	var err error
-	if len(dirs) == 0 {
-		if dirs, err = currentFolder(c, cmd, command); err != nil {
-			return environment.Options{}, err
-		}
-	}
-	var b *bundle.Bundle
-	if len(dirs) > 0 {
-		if b, err = open(dirs[0]); err != nil {
-			return environment.Options{}, err
-		}
-	}
-	cfg, err := c.loadSettings(cmd, b)
-	if err != nil {
-		return environment.Options{}, err
-	}
-	opts, err := optionsFor(c, cfg, b, command)
-	opts.Folder = folderOf(dirs)
-	return opts, err
-}
-
-// optionsFor are the options of an environment, with what is the same for all.
-func optionsFor(c *cli, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
-	opts, err := upOptions(c, cfg, b, command)
-	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
-	return opts, err
-}
-
-// folderOf is the absolute path of the folder that 'tendril up' was given, or of the working folder; "" where that is
-// not known.
-func folderOf(dirs []string) string {
-	path := "."
-	if len(dirs) > 0 {
-		if info, err := os.Stat(dirs[0]); err == nil && info.IsDir() {
-			path = dirs[0]
-		}
-	}
-	absolute, err := filepath.Abs(path)
-	if err != nil {
-		return ""
-	}
-	return absolute
-}
-
-// currentFolder is the working folder where nothing says what gets the messages and a file marks it as an app's;
-// else nothing.
-func currentFolder(c *cli, cmd *cobra.Command, command []string) ([]string, error) {
-	const here = "."
-	if !bundle.MarksFolder(here) {
-		return nil, nil
-	}
-	cfg, err := c.loadSettings(cmd, nil)
-	if err != nil {
-		return nil, err
-	}
-	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
-		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
-			c.warn(yamlfile.Problem{Where: "cron.yaml", Text: "this file is not read, since the app is not running from this " +
-				"folder", Hint: "give --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
-		}
-		return nil, nil
-	}
-	if _, err := foundFolder(c, cmd); err != nil {
-		return nil, err
-	}
-	return []string{here}, nil
-}
-
-// foundFolder opens the working folder, which nobody named: it is refused where others decide what is run from it.
-func foundFolder(c *cli, cmd *cobra.Command) (*bundle.Bundle, error) {
-	b, err := openBundle(".")
-	if err != nil {
-		return nil, err
-	}
-	var wrong *trust.Error
-	if err := b.Trusted(); errors.As(err, &wrong) {
-		return nil, fail(exitUsage, fmt.Errorf("the working folder is not trusted: %w", wrong), "type '"+wrong.Fix+"'",
-			"or name the folder if what it says is to be run: tendril "+cmd.Name()+" .")
-	} else if err != nil {
-		return nil, err
-	}
-	return b, nil
-}
-
-// upOptions settles where the app is and refuses when nobody said.
-func upOptions(c *cli, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
-	opts := environment.Options{Bundle: b, Command: command}
-	if len(command) > 0 || b != nil && len(b.Processes) > 0 {
-		if b != nil && len(command) == 0 {
-			if _, err := b.Web(); err != nil {
-				return opts, fail(exitUsage, err)
-			}
-		}
-		return opts, nil
-	}
-	for i := range cfg.Queues {
-		if q := &cfg.Queues[i]; q.ToOwnApp() && cfg.DaemonFile() {
-			q.Target = "http://localhost" // where aws-sqsd posts to
-		}
-	}
-	if !cfg.AnyToOwnApp() {
-		return opts, nil
-	}
-	if opts.Bundle = withDefault(c, b); opts.Bundle != b {
-		return opts, nil
-	}
-	if b != nil {
-		_, err := b.Web()
-		return opts, fail(exitUsage, err)
-	}
-	here := ""
-	if app, err := scaffold.Recognize(os.DirFS(".")); err == nil {
-		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes what starts it"
-	}
-	return opts, fail(exitUsage, errors.New("there is no app to deliver to"), here,
-		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
-		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
-		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
-}
-
-// withDefault returns the bundle with what a platform of Elastic Beanstalk would run in the place of the Procfile
-// that it lacks, and says so; the bundle itself where nothing can be told.
-func withDefault(c *cli, b *bundle.Bundle) *bundle.Bundle {
-	if b == nil || b.Default == nil {
-		return b
-	}
-	d := b.Default
-	fmt.Fprintf(c.err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n",
-		plain(d.Process.Command), d.Platform, d.File)
-	return b.WithDefault()
 }
 
 // runEnvironment fills what all environments need, and runs one until it ends
 // or signals end it: TERM or INT drain, a second one stops at once.
-func runEnvironment(c *cli, cfg *config.Config, opts environment.Options) error {
+func runEnvironment(c *CLI, cfg *config.Config, opts environment.Options) error {
 	var err error
 	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
 		func(q config.QueueSettings) bool { return q.Lambda != "" })); err != nil {
-		return fail(exitUsage, err, "raise the limit, for example to the 64 MiB that the shipped sidecar requests")
+		return Fail(ExitUsage, err, "raise the limit, for example to the 64 MiB that the shipped sidecar requests")
 	}
-	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.tty
-	c.buffer(text)
+	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
+	c.Buffer(text)
 	log := newLogger(c, cfg, text)
-	opts.Config, opts.AppEnv, opts.Version, opts.Terminal = cfg, c.environ, version, c.tty
-	ofBundle := append(bundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
+	opts.Config, opts.AppEnv, opts.Version, opts.Terminal = cfg, c.Environ, c.Version, c.Tty
+	ofBundle := append(BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
 	if text {
-		c.warn(cfg.Warnings...)
-		c.warn(ofBundle...)
+		c.Warn(cfg.Warnings...)
+		c.Warn(ofBundle...)
 	} else {
 		for _, w := range cfg.Warnings {
 			log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)
@@ -273,7 +95,7 @@ func runEnvironment(c *cli, cfg *config.Config, opts environment.Options) error 
 	err = env.Run(stop, now)
 	select {
 	case sig := <-killed:
-		return fail(exitSignal+int(sig), errors.Join(fmt.Errorf("stopped at once by a second signal (%s)", sig), err))
+		return Fail(ExitSignal+int(sig), errors.Join(fmt.Errorf("stopped at once by a second signal (%s)", sig), err))
 	default:
 		return err
 	}
@@ -288,8 +110,8 @@ func attributesOf(component, problem, hint string) []any {
 }
 
 // newLogger prints for a person at a terminal, or JSON.
-func newLogger(c *cli, cfg *config.Config, text bool) *logging.Logger {
-	opts := logging.Options{Out: c.out, Color: text && c.color(), PerSecond: cfg.LogSample}
+func newLogger(c *CLI, cfg *config.Config, text bool) *logging.Logger {
+	opts := logging.Options{Out: c.Out, Color: text && c.Color(), PerSecond: cfg.LogSample}
 	switch {
 	case cfg.LogFormat == config.LogSQSD:
 		opts.Format = logging.SQSD
@@ -305,7 +127,7 @@ func newLogger(c *cli, cfg *config.Config, text bool) *logging.Logger {
 	return logging.New(opts)
 }
 
-func newServe(c *cli) *cobra.Command {
+func NewServe(c *CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the embedded queues alone, over the SQS protocol",
@@ -313,16 +135,16 @@ func newServe(c *cli) *cobra.Command {
 		Example: `  tendril serve
   tendril serve --data-dir /var/lib/tendril --listen 127.0.0.1:9324`,
 	}
-	addSettings(cmd, func(o config.Option) bool { return o.Serve })
+	AddSettings(cmd, func(o config.Option) bool { return o.Serve })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := c.loadSettings(cmd, nil)
+		cfg, err := c.LoadSettings(cmd, nil)
 		if err != nil {
 			return err
 		}
 		cfg.Backend = config.BackendEmbedded
-		opts := environment.Options{Config: cfg, QueuesOnly: true, Folder: folderOf(nil), AppEnv: c.environ}
-		if c.free, opts.Announced = opts.FreePorts(); len(c.free) > 0 {
-			if cfg, err = c.loadSettings(cmd, nil); err != nil {
+		opts := environment.Options{Config: cfg, QueuesOnly: true, Folder: FolderOf(nil), AppEnv: c.Environ}
+		if c.Free, opts.Announced = opts.FreePorts(); len(c.Free) > 0 {
+			if cfg, err = c.LoadSettings(cmd, nil); err != nil {
 				return err
 			}
 			cfg.Backend = config.BackendEmbedded

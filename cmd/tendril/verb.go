@@ -16,24 +16,24 @@ import (
 	"tendril/queue"
 )
 
-// verb makes the RunE of a command that works on a running environment or on Amazon SQS: INT and TERM end its
+// Verb makes the RunE of a command that works on a running environment or on Amazon SQS: INT and TERM end its
 // context, so that it can give back what it holds, and an error gets its exit status and hints.
-func verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+func Verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		err := do(ctx, cmd, args)
 		if err != nil && ctx.Err() != nil && errors.Is(err, context.Canceled) {
-			return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted"))
+			return Fail(ExitSignal+int(syscall.SIGINT), errors.New("interrupted"))
 		}
-		return explained(err)
+		return Explained(err)
 	}
 }
 
-// dial returns a client of the environment that a command asks. It is closed when the command ends, and sends nothing
+// Dial returns a client of the environment that a command asks. It is closed when the command ends, and sends nothing
 // that would change something in a dry run.
-func (c *cli) dial(cmd *cobra.Command) (*api.Client, error) {
-	dir, err := c.dataDir(cmd)
+func (c *CLI) Dial(cmd *cobra.Command) (*api.Client, error) {
+	dir, err := c.DataDir(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -42,41 +42,41 @@ func (c *cli) dial(cmd *cobra.Command) (*api.Client, error) {
 		return nil, err
 	}
 	client.Bodies = true // who types a command has asked for them
-	if isDryRun(cmd) {
+	if IsDryRun(cmd) {
 		client.OnlyRead()
 	}
-	c.atEnd(client.Close)
+	c.AtEnd(client.Close)
 	return client, nil
 }
 
-// prints makes a command get one value, and print it as -o says.
-func prints[T any](c *cli, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
+// Prints makes a command get one value, and print it as -o says.
+func Prints[T any](c *CLI, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
 	as view[T]) {
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	f := AddOutput(cmd)
+	cmd.RunE = Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		answer, err := get(ctx, cmd, args)
 		if err != nil {
 			return err
 		}
-		return printValue(c, *f, answer, as)
+		return PrintValue(c, *f, answer, as)
 	})
 }
 
-// printValue prints a value in a format.
-func printValue[T any](c *cli, f format, value T, as view[T]) error {
+// PrintValue prints a value in a format.
+func PrintValue[T any](c *CLI, f Format, value T, as view[T]) error {
 	var names []string
-	if f == asName {
+	if f == AsName {
 		names = as.names(value)
 	}
-	return f.print(c, value, names, func() error { return as.show(value) })
+	return f.Print(c, value, names, func() error { return as.show(value) })
 }
 
-// asks makes a command ask the running environment for the value that it prints.
-func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *api.Client, []string) (T, error),
+// Asks makes a command ask the running environment for the value that it prints.
+func Asks[T any](c *CLI, cmd *cobra.Command, ask func(context.Context, *api.Client, []string) (T, error),
 	as view[T]) {
-	addDataDir(cmd)
-	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (answer T, err error) {
-		client, err := c.dial(cmd)
+	AddDataDir(cmd)
+	Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (answer T, err error) {
+		client, err := c.Dial(cmd)
 		if err != nil {
 			return answer, err
 		}
@@ -84,34 +84,28 @@ func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *api.Clie
 	}, as)
 }
 
-// family is a command that only has subcommands.
-func family(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+// Family is a command that only has subcommands.
+func Family(use, short, long string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(commands...)
 	return cmd
 }
 
-// argument is the only argument of a command, "" where there is none.
-func argument(args []string) string { return strings.Join(args, "") }
+// Argument is the only argument of a command, "" where there is none.
+func Argument(args []string) string { return strings.Join(args, "") }
 
-// complete offers words as the values of a flag.
-func complete(cmd *cobra.Command, flag string, words ...string) {
-	// The only error is a flag that was not added before.
-	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// checkLimit refuses a --limit that lists nothing.
-func checkLimit(limit int) error {
+// CheckLimit refuses a --limit that lists nothing.
+func CheckLimit(limit int) error {
 	if limit < 1 {
-		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 or more")
+		return Fail(ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 or more")
 	}
 	return nil
 }
 
-// explained gives errors of the console and of queues their exit status and hints; others stay what they are.
-func explained(err error) error {
-	var reported *exitError
+// Explained gives errors of the console and of queues their exit status and hints; others stay what they are.
+func Explained(err error) error {
+	var reported *ExitError
 	var said *api.Error
 	var refused *queue.Error
 	switch {
@@ -119,13 +113,13 @@ func explained(err error) error {
 		return err
 	case errors.Is(err, api.ErrNotRunning):
 		errors.As(err, &said)
-		return fail(exitNotFound, err, said.Hint)
+		return Fail(ExitNotFound, err, said.Hint)
 	case errors.Is(err, queue.ErrNoQueue):
-		return fail(exitNotFound, err, "'tendril queues list' shows the queues")
+		return Fail(ExitNotFound, err, "'tendril queues list' shows the queues")
 	case errors.As(err, &said):
-		return fail(consoleExit(said), err, cmp.Or(said.Hint, refusedHint(said.Code, said.Message)))
+		return Fail(consoleExit(said), err, cmp.Or(said.Hint, refusedHint(said.Code, said.Message)))
 	case errors.As(err, &refused):
-		return fail(queueExit(refused.Code), err, refusedHint(refused.Code, refused.Message))
+		return Fail(queueExit(refused.Code), err, refusedHint(refused.Code, refused.Message))
 	}
 	return err
 }
@@ -145,26 +139,26 @@ func consoleExit(said *api.Error) int {
 	if said.Code != "" {
 		return queueExit(said.Code)
 	}
-	exits := map[int]int{http.StatusNotFound: exitNotFound, http.StatusConflict: exitConflict,
-		http.StatusUnauthorized: exitUnreachable, http.StatusForbidden: exitUnreachable,
-		http.StatusBadRequest: exitUsage, http.StatusRequestEntityTooLarge: exitUsage}
+	exits := map[int]int{http.StatusNotFound: ExitNotFound, http.StatusConflict: ExitConflict,
+		http.StatusUnauthorized: ExitUnreachable, http.StatusForbidden: ExitUnreachable,
+		http.StatusBadRequest: ExitUsage, http.StatusRequestEntityTooLarge: ExitUsage}
 	if errors.Is(said, api.ErrOff) {
-		return exitUnreachable
+		return ExitUnreachable
 	}
-	return cmp.Or(exits[said.Status], exitFailed)
+	return cmp.Or(exits[said.Status], ExitFailed)
 }
 
 func queueExit(code string) int {
 	switch code {
 	case queue.CodeQueueDoesNotExist, queue.CodeResourceNotFound:
-		return exitNotFound
+		return ExitNotFound
 	case queue.CodeAccessDenied, queue.CodeUnreachable:
-		return exitUnreachable
+		return ExitUnreachable
 	case queue.CodePurgeQueueInProgress, queue.CodeQueueNameExists, queue.CodeQueueDeletedRecently:
-		return exitConflict
+		return ExitConflict
 	case queue.CodeInvalidParameterValue, queue.CodeMissingRequiredParameter, queue.CodeInvalidAttributeName,
 		queue.CodeInvalidAttributeValue, queue.CodeInvalidMessageContents, queue.CodeInvalidAddress:
-		return exitUsage
+		return ExitUsage
 	}
-	return exitFailed
+	return ExitFailed
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"tendril/api"
 	"tendril/broker"
 	"tendril/internal/console"
+	"tendril/internal/migrate"
 	"tendril/internal/observe/health"
 	"tendril/queue"
 )
@@ -44,7 +44,7 @@ func newStage(t *testing.T, edit func(*console.Options, *api.Instance)) *stage {
 		t.Fatal(err)
 	}
 	if err := b.CreateQueue(t.Context(), "jobs",
-		map[string]string{"RedrivePolicy": redrivePolicy(b.ARN("jobs-dead"), 1)}, nil); err != nil {
+		map[string]string{"RedrivePolicy": migrate.RedrivePolicy(b.ARN("jobs-dead"), 1)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, dir: t.TempDir(), b: b, ds: console.NewDeliveries(0)}
@@ -85,9 +85,9 @@ func claim(t *testing.T, dir string) {
 func (s *stage) tendril(input string, args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	var out, talk bytes.Buffer
-	c := &cli{in: strings.NewReader(input), out: &out, err: &talk,
-		environ: []string{"TENDRIL_DATA_DIR=" + s.dir, "HOME=" + s.dir}}
-	code = execute(c, args)
+	c := &CLI{In: strings.NewReader(input), Out: &out, Err: &talk,
+		Environ: []string{"TENDRIL_DATA_DIR=" + s.dir, "HOME=" + s.dir}}
+	code = Execute(c, args)
 	return out.String(), talk.String(), code
 }
 
@@ -179,13 +179,13 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 		"would never end":            {"send", "x", "--wait", "--queue", "jobs-dead"},
 	} {
 		out, talk, code := s.tendril("", args...)
-		if code != exitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
+		if code != ExitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
 			return strings.Contains(talk, w)
 		}) {
 			t.Errorf("%v: exit %d, said %q; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "send", "x", "-q", "nothing"); code != exitNotFound ||
+	if _, talk, code := s.tendril("", "send", "x", "-q", "nothing"); code != ExitNotFound ||
 		!strings.Contains(talk, `"nothing"`) || !strings.Contains(talk, "queues list") {
 		t.Errorf("no such queue: exit %d, %s", code, talk)
 	}
@@ -213,12 +213,12 @@ func TestSendMany(t *testing.T) {
 		t.Errorf("the last message: %+v, %v", m, err)
 	}
 	out, talk, code = s.tendril("1\n{\"body\":\"\"}\n3\n", "send", "--ndjson")
-	if code != exitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") ||
+	if code != ExitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") ||
 		!strings.Contains(talk, "1 of 3 messages refused") {
 		t.Errorf("a refused line: exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("1\n2\nnonsense\n", "send", "--ndjson", "-o", "json")
-	if code != exitUsage || strings.Count(out, "message_id") != 2 ||
+	if code != ExitUsage || strings.Count(out, "message_id") != 2 ||
 		!strings.Contains(talk, "2 messages sent before this") || !strings.Contains(talk, "line 3") {
 		t.Errorf("a line that is not JSON: exit %d\n%s%s", code, out, talk)
 	}
@@ -246,12 +246,12 @@ func TestSendWaits(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("", "send", "bad", "--wait", "-o", "json")
-	if code != exitFailed || !strings.Contains(out, `"outcome":"failed"`) ||
+	if code != ExitFailed || !strings.Contains(out, `"outcome":"failed"`) ||
 		!strings.Contains(talk, "hint: it is tried again") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	<-done
-	if out, talk, code = s.tendril("", "send", "never", "--wait", "--timeout", "1ms"); code != exitFailed ||
+	if out, talk, code = s.tendril("", "send", "never", "--wait", "--timeout", "1ms"); code != ExitFailed ||
 		!strings.Contains(out, "unknown: no attempt within 1ms") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
@@ -283,11 +283,11 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 		&got); err != nil || len(got) != 1 || got[0].Body != "apple pie" || got[0].ReceiveCount != 0 {
 		t.Errorf("peek -o json: %+v, %v", got, err)
 	}
-	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != exitUsage ||
+	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != ExitUsage ||
 		!strings.Contains(talk, "in_flight") {
 		t.Errorf("an unknown state: exit %d, %s", code, talk)
 	}
-	if _, talk, code := s.tendril("", "peek", "-n", "0"); code != exitUsage || !strings.Contains(talk, "out of range") {
+	if _, talk, code := s.tendril("", "peek", "-n", "0"); code != ExitUsage || !strings.Contains(talk, "out of range") {
 		t.Errorf("-n 0: exit %d, %s", code, talk)
 	}
 }
@@ -328,7 +328,7 @@ func TestQueuesVerbs(t *testing.T) {
 		t.Errorf("still paused: %q", paused)
 	}
 	s.must("send", "x")
-	if _, talk, code := s.tendril("", "queues", "purge", "jobs"); code != exitUsage ||
+	if _, talk, code := s.tendril("", "queues", "purge", "jobs"); code != ExitUsage ||
 		!strings.Contains(talk, "--yes") || s.live("jobs") != 1 {
 		t.Errorf("purge without a word: exit %d, %s", code, talk)
 	}
@@ -345,31 +345,12 @@ func TestQueuesVerbs(t *testing.T) {
 		"is not a queue":    {"queues", "pause", "a b"},
 		"Unknown Attribute": {"queues", "create", "x", "-a", "Nonsense=1"},
 	} {
-		if _, talk, code := s.tendril("", args...); code != exitUsage || !strings.Contains(talk, want) {
+		if _, talk, code := s.tendril("", args...); code != ExitUsage || !strings.Contains(talk, want) {
 			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "queues", "create", "jobs", "-a", "VisibilityTimeout=7"); code != exitConflict {
+	if _, talk, code := s.tendril("", "queues", "create", "jobs", "-a", "VisibilityTimeout=7"); code != ExitConflict {
 		t.Errorf("a queue with another value: exit %d, %s", code, talk)
-	}
-}
-
-func TestConfirm(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		typed    string
-		tty, yes bool
-		want     int
-	}{
-		{"", false, true, 0}, {"", false, false, exitUsage}, {"jobs\n", true, false, 0}, {"jobs", true, false, 0},
-		{"job\n", true, false, exitFailed}, {"\n", true, false, exitFailed}, {"", true, false, exitFailed},
-		{"yes\n", true, false, exitFailed},
-	} {
-		var talk bytes.Buffer
-		world := &cli{in: strings.NewReader(c.typed), err: &talk, ttyIn: c.tty}
-		if got := exitCode(world.confirm("remove all messages of jobs", "jobs", c.yes)); got != c.want {
-			t.Errorf("%+v: exit %d\n%s", c, got, &talk)
-		}
 	}
 }
 
@@ -392,11 +373,11 @@ func TestDeadVerbs(t *testing.T) {
 		!strings.Contains(out, "dead-lettered from") {
 		t.Errorf("show:\n%s", out)
 	}
-	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != exitNotFound ||
+	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != ExitNotFound ||
 		!strings.Contains(talk, "holds no message nothing") {
 		t.Errorf("show nothing: exit %d, %s", code, talk)
 	}
-	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != exitNotFound ||
+	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != ExitNotFound ||
 		!strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
 		t.Errorf("redrive one: exit %d, %s", code, talk)
 	}
@@ -406,7 +387,7 @@ func TestDeadVerbs(t *testing.T) {
 	if s.must("dead", "delete", ids[1]); s.live("jobs-dead") != 2 {
 		t.Errorf("delete one: %d left", s.live("jobs-dead"))
 	}
-	if _, talk, code := s.tendril("", "dead", "delete", "--all"); code != exitUsage || s.live("jobs-dead") != 2 {
+	if _, talk, code := s.tendril("", "dead", "delete", "--all"); code != ExitUsage || s.live("jobs-dead") != 2 {
 		t.Errorf("delete all without a word: exit %d, %s", code, talk)
 	}
 	s.must("queues", "create", "elsewhere", "--no-dead-letter-queue")
@@ -423,11 +404,11 @@ func TestDeadVerbs(t *testing.T) {
 		"invalid --rate":        {"dead", "redrive", "--all", "--rate", "soon"},
 		"out of range":          {"dead", "list", "-n", "-1"},
 	} {
-		if _, talk, code := s.tendril("", args...); code != exitUsage || !strings.Contains(talk, want) {
+		if _, talk, code := s.tendril("", args...); code != ExitUsage || !strings.Contains(talk, want) {
 			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "dead", "list", "-q", "elsewhere"); code != exitNotFound ||
+	if _, talk, code := s.tendril("", "dead", "list", "-q", "elsewhere"); code != ExitNotFound ||
 		!strings.Contains(talk, "has no dead-letter queue") {
 		t.Errorf("a queue without one: exit %d, %s", code, talk)
 	}
@@ -453,7 +434,7 @@ func TestExportAndSendAgain(t *testing.T) {
 		!strings.Contains(out, `"body":"banana"`) {
 		t.Errorf("export a match:\n%s", out)
 	}
-	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != exitUsage ||
+	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != ExitUsage ||
 		!strings.Contains(talk, "--file") {
 		t.Errorf("a file that cannot be: exit %d, %s", code, talk)
 	}
@@ -499,15 +480,15 @@ func TestDrainVerb(t *testing.T) {
 		want  string
 	}{
 		{"asked for", drain(nil), []string{"drain", "--wait", "0s"}, 0, "drains and ends"},
-		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, exitLate,
+		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, ExitLate,
 			"has not ended within 1ms"},
 		{"still going", func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, []string{"drain", "--wait", "1ms"}, exitLate, "the drain goes on"},
-		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, exitFailed,
+		}, []string{"drain", "--wait", "1ms"}, ExitLate, "the drain goes on"},
+		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, ExitFailed,
 			"2 deliveries were aborted"},
-		{"a bad wait", drain(nil), []string{"drain", "--wait", "-1s"}, exitUsage, "out of range"},
+		{"a bad wait", drain(nil), []string{"drain", "--wait", "-1s"}, ExitUsage, "out of range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -533,7 +514,7 @@ func TestVerbsSayWhenNothingRuns(t *testing.T) {
 		_, talk, code := s.tendril("", args...)
 		want := "tendril: no environment runs on " + s.dir +
 			"\nhint: start one with 'tendril up' or name another --data-dir\n"
-		if code != exitNotFound || talk != want {
+		if code != ExitNotFound || talk != want {
 			t.Errorf("%v: exit %d, said %q", args, code, talk)
 		}
 	}
@@ -546,15 +527,15 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 	if err := i.Write(off.dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, talk, code := off.tendril("", "peek"); code != exitUnreachable || !strings.Contains(talk, "console off") ||
+	if _, talk, code := off.tendril("", "peek"); code != ExitUnreachable || !strings.Contains(talk, "console off") ||
 		!strings.Contains(talk, "hint: start it with --console") {
 		t.Errorf("console off: exit %d, %s", code, talk)
 	}
 	serve := newStage(t, func(o *console.Options, i *api.Instance) { i.Queues, o.Deliveries = nil, nil })
-	if _, talk, code := serve.tendril("", "peek"); code != exitUsage || !strings.Contains(talk, "queues list") {
+	if _, talk, code := serve.tendril("", "peek"); code != ExitUsage || !strings.Contains(talk, "queues list") {
 		t.Errorf("no queue of its own: exit %d, %s", code, talk)
 	}
-	if _, talk, code := serve.tendril("", "queues", "pause"); code != exitConflict ||
+	if _, talk, code := serve.tendril("", "queues", "pause"); code != ExitConflict ||
 		!strings.Contains(talk, "no worker") {
 		t.Errorf("no worker: exit %d, %s", code, talk)
 	}
@@ -566,48 +547,10 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 		i.Endpoint, o.Broker = "", nil
 		i.Queues = []api.InstanceQueue{{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}
 	})
-	if _, talk, code := sqs.tendril("", "queues", "list"); code != exitUsage || !strings.Contains(talk, "--backend sqs") {
+	if _, talk, code := sqs.tendril("", "queues", "list"); code != ExitUsage || !strings.Contains(talk, "--backend sqs") {
 		t.Errorf("list: exit %d, %s", code, talk)
 	}
-	if _, talk, code := sqs.tendril("", "peek", "other"); code != exitNotFound || !strings.Contains(talk, "URL or ARN") {
+	if _, talk, code := sqs.tendril("", "peek", "other"); code != ExitNotFound || !strings.Contains(talk, "URL or ARN") {
 		t.Errorf("another queue: exit %d, %s", code, talk)
 	}
-}
-
-// TestSendKeepsWithinTheSizeOfABatch: no call carries more than SQS takes.
-func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
-	t.Parallel()
-	var calls []int
-	o := &batchSender{c: &cli{out: io.Discard, err: io.Discard}, many: true,
-		to: sendFunc(func(msgs []queue.Outgoing) []queue.Sent {
-			bytes := 0
-			for i := range msgs {
-				bytes += msgs[i].Size()
-			}
-			if bytes > maxBatchBytes && len(msgs) > 1 {
-				t.Errorf("%d messages of %d bytes in one call", len(msgs), bytes)
-			}
-			calls = append(calls, len(msgs))
-			return make([]queue.Sent, len(msgs))
-		})}
-	o.bar = o.c.progress(-1, "sent", false)
-	var lines strings.Builder
-	for range 3 {
-		lines.WriteString(strings.Repeat("x", 500<<10) + "\n")
-	}
-	for range 12 {
-		lines.WriteString("x\n")
-	}
-	if err := o.send(t.Context(), readLines(strings.NewReader(lines.String()), true)); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Equal(calls, []int{2, 10, 3}) {
-		t.Errorf("messages per call %v, want 2, 10, 3", calls)
-	}
-}
-
-type sendFunc func([]queue.Outgoing) []queue.Sent
-
-func (f sendFunc) Send(_ context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	return f(msgs), nil
 }

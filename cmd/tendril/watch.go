@@ -18,14 +18,14 @@ import (
 
 // watch prints the block of a command again and again.
 type watch struct {
-	cli      *cli
+	cli      *CLI
 	cmd      *cobra.Command
 	interval time.Duration
 	block    func() error // prints one
 }
 
-// addWatch gives a command that prints one value the flags --watch and --interval.
-func addWatch(c *cli, cmd *cobra.Command) {
+// AddWatch gives a command that prints one value the flags --watch and --interval.
+func AddWatch(c *CLI, cmd *cobra.Command) {
 	w := &watch{cli: c, cmd: cmd, interval: time.Second}
 	once := cmd.RunE
 	watched := cmd.Flags().BoolP("watch", "w", false, "Print it again and again, until interrupted.")
@@ -34,25 +34,25 @@ func addWatch(c *cli, cmd *cobra.Command) {
 		if !*watched {
 			return once(cmd, args)
 		}
-		if err := checkInterval(w.interval); err != nil {
+		if err := CheckInterval(w.interval); err != nil {
 			return err
 		}
 		w.block = func() error { return once(cmd, args) }
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
-		in, _ := c.in.(*os.File)
-		out, _ := behind(c.out).(*os.File)
-		if in != nil && out != nil && c.tty && c.ttyIn && c.env("TERM") != "dumb" {
+		in, _ := c.In.(*os.File)
+		out, _ := Behind(c.Out).(*os.File)
+		if in != nil && out != nil && c.Tty && c.TtyIn && c.Env("TERM") != "dumb" {
 			return w.draw(ctx, in, out)
 		}
 		return w.print(ctx)
 	}
 }
 
-// checkInterval refuses an --interval that nobody can follow.
-func checkInterval(interval time.Duration) error {
+// CheckInterval refuses an --interval that nobody can follow.
+func CheckInterval(interval time.Duration) error {
 	if interval < 100*time.Millisecond || interval > time.Hour {
-		return fail(exitUsage, fmt.Errorf("--interval %s is out of range", interval), "use 100ms to 1h")
+		return Fail(ExitUsage, fmt.Errorf("--interval %s is out of range", interval), "use 100ms to 1h")
 	}
 	return nil
 }
@@ -63,21 +63,21 @@ func (w *watch) print(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		switch f := formatOf(w.cmd); f {
-		case asTable:
-			fmt.Fprintln(w.cli.out, stamp(time.Now()))
-		case asYAML:
-			fmt.Fprintln(w.cli.programs(), "---")
+		case AsTable:
+			fmt.Fprintln(w.cli.Out, Stamp(time.Now()))
+		case AsYAML:
+			fmt.Fprintln(w.cli.Programs(), "---")
 		}
 		err := w.block()
-		w.cli.end()
+		w.cli.End()
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if formatOf(w.cmd) == asTable {
-			if _, err := fmt.Fprintln(w.cli.out); err != nil {
+		if formatOf(w.cmd) == AsTable {
+			if _, err := fmt.Fprintln(w.cli.Out); err != nil {
 				return err
 			}
 		}
@@ -92,12 +92,12 @@ func (w *watch) print(ctx context.Context) error {
 // take returns the lines of one block, what it prints on standard error included.
 func (w *watch) take() ([]string, error) {
 	var text bytes.Buffer
-	out, talk := w.cli.out, w.cli.err
-	w.cli.out = &terminal.Writer{To: &text, Colors: w.cli.color()}
-	w.cli.err = w.cli.out
-	defer func() { w.cli.out, w.cli.err = out, talk }()
+	out, talk := w.cli.Out, w.cli.Err
+	w.cli.Out = &terminal.Writer{To: &text, Colors: w.cli.Color()}
+	w.cli.Err = w.cli.Out
+	defer func() { w.cli.Out, w.cli.Err = out, talk }()
 	err := w.block()
-	w.cli.end()
+	w.cli.End()
 	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
 }
 
@@ -113,18 +113,18 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
-	screen, err := openScreen(in, out)
+	screen, err := OpenScreen(in, out)
 	if err != nil {
 		return fmt.Errorf("preparing the terminal: %w", err)
 	}
-	defer func() { err = errors.Join(err, screen.restore()) }()
+	defer func() { err = errors.Join(err, screen.Restore()) }()
 	keys := make(chan string)
-	go readKeys(ctx, in, keys)
+	go ReadKeys(ctx, in, keys)
 	tick := time.NewTicker(w.interval)
 	defer tick.Stop()
 	frame := watchFrame{lines: lines, at: time.Now()}
 	for {
-		if err := screen.draw(frame.visible(screen.size())); err != nil {
+		if err := screen.Draw(frame.visible(screen.Size())); err != nil {
 			return err
 		}
 		select {
@@ -138,11 +138,11 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 				frame.lines, frame.at, frame.lost = lines, time.Now(), ""
 			}
 		case key, open := <-keys:
-			if key == "q" || key == "Q" || key == keyInterrupt || !open {
+			if key == "q" || key == "Q" || key == KeyInterrupt || !open {
 				return nil
 			}
-			_, height := screen.size()
-			frame.scroll = scrolled(frame.scroll, key, max(height-2, 1))
+			_, height := screen.Size()
+			frame.scroll = Scrolled(frame.scroll, key, max(height-2, 1))
 		}
 	}
 }
@@ -163,30 +163,30 @@ func (f *watchFrame) visible(width, height int) []string {
 	for len(shown) < room {
 		shown = append(shown, "")
 	}
-	footer := stamp(f.at) + "   q quit   ↑ ↓ scroll"
+	footer := Stamp(f.at) + "   q quit   ↑ ↓ scroll"
 	if f.lost != "" {
-		footer = stamp(f.at) + "   No answer, trying again: " + f.lost
+		footer = Stamp(f.at) + "   No answer, trying again: " + f.lost
 	}
 	if below := len(f.lines) - f.scroll - room; below > 0 {
 		footer += fmt.Sprintf("   %d more ↓", below)
 	}
-	return append(shown, cutWidth(plain(footer), width))
+	return append(shown, CutWidth(Plain(footer), width))
 }
 
-// scrolled is how many lines are above the screen after a key, where there are enough.
-func scrolled(scroll int, key string, page int) int {
+// Scrolled is how many lines are above the screen after a key, where there are enough.
+func Scrolled(scroll int, key string, page int) int {
 	switch key {
-	case keyUp, "k":
+	case KeyUp, "k":
 		scroll--
-	case keyDown, "j":
+	case KeyDown, "j":
 		scroll++
-	case keyPageUp:
+	case KeyPageUp:
 		scroll -= page
-	case keyPageDown, " ":
+	case KeyPageDown, " ":
 		scroll += page
-	case keyHome:
+	case KeyHome:
 		scroll = 0
-	case keyEnd:
+	case KeyEnd:
 		scroll = 1 << 30
 	}
 	return max(scroll, 0)

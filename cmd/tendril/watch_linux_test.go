@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"tendril/internal/testing/pseudoterminal"
 	"testing"
 	"time"
 
@@ -14,36 +15,36 @@ import (
 // TestWatchOnATerminal: blocks replace each other on the screen, a failed look keeps the last one, and the terminal is
 // as it was at the end.
 func TestWatchOnATerminal(t *testing.T) {
-	p := openTerminal(t)
-	before := p.modes()
+	p := pseudoterminal.Open(t)
+	before := p.Modes()
 	n := 0
-	c := &cli{in: p.terminal, out: p.terminal, err: p.terminal, tty: true, ttyIn: true}
+	c := &CLI{In: p.File, Out: p.File, Err: p.File, Tty: true, TtyIn: true}
 	w := &watch{cli: c, cmd: &cobra.Command{}, interval: 100 * time.Millisecond, block: func() error {
 		if n++; n == 3 {
 			return fmt.Errorf("look %d failed", n)
 		}
-		_, err := fmt.Fprintf(c.out, "block %d\n\x1b[2J\n", n)
+		_, err := fmt.Fprintf(c.Out, "block %d\n\x1b[2J\n", n)
 		return err
 	}}
 	ended := make(chan error, 1)
-	go func() { ended <- w.draw(t.Context(), p.terminal, p.terminal) }()
-	p.awaitText("block 1")
-	p.awaitText("block 2\r\n\x1b[2K\\x1b[2J")
-	p.awaitText("No answer, trying again: look 3 failed")
-	p.awaitText("block 4")
-	p.press("\x03")
+	go func() { ended <- w.draw(t.Context(), p.File, p.File) }()
+	p.Await("block 1")
+	p.Await("block 2\r\n\x1b[2K\\x1b[2J")
+	p.Await("No answer, trying again: look 3 failed")
+	p.Await("block 4")
+	p.Press("\x03")
 	select {
 	case err := <-ended:
 		if err != nil {
 			t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(pseudoterminal.Patience):
 		t.Fatal("it did not end")
 	}
-	if after := p.modes(); after != before {
+	if after := p.Modes(); after != before {
 		t.Errorf("the modes are %+v, were %+v", after, before)
 	}
-	p.awaitText(leaveScreen)
+	p.Await(LeaveScreen)
 }
 
 func TestWatchFrame(t *testing.T) {
@@ -77,9 +78,9 @@ func TestWatchStops(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	var out strings.Builder
-	c := &cli{out: &out, err: &out}
+	c := &CLI{Out: &out, Err: &out}
 	w := &watch{cli: c, cmd: &cobra.Command{}, interval: time.Hour, block: func() error {
-		fmt.Fprintln(c.out, "block")
+		fmt.Fprintln(c.Out, "block")
 		cancel()
 		return nil
 	}}

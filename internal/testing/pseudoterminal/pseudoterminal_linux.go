@@ -1,0 +1,123 @@
+package pseudoterminal
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Patience is how long a test waits for a text, and for a program to end.
+const Patience = 30 * time.Second
+
+// Terminal is a terminal of 80 by 24 and what was written on it.
+type Terminal struct {
+	t        *testing.T
+	keyboard *os.File // what is typed
+	// File is the terminal as programs have it.
+	File *os.File
+
+	mu     sync.Mutex
+	screen strings.Builder
+}
+
+// Open returns a new terminal, which is closed when the test ends.
+func Open(t *testing.T) *Terminal {
+	t.Helper()
+	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: this machine has no pseudo-terminals: %v", err)
+	}
+	var number int
+	conn, err := keyboard.SyscallConn()
+	if err == nil {
+		err = errors.Join(conn.Control(func(fd uintptr) {
+			if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+				number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+			}
+		}), err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Terminal{t: t, keyboard: keyboard, File: terminal}
+	p.Resize(80, 24)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		text := make([]byte, 4096)
+		for {
+			n, err := keyboard.Read(text)
+			p.mu.Lock()
+			p.screen.Write(text[:n])
+			p.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { keyboard.Close(); terminal.Close(); <-read })
+	return p
+}
+
+// Resize changes the size of the window.
+func (p *Terminal) Resize(width, height uint16) {
+	p.t.Helper()
+	size := &unix.Winsize{Col: width, Row: height}
+	if err := unix.IoctlSetWinsize(int(p.File.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Modes returns the modes of the terminal.
+func (p *Terminal) Modes() unix.Termios {
+	p.t.Helper()
+	modes, err := unix.IoctlGetTermios(int(p.File.Fd()), unix.TCGETS)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return *modes
+}
+
+func (p *Terminal) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen.String()
+}
+
+// Await waits until a text was written after what was there before.
+func (p *Terminal) Await(text string) {
+	p.t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(Patience)
+	for !strings.Contains(p.text(), text) {
+		select {
+		case <-tick.C:
+		case <-late:
+			p.t.Fatalf("not written: %s\n%q", text, p.text())
+		}
+	}
+
+	p.mu.Lock()
+	p.screen.Reset()
+	p.mu.Unlock()
+}
+
+// Press types keys.
+func (p *Terminal) Press(keys string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.keyboard, keys); err != nil {
+		p.t.Fatal(err)
+	}
+}
