@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"tendril/internal/aws"
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -27,9 +29,9 @@ func TestAlarmsAgainstAForeignCloud(t *testing.T) {
 	tendril := func(code int, args ...string) (stdout, stderr string) {
 		t.Helper()
 		var out, talk bytes.Buffer
-		c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk,
+		c := &base.CLI{In: strings.NewReader(""), Out: &out, Err: &talk,
 			Environ: append(os.Environ(), "TENDRIL_DATA_DIR="+dir, "HOME="+dir)}
-		if got := Execute(c, args); got != code {
+		if got := cli.Execute(c, args); got != code {
 			t.Fatalf("tendril %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, &out, &talk)
 		}
 		return out.String(), talk.String()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
 )
 
 // writeFiles writes files by their path below a folder, and returns the folder.
@@ -142,7 +143,7 @@ func TestUnpackedVersionsStayShut(t *testing.T) {
 func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	c := &CLI{Out: &out, Err: &out}
+	c := &base.CLI{Out: &out, Err: &out}
 	archive := writeArchive(t, "letters.zip", map[string]string{"Procfile": "web: ./app\n"})
 	b, done, err := c.LookInto(archive)
 	if err != nil {
@@ -161,7 +162,7 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	}
 	_, done, err = c.LookInto(filepath.Join(t.TempDir(), "missing.zip"))
 	done()
-	if ExitCode(err) != ExitUsage || !strings.Contains(err.Error(), "there is no folder") {
+	if base.ExitCode(err) != base.ExitUsage || !strings.Contains(err.Error(), "there is no folder") {
 		t.Errorf("a missing archive: %v", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/deploy"
 	"tendril/internal/console"
 	"tendril/internal/observe/health"
 )
@@ -123,15 +125,15 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 		says   []string
 	}{
 		{&api.DeployError{Step: "10.sh", Output: []string{"migrating", "no \x1b[1mtable"},
-			Err: errors.New("rolled back: exit status 1")}, ExitFailed,
+			Err: errors.New("rolled back: exit status 1")}, base.ExitFailed,
 			[]string{"10.sh wrote last:\n  | migrating\n  | no \\x1b[1mtable\n", "tendril: rolled back: exit status 1\n",
 				"hint: the previous version is still serving"}},
-		{&api.DeployError{Switched: true, Err: errors.New("a hook failed")}, ExitFailed,
+		{&api.DeployError{Switched: true, Err: errors.New("a hook failed")}, base.ExitFailed,
 			[]string{"tendril: a hook failed\n", "hint: the new version is serving"}},
-		{errors.New("another deployment is under way"), ExitConflict,
+		{errors.New("another deployment is under way"), base.ExitConflict,
 			[]string{"tendril: another deployment is under way\n", "'tendril status'"}},
 		{&api.Error{Status: 400, Message: "the bundle is wrong",
-			Details: []api.Detail{{Text: "Procfile:1: no colon", Hint: "write one"}}}, ExitUsage,
+			Details: []api.Detail{{Text: "Procfile:1: no colon", Hint: "write one"}}}, base.ExitUsage,
 			[]string{"tendril: Procfile:1: no colon\nhint: write one\ntendril: the bundle is wrong\n"}},
 	} {
 		answer = c.answer
@@ -149,15 +151,15 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 	bad := writeArchive(t, "bad.zip", map[string]string{"Procfile": "web ./app\n"})
 	for path, says := range map[string]string{bad: bad + "/Procfile:1:",
 		filepath.Join(s.dir, "nothing"): "there is no folder"} {
-		if _, talk, code := s.tendril("", "deploy", path); code != ExitUsage || !strings.Contains(talk, says) || asked != 0 {
+		if _, talk, code := s.tendril("", "deploy", path); code != base.ExitUsage || !strings.Contains(talk, says) || asked != 0 {
 			t.Errorf("%s: exit %d, asked %d times: %s", path, code, asked, talk)
 		}
 	}
-	if _, talk, code := s.tendril("", "deploy", "--data-dir", t.TempDir()); code != ExitNotFound ||
+	if _, talk, code := s.tendril("", "deploy", "--data-dir", t.TempDir()); code != base.ExitNotFound ||
 		!strings.Contains(talk, "no environment runs on") {
 		t.Errorf("nothing runs: exit %d, %s", code, talk)
 	}
-	if _, talk, code := newStage(t, nil).tendril("", "deploy"); code != ExitConflict ||
+	if _, talk, code := newStage(t, nil).tendril("", "deploy"); code != base.ExitConflict ||
 		!strings.Contains(talk, "runs no app") {
 		t.Errorf("no app: exit %d, %s", code, talk)
 	}
@@ -174,14 +176,14 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 		}
 	})
 	var talk bytes.Buffer
-	c := &CLI{Out: &talk, Err: &talk, Environ: []string{"TENDRIL_DATA_DIR=" + s.dir}}
-	cmd := NewDeploy(c)
+	c := &base.CLI{Out: &talk, Err: &talk, Environ: []string{"TENDRIL_DATA_DIR=" + s.dir}}
+	cmd := deploy.NewDeploy(c)
 	cmd.SetArgs([]string{})
 	cmd.SetErr(&talk)
 	cmd.SetOut(&talk)
 	err := cmd.ExecuteContext(ctx)
-	if ExitCode(err) != 130 || !strings.Contains(err.Error(), "the deployment goes on") {
-		t.Errorf("exit %d: %v", ExitCode(err), err)
+	if base.ExitCode(err) != 130 || !strings.Contains(err.Error(), "the deployment goes on") {
+		t.Errorf("exit %d: %v", base.ExitCode(err), err)
 	}
 }
 
@@ -209,10 +211,10 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 			t.Errorf("%s: exit %d, printed %s: %v", status, code, out, err)
 		}
 	}
-	if _, _, code := s.tendril("", "health", "--data-dir", t.TempDir()); code != ExitNotFound {
+	if _, _, code := s.tendril("", "health", "--data-dir", t.TempDir()); code != base.ExitNotFound {
 		t.Errorf("nothing runs: exit %d", code)
 	}
-	if _, talk, code := newStage(t, nil).tendril("", "health"); code != ExitConflict || !strings.Contains(talk, "readyz") {
+	if _, talk, code := newStage(t, nil).tendril("", "health"); code != base.ExitConflict || !strings.Contains(talk, "readyz") {
 		t.Errorf("nobody judges: exit %d, %s", code, talk)
 	}
 }

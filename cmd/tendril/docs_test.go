@@ -8,6 +8,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 )
 
 // docs are the pages whose commands a reader will type.
@@ -132,8 +135,8 @@ func words(line string) []string {
 // tryCommand says what is wrong with the words behind "tendril"; "" when the
 // command exists and takes these flags.
 func tryCommand(args []string) string {
-	c := &CLI{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
-	root := NewRoot(c)
+	c := &base.CLI{In: strings.NewReader(""), Out: new(bytes.Buffer), Err: new(bytes.Buffer)}
+	root := cli.NewRoot(c)
 	if len(args) > 0 && args[0] == "completion" {
 		return ""
 	}

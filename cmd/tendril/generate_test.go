@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,9 +10,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 )
 
 // generated returns what 'tendril generate' prints. /srv/orders among the arguments stands for a folder with an app.
+var update = flag.Bool("update", false, "write the golden files anew")
+
 func generated(t *testing.T, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -28,8 +34,8 @@ func generated(t *testing.T, args ...string) string {
 		args[i] = strings.Replace(args[i], "/srv/orders", app, 1)
 	}
 	var out, talk bytes.Buffer
-	c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk, Args: args, Environ: []string{"HOME=" + dir}}
-	root := NewRoot(c)
+	c := &base.CLI{In: strings.NewReader(""), Out: &out, Err: &talk, Args: args, Environ: []string{"HOME=" + dir}}
+	root := cli.NewRoot(c)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatalf("tendril %q: %v\n%s", args, err, talk.String())
@@ -53,7 +59,7 @@ func TestDeployFilesAreGenerated(t *testing.T) {
 	} {
 		path := filepath.Join("../../deploy", file)
 		got := generated(t, append([]string{"generate"}, args...)...)
-		if *Update {
+		if *update {
 			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +89,7 @@ func TestPageShowsWhatIsGenerated(t *testing.T) {
 		args := words(m[1])
 		kinds[args[1]] = true
 		got := generated(t, args...)
-		if *Update {
+		if *update {
 			text = strings.Replace(text, m[2], got, 1)
 		} else if diff := cmp.Diff(m[2], got); diff != "" {
 			t.Errorf("tendril %s (-page +printed):\n%s", m[1], diff)
@@ -94,7 +100,7 @@ func TestPageShowsWhatIsGenerated(t *testing.T) {
 			t.Errorf("the page does not show what generate %s prints", kind)
 		}
 	}
-	if *Update {
+	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"tendril/api"
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 	"tendril/internal/console"
 	"tendril/internal/observe/health"
 )
@@ -76,12 +78,12 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 func TestWhateverIsPrintedIsHarmless(t *testing.T) {
 	t.Parallel()
 	var talk bytes.Buffer
-	c := &CLI{In: strings.NewReader(""), Out: io.Discard, Err: &talk}
-	Execute(c, []string{"peek", hostile, "--data-dir", hostile})
+	c := &base.CLI{In: strings.NewReader(""), Out: io.Discard, Err: &talk}
+	cli.Execute(c, []string{"peek", hostile, "--data-dir", hostile})
 	assertHarmless(t, "an error", talk.String())
 
 	var out, log bytes.Buffer
-	c = &CLI{Out: &out, Err: &log}
+	c = &base.CLI{Out: &out, Err: &log}
 	c.Buffer(true)
 	if _, err := c.Out.Write([]byte(hostile + "\n")); err != nil {
 		t.Fatal(err)

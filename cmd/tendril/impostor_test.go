@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tendril/api"
+	"tendril/internal/cli/base"
 )
 
 // impostor listens where an environment should, answers everything, and records what it gets.
@@ -83,10 +84,10 @@ func TestVerbsSendNothingToAnImpostor(t *testing.T) {
 		code   int
 		want   string
 	}{
-		"running, an older version": {false, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", ExitUnreachable,
+		"running, an older version": {false, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", base.ExitUnreachable,
 			"restart the environment (process "},
-		"running, another program": {false, found, ExitUnreachable, "does not prove that it is environment"},
-		"killed":                   {true, found, ExitNotFound, "no environment runs on "},
+		"running, another program": {false, found, base.ExitUnreachable, "does not prove that it is environment"},
+		"killed":                   {true, found, base.ExitNotFound, "no environment runs on "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

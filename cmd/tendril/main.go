@@ -4,6 +4,10 @@ import (
 	"os"
 	"runtime/debug"
 	_ "time/tzdata"
+
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/run"
 )
 
 // version is set at release builds by the linker.
@@ -13,6 +17,6 @@ func main() {
 	// After a panic, or the signal of systemd's watchdog, Go would exit with status 2:
 	// that of wrong settings, for which nobody starts us again. So it is a signal.
 	debug.SetTraceback("crash")
-	HideMemory()
-	os.Exit(Execute(New(version), os.Args[1:]))
+	run.HideMemory()
+	os.Exit(cli.Execute(base.New(version), os.Args[1:]))
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tendril/api"
+	"tendril/internal/cli/base"
 )
 
 func TestMessageVerbs(t *testing.T) {
@@ -43,7 +44,7 @@ func TestMessageVerbs(t *testing.T) {
 		t.Errorf("%d messages are left", n)
 	}
 	dead := s.deadLetter("broken")[0]
-	if _, talk, code := s.tendril("", "message", "retry", dead); code != ExitConflict ||
+	if _, talk, code := s.tendril("", "message", "retry", dead); code != base.ExitConflict ||
 		!strings.Contains(talk, "tendril dead redrive "+dead) {
 		t.Errorf("retrying a dead letter: exit %d, %s", code, talk)
 	}
@@ -68,7 +69,7 @@ func TestDeadVerbsTakeFilters(t *testing.T) {
 		!strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
 		t.Errorf("redrive: exit %d, %s", code, talk)
 	}
-	if _, talk, code := s.tendril("", "dead", "delete", "--match", "apple"); code != ExitUsage ||
+	if _, talk, code := s.tendril("", "dead", "delete", "--match", "apple"); code != base.ExitUsage ||
 		!strings.Contains(talk, "2 messages") {
 		t.Errorf("unconfirmed: exit %d, %s", code, talk)
 	}
@@ -76,7 +77,7 @@ func TestDeadVerbsTakeFilters(t *testing.T) {
 		!strings.Contains(talk, "2 messages deleted") || s.live("jobs-dead") != 1 {
 		t.Errorf("delete: exit %d, %s", code, talk)
 	}
-	if _, talk, code := s.tendril("", "dead", "list", "--since", "yesterday"); code != ExitUsage ||
+	if _, talk, code := s.tendril("", "dead", "list", "--since", "yesterday"); code != base.ExitUsage ||
 		!strings.Contains(talk, "--since") {
 		t.Errorf("a bad time: exit %d, %s", code, talk)
 	}

@@ -23,6 +23,8 @@ import (
 
 	"tendril/api"
 	"tendril/broker"
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 	"tendril/internal/console"
 	"tendril/internal/observe/event"
 	"tendril/internal/testing/testpeer"
@@ -89,7 +91,7 @@ var commandTable = map[string]commandRow{
 	"get-config meta":           {kind: neither, why: "the output of Elastic Beanstalk's tool"},
 	"get-config optionsettings": {kind: neither, why: "the output of Elastic Beanstalk's tool"},
 	"get-config platformconfig": {kind: neither, why: "the output of Elastic Beanstalk's tool"},
-	"health":                    {kind: reading, code: ExitFailed},
+	"health":                    {kind: reading, code: base.ExitFailed},
 	"help":                      {kind: neither, why: "help"},
 	"init":                      {kind: changing, args: "DIR/app"},
 	"instances":                 {kind: reading},
@@ -153,13 +155,13 @@ func commandsOf(cmd *cobra.Command, into map[string]*cobra.Command) {
 // is.
 func TestEveryCommandIsInTheTable(t *testing.T) {
 	t.Parallel()
-	root := NewRoot((&CLI{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}))
+	root := cli.NewRoot((&base.CLI{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}))
 	root.InitDefaultHelpCmd()
 	found := map[string]*cobra.Command{}
 	commandsOf(root, found)
 	for path, cmd := range found {
 		row, listed := commandTable[path]
-		o, dry := cmd.Flags().Lookup(OutputFlag), cmd.Flags().Lookup(DryRunFlag)
+		o, dry := cmd.Flags().Lookup(base.OutputFlag), cmd.Flags().Lookup(base.DryRunFlag)
 		switch {
 		case !listed:
 			t.Errorf("%s is not in commandTable: enter what it is, and how it is called", path)
@@ -189,8 +191,8 @@ type printingSuite struct {
 func (s *printingSuite) tendril(args ...string) (stdout, stderr string, code int) {
 	s.Helper()
 	var out, talk bytes.Buffer
-	c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk, Environ: s.environ}
-	code = Execute(c, args)
+	c := &base.CLI{In: strings.NewReader(""), Out: &out, Err: &talk, Environ: s.environ}
+	code = cli.Execute(c, args)
 	return out.String(), talk.String(), code
 }
 
@@ -221,27 +223,27 @@ func TestPrintingOfEveryVerb(t *testing.T) {
 }
 
 func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want int) {
-	for _, f := range Formats {
+	for _, f := range base.Formats {
 		out, talk, code := s.tendril(append(args, "-o", f)...)
 		if code != want {
 			t.Errorf("-o %s: exit %d\n%s%s", f, code, out, talk)
 			continue
 		}
-		switch Format(f) {
-		case AsTable:
+		switch base.Format(f) {
+		case base.AsTable:
 			if out == "" {
 				t.Errorf("-o table printed nothing\n%s", talk)
 			}
-		case AsJSON:
+		case base.AsJSON:
 			if !json.Valid([]byte(out)) {
 				t.Errorf("-o json printed\n%s", out)
 			}
-		case AsYAML:
+		case base.AsYAML:
 			var v any
 			if err := yaml.Unmarshal([]byte(out), &v); err != nil || v == nil {
 				t.Errorf("-o yaml printed, %v\n%s", err, out)
 			}
-		case AsName:
+		case base.AsName:
 			if out == "" && !nameFree[path] {
 				t.Errorf("-o name printed nothing\n%s", talk)
 			}
@@ -252,7 +254,7 @@ func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want
 			}
 		}
 	}
-	if _, talk, code := s.tendril(append(args, "-o", "toml")...); code != ExitUsage ||
+	if _, talk, code := s.tendril(append(args, "-o", "toml")...); code != base.ExitUsage ||
 		!strings.Contains(talk, "table, json, yaml or name") {
 		t.Errorf("-o toml: exit %d, %s", code, talk)
 	}
@@ -261,7 +263,7 @@ func (s *printingSuite) printsAll(t *testing.T, path string, args []string, want
 func (s *printingSuite) changesNothing(t *testing.T, args []string) {
 	before := s.state()
 	out, talk, code := s.tendril(append(args, "--dry-run")...)
-	if code != 0 || !strings.Contains(talk, Unchanged) || !strings.Contains(out, "would ") && args[0] != "migrate" {
+	if code != 0 || !strings.Contains(talk, base.Unchanged) || !strings.Contains(out, "would ") && args[0] != "migrate" {
 		t.Errorf("exit %d, printed\n%s%s", code, out, talk)
 	}
 	if diff := cmp.Diff(strings.Split(before, "\n"), strings.Split(s.state(), "\n")); diff != "" {

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/api"
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 	"tendril/internal/console"
 	"tendril/internal/migrate"
 	"tendril/queue"
@@ -136,7 +138,7 @@ func TestQueueDefaultsOfEveryVerb(t *testing.T) {
 			args := strings.Fields(c.verb + " " + insert(c.args))
 			out, talk, code := s.tendril("", args...)
 			if c.means == meansOnlyOne {
-				if code != ExitUsage || !strings.Contains(talk, "jobs") || !strings.Contains(talk, "mails") ||
+				if code != base.ExitUsage || !strings.Contains(talk, "jobs") || !strings.Contains(talk, "mails") ||
 					!strings.Contains(talk, "hint: name one: tendril "+c.verb) {
 					t.Errorf("exit %d, want a refusal with the names:\n%s%s", code, out, talk)
 				}
@@ -150,9 +152,9 @@ func TestQueueDefaultsOfEveryVerb(t *testing.T) {
 		})
 	}
 
-	walkCommands(NewRoot((&CLI{})), nil, func(cmd *cobra.Command, words []string) {
+	walkCommands(cli.NewRoot((&base.CLI{})), nil, func(cmd *cobra.Command, words []string) {
 		takes := cmd.Flags().Lookup("queue")
-		if path := strings.Join(words, " "); (takes != nil && !IsSetting(takes) || strings.Contains(cmd.Use, "QUEUE")) &&
+		if path := strings.Join(words, " "); (takes != nil && !base.IsSetting(takes) || strings.Contains(cmd.Use, "QUEUE")) &&
 			!declared[path] {
 			t.Errorf("%q takes a queue: add it to the table with its default", path)
 		}
@@ -200,7 +202,7 @@ func TestDeadLettersOfAllQueuesAreMoved(t *testing.T) {
 		t.Errorf("by id: %d in jobs, %d in mails, want 1 in each", s.live("jobs"), s.live("mails"))
 	}
 	_, talk, code := s.tendril("", "dead", "redrive", jobs[1], "00000000-0000-0000-0000-000000000001")
-	if code != ExitNotFound || !strings.Contains(talk, "jobs-dead, mails-dead") {
+	if code != base.ExitNotFound || !strings.Contains(talk, "jobs-dead, mails-dead") {
 		t.Errorf("an id that is in none: exit %d, %s", code, talk)
 	}
 	s.must("dead", "redrive", "--match", "b")
@@ -221,7 +223,7 @@ func TestReplayedFileNamesItsQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, talk, code := s.tendril("", "replay", file)
-	if code != ExitUsage || !strings.Contains(talk, "--queue: one of jobs, mails") {
+	if code != base.ExitUsage || !strings.Contains(talk, "--queue: one of jobs, mails") {
 		t.Errorf("exit %d: %s", code, fmt.Sprint(talk))
 	}
 }

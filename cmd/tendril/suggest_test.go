@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 )
 
 func TestSuggestions(t *testing.T) {
@@ -50,11 +53,11 @@ func TestSuggestions(t *testing.T) {
 		"--queue-ur x --target http": "did you mean --queue-url?",
 	} {
 		var out, talk bytes.Buffer
-		c := &CLI{In: strings.NewReader(""), Out: &out, Err: &talk}
-		code := Execute(c, strings.Fields(line))
+		c := &base.CLI{In: strings.NewReader(""), Out: &out, Err: &talk}
+		code := cli.Execute(c, strings.Fields(line))
 		lines := strings.Split(strings.TrimSuffix(talk.String(), "\n"), "\n")
 		lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "long flags") })
-		if code != ExitUsage || out.Len() > 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "tendril: ") ||
+		if code != base.ExitUsage || out.Len() > 0 || len(lines) != 2 || !strings.HasPrefix(lines[0], "tendril: ") ||
 			lines[1] != "hint: "+want {
 			t.Errorf("tendril %s: exit %d\n%s%swant the hint %q", line, code, &out, &talk, want)
 		}

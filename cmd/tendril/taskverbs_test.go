@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tendril/api"
+	"tendril/internal/cli/base"
 	"tendril/internal/console"
 	"tendril/internal/cron/periodic"
 	"tendril/queue"
@@ -56,15 +57,15 @@ func TestTaskVerbs(t *testing.T) {
 		code int
 		talk string
 	}{
-		{"tasks run nobody", ExitNotFound,
+		{"tasks run nobody", base.ExitNotFound,
 			"tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that exist\n"},
-		{"tasks run late", ExitFailed,
+		{"tasks run late", base.ExitFailed,
 			"tendril: running the task late: context deadline exceeded\nhint: it may have succeeded"},
-		{"tasks resume tidy", ExitConflict, "tendril: nothing is scheduled\nhint: "},
-		{"reload", ExitUsage,
+		{"tasks resume tidy", base.ExitConflict, "tendril: nothing is scheduled\nhint: "},
+		{"reload", base.ExitUsage,
 			"tendril: cron.yaml:3: one\ntendril: cron.yaml:4: two\nhint: do that\n" +
 				"tendril: the task file was rejected; the current tasks stay in force\n"},
-		{"tasks history -n 1001", ExitUsage, "tendril: --limit 1001 is out of range"},
+		{"tasks history -n 1001", base.ExitUsage, "tendril: --limit 1001 is out of range"},
 	} {
 		out, talk, code := s.tendril("", strings.Fields(c.args)...)
 		if code != c.code || out != "" || !strings.HasPrefix(talk, c.talk) {

@@ -16,6 +16,8 @@ import (
 
 	"tendril/api"
 	"tendril/broker"
+	"tendril/internal/cli"
+	"tendril/internal/cli/base"
 	"tendril/internal/console"
 	"tendril/internal/migrate"
 	"tendril/internal/observe/health"
@@ -85,9 +87,9 @@ func claim(t *testing.T, dir string) {
 func (s *stage) tendril(input string, args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	var out, talk bytes.Buffer
-	c := &CLI{In: strings.NewReader(input), Out: &out, Err: &talk,
+	c := &base.CLI{In: strings.NewReader(input), Out: &out, Err: &talk,
 		Environ: []string{"TENDRIL_DATA_DIR=" + s.dir, "HOME=" + s.dir}}
-	code = Execute(c, args)
+	code = cli.Execute(c, args)
 	return out.String(), talk.String(), code
 }
 
@@ -179,13 +181,13 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 		"would never end":            {"send", "x", "--wait", "--queue", "jobs-dead"},
 	} {
 		out, talk, code := s.tendril("", args...)
-		if code != ExitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
+		if code != base.ExitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
 			return strings.Contains(talk, w)
 		}) {
 			t.Errorf("%v: exit %d, said %q; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "send", "x", "-q", "nothing"); code != ExitNotFound ||
+	if _, talk, code := s.tendril("", "send", "x", "-q", "nothing"); code != base.ExitNotFound ||
 		!strings.Contains(talk, `"nothing"`) || !strings.Contains(talk, "queues list") {
 		t.Errorf("no such queue: exit %d, %s", code, talk)
 	}
@@ -213,12 +215,12 @@ func TestSendMany(t *testing.T) {
 		t.Errorf("the last message: %+v, %v", m, err)
 	}
 	out, talk, code = s.tendril("1\n{\"body\":\"\"}\n3\n", "send", "--ndjson")
-	if code != ExitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") ||
+	if code != base.ExitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") ||
 		!strings.Contains(talk, "1 of 3 messages refused") {
 		t.Errorf("a refused line: exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("1\n2\nnonsense\n", "send", "--ndjson", "-o", "json")
-	if code != ExitUsage || strings.Count(out, "message_id") != 2 ||
+	if code != base.ExitUsage || strings.Count(out, "message_id") != 2 ||
 		!strings.Contains(talk, "2 messages sent before this") || !strings.Contains(talk, "line 3") {
 		t.Errorf("a line that is not JSON: exit %d\n%s%s", code, out, talk)
 	}
@@ -246,12 +248,12 @@ func TestSendWaits(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("", "send", "bad", "--wait", "-o", "json")
-	if code != ExitFailed || !strings.Contains(out, `"outcome":"failed"`) ||
+	if code != base.ExitFailed || !strings.Contains(out, `"outcome":"failed"`) ||
 		!strings.Contains(talk, "hint: it is tried again") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	<-done
-	if out, talk, code = s.tendril("", "send", "never", "--wait", "--timeout", "1ms"); code != ExitFailed ||
+	if out, talk, code = s.tendril("", "send", "never", "--wait", "--timeout", "1ms"); code != base.ExitFailed ||
 		!strings.Contains(out, "unknown: no attempt within 1ms") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
@@ -283,11 +285,11 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 		&got); err != nil || len(got) != 1 || got[0].Body != "apple pie" || got[0].ReceiveCount != 0 {
 		t.Errorf("peek -o json: %+v, %v", got, err)
 	}
-	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != ExitUsage ||
+	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != base.ExitUsage ||
 		!strings.Contains(talk, "in_flight") {
 		t.Errorf("an unknown state: exit %d, %s", code, talk)
 	}
-	if _, talk, code := s.tendril("", "peek", "-n", "0"); code != ExitUsage || !strings.Contains(talk, "out of range") {
+	if _, talk, code := s.tendril("", "peek", "-n", "0"); code != base.ExitUsage || !strings.Contains(talk, "out of range") {
 		t.Errorf("-n 0: exit %d, %s", code, talk)
 	}
 }
@@ -328,7 +330,7 @@ func TestQueuesVerbs(t *testing.T) {
 		t.Errorf("still paused: %q", paused)
 	}
 	s.must("send", "x")
-	if _, talk, code := s.tendril("", "queues", "purge", "jobs"); code != ExitUsage ||
+	if _, talk, code := s.tendril("", "queues", "purge", "jobs"); code != base.ExitUsage ||
 		!strings.Contains(talk, "--yes") || s.live("jobs") != 1 {
 		t.Errorf("purge without a word: exit %d, %s", code, talk)
 	}
@@ -345,11 +347,11 @@ func TestQueuesVerbs(t *testing.T) {
 		"is not a queue":    {"queues", "pause", "a b"},
 		"Unknown Attribute": {"queues", "create", "x", "-a", "Nonsense=1"},
 	} {
-		if _, talk, code := s.tendril("", args...); code != ExitUsage || !strings.Contains(talk, want) {
+		if _, talk, code := s.tendril("", args...); code != base.ExitUsage || !strings.Contains(talk, want) {
 			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "queues", "create", "jobs", "-a", "VisibilityTimeout=7"); code != ExitConflict {
+	if _, talk, code := s.tendril("", "queues", "create", "jobs", "-a", "VisibilityTimeout=7"); code != base.ExitConflict {
 		t.Errorf("a queue with another value: exit %d, %s", code, talk)
 	}
 }
@@ -373,11 +375,11 @@ func TestDeadVerbs(t *testing.T) {
 		!strings.Contains(out, "dead-lettered from") {
 		t.Errorf("show:\n%s", out)
 	}
-	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != ExitNotFound ||
+	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != base.ExitNotFound ||
 		!strings.Contains(talk, "holds no message nothing") {
 		t.Errorf("show nothing: exit %d, %s", code, talk)
 	}
-	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != ExitNotFound ||
+	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != base.ExitNotFound ||
 		!strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
 		t.Errorf("redrive one: exit %d, %s", code, talk)
 	}
@@ -387,7 +389,7 @@ func TestDeadVerbs(t *testing.T) {
 	if s.must("dead", "delete", ids[1]); s.live("jobs-dead") != 2 {
 		t.Errorf("delete one: %d left", s.live("jobs-dead"))
 	}
-	if _, talk, code := s.tendril("", "dead", "delete", "--all"); code != ExitUsage || s.live("jobs-dead") != 2 {
+	if _, talk, code := s.tendril("", "dead", "delete", "--all"); code != base.ExitUsage || s.live("jobs-dead") != 2 {
 		t.Errorf("delete all without a word: exit %d, %s", code, talk)
 	}
 	s.must("queues", "create", "elsewhere", "--no-dead-letter-queue")
@@ -404,11 +406,11 @@ func TestDeadVerbs(t *testing.T) {
 		"invalid --rate":        {"dead", "redrive", "--all", "--rate", "soon"},
 		"out of range":          {"dead", "list", "-n", "-1"},
 	} {
-		if _, talk, code := s.tendril("", args...); code != ExitUsage || !strings.Contains(talk, want) {
+		if _, talk, code := s.tendril("", args...); code != base.ExitUsage || !strings.Contains(talk, want) {
 			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "dead", "list", "-q", "elsewhere"); code != ExitNotFound ||
+	if _, talk, code := s.tendril("", "dead", "list", "-q", "elsewhere"); code != base.ExitNotFound ||
 		!strings.Contains(talk, "has no dead-letter queue") {
 		t.Errorf("a queue without one: exit %d, %s", code, talk)
 	}
@@ -434,7 +436,7 @@ func TestExportAndSendAgain(t *testing.T) {
 		!strings.Contains(out, `"body":"banana"`) {
 		t.Errorf("export a match:\n%s", out)
 	}
-	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != ExitUsage ||
+	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != base.ExitUsage ||
 		!strings.Contains(talk, "--file") {
 		t.Errorf("a file that cannot be: exit %d, %s", code, talk)
 	}
@@ -480,15 +482,15 @@ func TestDrainVerb(t *testing.T) {
 		want  string
 	}{
 		{"asked for", drain(nil), []string{"drain", "--wait", "0s"}, 0, "drains and ends"},
-		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, ExitLate,
+		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, base.ExitLate,
 			"has not ended within 1ms"},
 		{"still going", func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, []string{"drain", "--wait", "1ms"}, ExitLate, "the drain goes on"},
-		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, ExitFailed,
+		}, []string{"drain", "--wait", "1ms"}, base.ExitLate, "the drain goes on"},
+		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, base.ExitFailed,
 			"2 deliveries were aborted"},
-		{"a bad wait", drain(nil), []string{"drain", "--wait", "-1s"}, ExitUsage, "out of range"},
+		{"a bad wait", drain(nil), []string{"drain", "--wait", "-1s"}, base.ExitUsage, "out of range"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -514,7 +516,7 @@ func TestVerbsSayWhenNothingRuns(t *testing.T) {
 		_, talk, code := s.tendril("", args...)
 		want := "tendril: no environment runs on " + s.dir +
 			"\nhint: start one with 'tendril up' or name another --data-dir\n"
-		if code != ExitNotFound || talk != want {
+		if code != base.ExitNotFound || talk != want {
 			t.Errorf("%v: exit %d, said %q", args, code, talk)
 		}
 	}
@@ -527,15 +529,15 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 	if err := i.Write(off.dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, talk, code := off.tendril("", "peek"); code != ExitUnreachable || !strings.Contains(talk, "console off") ||
+	if _, talk, code := off.tendril("", "peek"); code != base.ExitUnreachable || !strings.Contains(talk, "console off") ||
 		!strings.Contains(talk, "hint: start it with --console") {
 		t.Errorf("console off: exit %d, %s", code, talk)
 	}
 	serve := newStage(t, func(o *console.Options, i *api.Instance) { i.Queues, o.Deliveries = nil, nil })
-	if _, talk, code := serve.tendril("", "peek"); code != ExitUsage || !strings.Contains(talk, "queues list") {
+	if _, talk, code := serve.tendril("", "peek"); code != base.ExitUsage || !strings.Contains(talk, "queues list") {
 		t.Errorf("no queue of its own: exit %d, %s", code, talk)
 	}
-	if _, talk, code := serve.tendril("", "queues", "pause"); code != ExitConflict ||
+	if _, talk, code := serve.tendril("", "queues", "pause"); code != base.ExitConflict ||
 		!strings.Contains(talk, "no worker") {
 		t.Errorf("no worker: exit %d, %s", code, talk)
 	}
@@ -547,10 +549,10 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 		i.Endpoint, o.Broker = "", nil
 		i.Queues = []api.InstanceQueue{{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}
 	})
-	if _, talk, code := sqs.tendril("", "queues", "list"); code != ExitUsage || !strings.Contains(talk, "--backend sqs") {
+	if _, talk, code := sqs.tendril("", "queues", "list"); code != base.ExitUsage || !strings.Contains(talk, "--backend sqs") {
 		t.Errorf("list: exit %d, %s", code, talk)
 	}
-	if _, talk, code := sqs.tendril("", "peek", "other"); code != ExitNotFound || !strings.Contains(talk, "URL or ARN") {
+	if _, talk, code := sqs.tendril("", "peek", "other"); code != base.ExitNotFound || !strings.Contains(talk, "URL or ARN") {
 		t.Errorf("another queue: exit %d, %s", code, talk)
 	}
 }

@@ -1,0 +1,191 @@
+package base
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/scaffold"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
+	"tendril/internal/host/trust"
+)
+
+// OneApp takes one folder or archive, and a command after two dashes.
+func OneApp(cmd *cobra.Command, args []string) error {
+	dirs, dash := len(args), cmd.ArgsLenAtDash()
+	if dash >= 0 {
+		dirs = dash
+	}
+	switch {
+	case dirs > 1:
+		return fmt.Errorf("%s takes one folder or archive, not %q; a command to run goes after --", cmd.Name(), args[:dirs])
+	case dash == len(args):
+		return errors.New("no command follows the two dashes")
+	}
+	return nil
+}
+
+// PrepareApp reads the arguments and the settings, and opens the app's folder: all that
+// 'tendril up' does before it starts anything, and what 'tendril check' looks at.
+func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
+	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
+	dirs, command := args, []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		dirs, command = args[:dash], args[dash:]
+	}
+	var err error
+	if len(dirs) == 0 {
+		if dirs, err = CurrentFolder(c, cmd, command); err != nil {
+			return environment.Options{}, err
+		}
+	}
+	var b *bundle.Bundle
+	if len(dirs) > 0 {
+		if b, err = open(dirs[0]); err != nil {
+			return environment.Options{}, err
+		}
+	}
+	cfg, err := c.LoadSettings(cmd, b)
+	if err != nil {
+		return environment.Options{}, err
+	}
+	opts, err := optionsFor(c, cfg, b, command)
+	opts.Folder = FolderOf(dirs)
+	return opts, err
+}
+
+// optionsFor are the options of an environment, with what is the same for all.
+func optionsFor(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
+	opts, err := upOptions(c, cfg, b, command)
+	opts.Config, opts.AppEnv, opts.Version = cfg, c.Environ, c.Version
+	return opts, err
+}
+
+// upOptions settles where the app is and refuses when nobody said.
+func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
+	opts := environment.Options{Bundle: b, Command: command}
+	if len(command) > 0 || b != nil && len(b.Processes) > 0 {
+		if b != nil && len(command) == 0 {
+			if _, err := b.Web(); err != nil {
+				return opts, Fail(ExitUsage, err)
+			}
+		}
+		return opts, nil
+	}
+	for i := range cfg.Queues {
+		if q := &cfg.Queues[i]; q.ToOwnApp() && cfg.DaemonFile() {
+			q.Target = "http://localhost" // where aws-sqsd posts to
+		}
+	}
+	if !cfg.AnyToOwnApp() {
+		return opts, nil
+	}
+	if opts.Bundle = withDefault(c, b); opts.Bundle != b {
+		return opts, nil
+	}
+	if b != nil {
+		_, err := b.Web()
+		return opts, Fail(ExitUsage, err)
+	}
+	here := ""
+	if app, err := scaffold.Recognize(os.DirFS(".")); err == nil {
+		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes what starts it"
+	}
+	return opts, Fail(ExitUsage, errors.New("there is no app to deliver to"), here,
+		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
+		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
+		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
+}
+
+// withDefault returns the bundle with what a platform of Elastic Beanstalk would run in the place of the Procfile
+// that it lacks, and says so; the bundle itself where nothing can be told.
+func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
+	if b == nil || b.Default == nil {
+		return b
+	}
+	d := b.Default
+	fmt.Fprintf(c.Err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n",
+		Plain(d.Process.Command), d.Platform, d.File)
+	return b.WithDefault()
+}
+
+// TakeFreePorts reads the settings again with other ports where the default ones are taken, by another environment for
+// instance. Nothing changes where this environment runs already: that is told when it starts.
+func TakeFreePorts(c *CLI, cmd *cobra.Command, opts *environment.Options) error {
+	if _, err := api.ReadInstance(opts.Config.DataDir); err == nil {
+		return nil
+	}
+	if c.Free, opts.Announced = opts.FreePorts(); len(c.Free) == 0 {
+		return nil
+	}
+	cfg, err := c.LoadSettings(cmd, opts.Bundle)
+	if err == nil {
+		folder, announced := opts.Folder, opts.Announced
+		*opts, err = optionsFor(c, cfg, opts.Bundle, opts.Command)
+		opts.Folder, opts.Announced = folder, announced
+	}
+	return err
+}
+
+// FolderOf is the absolute path of the folder that 'tendril up' was given, or of the working folder; "" where that is
+// not known.
+func FolderOf(dirs []string) string {
+	path := "."
+	if len(dirs) > 0 {
+		if info, err := os.Stat(dirs[0]); err == nil && info.IsDir() {
+			path = dirs[0]
+		}
+	}
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return ""
+	}
+	return absolute
+}
+
+// CurrentFolder is the working folder where nothing says what gets the messages and a file marks it as an app's;
+// else nothing.
+func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, error) {
+	const here = "."
+	if !bundle.MarksFolder(here) {
+		return nil, nil
+	}
+	cfg, err := c.LoadSettings(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
+		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
+			c.PrintWarnings(yamlfile.Problem{Where: "cron.yaml", Text: "this file is not read, since the app is not running from this " +
+				"folder", Hint: "give --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
+		}
+		return nil, nil
+	}
+	if _, err := FoundFolder(c, cmd); err != nil {
+		return nil, err
+	}
+	return []string{here}, nil
+}
+
+// FoundFolder opens the working folder, which nobody named: it is refused where others decide what is run from it.
+func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
+	b, err := OpenBundle(".")
+	if err != nil {
+		return nil, err
+	}
+	var wrong *trust.Error
+	if err := b.Trusted(); errors.As(err, &wrong) {
+		return nil, Fail(ExitUsage, fmt.Errorf("the working folder is not trusted: %w", wrong), "type '"+wrong.Fix+"'",
+			"or name the folder if what it says is to be run: tendril "+cmd.Name()+" .")
+	} else if err != nil {
+		return nil, err
+	}
+	return b, nil
+}

@@ -1,0 +1,133 @@
+package base
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/bundle"
+	"tendril/internal/config"
+)
+
+// environmentVariable names the environment that the commands ask, as the flag -e does.
+const environmentVariable = "TENDRIL_ENVIRONMENT"
+
+// AddDataDir gives a command the flags that say which environment it asks.
+func AddDataDir(cmd *cobra.Command) {
+	AddSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" })
+	AddEnvironment(cmd)
+}
+
+// AddEnvironment gives a command the flag -e, which names the environment it asks.
+func AddEnvironment(cmd *cobra.Command) {
+	cmd.Flags().StringP("environment", "e", "",
+		"Environment to ask (default: that of the working folder, else the only one that runs).")
+}
+
+// DataDir is the data directory of the environment that a command asks: the one that was named, else that of the
+// working folder, else the only one that runs.
+func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
+	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
+		return f.Value.String(), nil
+	}
+	cfg, err := c.LoadSettings(cmd, nil)
+	if err != nil {
+		return "", err
+	}
+	state := config.StateFolder(c.Environ, os.Geteuid() == 0)
+	name := c.Env(environmentVariable)
+	if f := cmd.Flags().Lookup("environment"); f != nil && f.Changed {
+		name = f.Value.String()
+	} else if cfg.IsSet("data-dir") {
+		return cfg.DataDir, nil
+	}
+	if name != "" {
+		return chooseNamed(name, api.DataDirectories(state))
+	}
+	running := api.Running(api.DataDirectories(state))
+	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
+		// What was stopped here: its name is that of the folder. A folder that is wrong has none.
+		if b, err := OpenBundle("."); err == nil {
+			if ofFolder, err := c.LoadSettings(cmd, b); err == nil {
+				cfg = ofFolder
+			}
+		}
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		here = ""
+	}
+	return chooseRunning(cfg, here, running)
+}
+
+// chooseNamed returns the data directory of the environment of that name, whether it runs or not.
+func chooseNamed(name string, dirs []string) (string, error) {
+	var names []string
+	for _, found := range api.Running(dirs) {
+		if found.Environment == name {
+			return found.DataDir, nil
+		}
+		names = append(names, found.Environment)
+	}
+	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last one is the state folder
+		if filepath.Base(dir) == name {
+			return dir, nil
+		}
+		names = append(names, filepath.Base(dir))
+	}
+	slices.Sort(names)
+	hint := "start it with 'tendril up'"
+	if names = slices.Compact(names); len(names) > 0 {
+		hint = "choose one of " + strings.Join(names, ", ") + ", or start it with 'tendril up'"
+	}
+	return "", Fail(ExitNotFound, fmt.Errorf("there is no environment %q", name), hint)
+}
+
+// chooseRunning returns the data directory of the environment that the working folder belongs to, or names in its
+// settings; else that of the only one that runs.
+func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
+	var best *api.Found // in the deepest folder
+	several := false
+	for i := range running {
+		f := &running[i]
+		if !Within(here, f.Folder) || best != nil && len(f.Folder) < len(best.Folder) {
+			continue
+		}
+		several = best != nil && f.Folder == best.Folder
+		best = f
+	}
+	if named := cfg.IsSet("name"); named || best == nil && len(running) == 0 {
+		// What the settings of this folder name, whether it runs or not; and nothing runs at all.
+		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
+			return running[i].DataDir, nil
+		}
+		return cfg.DataDir, nil
+	}
+	switch {
+	case best != nil && !several:
+		return best.DataDir, nil
+	case best == nil && len(running) == 1:
+		return running[0].DataDir, nil
+	}
+	var names []string
+	for _, f := range running {
+		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))
+	}
+	return "", Fail(ExitUsage, fmt.Errorf("%d environments run, and none of them is in this folder: %s", len(running),
+		strings.Join(names, ", ")), "name one with -e, such as -e "+running[0].Environment)
+}
+
+// Within reports whether a folder is another one or lies in it.
+func Within(folder, parent string) bool {
+	if folder == "" || parent == "" {
+		return false
+	}
+	relative, err := filepath.Rel(parent, folder)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
+}

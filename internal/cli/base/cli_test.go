@@ -1,0 +1,26 @@
+package base
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		typed    string
+		tty, yes bool
+		want     int
+	}{
+		{"", false, true, 0}, {"", false, false, ExitUsage}, {"jobs\n", true, false, 0}, {"jobs", true, false, 0},
+		{"job\n", true, false, ExitFailed}, {"\n", true, false, ExitFailed}, {"", true, false, ExitFailed},
+		{"yes\n", true, false, ExitFailed},
+	} {
+		var talk bytes.Buffer
+		world := &CLI{In: strings.NewReader(c.typed), Err: &talk, TtyIn: c.tty}
+		if got := ExitCode(world.Confirm("remove all messages of jobs", "jobs", c.yes)); got != c.want {
+			t.Errorf("%+v: exit %d\n%s", c, got, &talk)
+		}
+	}
+}

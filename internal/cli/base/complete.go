@@ -1,0 +1,64 @@
+package base
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/config"
+)
+
+// Complete offers words as the values of a flag.
+func Complete(cmd *cobra.Command, flag string, words ...string) {
+	// The only error is a flag that was not added before.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Described is a completion with its description, without what would divide it.
+func Described(word, description string) string {
+	return word + "\t" + strings.NewReplacer("\t", " ", "\n", " ").Replace(Plain(description))
+}
+
+// completeOption completes the value of an option by what it takes.
+func completeOption(cmd *cobra.Command, o *config.Option) {
+	directive := cobra.ShellCompDirectiveNoFileComp
+	switch {
+	case strings.HasPrefix(o.Allowed(), "a path of a folder"):
+		directive = cobra.ShellCompDirectiveFilterDirs
+	case strings.HasPrefix(o.Allowed(), "a path of a file"):
+		directive = cobra.ShellCompDirectiveDefault
+	}
+	// The only error is a flag that was not added before.
+	_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(valuesOf(o), directive))
+}
+
+// CompleteOptions offers the names of all options.
+func CompleteOptions(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+	for _, o := range OptionTable() {
+		names = append(names, Described(o.Name, o.Help))
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// CompleteAssignment offers OPTION= for each option, and behind the sign the values of a choice or a switch.
+func CompleteAssignment(_ *cobra.Command, _ []string, typed string) (lines []string, _ cobra.ShellCompDirective) {
+	name, _, named := strings.Cut(typed, "=")
+	if o, found := config.Lookup(name); named && found {
+		for _, word := range valuesOf(&o) {
+			lines = append(lines, name+"="+word)
+		}
+		return lines, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, o := range OptionTable() {
+		lines = append(lines, Described(o.Name+"=", o.Help))
+	}
+	return lines, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// valuesOf are the words that an option takes; nil where they cannot be listed.
+func valuesOf(o *config.Option) []string {
+	if o.IsSwitch() {
+		return []string{"true", "false"}
+	}
+	return o.Choices()
+}

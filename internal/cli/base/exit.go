@@ -1,0 +1,220 @@
+package base
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+
+	"tendril/api"
+	"tendril/internal/cloud/alarms"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/cron/periodic"
+	"tendril/internal/environment"
+	"tendril/queue"
+)
+
+// The exit statuses.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1 // anything else that went wrong
+	ExitUsage       = 2 // wrong arguments or settings
+	ExitLate        = 3 // drained late: work was handed back
+	ExitUnreachable = 4 // the queue cannot be reached, or refuses access
+	exitApp         = 5 // the app was never ready, or failed too often
+	ExitNotFound    = 6 // no such queue, function, message, or running environment
+	ExitConflict    = 7 // a port or the data directory is in use
+	ExitSignal      = 128
+)
+
+// ExitError is an error with an exit status and, for the person, hints that say what to type instead.
+type ExitError struct {
+	Code  int
+	err   error
+	Hints []string
+}
+
+// errReaderGone ends a command without a word, as SIGPIPE ends others.
+var errReaderGone = &ExitError{Code: ExitSignal + int(syscall.SIGPIPE),
+	err: errors.New("the reader of the output is gone")}
+
+// WorthSaying is what an error has to say but for errReaderGone; nil for nothing.
+func WorthSaying(err error) error {
+	var rest []error
+	switch joined, ok := err.(interface{ Unwrap() []error }); {
+	case err == errReaderGone:
+		return nil
+	case ok && errors.Is(err, errReaderGone):
+		for _, one := range joined.Unwrap() {
+			rest = append(rest, WorthSaying(one))
+		}
+		return errors.Join(rest...)
+	}
+	return err
+}
+
+// Fail returns an error with an exit status, and hints that say what to type instead. Empty hints are left out.
+func Fail(code int, err error, hints ...string) error {
+	return &ExitError{Code: code, err: err, Hints: hints}
+}
+
+// Error returns the cause's text, without the hints.
+func (e *ExitError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *ExitError) Unwrap() error { return e.err }
+
+// ExitCode finds the status for an error of any origin; 0 for nil.
+func ExitCode(err error) int {
+	var coded *ExitError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &coded):
+		return coded.Code
+	case ProblemsOf(err) != nil:
+		return ExitUsage
+	case errors.Is(err, environment.ErrQueue) && errors.Is(err, queue.ErrNoQueue),
+		errors.Is(err, environment.ErrTarget) && errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
+		return ExitNotFound
+	}
+	for _, known := range []struct {
+		err  error
+		code int
+	}{
+		{environment.ErrSettings, ExitUsage}, {environment.ErrConflict, ExitConflict},
+		{environment.ErrQueue, ExitUnreachable}, {environment.ErrTarget, ExitUnreachable},
+		{environment.ErrAppFailed, exitApp}, {environment.ErrLate, ExitLate}, {environment.ErrCutShort, ExitLate},
+	} {
+		if errors.Is(err, known.err) {
+			return known.code
+		}
+	}
+	return ExitFailed
+}
+
+// ProblemsOf are the problems of settings, or of a file of periodic tasks or alarms; nil for any other error.
+func ProblemsOf(err error) []yamlfile.Problem {
+	var settings *config.Error
+	var tasks *periodic.Error
+	var alarm *alarms.Error
+	switch {
+	case errors.As(err, &settings):
+		return settings.Problems
+	case errors.As(err, &tasks):
+		return tasks.Problems
+	case errors.As(err, &alarm):
+		return alarm.Problems
+	}
+	return nil
+}
+
+// Notice is one thing that is wrong, and what to type instead.
+type Notice struct {
+	Text  string   `json:"text"`
+	Hints []string `json:"hints,omitempty"`
+}
+
+// NoticeOf returns a problem with its advice among the hints.
+func NoticeOf(p yamlfile.Problem) (n Notice) {
+	text, advice := cutAdvice(p.String())
+	n.Text = text
+	for _, hint := range []string{advice, p.Hint} {
+		if hint != "" {
+			n.Hints = append(n.Hints, hint)
+		}
+	}
+	return n
+}
+
+// NoticesOf are the things that are wrong, one for each line that is printed; none for nil.
+func NoticesOf(err error) (all []Notice) {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
+		for _, one := range joined.Unwrap() {
+			all = append(all, NoticesOf(one)...)
+		}
+		return all
+	}
+	if problems := ProblemsOf(err); problems != nil {
+		for _, p := range problems {
+			all = append(all, NoticeOf(p))
+		}
+		return all
+	}
+	var said *api.Error
+	if errors.As(err, &said) {
+		for _, d := range said.Details {
+			all = append(all, NoticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))
+		}
+	}
+	var hints []string
+	if coded := (*ExitError)(nil); errors.As(err, &coded) {
+		hints = coded.Hints
+	}
+	for line := range strings.Lines(err.Error()) {
+		line = strings.TrimSuffix(line, "\n")
+		hint, indented := strings.CutPrefix(line, "  ") // as problems of files are written
+		if indented && len(all) > 0 {
+			all[len(all)-1].Hints = append(all[len(all)-1].Hints, hint)
+			continue
+		}
+		all = append(all, NoticeOf(yamlfile.Problem{Text: line}))
+	}
+	hints = slices.DeleteFunc(slices.Clone(hints), func(hint string) bool { return hint == "" })
+	if len(all) > 0 {
+		all[len(all)-1].Hints = append(all[len(all)-1].Hints, hints...)
+	}
+	return all
+}
+
+// PrintError writes one line for each thing that is wrong, and its hints below.
+func PrintError(w io.Writer, err error) {
+	for _, n := range NoticesOf(err) {
+		PrintLine(w, n.Text, n.Hints...)
+	}
+}
+
+// adviceInText finds where the text of an error goes on with what to do, which packages write behind what is wrong.
+var adviceInText = regexp.MustCompile(`(?:; (?:or )?(?:stop|choose|type|name|write|use|give|remove|set|start|run|add|` +
+	`correct) |: (?:write one|name the folder|stop that|install it)[ ,])`)
+
+// cutAdvice divides the text of an error into what is wrong and what to do, "" where it does not say.
+func cutAdvice(text string) (wrong, advice string) {
+	at := adviceInText.FindStringIndex(text)
+	if at == nil {
+		return text, ""
+	}
+	return text[:at[0]], strings.TrimPrefix(text[at[0]+len("; "):], "or ")
+}
+
+// PrintLine prints one line of the program itself, and hints below it.
+func PrintLine(w io.Writer, line string, hints ...string) {
+	fmt.Fprintf(w, "tendril: %s\n", line)
+	for _, hint := range hints {
+		fmt.Fprintf(w, "hint: %s\n", hint)
+	}
+}
+
+// HintsOf returns the hints of an error, nil if it has none.
+func HintsOf(err error) []string {
+	var coded *ExitError
+	if errors.As(err, &coded) {
+		return coded.Hints
+	}
+	return nil
+}
+
+// Written makes an error of writing one that needs no word where nobody reads any more.
+func Written(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return errReaderGone
+	}
+	return err
+}

@@ -1,0 +1,51 @@
+package base
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+)
+
+// TestWorthSaying: that nobody reads needs no word, and hides none.
+func TestWorthSaying(t *testing.T) {
+	t.Parallel()
+	gone, other := Written(fmt.Errorf("write: %w", syscall.EPIPE)), errors.New("not given back")
+	for _, err := range []error{nil, gone, errors.Join(gone, nil), errors.Join(errors.Join(gone), gone)} {
+		if said := WorthSaying(err); said != nil {
+			t.Errorf("%v: said %v", err, said)
+		}
+	}
+	both := errors.Join(errors.Join(gone, other), gone)
+	if said := WorthSaying(both); said == nil || said.Error() != other.Error() ||
+		ExitCode(both) != ExitSignal+int(syscall.SIGPIPE) {
+		t.Errorf("said %v, status %d", said, ExitCode(both))
+	}
+	if said := WorthSaying(fmt.Errorf("%w: %w", other, other)); said.Error() != "not given back: not given back" {
+		t.Errorf("a wrapped error was taken apart: %v", said)
+	}
+	if said := WorthSaying(other); said != other || Written(other) != other || Written(nil) != nil {
+		t.Errorf("said %v", said)
+	}
+}
+
+func TestAdviceIsCutOffTheText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{
+		"--listen 127.0.0.1:1: the port is in use; stop what listens there, or give another port (0 takes any free one)": {
+			"--listen 127.0.0.1:1: the port is in use",
+			"stop what listens there, or give another port (0 takes any free one)"},
+		"app has no Procfile with a process: write one with the line \"web: COMMAND\"": {
+			"app has no Procfile with a process", "write one with the line \"web: COMMAND\""},
+		"no program named \"x\" in PATH \"/bin\": install it, or give its full path": {
+			"no program named \"x\" in PATH \"/bin\"", "install it, or give its full path"},
+		"\"a b\" is not a queue; or give a URL":            {"\"a b\" is not a queue", "give a URL"},
+		"reading: use of closed network connection":        {"reading: use of closed network connection", ""},
+		"deadline: soon is not a duration; allowed: 0s":    {"deadline: soon is not a duration; allowed: 0s", ""},
+		"the deployment failed; the old version serves on": {"the deployment failed; the old version serves on", ""},
+	} {
+		if wrong, advice := cutAdvice(text); wrong != want[0] || advice != want[1] {
+			t.Errorf("%q is %q and %q", text, wrong, advice)
+		}
+	}
+}

@@ -1,0 +1,343 @@
+package base
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/host/terminal"
+)
+
+// Format is how a reading verb prints its result.
+type Format string
+
+const (
+	// AsTable is for people.
+	AsTable Format = "table"
+	// AsJSON is the value as JSON.
+	AsJSON Format = "json"
+	// AsYAML is the same as YAML.
+	AsYAML Format = "yaml"
+	// AsName is one identifier on each line.
+	AsName Format = "name"
+)
+
+// Formats are the values of -o.
+var Formats = []string{string(AsTable), string(AsJSON), string(AsYAML), string(AsName)}
+
+// String returns the text of the flag.
+func (f *Format) String() string { return string(*f) }
+
+// Type names the kind of value in the help.
+func (f *Format) Type() string { return "format" }
+
+// Set reads the flag.
+func (f *Format) Set(text string) error {
+	if !slices.Contains(Formats, text) {
+		return fmt.Errorf("%q is not an output format: use table, json, yaml or name", text)
+	}
+	*f = Format(text)
+	return nil
+}
+
+// OutputFlag is the name of -o.
+const OutputFlag = "output"
+
+// AddOutput gives a verb the flag -o.
+func AddOutput(cmd *cobra.Command) *Format {
+	f := AsTable
+	cmd.Flags().VarP(&f, OutputFlag, "o", "Output format: table, json, yaml, or name for one identifier per line.")
+	Complete(cmd, OutputFlag, Formats...)
+	return &f
+}
+
+// formatOf is the value of a verb's -o; that for people where it has none.
+func formatOf(cmd *cobra.Command) Format {
+	if flag := cmd.Flags().Lookup(OutputFlag); flag != nil {
+		if f, ok := flag.Value.(*Format); ok {
+			return *f
+		}
+	}
+	return AsTable
+}
+
+// view shows values of a type: to people, and as the identifiers of what is in them.
+type view[T any] struct {
+	show  func(T) error
+	names func(T) []string
+}
+
+// Print prints a value: its JSON, the same as YAML, its names, or what show shows to people.
+func (f Format) Print(c *CLI, v any, names []string, show func() error) error {
+	switch f {
+	case AsJSON:
+		return c.PrintJSON(v)
+	case AsYAML:
+		return c.printYAML(v)
+	case AsName:
+		return printNames(c.Out, names...)
+	}
+	return show()
+}
+
+// PrintEach prints one of several values that come one after the other, such as events: as text, as a line of JSON, as
+// a document of YAML, or by its name.
+func (f Format) PrintEach(c *CLI, v any, name, text string) error {
+	switch f {
+	case AsJSON:
+		return PrintLineJSON(c.Programs(), v)
+	case AsYAML:
+		if _, err := fmt.Fprintln(c.Programs(), "---"); err != nil {
+			return err
+		}
+		return c.printYAML(v)
+	case AsName:
+		return printNames(c.Out, name)
+	}
+	_, err := fmt.Fprintln(c.Out, text)
+	return err
+}
+
+// printNames prints one identifier per line; empty ones are left out.
+func printNames(w io.Writer, names ...string) error {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if _, err := fmt.Fprintln(w, Plain(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Named returns a function that lists the identifiers of some values.
+func Named[E any](name func(*E) string) func([]E) []string {
+	return func(all []E) (names []string) {
+		for i := range all {
+			names = append(names, name(&all[i]))
+		}
+		return names
+	}
+}
+
+// PrintJSON prints a value as indented JSON.
+func (c *CLI) PrintJSON(v any) error {
+	text, err := IndentedJSON(v)
+	if err == nil {
+		_, err = io.WriteString(c.Programs(), text)
+	}
+	return err
+}
+
+// IndentedJSON is what printJSON prints.
+func IndentedJSON(v any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return b.String(), err
+}
+
+func (c *CLI) printYAML(v any) error {
+	text, err := AsYAMLText(v)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(c.Programs(), text)
+	return err
+}
+
+// AsYAMLText is the JSON of a value as YAML.
+func AsYAMLText(v any) (string, error) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		data, err = yamlfile.FromJSON(data)
+	}
+	return string(data), err
+}
+
+// PrintLineJSON writes a value as one line of JSON.
+func PrintLineJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// Table is rows of cells; the first row is the heading.
+type Table [][]string
+
+// Add appends a row of two cells, unless the second one is empty.
+func (t *Table) Add(name, value string) {
+	if value != "" {
+		*t = append(*t, []string{name, value})
+	}
+}
+
+// PrintTable writes rows in columns; the first row is the heading.
+func (c *CLI) PrintTable(rows [][]string) error {
+	if w := styled(c); w != nil {
+		return printStyled(w, rows)
+	}
+	w := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = Plain(cell)
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
+	}
+	return w.Flush()
+}
+
+// Plain makes text safe for one line on a terminal: what is not printable is escaped.
+func Plain(text string) string { return terminal.Plain(text, false) }
+
+// Preview is the beginning of a text on one line, at most limit characters.
+func Preview(text string, limit int) string {
+	short := Plain(cutRunes(text, limit+1))
+	if utf8.RuneCountInString(short) <= limit {
+		return short
+	}
+	return fmt.Sprintf("%s… (%s)", cutRunes(short, limit-1), Size(len(text)))
+}
+
+func cutRunes(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// Size is a number of bytes for people.
+func Size(n int) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+}
+
+// Age is a duration for people, in its largest unit.
+func Age(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
+// Since is the age of a moment; "-" for the zero time.
+func Since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return Age(time.Since(t))
+}
+
+// Plural is a number with its noun, such as "1 message" or "2 messages".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Summary prints how many messages an act reached, also before an error.
+func (c *CLI) Summary(what string, n int, err error) error {
+	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
+		fmt.Fprintf(c.Err, "%s %s\n", Plural(n, "message"), what)
+	}
+	return err
+}
+
+// Position is a place in a file; line 0 is the file as a whole.
+func Position(file string, line int) string { return Plain(yamlfile.Place(file, line, 0)) }
+
+// AfterColon is the last part of an ARN: the queue's name.
+func AfterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+
+// Stamp is a time as lines of logs and events begin with it, in UTC.
+func Stamp(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }
+
+// Moment is a time for people, with its age; "" for the zero time.
+func Moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	local := t.Local().Format("2006-01-02 15:04:05")
+	if d := time.Until(t); d > 0 {
+		return local + " (in " + Age(d) + ")"
+	}
+	return local + " (" + Since(t) + " ago)"
+}
+
+// Seconds is a number of seconds for people, in its largest unit.
+func Seconds(s float64) string { return Age(time.Duration(s * float64(time.Second))) }
+
+// PrintSection prints a table below an empty line.
+func (c *CLI) PrintSection(rows [][]string) error {
+	fmt.Fprintln(c.Out)
+	return c.PrintTable(rows)
+}
+
+// WithoutColumn leaves a column out of a table.
+func WithoutColumn(rows [][]string, column int) [][]string {
+	for i := range rows {
+		rows[i] = slices.Delete(rows[i], column, column+1)
+	}
+	return rows
+}
+
+// PausedText says that a queue or task is paused, and why; "" if it is not.
+func PausedText(paused bool, reason string) string {
+	switch {
+	case !paused:
+		return ""
+	case reason == "":
+		return "PAUSED"
+	}
+	return "PAUSED: " + Plain(reason)
+}
+
+// ViewOf returns a view that shows values with show, and names what is in them.
+func ViewOf[T any](show func(T) error, names func(T) []string) view[T] {
+	return view[T]{show, names}
+}
+
+// Clock is a time of a schedule in its zone; an unknown zone is shown as the offset that came with it.
+func Clock(at time.Time, zone string) string {
+	if at.IsZero() {
+		return "-"
+	}
+	if place, err := time.LoadLocation(zone); err == nil {
+		at = at.In(place)
+	}
+	layout := "2006-01-02 15:04 MST"
+	if at.Second() != 0 {
+		layout = "2006-01-02 15:04:05 MST"
+	}
+	return at.Format(layout)
+}

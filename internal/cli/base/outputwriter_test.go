@@ -1,0 +1,247 @@
+package base
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// sink is a reader that takes everything. It is safe for concurrent use, as
+// another goroutine writes.
+type sink struct {
+	mu  sync.Mutex
+	out strings.Builder
+}
+
+func (s *sink) Write(lines []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.Write(lines)
+}
+
+// String returns what was written, once nothing goes on.
+func (s *sink) String() string {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.out.String()
+}
+
+func TestLineBufferGathersAndNeverKeepsALineLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out sink
+		b := newLineBuffer(&out, lineBufferDelay, reportPlain)
+		b.Write([]byte("one\n"))
+		b.Write([]byte("two\n"))
+		if got := out.String(); got != "" {
+			t.Errorf("written at once: %q", got)
+		}
+		time.Sleep(lineBufferDelay)
+		if got := out.String(); got != "one\ntwo\n" {
+			t.Errorf("after the delay: %q", got)
+		}
+		b.Write([]byte(strings.Repeat("x", lineBufferSize-1) + "\n"))
+		if got := len(out.String()); got != 8+lineBufferSize {
+			t.Errorf("a full buffer waits: %d bytes written", got)
+		}
+		b.Write([]byte("three\n"))
+		<-b.Close()
+		b.Write([]byte("four\n"))
+		if !strings.HasSuffix(out.String(), "three\nfour\n") {
+			t.Error("lines around Close are missing")
+		}
+	})
+}
+
+func TestLineBufferWithoutDelayWritesAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out sink
+		b := newLineBuffer(&out, 0, reportPlain)
+		for _, line := range []string{"one\n", "two\n"} {
+			b.Write([]byte(line))
+			if got := out.String(); !strings.HasSuffix(got, line) {
+				t.Errorf("%q waits; written: %q", line, got)
+			}
+		}
+	})
+}
+
+// stalled is a reader that does not read until reading is closed.
+type stalled struct {
+	sink
+	reading chan struct{}
+	writes  atomic.Int32
+}
+
+func (s *stalled) Write(lines []byte) (int, error) {
+	<-s.reading
+	s.writes.Add(1)
+	return s.sink.Write(lines)
+}
+
+// TestLineBufferDoesNotWaitForAReader: what is more than the bound is left out in
+// whole lines, of which the reader learns where they are missing; the others
+// come in their order.
+func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
+	t.Parallel()
+	for _, delay := range []time.Duration{0, lineBufferDelay} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stalled{reading: make(chan struct{})}
+			b := newLineBuffer(s, delay, reportPlain)
+			began := time.Now()
+			line := func(i int) string { return fmt.Sprintf("%07d %s\n", i, strings.Repeat("x", 91)) }
+			const sent = 2 * lineBufferMost / 100
+			for i := range sent {
+				b.Write([]byte(line(i)))
+			}
+			if time.Since(began) != 0 || s.String() != "" {
+				t.Fatal("it waited, or the reader reads")
+			}
+			close(s.reading) // and no line comes that would bring the news along
+			const kept = lineBufferMost / 100
+			lines := strings.SplitAfter(s.String(), "\n")
+			for i := range kept {
+				if lines[i] != line(i) {
+					t.Fatalf("line %d is %q", i, lines[i])
+				}
+			}
+			if want := fmt.Sprintf("dropped, output was not read  lines=%d\n", sent-kept); len(lines) != kept+2 ||
+				!strings.Contains(lines[kept], want) {
+				t.Errorf("after those kept comes %q and %d more, want %q", lines[kept], len(lines)-kept-2, want)
+			}
+			if n, most := int(s.writes.Load()), lineBufferMost/lineBufferSize+4; n > most {
+				t.Errorf("%d writes, want at most %d", n, most)
+			}
+			b.Write([]byte("again\n"))
+			<-b.Close()
+			if got := s.String(); !strings.HasSuffix(got, "\nagain\n") || strings.Count(got, "lines dropped") != 1 {
+				t.Errorf("afterwards: %.200q", got[kept*100:])
+			}
+		})
+	}
+}
+
+// TestLineBufferKeepsTheOrderOfManyWriters also under the race detector.
+func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	b := newLineBuffer(&out, lineBufferDelay, reportPlain)
+	const writers, each = 8, 2000
+	var all sync.WaitGroup
+	for w := range writers {
+		all.Go(func() {
+			for i := range each {
+				fmt.Fprintf(b, "%d %d\n", w, i)
+			}
+		})
+	}
+	all.Wait()
+	<-b.Close()
+	next := map[int]int{}
+	for line := range strings.Lines(out.String()) {
+		var w, i int
+		if _, err := fmt.Sscanf(line, "%d %d\n", &w, &i); err != nil || next[w] != i {
+			t.Fatalf("%q, want line %d of this writer: %v", line, next[w], err)
+		}
+		next[w]++
+	}
+	for w := range writers {
+		if next[w] != each {
+			t.Errorf("%d lines of writer %d, want %d", next[w], w, each)
+		}
+	}
+}
+
+// gone is a reader that hung up.
+type gone struct{}
+
+func (gone) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// TestEndsDoNotWaitForReaders: all that waits is written at an end, unless a
+// reader does not read for as long as that may last.
+func TestEndsDoNotWaitForReaders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reading := make(chan struct{})
+		never := func() io.Writer { return &stalled{reading: reading} }
+		var reported sink
+		for _, tt := range []struct {
+			name     string
+			out, err io.Writer
+			want     time.Duration
+		}{
+			{"both read", new(bytes.Buffer), new(bytes.Buffer), 0},
+			{"gone", gone{}, gone{}, 0},
+			{"one does not read", never(), &reported, lineBufferPatience},
+			{"none reads", never(), never(), lineBufferPatience},
+		} {
+			c := &CLI{buffers: []*lineBuffer{newLineBuffer(tt.out, lineBufferDelay, reportJSON),
+				newLineBuffer(tt.err, 0, reportPlain)}}
+			for _, b := range c.buffers {
+				fmt.Fprintln(b, "the last line")
+			}
+			began := time.Now()
+			c.CloseBuffers()
+			if took := time.Since(began); took != tt.want {
+				t.Errorf("%s: it took %v, want %v", tt.name, took, tt.want)
+			}
+			if out, ok := tt.out.(*bytes.Buffer); ok && out.String() != "the last line\n" {
+				t.Errorf("%s: %q was written", tt.name, out)
+			}
+		}
+		if reported.String() != "the last line\n" {
+			t.Errorf("the reader beside one that does not read got %q", reported.String())
+		}
+		close(reading)
+	})
+}
+
+func TestLeftOutLinesAreReportedInTheFormatOfTheOthers(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	reportJSON(&out, 3)
+	var line struct {
+		Level, Msg, Component string
+		Lines                 int
+	}
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Level != "WARN" || line.Component != "output" ||
+		line.Lines != 3 ||
+		line.Msg != "log lines dropped, output was not read" || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("%q: %v", &out, err)
+	}
+	out.Reset()
+	reportPlain(&out, 1)
+	if got := out.String(); !strings.HasSuffix(got, " ! log lines dropped, output was not read  lines=1\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSameFile(t *testing.T) {
+	t.Parallel()
+	open := func(name string) *os.File {
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	dir := t.TempDir()
+	one, again, other := open(filepath.Join(dir, "one")), open(filepath.Join(dir, "one")),
+		open(filepath.Join(dir, "other"))
+	if !sameFile(one, again) || sameFile(one, other) || sameFile(one, new(bytes.Buffer)) {
+		t.Error("files are taken for one another")
+	}
+}

@@ -1,0 +1,191 @@
+package base
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/rivo/uniseg"
+
+	"tendril/api"
+	"tendril/internal/host/terminal"
+	"tendril/internal/observe/health"
+)
+
+// styled is standard output for lines with colours; nil where there are none.
+func styled(c *CLI) io.Writer {
+	// What is written through another writer, such as one that renames a folder, is escaped behind it.
+	if w, ok := c.Out.(*terminal.Writer); ok && c.Color() {
+		return &terminal.Writer{To: w.To, Colors: true}
+	}
+	return nil
+}
+
+// PrintCells prints one line.
+func PrintCells(c *CLI, l Cells) error {
+	w, color := io.Writer(c.Out), false
+	if s := styled(c); s != nil {
+		w, color = s, true
+	}
+	_, err := fmt.Fprintln(w, l.Render(math.MaxInt, color))
+	return err
+}
+
+// printStyled prints rows in columns: headings and names faint, states in their colours.
+func printStyled(w io.Writer, rows [][]string) error {
+	heading := len(rows) > 0 && isHeading(rows[0])
+	var widths []int
+	for _, row := range rows {
+		for i, text := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], uniseg.StringWidth(Plain(text)))
+		}
+	}
+	for n, row := range rows {
+		var l Cells
+		for i, text := range row {
+			as := PlainText
+			switch {
+			case heading && n == 0, !heading && i == 0:
+				as = Faint
+			case heading && i < len(rows[0]):
+				as = stateStyle(rows[0][i], text)
+			}
+			l = append(l, cell{text, as})
+			if gap := widths[i] - uniseg.StringWidth(Plain(text)); i < len(row)-1 {
+				l = append(l, cell{strings.Repeat(" ", gap+2), PlainText})
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Render(math.MaxInt, true), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isHeading reports whether a row names columns: those of facts begin with a name in small letters.
+func isHeading(row []string) bool {
+	return len(row) > 0 && row[0] == strings.ToUpper(row[0]) && row[0] != ""
+}
+
+// stateStyle is the colour of a cell by its words, in columns that hold states; other columns hold what others wrote.
+func stateStyle(column, text string) Style {
+	switch column {
+	case "STATE", "HEALTH", "READY", "OUTCOME", "NOTE", "STATUS":
+	default:
+		return PlainText
+	}
+	first, _, _ := strings.Cut(strings.TrimRight(text, ":,;"), " ")
+	switch strings.TrimRight(first, ":,;") {
+	case "running", "ready", "live", "done", "yes":
+		return Green
+	case "PAUSED", "draining", "starting", "stopping", "restarting":
+		return Yellow
+	case "failed", "NOT", "ENQUEUEING", "unreached":
+		return Red
+	case "no":
+		if text == "no answer" || column == "READY" {
+			return Red
+		}
+	}
+	return HealthStyle(health.Status(text))
+}
+
+// ReadyStyle is the colour of an environment as a whole.
+func ReadyStyle(st *api.Status) Style {
+	for i := range st.Workers {
+		if st.Workers[i].Paused {
+			return Yellow
+		}
+	}
+	if st.Ready {
+		return Green
+	}
+	return Red
+}
+
+// Style is a colour of text, as a parameter of the sequence that chooses it; "" for none.
+type Style string
+
+const (
+	// PlainText is text as it is.
+	PlainText Style = ""
+	// Bold is for names.
+	Bold Style = "1"
+	// Faint is for headings.
+	Faint Style = "2"
+	// Red is for failures.
+	Red Style = "31"
+	// Green is for what is in order.
+	Green Style = "32"
+	// Yellow is for what is paused or needs attention.
+	Yellow Style = "33"
+
+	cyan Style = "36"
+)
+
+// cell is text in one style, and cells some of them beside each other.
+type cell struct {
+	Text  string
+	Style Style
+}
+
+// Cells is one line.
+type Cells []cell
+
+// Render is a line as text for the terminal.
+func (l Cells) Render(width int, color bool) string {
+	var b strings.Builder
+	for _, s := range l {
+		text := CutWidth(Plain(s.Text), width)
+		width -= uniseg.StringWidth(text)
+		if color && s.Style != PlainText && text != "" {
+			text = "\x1b[" + string(s.Style) + "m" + text + "\x1b[0m"
+		}
+		b.WriteString(text)
+	}
+	if color {
+		return b.String()
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// CutWidth is the beginning of a text that takes at most width columns, with … where something is left out.
+func CutWidth(text string, width int) string {
+	if uniseg.StringWidth(text) <= width {
+		return text
+	}
+	if width <= 0 {
+		return ""
+	}
+	used, end := 0, 0
+	clusters := uniseg.NewGraphemes(text)
+	for clusters.Next() {
+		if used += clusters.Width(); used > width-1 {
+			break
+		}
+		_, end = clusters.Positions()
+	}
+	return text[:end] + "…"
+}
+
+// HealthStyle is the colour of a status.
+func HealthStyle(s health.Status) Style {
+	switch s {
+	case health.Ok:
+		return Green
+	case health.Info, health.Pending:
+		return cyan
+	case health.Warning:
+		return Yellow
+	case health.Degraded, health.Severe:
+		return Red
+	}
+	return PlainText
+}
+
+// styled returns a text in a style.
+func StyledText(text string, style Style) cell { return cell{text, style} }

@@ -1,0 +1,193 @@
+package base
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/host/terminal"
+)
+
+// watch prints the block of a command again and again.
+type watch struct {
+	cli      *CLI
+	cmd      *cobra.Command
+	interval time.Duration
+	block    func() error // prints one
+}
+
+// AddWatch gives a command that prints one value the flags --watch and --interval.
+func AddWatch(c *CLI, cmd *cobra.Command) {
+	w := &watch{cli: c, cmd: cmd, interval: time.Second}
+	once := cmd.RunE
+	watched := cmd.Flags().BoolP("watch", "w", false, "Print it again and again, until interrupted.")
+	cmd.Flags().DurationVar(&w.interval, "interval", w.interval, "Time between two looks with --watch (100ms-1h).")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*watched {
+			return once(cmd, args)
+		}
+		if err := CheckInterval(w.interval); err != nil {
+			return err
+		}
+		w.block = func() error { return once(cmd, args) }
+		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+		in, _ := c.In.(*os.File)
+		out, _ := Behind(c.Out).(*os.File)
+		if in != nil && out != nil && c.Tty && c.TtyIn && c.Env("TERM") != "dumb" {
+			return w.draw(ctx, in, out)
+		}
+		return w.print(ctx)
+	}
+}
+
+// CheckInterval refuses an --interval that nobody can follow.
+func CheckInterval(interval time.Duration) error {
+	if interval < 100*time.Millisecond || interval > time.Hour {
+		return Fail(ExitUsage, fmt.Errorf("--interval %s is out of range", interval), "use 100ms to 1h")
+	}
+	return nil
+}
+
+// print prints one block below the other until ctx ends.
+func (w *watch) print(ctx context.Context) error {
+	tick := time.NewTicker(w.interval)
+	defer tick.Stop()
+	for {
+		switch f := formatOf(w.cmd); f {
+		case AsTable:
+			fmt.Fprintln(w.cli.Out, Stamp(time.Now()))
+		case AsYAML:
+			fmt.Fprintln(w.cli.Programs(), "---")
+		}
+		err := w.block()
+		w.cli.End()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if formatOf(w.cmd) == AsTable {
+			if _, err := fmt.Fprintln(w.cli.Out); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// take returns the lines of one block, what it prints on standard error included.
+func (w *watch) take() ([]string, error) {
+	var text bytes.Buffer
+	out, talk := w.cli.Out, w.cli.Err
+	w.cli.Out = &terminal.Writer{To: &text, Colors: w.cli.Color()}
+	w.cli.Err = w.cli.Out
+	defer func() { w.cli.Out, w.cli.Err = out, talk }()
+	err := w.block()
+	w.cli.End()
+	return strings.Split(strings.TrimRight(text.String(), "\n"), "\n"), err
+}
+
+// draw shows block after block in the same place, until a key or a signal ends it. After the first one, an error keeps
+// the last block on the screen.
+func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
+	lines, err := w.take()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+	screen, err := OpenScreen(in, out)
+	if err != nil {
+		return fmt.Errorf("preparing the terminal: %w", err)
+	}
+	defer func() { err = errors.Join(err, screen.Restore()) }()
+	keys := make(chan string)
+	go ReadKeys(ctx, in, keys)
+	tick := time.NewTicker(w.interval)
+	defer tick.Stop()
+	frame := watchFrame{lines: lines, at: time.Now()}
+	for {
+		if err := screen.Draw(frame.visible(screen.Size())); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-resized:
+		case <-tick.C:
+			if lines, err := w.take(); err != nil {
+				frame.lost = err.Error()
+			} else {
+				frame.lines, frame.at, frame.lost = lines, time.Now(), ""
+			}
+		case key, open := <-keys:
+			if key == "q" || key == "Q" || key == KeyInterrupt || !open {
+				return nil
+			}
+			_, height := screen.Size()
+			frame.scroll = Scrolled(frame.scroll, key, max(height-2, 1))
+		}
+	}
+}
+
+// watchFrame is a block and what stands around it.
+type watchFrame struct {
+	lines  []string
+	at     time.Time
+	lost   string // why the newest look brought nothing; "" when it did
+	scroll int
+}
+
+// visible are the lines that fit the screen, and a last one with the time and the keys.
+func (f *watchFrame) visible(width, height int) []string {
+	room := max(height-1, 0)
+	f.scroll = max(min(f.scroll, len(f.lines)-room), 0)
+	shown := append([]string{}, f.lines[f.scroll:min(f.scroll+room, len(f.lines))]...)
+	for len(shown) < room {
+		shown = append(shown, "")
+	}
+	footer := Stamp(f.at) + "   q quit   ↑ ↓ scroll"
+	if f.lost != "" {
+		footer = Stamp(f.at) + "   No answer, trying again: " + f.lost
+	}
+	if below := len(f.lines) - f.scroll - room; below > 0 {
+		footer += fmt.Sprintf("   %d more ↓", below)
+	}
+	return append(shown, CutWidth(Plain(footer), width))
+}
+
+// Scrolled is how many lines are above the screen after a key, where there are enough.
+func Scrolled(scroll int, key string, page int) int {
+	switch key {
+	case KeyUp, "k":
+		scroll--
+	case KeyDown, "j":
+		scroll++
+	case KeyPageUp:
+		scroll -= page
+	case KeyPageDown, " ":
+		scroll += page
+	case KeyHome:
+		scroll = 0
+	case KeyEnd:
+		scroll = 1 << 30
+	}
+	return max(scroll, 0)
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+)
+
+const (
+	// completionTimeout bounds how long a shell waits for the running environment.
+	completionTimeout = 500 * time.Millisecond
+	// completedMessages bounds how many messages are offered, the oldest of each queue first.
+	completedMessages = 50
+)
+
+// completionSource asks the running environment what may be typed; a tab divides each from its description.
+type completionSource func(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error)
+
+// sourcesOf is what completes an argument, by the word for it in the usage of a command. NAME is a task where the
+// command is one of tasks.
+func sourcesOf(family string) map[string]completionSource {
+	sources := map[string]completionSource{
+		"QUEUE": completeQueues, "PROCESS": completeProcesses, "VERSION": completeVersions, "ID": completeMessages}
+	switch family {
+	case "tasks":
+		sources["NAME"] = completeTasks
+	case "dead":
+		sources["ID"] = completeDeadLetters
+	}
+	return sources
+}
+
+// argumentWord finds the first word in a usage that stands for an argument.
+var argumentWord = regexp.MustCompile(`^[^ ]+ .*?\b([A-Z]{2,})\b`)
+
+// completeArguments gives every command without one a completion of its arguments, by the word in its usage; what
+// takes no arguments, or words that nobody can guess, completes to nothing instead of the names of files.
+func completeArguments(c *base.CLI, cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		completeArguments(c, sub)
+		if f := sub.Flags().Lookup("queue"); f != nil && !base.IsSetting(f) {
+			completeFlag(c, sub, "queue", completeQueues)
+		}
+		if sub.Flags().Lookup("environment") != nil {
+			_ = sub.RegisterFlagCompletionFunc("environment", environmentNames(c))
+		}
+		if sub.Flags().Lookup("to") != nil {
+			completeFlag(c, sub, "to", completeQueues)
+		}
+		if sub.ValidArgsFunction != nil || sub.HasSubCommands() {
+			continue
+		}
+		word := ""
+		if m := argumentWord.FindStringSubmatch(sub.Use); m != nil {
+			word = m[1]
+		}
+		if source := sourcesOf(sub.Parent().Name())[word]; source != nil {
+			sub.ValidArgsFunction = completes(c, source, strings.Contains(sub.Use, "..."))
+		} else if word != "DIR" && word != "FILE" && word != "FOLDER" {
+			sub.ValidArgsFunction = cobra.NoFileCompletions
+		}
+	}
+}
+
+func completeFlag(c *base.CLI, cmd *cobra.Command, flag string, source completionSource) {
+	// The only error is a flag that has a completion already.
+	_ = cmd.RegisterFlagCompletionFunc(flag, completes(c, source, true))
+}
+
+// completes asks the running environment. Whatever goes wrong, such as that none runs, offers nothing: a shell has no
+// place for errors.
+func completes(c *base.CLI, source completionSource, several bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const nothingElse = cobra.ShellCompDirectiveNoFileComp
+		if len(args) > 0 && !several {
+			return nil, nothingElse
+		}
+		client, err := c.Dial(cmd)
+		if err != nil {
+			return nil, nothingElse
+		}
+		defer client.Close()
+		client.Bodies = false
+		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
+		defer cancel()
+		offered, err := source(ctx, cmd, client)
+		if err != nil {
+			return nil, nothingElse
+		}
+		offered = slices.DeleteFunc(offered, func(line string) bool {
+			word, _, _ := strings.Cut(line, "\t")
+			return slices.Contains(args, word)
+		})
+		return offered, nothingElse | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func completeQueues(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
+	if !client.Instance.Embedded() {
+		for _, q := range client.Instance.Queues {
+			names = append(names, q.Name)
+		}
+		return names, nil
+	}
+	queues, err := client.Queues(ctx)
+	for i := range queues {
+		names = append(names, base.Described(queues[i].Name, base.Plural(int(queues[i].Ledger.Visible), "visible message")))
+	}
+	return names, err
+}
+
+func completeTasks(ctx context.Context, _ *cobra.Command, client *api.Client) (names []string, err error) {
+	tasks, err := client.Tasks(ctx)
+	for i := range tasks.Tasks {
+		names = append(names, base.Described(tasks.Tasks[i].Name, tasks.Tasks[i].Words))
+	}
+	return names, err
+}
+
+func completeProcesses(ctx context.Context, cmd *cobra.Command, client *api.Client) (names []string, err error) {
+	st, err := client.Status(ctx)
+	if cmd.Name() == "logs" {
+		names = append(names, base.Described("tendril", "what tendril itself writes"))
+	}
+	for i := range st.App {
+		names = append(names, base.Described(st.App[i].Name, st.App[i].State))
+	}
+	return names, err
+}
+
+func completeVersions(ctx context.Context, _ *cobra.Command, client *api.Client) (numbers []string, err error) {
+	versions, err := client.Versions(ctx)
+	for i := range versions {
+		numbers = append(numbers, base.Described(strconv.Itoa(versions[i].Number), versions[i].State+", "+versions[i].Source))
+	}
+	return numbers, err
+}
+
+// completeMessages are those of the queue that --queue names, else of all queues.
+func completeMessages(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
+	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
+		return idsIn(ctx, client, f.Value.String())
+	}
+	queues, err := client.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(queues))
+	for i := range queues {
+		names[i] = queues[i].Name
+	}
+	return idsIn(ctx, client, names...)
+}
+
+// completeDeadLetters are those of the queue that --queue names, else of the dead-letter queues of the environment.
+func completeDeadLetters(ctx context.Context, cmd *cobra.Command, client *api.Client) ([]string, error) {
+	if f := cmd.Flags().Lookup("queue"); f != nil && f.Changed {
+		return idsIn(ctx, client, f.Value.String())
+	}
+	var names []string
+	for _, q := range client.Instance.Queues {
+		if q.DeadLetterQueue != "" && q.Embedded {
+			names = append(names, q.DeadLetterQueue)
+		}
+	}
+	return idsIn(ctx, client, names...)
+}
+
+func idsIn(ctx context.Context, client *api.Client, queues ...string) (ids []string, err error) {
+	for _, name := range queues {
+		page, _, err := client.Messages(ctx, name, api.Filter{Limit: completedMessages})
+		if err != nil {
+			return ids, err
+		}
+		for i := range page {
+			if len(ids) < completedMessages {
+				ids = append(ids, base.Described(page[i].ID, name+", "+page[i].State+", sent "+base.Since(page[i].SentAt)+" ago"))
+			}
+		}
+	}
+	return ids, nil
+}
+
+// environmentNames offers the environments of this user that run, with their folders.
+func environmentNames(c *base.CLI) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) (names []string, _ cobra.ShellCompDirective) {
+		state := config.StateFolder(c.Environ, os.Geteuid() == 0)
+		for _, found := range api.Running(api.DataDirectories(state)) {
+			names = append(names, base.Described(found.Environment, found.Folder))
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

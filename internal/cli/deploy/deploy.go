@@ -1,0 +1,405 @@
+package deploy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+)
+
+// NewDeploy returns the command 'tendril deploy'.
+func NewDeploy(c *base.CLI) *cobra.Command {
+	var abort bool
+	cmd := &cobra.Command{
+		Use:   "deploy [DIR|ZIP]",
+		Short: "Deploy a new version of the app without downtime",
+		Long: `Replaces the running app by the one in DIR or in the archive ZIP. Hooks and build commands
+run first; then the new version starts beside the old one and gets the messages once it is
+ready, and the old one finishes its work and stops. If the new version does not become
+ready, the old one keeps running and the exit status is 1. Without an argument, DIR is the
+working folder if the environment was started in it and it says how to run the app; else
+what runs now is deployed again.
+
+--abort ends the deployment that is in progress. It waits until what was started for it is
+gone; the previous version is still serving. Once the new version has the messages, it only
+ends the last hooks; 'tendril rollback' then goes back, also while old versions finish.`,
+		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip\n  tendril deploy --abort",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	base.AddDataDir(cmd)
+	cmd.Flags().BoolVar(&abort, "abort", false, "End the deployment that is in progress.")
+	f := base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		if abort && len(args) > 0 {
+			return base.Plan{}, base.Fail(base.ExitUsage, errors.New("--abort takes no folder or archive"), "it ends what is in progress")
+		}
+		client, err := c.Dial(cmd)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		if abort {
+			return planAbort(c, client, *f), nil
+		}
+		path := base.Argument(args)
+		if len(args) == 0 {
+			if path, err = ownFolder(c, cmd, client.Instance.Folder); err != nil {
+				return base.Plan{}, err
+			}
+		}
+		if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
+			return base.Plan{}, err
+		}
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			all, err := readyToDeploy(ctx, client)
+			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
+		}, func(ctx context.Context) error {
+			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (api.DeployResult, error) {
+				return client.Deploy(ctx, path)
+			})
+		}), nil
+	})
+}
+
+// readyToDeploy returns the versions of the app. It fails where no deployment could begin now.
+func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, error) {
+	all, err := client.Versions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st, err := client.Status(ctx)
+	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
+		err = base.Fail(base.ExitConflict, fmt.Errorf("a deployment of %s is under way", base.Plain(st.Deployment.To)),
+			"'tendril status' shows what is under way")
+	}
+	return all, err
+}
+
+// replacing names the version that serves, after " in the place of"; "" where none is known.
+func replacing(all []api.AppVersion) string {
+	for i := range all {
+		if all[i].State == api.VersionLive {
+			return fmt.Sprintf(" in the place of version %d, %s", all[i].Number, sourceText(&all[i]))
+		}
+	}
+	return ""
+}
+
+// ownFolder is the working folder where an environment was started in it and it says how to run an app; else "".
+func ownFolder(c *base.CLI, cmd *cobra.Command, started string) (string, error) {
+	const here = "."
+	if folder, err := filepath.Abs(here); err != nil || folder != started || !bundle.MarksFolder(here) {
+		return "", nil
+	}
+	b, err := base.FoundFolder(c, cmd)
+	if err != nil || len(b.Processes) == 0 && b.Default == nil {
+		return "", err
+	}
+	return here, nil
+}
+
+// planAbort ends the deployment that is in progress; the previous version serves on.
+func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
+	return base.PlanOf(func(ctx context.Context) ([]string, error) {
+		st, err := client.Status(ctx)
+		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
+			err = base.Fail(base.ExitConflict, errors.New("no deployment is in progress"), "'tendril status' shows what is under way")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return []string{"abort the deployment of " + base.Plain(st.Deployment.To)}, nil
+	}, func(ctx context.Context) error {
+		d, err := client.AbortDeploy(ctx)
+		if err != nil {
+			return err
+		}
+		return f.Print(c, d, []string{d.From}, func() error {
+			fmt.Fprintf(c.Err, "the deployment of %s was aborted; environment %q still runs %s\n", base.Plain(d.To),
+				client.Instance.Environment, base.Plain(d.From))
+			return nil
+		})
+	})
+}
+
+// deployAndFollow begins a deployment, tells what happens until it is over, and prints the result.
+func deployAndFollow(c *base.CLI, ctx context.Context, client *api.Client, f base.Format,
+	begin func(context.Context) (api.DeployResult, error)) error {
+	done, err := followDeployment(c, ctx, client, begin)
+	switch {
+	case err != nil && errors.Is(err, context.Canceled):
+		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
+			"'tendril status' shows it")
+	case err != nil:
+		return explainRefusal(c, err)
+	}
+	return f.Print(c, done, []string{done.To}, func() error {
+		fmt.Fprintln(c.Err, deployedText(client.Instance.Environment, &done))
+		if len(done.Later) > 0 {
+			fmt.Fprintln(c.Err, laterText(done.Later))
+		}
+		return nil
+	})
+}
+
+// checkCandidate reads what is to be deployed, so that a mistake in it is told before
+// anything is begun, and returns its absolute path; "" for what runs now. appliesMachine says whether the environment
+// applies the sections that change the machine.
+func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, done, err := c.LookInto(path)
+	defer done()
+	if err != nil {
+		return "", err
+	}
+	ofMachine := b.Machine.Sections
+	if appliesMachine {
+		ofMachine = b.Machine.NotUsed
+	}
+	c.PrintWarnings(base.BundleWarnings(b, slices.Concat(b.Unsupported, ofMachine))...)
+	c.PrintWarnings(b.MissingPrograms("", appliesMachine)...)
+	return filepath.Abs(path)
+}
+
+// explainRefusal prints what the failing step wrote, and returns the error.
+func explainRefusal(c *base.CLI, err error) error {
+	var refused *api.Error
+	if errors.As(err, &refused) && len(refused.Output) > 0 {
+		fmt.Fprintf(c.Err, "%s wrote last:\n", base.Plain(refused.Step))
+		for _, line := range refused.Output {
+			fmt.Fprintf(c.Err, "  | %s\n", base.Plain(line))
+		}
+	}
+	return err
+}
+
+const deployTick = 200 * time.Millisecond
+
+// followDeployment begins a deployment and tells what happens until it is over.
+func followDeployment(c *base.CLI, ctx context.Context, client *api.Client,
+	begin func(context.Context) (api.DeployResult, error)) (api.DeployResult, error) {
+	before, err := client.Status(ctx)
+	if err != nil {
+		return api.DeployResult{}, err
+	}
+	type outcome struct {
+		result api.DeployResult
+		err    error
+	}
+	over := make(chan outcome, 1)
+	go func() {
+		result, err := begin(ctx)
+		over <- outcome{result, err}
+	}()
+	tick := time.NewTicker(deployTick)
+	defer tick.Stop()
+	reported := ""
+	for {
+		select {
+		case o := <-over:
+			return o.result, o.err
+		case <-tick.C:
+			// A status that does not come is no reason to stop: the outcome will.
+			now, err := client.Status(ctx)
+			if err != nil || now.Deployment == nil || before.Deployment != nil &&
+				now.Deployment.Since.Equal(before.Deployment.Since) {
+				continue
+			}
+			if text := StepText(now.Deployment); text != reported && !now.Deployment.Over() {
+				fmt.Fprintln(c.Err, text)
+				reported = text
+			}
+		}
+	}
+}
+
+// StepText says what a deployment is doing.
+func StepText(d *api.Deployment) string {
+	from, to := base.Plain(d.From), base.Plain(d.To)
+	if from == "" {
+		from = "the old version"
+	}
+	switch d.State {
+	case api.DeployPreparing:
+		if d.Step != "" {
+			return "preparing " + to + ": " + base.Plain(d.Step)
+		}
+		return "preparing " + to
+	case api.DeployStarting:
+		return "starting " + to + " beside " + from
+	case api.DeployFinishing:
+		text := to + " has the messages; " + from + " finishes its work"
+		if d.Step != "" {
+			text += "; " + base.Plain(d.Step)
+		}
+		return text
+	}
+	return base.Plain(d.State) + " " + to
+}
+
+// NewReload returns the command 'tendril reload'.
+func NewReload(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reload",
+		Short: "Apply what changed in the settings and the app's folder",
+		Long: `Applies what changed in the settings and the app's folder, as the signal HUP does, and
+restarts only what a change affects. Paths, time limits, retries, concurrency and periodic
+tasks change at once. Changed variables restart the app, and any other change deploys its
+folder: if the new version does not become ready, the old one keeps running (exit status
+1). A file with a mistake is refused and changes nothing (exit status 2).`,
+		Args: cobra.NoArgs,
+	}
+	base.AddDataDir(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
+		client, err := c.Dial(cmd)
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			return wouldReload(ctx, client)
+		}, func(ctx context.Context) error {
+			done, err := client.Reload(ctx)
+			if err != nil {
+				return explainRefusal(c, err)
+			}
+			fmt.Fprintln(c.Err, reloadText(client.Instance.Environment, &done))
+			return nil
+		}), err
+	})
+}
+
+// wouldReload names the settings that a reload finds changed.
+func wouldReload(ctx context.Context, client *api.Client) ([]string, error) {
+	d, err := client.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	steps := []string{fmt.Sprintf("read the settings and the app's folder of environment %q again", d.Environment)}
+	for _, o := range d.Changes {
+		when := "apply"
+		if o.Restart {
+			when = "keep for the next start"
+		}
+		steps = append(steps, fmt.Sprintf("%s %s = %s (%s)", when, o.Name, cmp.Or(o.Value, "none"), base.OriginOf(o.OptionValue)))
+	}
+	return steps, nil
+}
+
+func reloadText(environment string, done *api.ReloadResult) string {
+	var lines []string
+	switch {
+	case done.Deployed != nil:
+		lines = append(lines, deployedText(environment, done.Deployed))
+	case done.Unchanged != "":
+		lines = append(lines, "nothing changed in "+base.Plain(done.Unchanged))
+	case done.NotScheduled != "":
+		lines = append(lines, fmt.Sprintf("%s of %s not scheduled: %s", base.Plural(done.Tasks, "periodic task"),
+			base.Plain(done.File), base.Plain(done.NotScheduled)))
+	case done.File != "":
+		lines = append(lines, fmt.Sprintf("%s of %s in force", base.Plural(done.Tasks, "periodic task"), base.Plain(done.File)))
+	case len(done.Settings)+len(done.Later) == 0:
+		lines = append(lines, "the new settings leave everything as it was")
+	}
+	if len(done.Settings) > 0 {
+		lines = append(lines, "changed, and in force now: "+base.Plain(strings.Join(done.Settings, ", ")))
+	}
+	if len(done.Later) > 0 {
+		lines = append(lines, laterText(done.Later))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func deployedText(environment string, done *api.DeployResult) string {
+	took := time.Duration(done.DurationMS) * time.Millisecond
+	if done.Of != 0 {
+		return fmt.Sprintf("environment %q runs %s now, which is version %d again, after %s", environment, base.Plain(done.To),
+			done.Of, took)
+	}
+	return fmt.Sprintf("environment %q runs %s now, after %s", environment, base.Plain(done.To), took)
+}
+
+func laterText(names []string) string {
+	return "changed, for the next start: " + base.Plain(strings.Join(names, ", "))
+}
+
+// NewDrain returns the command 'tendril drain'.
+func NewDrain(c *base.CLI) *cobra.Command {
+	wait := 60 * time.Second
+	cmd := &cobra.Command{
+		Use:   "drain",
+		Short: "Finish what is in flight, then stop the environment",
+		Long: `Asks the environment to stop receiving, finish the work in flight and stop, and waits until
+it has stopped. The exit status is 3 if that takes longer than --wait, while the drain goes
+on, or if the environment's --shutdown-timeout returned work to its queue.`,
+		Args: cobra.NoArgs,
+	}
+	base.AddDataDir(cmd)
+	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
+		if wait < 0 {
+			return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
+		}
+		client, err := c.Dial(cmd)
+		return base.PlanOf(func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
+			func(ctx context.Context) error { return drainEnvironment(c, ctx, client, wait) }), err
+	})
+}
+
+func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
+	st, err := client.Status(ctx)
+	inWork, prefetched := 0, 0
+	for i := range st.Workers {
+		inWork += st.Workers[i].InWork
+		prefetched += st.Workers[i].Prefetched
+	}
+	return []string{"finish " + base.Plural(inWork, "message") + " in work, and give back " + base.Plural(prefetched, "message"),
+		fmt.Sprintf("end environment %q, process %d", client.Instance.Environment, client.Instance.PID)}, err
+}
+
+// drainEnvironment drains the environment and waits for its end.
+func drainEnvironment(c *base.CLI, ctx context.Context, client *api.Client, wait time.Duration) error {
+	until := time.Now().Add(wait)
+	drained, err := client.Drain(ctx, wait)
+	name := client.Instance.Environment
+	var refusal *api.Error
+	switch {
+	case errors.As(err, &refusal) && refusal.Late:
+		ended(ctx, client.Instance.PID, until)
+		return base.Fail(base.ExitLate, fmt.Errorf("draining environment %q: %w", name, err))
+	case err != nil:
+		return fmt.Errorf("draining environment %q: %w", name, err)
+	case wait == 0:
+		fmt.Fprintf(c.Err, "environment %q drains and ends\n", name)
+		return nil
+	case !drained || !ended(ctx, client.Instance.PID, until):
+		return base.Fail(base.ExitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
+			"the drain goes on; 'tendril status' shows it")
+	}
+	fmt.Fprintf(c.Err, "environment %q has drained and ended\n", name)
+	return nil
+}
+
+func ended(ctx context.Context, pid int, until time.Time) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for api.ProcessAlive(pid) {
+		if time.Now().After(until) {
+			return false
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,60 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+)
+
+// restarted is what 'tendril restart' prints for programs.
+type restarted struct {
+	Process string `json:"process"`
+}
+
+// NewRestart returns the command 'tendril restart'.
+func NewRestart(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "restart PROCESS",
+		Short: "Restart one process of the app",
+		Long: `Restarts one process of the app; 'tendril status' lists them. A replica that takes messages is
+restarted without a gap: a new one starts beside it and gets the messages once it is ready, and the
+old one finishes its work and stops. It has another name, since both run for a while. If the new one
+does not become ready, nothing changes and the exit status is 1. A process that takes no messages
+stops first. The other processes are left alone; 'tendril deploy' restarts all of them.`,
+		Example: "  tendril restart web\n  tendril restart mailer",
+		Args:    cobra.ExactArgs(1),
+	}
+	base.AddDataDir(cmd)
+	f := base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		client, err := c.Dial(cmd)
+		name := args[0]
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			st, err := client.Status(ctx)
+			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name }) {
+				err = base.Fail(base.ExitNotFound, fmt.Errorf("there is no process %s", strconv.Quote(name)), "'tendril status' lists them")
+			}
+			return []string{"restart " + base.Plain(name)}, err
+		}, func(ctx context.Context) error {
+			now, err := client.RestartProcess(ctx, name)
+			if err != nil {
+				return explainRefusal(c, err)
+			}
+			done := restarted{now}
+			return f.Print(c, done, []string{done.Process}, func() error {
+				text := base.Plain(name) + " was restarted"
+				if done.Process != name {
+					text += " as " + base.Plain(done.Process)
+				}
+				_, err := fmt.Fprintln(c.Err, text)
+				return err
+			})
+		}), err
+	})
+}

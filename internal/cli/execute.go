@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"tendril/internal/cli/base"
+	"tendril/internal/host/terminal"
+)
+
+// Execute runs one command line and returns its exit status.
+func Execute(c *base.CLI, args []string) int {
+	defer c.CloseBuffers()
+	defer c.End()
+	c.Out, c.Err = &terminal.Writer{To: c.Out}, &terminal.Writer{To: c.Err}
+	if filepath.Base(c.Name) == "get-config" { // the link in PATH and in /opt/elasticbeanstalk/bin
+		args = append([]string{"get-config"}, args...)
+	}
+	args, noticed := base.SingleDash(args)
+	if noticed {
+		base.PrintLine(c.Err, "long flags with a single dash are understood; the usual form has two")
+	}
+	c.Args = args
+	root := NewRoot(c)
+	root.SetArgs(args)
+	err := root.Execute()
+	if err := base.WorthSaying(err); err != nil {
+		base.PrintError(c.Err, err)
+	}
+	return base.ExitCode(err)
+}

@@ -1,0 +1,243 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+)
+
+const (
+	// helpWidth is the longest line of help, helpColumn the widest column of flags beside their help.
+	helpWidth, helpColumn = 100, 34
+	// helpProse is the longest line of prose, which is easier to read when it is shorter.
+	helpProse = 92
+)
+
+// flagSection is flags under one heading of the help.
+type flagSection struct {
+	title string
+	flags []*pflag.Flag
+}
+
+// flagSections sorts the flags of a command: its own, then options by topic. Unless all are asked for, topics hold the
+// essential options, and left is how many others there are.
+func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left int) {
+	own := flagSection{title: "Flags"}
+	table := map[string]config.Option{}
+	order := map[string]int{}
+	for i, o := range base.OptionTable() {
+		table[o.Name], order[o.Name] = o, i
+	}
+	topics := map[string][]*pflag.Flag{}
+	settings := 0
+	flags.VisitAll(func(f *pflag.Flag) {
+		if base.IsSetting(f) && !f.Hidden {
+			settings++
+		}
+	})
+	flags.VisitAll(func(f *pflag.Flag) {
+		o := table[f.Name]
+		switch {
+		case f.Hidden:
+		case !base.IsSetting(f) || settings <= base.FewSettings:
+			own.flags = append(own.flags, f)
+		case all || o.Essential():
+			topics[o.Group] = append(topics[o.Group], f)
+		default:
+			left++
+		}
+	})
+	if len(own.flags) > 0 {
+		sections = append(sections, own)
+	}
+	for _, topic := range config.Topics() {
+		list := topics[topic]
+		slices.SortFunc(list, func(a, b *pflag.Flag) int { return order[a.Name] - order[b.Name] })
+		if len(list) > 0 {
+			sections = append(sections, flagSection{topic, list})
+		}
+	}
+	return sections, left
+}
+
+// printHelp prints what a command does, and how it is called.
+func printHelp(cmd *cobra.Command, _ []string) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short
+	}
+	cmd.Println(reflow(text) + "\n\n" + strings.TrimSuffix(cmd.UsageString(), "\n"))
+}
+
+// reflow breaks the paragraphs of a text anew; indented lines stay as they are.
+func reflow(text string) string {
+	var lines []string
+	paragraph := ""
+	end := func() {
+		if paragraph != "" {
+			lines = append(lines, wrap(paragraph, helpProse)...)
+			paragraph = ""
+		}
+	}
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		line = strings.TrimRight(line, " \n")
+		if line == "" || strings.HasPrefix(line, " ") {
+			end()
+			lines = append(lines, line)
+		} else {
+			paragraph += " " + line
+		}
+	}
+	end()
+	return strings.Join(lines, "\n")
+}
+
+// printUsage prints how a command is called: cobra's usage with options by topic, in lines that fit a terminal.
+func printUsage(cmd *cobra.Command) error {
+	var b strings.Builder
+	b.WriteString("Usage:\n")
+	if cmd.Runnable() && cmd.HasParent() && !cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
+	}
+	if len(cmd.Aliases) > 0 {
+		fmt.Fprintf(&b, "\nAliases:\n  %s\n", cmd.NameAndAliases())
+	}
+	if cmd.HasExample() {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
+	}
+	printCommands(&b, cmd)
+	cmd.InheritedFlags() // makes cobra merge those of the parents
+	all, _ := cmd.Flags().GetBool(base.HelpAll)
+	sections, left := flagSections(cmd.Flags(), all)
+	column := 0
+	for _, s := range sections {
+		for _, f := range s.flags {
+			if n := len(flagText(f)); n <= helpColumn {
+				column = max(column, n)
+			}
+		}
+	}
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n%s:\n", s.title)
+		for _, f := range s.flags {
+			printFlag(&b, f, column)
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "\n'%s --%s' shows %d more options by topic.\n'tendril explain OPTION' tells about one. "+
+			"Each is also a TENDRIL_ variable and key of tendril.yaml.\n", cmd.CommandPath(), base.HelpAll, left)
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n'%s COMMAND --help' tells about one command.\n", cmd.CommandPath())
+	}
+	_, err := io.WriteString(cmd.OutOrStderr(), b.String())
+	return err
+}
+
+// printCommands lists the commands below one, by their groups where it has any.
+func printCommands(b *strings.Builder, cmd *cobra.Command) {
+	list := func(title, group string) {
+		var lines []string
+		for _, sub := range cmd.Commands() {
+			if sub.GroupID == group && sub.IsAvailableCommand() {
+				lines = append(lines, fmt.Sprintf("  %-*s  %s\n", sub.NamePadding(), sub.Name(), sub.Short))
+			}
+		}
+		if len(lines) > 0 {
+			fmt.Fprintf(b, "\n%s:\n%s", title, strings.Join(lines, ""))
+		}
+	}
+	for _, group := range cmd.Groups() {
+		list(group.Title, group.ID)
+	}
+	if len(cmd.Groups()) > 0 {
+		list("More", "")
+	} else {
+		list("Commands", "")
+	}
+}
+
+// flagText is a flag with the kind of its value, such as "-n, --limit integer".
+func flagText(f *pflag.Flag) string {
+	text := "    --" + f.Name
+	if f.Shorthand != "" {
+		text = "-" + f.Shorthand + ", --" + f.Name
+	}
+	if kind := kindOf(f); kind != "" {
+		return text + " " + kind
+	}
+	return text
+}
+
+// kindOf says in a word how the value of a flag is written, as that of an option; "" for a switch.
+func kindOf(f *pflag.Flag) string {
+	kind, _ := pflag.UnquoteUsage(f)
+	switch kind {
+	case "switch":
+		return ""
+	case "string", "stringArray":
+		return "text"
+	case "strings":
+		return "list"
+	case "int":
+		return "integer"
+	}
+	return kind
+}
+
+// printFlag prints a flag and beside it, from a column on, its help; a long one stands on a line of its own.
+func printFlag(b *strings.Builder, f *pflag.Flag, column int) {
+	_, help := pflag.UnquoteUsage(f)
+	if value := defaultOf(f); value != "" && !strings.Contains(help, "default") {
+		help += " (default " + value + ")"
+	}
+	text := flagText(f)
+	indent := 2 + column + 2
+	if len(text) > column {
+		fmt.Fprintf(b, "  %s\n", text)
+		text = ""
+	}
+	for _, line := range wrap(help, helpWidth-indent) {
+		fmt.Fprintf(b, "  %-*s  %s\n", column, text, line)
+		text = ""
+	}
+}
+
+// defaultOf is the default of a command's own flag, "" for none or one that goes without saying.
+func defaultOf(f *pflag.Flag) string {
+	if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" && d > 0 {
+		return config.HumanDuration(d)
+	}
+	switch f.DefValue {
+	case "", "0", "0s", "false", "[]", "<nil>":
+		return ""
+	}
+	return f.DefValue
+}
+
+// wrap breaks a text between words into lines of at most width, but for a longer word.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(line)+1+len(word) > width:
+			lines, line = append(lines, line), word
+		default:
+			line += " " + word
+		}
+	}
+	return append(lines, line)
+}

@@ -1,0 +1,300 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tendril/api"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/tasks"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+)
+
+// describeTimeout bounds what is asked of AWS.
+const describeTimeout = 20 * time.Second
+
+// NewDescribe returns the command 'tendril describe'.
+func NewDescribe(c *base.CLI) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "describe [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Show what an environment consists of, and every option in force",
+		Long: `Shows the queues with their dead-letter queues, URLs, ARNs and attributes, targets, tasks,
+leader, scaling, deployments, resources on AWS, ports, files, and the options in force with
+the place that set them. Secrets are hidden.
+
+It asks the environment that runs on the data directory. Where none runs, or with a folder,
+a command or flags of 'tendril up', it shows what 'tendril up' would run with them.`,
+		Example: `  tendril describe
+  tendril describe -o yaml
+  tendril describe path/to/app`,
+		Args: base.OneApp,
+	}
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddEnvironment(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
+		if d, err := AskRunning(c, ctx, cmd, args); d != nil || err != nil {
+			return d, err
+		}
+		done := func() {}
+		defer func() { done() }()
+		opts, err := base.PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
+			b, done, err = c.LookInto(path)
+			return b, err
+		})
+		if opts.Config == nil {
+			return nil, err
+		}
+		if err != nil {
+			c.PrintWarnings(yamlfile.Problem{Text: "'tendril up' would be refused: " + err.Error()})
+		}
+		asked, cancel := context.WithTimeout(ctx, describeTimeout)
+		defer cancel()
+		d := opts.Describe(asked)
+		return &d, nil
+	}, base.ViewOf(func(d *api.Description) error { return printDescription(c, d, all) },
+		func(d *api.Description) []string { return []string{d.Environment} }))
+	return cmd
+}
+
+// AskRunning returns the description of the environment that runs on the data directory. It is nil where none runs,
+// where it cannot be asked, and where the command line says what to describe; the last two are told.
+func AskRunning(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
+	dir, err := c.DataDir(cmd)
+	if err != nil {
+		return nil, err
+	}
+	const instead = "this is what 'tendril up' would run with the same arguments"
+	client, err := api.Dial(dir)
+	if errors.Is(err, api.ErrNotRunning) {
+		return nil, nil
+	}
+	if err == nil {
+		defer client.Close()
+		if given := givenArguments(cmd, args); given != "" {
+			c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not asked, because %s was given: %s",
+				client.Instance.Environment, client.Instance.PID, given, instead)})
+			return nil, nil
+		}
+		var d api.Description
+		if d, err = client.Describe(ctx); err == nil {
+			return &d, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	hint := ""
+	if said := (*api.Error)(nil); errors.As(err, &said) {
+		hint = said.Hint
+	}
+	c.PrintWarnings(yamlfile.Problem{Text: "the running environment cannot be asked: " + err.Error() + "; " + instead, Hint: hint})
+	return nil, nil
+}
+
+// givenArguments names an argument or a flag that says what 'tendril up' is to run; "" for none.
+func givenArguments(cmd *cobra.Command, args []string) (given string) {
+	if len(args) > 0 {
+		return fmt.Sprintf("%q", args[0])
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if _, setting := f.Value.(*base.TextValue); setting && f.Name != "data-dir" || f.Name == "dir" {
+			given = cmp.Or(given, "--"+f.Name)
+		}
+	})
+	return given
+}
+
+func printDescription(c *base.CLI, d *api.Description, all bool) error {
+	sections := [][][]string{describedFacts(d)}
+	for i := range d.Queues {
+		sections = append(sections, describedQueue(&d.Queues[i]))
+	}
+	if d.Tasks != nil {
+		sections = append(sections, tasks.TaskTable(d.Tasks.Tasks))
+	}
+	sections = append(sections, describedDeployments(d.Deployments), describedResources(d.Resources),
+		describedPlaces(d.Ports, d.Files), DescribedOptions(d.Options, all), DescribedChanges(d.Changes))
+	first := true
+	for _, rows := range sections {
+		if len(rows) < 2 {
+			continue
+		}
+		if !first {
+			fmt.Fprintln(c.Out)
+		}
+		first = false
+		if err := c.PrintTable(rows); err != nil {
+			return err
+		}
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(c.Out, "\nnote: %s\n", base.Plain(note))
+	}
+	if !all {
+		fmt.Fprint(c.Out, "\nThe other options have their defaults; --all lists them.\n")
+	}
+	return nil
+}
+
+// describedFacts is what there is once, below a heading.
+func describedFacts(d *api.Description) [][]string {
+	rows := base.Table{{"ENVIRONMENT", d.Environment}}
+	if d.Running {
+		rows.Add("process", fmt.Sprintf("%d, %s, up %s", d.PID, d.State, base.Since(d.StartedAt)))
+	} else {
+		rows.Add("process", "none: this is what 'tendril up' would run")
+	}
+	rows.Add("tendril", d.Version)
+	rows.Add("app", d.AppVersion)
+	for _, p := range d.Processes {
+		rows.Add("command", p.Name+": "+p.Command)
+	}
+	rows.Add("region", d.Region)
+	if d.Tasks != nil {
+		rows.Add("tasks", fmt.Sprintf("%d, %s", len(d.Tasks.Tasks), d.Tasks.File))
+		rows.Add("", d.Tasks.Off)
+	}
+	rows.Add("election", d.Election)
+	if d.Leader != nil {
+		rows.Add("leader", describedLeader(d.Leader))
+	}
+	if d.Scaling != nil && d.Running {
+		rows.Add("scaling", strings.ReplaceAll(scalingText(d.Scaling), "\n        ", "; "))
+	} else if d.Scaling != nil {
+		rows.Add("scaling", fmt.Sprintf("%s, %d to %d", d.Scaling.Target, d.Scaling.MinSize, d.Scaling.MaxSize))
+	}
+	return rows
+}
+
+func describedLeader(l *api.Leader) string {
+	text := "another instance"
+	switch {
+	case l.Local, l.Leading:
+		text = "this instance"
+	case l.Holder == "":
+		text = "none known"
+	}
+	if l.Holder != "" {
+		text += ": " + l.Holder
+	}
+	if l.Term > 0 {
+		text += fmt.Sprintf(", term %d", l.Term)
+	}
+	if l.Error != "" {
+		text += "; PROBLEM: " + l.Error
+	}
+	return text
+}
+
+func describedQueue(q *api.DescribedQueue) [][]string {
+	rows := base.Table{{"QUEUE", q.Name + " (" + q.Backend + ")"}}
+	rows.Add("delivers to", q.Target)
+	addQueue(&rows, q)
+	if dead := q.DeadLetterQueue; dead != nil {
+		rows.Add("dead letters", dead.Name)
+		addQueue(&rows, dead)
+	}
+	return rows
+}
+
+func addQueue(t *base.Table, q *api.DescribedQueue) {
+	t.Add("  URL", q.URL)
+	t.Add("  ARN", q.ARN)
+	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
+		if name != "QueueArn" {
+			t.Add("  "+name, q.Attributes[name])
+		}
+	}
+}
+
+func describedDeployments(all []api.Deployment) [][]string {
+	rows := [][]string{{"DEPLOYMENT", "STATE", "SINCE", "ERROR"}}
+	for _, d := range all {
+		rows = append(rows, []string{d.To, d.State, base.Since(d.Since), d.Error})
+	}
+	return rows
+}
+
+func describedResources(all []api.Resource) [][]string {
+	rows := [][]string{{"RESOURCE ON AWS", "NAME", "OWNED", "REGION OR ARN", "NOTE"}}
+	for _, r := range all {
+		owned := "no"
+		if r.Owned {
+			owned = "yes"
+		}
+		rows = append(rows, []string{r.Kind, r.Name, owned, cmp.Or(r.ARN, r.URL, r.Region), r.Note})
+	}
+	return rows
+}
+
+func describedPlaces(ports, files []api.Place) [][]string {
+	rows := [][]string{{"PORT OR FILE", "WHERE"}}
+	for _, p := range slices.Concat(ports, files) {
+		rows = append(rows, []string{p.Use, p.At})
+	}
+	return rows
+}
+
+// DescribedOptions is a table of options with the place that set each; those at their default only on request.
+func DescribedOptions(all []api.DescribedOption, defaults bool) [][]string {
+	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
+	for _, o := range all {
+		if defaults || o.Layer != config.Default.String() {
+			rows = append(rows, []string{o.Name, o.Value, base.OriginOf(o.OptionValue).String()})
+		}
+	}
+	return rows
+}
+
+// DescribedChanges is a table of the options that the files have changed since the process read them.
+func DescribedChanges(all []api.OptionChange) [][]string {
+	rows := [][]string{{"CHANGED SINCE", "VALUE IN THE FILES NOW", "SET BY", "IN FORCE AFTER"}}
+	for _, o := range all {
+		rows = append(rows, []string{o.Name, o.Value, base.OriginOf(o.OptionValue).String(), TakesEffect(o)})
+	}
+	return rows
+}
+
+// TakesEffect says after which act a change is in force.
+func TakesEffect(o api.OptionChange) string {
+	if o.Restart {
+		return "a restart"
+	}
+	return "'tendril reload'"
+}
+
+// ExplanationOf is what the running process says of an option.
+func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
+	said, _ := d.Option(o.Name)
+	e := &config.Explanation{Option: o, Value: said.Value, From: base.OriginOf(said.OptionValue)}
+	for _, set := range said.SetBy {
+		e.Chain = append(e.Chain, config.Setting{Origin: base.OriginOf(set), Value: set.Value})
+	}
+	if len(e.Chain) == 0 {
+		e.Chain = []config.Setting{{Origin: e.From, Value: e.Value}}
+	}
+	if o.Name != "queues" {
+		return e
+	}
+	for _, q := range d.Queues {
+		of := config.QueueExplanation{Name: q.Name}
+		for _, s := range q.Settings {
+			of.Settings = append(of.Settings, config.QueueSetting{Key: s.Name, Value: s.Value, From: base.OriginOf(s.OptionValue)})
+		}
+		e.Queues = append(e.Queues, of)
+	}
+	return e
+}

@@ -1,0 +1,159 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/observe/doctor"
+)
+
+// doctorTimeout bounds what is asked of others.
+const doctorTimeout = 25 * time.Second
+
+// NewDoctor returns the command 'tendril doctor'.
+func NewDoctor(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Check settings, machine and servers for problems, and say how to fix them",
+		Long: `Compares the settings in force with the world, and prints a line for each thing that it looked at,
+the worst first. Below what is not in order it says what follows from it, and what to type. Nothing
+is started or changed.
+
+It looks at queues and dead-letter queues (visibility timeout, retention, number of attempts),
+permissions on AWS, clocks, the app, proxies in front of it, ports, certificates, disk, open files,
+time zones, and the version that runs.
+
+It asks the environment that runs on the data directory. Where none runs, or with a folder, a command
+or flags of 'tendril up', it looks at what 'tendril up' would run with them. 'tendril check' validates
+the settings themselves.
+
+Exit status: 0 without errors, 1 with errors; warnings do not count.`,
+		Example: `  tendril doctor
+  tendril doctor path/to/app
+  tendril doctor --queue-url URL -o json`,
+		Args: base.OneApp,
+	}
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddEnvironment(cmd)
+	f := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+		defer cancel()
+		e, err := examine(c, ctx, cmd, args)
+		if err != nil {
+			return err
+		}
+		err = f.Print(c, e, base.Named(func(f *doctor.Finding) string { return f.ID })(e.Findings), func() error {
+			printFindings(c, e)
+			return nil
+		})
+		if errs := count(e.Findings, doctor.Error); err == nil && errs > 0 {
+			return base.Fail(base.ExitFailed, errors.New(base.Plural(errs, "error")+" found"))
+		}
+		return err
+	})
+	return cmd
+}
+
+// examine asks the running environment, or looks at what the arguments would run.
+func examine(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
+	client, err := dialUnlessGiven(c, cmd, args)
+	if err != nil {
+		return nil, err
+	}
+	if client != nil {
+		defer client.Close()
+		e, err := client.Examine(ctx)
+		if err != nil {
+			return nil, err
+		}
+		i := &client.Instance
+		e.Add(doctor.Versions(c.Version, i.Version, otherProgram(i.Program)))
+		return &e, nil
+	}
+	done := func() {}
+	defer func() { done() }()
+	opts, err := base.PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.LookInto(path)
+		return b, err
+	})
+	if opts.Config == nil {
+		return nil, err
+	}
+	e := opts.Examine(ctx)
+	if err != nil {
+		hint := ""
+		if coded := (*base.ExitError)(nil); errors.As(err, &coded) && len(coded.Hints) > 0 {
+			hint = coded.Hints[0]
+		}
+		e.Add(doctor.Finding{Level: doctor.Error, ID: "settings", What: err.Error(), Why: "'tendril up' is refused",
+			Remedy: hint})
+	}
+	return &e, nil
+}
+
+// otherProgram is the path of the program that an environment runs where it is another file than ours; "" where it is
+// the same, and where that is not known.
+func otherProgram(theirs api.Program) string {
+	ours := api.ThisProgram()
+	if ours.ID == "" || ours.ID == theirs.ID {
+		return ""
+	}
+	return theirs.Path
+}
+
+func count(all []doctor.Finding, level doctor.Level) (n int) {
+	for i := range all {
+		if all[i].Level == level {
+			n++
+		}
+	}
+	return n
+}
+
+// printFindings prints a line for each finding, and below it the reason and the remedy.
+func printFindings(c *base.CLI, e *doctor.Examination) {
+	about := "what 'tendril up' would run"
+	if e.Running {
+		about = "the running environment"
+	}
+	fmt.Fprintf(c.Out, "%s %s\n", about, base.Plain(e.Environment))
+	const below = "                                " // the column of what is so
+	for i := range e.Findings {
+		f := &e.Findings[i]
+		fmt.Fprintf(c.Out, "%-8s %-22s %s\n", f.Level, f.ID, base.Plain(f.What))
+		if f.Why != "" {
+			fmt.Fprintf(c.Out, "%s%s\n", below, base.Plain(f.Why))
+		}
+		if f.Remedy != "" {
+			fmt.Fprintf(c.Out, "%shint: %s\n", below, base.Plain(f.Remedy))
+		}
+	}
+	fmt.Fprintf(c.Out, "%s, %s, %d ok\n", base.Plural(count(e.Findings, doctor.Error), "error"),
+		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
+}
+
+// dialUnlessGiven connects to the environment that runs on the data directory. It is nil where none runs, and where the
+// command line says what to look at, which is told.
+func dialUnlessGiven(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, error) {
+	client, err := c.Dial(cmd)
+	if errors.Is(err, api.ErrNotRunning) {
+		return nil, nil
+	}
+	if given := givenArguments(cmd, args); err == nil && given != "" {
+		c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("environment %q, process %d, was not asked, because %s was given",
+			client.Instance.Environment, client.Instance.PID, given)})
+		client.Close()
+		return nil, nil
+	}
+	return client, err
+}

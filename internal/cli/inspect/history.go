@@ -1,0 +1,278 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+	"tendril/internal/observe/event"
+	"tendril/internal/observe/eventlog"
+)
+
+// NewEvents returns the command 'tendril events'.
+func NewEvents(c *base.CLI) *cobra.Command {
+	filter := api.EventFilter{Limit: 100}
+	var follow bool
+	var since time.Duration
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "Show what happened: starts, deployments, pauses, breakers, acts",
+		Long: `Shows the events of the environment, the newest last: starts and stops, deployments, changes of the
+leader, pauses, breakers, scaling, health, dead letters, and what people did over the console. They
+are kept in the data directory, about 8 MiB of them, and are shown also when no environment runs.`,
+		Example: "  tendril events --kind deploy,pause --since 24h\n  tendril events -f -o json",
+		Args:    cobra.NoArgs,
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&follow, "follow", "f", false, "Go on with events as they happen, until interrupted.")
+	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show: "+strings.Join(event.Kinds(), ", ")+".")
+	flags.DurationVar(&since, "since", 0, "Show only events of this last time, such as 90m.")
+	flags.StringVar(&filter.Match, "match", "", "Show only events that contain this text, in any case.")
+	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum events to show (1-1000).")
+	base.Complete(cmd, "kind", event.Kinds()...)
+	base.AddDataDir(cmd)
+	format := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		for _, kind := range filter.Kinds {
+			if !slices.Contains(event.Kinds(), kind) {
+				return base.Fail(base.ExitUsage, fmt.Errorf("there is no kind of events %q", kind),
+					"use one or more of "+strings.Join(event.Kinds(), ","))
+			}
+		}
+		if err := checkShown(filter.Limit); err != nil {
+			return err
+		}
+		if since < 0 {
+			return base.Fail(base.ExitUsage, fmt.Errorf("--since %s is out of range", since), "use a duration such as 90m")
+		}
+		if since > 0 {
+			filter.Since = time.Now().Add(-since)
+		}
+		print := func(e eventlog.Event) error { return format.PrintEach(c, e, eventID(&e), eventText(&e)) }
+		client, err := c.Dial(cmd)
+		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
+			return storedEvents(c, cmd, filter, *format, err)
+		} else if err != nil {
+			return err
+		}
+		events, err := client.Events(ctx, filter)
+		if errors.Is(err, api.ErrNotRunning) && !follow {
+			return storedEvents(c, cmd, filter, *format, err)
+		}
+		if err != nil {
+			return err
+		}
+		if !follow {
+			return printEvents(c, events, *format)
+		}
+		for _, e := range slices.Backward(events) {
+			if err := print(e); err != nil {
+				return err
+			}
+			filter.After = e.ID
+		}
+		return streamEnd(c, client.FollowEvents(ctx, filter, print))
+	})
+	return cmd
+}
+
+// storedEvents shows the events of an environment that does not run; notRunning says so.
+func storedEvents(c *base.CLI, cmd *cobra.Command, f api.EventFilter, format base.Format,
+	notRunning error) error {
+	dir, err := c.DataDir(cmd)
+	if err != nil {
+		return err
+	}
+	events, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Newest: true, Limit: f.Limit}, Kinds: f.Kinds,
+		Since: f.Since, Match: f.Match})
+	if err != nil {
+		return fmt.Errorf("reading the events of %s: %w", dir, err)
+	}
+	if stored, err := eventlog.Read(dir, eventlog.Query{Range: eventlog.Range{Limit: 1}}); err == nil && len(stored) == 0 {
+		return notRunning
+	}
+	return printEvents(c, events, format)
+}
+
+// printEvents shows events that came newest first.
+func printEvents(c *base.CLI, events []eventlog.Event, format base.Format) error {
+	slices.Reverse(events)
+	return base.PrintValue(c, format, append([]eventlog.Event{}, events...),
+		base.ViewOf(texts(c, eventText), base.Named(eventID)))
+}
+
+func eventID(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
+
+// texts returns a function that prints values as lines of text.
+func texts[E any](c *base.CLI, text func(*E) string) func([]E) error {
+	return func(all []E) error {
+		for i := range all {
+			if _, err := fmt.Fprintln(c.Out, text(&all[i])); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// NewLogs returns the command 'tendril logs'.
+func NewLogs(c *base.CLI) *cobra.Command {
+	filter := api.LineFilter{Limit: 200}
+	var follow bool
+	level := slog.LevelInfo
+	cmd := &cobra.Command{
+		Use:   "logs [PROCESS]",
+		Short: "Show the last lines of the log, and of what the app writes",
+		Long: `Shows the last lines that tendril and the processes of the app wrote. PROCESS is tendril, or one of
+the app such as web, which includes its replicas web-2 and so on. The running environment holds the
+last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
+		Example: "  tendril logs -f web\n  tendril logs --level warn --match timeout",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&follow, "follow", "f", false, "Go on with lines as they come, until interrupted.")
+	flags.StringVar(&filter.Match, "match", "", "Show only lines that contain this text, in any case.")
+	flags.TextVar(&level, "level", level, "Lowest level: debug, info, warn or error.")
+	flags.IntVarP(&filter.Limit, "limit", "n", filter.Limit, "Maximum lines to show (1-1000).")
+	base.Complete(cmd, "level", "debug", "info", "warn", "error")
+	base.AddDataDir(cmd)
+	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
+	format := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if err := checkShown(filter.Limit); err != nil {
+			return err
+		}
+		filter.Process, filter.Level = base.Argument(args), level
+		client, err := c.Dial(cmd)
+		var lines []eventlog.Line
+		if err == nil {
+			lines, err = client.Logs(ctx, filter)
+			slices.Reverse(lines)
+		}
+		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
+			client = nil
+			lines, err = storedLines(c, cmd, &filter, err)
+		}
+		if err == nil && len(lines) == 0 {
+			err = knowProcess(c, ctx, cmd, client, filter.Process)
+		}
+		if err != nil {
+			return err
+		}
+		process := processNames()
+		if !follow {
+			return base.PrintValue(c, *format, append([]eventlog.Line{}, lines...),
+				base.ViewOf(texts(c, lineText), base.Named(process)))
+		}
+		print := func(l eventlog.Line) error { return format.PrintEach(c, l, process(&l), lineText(&l)) }
+		for _, l := range lines {
+			if err := print(l); err != nil {
+				return err
+			}
+			filter.After = l.ID
+		}
+		return streamEnd(c, client.FollowLogs(ctx, filter, print))
+	})
+	return cmd
+}
+
+// knowProcess refuses the name of a process of which there can be no line: the app has none of that name, or there is
+// no file of it. client is nil where no environment runs.
+func knowProcess(c *base.CLI, ctx context.Context, cmd *cobra.Command, client *api.Client,
+	name string) error {
+	names := []string{eventlog.Own}
+	if client != nil {
+		status, err := client.Status(ctx)
+		if err != nil {
+			return err
+		}
+		for _, p := range status.App {
+			names = append(names, p.Name)
+		}
+	} else {
+		lines, err := storedLines(c, cmd, &api.LineFilter{Limit: 1}, api.ErrNotRunning)
+		if err != nil {
+			return err
+		}
+		for _, l := range lines {
+			names = append(names, l.Process)
+		}
+	}
+	known := func(process string) bool { return eventlog.IsOf(process, name) }
+	if name == "" || slices.ContainsFunc(names, known) {
+		return nil
+	}
+	slices.Sort(names)
+	return base.Fail(base.ExitNotFound, fmt.Errorf("there is no process %q", name),
+		"choose one of "+strings.Join(slices.Compact(names), ", "))
+}
+
+// processNames returns a function that names the process of a line, and "" for one that it has named before.
+func processNames() func(*eventlog.Line) string {
+	seen := map[string]bool{}
+	return func(l *eventlog.Line) string {
+		if seen[l.Process] {
+			return ""
+		}
+		seen[l.Process] = true
+		return l.Process
+	}
+}
+
+// checkShown refuses a --limit that the console does not take.
+func checkShown(limit int) error {
+	if limit < 1 || limit > 1000 {
+		return base.Fail(base.ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
+	}
+	return nil
+}
+
+// streamEnd says why nothing more comes.
+func streamEnd(c *base.CLI, err error) error {
+	if err == nil || errors.Is(err, api.ErrNotRunning) {
+		fmt.Fprintln(c.Err, "the environment has stopped")
+		return nil
+	}
+	return err
+}
+
+// eventText is one line such as
+//
+//	2026-01-02 03:04:05Z  pause  queue paused  queue=jobs reason="database upgrade"
+func eventText(e *eventlog.Event) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %-11s  %s", base.Stamp(e.At), base.Plain(e.Kind), base.Plain(e.Text))
+	separator := "  "
+	for _, name := range slices.Sorted(maps.Keys(e.Fields)) {
+		value := base.Plain(e.Fields[name])
+		if value == "" || strings.ContainsAny(value, " \"=") {
+			value = `"` + strings.ReplaceAll(value, `"`, `\"`) + `"`
+		}
+		b.WriteString(separator + base.Plain(name) + "=" + value)
+		separator = " "
+	}
+	return b.String()
+}
+
+// lineText is one line such as
+//
+//	2026-01-02 03:04:05Z  web-2    | listening on port 8080
+func lineText(l *eventlog.Line) string {
+	at := ""
+	if !l.At.IsZero() {
+		at = base.Stamp(l.At) + "  "
+	}
+	return fmt.Sprintf("%s%-7s | %s", at, base.Plain(cmp.Or(l.Process, eventlog.Own)), base.Plain(l.Text))
+}

@@ -1,0 +1,140 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+)
+
+// NewScale returns the command 'tendril scale'.
+func NewScale(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "scale",
+		Short: "Show the size wanted, and the last decisions about it",
+		Long: `Shows how many replicas of the app, or instances, are wanted, and the last decisions, the newest first,
+with what each was made by. Where nothing is scaled, the decisions are advice for an external scaler.`,
+		Args: cobra.NoArgs,
+	}
+	var environment string
+	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (answer scaleAnswer, err error) {
+		environment = client.Instance.Environment
+		now, err := client.Scale(ctx)
+		if err != nil {
+			return answer, err
+		}
+		answer.Backlog, answer.OldestSeconds, answer.Desired = now.Backlog, now.OldestSeconds, now.Desired
+		answer.ScaleDecisions, err = client.ScaleDecisions(ctx)
+		return answer, err
+	}, base.ViewOf(func(a scaleAnswer) error {
+		what := "wanted"
+		if a.Advice {
+			what = "advised; nothing is scaled"
+		}
+		fmt.Fprintf(c.Out, "%d %s, %s waiting\n", a.Desired, what, base.Plural(int(a.Backlog), "message"))
+		if len(a.Decisions) == 0 {
+			return nil
+		}
+		rows := base.Table{{"WHEN", "FROM", "TO", "RULE", "BACKLOG", "OLDEST", "BUSY", "CPU", "WHY"}}
+		for i := range a.Decisions {
+			d := &a.Decisions[i]
+			why := d.Why
+			if d.NotApplied != "" {
+				why += "; not applied: " + d.NotApplied
+			}
+			row := []string{base.Since(d.Until) + " ago", strconv.Itoa(d.From), strconv.Itoa(d.Desired), d.Rule}
+			rows = append(rows, append(append(row, inputTexts(d.Inputs)...), why))
+		}
+		return c.PrintTable(rows)
+	}, func(scaleAnswer) []string { return []string{environment} }))
+	return cmd
+}
+
+// scaleAnswer is what 'tendril scale' prints: what waits, the size wanted, and how that was decided.
+type scaleAnswer struct {
+	Backlog       int64 `json:"backlog"`
+	OldestSeconds int64 `json:"oldestSeconds"`
+	Desired       int   `json:"desired"`
+	api.ScaleDecisions
+}
+
+// inputTexts are backlog, age, busy slots and CPU.
+func inputTexts(in *api.ScaleInputs) []string {
+	if in == nil {
+		return []string{"-", "-", "-", "-"}
+	}
+	text := func(v *float64, unit string) string {
+		if v == nil {
+			return "-"
+		}
+		return fmt.Sprintf("%.0f%s", *v, unit)
+	}
+	return []string{text(in.Backlog, ""), text(in.OldestSeconds, "s"), text(in.BusyPercent, "%"), text(in.CPUPercent, "%")}
+}
+
+// NewInstances returns the command 'tendril instances'.
+func NewInstances(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "instances",
+		Short: "List the instances of the environment that are known, and which one leads",
+		Long: `Lists this instance, the one that leads as its lease says, and the members of an Auto Scaling group.
+What is not known of another instance is left out, and a line below says why.`,
+		Args: cobra.NoArgs,
+	}
+	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Instances, error) {
+		return client.Instances(ctx)
+	}, base.ViewOf(func(all api.Instances) error {
+		rows := base.Table{{"INSTANCE", "KNOWN FROM", "STATE", "LEADS", "IN FLIGHT", "VERSION", "STARTED"}}
+		for i := range all.Instances {
+			one := &all.Instances[i]
+			rows = append(rows, []string{one.Name, one.Source, instanceState(one), leadsText(one), inFlightText(one),
+				one.Version, base.Since(one.StartedAt)})
+		}
+		if err := c.PrintTable(rows); err != nil {
+			return err
+		}
+		for _, note := range all.Notes {
+			fmt.Fprintln(c.Err, base.Plain(note))
+		}
+		return nil
+	}, func(all api.Instances) []string {
+		return base.Named(func(one *api.KnownInstance) string { return one.Name })(all.Instances)
+	}))
+	return cmd
+}
+
+func instanceState(one *api.KnownInstance) string {
+	var words []string
+	if one.State != "" {
+		words = append(words, one.State)
+	}
+	if one.Unhealthy {
+		words = append(words, "unhealthy")
+	}
+	if one.Protected != nil && *one.Protected {
+		words = append(words, "protected")
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, ", ")
+}
+
+func leadsText(one *api.KnownInstance) string {
+	if !one.Leads {
+		return "-"
+	}
+	return fmt.Sprintf("term %d, seen %s ago", one.Term, base.Seconds(one.LeaseAgeSeconds))
+}
+
+func inFlightText(one *api.KnownInstance) string {
+	if one.InFlight == nil {
+		return "-"
+	}
+	return strconv.Itoa(*one.InFlight)
+}

@@ -1,0 +1,98 @@
+package inspect
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/observe/eventlog"
+)
+
+const (
+	readOfLog   = 1 << 20 // bytes that are read at the end of a log file
+	longestLine = 64 << 10
+)
+
+// storedLines returns the last lines of the log files of an environment that does not run, file by file; notRunning
+// says so. The limit holds for each file.
+func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning error) (
+	all []eventlog.Line, err error) {
+	cfg, err := c.LoadSettings(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.AppLogDir == "" && errors.Is(notRunning, api.ErrOff) {
+		return nil, notRunning
+	}
+	if cfg.AppLogDir == "" {
+		return nil, base.Fail(base.ExitNotFound, notRunning, "lines of an environment that does not run are read from files: "+
+			"start it with --app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
+	}
+	paths, err := filepath.Glob(filepath.Join(cfg.AppLogDir, "*.log"))
+	if err != nil {
+		return nil, fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
+	}
+	if len(paths) == 0 {
+		return nil, base.Fail(base.ExitNotFound, fmt.Errorf("there are no log files in %s", cfg.AppLogDir),
+			"name the folder that the environment ran with: --app-log-dir DIR")
+	}
+	for _, path := range paths {
+		process, stream := strings.TrimSuffix(filepath.Base(path), ".log"), ""
+		for _, name := range []string{"stdout", "stderr"} {
+			if rest, ok := strings.CutSuffix(process, "."+name); ok {
+				process, stream = rest, name
+			}
+		}
+		lines, err := lastLines(path, f, eventlog.Line{Process: process, Stream: stream})
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		all = append(all, lines...)
+	}
+	return all, nil
+}
+
+// lastLines returns the last lines of a file that f selects, each like the sample.
+func lastLines(path string, f *api.LineFilter, sample eventlog.Line) (lines []eventlog.Line, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	cut := info.Size() > readOfLog
+	if _, err := file.Seek(max(info.Size()-readOfLog, 0), io.SeekStart); err != nil {
+		return nil, err
+	}
+	q := eventlog.LineQuery{Process: f.Process, Level: f.Level, Match: f.Match}
+	text := bufio.NewScanner(file)
+	text.Buffer(nil, longestLine)
+	for text.Scan() {
+		if cut { // a part of a line
+			cut = false
+			continue
+		}
+		l := sample
+		if l.Text = text.Text(); !q.Matches(&l) {
+			continue
+		}
+		if lines = append(lines, l); len(lines) > f.Limit {
+			lines = lines[1:]
+		}
+	}
+	return lines, text.Err()
+}

@@ -1,0 +1,116 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+)
+
+// runningEnvironment is one line of 'tendril ps'.
+type runningEnvironment struct {
+	Name    string `json:"name"`
+	Folder  string `json:"folder,omitempty"`
+	DataDir string `json:"data_dir"`
+	PID     int    `json:"pid"`
+	// State and Health are those of the status; Problem says why they are not known.
+	State    string    `json:"state,omitempty"`
+	Health   string    `json:"health,omitempty"`
+	Problem  string    `json:"problem,omitempty"`
+	Queues   []string  `json:"queues"`
+	Endpoint string    `json:"endpoint,omitempty"`
+	Console  string    `json:"console,omitempty"`
+	Started  time.Time `json:"started_at"`
+}
+
+// psPatience is how long one environment may take to tell its state.
+const psPatience = 2 * time.Second
+
+// NewPS returns the command 'tendril ps'.
+func NewPS(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "List the environments that run on this machine",
+		Long: `Lists the environments of this user that run on this machine, with their folders, health, queues and ports.
+The other commands ask the environment of the working folder, else the only one that runs; -e NAME chooses.`,
+		Args: cobra.NoArgs,
+	}
+	base.Prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
+		all := []runningEnvironment{}
+		for _, found := range api.Running(knownDirectories(c)) {
+			all = append(all, stateOf(ctx, &found))
+		}
+		return all, nil
+	}, base.ViewOf(func(all []runningEnvironment) error { return printPS(c, all) },
+		base.Named(func(e *runningEnvironment) string { return e.Name })))
+	return cmd
+}
+
+// knownDirectories are the data directories of the state folder, and the one that the variables name.
+func knownDirectories(c *base.CLI) []string {
+	dirs := api.DataDirectories(config.StateFolder(c.Environ, os.Geteuid() == 0))
+	if own := c.Env("TENDRIL_DATA_DIR"); own != "" {
+		dirs = append(dirs, own)
+	}
+	return dirs
+}
+
+func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
+	e := runningEnvironment{Name: found.Environment, Folder: found.Folder, DataDir: found.DataDir, PID: found.PID,
+		Queues: []string{}, Endpoint: found.Endpoint, Console: found.ConsoleURL(), Started: found.StartedAt}
+	for _, q := range found.Queues {
+		e.Queues = append(e.Queues, q.Name)
+	}
+	client, err := api.Dial(found.DataDir)
+	if err == nil {
+		defer client.Close()
+		ctx, cancel := context.WithTimeout(ctx, psPatience)
+		defer cancel()
+		var st api.Status
+		if st, err = client.Status(ctx); err == nil {
+			if e.State = st.State; st.Health != nil {
+				e.Health = string(st.Health.Status)
+			}
+			return e
+		}
+	}
+	e.Problem = err.Error()
+	return e
+}
+
+func printPS(c *base.CLI, all []runningEnvironment) error {
+	if len(all) == 0 {
+		fmt.Fprintln(c.Err, "no environment runs; start one with 'tendril up'")
+		return nil
+	}
+	rows := [][]string{{"NAME", "STATE", "HEALTH", "QUEUES", "ENDPOINT", "CONSOLE", "UP", "PROCESS", "FOLDER"}}
+	for _, e := range all {
+		state := e.State
+		if e.Problem != "" {
+			state = "no answer"
+		}
+		row := []string{e.Name, state, e.Health, strings.Join(e.Queues, ","), e.Endpoint, e.Console, base.Since(e.Started),
+			fmt.Sprint(e.PID), e.Folder}
+		for i := range row {
+			row[i] = cmp.Or(row[i], "-")
+		}
+		rows = append(rows, row)
+	}
+	if err := c.PrintTable(rows); err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.Problem != "" {
+			fmt.Fprintf(c.Err, "%s: %s\n", e.Name, e.Problem)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,384 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/deploy"
+	"tendril/internal/cli/queues"
+	"tendril/internal/cli/tasks"
+	"tendril/internal/config"
+	"tendril/internal/observe/health"
+)
+
+// NewStatus returns the command 'tendril status'.
+func NewStatus(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Show the running environment: health, queues, ledger, worker, app",
+		Long: `Shows what the environment is doing. The ledger accounts for every message ever accepted:
+sent = done + dead-lettered + expired + purged + live, where dead-lettered counts the
+messages that are in a dead-letter queue now.`,
+		Args: cobra.NoArgs,
+	}
+	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Status, error) {
+		return client.Status(ctx)
+	}, base.ViewOf(func(st api.Status) error { return printStatus(c, &st) },
+		func(st api.Status) []string { return []string{st.Environment} }))
+	base.AddWatch(c, cmd)
+	return cmd
+}
+
+func printStatus(c *base.CLI, st *api.Status) error {
+	if err := base.PrintCells(c, base.Cells{base.StyledText(st.Environment, base.Bold), base.StyledText(": ", base.PlainText),
+		base.StyledText(healthText(st), base.ReadyStyle(st))}); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Out, "tendril %s, process %d, up %s\n", st.Version, st.PID, base.Since(st.StartedAt))
+	for _, check := range st.Checks {
+		if !check.OK {
+			fmt.Fprintf(c.Out, "not ready: %s: %s\n", check.Name, base.Plain(check.Detail))
+		}
+	}
+	for _, line := range append(breakerLines(st), stateLines(st)...) {
+		if prefix := "health: "; strings.HasPrefix(line, prefix) {
+			if err := printReport(c, prefix, st.Health); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintln(c.Out, line)
+	}
+	if len(st.Queues) > 0 {
+		if err := c.PrintSection(queues.QueueTable(st.Queues)); err != nil {
+			return err
+		}
+	}
+	if st.Ledger != nil {
+		fmt.Fprintf(c.Out, "\nledger: %s\n", accountText(*st.Ledger))
+	}
+	for i := range st.Workers {
+		fmt.Fprintf(c.Out, "\nworker: %s\n", workerText(&st.Workers[i]))
+	}
+	for i := range st.Limits {
+		fmt.Fprintf(c.Out, "\nlimit: %s\n", limitText(&st.Limits[i]))
+	}
+	if st.Scaling != nil {
+		fmt.Fprintf(c.Out, "\nscaling of %s\n", scalingText(st.Scaling))
+	}
+	if st.Tasks != nil {
+		fmt.Fprintf(c.Out, "\nperiodic tasks: %s\n", tasks.TasksText(st.Tasks))
+	}
+	if len(st.App) > 0 {
+		if err := c.PrintSection(appTable(st.App)); err != nil {
+			return err
+		}
+	}
+	if len(st.Problems) > 0 {
+		return c.PrintSection(problemTable(st.Problems))
+	}
+	return nil
+}
+
+// healthText is the first line: the state, and whether it is ready.
+func healthText(st *api.Status) string {
+	var words []string
+	if st.State != "" {
+		words = append(words, st.State)
+	}
+	ready := "NOT READY"
+	if st.Ready {
+		ready = "ready"
+	}
+	words = append(words, ready)
+	for _, w := range st.Workers {
+		text := base.PausedText(w.Paused, w.PauseReason)
+		if text != "" && len(st.Workers) > 1 {
+			text += " (" + w.Queue + ")"
+		}
+		if text != "" {
+			words = append(words, text)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+func accountText(a api.Account) string {
+	text := fmt.Sprintf("sent %d = done %d + dead-lettered %d + expired %d + purged %d + live %d",
+		a.Sent, a.Done, a.DeadLettered, a.Expired, a.Purged, a.Live)
+	if off := a.Off(); off != 0 {
+		text += fmt.Sprintf(" (DOES NOT BALANCE: off by %d; please report this)", off)
+	}
+	return text
+}
+
+func workerText(w *api.Worker) string {
+	state := "receiving from " + w.Queue
+	if !w.Receiving {
+		state = "NOT " + state
+	}
+	if len(w.GateReasons) > 0 {
+		state += ": " + base.Plain(strings.Join(w.GateReasons, "; "))
+	}
+	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
+		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
+		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.Returned, w.Expired)
+	if w.Filtered > 0 {
+		text += fmt.Sprintf(", filtered out %d", w.Filtered)
+	}
+	if w.Throttled > 0 {
+		text += fmt.Sprintf(", throttled %d", w.Throttled)
+	}
+	if w.PerSecond > 0 {
+		text += fmt.Sprintf(", %.1f/s", w.PerSecond)
+	}
+	if pace := paceText(w); pace != "" {
+		text += "\n        " + pace
+	}
+	if w.LastError != "" {
+		text += "\n        last error: " + base.Plain(w.LastError)
+	}
+	return text
+}
+
+func appTable(app []api.Process) [][]string {
+	rows := [][]string{{"PROCESS", "STATE", "READY", "PID", "SINCE", "RESTARTS", "LAST EXIT"}}
+	for _, p := range app {
+		ready, pid := "no", "-"
+		if p.Ready {
+			ready = "yes"
+		}
+		if p.PID != 0 {
+			pid = fmt.Sprint(p.PID)
+		}
+		rows = append(rows, []string{p.Name, p.State, ready, pid, base.Since(p.Since), fmt.Sprint(p.Restarts),
+			cmp.Or(base.Plain(p.LastExit), "-")})
+	}
+	return rows
+}
+
+func problemTable(problems []api.Problem) [][]string {
+	rows := [][]string{{"FAILED", "QUEUE", "LAST", "REASON", "LAST MESSAGE"}}
+	for _, p := range problems {
+		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, base.Since(p.Last) + " ago", base.Plain(p.Reason), p.LastMessageID})
+	}
+	return rows
+}
+
+// stateLines are what else is to say of the environment as a whole: its health,
+// its newest deployment, and messages that end the app.
+func stateLines(st *api.Status) (lines []string) {
+	if st.Health != nil {
+		lines = append(lines, "health: "+reportText(st.Health))
+	}
+	if st.Deployment != nil {
+		lines = append(lines, "deployment: "+deploymentText(st.Deployment))
+	}
+	if st.PoisonMessages != nil {
+		lines = append(lines, poisonText(*st.PoisonMessages))
+	}
+	return lines
+}
+
+// breakerLines say which queues stand still since what they deliver to fails, and
+// which are received from for a trial.
+func breakerLines(st *api.Status) (lines []string) {
+	for _, l := range st.Limits {
+		if l.Breaker != "open" {
+			continue
+		}
+		var still, trying []string
+		for _, w := range st.Workers {
+			switch {
+			case w.Target != l.Target:
+			case w.Receiving:
+				trying = append(trying, w.Queue)
+			default:
+				still = append(still, w.Queue)
+			}
+		}
+		trial := "the next message is a trial"
+		if left := time.Until(l.TrialAt); left > 0 {
+			trial = "next trial in " + base.Age(left+time.Second)
+		}
+		switch {
+		case len(still) > 0:
+			lines = append(lines, "NOT receiving from "+strings.Join(still, ", ")+": the breaker is open, "+trial)
+		case len(trying) == 0:
+			lines = append(lines, "NOT delivering to "+base.Plain(l.Target)+": the breaker is open, "+trial)
+		}
+		if len(trying) > 0 {
+			lines = append(lines, "receiving from "+strings.Join(trying, ", ")+" for a trial: the breaker is open")
+		}
+	}
+	return lines
+}
+
+func deploymentText(d *api.Deployment) string {
+	to := base.Plain(d.To)
+	switch {
+	case d.State == api.DeployDone:
+		return to + ", " + base.Since(d.Ended) + " ago"
+	case d.Aborted:
+		return to + " was aborted " + base.Since(d.Ended) + " ago: " + base.Plain(d.Error)
+	case d.State == api.DeployRolledBack:
+		return to + " was rolled back " + base.Since(d.Ended) + " ago: " + base.Plain(d.Error)
+	case d.Over():
+		return to + " has the messages, and failed " + base.Since(d.Ended) + " ago: " + base.Plain(d.Error)
+	}
+	return deploy.StepText(d) + ", for " + base.Since(d.Since)
+}
+
+func poisonText(i api.PoisonMessages) string {
+	if i.Broken {
+		return "every message crashes the app: the app itself is broken"
+	}
+	return fmt.Sprintf("messages that may crash the app: %d in quarantine, %d known as poison messages",
+		i.Quarantined, i.Poison)
+}
+
+// paceText says how a queue fares among others and under its limits; "" as an empty body.
+func paceText(w *api.Worker) string {
+	var words []string
+	if w.LimitedBy != "" {
+		words = append(words, "held back by "+limitName(w.LimitedBy))
+	}
+	if w.TurnShare > 0 && w.TurnShare < 1 {
+		words = append(words, fmt.Sprintf("%.0f%% of the deliveries of the last minute", 100*w.TurnShare))
+	}
+	if w.OldestSeconds >= 1 {
+		words = append(words, "oldest in work "+base.Seconds(w.OldestSeconds))
+	}
+	if w.LongestWaitSeconds >= 1 {
+		words = append(words, "waited at most "+base.Seconds(w.LongestWaitSeconds)+" in the last minute")
+	}
+	return strings.Join(words, ", ")
+}
+
+func limitName(reason string) string {
+	switch reason {
+	case "limit":
+		return "the limits"
+	case "breaker":
+		return "the breaker"
+	}
+	return "the limit of " + base.Plain(reason)
+}
+
+func limitText(l *api.Limit) string {
+	words := []string{fmt.Sprintf("%d in work", l.InWork)}
+	if l.Concurrency > 0 {
+		words[0] = fmt.Sprintf("%d of %d in work", l.InWork, l.Concurrency)
+	}
+	if l.Rate > 0 {
+		words = append(words, fmt.Sprintf("%g/s at most", l.Rate))
+	}
+	if l.Breaker != "" {
+		breaker := "breaker " + l.Breaker
+		if left := time.Until(l.TrialAt); !l.TrialAt.IsZero() && left > 0 {
+			breaker += ", next trial in " + base.Age(left+time.Second)
+		}
+		words = append(words, breaker)
+	}
+	if l.Failing > 0 {
+		words = append(words, fmt.Sprintf("%.0f%% failing", 100*l.Failing))
+	}
+	if l.Refused > 0 {
+		words = append(words, fmt.Sprintf("kept back %d times", l.Refused))
+	}
+	return base.Plain(l.Target) + "\n        " + strings.Join(words, ", ")
+}
+
+// scalingText says what size is wanted, within which bounds, and what changed it last.
+func scalingText(s *api.Scaling) string {
+	what := "processes on this machine"
+	group, isGroup := strings.CutPrefix(s.Target, config.ScaleGroup)
+	service, isService := strings.CutPrefix(s.Target, config.ScaleService)
+	switch {
+	case s.Target == config.ScaleNone:
+		return "nothing: " + base.Plain(s.Problem)
+	case s.Target == config.ScaleAuto: // planned
+		what = "the group or service that it is in, else processes"
+	case isGroup:
+		what = "the group " + base.Plain(group)
+	case isService:
+		what = "the service " + base.Plain(service)
+	case s.Target == config.ScalePublish:
+		what = "instances, by published metrics"
+	}
+	wanted := "no decision yet"
+	if s.Desired > 0 {
+		wanted = fmt.Sprintf("%d wanted", s.Desired)
+	}
+	text := fmt.Sprintf("%s: %s (%d to %d), %d ready", what, wanted, s.MinSize, s.MaxSize, s.Ready)
+	if !s.IsLeader {
+		text += ", another instance is the leader"
+	}
+	for _, d := range s.Decisions {
+		if d.From != d.Desired && d.Applied {
+			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", base.Since(d.At), d.From, d.Desired, base.Plain(d.Why))
+			break
+		}
+	}
+	if s.Problem != "" {
+		text += "\n        PROBLEM: " + base.Plain(s.Problem)
+	}
+	return text
+}
+
+// NewHealth returns the command 'tendril health'.
+func NewHealth(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Show the health of the environment, with its causes",
+		Long: `Shows the health as Elastic Beanstalk names it (Ok, Info, Warning, Degraded, Severe, Pending
+or No Data), and its causes. The exit status suits monitoring systems: 0 for Ok and Info, 1
+for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment runs.`,
+		Args: cobra.NoArgs,
+	}
+	var environment string
+	var status health.Status
+	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (health.Report, error) {
+		report, err := client.Health(ctx)
+		environment, status = client.Instance.Environment, report.Status
+		return report, err
+	}, base.ViewOf(func(report health.Report) error {
+		return printReport(c, "", &report)
+	}, func(health.Report) []string { return []string{environment} }))
+	cmd.PostRunE = func(*cobra.Command, []string) error {
+		if code := status.ExitCode(); code != base.ExitOK {
+			return base.Fail(code, fmt.Errorf("environment %q is %s", environment, status))
+		}
+		return nil
+	}
+	return cmd
+}
+
+// reportText is a status in one word with its colour, and a line for each cause.
+func reportText(r *health.Report) string {
+	text := fmt.Sprintf("%s (%s)", r.Status, r.Color)
+	if !r.Since.IsZero() {
+		text += " for " + base.Since(r.Since)
+	}
+	for _, cause := range r.Causes {
+		text += "\n        " + base.Plain(cause)
+	}
+	return text
+}
+
+// printReport prints a status after a prefix, and a line for each cause.
+func printReport(c *base.CLI, prefix string, r *health.Report) error {
+	first, causes, _ := strings.Cut(reportText(r), "\n")
+	err := base.PrintCells(c, base.Cells{base.StyledText(prefix, base.PlainText), base.StyledText(first, base.HealthStyle(r.Status))})
+	if err == nil && causes != "" {
+		_, err = fmt.Fprintln(c.Out, causes)
+	}
+	return err
+}

@@ -1,0 +1,262 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/host/terminal"
+	"tendril/internal/observe/series"
+)
+
+// NewTop returns the command 'tendril top'.
+func NewTop(c *base.CLI) *cobra.Command {
+	interval := time.Second
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch the environment in the terminal: health, queues, app, scheduled runs, problems",
+		Long: `Shows what the overview of the console shows, and follows it: health with its causes, queues, processes
+of the app, the next scheduled runs, and why deliveries failed lately.
+
+Keys: q ends it, p pauses every queue or resumes them after it has asked, the arrows scroll.`,
+		Example: "  tendril top\n  tendril top --interval 5s\n  tendril top --once",
+		Args:    cobra.NoArgs,
+	}
+	cmd.Flags().DurationVar(&interval, "interval", interval, "Time between two looks (100ms-1h, default 1s).")
+	cmd.Flags().BoolVar(&once, "once", false, "Print what there is once, and end.")
+	base.AddDataDir(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		if err := base.CheckInterval(interval); err != nil {
+			return err
+		}
+		client, err := c.Dial(cmd)
+		if err != nil {
+			return err
+		}
+		if once {
+			return printTop(c, ctx, client)
+		}
+		in, _ := c.In.(*os.File)
+		out, _ := base.Behind(c.Out).(*os.File)
+		if in == nil || out == nil || !c.Tty || !c.TtyIn || c.Env("TERM") == "dumb" {
+			return base.Fail(base.ExitUsage, errors.New("this is not a terminal that can be drawn on"), "print once with --once")
+		}
+		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.Color()},
+			dial: func() (*api.Client, error) { return c.Dial(cmd) }}
+		return w.run(ctx, in, out)
+	})
+	return cmd
+}
+
+// printTop prints one frame, of any height.
+func printTop(c *base.CLI, ctx context.Context, client *api.Client) error {
+	look := lookAt(ctx, client)
+	if look.err != nil {
+		return look.err
+	}
+	width := 80
+	if columns, err := strconv.Atoi(c.Env("COLUMNS")); err == nil && columns > 0 {
+		width = columns
+	}
+	if file, ok := base.Behind(c.Out).(*os.File); ok && c.Tty {
+		width, _ = (&base.ScreenTerminal{Out: file}).Size()
+	}
+	out := &terminal.Writer{To: base.Behind(c.Out), Colors: c.Color()}
+	f := topFrame{now: time.Now(), status: look.status, curves: look.curves, color: c.Color()}
+	for _, l := range f.lines(width, 0) {
+		if _, err := fmt.Fprintln(out, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// topLook is what the environment said, or why it did not.
+type topLook struct {
+	client *api.Client
+	status api.Status
+	curves series.Curves
+	err    error
+}
+
+// lookTimeout bounds one look and one act.
+const lookTimeout = 10 * time.Second
+
+func lookAt(ctx context.Context, client *api.Client) (look topLook) {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if look.status, look.err = client.Status(ctx); look.err != nil {
+		return look
+	}
+	// Without curves the rest is shown all the same.
+	look.curves, _ = client.Series(ctx, "15m")
+	return look
+}
+
+// topWatch follows an environment on a terminal.
+type topWatch struct {
+	interval time.Duration
+	client   *api.Client
+	dial     func() (*api.Client, error) // after the environment has started again
+	frame    topFrame
+	asks     topAct // what y does, where the footer asks; nil where it does not
+}
+
+// topAct does something to the environment, and returns what it did as a sentence.
+type topAct func(context.Context, *api.Client) string
+
+// run shows frames until a key or a signal ends it, and leaves the terminal as it was.
+func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hangUp := make(chan os.Signal, 1)
+	signal.Notify(hangUp, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(hangUp)
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, syscall.SIGWINCH)
+	defer signal.Stop(resized)
+
+	look := lookAt(ctx, w.client)
+	if look.err != nil {
+		return look.err
+	}
+	look.client = w.client
+	w.take(look)
+	screen, err := base.OpenScreen(in, out)
+	if err != nil {
+		return fmt.Errorf("preparing the terminal: %w", err)
+	}
+	defer func() { err = errors.Join(err, screen.Restore()) }()
+	keys, looks, results := make(chan string), make(chan topLook), make(chan string, 1)
+	go base.ReadKeys(ctx, in, keys)
+	go w.look(ctx, looks)
+	for {
+		if err := w.draw(screen); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-hangUp:
+			return nil
+		case <-resized:
+		case look := <-looks:
+			w.take(look)
+		case w.frame.footer = <-results:
+		case key, open := <-keys:
+			_, height := screen.Size()
+			act, quit := w.key(key, height)
+			if quit || !open {
+				return nil
+			}
+			if client := w.client; act != nil {
+				w.frame.footer = "…"
+				go func() { results <- act(ctx, client) }()
+			}
+		}
+	}
+}
+
+func (w *topWatch) draw(screen *base.ScreenTerminal) error {
+	w.frame.now = time.Now()
+	return screen.Draw(w.frame.lines(screen.Size()))
+}
+
+// look asks again and again, and finds an environment that was started again.
+func (w *topWatch) look(ctx context.Context, looks chan<- topLook) {
+	client := w.client
+	defer func() { client.Close() }()
+	tick := time.NewTicker(w.interval)
+	defer tick.Stop()
+	for {
+		look := lookAt(ctx, client)
+		if look.err != nil {
+			if other, err := w.dial(); err == nil {
+				client.Close()
+				client = other
+				look = lookAt(ctx, client)
+			}
+		}
+		look.client = client
+		select {
+		case looks <- look:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// take shows what a look brought. Figures stay where there are no new ones.
+func (w *topWatch) take(look topLook) {
+	w.client = look.client
+	if look.err != nil {
+		w.frame.lost = "No answer, trying again: " + look.err.Error()
+		return
+	}
+	w.frame.lost, w.frame.status, w.frame.curves = "", look.status, look.curves
+}
+
+// key changes what is shown, and returns what to do; nil for nothing.
+func (w *topWatch) key(key string, height int) (act topAct, quit bool) {
+	if asks := w.asks; asks != nil {
+		w.asks, w.frame.footer = nil, ""
+		if key == "y" || key == "Y" {
+			return asks, false
+		}
+		return nil, key == base.KeyInterrupt
+	}
+	w.frame.footer = ""
+	page := max(height-5, 1)
+	switch key {
+	case "q", "Q", base.KeyInterrupt:
+		return nil, true
+	case "p":
+		w.ask()
+	default:
+		w.frame.scroll = base.Scrolled(w.frame.scroll, key, page)
+	}
+	return nil, false
+}
+
+// ask asks whether to pause every queue, or to resume where some are paused.
+func (w *topWatch) ask() {
+	switch {
+	case len(w.frame.status.Workers) == 0:
+		w.frame.footer = "This process receives from no queue."
+	case w.frame.paused() > 0:
+		w.frame.footer = "Resume all queues? y/n"
+		w.asks = func(ctx context.Context, c *api.Client) string {
+			return w.done(ctx, "All queues are received from again.", c.ResumeAll)
+		}
+	default:
+		w.frame.footer = "Pause all queues? What is in work is finished. y/n"
+		w.asks = func(ctx context.Context, c *api.Client) string {
+			return w.done(ctx, "All queues are paused.", func(ctx context.Context) error { return c.Quiet(ctx, "tendril top") })
+		}
+	}
+}
+
+// done does an act and says how it went.
+func (w *topWatch) done(ctx context.Context, text string, act func(context.Context) error) string {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := act(ctx); err != nil {
+		return "Failed: " + err.Error()
+	}
+	return text
+}

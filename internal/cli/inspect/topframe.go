@@ -1,0 +1,348 @@
+package inspect
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rivo/uniseg"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/observe/series"
+)
+
+// topFrame is what 'tendril top' shows at one moment.
+type topFrame struct {
+	now    time.Time
+	status api.Status
+	curves series.Curves // of the last 15 minutes
+	// lost says why the figures are those of an earlier moment; "" when they are not.
+	lost string
+	// footer is the last line: a question, a result, or the keys.
+	footer string
+	scroll int // lines of the middle that are above the screen
+	color  bool
+}
+
+const topKeys = "q quit   p pause   ↑ ↓ scroll"
+
+// lines are the frame on a terminal of that size: head, as much of the middle as there is room for, and footer. With
+// height 0 they are all of it, without footer. No line is wider than width, and what others wrote cannot
+// control the terminal.
+func (f *topFrame) lines(width, height int) []string {
+	head, middle := f.head(width), f.middle(width)
+	if height > 0 {
+		room := max(height-len(head)-1, 0)
+		f.scroll = max(min(f.scroll, len(middle)-room), 0)
+		below := len(middle) - f.scroll - room
+		middle = middle[f.scroll:min(f.scroll+room, len(middle))]
+		for len(middle) < room {
+			middle = append(middle, nil)
+		}
+		footer := base.Cells{base.StyledText(cmp.Or(f.footer, topKeys), base.Faint)}
+		if f.footer != "" {
+			footer[0].Style = base.Bold
+		}
+		if below > 0 {
+			footer = append(footer, base.StyledText(fmt.Sprintf("   %d more ↓", below), base.PlainText))
+		}
+		middle = append(middle, footer)
+		head = head[:min(len(head), max(height-1, 0))]
+	}
+	all := append(head, middle...)
+	shown := make([]string, len(all))
+	for i, l := range all {
+		shown[i] = l.Render(width, f.color)
+	}
+	return shown
+}
+
+// head is the environment, its health, and what passes through it.
+func (f *topFrame) head(width int) []base.Cells {
+	st := &f.status
+	word, tone := cmp.Or(st.State, "running"), base.PlainText
+	if h := st.Health; h != nil {
+		word, tone = string(h.Status), base.HealthStyle(h.Status)
+		if !h.Since.IsZero() {
+			word += " for " + base.Age(f.now.Sub(h.Since))
+		}
+	}
+	first := base.Cells{base.StyledText(st.Environment, base.Bold), base.StyledText("  ", base.PlainText), base.StyledText("● "+word, tone)}
+	if paused := f.paused(); paused > 0 {
+		first = append(first, base.StyledText("  "+base.Plural(paused, "queue")+" paused", base.Yellow))
+	}
+	backend := "embedded queue"
+	if st.Backend == api.BackendSQS {
+		backend = "Amazon SQS"
+	}
+	right := backend
+	if !st.StartedAt.IsZero() {
+		right += "  up " + base.Age(f.now.Sub(st.StartedAt))
+	}
+	right += "  " + f.now.UTC().Format("15:04:05Z")
+	used := 0
+	for _, s := range first {
+		used += uniseg.StringWidth(base.Plain(s.Text))
+	}
+	if gap := width - used - uniseg.StringWidth(right); gap > 1 {
+		first = append(first, base.StyledText(strings.Repeat(" ", gap), base.PlainText), base.StyledText(right, base.Faint))
+	}
+	lines := []base.Cells{first, f.totals(width)}
+	if f.lost != "" {
+		lines = append(lines, base.Cells{base.StyledText("■ "+f.lost, base.Red)})
+	}
+	return append(lines, nil)
+}
+
+func (f *topFrame) paused() (n int) {
+	for i := range f.status.Workers {
+		if f.status.Workers[i].Paused {
+			n++
+		}
+	}
+	return n
+}
+
+// totals are the newest points of the curves that are complete, with the shape of the last minutes where there is room.
+func (f *topFrame) totals(width int) base.Cells {
+	c := &f.curves.Series
+	spark := func(values series.Values) string {
+		if width < 110 {
+			return ""
+		}
+		return " " + strings.TrimLeft(sparkline(values, 16), " ")
+	}
+	flight := 0
+	limit := 0
+	for i := range f.status.Workers {
+		flight += f.status.Workers[i].InWork
+		limit = max(limit, f.status.Workers[i].Concurrency)
+	}
+	l := base.Cells{base.StyledText("in ", base.Faint), base.StyledText(rateText(c.In.Newest())+spark(c.In), base.PlainText),
+		base.StyledText("   out ", base.Faint), base.StyledText(rateText(c.Out.Newest())+spark(c.Out), base.PlainText)}
+	if len(f.status.Workers) > 0 {
+		l = append(l, base.StyledText("   in work ", base.Faint), base.StyledText(fmt.Sprintf("%d of %d", flight, limit), base.PlainText))
+	}
+	if p95, known := c.P95MS.Newest(); known {
+		l = append(l, base.StyledText("   p95 ", base.Faint), base.StyledText(shortDuration(p95), base.PlainText))
+	}
+	if oldest, known := c.OldestSeconds.Newest(); known {
+		l = append(l, base.StyledText("   oldest ", base.Faint), base.StyledText(base.Seconds(float64(oldest)), base.PlainText))
+	}
+	return l
+}
+
+func rateText(v float32, known bool) string {
+	switch {
+	case !known:
+		return "-"
+	case v >= 100:
+		return fmt.Sprintf("%.0f/s", v)
+	}
+	return fmt.Sprintf("%.1f/s", v)
+}
+
+func shortDuration(ms float32) string {
+	if ms < 1000 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", ms/1000)
+}
+
+// sparkline is the shape of the last points, one column each.
+func sparkline(values series.Values, columns int) string {
+	values = values[max(len(values)-columns, 0):]
+	most := float32(0)
+	for _, v := range values {
+		if v == v {
+			most = max(most, v)
+		}
+	}
+	bars := []rune("▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, v := range values {
+		switch {
+		case v != v:
+			b.WriteByte(' ')
+		case most == 0:
+			b.WriteRune(bars[0])
+		default:
+			b.WriteRune(bars[int(v/most*float32(len(bars)-1)+0.5)])
+		}
+	}
+	return b.String()
+}
+
+// middle is everything between head and footer.
+func (f *topFrame) middle(width int) (lines []base.Cells) {
+	section := func(rows topTable) {
+		if len(lines) > 0 {
+			lines = append(lines, nil)
+		}
+		lines = append(lines, rows.lines(width)...)
+	}
+	if h := f.status.Health; h != nil {
+		for _, cause := range h.Each() {
+			lines = append(lines, base.Cells{base.StyledText("▲ ", base.HealthStyle(cause.Status)), base.StyledText(cause.Text, base.PlainText)})
+		}
+		if len(h.Causes) == 0 {
+			lines = append(lines, base.Cells{base.StyledText("Nothing needs you.", base.Faint)})
+		}
+	}
+	if len(f.status.Queues) > 0 {
+		section(f.queues())
+	}
+	if len(f.status.App) > 0 {
+		section(f.processes())
+	}
+	if tasks := f.status.Tasks.First(5); len(tasks) > 0 {
+		section(f.tasks(tasks))
+	}
+	if len(f.status.Problems) > 0 {
+		section(f.problems())
+	}
+	return lines
+}
+
+func (f *topFrame) queues() topTable {
+	rows := topTable{{base.StyledText("QUEUE", base.Faint), base.StyledText("STATE", base.Faint), base.StyledText("WAITING", base.Faint), base.StyledText("IN FLIGHT", base.Faint), base.StyledText("OLDEST", base.Faint),
+		base.StyledText("IN/S", base.Faint), base.StyledText("OUT/S", base.Faint), base.StyledText("FAILING", base.Faint), base.StyledText("WHY", base.Faint)}}
+	workers := map[string]*api.Worker{}
+	dead := map[string]bool{}
+	for i := range f.status.Workers {
+		workers[f.status.Workers[i].Queue] = &f.status.Workers[i]
+	}
+	for i := range f.status.Queues {
+		dead[f.status.Queues[i].DeadLetterQueue] = true
+	}
+	rank := func(q api.Queue) int {
+		switch {
+		case workers[q.Name] != nil:
+			return 0
+		case !dead[q.Name]:
+			return 1
+		}
+		return 2
+	}
+	queues := slices.Clone(f.status.Queues)
+	slices.SortStableFunc(queues, func(a, b api.Queue) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, q := range queues {
+		state, why, tone, failing := "-", "", base.PlainText, "-"
+		if w := workers[q.Name]; w != nil {
+			state, why = w.State()
+			tone = map[string]base.Style{api.QueueRunning: base.Green, api.QueueFailing: base.Red}[state]
+			tone = cmp.Or(tone, base.Yellow)
+			failing = fmt.Sprintf("%.0f%%", 100*w.FailingShare())
+		} else if dead[q.Name] {
+			if state = "Dead"; q.Ledger.Live > 0 {
+				tone = base.Yellow
+			}
+		}
+		traffic := f.curves.Queues[q.Name]
+		rows = append(rows, base.Cells{base.StyledText(q.Name, base.PlainText), base.StyledText(state, tone), base.StyledText(fmt.Sprint(q.Ledger.Visible), base.PlainText),
+			base.StyledText(fmt.Sprint(q.Ledger.InFlight), base.PlainText), base.StyledText(base.Seconds(q.OldestSeconds), base.PlainText),
+			base.StyledText(perSecond(traffic.In.Newest()), base.PlainText), base.StyledText(perSecond(traffic.Out.Newest()), base.PlainText), base.StyledText(failing, base.PlainText),
+			base.StyledText(why, base.Faint)})
+	}
+	return rows
+}
+
+func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
+
+func (f *topFrame) processes() topTable {
+	rows := topTable{{base.StyledText("PROCESS", base.Faint), base.StyledText("STATE", base.Faint), base.StyledText("PID", base.Faint), base.StyledText("FOR", base.Faint), base.StyledText("RESTARTS", base.Faint),
+		base.StyledText("LAST EXIT", base.Faint)}}
+	for _, p := range f.status.App {
+		tone, pid, lasts := base.Yellow, "-", "-"
+		if p.Ready {
+			tone = base.Green
+		}
+		if p.PID > 0 {
+			pid = fmt.Sprint(p.PID)
+		}
+		if !p.Since.IsZero() {
+			lasts = base.Age(f.now.Sub(p.Since))
+		}
+		rows = append(rows, base.Cells{base.StyledText(p.Name, base.PlainText), base.StyledText(p.State, tone), base.StyledText(pid, base.PlainText), base.StyledText(lasts, base.PlainText),
+			base.StyledText(fmt.Sprint(p.Restarts), base.PlainText), base.StyledText(p.LastExit, base.PlainText)})
+	}
+	return rows
+}
+
+func (f *topFrame) tasks(tasks []api.Task) topTable {
+	rows := topTable{{base.StyledText("TASK", base.Faint), base.StyledText("STATE", base.Faint), base.StyledText("LAST RUN", base.Faint), base.StyledText("NEXT IN", base.Faint), base.StyledText("WHY", base.Faint)}}
+	for i := range tasks {
+		t := &tasks[i]
+		last, next := "-", "-"
+		if t.Last != nil {
+			last = cmp.Or(t.Last.Outcome, t.Last.Skipped, "enqueued")
+		}
+		if len(t.Next) > 0 && !t.Paused {
+			next = base.Age(t.Next[0].Sub(f.now))
+		}
+		tone := map[string]base.Style{api.TaskScheduled: base.Green, api.TaskFailing: base.Red}[t.State()]
+		rows = append(rows, base.Cells{base.StyledText(t.Name, base.PlainText), base.StyledText(t.State(), cmp.Or(tone, base.Yellow)), base.StyledText(last, base.PlainText),
+			base.StyledText(next, base.PlainText), base.StyledText(cmp.Or(t.Why(), t.Words), base.Faint)})
+	}
+	return rows
+}
+
+func (f *topFrame) problems() topTable {
+	rows := topTable{{base.StyledText("FAILED IN", base.Faint), base.StyledText("COUNT", base.Faint), base.StyledText("LAST", base.Faint), base.StyledText("REASON", base.Faint)}}
+	for _, p := range f.status.Problems[:min(len(f.status.Problems), 10)] {
+		rows = append(rows, base.Cells{base.StyledText(p.Queue, base.PlainText), base.StyledText(fmt.Sprint(p.Count), base.Red), base.StyledText(base.Age(f.now.Sub(p.Last)), base.PlainText),
+			base.StyledText(p.Reason, base.PlainText)})
+	}
+	return rows
+}
+
+// topTable is rows of cells below a heading. Columns whose cells are figures are aligned to the right.
+type topTable []base.Cells
+
+const topGap = 2 // columns between cells
+
+// lines are the rows with their cells padded. The first column, a name, gives way when the others need the room; the
+// last one gets what is left.
+func (t topTable) lines(width int) []base.Cells {
+	columns := len(t[0])
+	widths := make([]int, columns)
+	figures := make([]bool, columns)
+	for i := range columns {
+		figures[i] = i > 0
+		for j, row := range t {
+			widths[i] = max(widths[i], uniseg.StringWidth(base.Plain(row[i].Text)))
+			figures[i] = figures[i] && (j == 0 || isFigure(row[i].Text))
+		}
+	}
+	rest := width
+	for _, w := range widths[1 : columns-1] {
+		rest -= w + topGap
+	}
+	widths[0] = max(min(widths[0], rest-topGap, 40), 8)
+	all := make([]base.Cells, len(t))
+	for j, row := range t {
+		for i, c := range row {
+			text := base.Plain(c.Text)
+			if i < columns-1 {
+				text = base.CutWidth(text, widths[i])
+				padding := strings.Repeat(" ", widths[i]-uniseg.StringWidth(text))
+				if figures[i] {
+					text = padding + text
+				} else {
+					text += padding
+				}
+				text += strings.Repeat(" ", topGap)
+			}
+			all[j] = append(all[j], base.StyledText(text, c.Style))
+		}
+	}
+	return all
+}
+
+// isFigure reports whether a cell holds a number, a share, an age or nothing.
+func isFigure(text string) bool {
+	return text == "-" || strings.Trim(text, "0123456789.%smhd") == ""
+}

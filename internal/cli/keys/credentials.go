@@ -1,0 +1,188 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/access"
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+)
+
+// NewCredentials returns the command 'tendril credentials'.
+func NewCredentials(c *base.CLI) *cobra.Command {
+	return base.Family("credentials", "Create, list and revoke key pairs for the SQS endpoint",
+		`Manages the file of key pairs that --credentials names. With such a file, 'tendril up' and 'tendril serve'
+may listen on any address, and every request must be signed, as AWS SDKs do by themselves. Changes take effect
+within a second, without a restart.`, newCredentialsCreate(c), newCredentialsList(c), newCredentialsRevoke(c))
+}
+
+// addCredentialsFile adds the option that names the file.
+func addCredentialsFile(c *base.CLI, cmd *cobra.Command) {
+	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "credentials" })
+}
+
+// credentialsFile is the file that the options name.
+func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
+	if f := cmd.Flags().Lookup("credentials"); f.Changed {
+		return f.Value.String(), nil
+	}
+	cfg, err := c.LoadSettings(cmd, nil)
+	switch {
+	case err != nil:
+		return "", err
+	case cfg.Credentials == "":
+		return "", base.Fail(base.ExitUsage, errors.New("no file of credentials is named"),
+			"add --credentials FILE, or set TENDRIL_CREDENTIALS")
+	}
+	return cfg.Credentials, nil
+}
+
+// createdPair is what create prints as JSON. It is the only output of a secret.
+type createdPair struct {
+	Name            string    `json:"name"`
+	AccessKeyID     string    `json:"access_key_id"`
+	SecretAccessKey string    `json:"secret_access_key"`
+	SessionToken    string    `json:"session_token,omitempty"`
+	Expires         time.Time `json:"expires,omitzero"`
+}
+
+func newCredentialsCreate(c *base.CLI) *cobra.Command {
+	var sendOnly bool
+	var queues []string
+	var lifetime time.Duration
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Add a key pair and print it, once, as variables of the environment",
+		Example: `  tendril credentials create web --send-only --queue orders \
+      --credentials /etc/tendril/credentials.json
+  tendril credentials create ops --expires 12h`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().BoolVar(&sendOnly, "send-only", false, "Allow sending messages only.")
+	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, with commas between (default all).")
+	cmd.Flags().DurationVar(&lifetime, "expires", 0,
+		"Lifetime; the pair then has a session token (such as 12h, default unlimited).")
+	addCredentialsFile(c, cmd)
+	f := base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		path, err := credentialsFile(c, cmd)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		if lifetime < 0 {
+			return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--expires %s is in the past", lifetime), "use a positive time")
+		}
+		now := time.Now()
+		pair := access.KeyPair{Name: args[0], Allow: access.AllowAll, Queues: queues}
+		if sendOnly {
+			pair.Allow = access.AllowSend
+		}
+		if lifetime > 0 {
+			pair.Expires = now.Add(lifetime).UTC().Truncate(time.Second)
+		}
+		if err := access.CanCreate(path, pair); err != nil {
+			return base.Plan{}, base.Fail(base.ExitUsage, err)
+		}
+		return base.PlanOf(base.Step("create the key pair %s in %s", pair.Name, path), func(context.Context) error {
+			pair, err := access.Create(path, pair, now)
+			if err != nil {
+				return base.Fail(base.ExitUsage, err)
+			}
+			fmt.Fprintf(c.Err, "created %s in %s; the secret is not shown again\n", pair.Name, path)
+			created := createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
+				pair.Expires}
+			return f.Print(c, created, []string{pair.Name}, func() error { return printPair(c, &created) })
+		}), nil
+	})
+}
+
+// printPair prints a new key pair as variables of the environment.
+func printPair(c *base.CLI, p *createdPair) error {
+	_, err := fmt.Fprintf(c.Out, "AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
+	if p.SessionToken != "" && err == nil {
+		_, err = fmt.Fprintf(c.Out, "AWS_SESSION_TOKEN=%s\n", p.SessionToken)
+	}
+	return err
+}
+
+// listedPair is a key pair without its secrets.
+type listedPair struct {
+	Name        string    `json:"name"`
+	AccessKeyID string    `json:"access_key_id"`
+	Allow       string    `json:"allow"`
+	Queues      []string  `json:"queues,omitempty"`
+	Created     time.Time `json:"created"`
+	Expires     time.Time `json:"expires,omitzero"`
+}
+
+func newCredentialsList(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the key pairs, without their secrets",
+		Args: cobra.NoArgs}
+	addCredentialsFile(c, cmd)
+	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]listedPair, error) {
+		path, err := credentialsFile(c, cmd)
+		if err != nil {
+			return nil, err
+		}
+		pairs, err := access.ReadFile(path)
+		if err != nil {
+			return nil, readFailure(err)
+		}
+		listed := make([]listedPair, len(pairs))
+		for i, p := range pairs {
+			listed[i] = listedPair{p.Name, p.AccessKeyID, p.Allow, p.Queues, p.Created, p.Expires}
+		}
+		return listed, nil
+	}, base.ViewOf(func(pairs []listedPair) error {
+		rows := [][]string{{"NAME", "ACCESS KEY", "ALLOW", "QUEUES", "CREATED", "EXPIRES"}}
+		for _, p := range pairs {
+			queues, expires := strings.Join(p.Queues, ","), "never"
+			if queues == "" {
+				queues = "all"
+			}
+			if !p.Expires.IsZero() {
+				expires = p.Expires.Format(time.RFC3339)
+			}
+			rows = append(rows, []string{p.Name, p.AccessKeyID, p.Allow, queues, p.Created.Format(time.RFC3339), expires})
+		}
+		return c.PrintTable(rows)
+	}, base.Named(func(p *listedPair) string { return p.Name })))
+	return cmd
+}
+
+func newCredentialsRevoke(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a key pair, by its name or access key",
+		Args: cobra.ExactArgs(1)}
+	addCredentialsFile(c, cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		path, err := credentialsFile(c, cmd)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		if err := access.CanRevoke(path, args[0]); err != nil {
+			return base.Plan{}, readFailure(err)
+		}
+		return base.PlanOf(base.Step("revoke the key pair %s of %s", args[0], path), func(context.Context) error {
+			if err := access.Revoke(path, args[0]); err != nil {
+				return readFailure(err)
+			}
+			fmt.Fprintf(c.Err, "revoked %s\n", args[0])
+			return nil
+		}), nil
+	})
+}
+
+// readFailure gives an error of the file its exit status.
+func readFailure(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return base.Fail(base.ExitNotFound, err, "'tendril credentials create NAME' makes the file")
+	}
+	return base.Fail(base.ExitUsage, err)
+}

@@ -1,0 +1,131 @@
+package keys
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+	"tendril/internal/console"
+)
+
+// NewTokens returns the command 'tendril tokens'.
+func NewTokens(c *base.CLI) *cobra.Command {
+	return base.Family("tokens", "Create, list and revoke tokens for the console",
+		`Manages the tokens that let programs and people use the console and its API, each with scopes:
+
+  read    message bodies, settings, and what apps, hooks and other servers said
+  act     queues, messages and tasks; stopping the environment
+  deploy  deployments and reloads, which run code
+
+The data directory holds their digests. Changes take effect at once, without a restart.`,
+		newTokensCreate(c), newTokensList(c), newTokensRevoke(c))
+}
+
+// createdToken is what create prints as JSON. It is the only output of the secret.
+type createdToken struct {
+	Name    string    `json:"name"`
+	Token   string    `json:"token"`
+	Scopes  []string  `json:"scopes"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+func newTokensCreate(c *base.CLI) *cobra.Command {
+	var scopes []string
+	var lifetime string
+	cmd := &cobra.Command{
+		Use:   "create NAME --scope SCOPES",
+		Short: "Create a token and print it, once",
+		Example: `  tendril tokens create ci --scope deploy --expires 90d
+  tendril tokens create grafana --scope read`,
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What it may do: read, act, deploy, with commas between.")
+	base.Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
+	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
+	base.AddDataDir(cmd)
+	f := base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		dir, err := c.DataDir(cmd)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		now, token := time.Now(), console.Token{Name: args[0], Scopes: scopes}
+		if lifetime != "" {
+			lasts, err := config.ParseDuration(lifetime)
+			if err != nil || lasts <= 0 {
+				return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--expires %q is not a lifetime", lifetime),
+					"use a duration such as 12h or 30d")
+			}
+			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
+		}
+		if err := console.CanCreateToken(dir, token); err != nil {
+			return base.Plan{}, err
+		}
+		would := base.Step("create the token %s in %s, which may %s", token.Name, dir, strings.Join(scopes, ", "))
+		return base.PlanOf(would, func(context.Context) error {
+			secret, err := console.CreateToken(dir, token, now)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Err, "created %s in %s; the token is not shown again\n", token.Name, dir)
+			return f.Print(c, createdToken{token.Name, secret, scopes, token.Expires}, []string{token.Name}, func() error {
+				_, err := fmt.Fprintln(c.Out, secret)
+				return err
+			})
+		}), nil
+	})
+}
+
+func newTokensList(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets",
+		Args: cobra.NoArgs}
+	base.AddDataDir(cmd)
+	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]console.Token, error) {
+		dir, err := c.DataDir(cmd)
+		if err != nil {
+			return nil, err
+		}
+		return console.Tokens(dir)
+	}, base.ViewOf(func(tokens []console.Token) error {
+		rows := [][]string{{"NAME", "SCOPES", "CREATED", "EXPIRES", "LAST USED"}}
+		moment := func(at time.Time) string {
+			if at.IsZero() {
+				return "never"
+			}
+			return at.Format(time.RFC3339)
+		}
+		for _, t := range tokens {
+			rows = append(rows, []string{t.Name, strings.Join(t.Scopes, ","), moment(t.Created), moment(t.Expires),
+				moment(t.LastUsed)})
+		}
+		return c.PrintTable(rows)
+	}, base.Named(func(t *console.Token) string { return t.Name })))
+	return cmd
+}
+
+func newTokensRevoke(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "revoke NAME", Short: "Remove a token", Args: cobra.ExactArgs(1)}
+	base.AddDataDir(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		dir, err := c.DataDir(cmd)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		if err := console.CanRevokeToken(dir, args[0]); err != nil {
+			return base.Plan{}, err
+		}
+		return base.PlanOf(base.Step("revoke the token %s of %s", args[0], dir), func(context.Context) error {
+			if err := console.RevokeToken(dir, args[0]); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.Err, "revoked %s\n", args[0])
+			return nil
+		}), nil
+	})
+}

@@ -1,0 +1,28 @@
+//go:build man
+
+package cli
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"tendril/internal/cli/base"
+)
+
+// newMan writes the man pages of all commands. It is not in the binary of a release, only in the one that makes its
+// pages: "go run -tags man ./cmd/tendril man FOLDER".
+func newMan(c *base.CLI, root *cobra.Command) {
+	root.AddCommand(&cobra.Command{Use: "man FOLDER", Args: cobra.ExactArgs(1), Hidden: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := os.MkdirAll(filepath.Clean(args[0]), 0o755); err != nil {
+				return err
+			}
+			root.DisableAutoGenTag = true // the header has the date already
+			header := &doc.GenManHeader{Title: "TENDRIL", Section: "1", Source: "tendril " + c.Version,
+				Manual: "tendril"}
+			return doc.GenManTree(root, header, args[0])
+		}})
+}

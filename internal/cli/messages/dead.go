@@ -1,0 +1,412 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+type deadLetterQueue struct {
+	queue *target.Queue
+	// source is the name of the queue that was named, where messages go back to that do not say where they came
+	// from; "" when the dead-letter queue itself was named.
+	source string
+	// count is how many messages it holds, about so on Amazon SQS.
+	count int
+	// newest is the place of its newest message, 0 on Amazon SQS.
+	newest int64
+	// worker is the console of the environment that works on the queue; nil where none runs here.
+	worker *api.Client
+}
+
+// deadLetterQueues are the dead-letter queues that a verb reads or changes.
+type deadLetterQueues []*deadLetterQueue
+
+// findDead finds the dead-letter queue of the queue that is named, or that queue itself when others send their dead
+// letters there. Without a name it finds every dead-letter queue of the environment. It refuses a selector that one of
+// them cannot answer.
+func findDead(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags, which *selector) (
+	deadLetterQueues, error) {
+	queues, err := findDeadSources(c, ctx, cmd, w)
+	if err != nil {
+		return nil, err
+	}
+	var dead deadLetterQueues
+	known := map[string]bool{}
+	for _, p := range queues {
+		g, err := deadOf(ctx, p)
+		if base.ExitCode(err) == base.ExitNotFound && len(queues) > 1 {
+			continue // this one has no dead-letter queue, or it was deleted
+		}
+		if err == nil {
+			err = which.knownBy(g.queue)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if known[g.queue.Address()] {
+			continue // several queues send their dead letters there
+		}
+
+		known[g.queue.Address()] = true
+		dead = append(dead, g)
+		if g.queue.Remote == nil {
+			g.worker = p.Client
+			continue
+		}
+		warnOfReceives(c, g.queue.Name)
+		if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
+			g.worker = client
+		}
+	}
+	if len(dead) == 0 {
+		return nil, noDeadLetterQueue(target.QueueList(queues))
+	}
+	return dead, nil
+}
+
+// findDeadSources finds the queue that is named. Without a name it finds the environment's queues, and every dead-letter
+// queue of its data directory.
+func findDeadSources(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
+	if w.IsNamed() {
+		return target.FindAll(c, ctx, cmd, w)
+	}
+	client, err := c.Dial(cmd)
+	if err != nil || !client.Instance.Embedded() {
+		return target.FindAll(c, ctx, cmd, w)
+	}
+	var queues []*target.Queue
+	if len(client.Instance.Queues) > 0 {
+		if queues, err = target.FindAll(c, ctx, cmd, w); err != nil {
+			return nil, err
+		}
+	}
+	all, err := client.Queues(ctx)
+	for _, q := range all {
+		if len(q.DeadLetterSources) > 0 {
+			queues = append(queues, &target.Queue{Name: q.Name, Client: client})
+		}
+	}
+	if err == nil && len(queues) == 0 {
+		err = base.Fail(base.ExitNotFound, errors.New("there is no dead-letter queue"),
+			"create a queue with one: tendril queues create NAME")
+	}
+	return queues, err
+}
+
+// deadOf finds the dead-letter queue of a queue, or that queue itself when others send their dead letters there.
+func deadOf(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
+	if p.Remote != nil {
+		return remoteDead(ctx, p)
+	}
+	return embeddedDead(ctx, p)
+}
+
+// names are the names of the queues, with commas between.
+func (d deadLetterQueues) names() string {
+	queues := make([]*target.Queue, len(d))
+	for i := range d {
+		queues[i] = d[i].queue
+	}
+	return target.QueueList(queues)
+}
+
+// count is how many messages the queues hold, about so on Amazon SQS.
+func (d deadLetterQueues) count() (n int) {
+	for _, g := range d {
+		n += g.count
+	}
+	return n
+}
+
+// collect reads the selected messages of all queues, the oldest first, and gives them back.
+func (d deadLetterQueues) collect(ctx context.Context, which *selector) ([]api.Message, error) {
+	sources := make([]messageSource, len(d))
+	for i := range d {
+		sources[i] = d[i].contents(which)
+	}
+	return collectAll(ctx, sources, which)
+}
+
+// forEach does something to each queue until everything selected was met, and returns to how many messages it was done.
+func (d deadLetterQueues) forEach(which *selector, do func(*deadLetterQueue, *selection) (int, error)) (n int, err error) {
+	selection := which.begin()
+	for _, g := range d {
+		done, err := do(g, selection)
+		n += done
+		if err != nil {
+			return n, err
+		}
+		if selection.full() {
+			break
+		}
+	}
+	return n, selection.lost(d.names())
+}
+
+// refuseLimit refuses to act on a bounded number of messages of several queues: which of them are the oldest is not
+// known without reading all.
+func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error {
+	if which.limit == 0 || len(d) == 1 {
+		return nil
+	}
+	return base.Fail(base.ExitUsage, fmt.Errorf("--limit works on one queue, and there are %d dead-letter queues: %s", len(d),
+		d.names()), fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
+}
+
+func embeddedDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
+	q, err := p.Client.Queue(ctx, p.Name)
+	if err != nil {
+		return nil, err
+	}
+	if q.DeadLetterQueue == "" && len(q.DeadLetterSources) == 0 {
+		return nil, noDeadLetterQueue(p.Name)
+	}
+	source := ""
+	if q.DeadLetterQueue != "" {
+		source = p.Name
+		if q, err = p.Client.Queue(ctx, q.DeadLetterQueue); err != nil {
+			return nil, err
+		}
+	}
+	return &deadLetterQueue{queue: &target.Queue{Name: q.Name, Client: p.Client}, source: source,
+		count: int(q.Ledger.Live), newest: q.Newest}, nil
+}
+
+func remoteDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
+	attributes, err := p.Remote.Attributes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	if name == "" {
+		sources, err := p.Remote.DeadLetterSources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(sources) == 0 {
+			return nil, noDeadLetterQueue(p.Name)
+		}
+		return &deadLetterQueue{queue: p, count: target.Counted(attributes)}, nil
+	}
+	dead, err := p.Sqs.Queue(ctx, target.SiblingURL(p.Remote.URL(), name))
+	if err != nil {
+		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.Name, err)
+	}
+	if attributes, err = dead.Attributes(ctx); err != nil {
+		return nil, err
+	}
+	return &deadLetterQueue{queue: &target.Queue{Name: dead.Name(), Sqs: p.Sqs, Remote: dead}, source: p.Name,
+		count: target.Counted(attributes)}, nil
+}
+
+func noDeadLetterQueue(name string) error {
+	return base.Fail(base.ExitNotFound, fmt.Errorf("queue %s has no dead-letter queue", name),
+		"create a queue with one: tendril queues create NAME")
+}
+
+// contents are the messages of the dead-letter queue; their source also knows where messages go back to.
+func (g *deadLetterQueue) contents(which *selector) messageSource {
+	p := sourceOf(g.queue, which)
+	if remote, ok := p.(*sqsSource); ok {
+		remote.source, remote.sources = g.source, g.sources
+	}
+	return p
+}
+
+// sources returns the names of the queues on Amazon SQS that send their dead letters here.
+func (g *deadLetterQueue) sources(ctx context.Context) (names []string, err error) {
+	urls, err := g.queue.Remote.DeadLetterSources(ctx)
+	for _, url := range urls {
+		names = append(names, url[strings.LastIndexByte(url, '/')+1:])
+	}
+	return names, err
+}
+
+func newDeadList(c *base.CLI) *cobra.Command {
+	which := &selector{all: true}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List dead letters, the oldest first",
+		Args:    cobra.NoArgs,
+	}
+	w := target.AddQueue(cmd, target.AllDeadLetters)
+	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
+	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
+	addReason(cmd, which)
+	addDeadFilter(cmd, which)
+	var dead deadLetterQueues
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (messages []api.Message, err error) {
+		if err := cmp.Or(base.CheckLimit(which.limit), which.check(nil)); err != nil {
+			return nil, err
+		}
+		if dead, err = findDead(c, ctx, cmd, w, which); err != nil {
+			return nil, err
+		}
+		return dead.collect(ctx, which)
+	}, base.ViewOf(func(messages []api.Message) error {
+		return printDead(c, cmd.Context(), dead, messages)
+	}, messageIDs))
+	return cmd
+}
+
+func printDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, messages []api.Message) error {
+	if len(messages) == 0 {
+		fmt.Fprintf(c.Err, "no dead letters in %s\n", dead.names())
+		return nil
+	}
+	reasons := dead.reasons(ctx)
+	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
+	for _, m := range messages {
+		reason := cmp.Or(lastFailure(&m), reasons[m.ID])
+		if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" { // what it was before
+			m.SentAt, m.DeadAt, m.DeadLetterSource = f.SentAt, f.FailedAt, f.Source
+			m.ReceiveCount += f.Receives
+			reason = f.Reason
+		}
+		rows = append(rows, []string{m.ID, base.Since(m.SentAt), base.Since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
+			cmp.Or(base.AfterColon(m.DeadLetterSource), "-"), cmp.Or(base.Preview(reason, 40), "-"), base.Preview(m.Body, previewWidth)})
+	}
+	if err := c.PrintTable(rows); err != nil {
+		return err
+	}
+	if n := dead.count(); n > len(messages) {
+		fmt.Fprintf(c.Err, "%d of %s; --limit shows more\n", len(messages), base.Plural(n, "dead letter"))
+	}
+	return nil
+}
+
+// reasons are why messages failed last, as far as the running environment remembers.
+func (d deadLetterQueues) reasons(ctx context.Context) map[string]string {
+	reasons := map[string]string{}
+	i := slices.IndexFunc(d, func(g *deadLetterQueue) bool { return g.worker != nil })
+	if i < 0 {
+		return reasons
+	}
+	recent, err := d[i].worker.Deliveries(ctx, api.DefaultDeliveries)
+	if err != nil {
+		return reasons // it delivers nothing, or not any more: the list is as good without
+	}
+	for _, delivery := range recent {
+		if _, newer := reasons[delivery.MessageID]; !newer && !delivery.Done() {
+			reasons[delivery.MessageID] = delivery.Reason
+		}
+	}
+	return reasons
+}
+
+// lastFailure is why a message failed last; "" where that was not recorded.
+func lastFailure(m *api.Message) string {
+	if len(m.Attempts) == 0 {
+		return ""
+	}
+	last := m.Attempts[len(m.Attempts)-1]
+	line, _, _ := strings.Cut(strings.TrimSpace(last.Answer), "\n")
+	if line == "" {
+		return last.Reason
+	}
+	return last.Reason + ": " + line
+}
+
+// queueReason is a group of the dead letters of one queue.
+type queueReason struct {
+	Queue string `json:"queue"`
+	api.ReasonGroup
+}
+
+func newDeadReasons(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reasons",
+		Short: "Group dead letters by why they failed last",
+		Long: `Groups the dead letters of each embedded queue by the status and the first line of the last
+answer, the largest group first. # stands for a number, * for an id. Messages of which no
+attempt was recorded are counted under -.`,
+		Example: `  tendril dead reasons
+  tendril dead redrive --reason 'HTTP 503 database is locked'`,
+		Args: cobra.NoArgs,
+	}
+	w := target.AddQueue(cmd, target.AllDeadLetters)
+	var dead deadLetterQueues
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
+		if dead, err = findDead(c, ctx, cmd, w, &selector{reason: new(string)}); err != nil {
+			return nil, err
+		}
+		groups = []queueReason{}
+		for _, g := range dead {
+			ofQueue, err := g.queue.Client.Reasons(ctx, g.queue.Name)
+			if err != nil {
+				return nil, err
+			}
+			for _, group := range ofQueue {
+				groups = append(groups, queueReason{g.queue.Name, group})
+			}
+		}
+		slices.SortStableFunc(groups, func(a, b queueReason) int { return cmp.Compare(b.Count, a.Count) })
+		return groups, nil
+	}, base.ViewOf(func(groups []queueReason) error { return printReasons(c, dead, groups) },
+		base.Named(func(g *queueReason) string { return g.Reason })))
+	return cmd
+}
+
+func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) error {
+	if len(groups) == 0 {
+		fmt.Fprintf(c.Err, "no dead letters in %s\n", dead.names())
+		return nil
+	}
+	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "QUEUE", "REASON"}}
+	for _, g := range groups {
+		day := 0
+		for _, n := range g.Hours {
+			day += n
+		}
+		rows = append(rows, []string{fmt.Sprint(g.Count), fmt.Sprint(day), base.Since(g.First), base.Since(g.Last),
+			g.Queue, cmp.Or(g.Reason, "-")})
+	}
+	if len(dead) == 1 {
+		rows = base.WithoutColumn(rows, 4)
+	}
+	return c.PrintTable(rows)
+}
+
+func newDeadShow(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters whole", Args: cobra.MinimumNArgs(1)}
+	w := target.AddQueue(cmd, target.AllDeadLetters)
+	f := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		which := &selector{ids: args}
+		dead, err := findDead(c, ctx, cmd, w, which)
+		if err != nil {
+			return err
+		}
+		messages, err := dead.collect(ctx, which)
+		if err != nil {
+			return err
+		}
+		if err := base.PrintValue(c, *f, messages, base.ViewOf(func(messages []api.Message) error {
+			return printMessages(c, messages, true)
+		}, messageIDs)); err != nil {
+			return err
+		}
+		return absent(args, messages, dead.names())
+	})
+	return cmd
+}
+
+func absent(ids []string, messages []api.Message, queueName string) error {
+	p := (&selector{ids: ids}).begin()
+	for _, m := range messages {
+		delete(p.missing, m.ID)
+	}
+	return p.lost(queueName)
+}

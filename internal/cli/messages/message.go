@@ -1,0 +1,145 @@
+package messages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+// NewMessage returns the command 'tendril message'.
+func NewMessage(c *base.CLI) *cobra.Command {
+	return base.Family("message", "Show one message, retry, delay or delete it",
+		`These commands act on one message of the embedded queue. Without --queue, all queues are
+searched for it. Amazon SQS shows messages only to who receives them, and has no such acts.`,
+		newMessageShow(c), newMessageRetry(c), newMessageDelay(c), newMessageDelete(c))
+}
+
+// onMessage makes a command that acts on one message of the running environment, which it finds by its id. would says
+// how, with id and queue; check refuses some messages, and may be nil.
+func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Message) error,
+	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
+	w := target.AddQueue(cmd, target.AllQueues)
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		client, m, err := findMessage(c, ctx, cmd, w, args[0])
+		if err == nil && check != nil {
+			err = check(&m)
+		}
+		return base.PlanOf(base.Step(would, m.ID, m.Queue), func(ctx context.Context) error { return do(ctx, client, &m) }), err
+	})
+}
+
+// findMessage finds a message in the queue that is named, or in any.
+func findMessage(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags, id string) (
+	client *api.Client, m api.Message, err error) {
+	if w.Queue != "" {
+		p, err := target.Find(c, ctx, cmd, w)
+		if err != nil {
+			return nil, m, err
+		}
+		if p.Remote != nil {
+			return nil, m, base.Fail(base.ExitUsage, fmt.Errorf("%s is on Amazon SQS, where messages cannot be named by id", p.Name),
+				"'tendril peek' shows some of them, at the price of a receive")
+		}
+		m, err = p.Client.Message(ctx, p.Name, id)
+		return p.Client, m, err
+	}
+	if client, err = c.Dial(cmd); err != nil {
+		return nil, m, err
+	}
+	queues, err := client.Queues(ctx)
+	if err != nil {
+		return nil, m, err
+	}
+	for _, q := range queues {
+		m, err = client.Message(ctx, q.Name, id)
+		if !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+			return client, m, err
+		}
+	}
+	return nil, m, base.Fail(base.ExitNotFound, fmt.Errorf("no queue holds a message %s", id),
+		"it was delivered, deleted or has expired; 'tendril peek QUEUE' shows what a queue holds")
+}
+
+func newMessageShow(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "show ID", Short: "Show a message whole", Args: cobra.ExactArgs(1),
+		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
+	w := target.AddQueue(cmd, target.AllQueues)
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Message, error) {
+		_, m, err := findMessage(c, ctx, cmd, w, args[0])
+		return &m, err
+	}, base.ViewOf(
+		func(m *api.Message) error { return printMessage(c, m) },
+		func(m *api.Message) []string { return []string{m.ID} },
+	))
+	return cmd
+}
+
+func newMessageRetry(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "retry ID", Short: "Make a message visible at once", Args: cobra.ExactArgs(1),
+		Long: `Makes a message visible at once that is delayed or waits for its next attempt. One that is in
+work is given out a second time. A dead letter stays where it is: see 'tendril dead redrive'.`}
+	return onMessage(c, cmd, "make message %s visible in %s", func(m *api.Message) error {
+		if m.DeadAt.IsZero() {
+			return nil
+		}
+		return base.Fail(base.ExitConflict, fmt.Errorf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue),
+			"put it back to work with 'tendril dead redrive "+m.ID+" --queue "+m.Queue+"'")
+	}, func(ctx context.Context, client *api.Client, m *api.Message) error {
+		placed, err := client.Retry(ctx, m.Queue, m.ID)
+		return printPlaced(c, m, placed, err)
+	})
+}
+
+func newMessageDelay(c *base.CLI) *cobra.Command {
+	var delay time.Duration
+	cmd := &cobra.Command{Use: "delay ID", Short: "Hide a message for a time from now", Args: cobra.ExactArgs(1),
+		Example: "  tendril message delay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 --for 10m"}
+	cmd.Flags().DurationVar(&delay, "for", 0, "How long from now it is hidden (1s-12h, required).")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if delay < time.Second || delay > queue.MaxVisibility {
+			return base.Fail(base.ExitUsage, fmt.Errorf("--for %s is out of range", delay), "use 1s to "+queue.MaxVisibility.String())
+		}
+		return nil
+	}
+	return onMessage(c, cmd, "hide message %s in %s", nil, func(ctx context.Context, client *api.Client,
+		m *api.Message) error {
+		placed, err := client.Delay(ctx, m.Queue, m.ID, delay)
+		return printPlaced(c, m, placed, err)
+	})
+}
+
+// printPlaced says where a message is after an act on it.
+func printPlaced(c *base.CLI, m *api.Message, p api.Placed, err error) error {
+	if err != nil {
+		return err
+	}
+	if p.VisibleAt.IsZero() {
+		fmt.Fprintf(c.Err, "message %s is visible in %s\n", p.ID, m.Queue)
+	} else {
+		fmt.Fprintf(c.Err, "message %s is hidden in %s until %s\n", p.ID, m.Queue, base.Moment(p.VisibleAt))
+	}
+	return nil
+}
+
+func newMessageDelete(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "delete ID", Short: "Delete a message for good", Args: cobra.ExactArgs(1)}
+	return onMessage(c, cmd, "delete message %s of %s", nil, func(ctx context.Context, client *api.Client,
+		m *api.Message) error {
+		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
+		if err == nil && n == 0 {
+			err = base.Fail(base.ExitNotFound, fmt.Errorf("message %s is gone already", m.ID))
+		}
+		if err == nil {
+			fmt.Fprintf(c.Err, "message %s was deleted from %s\n", m.ID, m.Queue)
+		}
+		return err
+	})
+}

@@ -1,0 +1,378 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+// held is a message that a verb looks at.
+type held struct {
+	api.Message
+	receipt string // of the receive that showed it; "" on the embedded queue
+}
+
+// source is the ARN of the queue that a dead letter came from, as the queue says or the attribute that tendril added;
+// "" for none.
+func (m *held) source() string {
+	if _, f := queue.CutReason(m.Attributes); f != nil && m.DeadLetterSource == "" {
+		return f.Source
+	}
+	return m.DeadLetterSource
+}
+
+// messageSource is the messages of one queue, to be looked at and acted upon. The
+// embedded queue and Amazon SQS fill it in different ways.
+type messageSource interface {
+	// read ranges over the messages, oldest first, in portions of at most n. It ends after an error.
+	read(ctx context.Context, n int) iter.Seq2[[]held, error]
+	// redrive moves messages to the queue to, or back to where each came from
+	// when to is "", and returns how many were moved.
+	redrive(ctx context.Context, messages []held, to string) (int, error)
+	// remove deletes messages and returns how many there were.
+	remove(ctx context.Context, messages []held) (int, error)
+	// release gives back what was read and neither moved nor removed.
+	release(ctx context.Context) error
+}
+
+// embeddedSource is a queue of the running environment. Looking changes nothing.
+type embeddedSource struct {
+	client *api.Client
+	queue  string
+	filter api.Filter
+	// ids, when there are any, are looked up instead of reading everything.
+	ids []string
+}
+
+func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
+	if len(p.ids) > 0 {
+		return p.named(ctx)
+	}
+	return func(yield func([]held, error) bool) {
+		f := p.filter
+		f.Limit = n
+		for {
+			page, next, err := p.client.Messages(ctx, p.queue, f)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			portion := make([]held, len(page))
+			for i := range page {
+				portion[i] = held{Message: page[i]}
+			}
+			if !yield(portion, nil) || next == "" {
+				return
+			}
+			f.After = next
+		}
+	}
+}
+
+// named reads the messages of ids, each a portion; those that are gone are passed over.
+func (p *embeddedSource) named(ctx context.Context) iter.Seq2[[]held, error] {
+	return func(yield func([]held, error) bool) {
+		for _, id := range p.ids {
+			m, err := p.client.Message(ctx, p.queue, id)
+			if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+				continue
+			}
+			if !yield([]held{{Message: m}}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (p *embeddedSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
+	return p.client.Move(ctx, p.queue, to, ids(messages))
+}
+
+func (p *embeddedSource) remove(ctx context.Context, messages []held) (int, error) {
+	return p.client.Delete(ctx, p.queue, ids(messages), int64(len(messages)))
+}
+
+func (p *embeddedSource) release(context.Context) error { return nil }
+
+func ids(messages []held) []string {
+	all := make([]string, len(messages))
+	for i := range messages {
+		all[i] = messages[i].ID
+	}
+	return all
+}
+
+const (
+	// holdTime is how long a message that is looked at stays hidden from others, unless it is given back before.
+	holdTime = 5 * time.Minute
+	// lookTime is how long a receive waits before the queue counts as empty.
+	lookTime = time.Second
+	// releaseTime bounds giving back after the verb was interrupted.
+	releaseTime = 10 * time.Second
+)
+
+// receiver is the queue that a source is read from.
+type receiver interface {
+	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
+	Delete(ctx context.Context, receipts []string) []error
+	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
+}
+
+// sqsSource is a queue on Amazon SQS. SQS shows a message only to those who
+// receive it: that counts, and hides the message until it is given back.
+type sqsSource struct {
+	name string
+	from receiver
+	fifo bool
+	// open finds a queue to move to: by name beside this one, or by URL or ARN.
+	open func(ctx context.Context, reference string) (target.Sender, error)
+	// source is the name of the queue that a message goes back to which does
+	// not say where it came from; "" for none.
+	source string
+	// sources returns the names of the queues that have this one as their dead-letter queue; nil where nobody knows.
+	sources func(ctx context.Context) ([]string, error)
+
+	holding map[string]string // message id -> receipt
+	seen    map[string]bool   // ids that were shown, and those of copies made
+	opened  map[string]target.Sender
+	known   map[string]bool // what sources returned; nil before
+}
+
+func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
+	p.holding, p.seen = map[string]string{}, map[string]bool{}
+	return func(yield func([]held, error) bool) {
+		for {
+			portion, err := p.receive(ctx, min(n, queue.MaxBatch))
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(portion) == 0 || !yield(portion, nil) {
+				return
+			}
+		}
+	}
+}
+
+// receive takes up to n messages and returns those that were not seen before: none at the end of the queue, or when
+// all that comes was shown before and its hold time is over, or is a copy that died again.
+func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
+	wait, hold := lookTime, holdTime
+	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
+	if err != nil {
+		return nil, err
+	}
+	var portion []held
+	for i := range messages {
+		m := &messages[i]
+		p.holding[m.ID] = m.ReceiptHandle
+		if !p.seen[m.ID] {
+			p.seen[m.ID] = true
+			portion = append(portion, held{api.FromMessage(m, p.name), m.ReceiptHandle})
+		}
+	}
+	return portion, nil
+}
+
+// remove deletes messages. What could not be deleted stays held and comes back.
+func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
+	receipts := make([]string, len(messages))
+	for i := range messages {
+		receipts[i] = messages[i].receipt
+	}
+	errs := p.from.Delete(ctx, receipts)
+	removed := 0
+	var cause error
+	for i := range messages {
+		if errs != nil && errs[i] != nil {
+			cause = errs[i]
+			continue
+		}
+		delete(p.holding, messages[i].ID)
+		removed++
+	}
+	if cause != nil {
+		return removed, fmt.Errorf("%s could not be deleted: %w", base.Plural(len(messages)-removed, "message"), cause)
+	}
+	return removed, nil
+}
+
+// redrive sends each message to where it belongs and deletes it here once the other queue has it safe. An
+// interruption between the two leaves it in both; never in neither.
+func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
+	moved := 0
+	for len(messages) > 0 {
+		target, n, err := p.sameTarget(ctx, messages, to)
+		if err != nil {
+			return moved, err
+		}
+		accepted, sendErr := p.resend(ctx, target, messages[:n])
+		removed, err := p.remove(ctx, accepted)
+		moved += removed
+		if err = errors.Join(sendErr, err); err != nil {
+			return moved, err
+		}
+		messages = messages[n:]
+	}
+	return moved, nil
+}
+
+// sameTarget returns the queue that the first message goes to, and how many of those after it go there too. On a
+// FIFO queue messages travel one by one: a refused one must not be overtaken by the next of its group.
+func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) (string, int, error) {
+	origin := func(m *held) string {
+		if to != "" {
+			return to
+		}
+		return cmp.Or(base.AfterColon(m.source()), p.source)
+	}
+	first := origin(&messages[0])
+	switch trusted, err := p.sendsHere(ctx, &messages[0], first, to); {
+	case err != nil:
+		return "", 0, err
+	case first == "":
+		return "", 0, base.Fail(base.ExitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID),
+			"say where to with --to QUEUE")
+	case !trusted:
+		return "", 0, base.Fail(base.ExitFailed, fmt.Errorf("message %s says that it came from %s, which has no such dead-letter queue",
+			messages[0].ID, first), "say where to with --to QUEUE")
+	}
+	n := 1
+	for !p.fifo && n < len(messages) && origin(&messages[n]) == first {
+		n++
+	}
+	return first, n, nil
+}
+
+// sendsHere reports whether a message may go to the queue called name. What an attribute says is believed only where it
+// is true that the queue sends its dead letters here: whoever may send a message can write an attribute.
+func (p *sqsSource) sendsHere(ctx context.Context, m *held, name, to string) (bool, error) {
+	if to != "" || m.DeadLetterSource != "" || name == p.source || p.sources == nil {
+		return true, nil
+	}
+	if p.known == nil {
+		names, err := p.sources(ctx)
+		if err != nil {
+			return false, fmt.Errorf("finding the queues that send dead letters here: %w", err)
+		}
+		p.known = map[string]bool{}
+		for _, name := range names {
+			p.known[name] = true
+		}
+	}
+	return p.known[name], nil
+}
+
+// resend sends copies of messages and returns those that were accepted.
+func (p *sqsSource) resend(ctx context.Context, target string, messages []held) ([]held, error) {
+	to, err := p.target(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	var accepted []held
+	for len(messages) > 0 {
+		n, copies := copies(messages, strings.HasSuffix(target, ".fifo"))
+		sent, err := to.Send(ctx, copies)
+		if err != nil {
+			return accepted, err
+		}
+		var refused []error
+		for i := range sent {
+			if sent[i].Err != nil {
+				refused = append(refused, fmt.Errorf("message %s was refused: %w", messages[i].ID, sent[i].Err))
+				continue
+			}
+			p.seen[sent[i].ID] = true
+			accepted = append(accepted, messages[i])
+		}
+		if len(refused) > 0 {
+			return accepted, errors.Join(refused...)
+		}
+		messages = messages[n:]
+	}
+	return accepted, nil
+}
+
+// copies returns as many messages as fit into one send. All that SQS lets a sender say is kept, but for the reason that
+// tendril added. A FIFO copy gets a
+// deduplication id of its own: under the old one the queue would take it for the message that it was sent as,
+// accept it and drop it. Named after the message, it keeps a repeated redrive from making two.
+func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
+	bytes := 0
+	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
+		attributes, _ := queue.CutReason(m.Attributes)
+		one := queue.Outgoing{Body: m.Body, Attributes: attributes, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
+		if fifo {
+			one.DedupID = "redrive-" + m.ID
+		}
+		if bytes += one.Size(); bytes > target.MaxBatchBytes && len(out) > 0 {
+			break
+		}
+		out = append(out, one)
+	}
+	return len(out), out
+}
+
+func (p *sqsSource) target(ctx context.Context, reference string) (target.Sender, error) {
+	if q := p.opened[reference]; q != nil {
+		return q, nil
+	}
+	q, err := p.open(ctx, reference)
+	if err != nil {
+		return nil, fmt.Errorf("finding the queue to move to: %w", err)
+	}
+	if p.opened == nil {
+		p.opened = map[string]target.Sender{}
+	}
+	p.opened[reference] = q
+	return q, nil
+}
+
+// release makes what is still held visible again, also after an interruption.
+func (p *sqsSource) release(ctx context.Context) error {
+	var changes []queue.VisibilityChange
+	for _, receipt := range p.holding {
+		changes = append(changes, queue.VisibilityChange{ReceiptHandle: receipt})
+	}
+	clear(p.holding)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	failed := 0
+	var cause error
+	for ten := range slices.Chunk(changes, queue.MaxBatch) {
+		for _, err := range p.from.ChangeVisibility(ctx, ten) {
+			if err != nil {
+				failed, cause = failed+1, err
+			}
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", base.Plural(failed, "message"),
+			holdTime, cause)
+	}
+	return nil
+}
+
+// sourceOf returns the source that the selected messages of a queue are read from.
+func sourceOf(p *target.Queue, which *selector) messageSource {
+	if p.Remote == nil {
+		sel, _ := which.selection() // check has refused what it cannot be
+		return &embeddedSource{client: p.Client, queue: p.Name, filter: api.Filter{Selection: sel}, ids: which.ids}
+	}
+	return &sqsSource{
+		name: p.Name, from: p.Remote, fifo: p.Remote.FIFO(),
+		open: func(ctx context.Context, reference string) (target.Sender, error) {
+			return p.OpenRemote(ctx, reference)
+		},
+	}
+}

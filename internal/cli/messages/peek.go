@@ -1,0 +1,231 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/send"
+	"tendril/internal/cli/target"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/host/terminal"
+	"tendril/queue"
+)
+
+// NewPeek returns the command 'tendril peek'.
+func NewPeek(c *base.CLI) *cobra.Command {
+	which := &selector{all: true}
+	var state string
+	var full bool
+	cmd := &cobra.Command{
+		Use:   "peek [QUEUE]",
+		Short: "Show the messages of a queue",
+		Long: `Shows the oldest messages of a queue, or of all that the environment works on. On the embedded
+queue this changes nothing.
+
+On Amazon SQS each look is a receive: it counts towards maxReceiveCount, and hides the
+message from others until the command ends, for at most 5 minutes.`,
+		Example: `  tendril peek
+  tendril peek orders --match 4711 --full
+  tendril peek -o json -n 100 | jq -r .[].body`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	w := target.AddWhere(cmd)
+	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, the oldest first.")
+	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
+	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed, in_flight or damaged messages (embedded queue only).")
+	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
+	base.Complete(cmd, "state", api.MessageVisible, api.MessageDelayed, api.MessageInFlight, api.MessageDamaged)
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) ([]api.Message, error) {
+		w.Queue = base.Argument(args)
+		if err := base.CheckLimit(which.limit); err != nil {
+			return nil, err
+		}
+		queues, err := target.FindAll(c, ctx, cmd, w)
+		if err != nil {
+			return nil, err
+		}
+		var sources []messageSource
+		for _, p := range queues {
+			source := sourceOf(p, which)
+			if embedded, ok := source.(*embeddedSource); ok {
+				embedded.filter.State = state
+			} else if state != "" {
+				return nil, base.Fail(base.ExitUsage, errors.New("--state works on the embedded queue only"),
+					"Amazon SQS shows visible messages only")
+			} else {
+				warnOfReceives(c, p.Name)
+			}
+			sources = append(sources, source)
+		}
+		return collectAll(ctx, sources, which)
+	}, base.ViewOf(func(messages []api.Message) error { return printMessages(c, messages, full) },
+		messageIDs))
+	return cmd
+}
+
+// collectAll reads the selected messages of several sources, the oldest first, and gives them back.
+func collectAll(ctx context.Context, sources []messageSource, which *selector) (all []api.Message, err error) {
+	all = []api.Message{}
+	for _, source := range sources {
+		messages, err := collect(ctx, source, which)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, messages...)
+	}
+	if len(sources) > 1 {
+		slices.SortStableFunc(all, func(a, b api.Message) int {
+			return cmp.Or(a.DeadAt.Compare(b.DeadAt), a.SentAt.Compare(b.SentAt))
+		})
+		if which.limit > 0 {
+			all = all[:min(len(all), which.limit)]
+		}
+	}
+	return all, nil
+}
+
+// warnOfReceives says what looking at a queue on Amazon SQS does.
+func warnOfReceives(c *base.CLI, name string) {
+	c.PrintWarnings(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
+		"until this command ends"})
+}
+
+// collect reads the picked messages and gives them back.
+func collect(ctx context.Context, from messageSource, p *selector) (messages []api.Message, err error) {
+	defer func() {
+		if released := from.release(ctx); err == nil {
+			err = released
+		}
+	}()
+	messages = []api.Message{}
+	selection := p.begin()
+	for portion, err := range from.read(ctx, p.portion()) {
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range selection.take(portion) {
+			messages = append(messages, m.Message)
+		}
+		if selection.done() {
+			break
+		}
+	}
+	return messages, nil
+}
+
+const previewWidth = 60
+
+var messageIDs = base.Named(func(m *api.Message) string { return m.ID })
+
+func printMessages(c *base.CLI, messages []api.Message, full bool) error {
+	switch {
+	case full:
+		for i := range messages {
+			if err := printMessage(c, &messages[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(messages) == 0:
+		fmt.Fprintln(c.Err, "no messages")
+		return nil
+	}
+	rows := [][]string{{"ID", "QUEUE", "STATE", "AGE", "RECEIVES", "BODY"}}
+	several := false
+	for _, m := range messages {
+		several = several || m.Queue != messages[0].Queue
+		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(m.State, "-"), base.Since(m.SentAt), fmt.Sprint(m.ReceiveCount),
+			base.Preview(m.Body, previewWidth)})
+	}
+	if !several {
+		rows = base.WithoutColumn(rows, 1)
+	}
+	return c.PrintTable(rows)
+}
+
+// failureRows are the rows about a failure, which tendril put into an attribute; none for nil.
+func failureRows(f *queue.Failure) (t base.Table) {
+	if f == nil {
+		return nil
+	}
+	t.Add("last failure", f.Reason)
+	t.Add("answer", f.Answer)
+	t.Add("failed at", base.Moment(f.FailedAt))
+	t.Add("failed on", f.Instance)
+	t.Add("attempts", fmt.Sprintf("%d, of %s", f.Attempts, base.Plural(f.Receives, "receive")))
+	t.Add("was message", f.MessageID)
+	t.Add("was sent", base.Moment(f.SentAt))
+	t.Add("was in queue", f.Source)
+	return t
+}
+
+// printMessage prints a message whole; more are rows about it that it does not have itself.
+func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
+	t := base.Table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", base.Moment(m.SentAt)}}
+	t.Add("receives", fmt.Sprint(m.ReceiveCount))
+	t.Add("first received", base.Moment(m.FirstReceivedAt))
+	t.Add("visible from", base.Moment(m.VisibleAt))
+	t.Add("dead since", base.Moment(m.DeadAt))
+	t.Add("dead-lettered from", m.DeadLetterSource)
+	t.Add("group", m.GroupID)
+	t.Add("deduplication id", m.DedupID)
+	t.Add("sender", m.SenderID)
+	t.Add("trace", m.TraceHeader)
+	attributes, failure := queue.CutReason(m.Attributes)
+	t = append(t, failureRows(failure)...)
+	for _, a := range attributes {
+		value := a.Value
+		if a.IsBinary() {
+			value = fmt.Sprintf("%d bytes", len(a.Value))
+		}
+		t.Add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
+	}
+	t = append(t, more...)
+	t.Add("body", base.Size(len(m.Body)))
+	if err := c.PrintTable(t); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.Out, "\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
+	if err == nil && len(m.Attempts) > 0 {
+		err = printAttempts(c, m.Attempts)
+	}
+	return err
+}
+
+// printAttempts prints the failed deliveries of a message, each with the begin of its answer.
+func printAttempts(c *base.CLI, attempts []api.Attempt) error {
+	fmt.Fprintf(c.Out, "%s failed:\n", base.Plural(len(attempts), "attempt"))
+	for i := range attempts {
+		if _, err := fmt.Fprintln(c.Out, "  "+attemptText(&attempts[i])); err != nil {
+			return err
+		}
+		if err := send.PrintAnswer(c, attempts[i].Answer); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(c.Out)
+	return err
+}
+
+// attemptText is one attempt on one line.
+func attemptText(a *api.Attempt) string {
+	text := fmt.Sprintf("%s  %s after %d ms", base.Moment(a.At), a.Reason, a.DurationMS)
+	if a.ReceiveCount > 0 {
+		text += fmt.Sprintf(" (receive %d)", a.ReceiveCount)
+	}
+	if a.Instance != "" {
+		text += " on " + a.Instance
+	}
+	if !a.RetryAt.IsZero() {
+		text += ", next attempt at " + a.RetryAt.Local().Format("15:04:05")
+	}
+	return base.Plain(text)
+}

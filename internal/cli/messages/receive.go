@@ -1,0 +1,131 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+// receiveFlags are what one run of 'tendril receive' asks for.
+type receiveFlags struct {
+	limit            int
+	wait, visibility time.Duration
+	delete           bool
+	format           *base.Format
+}
+
+// NewReceive returns the command 'tendril receive'.
+func NewReceive(c *base.CLI) *cobra.Command {
+	f := &receiveFlags{}
+	cmd := &cobra.Command{
+		Use:   "receive [QUEUE]",
+		Short: "Receive messages as a consumer does",
+		Long: `Receives messages as an SQS consumer does and prints each with its receipt handle. That counts
+as a receive, which a redrive policy limits, and hides the message from others for the
+visibility timeout. 'tendril peek' looks at the embedded queue without either.
+
+With --delete, messages are deleted once they are printed. With -o json each message is one
+line, which 'tendril send --ndjson' sends again.`,
+		Example: `  tendril receive orders
+  tendril receive orders -n 100 --delete -o json >orders.ndjson
+  tendril receive https://sqs.eu-west-1.amazonaws.com/123456789012/orders --wait 20s`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	w := target.AddWhere(cmd)
+	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
+	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Longest wait for a message, 0s to 20s.")
+	cmd.Flags().DurationVar(&f.visibility, "visibility-timeout", -1,
+		"How long the messages are hidden from others, 0s to 12h (default: that of the queue).")
+	cmd.Flags().Lookup("visibility-timeout").DefValue = ""
+	cmd.Flags().BoolVar(&f.delete, "delete", false, "Delete the messages once they are printed.")
+	f.format = base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		w.Queue = base.Argument(args)
+		if err := cmp.Or(base.CheckLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
+			return base.Plan{}, err
+		}
+		p, err := target.Find(c, ctx, cmd, w)
+		action := "receive"
+		if f.delete {
+			action = "receive and delete"
+		}
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			text, err := p.CountText(ctx)
+			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, base.Plural(f.limit, "message"),
+				p.Name, text)}, err
+		}, func(ctx context.Context) error { return receiveMessages(c, ctx, p, f) }), err
+	})
+}
+
+func (f *receiveFlags) check(visibility bool) error {
+	switch {
+	case f.wait < 0 || f.wait > 20*time.Second || f.wait%time.Second != 0:
+		return base.Fail(base.ExitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use whole seconds from 0s to 20s")
+	case visibility && (f.visibility < 0 || f.visibility > queue.MaxVisibility || f.visibility%time.Second != 0):
+		return base.Fail(base.ExitUsage, fmt.Errorf("--visibility-timeout %s is out of range", f.visibility),
+			"use whole seconds from 0s to 12h")
+	}
+	return nil
+}
+
+// receiveMessages prints messages portion by portion, until there are enough of them or none comes any more.
+func receiveMessages(c *base.CLI, ctx context.Context, p *target.Queue, f *receiveFlags) error {
+	received := 0
+	for received < f.limit {
+		req := api.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}
+		if f.visibility >= 0 {
+			seconds := int(f.visibility.Seconds())
+			req.VisibilitySeconds = &seconds
+		}
+		portion, err := p.Receive(ctx, req)
+		if err != nil {
+			return err
+		}
+		if len(portion) == 0 {
+			break
+		}
+		received += len(portion)
+		if err := printReceived(c, portion, *f.format); err != nil {
+			return err
+		}
+		if f.delete {
+			if err := p.Acknowledge(ctx, portion); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case received == 0:
+		fmt.Fprintf(c.Err, "no messages were received from %s\n", p.Name)
+	case f.delete:
+		fmt.Fprintf(c.Err, "%s received and deleted\n", base.Plural(received, "message"))
+	default:
+		fmt.Fprintf(c.Err, "%s received: hidden from others until the visibility timeout ends\n",
+			base.Plural(received, "message"))
+	}
+	return nil
+}
+
+func printReceived(c *base.CLI, messages []api.ReceivedMessage, f base.Format) error {
+	for i := range messages {
+		m := &messages[i]
+		err := error(nil)
+		if f == base.AsTable {
+			err = printMessage(c, &m.Message, []string{"receipt handle", m.ReceiptHandle})
+		} else {
+			err = f.PrintEach(c, m, m.ID, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,405 @@
+package messages
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+)
+
+func newDeadRedrive(c *base.CLI) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "redrive {ID... | --all | --match TEXT | --limit N | FILTER}",
+		Short: "Move dead letters back to the queues they came from",
+		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
+a message keeps its id, and its receives are counted anew; --all and the filters leave messages
+in flight alone, and interrupting the command cancels the move. On Amazon SQS --all is a message
+move task of SQS, cancelled in the same way; for others, and with --to, a copy with the same body,
+attributes and group is sent under a new id, and the dead letter is deleted once the copy is
+accepted. SQS does not know where a dead letter came from that says why it failed
+(--dead-letter-reasons): these are copied. A copy does not have the reason.`,
+		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
+  tendril dead redrive --all --rate 50/s
+  tendril dead redrive --attribute tenant=7 --since 2h
+  tendril dead redrive --match '"tenant":7' --to orders-slow`,
+	}
+	which := addSelector(cmd)
+	addDeadFilter(cmd, which)
+	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
+	pace := addRate(cmd, "moved")
+	return changesDead(c, cmd, which, "moved", func(g *deadLetterQueue) string {
+		return "move " + which.text() + " of " + g.queue.Name + " to " + cmp.Or(to, "the queues that they came from")
+	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
+		moved := 0
+		n, whole := taskRate(pace.limit)
+		switch {
+		case whole && which.isTask() && g.queue.Remote == nil:
+			return redriveTask(c, ctx, g, which, to, n)
+		case whole && which.isEverything() && g.queue.Remote != nil && to == "":
+			var over bool
+			var err error
+			if moved, over, err = redriveOnSQS(c, ctx, g, n); over || err != nil {
+				return moved, err
+			}
+		}
+		from := g.contents(which)
+		n, err := actOn(c, ctx, g, from, selection, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+			return from.redrive(ctx, messages, to)
+		})
+		return moved + n, err
+	})
+}
+
+// pace is how fast a verb may act.
+type pace struct{ limit rate.Limit }
+
+// addRate gives a verb the flag --rate.
+func addRate(cmd *cobra.Command, done string) *pace {
+	p, text := &pace{}, ""
+	cmd.Flags().StringVar(&text, "rate", "", "Maximum messages "+done+" per second, such as 50/s (default: no limit).")
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		p.limit, err = parseRate(text)
+		return err
+	}
+	return p
+}
+
+// maxTaskRate is the most messages per second that a move task can be limited to.
+const maxTaskRate = 500
+
+// taskRate returns a limit as a move task has it, 0 for none; false when a task cannot have it.
+func taskRate(limit rate.Limit) (n int, whole bool) {
+	if limit == rate.Inf {
+		return 0, true
+	}
+	n = int(limit)
+	return n, rate.Limit(n) == limit && n >= 1 && n <= maxTaskRate
+}
+
+// lookAtTask is how often the progress of a move task is asked for.
+const lookAtTask = 200 * time.Millisecond
+
+// redriveTask moves dead letters of the embedded queue by a task, and cancels it when ctx ends.
+func redriveTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, which *selector, to string,
+	perSecond int) (int, error) {
+	sel, err := which.selection()
+	if err != nil {
+		return 0, err
+	}
+	task, err := g.queue.Client.Redrive(ctx, g.queue.Name, to, perSecond, sel, 0)
+	if err != nil {
+		return 0, err
+	}
+	return followTask(c, ctx, g, task, "moved")
+}
+
+// deleteTask deletes dead letters of the embedded queue by a task, once their number was typed.
+func deleteTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, which *selector, perSecond int,
+	yes bool) (int, error) {
+	sel, err := which.selection()
+	if err != nil {
+		return 0, err
+	}
+	sel.Through = g.newest // what arrives while the number is typed stays
+	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
+	if err != nil {
+		return 0, err
+	}
+	if total.N > 1 {
+		err := c.Confirm(fmt.Sprintf("delete %s of %s: %s", which.text(), g.queue.Name, base.Plural(int(total.N), "message")),
+			strconv.FormatInt(total.N, 10), yes)
+		if err != nil {
+			return 0, err
+		}
+	}
+	task, err := g.queue.Client.DeleteMatching(ctx, g.queue.Name, sel, perSecond, total.N)
+	if err != nil {
+		return 0, err
+	}
+	return followTask(c, ctx, g, task, "deleted")
+}
+
+// countTime is how long the messages of a selector are counted.
+const countTime = 20 * time.Second
+
+// followTask shows how far a task of the embedded queue is until it ends.
+func followTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, task api.MoveTask, done string) (int,
+	error) {
+	client, name := g.queue.Client, g.queue.Name
+	var err error
+	bar := c.Progress(int(task.ToMove), done, true)
+	defer func() { _ = bar.Finish() }()
+	moved := 0
+	for {
+		_ = bar.Add(int(task.Moved) - moved)
+		moved = int(task.Moved)
+		switch task.Status {
+		case "RUNNING":
+		case "COMPLETED":
+			return moved, nil
+		case "CANCELLED":
+			return moved, errors.New("it was cancelled by another command")
+		default:
+			return moved, base.Fail(base.ExitFailed, fmt.Errorf("it ended early: %s", task.FailureReason),
+				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
+		}
+		select {
+		case <-time.After(lookAtTask):
+			task, err = client.RedriveTask(ctx, name)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if ctx.Err() != nil {
+			late, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+			defer stop()
+			if task, err = client.CancelRedrive(late, name); err == nil {
+				moved = int(task.Moved)
+			}
+			return moved, ctx.Err()
+		}
+		if err != nil {
+			return moved, err
+		}
+	}
+}
+
+// changesDead makes a command do something to the dead letters that are selected, and say to how many. would says
+// what it does, without their number.
+func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
+	would func(*deadLetterQueue) string, do func(context.Context, *deadLetterQueue, *selection) (int,
+		error)) *cobra.Command {
+	w := target.AddQueue(cmd, target.AllDeadLetters)
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		if err := which.check(args); err != nil {
+			return base.Plan{}, err
+		}
+		dead, err := findDead(c, ctx, cmd, w, which)
+		if err == nil {
+			err = dead.refuseLimit(cmd, which)
+		}
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			return dead.steps(ctx, which, would)
+		}, func(ctx context.Context) error {
+			n, err := dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
+				return do(ctx, g, selection)
+			})
+			return c.Summary(done, n, err)
+		}), err
+	})
+}
+
+// steps says for each queue what would be done there, and to how many messages.
+func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func(*deadLetterQueue) string) (
+	steps []string, err error) {
+	var found []api.Message
+	for _, g := range d {
+		if g.queue.Remote == nil && len(which.ids) > 0 {
+			here, err := collect(ctx, g.contents(which), which)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, here...)
+			if len(here) > 0 {
+				steps = append(steps, would(g)+": "+base.Plural(len(here), "message"))
+			}
+			continue
+		}
+		count, err := g.countSelected(ctx, which)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, would(g)+": "+count)
+	}
+	if d[0].queue.Remote == nil && len(which.ids) > 0 {
+		err = absent(which.ids, found, d.names())
+	}
+	return steps, err
+}
+
+// countSelected says how many dead letters are selected. On Amazon SQS it does not look at them, since each look is a
+// receive.
+func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (string, error) {
+	if g.queue.Remote != nil {
+		if n := which.expect(g.count); n >= 0 {
+			return "about " + base.Plural(n, "message"), nil
+		}
+		return "some of about " + base.Plural(g.count, "message"), nil
+	}
+	sel, err := which.selection()
+	if err != nil {
+		return "", err
+	}
+	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
+	text := base.Plural(int(total.N), "message")
+	switch {
+	case which.limit > 0 && int64(which.limit) < total.N:
+		text = base.Plural(which.limit, "message")
+	case !total.Exact:
+		text = "at least " + text
+	}
+	return text, err
+}
+
+func newDeadDelete(c *base.CLI) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete {ID... | --all | --match TEXT | --limit N | FILTER}",
+		Short: "Delete dead letters for good",
+		Long: `Deletes dead letters. Without --yes it asks for the number of messages to be typed (on Amazon
+SQS for the name of the queue), unless they are named by id.`,
+		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
+  tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
+	}
+	which := addSelector(cmd)
+	addDeadFilter(cmd, which)
+	pace := addRate(cmd, "deleted")
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	return changesDead(c, cmd, which, "deleted", func(g *deadLetterQueue) string {
+		return "delete " + which.text() + " of " + g.queue.Name
+	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
+		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.Remote == nil {
+			return deleteTask(c, ctx, g, which, n, yes)
+		}
+		if len(which.ids) == 0 {
+			if err := c.Confirm("delete "+which.text()+" of "+g.queue.Name, g.queue.Name, yes); err != nil {
+				return 0, err
+			}
+		}
+		from := g.contents(which)
+		return actOn(c, ctx, g, from, selection, pace.limit, "deleted", from.remove)
+	})
+}
+
+func newDeadExport(c *base.CLI) *cobra.Command {
+	var path string
+	which := &selector{allUnlessNamed: true}
+	cmd := &cobra.Command{
+		Use:   "export [ID...]",
+		Short: "Export dead letters as lines of JSON",
+		Long: `Writes each dead letter as one line of JSON, with its body, attributes, metadata and kept
+attempts. The dead letters stay where they are. 'tendril send --ndjson' sends such lines
+again, without the attempts. Without ids, --match, --reason or --limit, all are exported.`,
+		Example: `  tendril dead export --file dead.ndjson
+  tendril dead export --match tenant-7 | jq -r .body`,
+	}
+	addMatch(cmd, which)
+	addDeadFilter(cmd, which)
+	cmd.Flags().StringVarP(&path, "file", "f", "",
+		"File to write, readable by its owner only (default: standard output).")
+	w := target.AddQueue(cmd, target.AllDeadLetters)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if err := which.check(args); err != nil {
+			return err
+		}
+		dead, err := findDead(c, ctx, cmd, w, which)
+		if err == nil {
+			err = dead.refuseLimit(cmd, which)
+		}
+		if err != nil {
+			return err
+		}
+		n, err := exportDead(c, ctx, dead, which, path)
+		return c.Summary("exported", n, err)
+	})
+	return cmd
+}
+
+func exportDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, which *selector, path string) (n int,
+	err error) {
+	base.OutliveReader() // what is held has to be given back
+	to := c.Programs()
+	if path != "" && path != "-" {
+		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if cannot != nil {
+			return 0, base.Fail(base.ExitUsage, fmt.Errorf("--file: %w", cannot))
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		to = file
+	}
+	buffered := bufio.NewWriter(to)
+	write := func(_ context.Context, messages []held) (int, error) {
+		for i := range messages {
+			if err := base.PrintLineJSON(buffered, &messages[i].Message); err != nil {
+				return i, base.Written(err)
+			}
+		}
+		return len(messages), nil
+	}
+	n, err = dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
+		return actOn(c, ctx, g, g.contents(which), selection, rate.Inf, "exported", write)
+	})
+	return n, errors.Join(err, base.Written(buffered.Flush()))
+}
+
+// actOn goes through a message source, does something to the picked messages at most as fast as the limit allows, and
+// returns to how many it was done. What is not touched is given back.
+func actOn(c *base.CLI, ctx context.Context, g *deadLetterQueue, from messageSource, selection *selection,
+	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
+	defer func() { err = errors.Join(err, from.release(ctx)) }()
+	bar := c.Progress(selection.selector.expect(g.count), what, true)
+	defer func() { _ = bar.Finish() }()
+	burst := selection.selector.portion()
+	if limit != rate.Inf {
+		burst = max(1, min(smallPortion, int(math.Ceil(float64(limit)))))
+	}
+	pace := rate.NewLimiter(limit, burst)
+	for portion, err := range from.read(ctx, burst) {
+		if err != nil {
+			return n, err
+		}
+		if chosen := selection.take(portion); len(chosen) > 0 {
+			if err := pace.WaitN(ctx, len(chosen)); err != nil {
+				return n, err
+			}
+			done, err := do(ctx, chosen)
+			n += done
+			_ = bar.Add(done)
+			if err != nil {
+				return n, err
+			}
+		}
+		if selection.done() {
+			break
+		}
+	}
+	return n, nil
+}
+
+// parseRate reads "50" or "50/s"; "" is no limit.
+func parseRate(text string) (rate.Limit, error) {
+	if text == "" {
+		return rate.Inf, nil
+	}
+	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
+	if err != nil || !(n > 0) || math.IsInf(n, 0) {
+		return 0, base.Fail(base.ExitUsage, fmt.Errorf("invalid --rate: %s", text), "use messages a second, such as 50/s or 0.5/s")
+	}
+	return rate.Limit(n), nil
+}
+
+// NewDead returns the command 'tendril dead'.
+func NewDead(c *base.CLI) *cobra.Command {
+	return base.Family("dead", "List, show, redrive, delete and export dead letters",
+		`A message that was received too often is moved to the dead-letter queue. --queue names
+the queue that it came from, or the dead-letter queue itself; without it, all dead-letter
+queues of the environment are meant. An embedded queue keeps the
+last failed attempts with each message.
+
+On Amazon SQS these commands receive from the dead-letter queue: each look counts as a
+receive, and hides a message until the command ends, for at most 5 minutes.`,
+		newDeadList(c), newDeadReasons(c), newDeadShow(c), newDeadRedrive(c), newDeadDelete(c), newDeadExport(c))
+}

@@ -1,0 +1,379 @@
+package messages
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/send"
+	"tendril/internal/cli/target"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
+	"tendril/queue"
+)
+
+// NewReplay returns the command 'tendril replay'.
+func NewReplay(c *base.CLI) *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use:   "replay MESSAGE|FILE",
+		Short: "Post a message to a URL again and show request and answer",
+		Long: `Posts a message exactly as a delivery would, with the settings of the running environment, and
+prints the request and the answer. It changes nothing in a queue. The exit status is 1 when
+the answer is not a success.
+
+MESSAGE is the id of a message in a queue or a dead-letter queue of the running environment.
+FILE holds messages as 'tendril dead export' and 'tendril receive -o json' print them, one on
+each line; - is standard input. They go to the app of their queue, or to the URL of --to.
+Without a running environment, the settings of the working folder hold. Values of headers
+that may be secrets are not shown.`,
+		Example: `  tendril replay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
+  tendril replay 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 --to http://127.0.0.1:8080/jobs
+  tendril dead export | tendril replay - --to http://127.0.0.1:8080/jobs`,
+		Args: cobra.ExactArgs(1),
+	}
+	w := target.AddQueue(cmd, target.AllQueues)
+	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: where the messages of the queue go).")
+	f := base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
+		messages, err := messagesToReplay(c, ctx, cmd, w, args[0], p)
+		return base.PlanOf(func(ctx context.Context) (steps []string, err error) {
+			defer p.close()
+			for i := range messages {
+				poster, err := p.poster(ctx, p.home(&messages[i]))
+				if err != nil {
+					return nil, err
+				}
+				steps = append(steps, "post message "+replayed(&messages[i]).ID+" to "+poster.URL)
+			}
+			return steps, nil
+		}, func(ctx context.Context) error { return p.postAll(ctx, messages) }), err
+	})
+}
+
+// messagesToReplay finds the messages, and the environment whose settings hold, if one runs.
+func messagesToReplay(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags, name string, p *replay) (
+	messages []api.Message, err error) {
+	in := c.In
+	if name != "-" {
+		file, err := os.Open(name)
+		if errors.Is(err, os.ErrNotExist) {
+			client, m, err := findMessage(c, ctx, cmd, w, name)
+			p.client = client
+			return []api.Message{m}, err
+		}
+		if err != nil {
+			return nil, base.Fail(base.ExitUsage, err)
+		}
+		defer file.Close()
+		in = file
+	}
+	// A URL is enough where no environment runs.
+	if p.client, err = c.Dial(cmd); err != nil {
+		if p.client = nil; p.to == "" {
+			return nil, err
+		}
+	}
+	return readMessages(in)
+}
+
+// readMessages reads messages with all that an export tells of them, one on each line.
+func readMessages(r io.Reader) (messages []api.Message, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), send.MaxLine)
+	for number := 1; lines.Scan(); number++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		m, _, err := send.ParseMessage(lines.Bytes())
+		if err != nil {
+			return nil, base.Fail(base.ExitUsage, fmt.Errorf("line %d: %w", number, err), base.HintsOf(err)...)
+		}
+		messages = append(messages, m)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("reading messages: %w", err)
+	}
+	if len(messages) == 0 {
+		return nil, base.Fail(base.ExitUsage, errors.New("there is no message to post"), "give one message on each line")
+	}
+	return messages, nil
+}
+
+// replay posts messages.
+type replay struct {
+	c      *base.CLI
+	client *api.Client // nil where no environment runs
+	to     string      // "" for where the messages of a queue go
+	// queue is where messages come from that do not say so, or whose queue the environment does not work on.
+	queue  string
+	format base.Format
+	status *api.Status
+	// posters post the messages of a queue, by its name.
+	posters map[string]*environment.Poster
+}
+
+// replayAnswer is what became of one message, as JSON.
+type replayAnswer struct {
+	MessageID  string        `json:"message_id"`
+	URL        string        `json:"url"`
+	Outcome    string        `json:"outcome"`
+	Status     int           `json:"status,omitempty"`
+	Reason     string        `json:"reason,omitempty"`
+	DurationMS int64         `json:"duration_ms"`
+	Exchange   *api.Exchange `json:"exchange,omitempty"`
+}
+
+func (p *replay) close() {
+	for _, poster := range p.posters {
+		poster.Close()
+	}
+}
+
+// postAll posts messages, and fails where an answer is not a success.
+func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
+	defer p.close()
+	failed := 0
+	for i := range messages {
+		ok, err := p.post(ctx, &messages[i])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return base.Fail(base.ExitFailed, fmt.Errorf("%d of %s failed", failed, base.Plural(len(messages), "message")))
+	}
+	return nil
+}
+
+// post posts one message and prints what was sent and answered; ok is whether the answer was a success.
+func (p *replay) post(ctx context.Context, m *api.Message) (ok bool, err error) {
+	poster, err := p.poster(ctx, p.home(m))
+	if err != nil {
+		return false, err
+	}
+	posted := replayed(m)
+	result, exchange := poster.Post(ctx, posted)
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	a := replayAnswer{MessageID: posted.ID, URL: poster.URL, Outcome: result.Outcome.String(), Status: result.Status,
+		Reason: result.Reason, DurationMS: result.Duration.Milliseconds(), Exchange: exchange}
+	return result.Outcome == queue.Done, p.print(&a)
+}
+
+func (p *replay) print(a *replayAnswer) error {
+	if p.format != base.AsTable {
+		return p.format.PrintEach(p.c, a, a.MessageID, "")
+	}
+	if a.Exchange != nil {
+		if err := send.PrintExchange(p.c, a.Exchange); err != nil {
+			return err
+		}
+	}
+	text := fmt.Sprintf("%s posted to %s: %s", a.MessageID, a.URL, a.Outcome)
+	if a.Reason != "" {
+		text += ": " + a.Reason
+	} else if a.Status != 0 {
+		text += fmt.Sprintf(", status %d", a.Status)
+	}
+	_, err := fmt.Fprintf(p.c.Err, "%s\n", base.Plain(text))
+	return err
+}
+
+// home is the queue that a message is delivered from: its own, or the one that it was dead-lettered from.
+func (p *replay) home(m *api.Message) string {
+	if p.client == nil {
+		return m.Queue
+	}
+	i := &p.client.Instance
+	for _, name := range []string{base.AfterColon(m.DeadLetterSource), m.Queue} {
+		if name != "" && i.Queue(name).Name != "" {
+			return name
+		}
+	}
+	for _, q := range i.Queues {
+		if m.Queue != "" && q.DeadLetterQueue == m.Queue {
+			return q.Name
+		}
+	}
+	if ref, err := target.ParseQueue(p.queue); err == nil && ref.Name != "" {
+		return ref.Name
+	}
+	if len(i.Queues) == 1 {
+		return i.Queues[0].Name
+	}
+	return ""
+}
+
+// poster opens what posts the messages of a queue, once.
+func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, error) {
+	if poster := p.posters[name]; poster != nil {
+		return poster, nil
+	}
+	if name == "" && p.client != nil && len(p.client.Instance.Queues) > 1 {
+		return nil, base.Fail(base.ExitUsage, errors.New("the message does not say which queue it is from"),
+			"name the queue with --queue: one of "+target.QueueNames(&p.client.Instance, ""))
+	}
+	set, err := p.settings(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	to := p.to
+	if to == "" {
+		if to, err = p.target(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	address, path, err := splitURL(to)
+	if err != nil {
+		return nil, err
+	}
+	poster, err := environment.NewPoster(&set.Settings, &set.Queues[0], name, p.c.Version, address, path)
+	if err != nil {
+		return nil, base.Fail(base.ExitUsage, err)
+	}
+	if p.posters == nil {
+		p.posters = map[string]*environment.Poster{}
+	}
+	p.posters[name] = poster
+	return poster, nil
+}
+
+// postOptions are the options that decide about a POST.
+var postOptions = []string{"http-path", "mime-type", "via-sns", "inactivity-timeout", "visibility-timeout", "deadline",
+	"success-codes", "header-budget", "connect-timeout", "keepalive", "target-ca", "target-cert", "target-key"}
+
+// signingVariables hold keys that a replay signs with: the running environment does not tell its own.
+var signingVariables = []string{"TENDRIL_SIGNING_SECRET", "TENDRIL_SIGNING_SECRET_FILE"}
+
+// settings are those in force for a queue; those of the working folder where no environment runs.
+func (p *replay) settings(ctx context.Context, name string) (*config.Config, error) {
+	if p.client == nil {
+		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
+	}
+	now, err := p.client.Configuration(ctx)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]string{}
+	for _, option := range postOptions {
+		o := now.Option(option)
+		if of := now.Option(option + " of " + name); of != nil {
+			o = of
+		}
+		if o == nil || o.Value == "" || o.Value == o.Default {
+			continue
+		}
+		shown, _, hidden := strings.Cut(o.Value, "?(hidden)")
+		if hidden && p.to == "" {
+			p.c.PrintWarnings(yamlfile.Problem{Text: "the query of " + option + " is not shown, and left out here",
+				Hint: "give the whole URL with --to"})
+		}
+		given[option] = shown
+	}
+	environ := slices.DeleteFunc(slices.Clone(p.c.Environ), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
+	})
+	if p.signs(&now, name) && p.c.Env(signingVariables[0]) == "" && p.c.Env(signingVariables[1]) == "" {
+		p.c.PrintWarnings(yamlfile.Problem{Text: "the signing keys of the environment are not available here: the POST is not signed",
+			Hint: "set " + strings.Join(signingVariables, " or ")})
+	}
+	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},
+		Root: os.Geteuid() == 0})
+}
+
+// signs reports whether the environment signs the POSTs of a queue.
+func (p *replay) signs(now *api.Configuration, name string) bool {
+	for _, option := range []string{"signing-secret of " + name, "signing-secret"} {
+		if o := now.Option(option); o != nil && o.Value != "" {
+			return o.Value != o.Default && o.Value != "off"
+		}
+	}
+	return false
+}
+
+// target is where the messages of a queue go: to a replica that is ready, where the environment runs the app.
+func (p *replay) target(ctx context.Context, name string) (string, error) {
+	if p.status == nil {
+		st, err := p.client.Status(ctx)
+		if err != nil {
+			return "", err
+		}
+		p.status = &st
+	}
+	to := ""
+	for i := range p.status.Workers {
+		if w := &p.status.Workers[i]; w.Queue == name {
+			to = w.Target
+		}
+	}
+	u, err := url.Parse(to)
+	if to == "" || err != nil || !slices.Contains([]string{"http", "https", "unix", "http+unix"}, u.Scheme) {
+		return "", base.Fail(base.ExitUsage, fmt.Errorf("the messages of %s do not go to a URL", cmp.Or(name, "this environment")),
+			"say where to post with --to URL")
+	}
+	first := p.client.Instance.AppPort
+	if first == 0 || u.Host != fmt.Sprintf("localhost:%d", first) {
+		return to, nil
+	}
+	for i := range p.status.App {
+		if one := &p.status.App[i]; one.Ready && one.Port != 0 {
+			u.Host = fmt.Sprintf("localhost:%d", one.Port)
+			return u.String(), nil
+		}
+	}
+	return to, nil
+}
+
+// splitURL parts a URL into what is dialled and the path with its query; that of a socket is not parted.
+func splitURL(text string) (address, path string, err error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme == "":
+		return "", "", base.Fail(base.ExitUsage, fmt.Errorf("invalid URL %q", text), "write it as http://127.0.0.1:8080/path")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return text, "", nil
+	}
+	path = u.EscapedPath()
+	if u.RawQuery != "" {
+		path = cmp.Or(path, "/") + "?" + u.RawQuery
+	}
+	u.Path, u.RawPath, u.RawQuery = "", "", ""
+	return u.String(), path, nil
+}
+
+// noID stands for the id of a message that has none.
+const noID = "00000000-0000-0000-0000-000000000000"
+
+// replayed is a message as its last delivery had it.
+func replayed(m *api.Message) *queue.Message {
+	attributes, before := queue.CutReason(m.Attributes)
+	out := &queue.Message{ID: cmp.Or(m.ID, noID), Body: m.Body, Attributes: attributes,
+		ReceiveCount: max(m.ReceiveCount, 1), Attempt: max(len(m.Attempts), 1), SentAt: m.SentAt,
+		FirstReceivedAt: m.FirstReceivedAt, SenderID: m.SenderID, GroupID: m.GroupID, DedupID: m.DedupID,
+		SequenceNumber: m.SequenceNumber, TraceHeader: m.TraceHeader, DeadLetterSource: m.DeadLetterSource}
+	if before != nil { // it is a dead letter that tendril sent
+		out.ID, out.SentAt = before.MessageID, before.SentAt
+		out.ReceiveCount, out.Attempt = max(before.Receives, 1), max(before.Attempts, 1)
+	}
+	return out
+}

@@ -1,0 +1,481 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/aws"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+	"tendril/internal/cloud/alarms"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
+	"tendril/queue"
+)
+
+// NewAlarms returns the command 'tendril alarms'.
+func NewAlarms(c *base.CLI) *cobra.Command {
+	return base.Family("alarms", "Create, show and delete CloudWatch alarms and a dashboard",
+		`Works on the CloudWatch alarms and the dashboard of an environment: queue age, dead letters,
+failures, latency, health, and a missing leader of the periodic tasks. The environment is
+described by the same arguments as for 'tendril up'; it need not run.
+
+The file alarms.yaml of the app's folder changes thresholds. AWS charges for alarms,
+dashboards and metrics.`,
+		newAlarmsApply(c), newAlarmsShow(c), newAlarmsDelete(c))
+}
+
+// alarmFlags are the flags of every subcommand beside those of up.
+type alarmFlags struct {
+	file    string
+	actions []string
+}
+
+func addAppAndAlarmFlags(c *base.CLI, cmd *cobra.Command) *alarmFlags {
+	f := &alarmFlags{}
+	cmd.Args = base.OneApp
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	addAlarmFlags(c, cmd, f)
+	return f
+}
+
+func addAlarmFlags(c *base.CLI, cmd *cobra.Command, f *alarmFlags) {
+	cmd.Flags().StringVar(&f.file, "alarms-file", "",
+		"File that changes the alarms (default: alarms.yaml in the app's folder).")
+	cmd.Flags().StringArrayVar(&f.actions, "action", nil,
+		"ARN of an SNS topic that alarms notify; may be given again.")
+}
+
+func newAlarmsApply(c *base.CLI) *cobra.Command {
+	var prune bool
+	cmd := &cobra.Command{
+		Use:   "apply [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Create the alarms and the dashboard, or change them",
+		Long: `Creates the alarms and the dashboard of the environment, or changes them, and prints what it
+did. Applying again changes nothing. Alarms that are no longer described stay, unless
+--prune is given. Nothing is changed that another program created.`,
+		Example: `  tendril alarms apply --queue-url URL --environment-name shop --name shop --dry-run
+  tendril alarms apply path/to/app --action arn:aws:sns:eu-west-1:123456789012:on-call`,
+	}
+	f := addAppAndAlarmFlags(c, cmd)
+	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		cloud, want, err := wantedAlarms(c, ctx, cmd, args, f)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		found, err := alarms.Find(ctx, cloud, want.Environment)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		steps, err := alarms.Compare(want, found, prune)
+		if err != nil {
+			return base.Plan{}, base.Fail(base.ExitConflict, err)
+		}
+		notifies := slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) ||
+			slices.ContainsFunc(found.Alarms, func(a aws.AlarmState) bool { return len(a.Actions) > 0 })
+		if !notifies && len(want.Alarms) > 0 {
+			c.PrintWarnings(yamlfile.Problem{Text: "these alarms notify nobody",
+				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
+		}
+		return base.PlanOf(func(context.Context) ([]string, error) { return stepTexts(steps), nil },
+			func(ctx context.Context) error {
+				for _, text := range stepTexts(steps) {
+					fmt.Fprintln(c.Out, base.Plain(text))
+				}
+				return alarms.Apply(ctx, cloud, want.Environment, steps)
+			}), nil
+	})
+}
+
+// stepTexts is one line for each step.
+func stepTexts(steps []alarms.Step) (texts []string) {
+	for i := range steps {
+		s := &steps[i]
+		text := fmt.Sprintf("%-6s %s %s", s.Action, s.Kind, s.Name)
+		if len(s.Changes) > 0 {
+			text += ": " + strings.Join(s.Changes, ", ")
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// asCloudFormation is the only format of templates.
+const asCloudFormation = "cloudformation"
+
+// addTemplateFormat gives a command the flag --format.
+func addTemplateFormat(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVar(format, "format", *format, "Print a template: cloudformation.")
+	base.Complete(cmd, "format", asCloudFormation)
+}
+
+// checkTemplateFormat rejects any other value of --format.
+func checkTemplateFormat(format string) error {
+	if format != asCloudFormation {
+		return base.Fail(base.ExitUsage, fmt.Errorf("%q is not a format of templates", format), "use cloudformation")
+	}
+	return nil
+}
+
+func newAlarmsShow(c *base.CLI) *cobra.Command {
+	var text string
+	cmd := &cobra.Command{
+		Use:   "show [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Show each alarm with its state, or print them as a CloudFormation template",
+		Long: `Shows the alarms of the environment with their state in the cloud. With --format, prints the
+same alarms and dashboard as a CloudFormation template (JSON), for those who create them that
+way; CloudWatch is not asked then.`,
+		Example: `  tendril alarms show path/to/app
+  tendril alarms show path/to/app --format cloudformation > alarms.json`,
+	}
+	f := addAppAndAlarmFlags(c, cmd)
+	output := base.AddOutput(cmd)
+	addTemplateFormat(cmd, &text)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if text != "" {
+			if err := checkTemplateFormat(text); err != nil {
+				return err
+			}
+		}
+		cloud, want, err := wantedAlarms(c, ctx, cmd, args, f)
+		if err != nil {
+			return err
+		}
+		if text == "" {
+			return showAlarms(c, ctx, cloud, want, *output)
+		}
+
+		template, err := want.CloudFormation()
+		if err == nil {
+			_, err = fmt.Fprint(c.Programs(), template)
+		}
+		return err
+	})
+	return cmd
+}
+
+// shownAlarm is one row of show.
+type shownAlarm struct {
+	aws.Alarm
+	// State is that in the cloud, "" where the alarm is not there.
+	State  string    `json:"state"`
+	Reason string    `json:"reason,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	ARN    string    `json:"arn,omitempty"`
+	// Status is in force, differs, not created, not described, or foreign; Changes says what differs.
+	Status  string   `json:"status"`
+	Changes []string `json:"changes,omitempty"`
+}
+
+type shownAlarms struct {
+	Environment string       `json:"environment"`
+	Region      string       `json:"region"`
+	Alarms      []shownAlarm `json:"alarms"`
+	// Dashboard is its name, DashboardStatus as for an alarm.
+	Dashboard       string   `json:"dashboard"`
+	DashboardStatus string   `json:"dashboardStatus"`
+	LeftOut         []string `json:"leftOut,omitempty"`
+}
+
+// statuses are what the actions of steps mean where nothing is done.
+var statuses = map[string]string{alarms.Create: "not created", alarms.Update: "differs", alarms.Keep: "in force",
+	alarms.Remove: "not described"}
+
+func showAlarms(c *base.CLI, ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set, output base.Format) error {
+	found, err := alarms.Find(ctx, cloud, want.Environment)
+	if err != nil {
+		return err
+	}
+	shown := describeAlarms(want, found)
+	shown.Region = cloud.Region()
+	names := base.Named(func(a *shownAlarm) string { return a.Name })(shown.Alarms)
+	return output.Print(c, shown, names, func() error { return printAlarms(c, shown) })
+}
+
+func printAlarms(c *base.CLI, shown *shownAlarms) error {
+	rows := [][]string{{"ALARM", "STATE", "SINCE", "STATUS", "CONDITION", "ACTIONS"}}
+	for i := range shown.Alarms {
+		a := &shown.Alarms[i]
+		status := a.Status
+		for j, change := range a.Changes {
+			property, _, _ := strings.Cut(change, " ")
+			status += []string{": ", ", "}[min(j, 1)] + property
+		}
+		rows = append(rows, []string{a.Name, cmp.Or(a.State, "-"), base.Since(a.Since), status, alarms.Condition(&a.Alarm),
+			cmp.Or(strings.Join(a.Actions, " "), "-")})
+	}
+	rows = append(rows, []string{shown.Dashboard, "-", "-", shown.DashboardStatus, "dashboard"})
+	return c.PrintTable(rows)
+}
+
+// describeAlarms puts what should be beside what was found.
+func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
+	shown := &shownAlarms{Environment: want.Environment, LeftOut: want.LeftOut, Alarms: []shownAlarm{},
+		Dashboard: alarms.DashboardName(want.Environment), DashboardStatus: "not described"}
+	there := map[string]*aws.AlarmState{}
+	for i := range found.Alarms {
+		there[found.Alarms[i].Name] = &found.Alarms[i]
+	}
+	described := map[string]*aws.Alarm{}
+	for i := range want.Alarms {
+		described[want.Alarms[i].Name] = &want.Alarms[i]
+	}
+	own := *found
+	own.Foreign, own.ForeignDashboard = nil, false
+	steps, _ := alarms.Compare(want, &own, true) // its only error is about what is foreign
+	for _, s := range steps {
+		if s.Kind != "alarm" {
+			shown.DashboardStatus = statuses[s.Action]
+			continue
+		}
+		row := shownAlarm{Status: statuses[s.Action]}
+		if s.Action == alarms.Update {
+			row.Changes = s.Changes
+		}
+		if is := there[s.Name]; is != nil {
+			row.Alarm, row.State, row.Reason, row.Since, row.ARN = is.Alarm, is.State, is.Reason, is.Since, is.ARN
+		} else {
+			row.Alarm = *described[s.Name]
+		}
+		shown.Alarms = append(shown.Alarms, row)
+	}
+	for i := range found.Foreign {
+		is := &found.Foreign[i]
+		for j := range shown.Alarms {
+			if shown.Alarms[j].Name == is.Name {
+				shown.Alarms[j] = shownAlarm{is.Alarm, is.State, is.Reason, is.Since, is.ARN, "foreign", nil}
+			}
+		}
+	}
+	if found.ForeignDashboard {
+		shown.DashboardStatus = "foreign"
+	}
+	return shown
+}
+
+func newAlarmsDelete(c *base.CLI) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Delete the alarms and the dashboard of the environment",
+		Long: `Deletes the alarms and the dashboard that 'tendril alarms apply' created for this environment,
+after asking. Those of other environments and programs stay.`,
+	}
+	f := addAppAndAlarmFlags(c, cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		opts, err := alarmSettings(c, cmd, args, f)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		cloud, err := openCloudWatch(c, ctx, &opts)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		name := opts.Config.Name
+		found, err := alarms.Find(ctx, cloud, name)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		return base.PlanOf(func(context.Context) ([]string, error) { return deletions(name, found), nil },
+			func(ctx context.Context) error { return deleteAlarms(c, ctx, cloud, name, found, yes) }), nil
+	})
+}
+
+// deletions is one line for each thing of an environment that delete deletes.
+func deletions(name string, found *alarms.Found) (texts []string) {
+	for i := range found.Alarms {
+		texts = append(texts, "delete alarm "+found.Alarms[i].Name)
+	}
+	if found.Dashboard != "" {
+		texts = append(texts, "delete dashboard "+alarms.DashboardName(name))
+	}
+	return texts
+}
+
+func deleteAlarms(c *base.CLI, ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
+	yes bool) error {
+	if len(found.Alarms) == 0 && found.Dashboard == "" {
+		fmt.Fprintf(c.Err, "the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
+		return nil
+	}
+	for _, text := range deletions(name, found) {
+		fmt.Fprintln(c.Out, base.Plain(text))
+	}
+	what := base.Plural(len(found.Alarms), "alarm")
+	if found.Dashboard != "" {
+		what += " and the dashboard"
+	}
+	if err := c.Confirm("delete "+what+" of "+name, name, yes); err != nil {
+		return err
+	}
+	return alarms.Delete(ctx, cloud, found)
+}
+
+// wantedAlarms works out the alarms of the environment that the arguments describe.
+func wantedAlarms(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (
+	*aws.CloudWatch, *alarms.Set, error) {
+	opts, err := alarmSettings(c, cmd, args, f)
+	if err != nil {
+		return nil, nil, err
+	}
+	cloud, err := openCloudWatch(c, ctx, &opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	want, err := describeAlarmSet(c, ctx, &opts, f, cloud.Region())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, text := range want.LeftOut {
+		fmt.Fprintf(c.Err, "no alarm %s\n", base.Plain(text))
+	}
+	return cloud, want, nil
+}
+
+// alarmSettings reads the arguments as 'tendril up' does.
+func alarmSettings(c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags) (opts environment.Options,
+	err error) {
+	for _, arn := range f.actions {
+		if err := alarms.CheckAction(arn); err != nil {
+			return opts, base.Fail(base.ExitUsage, err)
+		}
+	}
+	opts, err = base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
+		b, done, err := c.LookInto(path)
+		c.AtEnd(done)
+		return b, err
+	})
+	if opts.Config != nil {
+		err = nil // an app that cannot be run has alarms too
+	}
+	return opts, err
+}
+
+// openCloudWatch connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
+// queue's URL.
+func openCloudWatch(c *base.CLI, ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
+	cfg := opts.Config
+	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
+	if err != nil {
+		for i := range cfg.Queues {
+			if q := &cfg.Queues[i]; q.URL != "" && !cfg.IsSet("region") {
+				cloud, err = aws.OpenCloudWatch(ctx, &aws.Options{Region: q.Region})
+				break
+			}
+		}
+	}
+	if err == nil {
+		c.AtEnd(cloud.Close)
+	}
+	return cloud, err
+}
+
+// setRegion is the region that somebody set; "" leaves it to the AWS configuration.
+func setRegion(cfg *config.Config) string {
+	if cfg.IsSet("region") {
+		return cfg.Region
+	}
+	return ""
+}
+
+// describeAlarmSet works out the alarms. It asks Amazon SQS for the dead-letter queues.
+func describeAlarmSet(c *base.CLI, ctx context.Context, opts *environment.Options, f *alarmFlags,
+	region string) (*alarms.Set, error) {
+	cfg := opts.Config
+	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
+		Interval: cfg.MetricsInterval, Periodic: opts.CronFile() != "", Region: region}
+	queues, err := alarmQueues(c, ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.Queues = queues
+	var names []string
+	for _, q := range queues {
+		names = append(names, q.Name)
+	}
+	path, optional := f.file, false
+	if path == "" && opts.Bundle != nil {
+		path, optional = filepath.Join(opts.Bundle.Dir, alarms.FileName), true
+	}
+	file := &alarms.File{}
+	if path != "" {
+		if file, err = alarms.Read(path, optional, names); err != nil {
+			if base.ProblemsOf(err) == nil {
+				err = base.Fail(base.ExitUsage, err)
+			}
+			return nil, err
+		}
+	}
+	if b := opts.Bundle; b != nil {
+		file.AddBundle(b, s)
+		topic, found := b.Setting("aws:elasticbeanstalk:sns:topics", "Notification Topic ARN")
+		if found && alarms.CheckAction(topic.Value) == nil {
+			s.Actions = []string{topic.Value}
+		}
+	}
+	if len(f.actions) > 0 {
+		file.Actions = f.actions
+	}
+	set := alarms.Describe(s, file)
+	return &set, nil
+}
+
+// alarmQueues are the queues of the environment; those on Amazon SQS with what SQS says of them.
+func alarmQueues(c *base.CLI, ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
+	var sqs *aws.SQS
+	for i := range cfg.Queues {
+		set := &cfg.Queues[i]
+		q := alarms.Queue{Name: set.Name, URL: set.URL, OnSQS: set.Backend == config.BackendSQS,
+			Limit: set.InactivityTimeout}
+		if set.ToFunction() {
+			q.Limit = cfg.FunctionTimeout
+		}
+		if set.URL != "" {
+			q.Region = set.Region
+		}
+		if q.OnSQS {
+			if sqs == nil {
+				if sqs, err = aws.OpenSQS(ctx, &aws.Options{Region: setRegion(cfg), Endpoint: cfg.EndpointURL}); err != nil {
+					return nil, err
+				}
+				defer sqs.Close()
+			}
+			if err := lookUp(ctx, sqs, cmp.Or(set.URL, set.Name), &q); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, q)
+	}
+	return all, nil
+}
+
+// lookUp asks for a queue's names and its dead-letter queue.
+func lookUp(ctx context.Context, sqs *aws.SQS, reference string, q *alarms.Queue) error {
+	found, err := sqs.Queue(ctx, reference)
+	if err != nil {
+		return err
+	}
+	attributes, err := found.Attributes(ctx)
+	if errors.Is(err, queue.ErrDenied) {
+		return base.Fail(base.ExitUnreachable, fmt.Errorf("the dead-letter queue of %s is not known: %w", found.Name(), err),
+			"allow these credentials sqs:GetQueueAttributes")
+	}
+	if err != nil {
+		return err
+	}
+	q.Name, q.URL, q.ARN = found.Name(), found.URL(), attributes["QueueArn"]
+	dead, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	q.DeadLetter = base.AfterColon(dead)
+	return nil
+}

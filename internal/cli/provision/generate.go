@@ -1,0 +1,353 @@
+package provision
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/aws"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/generate"
+	"tendril/internal/cloud/alarms"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
+)
+
+// NewGenerate returns the command 'tendril generate'.
+func NewGenerate(c *base.CLI) *cobra.Command {
+	return base.Family("generate", "Print files to deploy with: units, images, manifests, policies, alarms",
+		`Prints files that deploy an environment with the settings in force: flags, variables, tendril.yaml
+and the app's folder, which are given as for 'tendril up'. Settings that are not in the app's folder
+become flags in the files. Secrets never do: the files name the variables that hold them.`,
+		newSystemd(c), newDocker(c),
+		newManifest(c, "compose", "Print a file of Docker Compose", generate.Compose),
+		newManifest(c, "kubernetes", "Print a manifest of Kubernetes", generate.Kubernetes),
+		newManifest(c, "keda", "Print a manifest of KEDA that scales the pods, with queues on Amazon SQS", generate.KEDA),
+		newIAM(c), newAlarmTemplate(c, "alarms", "Print the alarms and the dashboard as a template"),
+		newAlarmTemplate(c, "dashboard", "Print the body of the CloudWatch dashboard"))
+}
+
+// generateFlags are the flags of every subcommand beside those of up.
+type generateFlags struct{ file, image, tendrilImage string }
+
+// newGenerator makes a subcommand that prints what make returns.
+func newGenerator(c *base.CLI, name, short string, f *generateFlags,
+	make func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File, error)) *cobra.Command {
+	cmd := &cobra.Command{Use: name + " [DIR|ZIP] [-- COMMAND ARGS...]", Short: short, Args: base.OneApp}
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	cmd.Flags().StringVarP(&f.file, "file", "f", "",
+		"File to write, which must not exist, or a folder (default: standard output).")
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		made, err := make(ctx, cmd, args)
+		if err != nil {
+			return err
+		}
+		return placeFiles(c, made, f.file)
+	})
+	return cmd
+}
+
+// placeFiles prints files, or puts them where the user wants them.
+func placeFiles(c *base.CLI, made []generate.File, path string) error {
+	if path == "" {
+		return printFiles(c, made)
+	}
+	info, err := os.Stat(path)
+	folder := err == nil && info.IsDir()
+	if !folder && len(made) > 1 && !made[1].Beside {
+		return base.Fail(base.ExitUsage, fmt.Errorf("%d files do not fit into %s", len(made), path), "name a folder that exists")
+	}
+	for i, file := range made {
+		to := path
+		switch {
+		case folder:
+			to = filepath.Join(path, file.Path)
+		case i > 0:
+			to = filepath.Join(filepath.Dir(path), file.Path)
+		}
+		if err := writeFile(c, to, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printFiles(c *base.CLI, made []generate.File) error {
+	for i, file := range made {
+		if file.Beside {
+			fmt.Fprintf(c.Err, "hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
+			continue
+		}
+		if i > 0 {
+			fmt.Fprintln(c.Programs())
+		}
+		if _, err := fmt.Fprint(c.Programs(), file.Text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile creates a file. One that exists is an error, or stays as it is where it only goes beside another.
+func writeFile(c *base.CLI, path string, file generate.File) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) && file.Beside {
+		fmt.Fprintf(c.Err, "kept %s: see that it names *.env and .git\n", base.Plain(path))
+		return nil
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return base.Fail(base.ExitConflict, fmt.Errorf("%s exists", path), "delete it, or name another file")
+	}
+	if err == nil {
+		_, err = f.WriteString(file.Text)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Err, "wrote %s\n", base.Plain(path))
+	return nil
+}
+
+// newManifest makes a subcommand that prints files of a plan.
+func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []generate.File) *cobra.Command {
+	f := &generateFlags{}
+	cmd := newGenerator(c, name, short, f, func(_ context.Context, cmd *cobra.Command, args []string) ([]generate.File,
+		error) {
+		p, err := deploymentPlan(c, cmd, args, f)
+		if err == nil && name == "keda" && p.Embedded {
+			err = base.Fail(base.ExitUsage, errors.New("an embedded queue is for one pod: there is nothing to scale"),
+				"name a queue on Amazon SQS with --queue-url, or give --backend sqs and --name")
+		}
+		if err != nil {
+			return nil, err
+		}
+		p.Name = generate.Label(p.Name)
+		return files(p), nil
+	})
+	addImages(c, cmd, f)
+	return cmd
+}
+
+func addImages(c *base.CLI, cmd *cobra.Command, f *generateFlags) {
+	cmd.Flags().StringVar(&f.image, "image", "", "Image of the app (default: NAME:1).")
+	cmd.Flags().StringVar(&f.tendrilImage, "tendril-image", "tendril:"+strings.TrimSuffix(c.Version, "-dev"),
+		"Image of tendril, as deploy/docker/Dockerfile makes it.")
+}
+
+func newDocker(c *base.CLI) *cobra.Command {
+	cmd := newManifest(c, "docker", "Print a Dockerfile of the app with tendril in it", generate.Docker)
+	cmd.Example = "  tendril generate docker path/to/app > path/to/app/Dockerfile"
+	return cmd
+}
+
+func newSystemd(c *base.CLI) *cobra.Command {
+	f := &generateFlags{}
+	var split bool
+	cmd := newGenerator(c, "systemd", "Print a unit of systemd", f, func(_ context.Context, cmd *cobra.Command,
+		args []string) ([]generate.File, error) {
+		p, err := deploymentPlan(c, cmd, args, f)
+		if err == nil && split && p.AppCommand == "" {
+			err = base.Fail(base.ExitUsage, errors.New("--split needs an app that tendril would start"),
+				"name its folder, or a command after --")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return generate.Systemd(p, split), nil
+	})
+	cmd.Flags().BoolVar(&split, "split", false, "Print a unit for tendril and one for the app.")
+	cmd.Example = `  tendril generate systemd /srv/orders > tendril-orders.service
+  tendril generate systemd --split /srv/orders --file /etc/systemd/system`
+	return cmd
+}
+
+// deploymentPlan works out what is to be deployed.
+func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
+	done := func() {}
+	defer func() { done() }()
+	opts, err := base.PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.LookInto(path)
+		return b, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	cfg := opts.Config
+	c.PrintWarnings(cfg.Warnings...)
+	s := &cfg.Settings
+	p := &generate.Plan{Name: s.Name, Command: opts.Command, Folder: opts.Folder, Image: f.image,
+		TendrilImage: f.tendrilImage, Embedded: s.AnyEmbedded(), AWS: s.AnyOnSQS(), Region: s.Region, AppPort: s.Port,
+		Account: accountOf(s), Times: generate.Times{ShutdownTimeout: s.ShutdownTimeout, AppGrace: s.AppGrace,
+			AppReadyTimeout: s.AppReadyTimeout}}
+	p.Image = cmp.Or(p.Image, generate.Label(s.Name)+":1")
+	p.App = s.AnyToOwnApp()
+	if running := targetOf(s); running != nil && !p.App {
+		port, _ := strconv.Atoi(running.Port())
+		p.Beside = true
+		p.AppPort = cmp.Or(port, 80)
+	}
+	if len(opts.Command) > 0 {
+		p.AppCommand = strings.Join(opts.Command, " ")
+	} else if b := opts.Bundle; p.App && b != nil {
+		p.AppCommand = b.Processes[0].Command
+		if web, err := b.Web(); err == nil {
+			p.AppCommand = web.Command
+		}
+		if info, err := os.Stat(base.Argument(args)); len(args) > 0 && err == nil && !info.IsDir() {
+			p.Folder = "/srv/" + s.Name // an archive is unpacked there
+		}
+	}
+	if !p.App {
+		p.Folder = ""
+	}
+	p.Runtime = runtimeOf(opts.Folder, p.App)
+	if err := addArgs(c, p, &opts); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// targetOf is the URL of the first app that somebody else runs; nil for none.
+func targetOf(s *config.Settings) *url.URL {
+	for i := range s.Queues {
+		if u, err := url.Parse(s.Queues[i].Target); err == nil && u.Host != "" {
+			return u
+		}
+	}
+	return nil
+}
+
+// accountOf is the account of the first queue on Amazon SQS whose URL tells it; else one to replace.
+func accountOf(s *config.Settings) string {
+	for i := range s.Queues {
+		if ref, err := aws.ParseReference(s.Queues[i].URL); err == nil && ref.Account != "" {
+			return ref.Account
+		}
+	}
+	return "123456789012"
+}
+
+// ownPlaces are options about this machine, which a file that deploys says itself.
+const ownPlaces = " config data-dir listen console console-insecure console-hosts pid-file name "
+
+// addArgs adds the settings that are not in the app's folder as flags, and the names of those that are secret.
+func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
+	cfg := opts.Config
+	p.Args = []string{"--name=" + cfg.Name}
+	for _, o := range config.Options() {
+		from := cfg.Origin(o.Name)
+		if strings.Contains(ownPlaces, " "+o.Name+" ") || from.Layer <= config.FromBundle {
+			continue
+		}
+		if p.App && base.Within(filepath.Dir(absolute(cfg.ConfigFile)), opts.Folder) && from.Layer.String() == "file" {
+			continue // it goes along with the app
+		}
+		e, err := cfg.Explain(o.Name)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.Value != "" && o.IsSecret(), strings.Contains(o.WithoutQuery(e.Value), "(hidden)"):
+			p.Secrets = append(p.Secrets, o.Variable)
+		case e.Value != "":
+			p.Args = append(p.Args, "--"+o.Name+"="+e.Value)
+		}
+		if o.Name == "queues" && from.Layer.String() == "file" {
+			c.PrintWarnings(yamlfile.Problem{Where: from.Where, Text: "settings of single queues do not fit into flags",
+				Hint: "copy " + cfg.ConfigFile + " to where tendril runs, and name it with --config"})
+		}
+	}
+	return nil
+}
+
+func absolute(path string) string {
+	if at, err := filepath.Abs(path); err == nil && path != "" {
+		return at
+	}
+	return path
+}
+
+// runtimes say what an image of the app begins with, by a file in its folder; the first that is there counts.
+var runtimes = []struct {
+	file string
+	generate.Runtime
+}{
+	{"package-lock.json", generate.Runtime{Image: "node:24-bookworm-slim",
+		Steps: []string{"COPY package.json package-lock.json ./", "RUN npm ci --omit=dev"}}},
+	{"package.json", generate.Runtime{Image: "node:24-bookworm-slim"}},
+	{"requirements.txt", generate.Runtime{Image: "python:3.13-slim-bookworm",
+		Steps: []string{"COPY requirements.txt ./", "RUN pip install --no-cache-dir -r requirements.txt"}}},
+	{"*.py", generate.Runtime{Image: "python:3.13-slim-bookworm"}},
+	{"Gemfile", generate.Runtime{Image: "ruby:3.4-slim-bookworm",
+		Steps: []string{"COPY Gemfile* ./", "RUN bundle install"}}},
+	{"*.jar", generate.Runtime{Image: "eclipse-temurin:25-jre"}},
+	{"composer.json", generate.Runtime{Image: "php:8.4-cli-bookworm"}},
+}
+
+// runtimeOf recognises what an app needs; a small Debian for anything else, such as a static binary.
+func runtimeOf(folder string, app bool) generate.Runtime {
+	for _, r := range runtimes {
+		if found, _ := filepath.Glob(filepath.Join(folder, r.file)); app && len(found) > 0 {
+			return r.Runtime
+		}
+	}
+	return generate.Runtime{Image: "debian:bookworm-slim"}
+}
+
+func newIAM(c *base.CLI) *cobra.Command {
+	f := &generateFlags{}
+	var role string
+	cmd := newGenerator(c, "iam", "Print the IAM policy of a role", f, func(_ context.Context, cmd *cobra.Command,
+		args []string) ([]generate.File, error) {
+		if role != RoleRun && role != RoleOperate {
+			return nil, base.Fail(base.ExitUsage, fmt.Errorf("--role=%s is not known", role), "use run or operate")
+		}
+		policy, err := IamPolicy(c, cmd, args, role)
+		if err != nil || policy == nil {
+			return nil, err
+		}
+		text, err := base.IndentedJSON(policy)
+		return []generate.File{{Path: "policy.json", Text: text}}, err
+	})
+	cmd.Flags().StringVar(&role, "role", RoleRun, "Role: run, that of the environment, or operate, of who types commands.")
+	base.Complete(cmd, "role", RoleRun, RoleOperate)
+	return cmd
+}
+
+// newAlarmTemplate prints the alarms with the dashboard as a template, or the body of the dashboard alone.
+func newAlarmTemplate(c *base.CLI, name, short string) *cobra.Command {
+	f, of := &generateFlags{}, &alarmFlags{}
+	text := asCloudFormation
+	cmd := newGenerator(c, name, short, f, func(ctx context.Context, cmd *cobra.Command, args []string) ([]generate.File,
+		error) {
+		if err := checkTemplateFormat(text); err != nil {
+			return nil, err
+		}
+		_, set, err := wantedAlarms(c, ctx, cmd, args, of)
+		switch {
+		case err != nil:
+			return nil, err
+		case name == "dashboard":
+			return []generate.File{{Path: alarms.DashboardName(set.Environment) + ".json", Text: set.Dashboard + "\n"}}, nil
+		}
+		template, err := set.CloudFormation()
+		return []generate.File{{Path: "alarms.json", Text: template}}, err
+	})
+	addAlarmFlags(c, cmd, of)
+	if name == "alarms" {
+		addTemplateFormat(cmd, &text)
+	}
+	return cmd
+}

@@ -1,0 +1,205 @@
+package provision
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/internal/cloud"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
+	"tendril/queue"
+)
+
+// NewTerminate returns the command 'tendril terminate'.
+func NewTerminate(c *base.CLI) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "terminate [DIR|ZIP]",
+		Short: "Delete the queues, tables and data that an environment created",
+		Long: `Lists what the environment of these settings created, with the number of messages, and
+deletes it when you type the environment's name. Give it the arguments and the settings
+file of 'tendril up'.
+
+On Amazon SQS that is what has the tag tendril:environment with the environment's name:
+the queue and the dead-letter queue that 'tendril up' created, and the registry table of
+--registry-create unless another environment uses it. With --cloudwatch on, alarms and the
+dashboard of 'tendril alarms' are deleted as well. Embedded queues are deleted with
+the whole data directory.
+
+Stop the environment first, on every machine: it is refused while it runs on this data
+directory.`,
+		Example: `  tendril terminate examples/thumbnails
+  tendril terminate --name orders --backend sqs --region eu-west-1 --yes orders`,
+		Args: base.OneApp,
+	}
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
+			b, done, err := c.LookInto(path)
+			c.AtEnd(done)
+			return b, err
+		})
+		if opts.Config == nil { // else there is only no app to run, which does not matter here
+			return base.Plan{}, err
+		}
+		return planTermination(c, ctx, opts.Config, name)
+	})
+}
+
+// terminateTimeout bounds the listing, and the deletion after it.
+const terminateTimeout = 5 * time.Minute
+
+func planTermination(c *base.CLI, ctx context.Context, cfg *config.Config, yes string) (base.Plan, error) {
+	if yes != "" && yes != cfg.Name {
+		return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
+			"give the settings of the environment that is meant, for example with --name or --config")
+	}
+	t := &termination{cli: c, cfg: cfg}
+	c.AtEnd(t.close)
+	if err := t.open(ctx); err != nil {
+		return base.Plan{}, err
+	}
+	owned, err := t.show()
+	if err != nil {
+		return base.Plan{}, err
+	}
+	if owned == 0 {
+		fmt.Fprintf(c.Err, "environment %q has nothing to delete\n", cfg.Name)
+		return base.PlanOf(base.Step("delete nothing"), func(context.Context) error { return nil }), nil
+	}
+	would := base.Step("delete what is listed, of environment %s, with all messages", cfg.Name)
+	return base.PlanOf(would, func(ctx context.Context) error {
+		if err := c.Confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
+			return hintYes(err, cfg.Name)
+		}
+		return t.delete(ctx)
+	}), nil
+}
+
+// hintYes says what to type where nobody is at a terminal: this command wants the name.
+func hintYes(err error, name string) error {
+	var refused *base.ExitError
+	if errors.As(err, &refused) && refused.Code == base.ExitUsage {
+		refused.Hints = []string{"add --yes " + name + " to confirm"}
+	}
+	return err
+}
+
+// termination is the end of one environment.
+type termination struct {
+	cli       *base.CLI
+	cfg       *config.Config
+	inventory *cloud.Inventory
+	plan      []cloud.Resource
+	data      *environment.DataDirectory
+}
+
+// open finds what there is to delete. The data directory is locked from now on.
+func (t *termination) open(ctx context.Context) (err error) {
+	if t.data, err = environment.OpenDataDirectory(&t.cfg.Settings); err != nil {
+		return err
+	}
+	if t.inventory, err = cloud.Open(ctx, &cloud.Environment{Config: t.cfg}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
+	defer cancel()
+	t.plan, err = t.inventory.Plan(ctx)
+	return err
+}
+
+func (t *termination) close() {
+	if t.data != nil {
+		_ = t.data.Close() // only a lock
+	}
+	if t.inventory != nil {
+		t.inventory.Close()
+	}
+}
+
+// deletesData reports whether the data directory is deleted: it is the embedded queues, and else holds nothing
+// that was created for the environment alone.
+func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
+
+// show prints what will be deleted and what is kept, and returns how much of the former there is.
+func (t *termination) show() (owned int, err error) {
+	rows := base.Table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
+	for i := range t.plan {
+		r := &t.plan[i]
+		action := "keep"
+		if r.Owned {
+			owned++
+			action = "delete"
+		}
+		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
+		if inWork, _ := strconv.Atoi(r.Attributes[target.InFlightCount]); r.Owned && inWork > 0 {
+			t.cli.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s has %s in work: stop the environment on every machine first", r.Name,
+				base.Plural(inWork, "message"))})
+		}
+	}
+	if t.deletesData() {
+		owned++
+		rows = append(rows, []string{"delete", "data directory", t.data.Path})
+		for _, q := range t.data.Queues {
+			rows = append(rows, []string{"delete", "embedded queue", q.Name, countText(&q.Messages)})
+		}
+	}
+	if len(rows) == 1 {
+		return 0, nil
+	}
+	return owned, t.cli.PrintTable(rows)
+}
+
+func countText(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// delete deletes what is owned, one thing after the other, and says how each went. An error does not keep it from
+// the rest.
+func (t *termination) delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
+	defer cancel()
+	var failed []error
+	for i := range t.plan {
+		r := &t.plan[i]
+		if !r.Owned {
+			continue
+		}
+		err := t.inventory.Delete(ctx, r)
+		switch what := r.Kind + " " + r.Name; {
+		case err == nil:
+			fmt.Fprintf(t.cli.Err, "deleted %s\n", what)
+		case errors.Is(err, queue.ErrNoQueue), errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
+			fmt.Fprintf(t.cli.Err, "%s was gone already\n", what)
+		default:
+			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, base.Explained(err)))
+		}
+	}
+	if t.deletesData() {
+		left, err := t.data.Delete()
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("data directory %s was not deleted: %w", t.data.Path, err))
+		case len(left) > 0:
+			fmt.Fprintf(t.cli.Err, "emptied data directory %s but for what is not tendril's: %s\n", base.Plain(t.data.Path),
+				base.Plain(strings.Join(left, ", ")))
+		default:
+			fmt.Fprintf(t.cli.Err, "deleted data directory %s\n", base.Plain(t.data.Path))
+		}
+	}
+	return errors.Join(failed...)
+}

@@ -1,0 +1,2 @@
+// Package queues lists, creates, purges, deletes, pauses and resumes queues.
+package queues

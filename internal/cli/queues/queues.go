@@ -1,0 +1,298 @@
+package queues
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/aws"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+// NewQueues returns the command 'tendril queues'.
+func NewQueues(c *base.CLI) *cobra.Command {
+	cmd := base.Family("queues", "List, create, show, purge, delete, pause and resume queues",
+		"Lists the queues with their messages, as 'tendril queues list' does.", newQueuesList(c), newQueuesShow(c),
+		newQueuesCreate(c), newQueuesPurge(c), newQueuesDelete(c), newQueuesPause(c), newQueuesResume(c))
+	cmd.Example = "  tendril queues --watch\n  tendril queues show orders"
+	listsQueues(c, cmd)
+	return cmd
+}
+
+func newQueuesList(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the queues with their messages",
+		Example: "  tendril queues list\n  tendril queues list --backend sqs --prefix orders",
+		Args:    cobra.NoArgs,
+	}
+	listsQueues(c, cmd)
+	return cmd
+}
+
+func listsQueues(c *base.CLI, cmd *cobra.Command) {
+	var prefix string
+	w := target.AddWhere(cmd)
+	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
+		return listQueues(c, ctx, cmd, w, prefix)
+	}, base.ViewOf(func(queues []api.Queue) error { return c.PrintTable(QueueTable(queues)) },
+		base.Named(func(q *api.Queue) string { return q.Name })))
+	base.AddWatch(c, cmd)
+}
+
+func listQueues(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags,
+	prefix string) ([]api.Queue, error) {
+	if err := w.Check(); err != nil {
+		return nil, err
+	}
+	queues := []api.Queue{}
+	if w.Backend == target.BackendSQS {
+		return listOnSQS(ctx, queues, prefix)
+	}
+	client, err := c.Dial(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if !client.Instance.Embedded() {
+		return nil, base.Fail(base.ExitUsage, fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own",
+			client.Instance.Environment), "add --backend sqs to list those of the account")
+	}
+	all, err := client.Queues(ctx)
+	for _, q := range all {
+		if strings.HasPrefix(q.Name, prefix) {
+			queues = append(queues, q)
+		}
+	}
+	return queues, err
+}
+
+func listOnSQS(ctx context.Context, queues []api.Queue, prefix string) ([]api.Queue, error) {
+	sqs, err := aws.OpenSQS(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := sqs.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range found {
+		attributes, err := q.Attributes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, remoteQueue(q, attributes))
+	}
+	return queues, nil
+}
+
+// remoteQueue is a queue on Amazon SQS in the words of the console.
+func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
+	out := api.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
+	out.Ledger.Visible = int64(target.Number(attributes, target.VisibleCount))
+	out.Ledger.Delayed = int64(target.Number(attributes, target.DelayedCount))
+	out.Ledger.InFlight = int64(target.Number(attributes, target.InFlightCount))
+	out.Ledger.Live = int64(target.Counted(attributes))
+	out.DeadLetterQueue, out.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	return out
+}
+
+// QueueTable is a table of queues with their messages.
+func QueueTable(queues []api.Queue) [][]string {
+	rows := [][]string{{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"}}
+	for _, q := range queues {
+		oldest := "-"
+		if q.OldestSeconds > 0 {
+			oldest = base.Seconds(q.OldestSeconds)
+		}
+		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
+			fmt.Sprint(q.Ledger.Delayed), oldest, cmp.Or(q.DeadLetterQueue, "-"), queueNote(&q)})
+	}
+	return rows
+}
+
+// queueNote is what a person should know of a queue.
+func queueNote(q *api.Queue) string {
+	note := base.PausedText(q.Paused, q.PauseReason)
+	if problem := q.Problem(); problem != "" {
+		note = strings.TrimPrefix(note+"; "+base.Plain(problem), "; ")
+	}
+	return note
+}
+
+func newQueuesShow(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [QUEUE]",
+		Short: "Show a queue: attributes, counts, ledger",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	w := target.AddWhere(cmd)
+	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q api.Queue, err error) {
+		w.Queue = base.Argument(args)
+		p, err := target.Find(c, ctx, cmd, w)
+		switch {
+		case err != nil:
+			return q, err
+		case p.Remote == nil:
+			return p.Client.Queue(ctx, p.Name)
+		}
+		attributes, err := p.Remote.Attributes(ctx)
+		q = remoteQueue(p.Remote, attributes)
+		q.Attributes = attributes
+		return q, err
+	}, base.ViewOf(func(q api.Queue) error { return printQueue(c, q) },
+		func(q api.Queue) []string { return []string{q.Name} }))
+	return cmd
+}
+
+func printQueue(c *base.CLI, q api.Queue) error {
+	t := base.Table{{"queue", q.Name}}
+	t.Add("url", q.URL)
+	t.Add("arn", q.ARN)
+	t.Add("paused", base.PausedText(q.Paused, q.PauseReason))
+	t.Add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
+		q.Ledger.Delayed))
+	if q.URL == "" {
+		t.Add("ledger", ledgerText(q))
+	}
+	if q.DeadLetterQueue != "" {
+		t.Add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
+	}
+	t.Add("problem", q.Problem())
+	t.Add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
+	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
+		t.Add(name, q.Attributes[name])
+	}
+	return c.PrintTable(t)
+}
+
+func ledgerText(q api.Queue) string {
+	l := q.Ledger
+	return fmt.Sprintf("sent %d + moved in %d = done %d + dead-lettered %d + moved out %d + expired %d + purged %d + "+
+		"live %d",
+		l.Sent, l.MovedIn, l.Done, l.DeadLettered, l.MovedOut, l.Expired, l.Purged, l.Live)
+}
+
+func newQueuesPurge(c *base.CLI) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "purge QUEUE",
+		Short: "Remove all messages of a queue for good",
+		Args:  cobra.ExactArgs(1),
+	}
+	w := target.AddWhere(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		w.Queue = args[0]
+		p, err := target.Find(c, ctx, cmd, w)
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			text, err := p.CountText(ctx)
+			return []string{"remove all messages of queue " + p.Name + ": " + text}, err
+		}, func(ctx context.Context) error { return purgeQueue(c, ctx, p, yes) }), err
+	})
+}
+
+func purgeQueue(c *base.CLI, ctx context.Context, p *target.Queue, yes bool) error {
+	if err := c.Confirm("remove all messages of "+p.Name, p.Name, yes); err != nil {
+		return err
+	}
+	if p.Remote != nil {
+		if err := p.Remote.Purge(ctx); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Err, "%s is being purged; Amazon SQS takes up to a minute\n", p.Name)
+		return nil
+	}
+	n, err := p.Client.Purge(ctx, p.Name, p.Name, 0)
+	return c.Summary("purged", n, err)
+}
+
+func newQueuesPause(c *base.CLI) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause [QUEUE]",
+		Short: "Stop receiving from a queue, or from all; work in flight is finished",
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
+	return actsOnReceiving(c, cmd, "pause receiving from", func(ctx context.Context, client *api.Client,
+		name string) (string, error) {
+		format := "environment %q receives no more from %s; '" + strings.TrimSpace("tendril queues resume "+
+			""+name) + "' goes on\n"
+		if name == "" {
+			return format, client.Quiet(ctx, reason)
+		}
+		return format, client.Pause(ctx, name, reason)
+	})
+}
+
+func newQueuesResume(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Receive from a paused queue, or from all, again"}
+	return actsOnReceiving(c, cmd, "resume receiving from", func(ctx context.Context, client *api.Client,
+		name string) (string, error) {
+		const format = "environment %q receives from %s\n"
+		if name == "" {
+			return format, client.ResumeAll(ctx)
+		}
+		return format, client.Resume(ctx, name)
+	})
+}
+
+// actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. would is what it
+// does, in front of their names. What act returns says so of an environment and its queues.
+func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(context.Context, *api.Client,
+	string) (string, error)) *cobra.Command {
+	cmd.Args = cobra.MaximumNArgs(1)
+	base.AddDataDir(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		client, name, err := workedQueue(c, cmd, args)
+		return base.PlanOf(func(context.Context) ([]string, error) {
+			i := &client.Instance
+			if name != "" && i.Queue(name).Name != name {
+				return nil, base.Fail(base.ExitNotFound, fmt.Errorf("this environment does not receive from %s", name),
+					"it receives from "+target.QueueNames(i, ""))
+			}
+			return []string{would + " " + target.QueueNames(i, name)}, nil
+		}, func(ctx context.Context) error {
+			format, err := act(ctx, client, name)
+			if err == nil {
+				fmt.Fprintf(c.Err, format, client.Instance.Environment, target.QueueNames(&client.Instance, name))
+			}
+			return err
+		}), err
+	})
+}
+
+// workedQueue finds the running environment and the name of the queue that the first
+// argument names, without one that of the only queue it works on, or "" for several.
+func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, string, error) {
+	client, err := c.Dial(cmd)
+	if err != nil {
+		return nil, "", err
+	}
+	name := ""
+	if len(client.Instance.Queues) == 1 {
+		name = client.Instance.Queues[0].Name
+	}
+	if len(args) > 0 {
+		ref, err := target.ParseQueue(args[0])
+		if err != nil {
+			return nil, "", err
+		}
+		name = ref.Name
+	}
+	if len(client.Instance.Queues) == 0 {
+		return nil, "", base.Fail(base.ExitConflict, errors.New("this process has no worker: it only serves queues"),
+			"pause the environment that works on the queue, where 'tendril up' runs")
+	}
+	return client, name, nil
+}

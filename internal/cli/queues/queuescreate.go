@@ -1,0 +1,246 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/aws"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/internal/cloud"
+	"tendril/queue"
+)
+
+// newQueue is a queue to create.
+type newQueue struct {
+	name        string
+	attributes  map[string]string
+	deadLetter  string // "" for none
+	byDefault   bool   // nobody asked for the dead-letter queue: a queue that exists does not get it
+	maxReceives int
+}
+
+func newQueuesCreate(c *base.CLI) *cobra.Command {
+	var fifo, alone bool
+	var attributes []string
+	n := &newQueue{}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a queue",
+		Long: `Creates a queue and prints its name, or its URL on Amazon SQS. A queue that exists with the
+same attributes is not an error.
+
+Its dead-letter queue, NAME-dead, is created too if it is missing, with the longest
+retention period, 14 days. A queue that exists keeps its redrive policy, unless you give
+--dead-letter or --max-receives.`,
+		Example: `  tendril queues create orders --max-receives 5
+  tendril queues create mails --fifo --attribute ContentBasedDeduplication=true
+  tendril queues create scratch --no-dead-letter-queue
+  tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,
+		Args: cobra.ExactArgs(1),
+	}
+	w := target.AddWhere(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue; .fifo is added to the name.")
+	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
+		"SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
+	flags.StringVar(&n.deadLetter, "dead-letter", "",
+		"Dead-letter queue, created when it is missing (default: NAME-dead).")
+	flags.BoolVar(&alone, "no-dead-letter-queue", false, "Create no dead-letter queue.")
+	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		for _, name := range []string{"dead-letter", "max-receives"} {
+			if alone && flags.Changed(name) {
+				return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name),
+					"give one of them")
+			}
+		}
+		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
+		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
+			return base.Plan{}, err
+		}
+		m, err := openMaker(c, ctx, cmd, w)
+		return base.PlanOf(func(ctx context.Context) ([]string, error) { return m.wouldCreate(ctx, n) },
+			func(ctx context.Context) error { return createQueue(c, ctx, &m, n) }), err
+	})
+}
+
+// complete works out the names and attributes.
+func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) error {
+	n.attributes = map[string]string{}
+	for _, text := range attributes {
+		key, value, found := strings.Cut(text, "=")
+		if !found || key == "" {
+			return base.Fail(base.ExitUsage, fmt.Errorf("--attribute %s has no = between name and value", text),
+				"write it as VisibilityTimeout=300")
+		}
+		n.attributes[key] = value
+	}
+	n.name = withSuffix(name, fifo)
+	if strings.HasSuffix(n.name, target.FifoSuffix) {
+		n.attributes["FifoQueue"] = "true"
+	}
+	if _, own := n.attributes["RedrivePolicy"]; n.deadLetter == "" && !alone && !own {
+		base, _ := strings.CutSuffix(n.name, target.FifoSuffix)
+		n.deadLetter = cloud.DeadLetterName(base)
+	}
+	if n.deadLetter != "" {
+		if n.maxReceives < 1 || n.maxReceives > 1000 {
+			return base.Fail(base.ExitUsage, fmt.Errorf("--max-receives %d is out of range", n.maxReceives), "use 1 to 1000")
+		}
+		n.deadLetter = withSuffix(n.deadLetter, strings.HasSuffix(n.name, target.FifoSuffix))
+	}
+	return nil
+}
+
+func withSuffix(name string, fifo bool) string {
+	if fifo && !strings.HasSuffix(name, target.FifoSuffix) {
+		return name + target.FifoSuffix
+	}
+	return name
+}
+
+func (n *newQueue) forDead() map[string]string {
+	attributes := map[string]string{"MessageRetentionPeriod": "1209600"}
+	if strings.HasSuffix(n.deadLetter, target.FifoSuffix) {
+		attributes["FifoQueue"] = "true"
+	}
+	return attributes
+}
+
+// createQueue creates a queue, and its dead-letter queue first where that is missing.
+func createQueue(c *base.CLI, ctx context.Context, m *queueMaker, n *newQueue) error {
+	made, err := m.createWithDeadLetterQueue(ctx, n)
+	if err != nil {
+		return err
+	}
+	if n.deadLetter == "" && n.byDefault {
+		fmt.Fprintf(c.Err, "%s keeps its redrive policy\n", n.name)
+	}
+	_, err = fmt.Fprintln(c.Out, made)
+	return err
+}
+
+// queueMaker makes queues in the running environment, or on Amazon SQS.
+type queueMaker struct {
+	client *api.Client
+	sqs    *aws.SQS
+}
+
+func openMaker(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags) (m queueMaker, err error) {
+	switch err = w.Check(); {
+	case err != nil:
+	case w.Backend == target.BackendSQS:
+		m.sqs, err = aws.OpenSQS(ctx, nil)
+	default:
+		m.client, err = c.Dial(cmd)
+	}
+	return m, err
+}
+
+// createWithDeadLetterQueue creates the dead-letter queue where it is missing, and then the queue. It takes the
+// default dead-letter queue back from n when the queue exists.
+func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue) (string, error) {
+	if n.deadLetter == "" {
+		n.byDefault = false
+		return m.create(ctx, n.name, n.attributes)
+	}
+	if n.byDefault {
+		_, err := m.arn(ctx, n.name)
+		if err == nil {
+			n.deadLetter = ""
+			return m.create(ctx, n.name, n.attributes)
+		} else if !errors.Is(err, queue.ErrNoQueue) {
+			return "", err
+		}
+	}
+	arn, err := m.arn(ctx, n.deadLetter)
+	fresh := errors.Is(err, queue.ErrNoQueue)
+	if fresh {
+		var dead string
+		if dead, err = m.create(ctx, n.deadLetter, n.forDead()); err == nil {
+			arn, err = m.arn(ctx, dead)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
+	}
+	n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
+	made, err := m.create(ctx, n.name, n.attributes)
+	if err != nil && fresh {
+		err = fmt.Errorf("%w (its dead-letter queue %s was created)", err, n.deadLetter)
+	}
+	return made, err
+}
+
+// wouldCreate says which queues are missing.
+func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []string, err error) {
+	is, err := m.attributes(ctx, n.name)
+	if err == nil {
+		for name, value := range n.attributes {
+			if now, known := is[name]; known && now != value {
+				return nil, base.Fail(base.ExitConflict, fmt.Errorf("queue %s exists with %s=%s", n.name, name, now))
+			}
+		}
+		return []string{"leave queue " + n.name + " as it is: it exists"}, nil
+	}
+	if !errors.Is(err, queue.ErrNoQueue) {
+		return nil, err
+	}
+	text := "create queue " + n.name
+	if n.deadLetter != "" {
+		switch _, err := m.attributes(ctx, n.deadLetter); {
+		case errors.Is(err, queue.ErrNoQueue):
+			steps = append(steps, "create dead-letter queue "+n.deadLetter)
+		case err != nil:
+			return nil, fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
+		}
+		text += fmt.Sprintf(", which dead-letters to %s after %s", n.deadLetter, base.Plural(n.maxReceives, "receive"))
+	}
+	return append(steps, text), nil
+}
+
+// attributes returns the attributes of a queue, by what create returned or by its name.
+func (m *queueMaker) attributes(ctx context.Context, reference string) (map[string]string, error) {
+	if m.sqs == nil {
+		q, err := m.client.Queue(ctx, reference)
+		return q.Attributes, err
+	}
+	q, err := m.sqs.Queue(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	return q.Attributes(ctx)
+}
+
+// arn returns the ARN of a queue, by what create returned or by its name.
+func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) {
+	if m.sqs == nil {
+		q, err := m.client.Queue(ctx, reference)
+		return q.ARN, err
+	}
+	attributes, err := m.attributes(ctx, reference)
+	return attributes["QueueArn"], err
+}
+
+// create returns the new queue's name, or on Amazon SQS its URL.
+func (m *queueMaker) create(ctx context.Context, name string, attributes map[string]string) (string, error) {
+	if m.sqs == nil {
+		_, err := m.client.CreateQueue(ctx, name, attributes)
+		return name, err
+	}
+	q, err := m.sqs.Create(ctx, name, attributes, nil)
+	if err != nil {
+		return "", err
+	}
+	return q.URL(), nil
+}
+
+func redrivePolicy(arn string, maxReceives int) string {
+	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, arn, maxReceives)
+}

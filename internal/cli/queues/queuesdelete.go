@@ -1,0 +1,119 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/aws"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+func newQueuesDelete(c *base.CLI) *cobra.Command {
+	var yes, untagged bool
+	cmd := &cobra.Command{
+		Use:   "delete QUEUE",
+		Short: "Delete a queue with all its messages for good",
+		Long: `Deletes a queue with all its messages, once you have typed how many it holds. Its dead-letter
+queue stays.
+
+A queue that the running environment works on is refused, and one that takes the dead
+letters of another queue. On Amazon SQS, a queue that tendril did not create has no tag of
+an environment: it asks for the queue's name instead, and --yes alone is not enough.`,
+		Example: `  tendril queues delete scratch
+  tendril queues delete scratch --yes
+  tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
+		Args: cobra.ExactArgs(1),
+	}
+	w := target.AddWhere(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	cmd.Flags().BoolVar(&untagged, "untagged", false,
+		"With --yes: also delete a queue on Amazon SQS without the tag of an environment.")
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		w.Queue = args[0]
+		p, err := target.Find(c, ctx, cmd, w)
+		if err == nil {
+			err = refuseNeeded(c, ctx, cmd, p)
+		}
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			text, err := p.CountText(ctx)
+			return []string{"delete queue " + p.Name + " with " + text}, err
+		}, func(ctx context.Context) error {
+			if p.Remote != nil {
+				return deleteRemote(c, ctx, p, yes, untagged)
+			}
+			q, err := p.Client.Queue(ctx, p.Name)
+			if err != nil {
+				return err
+			}
+			if err := confirmDeletion(c, p.Name, int(q.Ledger.Live), yes); err != nil {
+				return err
+			}
+			n, err := p.Client.DeleteQueue(ctx, p.Name, p.Name)
+			return queueDeleted(c, p.Name, n, err)
+		}), err
+	})
+}
+
+// refuseNeeded refuses a queue that the running environment works on, or that takes the dead letters of another.
+func refuseNeeded(c *base.CLI, ctx context.Context, cmd *cobra.Command, p *target.Queue) error {
+	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
+		return base.Fail(base.ExitConflict, fmt.Errorf("environment %q works on queue %s", client.Instance.Environment, p.Name),
+			"stop it, and start it with other --queues before the queue is deleted")
+	}
+	if p.Remote != nil {
+		return nil // Amazon SQS allows it, also where its messages would go nowhere
+	}
+	q, err := p.Client.Queue(ctx, p.Name)
+	if err == nil && len(q.DeadLetterSources) > 0 {
+		err = base.Fail(base.ExitConflict, fmt.Errorf("%s takes the dead letters of %s", p.Name,
+			strings.Join(q.DeadLetterSources, ", ")), "delete those first, or give them another redrive policy")
+	}
+	return err
+}
+
+// confirmDeletion asks for the number of messages that go with a queue.
+func confirmDeletion(c *base.CLI, name string, messages int, yes bool) error {
+	return c.Confirm(fmt.Sprintf("delete queue %s with %s", name, base.Plural(messages, "message")), strconv.Itoa(messages),
+		yes)
+}
+
+func queueDeleted(c *base.CLI, name string, messages int, err error) error {
+	if err == nil {
+		fmt.Fprintf(c.Err, "queue %s was deleted with %s\n", name, base.Plural(messages, "message"))
+	}
+	return err
+}
+
+// deleteRemote deletes a queue on Amazon SQS. The tag of an environment is the proof that tendril created it.
+func deleteRemote(c *base.CLI, ctx context.Context, p *target.Queue, yes, untagged bool) error {
+	attributes, err := p.Remote.Attributes(ctx)
+	if err != nil {
+		return err
+	}
+	tags, err := p.Remote.Tags(ctx)
+	if err != nil && !errors.Is(err, queue.ErrDenied) {
+		return err
+	}
+	messages := target.Counted(attributes)
+	if aws.OwnerOf(tags) != "" || yes && untagged {
+		err = confirmDeletion(c, p.Name, messages, yes)
+	} else {
+		err = c.Confirm(fmt.Sprintf("delete queue %s, which tendril did not create, with about %s", p.Name,
+			base.Plural(messages, "message")), p.Name, false)
+		var refused *base.ExitError
+		if errors.As(err, &refused) && refused.Code == base.ExitUsage {
+			refused.Hints = []string{"add --yes --untagged to confirm"}
+		}
+	}
+	if err == nil {
+		err = p.Remote.DeleteQueue(ctx)
+	}
+	return queueDeleted(c, p.Name, messages, err)
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/scaffold"
+)
+
+// NewInit returns the command 'tendril init'.
+func NewInit(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "init [FOLDER]",
+		Short: "Write a Procfile and a tendril.yaml for the app in a folder",
+		Long: `Recognises the app in FOLDER, by default the working folder, and writes a Procfile that starts it and a
+tendril.yaml with the settings that are changed first, each with its meaning. It knows apps in Node.js, Python
+(Flask, FastAPI, Django), Ruby (Rails, Rack), Go, PHP, Java and .NET, and Lambda functions for this machine. A file
+that exists stays as it is. Nothing is installed or started.`,
+		Example: "  tendril init\n  tendril init path/to/app --dry-run",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	return base.Changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (base.Plan, error) {
+		dir := "."
+		if len(args) > 0 {
+			dir = args[0]
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("there is no folder %s", dir), "name the folder of the app")
+		}
+		app, err := scaffold.Recognize(os.DirFS(dir))
+		if err != nil {
+			return base.Plan{}, base.Fail(base.ExitUsage, err)
+		}
+		absolute, err := filepath.Abs(dir)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		files := app.Files(filepath.Base(absolute))
+		return base.Plan{
+			Would: func(context.Context) ([]string, error) { return wouldWrite(c, dir, files), nil },
+			Do:    func(context.Context) error { return writeScaffold(c, dir, app, files) },
+		}, nil
+	})
+}
+
+// wouldWrite prints the files that are missing, and returns the steps that write them.
+func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string) {
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name)
+		if _, err := os.Lstat(path); err == nil {
+			fmt.Fprintf(c.Err, "%s exists and stays as it is\n", base.Plain(path))
+			continue
+		}
+		fmt.Fprintf(c.Out, "%s\n", f.Text)
+		steps = append(steps, "write "+path)
+	}
+	return steps
+}
+
+// writeScaffold writes the files that are missing, and says what comes next.
+func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.File) error {
+	fmt.Fprintf(c.Err, "recognised %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name)
+		switch err := writeNew(path, f.Text); {
+		case errors.Is(err, os.ErrExist):
+			fmt.Fprintf(c.Err, "%s exists and stays as it is\n", base.Plain(path))
+		case err != nil:
+			return fmt.Errorf("writing %s: %w; choose a folder that may be written to", path, err)
+		default:
+			fmt.Fprintf(c.Err, "wrote %s\n", base.Plain(path))
+		}
+	}
+	steps := append(slices.Clone(app.Before), "tendril up")
+	if dir != "." { // tendril.yaml is that of the working folder
+		steps = slices.Insert(steps, 0, "cd "+base.Plain(dir))
+	}
+	fmt.Fprintf(c.Err, "next: %s\n", strings.Join(steps, " && "))
+	return nil
+}
+
+// writeNew writes a file that is not there yet.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

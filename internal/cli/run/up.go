@@ -1,0 +1,219 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+	"tendril/internal/config"
+	"tendril/internal/environment"
+	"tendril/internal/observe/event"
+	"tendril/internal/observe/logging"
+)
+
+// NewUp returns the command 'tendril up'.
+func NewUp(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Run a worker environment: queue, worker and app",
+		Long: `Runs a worker environment. The app is the "web" line of DIR's Procfile, or COMMAND, or
+already runs at --target. Without any of them, DIR is the working folder if it has a
+Procfile, Buildfile, cron.yaml or tendril.yaml. Messages come from an embedded, durable
+queue, or from Amazon SQS with --queue-url. A zip archive is unpacked below the data
+directory, where the newest five versions are kept.`,
+		Example: `  tendril up examples/thumbnails
+  tendril up letters.zip
+  tendril up --target http://127.0.0.1:8080/ \
+      --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+		Args: base.OneApp,
+		RunE: func(cmd *cobra.Command, args []string) error { return runUp(c, cmd, args) },
+	}
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	return cmd
+}
+
+func runUp(c *base.CLI, cmd *cobra.Command, args []string) error {
+	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) { return base.OpenApp(c, cmd, path) })
+	if err == nil {
+		err = base.TakeFreePorts(c, cmd, &opts)
+	}
+	if err != nil {
+		return err
+	}
+	opts.Load = func(b *bundle.Bundle, file *config.File) (*config.Config, error) { return c.ReadSettings(cmd, b, file) }
+	return runEnvironment(c, opts.Config, opts)
+}
+
+// runEnvironment fills what all environments need, and runs one until it ends
+// or signals end it: TERM or INT drain, a second one stops at once.
+func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) error {
+	var err error
+	if opts.Memory, err = limitMemory(opts.HasApp() || slices.ContainsFunc(cfg.Queues,
+		func(q config.QueueSettings) bool { return q.Lambda != "" })); err != nil {
+		return base.Fail(base.ExitUsage, err, "raise the limit, for example to the 64 MiB that the shipped sidecar requests")
+	}
+	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
+	c.Buffer(text)
+	log := newLogger(c, cfg, text)
+	opts.Config, opts.AppEnv, opts.Version, opts.Terminal = cfg, c.Environ, c.Version, c.Tty
+	ofBundle := append(base.BundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
+	if text {
+		c.PrintWarnings(cfg.Warnings...)
+		c.PrintWarnings(ofBundle...)
+	} else {
+		for _, w := range cfg.Warnings {
+			log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)
+		}
+		for _, w := range ofBundle {
+			log.Warn("bundle warning", attributesOf("bundle", w.String(), w.Hint)...)
+		}
+	}
+	opts.Logger = log
+	stop, stopNow := context.WithCancel(context.Background())
+	now, cancelNow := context.WithCancel(context.Background())
+	defer stopNow()
+	defer cancelNow()
+	announced := opts.Announced
+	opts.Announced = func() {
+		if announced != nil {
+			announced()
+		}
+		go releaseProgram() // before the memory of messages adds to the pages that the start has read
+		time.AfterFunc(startEnds, releaseStart)
+	}
+	env := environment.New(opts)
+	killed := watchSignals(env, stopNow, cancelNow, log)
+	err = env.Run(stop, now)
+	select {
+	case sig := <-killed:
+		return base.Fail(base.ExitSignal+int(sig), errors.Join(fmt.Errorf("stopped at once by a second signal (%s)", sig), err))
+	default:
+		return err
+	}
+}
+
+func attributesOf(component, problem, hint string) []any {
+	attrs := []any{"component", component, "problem", problem}
+	if hint != "" {
+		attrs = append(attrs, "hint", hint)
+	}
+	return attrs
+}
+
+// newLogger prints for a person at a terminal, or JSON.
+func newLogger(c *base.CLI, cfg *config.Config, text bool) *logging.Logger {
+	opts := logging.Options{Out: c.Out, Color: text && c.Color(), PerSecond: cfg.LogSample}
+	switch {
+	case cfg.LogFormat == config.LogSQSD:
+		opts.Format = logging.SQSD
+	case text:
+		opts.Format = logging.Text
+	}
+	switch {
+	case cfg.Quiet:
+		opts.Level = slog.LevelWarn
+	case cfg.Verbose:
+		opts.Level = slog.LevelDebug
+	}
+	return logging.New(opts)
+}
+
+// NewServe returns the command 'tendril serve'.
+func NewServe(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the embedded queues alone, over the SQS protocol",
+		Args:  cobra.NoArgs,
+		Example: `  tendril serve
+  tendril serve --data-dir /var/lib/tendril --listen 127.0.0.1:9324`,
+	}
+	base.AddSettings(cmd, func(o config.Option) bool { return o.Serve })
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := c.LoadSettings(cmd, nil)
+		if err != nil {
+			return err
+		}
+		cfg.Backend = config.BackendEmbedded
+		opts := environment.Options{Config: cfg, QueuesOnly: true, Folder: base.FolderOf(nil), AppEnv: c.Environ}
+		if c.Free, opts.Announced = opts.FreePorts(); len(c.Free) > 0 {
+			if cfg, err = c.LoadSettings(cmd, nil); err != nil {
+				return err
+			}
+			cfg.Backend = config.BackendEmbedded
+		}
+		return runEnvironment(c, cfg, opts)
+	}
+	return cmd
+}
+
+// sameSignal is the time within which a second signal is an echo of the first.
+const sameSignal = 250 * time.Millisecond
+
+// watchSignals drains at the first TERM or INT and stops at the second, which
+// it reports. HUP puts in force what changed in the app's folder; what is wrong
+// with it is told, and changes nothing. USR2 writes the state to the log. A closed terminal must not lose work.
+func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
+	log *logging.Logger) <-chan syscall.Signal {
+	signals := make(chan os.Signal, 4)
+	// They pause all queues, and let them go on when they come again. TSTP is what a terminal sends for ^Z, and what
+	// other daemons take for it.
+	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
+	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP,
+		syscall.SIGUSR2)...)
+	killed := make(chan syscall.Signal, 1)
+	go func() {
+		var draining time.Time
+		for s := range signals {
+			sig := s.(syscall.Signal)
+			switch {
+			case quiet[sig] != "":
+				setQuiet(env, quiet[sig], log)
+			case sig == syscall.SIGHUP:
+				go func() { // it may take minutes, in which other signals count
+					if err := env.Hangup(); err != nil {
+						event.Deploy.Log(log.Logger, slog.LevelWarn, "reload refused", "component", "environment", "err", err)
+					}
+				}()
+			case sig == syscall.SIGUSR2:
+				go environment.LogState(env) // it may hang where the environment does
+			case draining.IsZero():
+				draining = time.Now()
+				drain() // first: nothing that is told may hold it up
+				event.Stop.Log(log.Logger, slog.LevelInfo, "draining, a second signal stops at once", "component", "environment", "reason", sig.String())
+			case time.Since(draining) < sameSignal:
+				// The same wish, by way of the process group and of a parent.
+			default:
+				select {
+				case killed <- sig:
+				default:
+				}
+				stop()
+			}
+		}
+	}()
+	return killed
+}
+
+// setQuiet stops receiving, or goes on with it, and says how it ends.
+func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
+	switch paused, err := env.Quiet("the signal " + name); {
+	case err != nil:
+		log.Warn("pause refused", "component", "environment", "reason", name, "err", err)
+	case paused:
+		event.Pause.Log(log.Logger, slog.LevelInfo, "all queues paused", "component", "environment", "reason", name,
+			"hint", "send the signal again, or type 'tendril queues resume'")
+	default:
+		log.Info("all queues resumed", "component", "environment", "reason", name)
+	}
+}

@@ -1,0 +1,319 @@
+package send
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+// batchSender sends messages in tens and prints the id of each.
+type batchSender struct {
+	c      *base.CLI
+	to     target.Sender
+	format base.Format
+	many   bool // the messages are lines of a file
+	wait   bool // outcomes are printed later, with the ids
+	// verbose prints the request and the answer with each outcome.
+	verbose bool
+	// embedded names the embedded queue that they are sent to, and its dead-letter queue; nil on Amazon SQS.
+	embedded []string
+	bar      *progressbar.ProgressBar
+
+	batch   []line
+	bytes   int
+	sent    []string // ids, in order
+	refused int
+}
+
+// send sends all messages. A refused message does not stop those after it; its line is named, and the error at the
+// end says how many there were. An error of the input or of the whole queue ends it at once.
+func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
+	defer func() { _ = o.bar.Finish() }()
+	for l, err := range messages {
+		if err != nil {
+			return o.failed(errors.Join(o.flush(ctx), err))
+		}
+		n := l.msg.Size()
+		if len(o.batch) == queue.MaxBatch || o.bytes+n > target.MaxBatchBytes {
+			if err := o.flush(ctx); err != nil {
+				return o.failed(err)
+			}
+		}
+		o.batch, o.bytes = append(o.batch, l), o.bytes+n
+	}
+	if err := o.flush(ctx); err != nil {
+		return o.failed(err)
+	}
+	if o.refused > 0 {
+		return base.Fail(base.ExitFailed, fmt.Errorf("%d of %s refused", o.refused, base.Plural(o.refused+len(o.sent), "message")))
+	}
+	return nil
+}
+
+// failed adds how far it came to an error that ended the sending of many.
+func (o *batchSender) failed(err error) error {
+	if o.many && len(o.sent) > 0 {
+		fmt.Fprintf(o.c.Err, "%s sent before this\n", base.Plural(len(o.sent), "message"))
+	}
+	return err
+}
+
+func (o *batchSender) flush(ctx context.Context) error {
+	if len(o.batch) == 0 {
+		return nil
+	}
+	batch := o.batch
+	o.batch, o.bytes = nil, 0
+	msgs := make([]queue.Outgoing, len(batch))
+	for i := range batch {
+		msgs[i] = batch[i].msg
+	}
+	results, err := o.sendAll(ctx, msgs)
+	if err != nil {
+		return base.Explained(withSendHint(err))
+	}
+	for i, r := range results {
+		if r.Err != nil && !o.many {
+			return base.Explained(withSendHint(r.Err))
+		}
+		if r.Err != nil {
+			o.refused++
+			fmt.Fprintf(o.c.Err, "tendril: line %d: %v\n", batch[i].number, r.Err)
+			continue
+		}
+		o.sent = append(o.sent, r.ID)
+		if err := o.print(r); err != nil {
+			return err
+		}
+	}
+	return o.bar.Add(len(batch))
+}
+
+// sendAll sends messages and returns a result for each. A FIFO queue refuses them all when one lacks its group or
+// deduplication id: then each is sent alone, to say which.
+func (o *batchSender) sendAll(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	results, err := o.to.Send(ctx, msgs)
+	if err == nil || sendHint(err) == "" {
+		return results, err
+	}
+	if len(msgs) == 1 {
+		return []queue.Sent{{Err: err}}, nil
+	}
+	results = results[:0]
+	for i := range msgs {
+		one, err := o.sendAll(ctx, msgs[i:i+1])
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, one...)
+	}
+	return results, nil
+}
+
+// sendHint names the flag that a FIFO queue requires; "" for any other error, such as an invalid group.
+func sendHint(err error) string {
+	for text, hint := range map[string]string{
+		"must contain the parameter MessageGroupId":  "a FIFO queue needs a message group: add --group NAME",
+		"MessageDeduplicationId provided explicitly": "add --dedup ID, or create the queue with --attribute ContentBasedDeduplication=true",
+	} {
+		if strings.Contains(err.Error(), text) {
+			return hint
+		}
+	}
+	return ""
+}
+
+func withSendHint(err error) error {
+	if hint := sendHint(err); hint != "" {
+		return base.Fail(base.ExitUsage, err, hint)
+	}
+	return err
+}
+
+func (o *batchSender) print(r queue.Sent) error {
+	switch {
+	case o.wait && o.many:
+		return nil
+	case o.wait:
+		_, err := fmt.Fprintf(o.c.Err, "message %s is sent; waiting for its first attempt\n", r.ID)
+		return err
+	}
+	return o.format.PrintEach(o.c, struct {
+		ID             string `json:"message_id"`
+		SequenceNumber string `json:"sequence_number,omitempty"`
+	}{r.ID, r.SequenceNumber}, r.ID, r.ID)
+}
+
+// watcher finds the environment that works on a queue, so that it can be asked for outcomes.
+func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, error) {
+	client, err := c.Dial(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
+	}
+	i := client.Instance
+	if p.WorkedOnBy(&i) {
+		return client, nil
+	}
+	works := cmp.Or(target.QueueNames(&i, ""), "no queue")
+	return nil, base.Fail(base.ExitUsage, fmt.Errorf("--wait would never end: environment %q works on %s, not on %s", i.Environment,
+		works, p.Name), "omit --wait, or give the --data-dir of the environment that works on it")
+}
+
+// awaitOutcomes prints what became of each message that was sent. The error says how many did not succeed in time.
+func awaitOutcomes(c *base.CLI, ctx context.Context, watch *api.Client, o *batchSender, timeout time.Duration) error {
+	failed, running, unknown := 0, 0, 0
+	for _, id := range o.sent {
+		d, last, known, err := o.outcome(ctx, watch, id, timeout)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !known:
+			unknown++
+			d = api.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
+		case d.Outcome == api.InWork:
+			running++
+		case !d.Tried():
+			unknown++
+		case !d.Done():
+			failed++
+		}
+		var x *api.Exchange
+		if o.verbose && known && d.Tried() {
+			if x, err = exchangeOf(c, ctx, watch, id); err != nil {
+				return err
+			}
+			if x == nil {
+				fmt.Fprintf(c.Err, "no request was recorded for message %s: a function gets none\n", id)
+			}
+		}
+		if err := printOutcome(c, d, x, o.format); err != nil {
+			return err
+		}
+		if o.format == base.AsTable && last.Answer != d.Answer {
+			if err := PrintAnswer(c, last.Answer); err != nil {
+				return err
+			}
+		}
+	}
+	return attemptsError(failed, running, unknown)
+}
+
+// embeddedNames are the embedded queue that messages are sent to, and its dead-letter queue.
+func embeddedNames(client *api.Client, to *target.Queue) (names []string) {
+	for _, q := range client.Instance.Queues {
+		if to.Remote == nil && q.Embedded && q.Name == to.Name {
+			names = append(names, q.Name)
+			if q.DeadLetterQueue != "" {
+				names = append(names, q.DeadLetterQueue)
+			}
+		}
+	}
+	return names
+}
+
+// outcome waits for what became of a message, with the last failure that an embedded queue keeps with it. That is also
+// known of messages that the environment has forgotten.
+func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string, timeout time.Duration) (
+	d api.Delivery, last api.Attempt, known bool, err error,
+) {
+	d, known, err = watch.Outcome(ctx, id, timeout)
+	if err != nil || d.Done() || d.Outcome == api.InWork {
+		return d, last, known, err
+	}
+	for _, name := range o.embedded {
+		m, err := watch.Message(ctx, name, id)
+		if n := len(m.Attempts); err == nil && n > 0 {
+			last = m.Attempts[n-1]
+		}
+	}
+	if !known && last.Outcome != "" {
+		known, d = true, api.Delivery{MessageID: id, Queue: o.embedded[0], Outcome: last.Outcome, Status: last.Status,
+			Reason: last.Reason, ReceiveCount: last.ReceiveCount, DurationMS: last.DurationMS, At: last.At,
+			RetryAt: last.RetryAt}
+	}
+	return d, last, known, nil
+}
+
+// exchangeOf is what was posted for a message, and the answer; nil while there is none.
+func exchangeOf(c *base.CLI, ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
+	x, err := watch.Exchange(ctx, id)
+	var unknown *api.Error
+	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {
+		return nil, nil
+	}
+	return &x, err
+}
+
+// outcomeJSON is an outcome with the exchange that --verbose asks for.
+type outcomeJSON struct {
+	api.Delivery
+	Exchange *api.Exchange `json:"exchange,omitempty"`
+}
+
+func printOutcome(c *base.CLI, d api.Delivery, x *api.Exchange, f base.Format) error {
+	if x != nil && f == base.AsTable {
+		if err := PrintExchange(c, x); err != nil {
+			return err
+		}
+	}
+	return f.PrintEach(c, outcomeJSON{d, x}, d.MessageID, base.Plain(deliveryText(d)))
+}
+
+func attemptsError(failed, running, unknown int) error {
+	var found, hints []string
+	for _, kind := range []struct {
+		count      int
+		what, hint string
+	}{
+		{failed, "failed", "it is tried again until it is dead-lettered; see 'tendril status'"},
+		{running, "still in work", "the app has not answered yet; wait longer with --timeout"},
+		{unknown, "not attempted in time", "'tendril status' shows what the worker waits for"},
+	} {
+		if kind.count > 0 {
+			found, hints = append(found, base.Plural(kind.count, "message")+" "+kind.what), append(hints, kind.hint)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return base.Fail(base.ExitFailed, errors.New("first attempt: "+strings.Join(found, ", ")), hints...)
+}
+
+func deliveryText(d api.Delivery) string {
+	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
+	switch {
+	case d.Done():
+		status := cmp.Or(d.Reason, fmt.Sprintf("status %d", d.Status)) // the reason is why it was dropped
+		return fmt.Sprintf("%s: %s in %d ms, %d ms after the send", text, status, d.DurationMS, d.WaitMS+d.DurationMS)
+	case d.Outcome == api.InWork:
+		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)
+	}
+	text += ": " + d.Reason
+	if d.Answer != "" {
+		text += ` "` + d.Answer + `"`
+	}
+	if d.ReceiveCount > 0 {
+		text += fmt.Sprintf(" (receive %d)", d.ReceiveCount)
+	}
+	switch {
+	case d.DeadLetterQueue != "":
+		text += ", the last attempt: it goes to " + d.DeadLetterQueue
+	case !d.RetryAt.IsZero():
+		text += ", next attempt at " + d.RetryAt.Local().Format("15:04:05")
+	}
+	return text
+}

@@ -1,0 +1,48 @@
+package send
+
+import (
+	"fmt"
+	"strings"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/host/terminal"
+)
+
+// PrintExchange prints a request and its answer: lines of the request begin with >, those of the answer with <.
+func PrintExchange(c *base.CLI, x *api.Exchange) error {
+	var text strings.Builder
+	write := func(sign string, head []string, body string, size int) {
+		for _, line := range head {
+			fmt.Fprintf(&text, "%s %s\n", sign, base.Plain(line))
+		}
+		fmt.Fprintln(&text, sign)
+		for line := range strings.Lines(body) {
+			fmt.Fprintf(&text, "%s %s\n", sign, terminal.Plain(strings.TrimRight(line, "\r\n"), true))
+		}
+		if size > len(body) {
+			fmt.Fprintf(&text, "%s (%d of %d bytes)\n", sign, len(body), size)
+		}
+	}
+	write(">", x.Request, x.Body, x.BodySize)
+	if len(x.Answer) > 0 {
+		write("<", x.Answer, x.AnswerBody, len(x.AnswerBody))
+	}
+	if x.Error != "" {
+		fmt.Fprintf(&text, "* no whole answer after %d ms: %s\n", x.DurationMS, base.Plain(x.Error))
+	} else {
+		fmt.Fprintf(&text, "* answered after %d ms\n", x.DurationMS)
+	}
+	_, err := fmt.Fprint(c.Out, text.String())
+	return err
+}
+
+// PrintAnswer prints the lines of an answer, indented.
+func PrintAnswer(c *base.CLI, answer string) error {
+	for line := range strings.Lines(strings.TrimSpace(answer)) {
+		if _, err := fmt.Fprintln(c.Out, "      "+base.Plain(strings.TrimRight(line, "\r\n"))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package send
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/big"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/queue"
+)
+
+// MaxLine is the longest line of a file of messages: the largest message with
+// every byte of it escaped, and its attributes.
+const MaxLine = 8 << 20
+
+type line struct {
+	number int
+	msg    queue.Outgoing
+}
+
+// readLines ranges over the messages of a file with one on each line. Empty lines are passed over. With raw every
+// line is a body as it stands; without, see [parseLine]. It ends after an error, which names the line.
+func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(make([]byte, 0, 64<<10), MaxLine)
+		number := 0
+		for lines.Scan() {
+			number++
+			text := lines.Bytes()
+			if len(bytes.TrimSpace(text)) == 0 {
+				continue
+			}
+			msg, err := queue.Outgoing{Body: string(text)}, error(nil)
+			if !raw {
+				msg, err = parseLine(text)
+			}
+			if err != nil {
+				yield(line{number: number}, base.Fail(base.ExitUsage, fmt.Errorf("line %d: %w", number, err), base.HintsOf(err)...))
+				return
+			}
+			if !yield(line{number, msg}, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(line{number: number + 1},
+				base.Fail(base.ExitUsage, fmt.Errorf("line %d is longer than %s", number+1, base.Size(MaxLine)), "SQS takes messages up to 1 MiB"))
+		} else if err != nil {
+			yield(line{}, fmt.Errorf("reading messages: %w", err))
+		}
+	}
+}
+
+// parseLine reads one line of NDJSON. An object with the key "body" is a message in the form that 'tendril dead
+// export' writes: its body, attributes, group, deduplication id, trace header, delay and not_before are sent, what else
+// an export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
+func parseLine(text []byte) (queue.Outgoing, error) {
+	message, when, err := ParseMessage(text)
+	if err != nil {
+		return queue.Outgoing{}, err
+	}
+	out := api.Outgoing{
+		Body: message.Body, Attributes: message.Attributes, DelaySeconds: when.delay,
+		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader, NotBefore: when.notBefore,
+	}
+	sent := out.ToQueue()
+	sent.Attributes, _ = queue.CutReason(sent.Attributes) // of an export of dead letters
+	return sent, nil
+}
+
+// delayed says when a message of a line is to be delivered: at once where neither is set.
+type delayed struct {
+	delay     *int // seconds
+	notBefore time.Time
+}
+
+// ParseMessage reads one line as [parseLine] does, with all that an export tells of the message.
+func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
+	switch {
+	case !utf8.Valid(text):
+		return m, when, errors.New("this is not valid UTF-8")
+	case !json.Valid(text):
+		return m, when, base.Fail(base.ExitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
+	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
+		return api.Message{Body: string(text)}, delayed{}, nil
+	}
+	var message struct {
+		api.Message
+		Body         json.RawMessage `json:"body"`
+		DelaySeconds *int            `json:"delay_seconds"`
+		NotBefore    time.Time       `json:"not_before"`
+		// Receipt is what 'tendril receive' prints; it is of no use later.
+		Receipt string `json:"receipt_handle"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&message); err != nil {
+		return m, when,
+			base.Fail(base.ExitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
+				strings.TrimPrefix(err.Error(), "json: ")),
+				"a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to "+
+					"send every line as it stands")
+	}
+	m = message.Message
+	m.Body = string(message.Body)
+	if message.Body[0] == '"' {
+		err = json.Unmarshal(message.Body, &m.Body)
+	}
+	return m, delayed{message.DelaySeconds, message.NotBefore}, err
+}
+
+func parseAttributes(texts []string) ([]queue.Attribute, error) {
+	var attributes []queue.Attribute
+	seen := map[string]bool{}
+	for _, text := range texts {
+		a, err := parseAttribute(text)
+		if err != nil {
+			return nil, err
+		}
+		if seen[a.Name] {
+			return nil, base.Fail(base.ExitUsage, fmt.Errorf("--attr %s is given twice", a.Name), "an attribute has one value")
+		}
+		seen[a.Name] = true
+		attributes = append(attributes, a)
+	}
+	return attributes, nil
+}
+
+// parseAttribute reads name=value or name:Type=value. The value of a Binary is base64.
+func parseAttribute(text string) (queue.Attribute, error) {
+	const forms = "write name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
+	refuse := func(format string, args ...any) (queue.Attribute, error) {
+		return queue.Attribute{}, base.Fail(base.ExitUsage, fmt.Errorf("--attr %s: "+format, append([]any{text}, args...)...), forms)
+	}
+	name, value, found := strings.Cut(text, "=")
+	name, kind, typed := strings.Cut(name, ":")
+	if !typed {
+		kind = "String"
+	}
+	a := queue.Attribute{Name: name, Type: kind, Value: value}
+	base, _, _ := strings.Cut(kind, ".")
+	switch {
+	case !found:
+		return refuse("there is no = between name and value")
+	case name == "":
+		return refuse("there is no name")
+	case value == "":
+		return refuse("the value is empty, which SQS refuses")
+	case base == "Number":
+		if _, ok := new(big.Float).SetString(value); !ok || strings.ContainsAny(value, "_xXpPiI") {
+			return refuse("%q is not a number", value)
+		}
+	case base == "Binary":
+		data, err := base64.StdEncoding.DecodeString(value)
+		if err != nil {
+			return refuse("the value is not base64")
+		}
+		a.Value = string(data)
+	case base != "String":
+		return refuse("unknown type %q: use String, Number or Binary", kind)
+	}
+	return a, nil
+}

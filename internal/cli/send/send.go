@@ -1,0 +1,300 @@
+package send
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/queue"
+)
+
+type sendFlags struct {
+	where       *target.Flags
+	file        string
+	ndjson, raw bool
+	attributes  []string
+	delay, at   string
+	group       string
+	dedup       string
+	wait        bool
+	verbose     bool // print requests and answers
+	timeout     time.Duration
+	format      *base.Format
+}
+
+// NewSend returns the command 'tendril send'.
+func NewSend(c *base.CLI) *cobra.Command {
+	f := &sendFlags{}
+	cmd := &cobra.Command{
+		Use:   "send [BODY]",
+		Short: "Send messages",
+		Long: `Sends one message: BODY, or the content of --file, or standard input, byte for byte.
+Prints the message id once the queue has stored it.
+
+With --ndjson each line is one message. An object with the key "body" is read in the form
+that 'tendril dead export' and 'tendril peek -o json' print:
+
+  {"body": "...", "attributes": {"kind": "thumb", "n": 3,
+   "level": {"type": "Number.int", "value": "3"},
+   "key": {"type": "Binary", "base64": "AAE="}},
+   "group_id": "a", "dedup_id": "b", "delay_seconds": 10,
+   "not_before": "2026-12-24T18:00:00Z"}
+
+Any other JSON value is itself the body. With --raw each line is a body, JSON or not.
+--attr, --delay, --at and --group apply where a line does not set them.
+
+The embedded queue delays a message for as long as you like; Amazon SQS for 15 minutes at most. A message that
+is delayed for longer counts as sent when the delay ends: its age and its retention begin then.`,
+		Example: `  tendril send '{"order": 42}'
+  tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
+  tendril send --wait -v '{"order": 42}'
+  tendril send --delay 3h '{"reminder": 42}'
+  tendril send --at 2026-12-24T18:00:00Z '{"reminder": 43}'
+  tendril send --ndjson --file orders.ndjson
+  tendril dead export | tendril send --ndjson \
+      --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.where = target.AddQueue(cmd, target.OnlyQueue)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "File with the body, or the lines; - is standard input.")
+	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message per line of JSON.")
+	flags.BoolVar(&f.raw, "raw", false, "Send one message per line, as it stands.")
+	flags.StringArrayVarP(&f.attributes, "attr", "a", nil,
+		"Message attribute: name=text, name:Number=3, name:Binary=BASE64; may be given again.")
+	flags.StringVar(&f.delay, "delay", "",
+		"Delay before the message becomes visible, such as 30s or 72h (default: that of the queue).")
+	flags.StringVar(&f.at, "at", "", "Time from which on the message is visible, such as 18:30 or 2026-12-24T18:00:00Z.")
+	flags.StringVarP(&f.group, "group", "g", "", "Message group; FIFO queues need one.")
+	flags.StringVar(&f.dedup, "dedup", "", "Deduplication id, for FIFO queues without content-based deduplication.")
+	flags.BoolVarP(&f.wait, "wait", "w", false,
+		"Wait for the first attempt and print its outcome; exit status 1 when it failed.")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false,
+		"With --wait: print the request that was posted and the app's answer.")
+	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
+	f.format = base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		return planSend(c, ctx, cmd, args, f)
+	})
+}
+
+// recordingMargin is how much longer requests are recorded than an outcome is waited for.
+const recordingMargin = 10 * time.Second
+
+func planSend(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (base.Plan, error) {
+	if f.verbose && !f.wait {
+		return base.Plan{}, base.Fail(base.ExitUsage, errors.New("--verbose has no effect without --wait"), "add --wait")
+	}
+	template, err := f.template()
+	if err != nil {
+		return base.Plan{}, err
+	}
+	input, err := openInput(c, args, f)
+	if err != nil {
+		return base.Plan{}, err
+	}
+	if input != nil {
+		c.AtEnd(func() { _ = input.Close() }) // it was only read
+	}
+	p, err := target.Find(c, ctx, cmd, f.where)
+	if err != nil {
+		return base.Plan{}, err
+	}
+	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.Progress(-1, "sent",
+		f.many())}
+	var watch *api.Client
+	if f.wait {
+		if watch, err = watcher(c, cmd, p); err != nil {
+			return base.Plan{}, err
+		}
+		o.embedded = embeddedNames(watch, p)
+		o.verbose = f.verbose
+	}
+	messages, err := f.messages(args, input, template)
+	if err != nil {
+		return base.Plan{}, err
+	}
+	return base.PlanOf(func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
+		func(ctx context.Context) error {
+			if o.verbose {
+				if err := watch.RecordExchanges(ctx, f.timeout+recordingMargin); err != nil {
+					return err
+				}
+			}
+			err := o.send(ctx, messages)
+			if err == nil && watch != nil {
+				err = awaitOutcomes(c, ctx, watch, o, f.timeout)
+			}
+			return err
+		}), nil
+}
+
+// wouldSend reads all messages, and says how many and how large they are.
+func wouldSend(ctx context.Context, to *target.Queue, messages iter.Seq2[line, error]) ([]string, error) {
+	if to.Remote == nil {
+		if _, err := to.Client.Queue(ctx, to.Name); err != nil {
+			return nil, err
+		}
+	}
+	n, bytes := 0, 0
+	for l, err := range messages {
+		if err != nil {
+			return nil, err
+		}
+		n, bytes = n+1, bytes+l.msg.Size()
+	}
+	return []string{fmt.Sprintf("send %s, %s, to queue %s", base.Plural(n, "message"), base.Size(bytes), to.Name)}, nil
+}
+
+// messages are those of the lines, or the one of the argument or the input.
+func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outgoing) (iter.Seq2[line, error], error) {
+	switch {
+	case f.many():
+		return filled(readLines(input, f.raw), template), nil
+	case input == nil:
+		return single(args[0], template), nil
+	}
+	body, err := io.ReadAll(io.LimitReader(input, MaxLine))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return single(string(body), template), nil
+}
+
+func (f *sendFlags) many() bool { return f.ndjson || f.raw }
+
+func (f *sendFlags) template() (queue.Outgoing, error) {
+	attributes, err := parseAttributes(f.attributes)
+	if err != nil {
+		return queue.Outgoing{}, err
+	}
+	if f.many() && f.dedup != "" {
+		return queue.Outgoing{},
+			base.Fail(base.ExitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
+	}
+	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
+	switch {
+	case f.delay != "" && f.at != "":
+		return out, base.Fail(base.ExitUsage, errors.New("--delay and --at say when the message is visible"), "give one of them")
+	case f.at != "":
+		out.NotBefore, err = parseAt(f.at, time.Now())
+	case f.delay != "":
+		var delay time.Duration
+		if delay, err = parseDelay(f.delay); delay > target.MaxDelay {
+			out.NotBefore = time.Now().Add(delay)
+		} else {
+			out.Delay = &delay
+		}
+	}
+	return out, err
+}
+
+// parseAt reads a time: of a day, the next one after now, or a date with a time, here unless it says a zone.
+func parseAt(text string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return at, nil
+		}
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		clock, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		day := now.Day()
+		at := time.Date(now.Year(), now.Month(), day, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		if !at.After(now) {
+			at = time.Date(now.Year(), now.Month(), day+1, clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
+		}
+		return at, nil
+	}
+	return time.Time{}, base.Fail(base.ExitUsage, fmt.Errorf("invalid --at: %s", text),
+		"use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
+}
+
+// parseDelay reads a delay with its unit, or in seconds.
+func parseDelay(text string) (time.Duration, error) {
+	delay, err := time.ParseDuration(text)
+	if seconds, bare := strconv.Atoi(text); bare == nil {
+		delay, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || delay < 0 || delay%time.Second != 0 {
+		return 0, base.Fail(base.ExitUsage, fmt.Errorf("--delay %s is out of range", text),
+			"use whole seconds from 0s on, such as 30s, 15m or 72h")
+	}
+	return delay, nil
+}
+
+// openInput opens where the body or the lines come from; nil when the body is an argument.
+func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
+	switch {
+	case len(args) == 1 && (f.file != "" || f.many()):
+		return nil, base.Fail(base.ExitUsage, errors.New("the body is given as an argument and as a file or lines"),
+			"give only one of them")
+	case len(args) == 1 && args[0] != "-":
+		return nil, nil
+	case f.file != "" && f.file != "-":
+		file, err := os.Open(f.file)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		return file, nil
+	case f.file == "" && len(args) == 0 && c.TtyIn:
+		return nil, base.Fail(base.ExitUsage, errors.New("there is no body"),
+			`give it as an argument: tendril send '{"order": 42}'`, "or as a file with --file, or through a pipe")
+	}
+	return io.NopCloser(c.In), nil
+}
+
+// unreadable is the error for a file that cannot be read.
+func unreadable(err error) error {
+	return base.Fail(base.ExitUsage, fmt.Errorf("reading the body: %w", err), "name a file that can be read with --file, or - for "+
+		"standard input")
+}
+
+func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		template.Body = body
+		yield(line{msg: template}, nil)
+	}
+}
+
+// filled puts into each message what it does not say itself.
+func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		for l, err := range lines {
+			fill(&l.msg, template)
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+func fill(m *queue.Outgoing, template queue.Outgoing) {
+	own := queue.Message{Attributes: m.Attributes}
+	for _, a := range template.Attributes {
+		if own.Attribute(a.Name) == "" {
+			m.Attributes = append(m.Attributes, a)
+		}
+	}
+	if m.Delay == nil && m.NotBefore.IsZero() {
+		m.Delay, m.NotBefore = template.Delay, template.NotBefore
+	}
+	if m.GroupID == "" {
+		m.GroupID = template.GroupID
+	}
+}

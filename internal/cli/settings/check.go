@@ -1,0 +1,322 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/bundle"
+	"tendril/internal/bundle/machine"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/provision"
+	"tendril/internal/cloud"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/cron/tasks"
+	"tendril/internal/environment"
+)
+
+// NewCheck returns the command 'tendril check'.
+func NewCheck(c *base.CLI) *cobra.Command {
+	var role string
+	cmd := &cobra.Command{
+		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
+		Short: "Validate settings, bundle and periodic tasks, offline",
+		Long: `Reads what 'tendril up' would read with the same arguments. Reports mistakes (exit status
+2), ports in use (7), warnings, and what of the bundle is not used. Lists the steps of a
+deployment, the settings and environment properties of the bundle with file and line, and
+the next five runs of each periodic task. Starts and changes nothing, and uses no network.
+
+With --iam it prints the IAM policy that the environment's role needs on AWS with these
+settings, and nothing else; with --iam=operate the one for whoever runs dead, peek, queues
+and terminate.`,
+		Example: `  tendril check examples/thumbnails
+  tendril check --iam --backend sqs --name orders > policy.json`,
+		Args: base.OneApp,
+	}
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	cmd.Flags().StringVar(&role, "iam", "", "Print the IAM policy of a role: run or operate.")
+	cmd.Flags().Lookup("iam").NoOptDefVal = provision.RoleRun
+	base.Complete(cmd, "iam", provision.RoleRun, provision.RoleOperate)
+	f := base.AddOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch role {
+		case "":
+			return checkApp(c, cmd, args, *f)
+		case provision.RoleRun, provision.RoleOperate:
+			return printPolicy(c, cmd, args, role)
+		}
+		return base.Fail(base.ExitUsage, fmt.Errorf("--iam=%s is not known", role), "use run or operate")
+	}
+	return cmd
+}
+
+// printPolicy prints the IAM policy that the settings need.
+func printPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) error {
+	policy, err := provision.IamPolicy(c, cmd, args, role)
+	if err != nil || policy == nil {
+		return err
+	}
+	return c.PrintJSON(policy)
+}
+
+// checkReport is what 'tendril check' found.
+type checkReport struct {
+	cli      *base.CLI
+	OK       bool          `json:"ok"`
+	Items    []checkedItem `json:"items"`
+	Warnings []base.Notice `json:"warnings"`
+	Problems []base.Notice `json:"problems"`
+}
+
+// checkedItem is one thing that 'tendril up' would use.
+type checkedItem struct {
+	Kind string `json:"kind"` // such as process, queue, task, setting or property
+	Name string `json:"name"`
+	Text string `json:"text"`           // what people read, the name included
+	Next string `json:"next,omitempty"` // the next runs of a task
+}
+
+func (r *checkReport) add(kind, name, text string) {
+	r.Items = append(r.Items, checkedItem{Kind: kind, Name: name, Text: text})
+}
+
+// warn also prints the warnings.
+func (r *checkReport) warn(warnings ...yamlfile.Problem) {
+	r.cli.PrintWarnings(warnings...)
+	for _, w := range warnings {
+		r.Warnings = append(r.Warnings, base.NoticeOf(w))
+	}
+}
+
+// show prints the report to people, but for warnings and problems: they are on standard error.
+func (r *checkReport) show() error {
+	for _, i := range r.Items {
+		fmt.Fprintf(r.cli.Out, "%-8s %s\n", i.Kind, base.Plain(i.Text))
+		if i.Next != "" {
+			fmt.Fprintf(r.cli.Out, "%-8s next %s\n", "", i.Next)
+		}
+	}
+	if r.OK {
+		fmt.Fprintln(r.cli.Out, "ok")
+	}
+	return nil
+}
+
+// names are the items as KIND/NAME.
+func (r *checkReport) names() (names []string) {
+	for _, i := range r.Items {
+		names = append(names, i.Kind+"/"+i.Name)
+	}
+	return names
+}
+
+func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) error {
+	r := &checkReport{cli: c, Items: []checkedItem{}, Warnings: []base.Notice{}}
+	err := fillReport(c, cmd, args, r)
+	r.OK, r.Problems = err == nil, append([]base.Notice{}, base.NoticesOf(err)...)
+	return errors.Join(err, f.Print(c, r, r.names(), r.show))
+}
+
+// fillReport fills a report, and returns what 'tendril up' would refuse.
+func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
+	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
+		b, done, err := c.LookInto(path)
+		c.AtEnd(done)
+		return b, err
+	})
+	if opts.Config == nil {
+		return err
+	}
+	if err == nil { // 'tendril up' would take other ports where the default ones are taken
+		err = base.TakeFreePorts(c, cmd, &opts)
+		if opts.Announced != nil {
+			opts.Announced()
+		}
+	}
+	refused := []error{err} // where there is no app to run, the rest is looked at all the same
+	cfg := opts.Config
+	r.warn(cfg.Warnings...)
+	if err := r.addBundle(&opts); err != nil {
+		return err
+	}
+	if len(opts.Command) > 0 {
+		r.add("process", bundle.MainProcess, bundle.MainProcess+": "+strings.Join(opts.Command, " "))
+	}
+	r.addTasks(opts.CronFile(), time.Now())
+	if cfg.ConfigFile != "" {
+		r.add("file", cfg.ConfigFile, cfg.ConfigFile)
+	}
+	for _, q := range cfg.Queues {
+		r.add("queue", q.Name, queueText(&q))
+	}
+	if text := scaledText(&cfg.Settings); text != "" {
+		r.add("scaling", cfg.ScaleTarget, text)
+	}
+	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
+}
+
+// checkPorts looks whether the ports are free. Where an environment runs on the data
+// directory they are its own, and what is checked is to be deployed there.
+func (r *checkReport) checkPorts(opts *environment.Options) error {
+	if i, err := api.ReadInstance(opts.Config.DataDir); err == nil {
+		r.warn(yamlfile.Problem{
+			Text: fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
+				opts.Config.DataDir, i.PID),
+			Hint: "'tendril deploy' puts this in the place of what it runs; a second environment needs another --name"})
+		return nil
+	}
+	return opts.ProbePorts()
+}
+
+func queueText(q *config.QueueSettings) string {
+	text := q.URL
+	if text == "" {
+		text = fmt.Sprintf("%s (%s)", q.Name, q.Backend)
+	}
+	if q.Managed {
+		text = fmt.Sprintf("%s (%s, created with %s if missing)", q.Name, q.Backend, cloud.DeadLetterName(q.Name))
+	}
+	if q.Weight > 0 {
+		text += fmt.Sprintf(", weight %d", q.Weight)
+	}
+	switch {
+	case q.Function != "":
+		text += " to the function " + q.Function
+	case q.Lambda != "":
+		text += " to the function on this machine: " + q.Lambda
+	case q.Target != "":
+		text += " to " + q.Target + q.HTTPPath
+	}
+	return text
+}
+
+// scaledText says what is scaled, and between which bounds; "" for nothing. Which group this instance is in is
+// not asked here.
+func scaledText(s *config.Settings) string {
+	processes := fmt.Sprintf("%d to %d processes of the app", s.ProcessesMin, s.ProcessesMax)
+	switch {
+	case s.ScaleTarget == config.ScaleNone:
+		return ""
+	case s.ScaleTarget == config.ScaleProcesses:
+		return processes
+	case s.ScaleTarget == config.ScalePublish:
+		return "publishes the backlog of each instance"
+	case s.ScalesInstances():
+		return base.Plain(s.ScaleTarget)
+	}
+	instances := fmt.Sprintf("%d to %d instances of the Auto Scaling group or ECS service that this one is in, unless "+
+		"something else scales it", s.ScaleMinSize, s.ScaleMaxSize)
+	switch {
+	case !s.AnyToOwnApp():
+		return instances
+	case !s.AnyOnSQS():
+		return processes
+	}
+	return instances + "; " + processes + " where it is in none"
+}
+
+const shownTimes = 5
+
+// addTasks lists the tasks of a file with the times at which they are due after
+// now. What is wrong with the file is told with the other problems.
+func (r *checkReport) addTasks(path string, now time.Time) {
+	file, err := tasks.Read(path)
+	if path == "" || err != nil {
+		return
+	}
+	r.warn(file.Warnings...)
+	r.add("tasks", path, path)
+	for i := range file.Tasks {
+		t := &file.Tasks[i]
+		var times []string
+		for _, at := range t.Schedule.Upcoming(now, shownTimes) {
+			times = append(times, base.Clock(at, t.Schedule.Zone().String()))
+		}
+		r.Items = append(r.Items, checkedItem{"task", t.Name, fmt.Sprintf("%s: %s, POST %s", t.Name, t.Schedule.Words(),
+			config.WithoutQuery(t.URL)), strings.Join(times, ", ")})
+	}
+}
+
+// addBundle adds what is in a bundle: the steps of a deployment in their order, what it sets, and what is not used. A
+// command runs in the place of the bundle's own processes.
+func (r *checkReport) addBundle(opts *environment.Options) error {
+	cfg, b := opts.Config, opts.Bundle
+	if b == nil {
+		return nil
+	}
+	r.warn(slices.Concat(b.Warnings, opts.MissingPrograms())...)
+	if len(opts.Command) == 0 && len(b.Processes) > 0 {
+		if opts.AppliesMachine() {
+			for _, step := range machine.Plan(&b.Machine) {
+				r.addMachineStep(&step)
+			}
+		}
+		for _, step := range b.Plan() {
+			r.addStep(step)
+		}
+	}
+	if err := r.addSettings(cfg, b); err != nil {
+		return err
+	}
+	for _, p := range b.Environment() {
+		if opts.Withheld(p) == "" {
+			value, from := settingInForce(r.cli, p)
+			r.add("property", p.Option, fmt.Sprintf("%s=%s (%s)", p.Option, value, from))
+		}
+	}
+	for _, l := range b.Links {
+		if queue := opts.LinkedQueue(l); queue != "" {
+			r.add("link", l.Variable, fmt.Sprintf("%s to the queue %s (%s)", l.Variable, queue, base.Position(l.File, l.Line)))
+		}
+	}
+	for _, f := range environment.NotUsed(opts) {
+		r.add("not used", f.File, f.String())
+	}
+	return nil
+}
+
+// addStep adds one step of a deployment. Processes stay, so that they have a word of their own.
+func (r *checkReport) addStep(s bundle.Step) {
+	switch {
+	case s.Phase == bundle.PhaseStart:
+		r.add("process", s.Name, s.Name+": "+s.Shell)
+	case s.Phase == bundle.PhaseCommand:
+		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shown, base.Position(s.File, s.Line)))
+	case s.Shell != "":
+		r.add(string(s.Phase), s.Name, fmt.Sprintf("%s: %s (%s)", s.Name, s.Shell, base.Position(s.File, s.Line)))
+	default:
+		r.add("hook", s.Name, s.Name)
+	}
+}
+
+// addMachineStep adds one step that changes the machine.
+func (r *checkReport) addMachineStep(s *machine.Step) {
+	text := s.Title()
+	if s.Text != "" {
+		text += ": " + s.Text
+	}
+	r.add("machine", s.Title(), fmt.Sprintf("%s (%s)", text, base.Position(s.Place.File, s.Place.Line)))
+}
+
+// addSettings adds the options whose value in force is one of the bundle's settings; the folder's name does not count
+// as one.
+func (r *checkReport) addSettings(cfg *config.Config, b *bundle.Bundle) error {
+	for _, o := range config.Options() {
+		from := cfg.Origin(o.Name)
+		if from.Layer != config.FromBundle || from.Where == b.Dir || cfg.Idle(o.Name) {
+			continue
+		}
+		e, err := cfg.Explain(o.Name)
+		if err != nil {
+			return err
+		}
+		r.add("setting", o.Name, fmt.Sprintf("%s = %s (%s)", o.Name, e.Value, from.Where))
+	}
+	return nil
+}

@@ -1,0 +1,270 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/inspect"
+	"tendril/internal/config"
+	"tendril/internal/host/terminal"
+)
+
+// NewConfig returns the command 'tendril schema'.
+func NewConfig(c *base.CLI) *cobra.Command {
+	schema := &cobra.Command{
+		Use:   "schema",
+		Short: "Print a JSON Schema of tendril.yaml for editors",
+		Long: `Prints a JSON Schema of the settings file. An editor with a YAML language server completes and
+checks keys and values by it when the first line of tendril.yaml is
+
+  # yaml-language-server: $schema=tendril.schema.json`,
+		Example: "  tendril config schema > tendril.schema.json",
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return c.PrintJSON(config.Schema()) },
+	}
+	return base.Family("config", "Show and change the settings of the running environment",
+		`Shows the settings of the running environment, and changes its settings file: the one that it
+was started with, or tendril.yaml in its working folder. What can take effect while it runs does
+so at once; the rest waits for the next start.`, newConfigShow(c), newConfigSet(c), newConfigUnset(c), schema)
+}
+
+func newConfigShow(c *base.CLI) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "show [OPTION...]",
+		Short: "List options in force: value, default, origin, and when a change takes effect",
+		Long: `Lists the options of the configuration page of worker environments, and all others that are
+set. With options it lists those. An option that the settings file cannot change, because a flag
+or a variable sets it, is marked as locked.`,
+		Example: `  tendril config show
+  tendril config show http-path inactivity-timeout
+  tendril config show --all -o json`,
+		ValidArgsFunction: base.CompleteOptions,
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "List options at their default too.")
+	var names []string
+	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) (api.Configuration, error) {
+		names = args
+		shown, err := client.Configuration(ctx)
+		if err != nil || len(args) == 0 {
+			return shown, err
+		}
+		var chosen []api.ConfigOption
+		for _, name := range args {
+			o, err := optionNamed(&shown, name)
+			if err != nil {
+				return shown, err
+			}
+			chosen = append(chosen, *o)
+		}
+		shown.Options, shown.Queues = chosen, []api.ConfigQueue{}
+		return shown, nil
+	}, base.ViewOf(
+		func(shown api.Configuration) error { return showConfiguration(c, &shown, all || len(names) > 0) },
+		func(shown api.Configuration) []string {
+			return base.Named(func(o *api.ConfigOption) string { return o.Name })(shown.Options)
+		},
+	))
+	return cmd
+}
+
+func optionNamed(shown *api.Configuration, name string) (*api.ConfigOption, error) {
+	if o, found := config.Lookup(name); found {
+		name = o.Name
+	}
+	if o := shown.Option(name); o != nil {
+		return o, nil
+	}
+	return nil, base.Fail(base.ExitNotFound, config.UnknownOption(name))
+}
+
+// showConfiguration prints the blocks of the configuration page, then the other topics.
+func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
+	file := shown.File
+	if !shown.Exists {
+		file += " (not there yet)"
+	}
+	fmt.Fprintf(c.Out, "settings file: %s\n", base.Plain(file))
+	if shown.Problem != "" {
+		fmt.Fprintf(c.Err, "warning: the settings file is wrong by now: %s\n", base.Plain(shown.Problem))
+	}
+	section := func(title string, is func(*api.ConfigOption) bool) error {
+		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o api.ConfigOption) bool {
+			return !is(&o)
+		}))
+	}
+	for _, block := range shown.Blocks {
+		if err := section(block, func(o *api.ConfigOption) bool { return o.Block == block }); err != nil {
+			return err
+		}
+	}
+	for _, topic := range shown.Topics {
+		if err := section("other: "+topic, func(o *api.ConfigOption) bool {
+			return o.Topic == topic && o.Block == "" && (all || len(o.SetBy) > 1)
+		}); err != nil {
+			return err
+		}
+	}
+	for _, q := range shown.Queues {
+		own := slices.DeleteFunc(slices.Clone(q.Settings), func(o api.ConfigOption) bool {
+			return len(shown.Queues) < 2 || !all && o.Layer == config.Default.String()
+		})
+		if err := showOptions(c, "queue "+q.Name, own); err != nil {
+			return err
+		}
+	}
+	if len(shown.Changes) > 0 {
+		fmt.Fprintln(c.Out)
+		return c.PrintTable(inspect.DescribedChanges(shown.Changes))
+	}
+	return nil
+}
+
+func showOptions(c *base.CLI, title string, options []api.ConfigOption) error {
+	if len(options) == 0 {
+		return nil
+	}
+	rows := [][]string{{strings.ToUpper(title), "VALUE", "DEFAULT", "SET BY", "A CHANGE TAKES EFFECT"}}
+	for i := range options {
+		o := &options[i]
+		effect := map[string]string{api.EffectReload: "when saved", api.EffectRestart: "at the next start"}[o.Effect]
+		if o.Locked != "" {
+			effect = "locked"
+		}
+		rows = append(rows, []string{o.Name, o.Value, o.Default, base.OriginOf(o.OptionValue).String(), effect})
+	}
+	fmt.Fprintln(c.Out)
+	return c.PrintTable(rows)
+}
+
+func newConfigSet(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set OPTION=VALUE...",
+		Short: "Set options in the settings file, and put in force what can be",
+		Long: `Writes options into the settings file of the running environment, after it has shown the lines
+that differ and asked. The values are checked first; a mistake changes nothing. An option may have
+any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of its own in the file.`,
+		Example: `  tendril config set http-path=/jobs inactivity-timeout=10m
+  tendril config set 'http-path of payments=/pay' --dry-run`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: base.CompleteAssignment,
+	}
+	return changesSettings(c, cmd, func(arg string, set map[string]*string) error {
+		name, value, found := strings.Cut(arg, "=")
+		if !found {
+			return base.Fail(base.ExitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
+				terminal.ShellWord(arg)+"' to remove it")
+		}
+		set[name] = &value
+		return nil
+	})
+}
+
+func newConfigUnset(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "unset OPTION...",
+		Short: "Remove options from the settings file",
+		Long: `Removes options from the settings file of the running environment, so that their defaults or
+those of the bundle count again. It shows the lines that differ and asks first.`,
+		Example:           "  tendril config unset inactivity-timeout",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: base.CompleteOptions,
+	}
+	return changesSettings(c, cmd, func(arg string, set map[string]*string) error { set[arg] = nil; return nil })
+}
+
+// changesSettings makes a command change what its arguments say.
+func changesSettings(c *base.CLI, cmd *cobra.Command,
+	take func(arg string, set map[string]*string) error) *cobra.Command {
+	var yes bool
+	base.AddDataDir(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
+	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		change := api.SettingsChange{Set: map[string]*string{}}
+		for _, arg := range args {
+			if err := take(arg, change.Set); err != nil {
+				return base.Plan{}, err
+			}
+		}
+		client, err := c.Dial(cmd)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		preview, err := client.PreviewChange(ctx, change)
+		if err != nil {
+			return base.Plan{}, err
+		}
+		printPreview(c, &preview)
+		return base.PlanOf(func(context.Context) ([]string, error) {
+			if len(preview.Lines) == 0 {
+				return nil, nil
+			}
+			return []string{"write " + preview.File}, nil
+		}, func(ctx context.Context) error {
+			if len(preview.Lines) == 0 {
+				return nil
+			}
+			if err := c.Agree("Change "+preview.File+"?", yes); err != nil {
+				return err
+			}
+			change.Base = preview.Base
+			done, err := client.ChangeSettings(ctx, change)
+			if err == nil {
+				printEffect(c, &done)
+			}
+			return err
+		}), nil
+	})
+}
+
+func printPreview(c *base.CLI, p *api.SettingsPreview) {
+	if len(p.Lines) == 0 {
+		fmt.Fprintf(c.Err, "%s says that already: nothing to change\n", base.Plain(p.File))
+		return
+	}
+	fmt.Fprintf(c.Out, "%s\n", base.Plain(p.File))
+	for _, l := range p.Lines {
+		fmt.Fprintf(c.Out, "%4d %s\n", l.Line, base.Plain(l.String()))
+	}
+	for _, o := range p.Changes {
+		when := "takes effect when saved"
+		if o.Restart {
+			when = "takes effect at the next start"
+		}
+		fmt.Fprintf(c.Out, "%s is %s then: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(c.Err, "warning: %s\n", base.Plain(w.Text))
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+func printEffect(c *base.CLI, p *api.SettingsPreview) {
+	var now, later []string
+	for _, o := range p.Changes {
+		if o.Restart {
+			later = append(later, o.Name)
+		} else {
+			now = append(now, o.Name)
+		}
+	}
+	fmt.Fprintf(c.Err, "%s was written\n", base.Plain(p.File))
+	if len(now) > 0 {
+		fmt.Fprintf(c.Err, "changed, and in force now: %s\n", base.Plain(strings.Join(now, ", ")))
+	}
+	if len(later) > 0 {
+		fmt.Fprintf(c.Err, "changed, for the next start: %s\n", base.Plain(strings.Join(later, ", ")))
+	}
+}

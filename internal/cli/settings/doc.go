@@ -1,0 +1,2 @@
+// Package settings checks, explains and changes settings.
+package settings

@@ -1,0 +1,287 @@
+package settings
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/bundle"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/inspect"
+	"tendril/internal/config"
+	"tendril/internal/config/yamlfile"
+	"tendril/internal/environment"
+)
+
+// NewExplain returns the command 'tendril explain'.
+func NewExplain(c *base.CLI) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "explain [OPTION]",
+		Short: "Show the value of an option, its default, and where it was set",
+		Long: `Shows one option by any of its names (flag, variable, key, Elastic Beanstalk or Workerless
+name), or another setting of a bundle, such as an environment property. Without an option,
+lists everything that is set, and where.
+
+It asks the environment that runs on the data directory, says so on standard error, and says
+what the settings in the files have changed to since. Where none runs, or with --dir or
+flags of 'tendril up', it reads the settings as 'tendril up' would.`,
+		Example: `  tendril explain http-connections
+  tendril explain InactivityTimeout --dir path/to/app
+  tendril explain --dir path/to/app`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: base.CompleteOptions,
+	}
+	base.AddSettings(cmd, func(config.Option) bool { return true })
+	base.AddEnvironment(cmd)
+	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
+	f := base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		d, err := inspect.AskRunning(c, ctx, cmd, nil)
+		if err != nil {
+			return err
+		}
+		var e explanations
+		if d != nil {
+			e, err = explainRunning(c, d, args)
+		} else {
+			e, err = explainSettings(c, cmd, dir, args)
+		}
+		if err != nil {
+			return err
+		}
+		return f.Print(c, e.value(), base.Named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
+	})
+	return cmd
+}
+
+// explanations are what there is to say about one option, or all that are set.
+type explanations struct {
+	options []explainedOption
+	one     bool         // one was asked for
+	show    func() error // prints it to people
+}
+
+// value is what programs get: an object for the one that was asked for, else a list.
+func (e *explanations) value() any {
+	if e.one && len(e.options) == 1 {
+		return e.options[0]
+	}
+	return append([]explainedOption{}, e.options...)
+}
+
+// explainedOption is an option for programs.
+type explainedOption struct {
+	api.DescribedOption
+	Help    string `json:"help,omitempty"`
+	Default string `json:"default,omitempty"`
+	Allowed string `json:"allowed,omitempty"`
+	// Changes are what the files have changed to since the process read them.
+	Changes []api.OptionChange `json:"changes,omitempty"`
+}
+
+// forPrograms is an explanation without its text.
+func forPrograms(e *config.Explanation, changes []api.OptionChange) explainedOption {
+	value := func(from config.Origin, value string) api.OptionValue {
+		return api.OptionValue{Value: value, Layer: from.Layer.String(), Where: from.Where}
+	}
+	o := explainedOption{DescribedOption: api.DescribedOption{Name: e.Option.Name,
+		OptionValue: value(e.From, e.Value)}, Help: e.Option.Help,
+		Default: e.Option.DefaultText(), Allowed: e.Option.Allowed(), Changes: changes}
+	for _, set := range e.Chain {
+		o.SetBy = append(o.SetBy, value(set.Origin, set.Value))
+	}
+	return o
+}
+
+// explainRunning tells about an option, or all that are set, as the running process has them.
+func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanations, err error) {
+	var b *bundle.Bundle
+	for _, f := range d.Files {
+		if f.Use == environment.UseBundle {
+			if b, err = base.OpenBundle(f.At); err != nil {
+				c.PrintWarnings(yamlfile.Problem{Text: "the bundle of the running environment cannot be read: " + err.Error()})
+			}
+		}
+	}
+	fmt.Fprintf(c.Err, "asked environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
+	for _, note := range d.Notes {
+		c.PrintWarnings(yamlfile.Problem{Text: note})
+	}
+	if len(args) == 0 {
+		for _, o := range d.Options {
+			if o.Layer != config.Default.String() {
+				_, changes := d.Option(o.Name)
+				e.options = append(e.options, explainedOption{DescribedOption: o, Changes: changes})
+			}
+		}
+		rows := inspect.DescribedOptions(d.Options, false)
+		return listedSettings(c, e, append(rows, otherSettings(c, b)...), d.Changes), nil
+	}
+	o, found := config.Lookup(args[0])
+	if !found {
+		return explainOther(c, b, args[0])
+	}
+	about := inspect.ExplanationOf(o, d)
+	_, changes := d.Option(o.Name)
+	return explanations{[]explainedOption{forPrograms(about, changes)}, true, func() error {
+		fmt.Fprintln(c.Out, about)
+		for _, change := range changes {
+			fmt.Fprintf(c.Out, "\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
+				cmp.Or(base.Plain(change.Value), "none"), base.OriginOf(change.OptionValue), inspect.TakesEffect(change))
+		}
+		return nil
+	}}, nil
+}
+
+// explainSettings tells about an option, or all that are set, as 'tendril up' would read them.
+func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string) (e explanations, err error) {
+	if dir == "" {
+		here, err := base.CurrentFolder(c, cmd, nil)
+		if err != nil {
+			return e, err
+		}
+		dir = base.Argument(here)
+	}
+	var b *bundle.Bundle
+	if dir != "" {
+		opened, done, err := c.LookInto(dir)
+		c.AtEnd(done)
+		if err != nil {
+			return e, err
+		}
+		b = opened
+	}
+	cfg, err := c.LoadSettings(cmd, b)
+	if err != nil {
+		return e, err
+	}
+	if len(args) == 0 {
+		return listSettings(c, cfg, b)
+	}
+	about, err := cfg.Explain(args[0])
+	if err != nil {
+		return explainOther(c, b, args[0])
+	}
+	return explanations{[]explainedOption{forPrograms(about, nil)}, true, func() error {
+		_, err := fmt.Fprintln(c.Out, about)
+		return err
+	}}, nil
+}
+
+// explainOther tells about another setting of the bundle, or that there is no option of that name.
+func explainOther(c *base.CLI, b *bundle.Bundle, name string) (explanations, error) {
+	if b == nil || len(b.Named(name)) == 0 {
+		return explanations{}, base.Fail(base.ExitNotFound, config.UnknownOption(name))
+	}
+	settings := b.Named(name)
+	last := settings[len(settings)-1]
+	value, from := settingInForce(c, last)
+	set := api.OptionValue{Value: value, Layer: config.FromBundle.String(), Where: from}
+	o := explainedOption{DescribedOption: api.DescribedOption{Name: last.Option, OptionValue: set},
+		Help: bundledMeaning(last)}
+	return explanations{[]explainedOption{o}, true, func() error {
+		explainBundled(c, settings)
+		return nil
+	}}, nil
+}
+
+// listSettings lists every option that something set, and the bundle's other settings.
+func listSettings(c *base.CLI, cfg *config.Config, b *bundle.Bundle) (all explanations, err error) {
+	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
+	for _, o := range config.Options() {
+		e, err := cfg.Explain(o.Name)
+		if err != nil {
+			return all, err
+		}
+		if len(e.Chain) > 1 {
+			rows = append(rows, []string{o.Name, base.Plain(e.Value), e.From.String()})
+			all.options = append(all.options, forPrograms(e, nil))
+		}
+	}
+	return listedSettings(c, all, append(rows, otherSettings(c, b)...), nil), nil
+}
+
+// otherSettings are those of the bundle that are no options.
+func otherSettings(c *base.CLI, b *bundle.Bundle) (rows [][]string) {
+	if b == nil {
+		return nil
+	}
+	known := func(s bundle.Setting) bool {
+		o, found := config.Lookup(s.Option)
+		return found && o.Namespace == s.Namespace
+	}
+	for _, s := range b.InForce() {
+		if !known(s) {
+			value, from := settingInForce(c, s)
+			rows = append(rows, []string{s.Option, value, from})
+		}
+	}
+	return rows
+}
+
+// listedSettings makes an explanation a list, of which people see rows, and what changed since.
+func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.OptionChange) explanations {
+	known := map[string]bool{}
+	for _, o := range e.options {
+		known[o.Name] = true
+	}
+	for _, row := range rows[1:] { // a bundle has settings that are no options
+		if name := row[0]; !known[name] {
+			e.options = append(e.options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
+				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
+		}
+	}
+	e.show = func() error {
+		if len(rows) == 1 {
+			fmt.Fprintln(c.Err, "nothing is set: every option has its default")
+		} else if err := c.PrintTable(rows); err != nil {
+			return err
+		}
+		if len(changes) > 0 {
+			return c.PrintSection(inspect.DescribedChanges(changes))
+		}
+		return nil
+	}
+	return e
+}
+
+// explainBundled tells about settings of one name that are no options of tendril's:
+// properties, and what has no effect here.
+func explainBundled(c *base.CLI, settings []bundle.Setting) {
+	last := settings[len(settings)-1]
+	fmt.Fprintf(c.Out, "%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))
+	value, from := settingInForce(c, last)
+	fmt.Fprintf(c.Out, "  %-18s %s (%s)\n", "value", value, from)
+	fmt.Fprintf(c.Out, "  %-18s %s\n", "namespace", base.Plain(last.Namespace))
+	fmt.Fprint(c.Out, "\n  set by, the last one counts:\n")
+	for _, s := range settings {
+		fmt.Fprintf(c.Out, "    %-12s %s (%s)\n", "bundle", base.Plain(s.Shown()), base.Position(s.File, s.Line))
+	}
+	if from == base.Plain(last.Option) {
+		fmt.Fprintf(c.Out, "    %-12s %s (%s)\n", "environment", value, from)
+	}
+}
+
+func bundledMeaning(s bundle.Setting) string {
+	switch why := bundle.NoEffect(s.Namespace); {
+	case why != "":
+		return "Without effect: " + why + "."
+	case s.Namespace == bundle.NamespaceEnvironment:
+		return "A variable that the app finds in its environment."
+	}
+	return "A setting of the bundle; 'tendril check' says what becomes of it."
+}
+
+// settingInForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
+// of tendril's own environment takes the place of a property.
+func settingInForce(c *base.CLI, s bundle.Setting) (value, from string) {
+	if value, found := c.LookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
+		s.Value = value
+		return base.Plain(s.Shown()), base.Plain(s.Option)
+	}
+	return base.Plain(s.Shown()), base.Position(s.File, s.Line)
+}

@@ -1,0 +1,123 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/internal/bundle/getconfig"
+	"tendril/internal/cli/base"
+)
+
+// The forms of get-config's output, as Elastic Beanstalk writes them.
+const (
+	formJSON = "JSON"
+	formYAML = "YAML"
+)
+
+// getConfigCommand answers as Elastic Beanstalk's tool get-config does.
+type getConfigCommand struct {
+	cli  *base.CLI
+	form string
+}
+
+// NewGetConfig returns the command 'tendril get-config'.
+func NewGetConfig(c *base.CLI) *cobra.Command {
+	g := &getConfigCommand{cli: c}
+	cmd := base.Family("get-config", "Answer scripts that ask for the settings of the environment",
+		`Answers what scripts ask Elastic Beanstalk's tool get-config: environment properties,
+option settings, paths. Objects are JSON on one line; a single value is plain text. A hook
+gets the answers of the version that it belongs to, the app those of its own version, and
+everybody else those of the version that serves in the data directory. Hooks, build
+commands and the app find it as "get-config" on their PATH.`,
+		g.command(getconfig.Environment, "Environment properties of the app", "key"),
+		g.command(getconfig.OptionSettings, "Options of Elastic Beanstalk in force, by namespace", "namespace",
+			"option-name"),
+		g.command(getconfig.Container, "Paths and names on this machine", "key"),
+		g.command(getconfig.Meta, "The region, and the worker's settings by the keys of aws-sqsd", "key"),
+		g.command(getconfig.Addons, "The database that the RDS_ properties describe", "add-on", "key"),
+		g.command(getconfig.PlatformConfig, "User, folders and port of the app", "key"),
+	)
+	cmd.Example = `  tendril get-config environment -k DATABASE_URL
+  tendril get-config optionsettings -n aws:elasticbeanstalk:sqsd -o HttpPath
+  tendril get-config --output YAML meta -k sqsdconfig`
+	cmd.PersistentFlags().StringVar(&g.form, "output", formJSON, "Form of objects: JSON or YAML.")
+	base.Complete(cmd, "output", formJSON, formYAML)
+	return cmd
+}
+
+// optionHelp is the help of the options that choose a part of an answer.
+var optionHelp = map[string]string{
+	"key": "Print the value of this key alone.", "namespace": "Print the options of this namespace alone.",
+	"option-name": "Print the value of this option of the namespace alone.", "add-on": "Print this add-on alone.",
+}
+
+// command is a subcommand with an option for each name of the path, whose short form is the first letter.
+func (g *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
+	path := make([]string, len(options))
+	for i, name := range options {
+		cmd.Flags().StringVarP(&path[i], name, name[:1], "", optionHelp[name])
+	}
+	base.AddDataDir(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if g.form = strings.ToUpper(g.form); g.form != formJSON && g.form != formYAML {
+			return base.Fail(base.ExitUsage, fmt.Errorf("invalid --output %q", g.form), "use JSON or YAML")
+		}
+		if len(path) > 1 && path[0] == "" && path[1] != "" {
+			return base.Fail(base.ExitUsage, fmt.Errorf("--%s needs --%s", options[1], options[0]))
+		}
+		answer, err := g.ask(cmd, use, path)
+		if err != nil {
+			return err
+		}
+		text, err := g.text(answer)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(g.cli.Programs(), text)
+		return err
+	}
+	return cmd
+}
+
+// ask reads the answers and looks one up. A process of an environment also learns the variables that it inherited.
+func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
+	file, dir := g.cli.Env(getconfig.FileVariable), ""
+	if file == "" || cmd.Flags().Changed("data-dir") {
+		var err error
+		if dir, err = g.cli.DataDir(cmd); err != nil {
+			return nil, err
+		}
+		file = ""
+	}
+	facts, err := getconfig.Open(file, dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && file == "":
+		return nil, base.Fail(base.ExitNotFound, fmt.Errorf("no environment is running in %s", dir),
+			"name its data directory with --data-dir, or start it with 'tendril up'")
+	case errors.Is(err, fs.ErrPermission):
+		return nil, base.Fail(base.ExitUnreachable, fmt.Errorf("the answers belong to another user: %w", err), "run it with sudo")
+	case err != nil:
+		return nil, base.Fail(base.ExitFailed, err)
+	}
+	answer, err := facts.Answer(command, path...)
+	if err == nil {
+		return answer, nil
+	}
+	if value, inherited := g.cli.LookUp(path[0]); inherited && command == getconfig.Environment && file != "" {
+		return value, nil
+	}
+	return nil, base.Fail(base.ExitNotFound, err, "docs/bundles.md#get-config says what exists")
+}
+
+func (g *getConfigCommand) text(answer any) (string, error) {
+	if _, single := answer.(string); !single && g.form == formYAML {
+		text, err := base.AsYAMLText(answer)
+		return strings.TrimSuffix(text, "\n"), err
+	}
+	return getconfig.Format(answer)
+}

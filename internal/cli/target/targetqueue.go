@@ -1,0 +1,350 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/aws"
+	"tendril/internal/cli/base"
+	"tendril/queue"
+)
+
+// Queue is a queue and where it lives: in a running environment, or on Amazon
+// SQS. Exactly one of client and remote is set.
+type Queue struct {
+	Name   string
+	Client *api.Client
+	Sqs    *aws.SQS
+	Remote *aws.Queue
+}
+
+// Flags are the flags that say which queue is meant.
+type Flags struct {
+	Queue, Backend string
+}
+
+// The values of --backend.
+const (
+	backendAuto     = "auto"
+	BackendEmbedded = "embedded"
+	BackendSQS      = "sqs"
+)
+
+// AddWhere gives a command the flags that say where a queue is looked up.
+func AddWhere(cmd *cobra.Command) *Flags {
+	w := &Flags{}
+	base.AddDataDir(cmd)
+	cmd.Flags().StringVar(&w.Backend, "backend", backendAuto,
+		"Where a queue name is looked up: embedded (also auto), or sqs for Amazon SQS.")
+	base.Complete(cmd, "backend", backendAuto, BackendEmbedded, BackendSQS)
+	return w
+}
+
+// The queues that a verb means where none is named.
+const (
+	OnlyQueue      = "the only one of the environment"
+	AllQueues      = "all are searched"
+	AllDeadLetters = "all dead-letter queues"
+)
+
+// AddQueue gives a verb the flag that names its queue; unnamed is what it means without.
+func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
+	w := AddWhere(cmd)
+	cmd.Flags().StringVarP(&w.Queue, "queue", "q", "",
+		"Queue: a name, URL or ARN (default: "+unnamed+").")
+	return w
+}
+
+// IsNamed reports whether a queue is named, or has to be.
+func (w *Flags) IsNamed() bool { return w.Queue != "" || w.Backend == BackendSQS }
+
+// FindAll finds the queue that is named, or all that the running environment works on.
+func FindAll(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
+	names := []string{w.Queue}
+	if !w.IsNamed() {
+		client, err := c.Dial(cmd)
+		if err != nil {
+			return nil, err
+		}
+		if all := client.Instance.Queues; len(all) > 0 {
+			names = nil
+			for _, q := range all {
+				names = append(names, q.Name)
+			}
+		}
+	}
+	var queues []*Queue
+	for _, name := range names {
+		p, err := Find(c, ctx, cmd, &Flags{Queue: name, Backend: w.Backend})
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, p)
+	}
+	return queues, nil
+}
+
+// QueueList is the names of queues, with commas between.
+func QueueList(queues []*Queue) string {
+	names := make([]string, len(queues))
+	for i, p := range queues {
+		names[i] = p.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// Find finds a queue by its name in the running environment, or by its URL or
+// ARN on Amazon SQS; "" is the only one that the running environment works on.
+func Find(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *Flags) (*Queue, error) {
+	if err := w.Check(); err != nil {
+		return nil, err
+	}
+	ref, err := ParseQueue(w.Queue)
+	if err != nil {
+		return nil, err
+	}
+	if ref.Remote() {
+		if client := servedHere(c, cmd, ref); client != nil {
+			return &Queue{Name: ref.Name, Client: client}, nil
+		}
+	}
+	if ref.Remote() || w.Backend == BackendSQS {
+		if w.Queue == "" {
+			return nil, base.Fail(base.ExitUsage, errors.New("no queue is named"), "name one on Amazon SQS, by name, URL or ARN")
+		}
+		return findOnSQS(ctx, w.Queue)
+	}
+	client, err := c.Dial(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if w.Queue == "" && len(client.Instance.Queues) > 1 {
+		return nil, severalQueues(cmd, &client.Instance)
+	}
+	return ownQueue(ctx, client, ref.Name)
+}
+
+// severalQueues refuses a verb that works on one queue, where the environment has several and none is named.
+func severalQueues(cmd *cobra.Command, i *api.Instance) error {
+	command := cmd.CommandPath() + " "
+	if cmd.Flags().Lookup("queue") != nil {
+		command += "--queue "
+	}
+	return base.Fail(base.ExitUsage, fmt.Errorf("environment %q works on several queues: %s", i.Environment, QueueNames(i, "")),
+		"name one: "+command+i.Queues[0].Name)
+}
+
+// Check rejects an unknown --backend.
+func (w *Flags) Check() error {
+	switch w.Backend {
+	case backendAuto, BackendEmbedded, BackendSQS:
+		return nil
+	}
+	return base.Fail(base.ExitUsage, fmt.Errorf("--backend %s is not known", w.Backend), "use auto, embedded or sqs")
+}
+
+// ParseQueue reads a queue's name, URL or ARN; "" is the zero reference.
+func ParseQueue(text string) (aws.Reference, error) {
+	if text == "" {
+		return aws.Reference{}, nil
+	}
+	ref, err := aws.ParseReference(text)
+	if err != nil {
+		return ref, base.Fail(base.ExitUsage, err)
+	}
+	return ref, nil
+}
+
+// servedHere returns a client when a URL is one of the running environment's
+// own, so that its queues can be named by what it prints.
+func servedHere(c *base.CLI, cmd *cobra.Command, ref aws.Reference) *api.Client {
+	client, err := c.Dial(cmd)
+	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
+		return nil
+	}
+	return client
+}
+
+func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, error) {
+	instance := client.Instance
+	own := instance.Queue(name)
+	if name == "" {
+		name = own.Name
+	}
+	switch {
+	case name == "":
+		return nil, base.Fail(base.ExitUsage, fmt.Errorf("environment %q works on no queue of its own", instance.Environment),
+			"name a queue; 'tendril queues list' shows the queues")
+	case own.URL != "" && !own.Embedded:
+		return findOnSQS(ctx, own.URL)
+	case instance.Embedded():
+		return &Queue{Name: name, Client: client}, nil
+	}
+	return nil, base.Fail(base.ExitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own",
+		instance.Environment, name), "give the queue's URL or ARN, or add --backend sqs")
+}
+
+func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
+	sqs, err := aws.OpenSQS(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	q, err := sqs.Queue(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	return &Queue{Name: q.Name(), Sqs: sqs, Remote: q}, nil
+}
+
+// Address tells queues apart: of the environment by name, on Amazon SQS by URL.
+func (p *Queue) Address() string {
+	if p.Remote != nil {
+		return p.Remote.URL()
+	}
+	return p.Name
+}
+
+// WorkedOnBy reports whether an environment receives from the queue.
+func (p *Queue) WorkedOnBy(i *api.Instance) bool {
+	return slices.ContainsFunc(i.Queues, func(q api.InstanceQueue) bool {
+		return p.Client != nil && q.Embedded && q.Name == p.Name || p.Remote != nil && q.URL == p.Remote.URL()
+	})
+}
+
+// OpenRemote finds a queue on Amazon SQS: by name beside this one, or by URL or ARN.
+func (p *Queue) OpenRemote(ctx context.Context, reference string) (*aws.Queue, error) {
+	if !strings.ContainsAny(reference, ":/") {
+		reference = SiblingURL(p.Remote.URL(), reference)
+	}
+	return p.Sqs.Queue(ctx, reference)
+}
+
+// SiblingURL is the URL of a queue of the same account, region and server: that
+// is where SQS wants dead-letter queues to be.
+func SiblingURL(queueURL, name string) string {
+	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
+}
+
+// QueueNames are the queues that a name stands for: "" for all that the environment works on.
+func QueueNames(i *api.Instance, name string) string {
+	if name != "" {
+		return name
+	}
+	names := make([]string, len(i.Queues))
+	for n, q := range i.Queues {
+		names[n] = q.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// CountText is how many messages the queue holds, in words.
+func (p *Queue) CountText(ctx context.Context) (string, error) {
+	if p.Remote != nil {
+		attributes, err := p.Remote.Attributes(ctx)
+		return "about " + base.Plural(Counted(attributes), "message"), err
+	}
+	q, err := p.Client.Queue(ctx, p.Name)
+	return base.Plural(int(q.Ledger.Live), "message"), err
+}
+
+// Counted is the number of messages in a queue, by its SQS attributes.
+func Counted(attributes map[string]string) int {
+	return Number(attributes, VisibleCount) + Number(attributes, DelayedCount) + Number(attributes, InFlightCount)
+}
+
+// The attributes that count messages.
+const (
+	VisibleCount  = "ApproximateNumberOfMessages"
+	DelayedCount  = "ApproximateNumberOfMessagesDelayed"
+	InFlightCount = "ApproximateNumberOfMessagesNotVisible"
+)
+
+// Number is the value of an attribute that counts, 0 if it is missing.
+func Number(attributes map[string]string, name string) int {
+	n, _ := strconv.Atoi(attributes[name])
+	return n
+}
+
+// FifoSuffix ends the name of every FIFO queue.
+const FifoSuffix = ".fifo"
+
+// Receive takes messages from the queue.
+func (p *Queue) Receive(ctx context.Context, req api.ReceiveRequest) ([]api.ReceivedMessage, error) {
+	if p.Remote == nil {
+		return p.Client.Receive(ctx, p.Name, req)
+	}
+	got, err := p.Remote.Receive(ctx, req.ToQueue())
+	received := make([]api.ReceivedMessage, len(got))
+	for i := range got {
+		received[i] = api.ReceivedMessage{Message: api.FromMessage(&got[i], p.Name),
+			ReceiptHandle: got[i].ReceiptHandle}
+	}
+	return received, err
+}
+
+// Acknowledge deletes messages by the handles of their receives.
+func (p *Queue) Acknowledge(ctx context.Context, messages []api.ReceivedMessage) error {
+	handles := make([]string, len(messages))
+	for i := range messages {
+		handles[i] = messages[i].ReceiptHandle
+	}
+	if p.Remote != nil {
+		return errors.Join(p.Remote.Delete(ctx, handles)...)
+	}
+	n, err := p.Client.Acknowledge(ctx, p.Name, handles)
+	if err == nil && n < len(handles) {
+		err = fmt.Errorf("%s not deleted: the visibility timeout was over", base.Plural(len(handles)-n, "message"))
+	}
+	return err
+}
+
+// Sender is a queue that messages are sent to.
+type Sender interface {
+	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
+}
+
+// MaxBatchBytes is the most that the messages of one send may hold together.
+const MaxBatchBytes = 1 << 20
+
+// Send sends up to ten messages to the queue, wherever it lives.
+func (p *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	if p.Remote != nil {
+		msgs, err := ForSQS(msgs)
+		if err != nil {
+			return nil, err
+		}
+		return p.Remote.Send(ctx, msgs)
+	}
+	return p.Client.Send(ctx, p.Name, msgs)
+}
+
+// MaxDelay is the longest delay that SQS has.
+const MaxDelay = 15 * time.Minute
+
+// ForSQS makes delays of messages that are scheduled, for Amazon SQS.
+func ForSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
+	out := slices.Clone(messages)
+	for i := range out {
+		m := &out[i]
+		if m.NotBefore.IsZero() {
+			continue
+		}
+		wait := time.Until(m.NotBefore)
+		if wait > MaxDelay {
+			return nil, base.Fail(base.ExitUsage, fmt.Errorf("a message on Amazon SQS cannot be delayed until %s: the limit is 15 minutes",
+				m.NotBefore.Format(time.RFC3339)), "send it to an embedded queue, which has no such limit",
+				"or let a periodic task send it when it is due: see docs/periodic.md")
+		}
+		wait = max(0, wait+time.Second-1).Truncate(time.Second)
+		m.Delay, m.NotBefore = &wait, time.Time{}
+	}
+	return out, nil
+}

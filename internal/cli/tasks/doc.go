@@ -1,0 +1,2 @@
+// Package tasks lists, runs, pauses and resumes periodic tasks.
+package tasks

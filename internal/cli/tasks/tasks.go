@@ -1,0 +1,300 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/internal/cli/base"
+)
+
+// NewTasks returns the command 'tendril tasks'.
+func NewTasks(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tasks",
+		Short: "List, run, pause and resume periodic tasks; show their history",
+		Long: `Lists the periodic tasks of the running environment and says which instance enqueues them.
+Each subcommand works on any instance, not only on the leader.`,
+		Example: "  tendril tasks\n  tendril tasks run backup-job\n  tendril tasks history backup-job -n 5",
+		Args:    cobra.NoArgs,
+	}
+	listsTasks(c, cmd)
+	cmd.AddCommand(newTasksList(c), newTasksRun(c), newTasksPause(c), newTasksResume(c), newTasksHistory(c))
+	return cmd
+}
+
+func newTasksList(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the tasks: schedule, next and last run, and who enqueues them",
+		Args:    cobra.NoArgs,
+	}
+	listsTasks(c, cmd)
+	return cmd
+}
+
+func listsTasks(c *base.CLI, cmd *cobra.Command) {
+	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.TasksStatus, error) {
+		return client.Tasks(ctx)
+	}, base.ViewOf(func(st api.TasksStatus) error {
+		if err := c.PrintTable(TaskTable(st.Tasks)); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.Out, "\n%s\n", leaderText(&st))
+		return nil
+	}, func(st api.TasksStatus) []string {
+		return base.Named(func(t *api.Task) string { return t.Name })(st.Tasks)
+	}))
+	base.AddWatch(c, cmd)
+}
+
+func newTasksRun(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run NAME",
+		Short: "Enqueue one run of a task now, also of a paused one",
+		Long:  `Enqueues one run of a task now and prints the message id. The schedule does not change.`,
+		Args:  cobra.ExactArgs(1),
+	}
+	return changesTask(c, cmd, "enqueue one run of task %s now", func(ctx context.Context, client *api.Client,
+		name string, f base.Format) error {
+		run, err := client.RunTask(ctx, name)
+		if err != nil {
+			return err
+		}
+		return f.Print(c, run, []string{run.MessageID}, func() error {
+			_, err := fmt.Fprintln(c.Out, run.MessageID)
+			return err
+		})
+	})
+}
+
+// changesTask makes a command act on the task that its argument names; would says how, with the name.
+func changesTask(c *base.CLI, cmd *cobra.Command, would string,
+	act func(context.Context, *api.Client, string, base.Format) error) *cobra.Command {
+	base.AddDataDir(cmd)
+	f := base.AddOutput(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		client, err := c.Dial(cmd)
+		name := args[0]
+		return base.PlanOf(func(ctx context.Context) ([]string, error) {
+			st, err := client.Tasks(ctx)
+			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
+				err = base.Fail(base.ExitNotFound, fmt.Errorf("there is no task %q", name), "'tendril tasks' lists the tasks that exist")
+			}
+			return []string{fmt.Sprintf(would, name)}, err
+		}, func(ctx context.Context) error { return act(ctx, client, name, *f) }), err
+	})
+}
+
+type taskPaused struct {
+	Task   string `json:"task"`
+	Paused bool   `json:"paused"`
+}
+
+func newTasksPause(c *base.CLI) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause NAME",
+		Short: "Pause a task: its runs are left out until it is resumed",
+		Args:  cobra.ExactArgs(1),
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
+	return changesTask(c, cmd, "pause task %s", func(ctx context.Context, client *api.Client, name string,
+		f base.Format) error {
+		err := client.PauseTask(ctx, name, reason)
+		return printPaused(c, f, taskPaused{name, true}, err)
+	})
+}
+
+func newTasksResume(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume NAME",
+		Short: "Resume a paused task; missed runs are not made up for",
+		Args:  cobra.ExactArgs(1),
+	}
+	return changesTask(c, cmd, "resume task %s", func(ctx context.Context, client *api.Client, name string,
+		f base.Format) error {
+		err := client.ResumeTask(ctx, name)
+		return printPaused(c, f, taskPaused{name, false}, err)
+	})
+}
+
+// printPaused says whether a task is paused, unless pausing or resuming it failed.
+func printPaused(c *base.CLI, f base.Format, task taskPaused, failed error) error {
+	if failed != nil {
+		return failed
+	}
+	return f.Print(c, task, []string{task.Task}, func() error {
+		text := "task %s is enqueued when it is due\n"
+		if task.Paused {
+			text = "task %s is paused; 'tendril tasks resume' goes on\n"
+		}
+		_, err := fmt.Fprintf(c.Err, text, base.Plain(task.Task))
+		return err
+	})
+}
+
+func newTasksHistory(c *base.CLI) *cobra.Command {
+	limit := 20
+	cmd := &cobra.Command{
+		Use:   "history [NAME]",
+		Short: "Show the runs of a task, or of all tasks, the newest first",
+		Long: `Shows the runs that this instance remembers: those that it enqueued or left out, and those
+that other instances enqueued and its app processed.`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if limit < 1 || limit > 1000 {
+			return base.Fail(base.ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
+		}
+		return nil
+	}
+	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) ([]api.TaskRun, error) {
+		return client.TaskHistory(ctx, base.Argument(args), limit)
+	}, base.ViewOf(func(runs []api.TaskRun) error { return c.PrintTable(runTable(runs)) },
+		base.Named(func(r *api.TaskRun) string { return r.MessageID })))
+	return cmd
+}
+
+// TaskTable shows tasks; their schedules in words name the time zone.
+func TaskTable(tasks []api.Task) [][]string {
+	rows := [][]string{{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"}}
+	for i := range tasks {
+		t := &tasks[i]
+		next, last, outcome := "-", "-", "-"
+		if len(t.Next) > 0 {
+			next = base.Clock(t.Next[0], t.Zone)
+		}
+		if t.Last != nil {
+			last, outcome = base.Clock(t.Last.ScheduledAt, t.Zone), runText(t.Last)
+		}
+		rows = append(rows, []string{base.Plain(t.Name), t.Words, next, last, outcome, noteText(t)})
+	}
+	return rows
+}
+
+func noteText(t *api.Task) string {
+	var notes []string
+	if t.Paused {
+		notes = append(notes, base.PausedText(true, t.PauseReason))
+	}
+	if t.Failing > 0 {
+		notes = append(notes, fmt.Sprintf("ENQUEUEING FAILS, %s in a row", base.Plural(t.Failing, "time")))
+	}
+	if t.FailedRuns > 1 {
+		notes = append(notes, fmt.Sprintf("FAILING, %s in a row", base.Plural(t.FailedRuns, "run")))
+	}
+	if t.Problem != "" {
+		notes = append(notes, base.Plain(t.Problem))
+	}
+	return strings.Join(notes, "; ")
+}
+
+func runText(r *api.TaskRun) string {
+	text := r.Outcome
+	switch {
+	case r.Skipped != "":
+		return "left out: " + base.Plain(r.Skipped)
+	case r.Outcome == "" && r.Attempts == 0:
+		return "not delivered here yet"
+	case r.Status != 0:
+		text += " " + strconv.Itoa(r.Status)
+	}
+	if r.Reason != "" {
+		text += ": " + base.Plain(r.Reason)
+	}
+	text += " in " + (time.Duration(r.DurationMS) * time.Millisecond).String()
+	if r.Attempts > 1 {
+		text += fmt.Sprintf(" (attempt %d)", r.Attempts)
+	}
+	return text
+}
+
+// runTable is the history. Times are in UTC, as the runs' ids have them.
+func runTable(runs []api.TaskRun) [][]string {
+	rows := [][]string{{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"}}
+	for i := range runs {
+		r := &runs[i]
+		late := "-"
+		if !r.EnqueuedAt.IsZero() {
+			late = (time.Duration(r.LatenessMS) * time.Millisecond).String()
+		}
+		rows = append(rows, []string{base.Plain(r.Task), base.Clock(r.ScheduledAt, "UTC"), late, runText(r), cmp.Or(r.MessageID, "-"),
+			originText(r)})
+	}
+	return rows
+}
+
+func originText(r *api.TaskRun) string {
+	var notes []string
+	if r.Manual {
+		notes = append(notes, "run by hand")
+	}
+	if r.Resent {
+		notes = append(notes, "perhaps sent twice")
+	}
+	if r.RunID == "" && r.Skipped == "" {
+		notes = append(notes, "enqueued elsewhere")
+	}
+	return strings.Join(notes, ", ")
+}
+
+func leaderText(st *api.TasksStatus) string {
+	l := &st.Leader
+	text := "no leader known"
+	switch {
+	case st.Off != "":
+		return "NOT SCHEDULED: " + base.Plain(st.Off)
+	case l.Local:
+		return "led by this instance, which is declared the only one (--leader local)"
+	case l.Leading:
+		text = fmt.Sprintf("led by this instance (term %d)", l.Term)
+	case l.Holder != "":
+		text = fmt.Sprintf("led by %s (term %d), seen %s ago", base.Plain(l.Holder), l.Term, base.Seconds(l.AgeSeconds))
+	}
+	if l.Error != "" {
+		text += "; the registry: " + base.Plain(l.Error)
+	}
+	return text
+}
+
+// TasksText sums up the periodic tasks on one line.
+func TasksText(st *api.TasksStatus) string {
+	text := fmt.Sprintf("%d, %s", len(st.Tasks), leaderText(st))
+	if st.Off != "" {
+		return text
+	}
+	var first *api.Task
+	paused, failing := 0, 0
+	for i := range st.Tasks {
+		t := &st.Tasks[i]
+		if t.State() == api.TaskFailing {
+			failing++
+		}
+		switch {
+		case t.Paused:
+			paused++
+		case len(t.Next) > 0 && (first == nil || t.Next[0].Before(first.Next[0])):
+			first = t
+		}
+	}
+	if first != nil {
+		text += fmt.Sprintf("; next %s, %s", base.Plain(first.Name), base.Clock(first.Next[0], first.Zone))
+	}
+	if failing > 0 {
+		text += fmt.Sprintf("; %d FAILING", failing)
+	}
+	if paused > 0 {
+		text += fmt.Sprintf("; %d PAUSED", paused)
+	}
+	return text
+}

@@ -1,0 +1,97 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"tendril/broker"
+	"tendril/internal/cli/base"
+	"tendril/internal/config/yamlfile"
+)
+
+// NewBackup returns the command 'tendril backup'.
+func NewBackup(c *base.CLI) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write the embedded queues to a file, also while the environment runs",
+		Long: `Writes the embedded queues of a data directory to a new file: messages, attempts, queues and the
+registry of periodic tasks, as they are at one moment. The environment may run meanwhile. The
+copy is verified: the file, and each message by its checksum.
+
+The file is an SQLite database for its owner alone; 'tendril restore' puts it back. Pauses of
+queues, tokens and versions of the app are not in it: see docs/backup.md.`,
+		Example: "  tendril backup /backups/orders-$(date +%F).db\n  tendril backup orders.db --data-dir /var/lib/tendril",
+		Args:    cobra.ExactArgs(1),
+	}
+	base.AddDataDir(cmd)
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		dir, err := c.DataDir(cmd)
+		would := base.Step("write the embedded queues in %s to %s", dir, args[0])
+		return base.PlanOf(would, func(context.Context) error {
+			queues, err := broker.Backup(dir, args[0])
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return base.Fail(base.ExitNotFound, err, "name the data directory with --data-dir, or the environment with -e")
+			case errors.Is(err, fs.ErrExist):
+				return base.Fail(base.ExitConflict, err)
+			case err != nil:
+				return err
+			}
+			sayCopied(c, queues, "wrote", "to "+args[0])
+			return nil
+		}), err
+	})
+}
+
+// NewRestore returns the command 'tendril restore'.
+func NewRestore(c *base.CLI) *cobra.Command {
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Put a backup of the embedded queues into a data directory",
+		Long: `Verifies a backup and puts it into the data directory, which no environment may use meanwhile.
+A directory that holds queues is refused; with --replace they are kept as queues.db.replaced.
+
+What was sent after the backup is lost, and what was done since is done again.`,
+		Example: "  tendril restore orders.db --data-dir /var/lib/tendril",
+		Args:    cobra.ExactArgs(1),
+	}
+	base.AddDataDir(cmd)
+	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues that the data directory holds.")
+	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
+		dir, err := c.DataDir(cmd)
+		would := base.Step("put the queues of %s into %s", args[0], dir)
+		return base.PlanOf(would, func(context.Context) error {
+			queues, err := broker.Restore(args[0], dir, replace)
+			switch {
+			case errors.Is(err, broker.ErrInUse):
+				return base.Fail(base.ExitConflict, err)
+			case errors.Is(err, broker.ErrUsed):
+				return base.Fail(base.ExitConflict, err, "add --replace, which keeps them as "+broker.ReplacedFile,
+					"or name a new directory with --data-dir")
+			case err != nil:
+				return err
+			}
+			sayCopied(c, queues, "restored", "into "+dir)
+			return nil
+		}), err
+	})
+}
+
+// sayCopied says what was copied, and which of it is damaged.
+func sayCopied(c *base.CLI, queues []broker.StoredQueue, verb, where string) {
+	messages := 0
+	for _, q := range queues {
+		messages += int(q.Messages)
+		if q.Damaged > 0 {
+			c.PrintWarnings(yamlfile.Problem{Text: fmt.Sprintf("%s of queue %s is damaged, and copied as it is",
+				base.Plural(int(q.Damaged), "message"), q.Name), Hint: "see docs/backup.md"})
+		}
+	}
+	fmt.Fprintf(c.Err, "%s %s of %s %s, verified\n", verb, base.Plural(messages, "message"), base.Plural(len(queues), "queue"),
+		base.Plain(where))
+}

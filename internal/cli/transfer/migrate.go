@@ -1,0 +1,490 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/api"
+	"tendril/broker"
+	"tendril/internal/aws"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/internal/config"
+	"tendril/internal/migrate"
+	"tendril/queue"
+)
+
+type migrateFlags struct {
+	from, to, region string
+	all, cutDelays   bool
+	uncertain        string
+	wait             time.Duration
+	format           *base.Format
+}
+
+// NewMigrate returns the command 'tendril migrate'.
+func NewMigrate(c *base.CLI) *cobra.Command {
+	f := &migrateFlags{}
+	cmd := &cobra.Command{
+		Use:   "migrate --from {embedded | sqs} --to {sqs | embedded} [QUEUE...]",
+		Short: "Move queues with their messages to Amazon SQS, or back",
+		Long: `Creates the queues at the destination where they are missing, each with its dead-letter queue and its attributes,
+and moves the messages: all embedded queues, or those that are named. On Amazon SQS name the queues, or give --all.
+
+A message is deleted at the source once the destination has accepted it and a journal in the data directory says so.
+Interrupt it, or kill it: the same command goes on where it was. At the end the counts of both sides are compared; the
+exit status is 1 when they do not agree.
+
+Stop the environment first, on every machine: nothing may receive from the queues meanwhile.`,
+		Example: `  tendril migrate --from embedded --to sqs --region eu-west-1 --dry-run
+  tendril migrate --from embedded --to sqs --region eu-west-1
+  tendril migrate --from sqs --to embedded orders`,
+	}
+	base.AddDataDir(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "", "Where the messages are: embedded or sqs (required).")
+	flags.StringVar(&f.to, "to", "", "Where they go: sqs or embedded (required).")
+	flags.StringVar(&f.region, "region", "", "AWS region of the queues (default: that of the AWS configuration).")
+	flags.BoolVar(&f.all, "all", false, "Move all queues of the region to the embedded queue.")
+	base.AddDryRun(cmd)
+	flags.BoolVar(&f.cutDelays, "cut-delays", false,
+		"Send messages that are due later than in 15m with that delay, instead of leaving them.")
+	flags.StringVar(&f.uncertain, "uncertain", "",
+		"For FIFO messages that may have been sent before a crash: send or drop (default: stop and say so).")
+	flags.DurationVar(&f.wait, "wait", 15*time.Minute, "Longest wait for messages in flight or delayed at the source.")
+	base.Complete(cmd, "from", target.BackendEmbedded, target.BackendSQS)
+	base.Complete(cmd, "to", target.BackendEmbedded, target.BackendSQS)
+	base.Complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
+	f.format = base.AddOutput(cmd)
+	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		return migrateQueues(c, ctx, cmd, args, f)
+	})
+	return cmd
+}
+
+func (f *migrateFlags) check(args []string) error {
+	known := func(name string) bool { return name == target.BackendEmbedded || name == target.BackendSQS }
+	switch {
+	case !known(f.from) || !known(f.to) || f.from == f.to:
+		return base.Fail(base.ExitUsage, errors.New("--from and --to are embedded and sqs, or sqs and embedded"),
+			"such as tendril migrate --from embedded --to sqs --region eu-west-1")
+	case f.from == target.BackendSQS && len(args) == 0 && !f.all:
+		return base.Fail(base.ExitUsage, errors.New("no queue is named"),
+			"name queues on Amazon SQS, or give --all for all of the region")
+	case f.all && len(args) > 0:
+		return base.Fail(base.ExitUsage, errors.New("queues are named, and --all is given"), "give only one of them")
+	case f.uncertain != "" && f.uncertain != string(migrate.Resend) && f.uncertain != string(migrate.Drop):
+		return base.Fail(base.ExitUsage, fmt.Errorf("--uncertain %s is not known", f.uncertain), "use send or drop")
+	case f.wait < 0:
+		return base.Fail(base.ExitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use 0s or more")
+	}
+	return nil
+}
+
+func migrateQueues(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string, f *migrateFlags) error {
+	if err := f.check(args); err != nil {
+		return err
+	}
+	b, dir, err := openQueues(c, cmd, f)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = b.Close() }() // after an error of its own; else it is closed below
+	sqs, err := aws.OpenSQS(ctx, &aws.Options{Region: f.region})
+	if err != nil {
+		return err
+	}
+	defer sqs.Close()
+	p := &migration{c: c, f: f, b: b, sqs: sqs, dir: dir, toSQS: f.to == target.BackendSQS}
+	if err := p.plan(ctx, args); err != nil {
+		return err
+	}
+	if base.IsDryRun(cmd) {
+		err := p.show()
+		fmt.Fprintln(c.Err, base.Unchanged)
+		return err
+	}
+	err = p.run(ctx)
+	return errors.Join(err, b.Close())
+}
+
+// openQueues opens the embedded queues of an environment that does not run.
+func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broker, string, error) {
+	dir, err := c.DataDir(cmd)
+	if err != nil {
+		return nil, "", err
+	}
+	cfg, err := c.LoadSettings(cmd, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	if _, err := os.Stat(filepath.Join(dir, "queues.db")); err != nil && f.from == target.BackendEmbedded {
+		return nil, "", base.Fail(base.ExitNotFound, fmt.Errorf("there are no embedded queues in %s", dir),
+			"name the environment with -e, or its data directory with --data-dir")
+	}
+	b, err := broker.Open(dir, &broker.Options{Region: cfg.Region, AccountID: cfg.AccountID})
+	if errors.Is(err, broker.ErrInUse) {
+		name := dir
+		if i, err := api.ReadInstance(dir); err == nil {
+			name = "environment " + i.Environment
+		}
+		return nil, "", base.Fail(base.ExitConflict, fmt.Errorf("%s runs: %w", name, err),
+			"stop it first (Ctrl-C, or systemctl stop): its queues must be at rest while they are moved")
+	}
+	return b, dir, err
+}
+
+// planned is a queue to move.
+type planned struct {
+	Queue  string `json:"queue"`
+	Target string `json:"destination"`
+	// Exists is whether the destination has the queue. It keeps its attributes then.
+	Exists bool          `json:"exists"`
+	Count  migrate.Count `json:"messages"`
+	// Attributes are those that it is created with.
+	Attributes map[string]string `json:"attributes,omitempty"`
+	DeadLetter string            `json:"dead_letter_queue,omitempty"`
+	Notes      []string          `json:"notes,omitempty"`
+
+	maxReceives int
+	isDead      bool // it is the dead-letter queue of another one
+	from, to    queueEnd
+	tags        map[string]string
+}
+
+// notCarried is what no message keeps.
+const notCarried = "Messages get a new id, sender, time of sending and receive count; retention begins anew. " +
+	"FIFO messages keep group and order, and get a deduplication id made of their old message id."
+
+// migration is one run of the command.
+type migration struct {
+	c     *base.CLI
+	f     *migrateFlags
+	b     *broker.Broker
+	sqs   *aws.SQS
+	dir   string
+	toSQS bool
+	arns  string // what the ARNs of queues on Amazon SQS begin with; "" before one is known
+	all   []*planned
+}
+
+// plan finds the queues and what the destination has of them: those with dead letters last.
+func (p *migration) plan(ctx context.Context, names []string) error {
+	names, err := p.names(ctx, names)
+	if err != nil {
+		return err
+	}
+	known := map[string]*planned{}
+	for len(names) > 0 {
+		name := names[0]
+		names = names[1:]
+		if known[afterSlash(name)] != nil {
+			continue
+		}
+		q, err := p.look(ctx, name)
+		if err != nil {
+			return err
+		}
+		known[q.Queue] = q
+		p.all = append(p.all, q)
+		if q.DeadLetter != "" {
+			names = append(names, q.DeadLetter)
+		}
+	}
+	for _, q := range p.all {
+		if dead := known[q.DeadLetter]; dead != nil {
+			dead.isDead = true
+		}
+	}
+	slices.SortStableFunc(p.all, func(a, b *planned) int {
+		if a.isDead == b.isDead {
+			return 0
+		}
+		if a.isDead {
+			return 1
+		}
+		return -1
+	})
+	return p.notServed()
+}
+
+// afterSlash is the name of a queue that is given by name, URL or ARN.
+func afterSlash(reference string) string {
+	return base.AfterColon(reference[strings.LastIndexByte(reference, '/')+1:])
+}
+
+// names are the queues that were asked for.
+func (p *migration) names(ctx context.Context, names []string) ([]string, error) {
+	switch {
+	case len(names) > 0:
+		return names, nil
+	case p.toSQS:
+		if names = p.b.ListQueues(""); len(names) == 0 {
+			return nil, base.Fail(base.ExitNotFound, fmt.Errorf("there are no queues in %s", p.dir))
+		}
+		return names, nil
+	}
+	found, err := p.sqs.List(ctx, "")
+	for _, q := range found {
+		names = append(names, q.URL())
+	}
+	return names, err
+}
+
+// look reads a queue of the source, and whether the destination has it.
+func (p *migration) look(ctx context.Context, name string) (*planned, error) {
+	q := &planned{Queue: afterSlash(name)}
+	embedded := &embeddedEnd{b: p.b, name: q.Queue, arnOf: p.arnOf}
+	var remote *sqsEnd
+	found, err := p.sqs.Queue(ctx, name)
+	if p.toSQS {
+		found, err = p.sqs.Queue(ctx, q.Queue)
+	}
+	if err == nil {
+		remote = &sqsEnd{found}
+	} else if !p.toSQS || !errors.Is(err, queue.ErrNoQueue) {
+		return nil, err
+	}
+	q.Target = "Amazon SQS"
+	if q.from = queueEnd(embedded); !p.toSQS {
+		q.from, q.Target = remote, embedded.address()
+	}
+	has, err := q.from.attributes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	q.DeadLetter, q.maxReceives = queue.ParseRedrivePolicy(has["RedrivePolicy"])
+	var missing []string
+	q.Attributes, missing = migrate.Attributes(has)
+	for _, name := range missing {
+		q.Notes = append(q.Notes, name+" is not carried over")
+	}
+	if q.Count, err = q.from.Count(ctx); err != nil {
+		return nil, err
+	}
+	if q.Count.InFlight > 0 {
+		q.Notes = append(q.Notes, base.Plural(q.Count.InFlight, "message")+" in flight")
+	}
+	if q.tags, err = p.tags(ctx, q.Queue, remote); err != nil {
+		return nil, err
+	}
+	switch {
+	case !p.toSQS:
+		q.to = embedded
+	case remote != nil:
+		q.to, q.Target = remote, remote.address()
+	}
+	return q, p.compare(ctx, q)
+}
+
+// tags are those of a queue of the source.
+func (p *migration) tags(ctx context.Context, name string, remote *sqsEnd) (map[string]string, error) {
+	if p.toSQS {
+		return p.b.Tags(name)
+	}
+	return remote.q.Tags(ctx)
+}
+
+// compare finds out whether the destination has the queue, and with which attributes.
+func (p *migration) compare(ctx context.Context, q *planned) error {
+	if q.to == nil {
+		return nil
+	}
+	has, err := q.to.attributes(ctx)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	q.Exists = true
+	for _, name := range migrate.Differing(q.Attributes, has) {
+		q.Notes = append(q.Notes, fmt.Sprintf("%s stays %s, the source has %s", name, has[name], q.Attributes[name]))
+	}
+	if p.toSQS {
+		p.arns = strings.TrimSuffix(has["QueueArn"], q.Queue)
+	}
+	return nil
+}
+
+// arnOf is the ARN that a queue has, or will have, on Amazon SQS.
+func (p *migration) arnOf(name string) string { return p.arns + name }
+
+// notServed refuses a migration of queues on Amazon SQS that an environment of this machine works on.
+func (p *migration) notServed() error {
+	dirs := api.DataDirectories(config.StateFolder(p.c.Environ, os.Geteuid() == 0))
+	for _, running := range api.Running(dirs) {
+		for _, q := range running.Queues {
+			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
+				return base.Fail(base.ExitConflict, fmt.Errorf("environment %q works on %s", running.Environment, q.Name),
+					"stop it first, on every machine: nothing may receive from the queues while they are moved")
+			}
+		}
+	}
+	return nil
+}
+
+// show prints what would be done.
+func (p *migration) show() error {
+	return p.f.format.Print(p.c, p.all, base.Named(func(q **planned) string { return (*q).Queue })(p.all), p.showTable)
+}
+
+func (p *migration) showTable() error {
+	rows := [][]string{{"QUEUE", "TO", "ACTION", "VISIBLE", "DELAYED", "IN FLIGHT"}}
+	for _, q := range p.all {
+		action := "create"
+		if q.Exists {
+			action = "add to"
+		}
+		rows = append(rows, []string{q.Queue, q.Target, action, fmt.Sprint(q.Count.Visible), fmt.Sprint(q.Count.Delayed),
+			fmt.Sprint(q.Count.InFlight)})
+	}
+	if err := p.c.PrintTable(rows); err != nil {
+		return err
+	}
+	for _, q := range p.all {
+		for _, note := range q.Notes {
+			fmt.Fprintf(p.c.Err, "%s: %s\n", q.Queue, base.Plain(note))
+		}
+	}
+	fmt.Fprintln(p.c.Err, notCarried)
+	return nil
+}
+
+// run creates what is missing, dead-letter queues first, and moves the messages, those of dead-letter queues last.
+func (p *migration) run(ctx context.Context) error {
+	for _, q := range slices.Backward(p.all) {
+		if err := p.create(ctx, q); err != nil {
+			return fmt.Errorf("creating %s: %w", q.Queue, err)
+		}
+	}
+	var results []*migrate.Result
+	var failed error
+	for _, q := range p.all {
+		result, err := p.move(ctx, q)
+		if result != nil {
+			results = append(results, result)
+		}
+		if failed = err; err != nil {
+			break
+		}
+	}
+	if err := p.print(results); err != nil {
+		return err
+	}
+	again := "run the same command again: it goes on where it stopped"
+	switch {
+	case failed != nil && ctx.Err() != nil:
+		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted"), again)
+	case errors.Is(failed, migrate.ErrUncertain):
+		return base.Fail(base.ExitFailed, failed,
+			"add --uncertain send if two of a message are better than none, else --uncertain drop")
+	case failed != nil:
+		return base.Fail(base.ExitFailed, failed, again)
+	}
+	for _, r := range results {
+		if !r.Balanced() {
+			return base.Fail(base.ExitFailed, errors.New("the counts do not balance"), "the journal of what was sent stays in "+
+				filepath.Join(p.dir, "migrate")+"; the same command goes on with it, and counts again")
+		}
+	}
+	return nil
+}
+
+// create creates the queue at the destination where it is missing.
+func (p *migration) create(ctx context.Context, q *planned) error {
+	if q.Exists {
+		return nil
+	}
+	attributes := q.Attributes
+	if q.DeadLetter != "" {
+		i := slices.IndexFunc(p.all, func(d *planned) bool { return d.Queue == q.DeadLetter })
+		has, err := p.all[i].to.attributes(ctx)
+		if err != nil {
+			return err
+		}
+		attributes["RedrivePolicy"] = migrate.RedrivePolicy(has["QueueArn"], q.maxReceives)
+	}
+	if !p.toSQS {
+		return p.b.CreateQueue(ctx, q.Queue, attributes, q.tags)
+	}
+	made, err := p.sqs.Create(ctx, q.Queue, attributes, q.tags)
+	if err != nil {
+		return err
+	}
+	end := &sqsEnd{made}
+	q.to = end
+	has, err := end.attributes(ctx)
+	p.arns = strings.TrimSuffix(has["QueueArn"], q.Queue)
+	return err
+}
+
+// migrateConcurrency is how many calls to a standard queue are made at the same time.
+const migrateConcurrency = 16
+
+// move moves the messages of one queue.
+func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, error) {
+	folder := filepath.Join(p.dir, "migrate")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, err
+	}
+	journal, err := migrate.OpenJournal(filepath.Join(folder, q.Queue+".to-"+p.f.to+".journal"), q.from.address(),
+		q.to.address())
+	if err != nil {
+		return nil, err
+	}
+	o := migrate.Options{FIFO: strings.HasSuffix(q.Queue, target.FifoSuffix), SourceExact: p.toSQS, DestinationExact: !p.toSQS,
+		CutDelays: p.f.cutDelays, Wait: p.f.wait, Uncertain: migrate.Decision(p.f.uncertain), Concurrency: migrateConcurrency}
+	if p.toSQS {
+		o.MaxDelay = target.MaxDelay
+	}
+	if journal.Begun() {
+		fmt.Fprintf(p.c.Err, "%s: going on, %s sent before\n", q.Queue, base.Plural(journal.Sent(), "message"))
+	}
+	watch := newMigrateWatch(p.c, q.Queue, journal.SourceBefore())
+	o.Progress, o.Waiting = watch.progress, watch.waiting
+	result, err := migrate.Run(ctx, q.from, q.to, journal, o)
+	watch.end()
+	result.Queue = q.Queue
+	if err == nil && result.Balanced() {
+		return result, journal.Remove()
+	}
+	return result, errors.Join(err, journal.Close())
+}
+
+// print prints the account of each queue.
+func (p *migration) print(results []*migrate.Result) error {
+	names := base.Named(func(r **migrate.Result) string { return (*r).Queue })(results)
+	return p.f.format.Print(p.c, results, names, func() error { return p.printTable(results) })
+}
+
+func (p *migration) printTable(results []*migrate.Result) error {
+	rows := [][]string{{"QUEUE", "SOURCE", "SENT", "DELETED", "SKIPPED", "LEFT", "DESTINATION", "BALANCED"}}
+	for _, r := range results {
+		balanced := "yes"
+		if !r.Balanced() {
+			balanced = "NO"
+		}
+		rows = append(rows, []string{r.Queue, fmt.Sprint(r.SourceCount), fmt.Sprint(r.Sent), fmt.Sprint(r.Deleted),
+			fmt.Sprint(r.Skipped), fmt.Sprint(r.Left),
+			fmt.Sprintf("%d -> %d", r.DestinationBefore, r.DestinationCount), balanced})
+	}
+	if err := p.c.PrintTable(rows); err != nil {
+		return err
+	}
+	for _, r := range results {
+		for _, line := range r.Lines() {
+			fmt.Fprintf(p.c.Err, "%s: %s\n", r.Queue, base.Plain(line))
+		}
+	}
+	return nil
+}

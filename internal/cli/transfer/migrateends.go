@@ -1,0 +1,186 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"tendril/broker"
+	"tendril/internal/aws"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+	"tendril/internal/migrate"
+	"tendril/queue"
+)
+
+// queueEnd is a queue that messages are migrated from or to.
+type queueEnd interface {
+	migrate.Source
+	migrate.Destination
+	// attributes are those of the queue by their SQS names.
+	attributes(ctx context.Context) (map[string]string, error)
+	address() string // for people, and for the journal
+}
+
+// embeddedEnd is a queue of a data directory that nobody serves. Its messages are read without receiving them.
+type embeddedEnd struct {
+	b     *broker.Broker
+	name  string
+	after string // the cursor of the next page
+	ended bool
+	// arnOf is the ARN of a queue at the destination.
+	arnOf func(name string) string
+}
+
+// Take implements [migrate.Source].
+func (e *embeddedEnd) Take(ctx context.Context, n int) (items []migrate.Item, err error) {
+	for len(items) == 0 && !e.ended {
+		page, next, err := e.b.Browse(ctx, e.name, broker.BrowseRequest{After: e.after, Limit: min(n, 1000)})
+		if err != nil {
+			return nil, err
+		}
+		e.after, e.ended = next, next == ""
+		for i := range page {
+			items = append(items, e.item(&page[i]))
+		}
+	}
+	return items, nil
+}
+
+// Rewind implements [migrate.Source].
+func (e *embeddedEnd) Rewind() { e.after, e.ended = "", false }
+
+func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
+	return migrate.Item{ID: s.ID, VisibleAt: s.Until, InFlight: s.State == broker.InFlight, Message: e.outgoing(s)}
+}
+
+// outgoing is a message as it is sent: with why it failed, where it is a dead letter that does not say so yet.
+func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
+	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
+	_, said := queue.CutReason(s.Attributes)
+	if s.DeadLetterSource == "" || said != nil {
+		return m
+	}
+	dead := queue.DeadLetter{Message: &s.Message, Failure: queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount,
+		FailedAt: s.DeadAt, MessageID: s.ID, SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}}
+	if n := len(s.Attempts); n > 0 {
+		last, f := s.Attempts[n-1], &dead.Failure
+		f.Reason, f.Status, f.Answer, f.Attempts = cmp.Or(last.Reason, f.Reason), last.Status, last.Answer, n
+		f.DurationMS, f.FailedAt, f.Instance = last.Duration.Milliseconds(), last.At, last.Instance
+	}
+	if with, fits := dead.Outgoing(false); fits {
+		return with
+	}
+	return m
+}
+
+// Delete implements [migrate.Source].
+func (e *embeddedEnd) Delete(ctx context.Context, items []migrate.Item) []error {
+	names := make([]string, len(items))
+	for i := range items {
+		names[i] = items[i].ID
+	}
+	_, err := e.b.DeleteMessages(ctx, e.name, names)
+	if err == nil {
+		return nil
+	}
+	return slices.Repeat([]error{err}, len(items))
+}
+
+// Count implements [migrate.Source] and [migrate.Destination].
+func (e *embeddedEnd) Count(context.Context) (migrate.Count, error) {
+	l, err := e.b.Ledger(e.name)
+	return migrate.Count{Visible: int(l.Visible), Delayed: int(l.Delayed), InFlight: int(l.InFlight)}, err
+}
+
+// Send implements [migrate.Destination].
+func (e *embeddedEnd) Send(ctx context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
+	return e.b.Queue(e.name).Send(ctx, messages)
+}
+
+func (e *embeddedEnd) attributes(context.Context) (map[string]string, error) {
+	return e.b.Attributes(e.name)
+}
+
+func (e *embeddedEnd) address() string { return "embedded:" + e.name }
+
+// sqsEnd is a queue on Amazon SQS.
+type sqsEnd struct{ q *aws.Queue }
+
+const (
+	// migrateHold is how long a message that was received is hidden: far longer than it takes to send and delete it. After
+	// a kill it is how long the next run waits for it.
+	migrateHold = time.Minute
+	migrateWait = time.Second
+)
+
+// Take implements [migrate.Source]. A standard queue is received from in several calls at the same time.
+func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
+	calls := max(1, n/queue.MaxBatch)
+	if e.q.FIFO() {
+		calls = 1
+	}
+	parts := make([][]queue.Message, calls)
+	errs := make([]error, calls)
+	var group sync.WaitGroup
+	for i := range calls {
+		group.Go(func() {
+			wait, hold := migrateWait, migrateHold
+			parts[i], errs[i] = e.q.Receive(ctx, queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &wait, Visibility: &hold})
+		})
+	}
+	group.Wait()
+	var items []migrate.Item
+	at := map[string]int{}
+	for _, m := range slices.Concat(parts...) {
+		it := migrate.Item{ID: m.ID, Receipt: m.ReceiptHandle, Message: queue.Outgoing{Body: m.Body,
+			Attributes: m.Attributes, GroupID: m.GroupID, TraceHeader: m.TraceHeader}}
+		if i, again := at[m.ID]; again {
+			items[i] = it
+			continue
+		}
+		at[m.ID] = len(items)
+		items = append(items, it)
+	}
+	if len(items) > 0 {
+		return items, nil // what failed is asked for again
+	}
+	return nil, errors.Join(errs...)
+}
+
+// Rewind implements [migrate.Source].
+func (e *sqsEnd) Rewind() {}
+
+// Delete implements [migrate.Source].
+func (e *sqsEnd) Delete(ctx context.Context, items []migrate.Item) []error {
+	receipts := make([]string, len(items))
+	for i := range items {
+		receipts[i] = items[i].Receipt
+	}
+	return e.q.Delete(ctx, receipts)
+}
+
+// Count implements [migrate.Source] and [migrate.Destination].
+func (e *sqsEnd) Count(ctx context.Context) (migrate.Count, error) {
+	a, err := e.q.Attributes(ctx)
+	return countOf(a), err
+}
+
+func countOf(a map[string]string) migrate.Count {
+	return migrate.Count{Visible: target.Number(a, target.VisibleCount), Delayed: target.Number(a, target.DelayedCount),
+		InFlight: target.Number(a, target.InFlightCount)}
+}
+
+// Send implements [migrate.Destination].
+func (e *sqsEnd) Send(ctx context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
+	return e.q.Send(ctx, messages)
+}
+
+func (e *sqsEnd) attributes(ctx context.Context) (map[string]string, error) {
+	return e.q.Attributes(ctx)
+}
+
+func (e *sqsEnd) address() string { return e.q.URL() }

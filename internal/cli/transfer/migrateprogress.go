@@ -1,0 +1,57 @@
+package transfer
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"tendril/internal/cli/base"
+	"tendril/internal/migrate"
+)
+
+// migrateWatch shows how far the migration of a queue is: a bar on a terminal, else a line now and then.
+type migrateWatch struct {
+	c    *base.CLI
+	name string
+
+	mu   sync.Mutex
+	bar  *progressbar.ProgressBar
+	next time.Time // of a line
+	said string
+}
+
+// progressEvery is the time between two lines about progress, where there is no bar.
+const progressEvery = 10 * time.Second
+
+func newMigrateWatch(c *base.CLI, name string, total int) *migrateWatch {
+	return &migrateWatch{c: c, name: name, bar: c.Progress(max(total, 1), name, true), next: time.Now().Add(progressEvery)}
+}
+
+func (w *migrateWatch) progress(sent, total int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.bar.GetMax() < total {
+		w.bar.ChangeMax(total)
+	}
+	_ = w.bar.Set(min(sent, w.bar.GetMax())) // it is only for looking at
+	if now := time.Now(); w.bar.String() == "" && now.After(w.next) {
+		w.next = now.Add(progressEvery)
+		fmt.Fprintf(w.c.Err, "%s: %d of %d messages sent\n", w.name, sent, total)
+	}
+}
+
+// waiting says what is waited for, once.
+func (w *migrateWatch) waiting(left migrate.Count) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	line := fmt.Sprintf("%s: waiting for messages that are in flight (%d) or delayed (%d)", w.name, left.InFlight,
+		left.Delayed)
+	if line != w.said && left.InFlight+left.Delayed > 0 {
+		w.said = line
+		fmt.Fprintln(w.c.Err, line)
+	}
+}
+
+func (w *migrateWatch) end() { _ = w.bar.Finish() }
