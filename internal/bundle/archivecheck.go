@@ -57,6 +57,7 @@ func (u *unpacking) check(file *os.File) error {
 	case err != nil && !errors.Is(err, zip.ErrInsecurePath):
 		return fmt.Errorf("reading %s: %w", u.archive, err)
 	}
+
 	reader.whole = true
 	names := names{places: map[string]place{}}
 	for _, f := range archive.File {
@@ -70,12 +71,14 @@ func (u *unpacking) check(file *os.File) error {
 		}
 		u.entries = append(u.entries, e)
 	}
+
 	if len(u.problems) == 0 {
 		u.refuseOverlap()
 	}
 	if len(u.problems) > 0 {
 		return &invalidError{Problems: u.problems}
 	}
+
 	return nil
 }
 
@@ -105,6 +108,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 	if text, hint := harmful(f.Name, u.limits.depth); text != "" {
 		return refuse(hint, text)
 	}
+
 	switch mode := f.Mode(); mode.Type() {
 	case 0:
 		e.kind, e.executable = fileEntry, mode&0o111 != 0
@@ -115,6 +119,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 	default:
 		return refuse("remove it: a bundle contains only files, folders and links", "is not a file, a folder or a link")
 	}
+
 	switch {
 	case f.Flags&1 != 0:
 		return refuse("zip the bundle without a password", "is encrypted")
@@ -122,9 +127,11 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 		return refuse("remove the file and download it when the app starts",
 			fmt.Sprintf("has more than %d bytes", u.limits.fileBytes))
 	}
+
 	if text := names.add(e.path, e.kind); text != "" {
 		return refuse("give each file its own path, also on file systems that ignore case", text)
 	}
+
 	return e, nil
 }
 
@@ -143,10 +150,12 @@ func harmful(name string, depth int) (text, hint string) {
 	case len(name) > 1 && name[1] == ':' && unicode.IsLetter(rune(name[0])):
 		return "names a drive", relative
 	}
+
 	elements := strings.Split(strings.TrimSuffix(name, "/"), "/")
 	if len(elements) > depth {
 		return fmt.Sprintf("is more than %d folders deep", depth), "move it up"
 	}
+
 	for _, element := range elements {
 		switch {
 		case element == "." || element == ".." || element == "":
@@ -155,6 +164,7 @@ func harmful(name string, depth int) (text, hint string) {
 			return fmt.Sprintf("has a name of more than %d bytes", maxElement), "rename it"
 		}
 	}
+
 	return "", ""
 }
 
@@ -182,6 +192,7 @@ func (n *names) add(name string, kind entryKind) string {
 	case taken && kind != folderEntry:
 		return "is a folder according to another entry"
 	}
+
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 		key := fold(parent)
 		above, taken := n.places[key]
@@ -194,6 +205,7 @@ func (n *names) add(name string, kind entryKind) string {
 			n.places[key] = place{path: parent, kind: folderEntry}
 		}
 	}
+
 	n.places[key] = place{path: name, kind: kind, named: true}
 	return ""
 }
@@ -229,6 +241,7 @@ func (u *unpacking) refuseOverlap() {
 			spans = append(spans, span{begin, begin + int64(size), e})
 		}
 	}
+
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
 	for i := 1; i < len(spans); i++ {
 		if spans[i].begin < spans[i-1].end {
@@ -250,6 +263,7 @@ func (u *unpacking) link(root *os.Root) error {
 		if e.kind != linkEntry {
 			continue
 		}
+
 		target, err := u.target(e)
 		if err != nil {
 			return err
@@ -261,6 +275,7 @@ func (u *unpacking) link(root *os.Root) error {
 			return err
 		}
 	}
+
 	for _, e := range u.entries {
 		if e.kind != linkEntry {
 			continue
@@ -273,6 +288,7 @@ func (u *unpacking) link(root *os.Root) error {
 				"%s is a link that leaves the bundle or leads back to itself", e.shown())
 		}
 	}
+
 	return nil
 }
 
@@ -287,6 +303,7 @@ func (u *unpacking) target(e entry) (string, error) {
 	if err != nil {
 		return "", u.damaged(e, err)
 	}
+
 	target := string(data)
 	switch {
 	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target,
@@ -297,6 +314,7 @@ func (u *unpacking) target(e entry) (string, error) {
 		return "", u.errorf("link to files of the bundle by a relative path",
 			"%s is a link that leaves the bundle", e.shown())
 	}
+
 	return target, nil
 }
 
@@ -320,10 +338,12 @@ func (u *unpacking) fixHook(root *os.Root, e *entry) error {
 	if e.file.UncompressedSize64 > maxFixed {
 		return nil
 	}
+
 	data, err := root.ReadFile(e.path)
 	if err != nil {
 		return err
 	}
+
 	text := string(data)
 	script := strings.HasPrefix(text, "#!")
 	switch {
@@ -334,6 +354,7 @@ func (u *unpacking) fixHook(root *os.Root, e *entry) error {
 	case !script && !strings.HasPrefix(text, "\x7fELF"):
 		return nil
 	}
+
 	return root.Chmod(e.path, 0o750)
 }
 

@@ -103,6 +103,7 @@ func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 			"%s has more than %d entries", section.Key, maxCommands)
 		return nil
 	}
+
 	return n.Pairs
 }
 
@@ -115,6 +116,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 			section, yamlfile.Printable(p.Key))
 		return c, false
 	}
+
 	for _, key := range p.Value.Pairs {
 		switch key.Key {
 		case "command":
@@ -138,9 +140,11 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 			e.unknown(key, commandKeys)
 		}
 	}
+
 	if c.LeaderOnly {
 		c.Test = ""
 	}
+
 	switch {
 	case !e.whole():
 		return c, false
@@ -149,6 +153,7 @@ func (d *document) command(section string, p yamlfile.Pair) (c Command, ok bool)
 			section, yamlfile.Printable(p.Key))
 		return c, false
 	}
+
 	return c, true
 }
 
@@ -265,9 +270,11 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 		e.wrong(p, `write "NAME: value" below it`, "is not a map of variables")
 		return nil
 	}
+
 	if e.isComputed(p, p.Value) {
 		return nil
 	}
+
 	for _, v := range p.Value.Pairs {
 		if v.Key == "" || strings.ContainsAny(v.Key, "=\x00\r\n") {
 			e.wrong(v, `use letters, digits and "_"`, "is not a valid variable name")
@@ -275,6 +282,7 @@ func (e *entryReader) variables(p yamlfile.Pair) (env []string) {
 		}
 		env = append(env, v.Key+"="+e.value(v))
 	}
+
 	return env
 }
 

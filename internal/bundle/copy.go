@@ -43,6 +43,7 @@ func copyFolder(folder, dir, dataDir string) error {
 	if err != nil {
 		return err
 	}
+
 	without, _ := os.Stat(dataDir) // absent: nothing is left out
 
 	err = makeWhole(dir, "copying", func(staging string) error {
@@ -52,6 +53,7 @@ func copyFolder(folder, dir, dataDir string) error {
 	if err != nil {
 		return fmt.Errorf("copying the folder %s: %w", folder, err)
 	}
+
 	return nil
 }
 
@@ -73,20 +75,24 @@ func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
+
 	info, err := d.Info()
 	if err != nil {
 		return err
 	}
+
 	if slices.Contains(notCopied(), d.Name()) || f.without != nil && os.SameFile(info, f.without) {
 		if d.IsDir() {
 			return fs.SkipDir
 		}
 		return nil
 	}
+
 	relative, err := filepath.Rel(f.from, path)
 	if err != nil {
 		return err
 	}
+
 	to := filepath.Join(f.to, relative)
 
 	switch {
@@ -109,9 +115,11 @@ func (f *folderCopy) add(path string, d fs.DirEntry, err error) error {
 	default:
 		return nil // a socket, a pipe or a device
 	}
+
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && err == nil && os.Geteuid() == 0 {
 		err = os.Lchown(to, int(owner.Uid), int(owner.Gid))
 	}
+
 	return err
 }
 
@@ -130,9 +138,11 @@ func copyFile(path, to string, info fs.FileInfo) error {
 	if !sharesBlocks(file, source) {
 		_, err = io.Copy(file, source)
 	}
+
 	err = errors.Join(err, file.Chmod(info.Mode().Perm()), file.Close())
 	if err != nil {
 		return err
 	}
+
 	return os.Chtimes(to, info.ModTime(), info.ModTime())
 }

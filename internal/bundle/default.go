@@ -17,16 +17,19 @@ func (r *reader) conclude() {
 		r.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
 		return
 	}
+
 	for _, platform := range []func() *Default{r.goApp, r.nodeApp, r.pythonApp, r.javaApp, r.rubyApp} {
 		if d := platform(); d != nil {
 			r.bundle.Default = d
 			return
 		}
 	}
+
 	if r.has("go.mod") {
 		r.bundle.Advice = `for a Go module: a Buildfile with "build: go build -o bin/application .", and "web: bin/application"`
 		return
 	}
+
 	r.bundle.Advice = r.wrapped()
 }
 
@@ -74,16 +77,19 @@ func (r *reader) pythonApp() *Default {
 	if callable == "" {
 		callable = "application"
 	}
+
 	file := strings.ReplaceAll(module, ".", "/") + ".py"
 	if !isModule(module) || !isModule(callable) || !isFile(filepath.Join(r.dir, filepath.FromSlash(file))) {
 		return nil
 	}
+
 	workers, err1 := strconv.Atoi(option("NumProcesses", "1"))
 	threads, err2 := strconv.Atoi(option("NumThreads", "15"))
 	if err1 != nil || err2 != nil || workers < 1 || threads < 1 {
 		r.refusePythonNumbers()
 		return nil
 	}
+
 	return &Default{Platform: "Python", File: file, Process: web("gunicorn --bind 127.0.0.1:$PORT --workers " +
 		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
 }
@@ -157,6 +163,7 @@ func (r *reader) namePythonSettings() {
 		if s.Namespace != namespacePython || s.Computed {
 			continue
 		}
+
 		why := ""
 		switch d := r.bundle.Default; {
 		case !slices.Contains(pythonOptions(), s.Option):
@@ -170,6 +177,7 @@ func (r *reader) namePythonSettings() {
 		default:
 			continue
 		}
+
 		f := r.bundle.Finding(s.File, s.Line, yamlfile.Printable(s.Option)+" has no effect: "+why)
 		r.bundle.Unsupported = append(r.bundle.Unsupported, f)
 	}

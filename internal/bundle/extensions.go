@@ -18,6 +18,7 @@ func (r *reader) readExtensions() error {
 	if err != nil {
 		return fmt.Errorf("listing the configuration files: %w", err)
 	}
+
 	read := 0
 	for _, e := range entries {
 		name := path.Join(extensionsName, e.Name())
@@ -39,6 +40,7 @@ func (r *reader) readExtensions() error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -88,6 +90,7 @@ func (r *reader) readExtension(name string) error {
 	if len(ofMachine) > 0 {
 		r.bundle.Machine.read(d, data, ofMachine)
 	}
+
 	r.take(d)
 	return nil
 }
@@ -97,6 +100,7 @@ func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 	if p.Value.Kind != yamlfile.Mapping {
 		return nil
 	}
+
 	var alarms []string
 	rest := *p.Value
 	rest.Pairs = nil
@@ -112,9 +116,11 @@ func (d *document) resources(p *yamlfile.Pair) (found []Resource) {
 		}
 		found = append(found, r)
 	}
+
 	if len(alarms) > 0 {
 		d.notUsed(p.Line, "alarms are created by 'tendril alarms apply' alone (Resources: %s)", list(alarms))
 	}
+
 	p.Value = &rest
 	return found
 }

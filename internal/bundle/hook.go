@@ -36,6 +36,7 @@ func (r *reader) nameInPlatform() error {
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", platformName, err)
 	}
+
 	for _, e := range entries {
 		switch name := e.Name(); name {
 		case "hooks", "confighooks", ".gitkeep":
@@ -45,6 +46,7 @@ func (r *reader) nameInPlatform() error {
 			r.notUsed(path.Join(platformName, name), "only the folders hooks and confighooks are read: it is ignored")
 		}
 	}
+
 	return nil
 }
 
@@ -70,6 +72,7 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 			"combine several into one script")
 		return nil
 	}
+
 	for _, e := range entries {
 		file := path.Join(below, e.Name())
 		if strings.HasPrefix(e.Name(), ".") {
@@ -82,6 +85,7 @@ func (r *reader) readStage(below string, stage Stage, into *[]Hook) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -92,14 +96,17 @@ func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	if err != nil {
 		return fmt.Errorf("reading the hooks: %w", err)
 	}
+
 	if !info.Mode().IsRegular() {
 		r.notUsed(file, "this is not a file: hooks are programs and scripts")
 		return nil
 	}
+
 	begin, err := readFile(at, maxShebang-1)
 	if err != nil {
 		return err
 	}
+
 	h := Hook{Stage: stage, File: file}
 	executable := info.Mode()&0o111 != 0
 	line, script := shebang(begin)
@@ -122,6 +129,7 @@ func (r *reader) readHook(file string, stage Stage, into *[]Hook) error {
 		r.warn(at, `the script has no "#!" line: it is run by /bin/sh`,
 			`begin it with "#!/bin/sh" or another interpreter`)
 	}
+
 	*into = append(*into, h)
 	return nil
 }

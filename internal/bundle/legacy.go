@@ -51,6 +51,7 @@ func legacyStage(folder string, phase Phase, dir string) (steps []Step, err erro
 	if err := trust.Folder(folder); err != nil {
 		return nil, err
 	}
+
 	for _, e := range entries {
 		path := filepath.Join(folder, e.Name())
 		info, err := os.Stat(path) // several folders may share a hook by links
@@ -62,10 +63,13 @@ func legacyStage(folder string, phase Phase, dir string) (steps []Step, err erro
 		case len(steps) == maxHooks:
 			return nil, fmt.Errorf("there are more than %d hooks in %s", maxHooks, folder)
 		}
+
 		if err := trust.File(path); err != nil {
 			return nil, err
 		}
+
 		steps = append(steps, Step{Phase: phase, Name: path, Argv: []string{path}, Dir: dir, File: path})
 	}
+
 	return steps, nil
 }

@@ -146,6 +146,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 		if err != nil {
 			text = string(data) // of which it is a part
 		}
+
 		fmt.Fprintf(content, "%q %q\n", p.Key, text)
 		switch p.Key {
 		case "packages":
@@ -164,6 +165,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 			c.Services = d.services(p)
 		}
 	}
+
 	m.Configs = append(m.Configs, c)
 	m.Content, m.Sections = string(content.Sum(nil)), append(m.Sections, named.findings...)
 	m.Problems, m.NotUsed = append(m.Problems, d.problems...), append(m.NotUsed, d.findings...)
@@ -179,6 +181,7 @@ func (d *document) packages(section yamlfile.Pair) (all []Package) {
 				yamlfile.Printable(manager.Key), strings.Join(packageManagers, ", "))
 			continue
 		}
+
 		for _, p := range d.entries(manager) {
 			e := d.entry(section.Key, p)
 			one := Package{Place: e.place(p), Manager: manager.Key, Name: p.Key}
@@ -187,6 +190,7 @@ func (d *document) packages(section yamlfile.Pair) (all []Package) {
 					one.Versions = append(one.Versions, version)
 				}
 			}
+
 			e.checkName(p, append(slices.Clone(one.Versions), p.Key)...)
 			if manager.Key == "rpm" && len(one.Versions) == 0 {
 				e.wrong(p, "write NAME: URL", "has no URL or path of a file")
@@ -196,6 +200,7 @@ func (d *document) packages(section yamlfile.Pair) (all []Package) {
 			}
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b Package) int {
 		return cmp.Compare(slices.Index(packageManagers, a.Manager), slices.Index(packageManagers, b.Manager))
 	})
@@ -232,6 +237,7 @@ func (d *document) users(section yamlfile.Pair) (all []User) {
 			all = append(all, one)
 		}
 	}
+
 	return all
 }
 
@@ -273,18 +279,22 @@ func (d *document) files(section yamlfile.Pair) (all []MachineFile) {
 		case encoding != "" && encoding != "plain":
 			e.wrong(p, "write plain or base64", "has an unknown encoding")
 		}
+
 		if e.whole() && hasContent == (one.Source != "") {
 			e.wrong(p, "write either content or source", "needs one of content and source")
 		}
+
 		if one.IsLink {
 			if one.Content = strings.TrimSpace(one.Content); e.whole() && one.Content == "" {
 				e.wrong(p, "write the path that it leads to as content", "is a link to nowhere")
 			}
 		}
+
 		if e.whole() {
 			all = append(all, one)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b MachineFile) int { return cmp.Compare(a.Path, b.Path) })
 	return all
 }
@@ -296,6 +306,7 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 				yamlfile.Printable(manager.Key))
 			continue
 		}
+
 		for _, p := range d.entries(manager) {
 			e := d.entry(section.Key, p)
 			one := Service{Place: e.place(p), Name: p.Key, IsSystemd: manager.Key == "systemd"}
@@ -325,6 +336,7 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -345,9 +357,11 @@ func (e *entryReader) each(p yamlfile.Pair, keys map[string]func(yamlfile.Pair))
 		e.wrong(p, `write "key: value" below it`, "is not a map")
 		return
 	}
+
 	if e.isComputed(p, p.Value) {
 		return
 	}
+
 	for _, v := range p.Value.Pairs {
 		if read := keys[v.Key]; read != nil {
 			read(v)
@@ -433,17 +447,20 @@ func (e *entryReader) mode(p yamlfile.Pair) (permissions fs.FileMode, isLink boo
 		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not a mode")
 		return 0, false
 	}
+
 	const kind, link = 0o170000, 0o120000
 	bits, _ := strconv.ParseUint(text, 8, 32) // it matches the pattern
 	if bits&kind != 0 && bits&kind != link && bits&kind != 0o100000 {
 		e.wrong(p, `write six octal digits, such as "000755", or "120777" for a link`, "is not that of a file or a link")
 	}
+
 	permissions = fs.FileMode(bits & 0o777)
 	for bit, mode := range map[uint64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
 		if bits&bit != 0 {
 			permissions |= mode
 		}
 	}
+
 	return permissions, bits&kind == link
 }
 

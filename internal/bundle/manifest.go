@@ -89,6 +89,7 @@ func (m *manifestReader) tier(p yamlfile.Pair) {
 		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
 		return
 	}
+
 	switch name.Text {
 	case "Worker":
 	case "WebServer":
@@ -98,6 +99,7 @@ func (m *manifestReader) tier(p yamlfile.Pair) {
 		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not a tier", yamlfile.Printable(name.Text))
 		return
 	}
+
 	if kind := p.Value.Get("Type"); name.Text == "Worker" && kind != nil && kind.Text != "SQS/HTTP" {
 		m.document.refuseKey(p, "write {Name: Worker, Type: SQS/HTTP}", "%s is not the type of a worker tier",
 			yamlfile.Printable(kind.Text))
@@ -108,10 +110,12 @@ func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
 	if p.Value.Kind == yamlfile.Null {
 		return
 	}
+
 	if p.Value.Kind != yamlfile.Mapping {
 		m.document.refuseKey(p, `write "VARIABLE: environment" below it`, "EnvironmentLinks is not a map")
 		return
 	}
+
 	for _, link := range p.Value.Pairs {
 		if link.Key == "" || strings.ContainsAny(link.Key, "=\x00") || strings.ContainsFunc(link.Key, yamlfile.IsControl) {
 			m.document.refuseKey(link, `use letters, digits and "_"`,

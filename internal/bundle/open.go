@@ -22,6 +22,7 @@ func Open(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
 	}
+
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -32,10 +33,12 @@ func Open(dir string) (*Bundle, error) {
 	case !info.IsDir():
 		return nil, notABundle(dir, info)
 	}
+
 	entries, err := readDir(abs)
 	if err != nil {
 		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
 	}
+
 	r := reader{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
 	if err := r.read(); err != nil {
 		return nil, err
@@ -43,6 +46,7 @@ func Open(dir string) (*Bundle, error) {
 	if len(r.problems) > 0 {
 		return nil, &invalidError{Problems: r.problems}
 	}
+
 	return r.bundle, nil
 }
 
@@ -63,6 +67,7 @@ func notABundle(path string, info fs.FileInfo) error {
 	case strings.EqualFold(filepath.Ext(path), ".zip"):
 		what = "is not a zip archive, although its name says so, or it is damaged"
 	}
+
 	return fmt.Errorf("%s %s: name the folder of the app and its Procfile, or a zip archive of its content", path, what)
 }
 
@@ -111,9 +116,11 @@ func (r *reader) read() error {
 			return err
 		}
 	}
+
 	if r.has(cronName) {
 		r.bundle.Cron = filepath.Join(r.dir, cronName)
 	}
+
 	asGiven := *r.bundle // for messages
 	asGiven.Dir = r.dir
 	r.problems = append(r.problems, asGiven.lookAtPrograms("").refused...)
@@ -121,6 +128,7 @@ func (r *reader) read() error {
 	if !r.has(procfileName) {
 		r.conclude()
 	}
+
 	r.namePythonSettings()
 	slices.SortStableFunc(r.bundle.Unsupported, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))

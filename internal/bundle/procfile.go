@@ -40,17 +40,21 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 			fmt.Sprintf("a %s has one line per %s: move long commands into scripts", p.kind, p.what))
 		return nil, &invalidError{Problems: p.problems}
 	}
+
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	for i, line := range strings.Split(text, "\n") {
 		p.line(i+1, strings.TrimSpace(line))
 	}
+
 	if len(p.processes) > maxProcesses {
 		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, p.plural),
 			"start the others from a script")
 	}
+
 	if len(p.problems) > 0 {
 		return nil, &invalidError{Problems: p.problems}
 	}
+
 	return p.processes, nil
 }
 
@@ -70,10 +74,12 @@ func (p *lines) line(number int, line string) {
 	if line == "" || line[0] == '#' {
 		return
 	}
+
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, yamlfile.IsControl) {
 		p.refuse(number, "the line is not text", "save the file as UTF-8 text without control characters")
 		return
 	}
+
 	name, command, found := strings.Cut(line, ":")
 	name, command = strings.TrimSpace(name), strings.TrimSpace(command)
 	switch {

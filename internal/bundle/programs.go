@@ -56,20 +56,25 @@ func (b *Bundle) lookAtPrograms(path string) *missingPrograms {
 			beside := *m
 			beside.seen = maps.Clone(m.seen)
 			beside.script(file, s.Line, s.Shell)
-			m.found, m.refused, m.getConfig = beside.found, beside.refused, beside.getConfig
+			m.found = beside.found
+			m.refused = beside.refused
+			m.getConfig = beside.getConfig
 			continue
 		case s.Shell != "":
 			m.script(file, s.Line, s.Shell)
 		default:
 			m.hook(file, s.Argv)
 		}
+
 		m.after = true
 	}
+
 	for _, h := range b.ConfigHooks {
 		file := filepath.Join(b.Dir, filepath.FromSlash(h.File))
 		data, _ := readFile(file, maxDocument) // a hook that is not readable fails by itself
 		m.lookForGetConfig(file, 1, string(data))
 	}
+
 	return m
 }
 
@@ -114,7 +119,10 @@ func (m *missingPrograms) containerCommand(file string, s *Step) {
 		m.command(file, s.Line, s.Argv, nil)
 		m.see(s.Argv)
 	}
-	m.folder, m.line, m.optional = "", 0, false
+
+	m.folder = ""
+	m.line = 0
+	m.optional = false
 }
 
 // see notes what a step before others names or runs.
@@ -132,15 +140,18 @@ func (m *missingPrograms) hook(file string, argv []string) {
 	if err != nil || !script && len(argv) == 1 {
 		return // a program of its own
 	}
+
 	program := argv[:len(argv)-1]
 	if script {
 		program = interpreter(line)
 	}
+
 	name := program[0]
 	if !m.has(name) {
 		m.name(file, 1, name)
 		return
 	}
+
 	if filepath.Base(name) == "env" {
 		words := slices.DeleteFunc(strings.Fields(strings.Join(program[1:], " ")), func(w string) bool {
 			return w[0] == '-' || strings.Contains(w, "=")
@@ -153,6 +164,7 @@ func (m *missingPrograms) hook(file string, argv []string) {
 			return
 		}
 	}
+
 	if isShell(name) {
 		m.script(file, 1, string(data))
 	}
@@ -177,12 +189,14 @@ func (m *missingPrograms) script(file string, line int, text string) {
 	for _, f := range functionName.FindAllStringSubmatch(text, -1) {
 		known = append(known, f[1])
 	}
+
 	depth, unclear := 0, false
 	for i, one := range strings.Split(text, "\n") {
 		one = strings.TrimSpace(one)
 		if one == "" || one[0] == '#' {
 			continue
 		}
+
 		words := strings.Fields(one)
 		before := depth
 		for _, w := range words {
@@ -193,6 +207,7 @@ func (m *missingPrograms) script(file string, line int, text string) {
 				depth--
 			}
 		}
+
 		certain := !unclear && depth == 0 && before == 0 && !strings.Contains(one, "||") && !strings.Contains(one, "()")
 		unclear = unclear || strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) ||
 			strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 || strings.Count(one, "(") != strings.Count(one, ")") ||
@@ -201,11 +216,13 @@ func (m *missingPrograms) script(file string, line int, text string) {
 		if certain {
 			m.command(file, line+i, words, known)
 		}
+
 		if slices.ContainsFunc(words, func(w string) bool {
 			return slices.Contains([]string{"install", "add", "ci", "sync"}, w)
 		}) {
 			m.installs = true
 		}
+
 		m.see(words)
 		m.after = true
 	}
@@ -215,18 +232,22 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 	for len(words) > 1 && (assignment.MatchString(words[0]) || words[0] == "exec") {
 		words = words[1:]
 	}
+
 	name := strings.TrimRight(words[0], ";")
 	if name == "" || !programName.MatchString(name) || slices.Contains(known, name) ||
 		slices.Contains(opensBlock, name) || slices.Contains(closesBlock, name) {
 		return
 	}
+
 	if isShell(name) {
 		m.shellScript(file, line, words[1:])
 	}
+
 	if strings.Contains(name, "/") && m.exists(name) {
 		m.startable(file, line, name)
 		return
 	}
+
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {
 		return // a step before may have made it
 	}
@@ -284,6 +305,7 @@ func (m *missingPrograms) startable(file string, line int, name string) {
 	if m.prepared(name) {
 		return
 	}
+
 	begin := m.begin(name)
 	if first, script := shebang(begin); script && strings.HasSuffix(first, "\r") {
 		text, hint := "the first line of "+name+windowsLine, m.toType(unixLines, name)
@@ -294,6 +316,7 @@ func (m *missingPrograms) startable(file string, line int, name string) {
 				Hint: hint})
 		}
 	}
+
 	if !m.has(name) {
 		m.report(file, line, fmt.Sprintf("the program %s is not executable", name), m.toType("chmod +x", name))
 	}

@@ -67,10 +67,12 @@ func readFile(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
+
 	if !info.Mode().IsRegular() {
 		return nil, &invalidError{Problems: []Problem{{Where: path, Text: "this is not a regular file",
 			Hint: "replace it with a text file, or delete it"}}}
 	}
+
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
@@ -80,6 +82,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
+
 	return data, nil
 }
 

@@ -43,6 +43,7 @@ func isSecret(name string) bool {
 	if slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(joined, part) }) {
 		return true
 	}
+
 	for i, w := range words {
 		switch {
 		case isSecretWord(w), w == "pwd" && len(words) > 1: // PWD alone is the working folder
@@ -51,6 +52,7 @@ func isSecret(name string) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
@@ -98,18 +100,23 @@ func holdsPassword(value string) bool {
 	if len(value) > maxSearched || strings.Contains(value, "-----BEGIN ") || login.MatchString(value) {
 		return true
 	}
+
 	for _, found := range visitor.FindAllStringSubmatch(value, -1) {
 		if found[1] != "git" {
 			return true
 		}
 	}
+
 	value = harmless.ReplaceAllString(value, " ")
 	for _, at := range named.FindAllStringSubmatchIndex(value, -1) {
-		name, quoted, sign := value[at[2]:at[3]], at[4] < at[5], value[at[6]:at[7]]
+		name := value[at[2]:at[3]]
+		quoted := at[4] < at[5]
+		sign := value[at[6]:at[7]]
 		if strings.TrimSpace(value[at[1]:]) != "" && secretPart(name, sign == ":" && !quoted) {
 			return true
 		}
 	}
+
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
@@ -149,6 +156,7 @@ func words(name string) []string {
 		}
 		word = append(word, r)
 	}
+
 	end()
 	return all
 }

@@ -119,6 +119,7 @@ func (d *document) settingItem(n *yamlfile.Node) {
 		d.refuse(n.Line, n.Column, settingForm, "this list item is not a map")
 		return
 	}
+
 	namespace, option := NamespaceEnvironment, ""
 	var value *yamlfile.Pair
 	for _, p := range n.Pairs {
@@ -142,6 +143,7 @@ func (d *document) settingItem(n *yamlfile.Node) {
 			return
 		}
 	}
+
 	switch {
 	case option == "":
 		d.refuse(n.Line, n.Column, settingForm, "this entry has no option_name")
@@ -163,6 +165,7 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 			"value itself", name)
 		n = &yamlfile.Node{Kind: yamlfile.Null, Line: p.Line, Column: p.Column}
 	}
+
 	switch {
 	case (n.Kind == yamlfile.Sequence || n.Kind == yamlfile.Mapping) && !structured(namespace):
 		d.refuseKey(p, "write one value; separate the items of a list with commas", "the value of %s is not "+
@@ -179,22 +182,26 @@ func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 			"the value of %s contains a NUL byte", name)
 		return
 	}
+
 	if len(d.settings) >= maxSettings {
 		if len(d.settings) == maxSettings {
 			d.refuseKey(p, "put data into files of the app", "there are more than %d settings", maxSettings)
 		}
 		return
 	}
+
 	value, err := valueOf(n)
 	if err != nil {
 		d.refuseKey(p, "put data into files of the app", "the value of %s %v", name, err)
 		return
 	}
+
 	if why := NoEffect(namespace); why != "" && !slices.ContainsFunc(d.settings, func(s Setting) bool {
 		return s.Namespace == namespace
 	}) {
 		d.notUsed(p.Line, "settings of %s have no effect: %s", yamlfile.Printable(namespace), why)
 	}
+
 	d.settings = append(d.settings,
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: d.path, Line: p.Line})
 }
@@ -239,6 +246,7 @@ func NoEffect(namespace string) string {
 	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:
 		return ""
 	}
+
 	for _, n := range []struct{ prefix, why string }{
 		{"aws:elbv2:", noBalancer},
 		{"aws:elb:", noBalancer},
@@ -269,6 +277,7 @@ func NoEffect(namespace string) string {
 			return n.why
 		}
 	}
+
 	return "unknown namespace; put the options of the worker in " + NamespaceWorker
 }
 

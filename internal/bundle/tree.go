@@ -99,6 +99,7 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	if seen[n] {
 		return true
 	}
+
 	seen[n] = true
 	lines := map[string]int{}
 	good := true
@@ -112,9 +113,11 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 		}
 		good = d.admitKeys(p.Value, seen) && good
 	}
+
 	for _, item := range n.Items {
 		good = d.admitKeys(item, seen) && good
 	}
+
 	return good
 }
 
@@ -174,6 +177,7 @@ func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 		}
 		b.WriteByte('}')
 	}
+
 	return b.Len() <= maxValue
 }
 
@@ -207,10 +211,12 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 			err = errors.New("there is text after the end of the document")
 		}
 	}
+
 	line, column := r.line, r.column
 	if errors.Is(err, errDepth) {
 		return nil, &yamlfile.Fault{Line: line, Column: column, Text: err.Error(), Hint: settingsForm().HintForm}
 	}
+
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		line, column = position(data, int(syntax.Offset)-1)
@@ -218,6 +224,7 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file ends unexpectedly")
 	}
+
 	return nil, &yamlfile.Fault{Line: line, Column: column, Text: "invalid JSON: " + yamlfile.Printable(err.Error()),
 		Hint: "fix it there, or write it as YAML"}
 }
@@ -237,9 +244,11 @@ func (r *jsonReader) next() (json.Token, error) {
 	for begin < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[begin]) >= 0 {
 		begin++
 	}
+
 	if r.line == 0 {
 		r.line, r.column = 1, 1
 	}
+
 	// Counted on from the last token, so that long files take linear time.
 	lines, column := position(r.data[r.offset:], begin-r.offset)
 	if lines > 1 {
@@ -247,6 +256,7 @@ func (r *jsonReader) next() (json.Token, error) {
 	} else {
 		r.column += column - 1
 	}
+
 	r.line, r.offset = r.line+lines-1, begin
 	return r.decoder.Token()
 }
@@ -256,6 +266,7 @@ func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	n := &yamlfile.Node{Line: r.line, Column: r.column}
 	switch t := token.(type) {
 	case nil:
@@ -275,6 +286,7 @@ func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
 	default: // json.Number, bool
 		n.Text = fmt.Sprint(t)
 	}
+
 	return n, nil
 }
 
@@ -303,6 +315,7 @@ func (r *jsonReader) mapping(n *yamlfile.Node, depth int) error {
 		}
 		n.Pairs = append(n.Pairs, p)
 	}
+
 	_, err := r.next()
 	return err
 }

@@ -76,14 +76,17 @@ func (u *unpacking) open() (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, u.errorf("give a zip archive or a folder", "this is not a regular file")
 	}
+
 	if u.size = info.Size(); u.size > u.limits.archive {
 		return nil, u.errorf("leave out what the app does not need to run", "the archive has %d bytes, more than %d",
 			u.size, u.limits.archive)
 	}
+
 	file, err := os.Open(u.archive)
 	if err != nil {
 		return nil, fmt.Errorf("opening the bundle: %w", err)
 	}
+
 	return file, nil
 }
 
@@ -92,6 +95,7 @@ func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
 		return err
 	}
+
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
@@ -110,9 +114,11 @@ func (u *unpacking) fill(folder string) error {
 			return err
 		}
 	}
+
 	if err := u.link(root); err != nil {
 		return err
 	}
+
 	return u.fixHooks(root)
 }
 
@@ -126,6 +132,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 	if e.executable {
 		permission = 0o750
 	}
+
 	to, err := root.OpenFile(e.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, permission)
 	if err != nil {
 		return err
@@ -134,6 +141,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 	if err := to.Chmod(permission); err != nil { // whatever the umask
 		return err
 	}
+
 	// One byte more than is allowed tells that there is more.
 	allowed := min(u.limits.fileBytes, u.left())
 	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
@@ -141,6 +149,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 	if err == nil && count > allowed {
 		err = u.tooMuch(e, count)
 	}
+
 	return err
 }
 

@@ -45,11 +45,13 @@ func meaning(name string) string {
 	case "env.yml":
 		return "this file is not read: the manifest of the environment is env.yaml"
 	}
+
 	for _, known := range []string{procfileName, buildfileName, cronName, manifestName, extensionsName, platformName} {
 		if name != known && similar(name, known) {
 			return fmt.Sprintf("this is not read: its name must be %s", known)
 		}
 	}
+
 	return ""
 }
 
@@ -141,10 +143,12 @@ func (r *reader) buildLines() (lines [][]string) {
 	for _, c := range r.bundle.Build {
 		commands = append(commands, c.Command)
 	}
+
 	for i := range r.bundle.ContainerCommands {
 		c := &r.bundle.ContainerCommands[i]
 		commands = append(commands, cmp.Or(c.Shell, strings.Join(c.Argv, " ")))
 	}
+
 	for _, command := range commands {
 		add(command)
 		for _, word := range strings.Fields(command) {
@@ -154,11 +158,14 @@ func (r *reader) buildLines() (lines [][]string) {
 			}
 		}
 	}
+
 	for _, p := range r.bundle.Processes {
 		add(p.Command)
 	}
+
 	for _, h := range r.bundle.Hooks {
 		read(h.File)
 	}
+
 	return lines
 }

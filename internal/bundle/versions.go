@@ -34,6 +34,7 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	versions := filepath.Join(dataDir, versionsFolder)
 	if err := datadir.Make(dataDir); err != nil {
 		return "", err
@@ -41,6 +42,7 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 	if err := os.MkdirAll(versions, 0o700); err != nil {
 		return "", fmt.Errorf("creating the folder for versions of the app: %w", err)
 	}
+
 	for ; ; now = now.Add(time.Millisecond) {
 		fresh := filepath.Join(versions, now.UTC().Format(versionTime))
 		if err := os.Mkdir(fresh, 0o700); errors.Is(err, fs.ErrExist) {
@@ -48,15 +50,18 @@ func UnpackVersion(dataDir, source string, now time.Time) (string, error) {
 		} else if err != nil {
 			return "", fmt.Errorf("creating the folder for a version of the app: %w", err)
 		}
+
 		dir := filepath.Join(fresh, ArchiveName(source))
 		if isArchive {
 			err = Unpack(source, dir)
 		} else {
 			err = copyFolder(source, dir, dataDir)
 		}
+
 		if err != nil {
 			return "", errors.Join(err, os.Remove(fresh))
 		}
+
 		return dir, nil
 	}
 }
@@ -86,12 +91,14 @@ func PruneVersions(dir string, inUse ...string) error {
 	if err != nil {
 		return fmt.Errorf("deleting old versions of the app: %w", err)
 	}
+
 	newest := 0
 	var kept []error
 	for _, e := range slices.Backward(entries) {
 		if _, err := time.Parse(versionTime, e.Name()); err != nil || !e.IsDir() {
 			continue
 		}
+
 		folder := filepath.Join(versions, e.Name())
 		switch {
 		case newest < keptVersions:
@@ -106,6 +113,7 @@ func PruneVersions(dir string, inUse ...string) error {
 			}
 		}
 	}
+
 	return errors.Join(kept...)
 }
 
@@ -129,6 +137,7 @@ func CloseVersions(dataDir string) error {
 	if err != nil || !info.IsDir() {
 		return nil // no archive was ever unpacked here
 	}
+
 	entries, err := os.ReadDir(versions)
 	errs := []error{err, closeFolder(versions)}
 	for _, e := range entries {
@@ -136,9 +145,11 @@ func CloseVersions(dataDir string) error {
 			errs = append(errs, closeFolder(filepath.Join(versions, e.Name())))
 		}
 	}
+
 	if info, err := os.Stat(dataDir); err == nil && os.Geteuid() == 0 && datadir.IsPassage(info.Mode()) {
 		errs = append(errs, os.Chmod(dataDir, ownerOnly))
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -159,21 +170,25 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	if err != nil {
 		return err
 	}
+
 	versions := filepath.Join(dataDir, versionsFolder)
 	below, in := strings.CutPrefix(dir, versions+string(filepath.Separator))
 	if !in {
 		return nil
 	}
+
 	name, _, _ := strings.Cut(below, string(filepath.Separator))
 	version := filepath.Join(versions, name)
 	if fresh {
 		err = shareTree(version, gid)
 	}
+
 	err = errors.Join(err, datadir.LetGroupPass(version, gid), datadir.LetGroupPass(versions, gid),
 		datadir.LetThrough(dataDir, gid))
 	if err != nil {
 		return fmt.Errorf("allowing the group %d of the app's user to enter %s: %w", gid, version, err)
 	}
+
 	return nil
 }
 
@@ -186,12 +201,14 @@ func LetEverybodyPass(dataDir, dir string) error {
 	if err != nil {
 		return err
 	}
+
 	version := filepath.Dir(dir)
 	versions := filepath.Dir(version)
 	info, err := os.Stat(dir)
 	if err != nil || os.Geteuid() != 0 || info.Mode()&pass == 0 || versions != filepath.Join(dataDir, versionsFolder) {
 		return err
 	}
+
 	for _, folder := range []string{version, versions, dataDir} {
 		if info, err = os.Stat(folder); err == nil {
 			err = os.Chmod(folder, info.Mode().Perm()|pass)
@@ -200,6 +217,7 @@ func LetEverybodyPass(dataDir, dir string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -215,10 +233,12 @@ func shareTree(folder string, gid int) error {
 		if err != nil || path == "." || !d.IsDir() && !d.Type().IsRegular() {
 			return err // a link is as open as what it names
 		}
+
 		info, err := d.Info()
 		if err != nil {
 			return err
 		}
+
 		stat, ok := info.Sys().(*syscall.Stat_t)
 		if !ok || int(stat.Uid) != os.Geteuid() || !d.IsDir() && stat.Nlink > 1 {
 			return nil
@@ -226,6 +246,7 @@ func shareTree(folder string, gid int) error {
 		if err := root.Lchown(path, -1, gid); err != nil {
 			return err
 		}
+
 		owner := info.Mode().Perm() & 0o700
 		return root.Chmod(path, owner|owner>>3&0o050)
 	})

@@ -14,6 +14,7 @@ func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
 	}
+
 	switch {
 	case !watched(l):
 		l.cfg.CloudWatch = Off
@@ -77,10 +78,12 @@ func warnClear(l *loader) {
 		if q.Backend != BackendSQS {
 			continue
 		}
+
 		name, address := "endpoint-url", cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))
 		if address == "" {
 			name, address = "queue-url", q.URL
 		}
+
 		if leavesInClear(address) {
 			l.about(name, "use https, unless the network to that host is yours",
 				"calls to %s are not encrypted: messages and credentials' session tokens are readable on the way", shown(address))

@@ -20,10 +20,12 @@ func readBundle(l *loader) {
 	if name := b.Name(); name != "" {
 		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle, b.Dir}, name: "name", text: name})
 	}
+
 	if m := b.Manifest; m.Name != "" {
 		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle,
 			yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}, name: "EnvironmentName", text: m.Name})
 	}
+
 	for _, s := range b.Settings {
 		takeSetting(l, s)
 	}
@@ -36,6 +38,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
 		l.computedQueue = Origin{}
 	}
+
 	switch {
 	case s.Computed && s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL:
 		l.computedQueue = origin
@@ -46,14 +49,17 @@ func takeSetting(l *loader, s bundle.Setting) {
 		takeHealthSetting(l, origin, s)
 		return
 	}
+
 	for _, o := range l.rows {
 		if !o.isBundled(s) {
 			continue
 		}
+
 		a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: bareUnit(o, o.beanstalkMinutes)}
 		if a.text == "" {
 			a.text = o.Default
 		}
+
 		switch set := l.isSet(o.Name); {
 		case s.Value == "" && !set:
 		case s.Value == "" && o.Default == "":
@@ -62,8 +68,10 @@ func takeSetting(l *loader, s bundle.Setting) {
 		default:
 			l.assign(a)
 		}
+
 		return
 	}
+
 	switch s.Namespace {
 	case bundle.NamespaceWorker, bundle.NamespaceGroup, bundle.NamespaceTrigger:
 		unknownSetting(l, origin, s)
@@ -78,17 +86,20 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 		l.warnAt(origin.Where, "", "", "%s has no effect: no instances are created", s.Option)
 		return
 	}
+
 	var known []string
 	for _, o := range l.rows {
 		if o.Namespace == s.Namespace && o.Beanstalk != "" {
 			known = append(known, o.Beanstalk)
 		}
 	}
+
 	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic Beanstalk's %s", shown(s.Option),
 		s.Namespace), Hint: "it has " + strings.Join(known, ", ")}
 	if near := Nearest(s.Option, known); len(near) > 0 {
 		p.Hint = "did you mean " + orList(near) + "?"
 	}
+
 	l.refuse(p)
 }
 
@@ -142,14 +153,17 @@ func takeHealthDocument(l *loader, origin Origin, text string) {
 			"ConfigDocument cannot be read: %s", strings.TrimPrefix(err.Error(), "json: "))
 		return
 	}
+
 	if enabled := doc.Rules.Environment.Application.ApplicationRequests4xx.Enabled; enabled != nil {
 		l.assign(assignment{option: l.option("health-ignore-client-errors"), origin: origin, name: "ConfigDocument",
 			text: strconv.FormatBool(!*enabled)})
 	}
+
 	if len(doc.Rules.Environment.ELB) > 0 {
 		l.warnAt(origin.Where, "", "",
 			"the rules of ConfigDocument for ELB have no effect: a worker has no load balancer")
 	}
+
 	for _, metrics := range doc.CloudWatchMetrics {
 		if len(metrics) > 0 {
 			l.warnAt(origin.Where, "", "tendril publishes its own with --cloudwatch on",

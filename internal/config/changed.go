@@ -23,6 +23,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 	if c.loaded == nil {
 		return before
 	}
+
 	now := c.loaded.ExplainAll()
 	waits := func(name string) bool { return slices.Contains(c.Later, name) }
 	for i := range now {
@@ -35,6 +36,7 @@ func (c *Change) Explain(before []Explanation) []Explanation {
 			e.Queues = c.explainQueues(was.Queues, queues, waits)
 		}
 	}
+
 	return now
 }
 
@@ -44,6 +46,7 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 	if !slices.EqualFunc(before, now, names) {
 		return before // only the next start takes other queues
 	}
+
 	for i := range now {
 		q := &now[i]
 		for j := range q.Settings {
@@ -53,6 +56,7 @@ func (c *Change) explainQueues(before, now []QueueExplanation, waits func(string
 			}
 		}
 	}
+
 	return now
 }
 
@@ -82,6 +86,7 @@ func (c *Change) Pending(name string) Setting {
 		}
 		return Setting{}
 	}
+
 	for i := range c.loaded.Queues {
 		if c.loaded.Queues[i].Name != queue {
 			continue
@@ -92,6 +97,7 @@ func (c *Change) Pending(name string) Setting {
 			}
 		}
 	}
+
 	return Setting{}
 }
 
@@ -125,9 +131,11 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	for _, q := range queues {
 		q.queue.PerQueue = q.settings.PerQueue
 	}
+
 	if same {
 		c.mostInWork(inForce, &loaded.Settings)
 	}
+
 	return c
 }
 

@@ -74,16 +74,19 @@ func (d *daemonReader) target() {
 	if !hasPort {
 		port.text = defaultPort
 	}
+
 	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
 		d.loader.refuseAt(yamlfile.Place(d.path, port.line, 0), "target", "write http_port: "+defaultPort,
 			"http_port %s is not a port; allowed: 1 to 65535", shown(port.text))
 		return
 	}
+
 	text := base.text
 	if u, err := url.Parse(text); err == nil && u.Host != "" && u.Port() == "" && (hasPort || u.Scheme == "http") {
 		u.Host += ":" + port.text
 		text = u.String()
 	}
+
 	d.loader.assign(assignment{option: d.loader.option("target"), origin: Origin{fromFile, yamlfile.Place(d.path, base.line, 0)},
 		name: base.key, text: text})
 }

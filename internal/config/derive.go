@@ -46,20 +46,24 @@ func deriveTarget(l *loader) {
 	if base == s.Target {
 		return
 	}
+
 	s.Target = base
 	l.settle("target", "")
 	if path == "" {
 		return
 	}
+
 	target, chosen := l.origin("target"), l.origin("http-path")
 	if chosen.Layer > target.Layer {
 		return
 	}
+
 	if chosen.Layer == target.Layer && s.HTTPPath != path {
 		l.clash("target", "leave the path out of one of them", "the target has the path %s and http-path is %s (%s)",
 			shown(path), s.HTTPPath, chosen)
 		return
 	}
+
 	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
 }
 
@@ -69,6 +73,7 @@ func deriveOutput(l *loader) {
 	if !s.Quiet || !s.Verbose {
 		return
 	}
+
 	quiet, verbose := l.origin("quiet"), l.origin("verbose")
 	switch {
 	case quiet.Layer > verbose.Layer:

@@ -58,6 +58,7 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	if root == nil {
 		return nil, d.problems
 	}
+
 	const hint = "write the options by their Elastic Beanstalk names below it, such as \"  HttpPath: /\""
 	for _, pair := range root.Pairs {
 		switch {
@@ -73,6 +74,7 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 			d.refuse(pair.Line, "sqsd is not a map", hint)
 		}
 	}
+
 	return d.entries, d.problems
 }
 
@@ -113,6 +115,7 @@ func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 		}
 		e.text = text
 	}
+
 	d.entries = append(d.entries, e)
 }
 
@@ -135,8 +138,10 @@ func (d *document) takeQueues(e entry, list *yamlfile.Node) {
 			d.refuse(item.line, "queues holds something else than queues",
 				"write - jobs, or - name: jobs and its settings below")
 		}
+
 		e.items = append(e.items, item)
 	}
+
 	if len(d.problems) == before {
 		d.entries = append(d.entries, e)
 	}

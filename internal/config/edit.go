@@ -29,6 +29,7 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 		return nil, &Error{Problems: []Problem{{Where: file.Path, Text: "this is a settings file of aws-sqsd, which is not " +
 			"changed here", Hint: "edit it by hand, or name a tendril.yaml with --config"}}}
 	}
+
 	var edits []yamlfile.Edit
 	var problems []Problem
 	secret := map[int]string{}
@@ -43,17 +44,21 @@ func EditFile(file File, set map[string]*string) (*Edited, error) {
 		}
 		edits = append(edits, yamlfile.Edit{Path: path, Value: set[name]})
 	}
+
 	if len(problems) > 0 {
 		return nil, &Error{Problems: problems}
 	}
+
 	data, lines, fault := yamlfile.Apply(file.Data, fileForm(), edits)
 	if fault != nil {
 		return nil, &Error{Problems: []Problem{{Where: yamlfile.Place(file.Path, fault.Line, 0), Text: fault.Text,
 			Hint: fault.Hint}}}
 	}
+
 	for i := range lines {
 		lines[i].Text = shownLine(lines[i].Text, secret[lines[i].Edit])
 	}
+
 	return &Edited{File{file.Path, data}, lines}, nil
 }
 
@@ -69,6 +74,7 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	if ofOne {
 		return e.placeOfQueue(name, option, queue)
 	}
+
 	o := find(e.options, option)
 	if o == nil {
 		return nil, nil, &Problem{Option: name, Text: UnknownOption(option).Error(), Hint: "'tendril config show' lists them"}
@@ -76,11 +82,13 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 	if o.Key == "" {
 		return nil, nil, &Problem{Option: o.Name, Text: "the settings file cannot name itself", Hint: o.Lock(Origin{})}
 	}
+
 	if o.Key == queuesKey && len(e.queues()) > 0 {
 		return nil, nil, &Problem{Where: e.file.Path, Option: o.Name,
 			Text: "the queues have settings of their own in this file",
 			Hint: "change one of them as 'http-path of NAME', or edit the file by hand"}
 	}
+
 	if e.root != nil {
 		if section := e.root.Get(sqsdSection); section != nil {
 			for _, beanstalk := range o.workerNames() {
@@ -90,6 +98,7 @@ func (e *fileEditor) place(name string) ([]string, *Option, *Problem) {
 			}
 		}
 	}
+
 	return []string{o.Key}, o, nil
 }
 
@@ -115,11 +124,13 @@ func (e *fileEditor) placeOfQueue(name, option, queue string) ([]string, *Option
 			return refuse(shown(option)+" is not a setting of one queue", "it holds for all queues: leave out \" of "+queue+"\"")
 		}
 	}
+
 	for number, item := range e.queues() {
 		if isMap(item) && queueOf(item) == queue {
 			return []string{queuesKey, strconv.Itoa(number), o.Key}, o, nil
 		}
 	}
+
 	return refuse("the queue "+shown(queue)+" has no settings of its own in this file",
 		"write it there as '- name: "+queue+"' below "+queuesKey+", or set "+option+" for all queues")
 }
@@ -150,6 +161,7 @@ func shownLine(line, secret string) string {
 	if text := strings.TrimSpace(value); found && plainOption.shown(text) == hidden {
 		return key + ": " + hidden
 	}
+
 	return plainOption.shown(line)
 }
 

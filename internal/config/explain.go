@@ -44,6 +44,7 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 	if o == nil {
 		return nil, UnknownOption(name)
 	}
+
 	last := c.last(o.Name)
 	e := &Explanation{Option: *o, Value: o.shown(last.Value), From: last.Origin, Chain: slices.Clone(c.chains[o.Name])}
 	for i := range e.Chain {
@@ -55,6 +56,7 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 			e.Queues = append(e.Queues, c.explainQueue(i))
 		}
 	}
+
 	return e, nil
 }
 
@@ -130,6 +132,7 @@ func (e *Explanation) String() string {
 	if o.Detail != "" {
 		fmt.Fprintf(&b, "  %s\n", o.Detail)
 	}
+
 	b.WriteByte('\n')
 	row := func(label, text string) {
 		if text != "" {
@@ -152,12 +155,14 @@ func (e *Explanation) String() string {
 		}
 		fmt.Fprintf(&b, "    %-12s %s%s\n", s.Layer, orNone(s.Value), where)
 	}
+
 	for _, q := range e.Queues {
 		fmt.Fprintf(&b, "\n  queue %s:\n", q.Name)
 		for _, s := range q.Settings {
 			fmt.Fprintf(&b, "    %-24s %s (%s)\n", s.Key, orNone(s.Value), s.From)
 		}
 	}
+
 	return strings.TrimSuffix(b.String(), "\n")
 }
 

@@ -29,6 +29,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
 	}
+
 	if named != "" {
 		f, err := readFile(named)
 		if err != nil {
@@ -37,6 +38,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 		f.explicit = true
 		return f, nil
 	}
+
 	for _, path := range candidates(src, vars) {
 		f, err := readFile(path)
 		switch {
@@ -47,6 +49,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 			return nil, unreadable(path, err)
 		}
 	}
+
 	return nil, nil
 }
 
@@ -73,6 +76,7 @@ func readFile(path string) (*settingsFile, error) {
 	if !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
 	}
+
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -81,10 +85,12 @@ func readFile(path string) (*settingsFile, error) {
 	if info, err = f.Stat(); err != nil {
 		return nil, err
 	}
+
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
+
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
@@ -103,10 +109,12 @@ func (f *settingsFile) untrusted() *Problem {
 	case err != nil:
 		return unreadable(f.path, err)
 	}
+
 	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // what was checked is not what was read
 		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while it was read",
 			Hint: "try again"}
 	}
+
 	return nil
 }
 
@@ -144,12 +152,14 @@ func readSettingsFile(l *loader) {
 		l.refuse(*problem)
 		return
 	}
+
 	if f == nil {
 		return
 	}
 	if named == "" {
 		origin = Origin{Default, "it was found there"}
 	}
+
 	l.cfg.ConfigFile = f.path
 	l.record("config", origin)
 	entries, problems := parseDocument(f.path, f.data)
@@ -159,6 +169,7 @@ func readSettingsFile(l *loader) {
 		readDaemonFile(l, f.path, entries)
 		return
 	}
+
 	readOwnFile(l, f.path, entries)
 }
 
@@ -167,15 +178,18 @@ func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return
 	}
+
 	beside := filepath.Join(l.src.Bundle.Dir, "tendril.yaml")
 	if _, err := readFile(beside); err != nil {
 		return
 	}
+
 	if read != nil {
 		if abs, err := filepath.Abs(read.path); err != nil || abs == beside {
 			return
 		}
 	}
+
 	l.warnAt(beside, "config", "start tendril in that folder, or give --config="+beside,
 		"this file is not read: settings come from tendril.yaml in the working folder")
 }
@@ -200,6 +214,7 @@ func readOwnFile(l *loader, path string, entries []entry) {
 			l.refuse(unknownKey(l, where, e))
 			continue
 		}
+
 		a, ok := admit(l, where, o, e, lines)
 		switch {
 		case !ok:
@@ -229,6 +244,7 @@ func admit(l *loader, where string, o *Option, e entry, lines map[string]int) (a
 	case e.null:
 		a.text = unset
 	}
+
 	lines[o.Key] = e.line
 	return a, true
 }
@@ -238,6 +254,7 @@ func unknownKey(l *loader, where string, e entry) Problem {
 	if e.sqsd {
 		p.Text = shown(e.key) + " is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
 	}
+
 	var known []string
 	for _, o := range l.rows {
 		name := o.Key
@@ -247,15 +264,19 @@ func unknownKey(l *loader, where string, e entry) Problem {
 				name = names[0]
 			}
 		}
+
 		if name == "" {
 			continue
 		}
+
 		if slices.Contains(o.names(), e.key) || strings.EqualFold(name, e.key) {
 			p.Option, p.Hint = o.Name, "here it is written "+name
 			return p
 		}
+
 		known = append(known, name)
 	}
+
 	switch near := Nearest(e.key, known); {
 	case e.key == "config":
 		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
@@ -266,5 +287,6 @@ func unknownKey(l *loader, where string, e entry) Problem {
 	default:
 		p.Hint = "docs/options.md lists every option; tendril explain OPTION tells about one"
 	}
+
 	return p
 }

@@ -29,10 +29,12 @@ func (o *Option) Label() string {
 	if o.label != "" {
 		return o.label
 	}
+
 	name := o.Name
 	if o.Name == queuesKey { // or a key that only one queue has
 		name = o.Key
 	}
+
 	words := strings.Split(name, "-")
 	for i, w := range words {
 		if capitals := strings.ToUpper(w); slices.Contains(capitalised, capitals) {
@@ -41,6 +43,7 @@ func (o *Option) Label() string {
 			words[i] = capitals[:1] + w[1:]
 		}
 	}
+
 	return strings.Join(words, " ")
 }
 

@@ -94,6 +94,7 @@ func newLoader(src Sources) *loader {
 		}
 		l.record(o.Name, Origin{})
 	}
+
 	return l
 }
 

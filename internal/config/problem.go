@@ -32,10 +32,12 @@ func refusal(a assignment, err error) Problem {
 	if a.unit == 0 {
 		advice = a.option.human(advice)
 	}
+
 	text := shown(a.text)
 	if a.option.IsSecret() {
 		text = hidden
 	}
+
 	return Problem{
 		Where:  a.origin.Where,
 		Option: a.option.Name,
@@ -112,10 +114,13 @@ func fold(s string) string {
 
 // distance is how many bytes to insert, delete, replace or swap with their neighbour so that a becomes b.
 func distance(a, b string) int {
-	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	before := make([]int, len(b)+1)
+	last := make([]int, len(b)+1)
+	row := make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
 	}
+
 	for i := 1; i <= len(a); i++ {
 		row[0] = i
 		for j := 1; j <= len(b); j++ {
@@ -128,7 +133,9 @@ func distance(a, b string) int {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
+
 		before, last, row = last, row, before
 	}
+
 	return last[len(b)]
 }

@@ -43,6 +43,7 @@ func queueKeys(q *QueueSettings) []*Option {
 	for _, o := range keys {
 		o.Name = queuesKey
 	}
+
 	return keys
 }
 
@@ -68,15 +69,18 @@ func takeQueues(l *loader, file string, e entry) {
 		q, set := readQueue(l, file, item)
 		queues, own = append(queues, q), append(own, set)
 	}
+
 	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
 	if len(l.refused.Problems) > before {
 		return // of checks among queues that are not right by themselves
 	}
+
 	if err := checkQueues(queues); err != nil {
 		l.refuseAt(origin.Where, "queues", "write weight: 1 below a queue that has none; each name once",
 			"queues %s", err.Error())
 		return
 	}
+
 	l.cfg.Queues, l.ownSettings = queues, own
 	l.record("queues", origin)
 }
@@ -92,6 +96,7 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 		}
 		return q, nil
 	}
+
 	var q QueueSettings
 	rows := queueTable(&q, table(&Settings{}))
 	before := len(l.refused.Problems)
@@ -102,10 +107,12 @@ func readQueue(l *loader, file string, item entry) (QueueSettings, []assignment)
 			own = append(own, a)
 		}
 	}
+
 	checkQueueKeys(l, where, lines, len(l.refused.Problems) > before)
 	if q.URL != "" {
 		q.Name = lastSegment(q.URL)
 	}
+
 	return q, own
 }
 
@@ -117,14 +124,17 @@ func readQueueKey(l *loader, file string, e entry, lines map[string]int, rows []
 		l.refuse(unknownQueueKey(rows, where, e))
 		return assignment{}, false
 	}
+
 	a, ok := admit(l, where, o, e, lines)
 	if !ok {
 		return a, false
 	}
+
 	if err := o.value.set(a.text); err != nil {
 		l.refuse(refusal(a, err))
 		return a, false
 	}
+
 	return a, true
 }
 
@@ -143,12 +153,14 @@ func checkQueueKeys(l *loader, where string, lines map[string]int, refused bool)
 					"this queue has %s (line %d) and %s (line %d), of which one can be", first, lines[first], k, lines[k])
 			}
 		}
+
 		return first
 	}
 	if one("name", "url", "arn") == "" && !refused {
 		l.refuseAt(where, "queues", "write name: jobs, or url: or arn: for a queue on Amazon SQS",
 			"this queue is not named")
 	}
+
 	one("target", "function", "lambda")
 }
 
@@ -159,6 +171,7 @@ func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	for _, o := range rows {
 		names = append(names, o.Key)
 	}
+
 	_, err := strconv.Atoi(e.text)
 	_, nameErr := queueName(e.key)
 	o, known := Lookup(e.key)
@@ -179,5 +192,6 @@ func unknownQueueKey(rows []*Option, where string, e entry) Problem {
 	default:
 		p.Hint = "a queue may have " + strings.Join(names, ", ")
 	}
+
 	return p
 }

@@ -46,6 +46,7 @@ func parseQueue(item string) (QueueSettings, error) {
 		}
 		q.Weight = n
 	}
+
 	var err error
 	switch {
 	case item == "":
@@ -56,9 +57,11 @@ func parseQueue(item string) (QueueSettings, error) {
 	default:
 		q.Name, err = queueName(ref)
 	}
+
 	if err != nil {
 		return q, fmt.Errorf("names %s, which %w", shown(ref), err)
 	}
+
 	return q, nil
 }
 
@@ -75,9 +78,11 @@ func splitWeight(item string) (ref, weight string, weighted bool) {
 	default:
 		weighted = true
 	}
+
 	if !weighted {
 		return item, "", false
 	}
+
 	return item[:at], item[at+1:], true
 }
 
@@ -85,12 +90,14 @@ func checkQueues(queues []QueueSettings) error {
 	if len(queues) > maxQueues {
 		return fmt.Errorf("has %d queues, more than %d", len(queues), maxQueues)
 	}
+
 	seen := map[string]bool{}
 	for i := range queues {
 		q, first := &queues[i], &queues[0]
 		if seen[q.Name] {
 			return fmt.Errorf("has two queues of the name %s, by which they are told apart", q.Name)
 		}
+
 		seen[q.Name] = true
 		if (q.Weight > 0) != (first.Weight > 0) {
 			with, without := q.Name, first.Name
@@ -101,6 +108,7 @@ func checkQueues(queues []QueueSettings) error {
 				without)
 		}
 	}
+
 	return nil
 }
 
@@ -119,15 +127,18 @@ func fixQueues(text string) string {
 		}
 		weighted = weighted || q.Weight > 0
 	}
+
 	const longest = 200 // of a line of advice
 	for i := range queues {
 		if weighted {
 			queues[i].Weight = max(1, queues[i].Weight)
 		}
 	}
+
 	if fixed := formatQueues(queues); len(queues) <= maxQueues && len(fixed) <= longest {
 		return fixed
 	}
+
 	return ""
 }
 

@@ -19,9 +19,11 @@ func deriveQueues(l *loader) {
 		l.cfg.Queues, l.ownSettings = []QueueSettings{one}, nil
 		backend = l.cfg.Backend
 	}
+
 	for i := range l.cfg.Queues {
 		resolveQueue(l, i, backend)
 	}
+
 	deriveRegion(l)
 	l.cfg.Strict = l.cfg.Queues[0].Weight == 0
 	switch {
@@ -47,6 +49,7 @@ func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
 	}
+
 	queues := l.origin("queues")
 	for _, name := range []string{"queue-url", "queue"} {
 		switch one := l.origin(name); {
@@ -60,13 +63,16 @@ func severalChosen(l *loader) bool {
 			l.warnAt(one.Where, name, "", "this queue is not used: %s names the queues", queues)
 		}
 	}
+
 	return true
 }
 
 // deriveFirst lets the options that name a single queue tell of the first one.
 func deriveFirst(l *loader, backend string) {
 	s, first := l.s, &l.cfg.Queues[0]
-	s.Queue, s.QueueURL, s.Backend = first.Name, first.URL, first.Backend
+	s.Queue = first.Name
+	s.QueueURL = first.URL
+	s.Backend = first.Backend
 	for _, name := range []string{"queue", "queue-url"} {
 		switch {
 		case l.isSet(name):
@@ -75,6 +81,7 @@ func deriveFirst(l *loader, backend string) {
 			l.settle(name, "the first of queues")
 		}
 	}
+
 	switch {
 	case backend == backendAuto:
 		l.settle("backend", "that of the first of queues")
@@ -92,12 +99,14 @@ func resolveQueue(l *loader, i int, backend string) {
 	if i < len(l.ownSettings) {
 		takeOwn(queue, l.ownSettings[i])
 	}
+
 	placeQueue(queue)
 
 	q := &s.Queues[0]
 	if q.Concurrency == 0 {
 		q.Concurrency = s.HTTPConnections
 	}
+
 	q.PerQueue = s.PerQueue
 	l.cfg.Queues[i] = *q
 	l.cfg.queueOrigins = append(l.cfg.queueOrigins, queue.own)
@@ -110,9 +119,12 @@ func takeOwn(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
 		case "target", "function", "lambda":
-			l.s.Target, l.s.Function, l.s.Lambda = "", "", ""
+			l.s.Target = ""
+			l.s.Function = ""
+			l.s.Lambda = ""
 		}
 	}
+
 	rows := queueTable(&l.s.Queues[0], l.rows)
 	for _, a := range own {
 		if err := withKey(rows, a.option.Key).value.set(a.text); err != nil {
@@ -124,6 +136,7 @@ func takeOwn(l *loader, own []assignment) {
 			l.own["url"] = a.origin
 		}
 	}
+
 	base, path := splitTarget(l.s.Target)
 	l.s.Target = base
 	switch chosen, both := l.own["http_path"]; {

@@ -77,10 +77,12 @@ func queueURL(text string) (string, error) {
 		}
 		return text, nil
 	}
+
 	u, err := plainURL(text)
 	if err != nil {
 		return "", err
 	}
+
 	_, err = queueName(lastSegment(u.Path))
 	return valid(text, fault{u.RawQuery != "", "has a query, which a queue URL cannot have"},
 		fault{err != nil, "does not end with a queue name"})
@@ -102,10 +104,12 @@ func functionName(text string) (string, error) {
 		}
 		parts = parts[2:]
 	}
+
 	version := ""
 	if len(parts) == 2 {
 		version = parts[1]
 	}
+
 	return valid(text, fault{strings.ContainsAny(text, " /"), "is not a name of a function on AWS; a program on this " +
 		"machine goes to lambda"}, fault{len(parts) > 2 || !isWord(parts[0]), "is not a name of a function"},
 		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
@@ -199,6 +203,7 @@ func checkPath(path string) error {
 	if err != nil {
 		return errors.New("has a % without two hexadecimal digits: write %25")
 	}
+
 	for {
 		if err := checkSegments(path); err != nil {
 			return err
@@ -252,6 +257,7 @@ func healthcheck(text string) (string, error) {
 	if !found || !isPort(port, 1) {
 		return "", errors.New("has no port from 1 to 65535")
 	}
+
 	switch {
 	case kind == "TCP" && !hasPath:
 		return kind + ":" + port, nil
@@ -259,6 +265,7 @@ func healthcheck(text string) (string, error) {
 		path, err := httpPath("/" + path)
 		return kind + ":" + port + path, err
 	}
+
 	return "", errors.New("is not a health check")
 }
 
@@ -271,6 +278,7 @@ func endpointAddresses(text string) (string, error) {
 		if !isSocket {
 			parsed, err = listenAddress(strings.TrimSpace(part))
 		}
+
 		switch {
 		case err != nil:
 			return "", err
@@ -282,6 +290,7 @@ func endpointAddresses(text string) (string, error) {
 			address = parsed
 		}
 	}
+
 	if address != "" && socket != "" {
 		return address + "," + socket, nil
 	}
@@ -338,6 +347,7 @@ func filterPattern(text string) (string, error) {
 	if text == Off {
 		return "", nil
 	}
+
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		f, err := readFile(text)
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
@@ -348,9 +358,11 @@ func filterPattern(text string) (string, error) {
 		}
 		text = string(f.data)
 	}
+
 	if _, err := filter.Parse(text); err != nil {
 		return "", fmt.Errorf("is not a filter: %w", err)
 	}
+
 	var line bytes.Buffer
 	err := json.Compact(&line, []byte(text))
 	return line.String(), err
@@ -448,6 +460,7 @@ func successCodes(text string) (string, error) {
 		}
 		ranges = append(ranges, r)
 	}
+
 	slices.SortFunc(ranges, func(a, b codeRange) int { return a.first - b.first })
 	var b strings.Builder
 	for i := 0; i < len(ranges); {
@@ -463,6 +476,7 @@ func successCodes(text string) (string, error) {
 			b.WriteString("-" + strconv.Itoa(r.last))
 		}
 	}
+
 	return b.String(), nil
 }
 
@@ -478,10 +492,12 @@ func parseCodes(item string) (codeRange, error) {
 	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
 		item = class + "00-" + class + "99"
 	}
+
 	first, last, isRange := strings.Cut(item, "-")
 	if !isRange {
 		last = first
 	}
+
 	a, errA := strconv.Atoi(strings.TrimSpace(first))
 	b, errB := strconv.Atoi(strings.TrimSpace(last))
 	switch {
@@ -492,6 +508,7 @@ func parseCodes(item string) (codeRange, error) {
 	case a > b:
 		return codeRange{}, fmt.Errorf("has a range that runs backwards, %d-%d", a, b)
 	}
+
 	return codeRange{a, b}, nil
 }
 
@@ -523,10 +540,12 @@ func processLimit(text string) (string, error) {
 	case value == "unlimited":
 		return text, nil
 	}
+
 	n, err := parseSize(value)
 	if err != nil || n < 0 {
 		return "", errors.New("has a value that is not a number, size or unlimited")
 	}
+
 	return name + "=" + strconv.FormatInt(n, 10), nil
 }
 

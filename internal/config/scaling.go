@@ -93,6 +93,7 @@ func deriveProcesses(l *loader) {
 			}
 		}
 	}
+
 	deriveLargest(l, "processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
 	if !l.isSet("scale-target") && s.ScaleTarget == ScaleNone && s.ProcessesMax > s.ProcessesMin {
 		s.ScaleTarget = ScaleProcesses
@@ -110,13 +111,18 @@ func deriveMeasure(l *loader) {
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
 		return
 	}
+
 	from := l.origin("scale-measure-name")
 	if s.ScaleTarget != ScaleNone {
 		l.about("scale-measure-name", "write "+orList(ownMeasures())+" to have a trigger",
 			"%s is not measured here, so neither it nor its thresholds are used: the size follows the backlog and the "+
 				"deliveries in work", s.ScaleMeasureName)
 	}
-	s.ScaleMeasureName, s.ScaleUnit, s.ScaleLowerThreshold, s.ScaleUpperThreshold = "", "", 0, 0
+
+	s.ScaleMeasureName = ""
+	s.ScaleUnit = ""
+	s.ScaleLowerThreshold = 0
+	s.ScaleUpperThreshold = 0
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
 		if l.isSet(name) {
 			l.record(name, from)
@@ -135,6 +141,7 @@ func dropThresholds(l *loader) {
 	if s.ScaleMeasureName == "" {
 		return
 	}
+
 	var dropped []string
 	for _, t := range []struct {
 		name   string
@@ -151,6 +158,7 @@ func dropThresholds(l *loader) {
 		t.forget()
 		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // nobody's, to be settled
 	}
+
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
 		l.about("scale-measure-name", "set the thresholds where the measure is set, unless its usual ones will do",
 			"not used, as they were set for another measure than %s: %s", s.ScaleMeasureName, strings.Join(dropped, ", "))
@@ -188,6 +196,7 @@ func deriveThresholds(l *loader) {
 	if unit == "" {
 		return
 	}
+
 	if s.ScaleUnit != "" && s.ScaleUnit != unit {
 		l.about("scale-unit", "", "%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit)
 		s.ScaleUnit = unit
@@ -196,6 +205,7 @@ func deriveThresholds(l *loader) {
 		s.ScaleUnit = unit
 		l.settle("scale-unit", s.ScaleMeasureName)
 	}
+
 	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
 	if !hasUpper {
 		far := 3 * s.ScaleLowerThreshold
@@ -205,10 +215,12 @@ func deriveThresholds(l *loader) {
 		s.ScaleUpperThreshold = max(upper, far)
 		l.settle("scale-upper-threshold", s.ScaleMeasureName)
 	}
+
 	if !hasLower {
 		s.ScaleLowerThreshold = min(lower, s.ScaleUpperThreshold/3)
 		l.settle("scale-lower-threshold", s.ScaleMeasureName)
 	}
+
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
 		l.clash("scale-lower-threshold", "leave room between them: otherwise the size keeps changing", "%s is not below %s",
 			l.named("scale-lower-threshold"), l.cite("scale-upper-threshold"))
@@ -260,10 +272,12 @@ func warnScaling(l *loader) {
 			l.idle(name, " with scale-measure-name", "leave the measure out to have it")
 		}
 	}
+
 	if s.ScalesInstances() && !l.cfg.AnyOnSQS() {
 		l.about("scale-target", "scale processes, or take a queue on Amazon SQS that the instances share",
 			"%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target"))
 	}
+
 	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() && s.ScaleTarget != ScaleAuto {
 		l.idle("processes-max", " where no messages go to an app that is started here", "")
 	}

@@ -12,7 +12,9 @@ type object = map[string]any
 // Schema returns a JSON Schema of tendril.yaml, for editors: the keys, what each takes, and what it means. Every file
 // that [Load] accepts is valid by it; what two options must agree on, it does not know.
 func Schema() map[string]any {
-	keys, sqsd, ofQueue := object{}, object{}, object{}
+	keys := object{}
+	sqsd := object{}
+	ofQueue := object{}
 	rows := table(&Settings{})
 	for _, o := range rows {
 		if o.Key != "" && o.Key != queuesKey {
@@ -22,9 +24,11 @@ func Schema() map[string]any {
 			sqsd[name] = o.schema()
 		}
 	}
+
 	for _, o := range queueTable(&QueueSettings{}, rows) {
 		ofQueue[o.Key] = o.schema()
 	}
+
 	item := object{"type": "object", "properties": ofQueue, "additionalProperties": false}
 	keys[queuesKey] = object{"description": withKey(rows, queuesKey).description(), "anyOf": []any{scalarSchema(),
 		object{"type": "array", "items": object{"anyOf": []any{scalarSchema(), item}}}}}
@@ -59,12 +63,14 @@ func (o *Option) schema() object {
 	case kindChoice:
 		s = o.choiceSchema()
 	}
+
 	if o.list {
 		s = object{"anyOf": []any{s, object{"type": "array", "items": scalarSchema()}}}
 	}
 	if o.Default == unset {
 		s["type"] = []string{"string", "number", "null"}
 	}
+
 	s["description"] = o.description()
 	if o.Default != "" && o.Default != unset {
 		s["default"] = o.Default
@@ -72,6 +78,7 @@ func (o *Option) schema() object {
 	if o.Example != "" {
 		s["examples"] = []string{o.Example}
 	}
+
 	return s
 }
 
@@ -99,6 +106,7 @@ func (o *Option) choiceSchema() object {
 	if !takes(strings.ToUpper(words[0])) && !takes("yes") {
 		scalars = object{"enum": []any{}}
 	}
+
 	enum := []any{}
 	for _, w := range words {
 		enum = append(enum, w)
@@ -106,6 +114,7 @@ func (o *Option) choiceSchema() object {
 			enum = append(enum, false)
 		}
 	}
+
 	return object{"anyOf": []any{object{"enum": enum}, scalars}}
 }
 

@@ -34,24 +34,29 @@ func readSecrets(l *loader) {
 		if !o.IsSecret() {
 			continue
 		}
+
 		named := l.option(o.Name + secretFileSuffix)
 		path := named.value.get()
 		if !l.isSet(named.Name) || path == "" {
 			continue
 		}
+
 		if l.isSet(o.Name) {
 			l.clash(named.Name, "set only one of them", "%s and %s (%s) are both set", named.Name, o.Name, l.origin(o.Name))
 			continue
 		}
+
 		text, err := readSecret(path)
 		if err == nil {
 			err = o.value.set(text)
 		}
+
 		if err != nil {
 			l.clash(named.Name, "give the path of a file that this user may read, with "+o.Allowed(), "%s %s: %s", named.Name,
 				shown(path), secretProblem(err))
 			continue
 		}
+
 		from := l.origin(named.Name)
 		l.record(o.Name, Origin{from.Layer, path + " (" + from.Where + ")"})
 	}
@@ -63,6 +68,7 @@ func readSecret(path string) (string, error) {
 	if err := trust.File(path); err != nil {
 		return "", err
 	}
+
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -75,10 +81,12 @@ func readSecret(path string) (string, error) {
 	case len(data) > maxSecret:
 		return "", fmt.Errorf("is longer than %d bytes", maxSecret)
 	}
+
 	text := strings.TrimRight(string(data), "\r\n")
 	if text == "" {
 		return "", errors.New("is empty")
 	}
+
 	return text, nil
 }
 

@@ -69,6 +69,7 @@ func stateFolder(vars map[string]string, root bool) (path, reason string) {
 		own := max(slices.IndexFunc(list, func(path string) bool { return filepath.Base(path) == "tendril" }), 0)
 		return list[own], "STATE_DIRECTORY is set"
 	}
+
 	if state := vars["XDG_STATE_HOME"]; filepath.IsAbs(state) {
 		return filepath.Join(state, "tendril"), "XDG_STATE_HOME is set"
 	}
@@ -78,6 +79,7 @@ func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	if home := vars["HOME"]; home != "" {
 		return filepath.Join(home, ".local", "state", "tendril"), "below the home folder"
 	}
+
 	return "", ""
 }
 
@@ -90,18 +92,22 @@ func readEnvironment(l *loader) {
 			l.warnAt(name, o.Name, "write "+o.Variable+" instead",
 				"this variable is read for compatibility with other daemons")
 		}
+
 		if name := firstSet(l, o.OtherVariables); name != "" {
 			assignVariable(l, o, name)
 		}
+
 		for _, beanstalk := range slices.Backward(o.workerNames()) {
 			if name := variablePrefix + beanstalk; l.vars[name] != "" {
 				assignVariable(l, o, name)
 			}
 		}
+
 		if l.vars[o.Variable] != "" {
 			assignVariable(l, o, o.Variable)
 		}
 	}
+
 	warnAboutVariables(l)
 }
 
@@ -130,9 +136,11 @@ func warnAboutVariables(l *loader) {
 			read[n] = true
 		}
 	}
+
 	for _, n := range own {
 		read[n] = true
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(l.vars)) {
 		if read[name] {
 			continue

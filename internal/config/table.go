@@ -360,6 +360,7 @@ func table(s *Settings) []*Option {
 			}
 		}
 	}
+
 	return all
 }
 

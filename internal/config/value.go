@@ -210,6 +210,7 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 		if text == Off {
 			return nil, nil
 		}
+
 		for item := range strings.SplitSeq(text, ",") {
 			usual, err := rule(strings.TrimSpace(item))
 			if err != nil {
@@ -219,6 +220,7 @@ func list(field *[]string, allowed string, rule func(string) (string, error)) va
 				all = append(all, usual)
 			}
 		}
+
 		return all, nil
 	}, func(all []string) string { return strings.Join(all, ",") })
 }
@@ -230,16 +232,19 @@ func ParseDuration(text string) (time.Duration, error) {
 	if days, found := strings.CutSuffix(text, "d"); found {
 		scale, number = 24*time.Hour, days
 	}
+
 	if n, err := strconv.ParseFloat(number, 64); err == nil && isDecimal(number) {
 		if math.Abs(n)*float64(scale) > math.MaxInt64/2 {
 			return math.MaxInt64, errRange
 		}
 		return time.Duration(math.Round(n * float64(scale))), nil
 	}
+
 	d, err := time.ParseDuration(text)
 	if err != nil {
 		return 0, errors.New("is not a duration")
 	}
+
 	return d, nil
 }
 

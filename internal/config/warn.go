@@ -99,21 +99,25 @@ func warnVisibility(l *loader) {
 		l.about("visibility-timeout", "set it longer than a message takes",
 			"visibility-timeout 0 does not hide a message during its delivery: it may be delivered many times at once")
 	}
+
 	if (l.concerns("visibility-timeout", "inactivity-timeout") || apart(l)) && l.s.toApp() && !hasFunction(l) &&
 		s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
 		warnShort(l, "inactivity-timeout")
 	}
+
 	if chosen := l.isSet("visibility-timeout") || l.isSet("function-timeout"); chosen &&
 		(l.concerns("visibility-timeout") || apart(l)) &&
 		hasFunction(l) && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.FunctionTimeout {
 		warnShort(l, "function-timeout")
 	}
+
 	if l.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
 		s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
 		l.about("retention-period", "make it several times as long",
 			"%s is shorter than %s: a message that fails once is never tried again", l.named("retention-period"),
 			l.cite("visibility-timeout"))
 	}
+
 	if l.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
 		l.isSet("inactivity-timeout") {
 		l.about("inactivity-timeout", "", "%s has no effect: %s ends an attempt before", l.named("inactivity-timeout"),
@@ -133,6 +137,7 @@ func warnErrorVisibility(l *loader) {
 	if after == nil || !l.concerns("error-visibility-timeout", "retention-period") {
 		return
 	}
+
 	switch {
 	case *after == 0:
 		l.about("error-visibility-timeout", "set it to some seconds, or see backoff-min",
@@ -142,6 +147,7 @@ func warnErrorVisibility(l *loader) {
 		l.about("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never tried again",
 			l.named("error-visibility-timeout"), l.cite("retention-period"))
 	}
+
 	if l.s.BackoffMin > 0 {
 		l.about("error-visibility-timeout", "", "%s has no effect: %s chooses the pause after a failure",
 			l.named("error-visibility-timeout"), l.cite("backoff-min"))
@@ -153,6 +159,7 @@ func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
 	}
+
 	s := l.s
 	if s.BatchSize > 1 && l.s.toApp() && !hasFunction(l) {
 		if s.TerminalCodes != "" {
@@ -165,6 +172,7 @@ func warnBatch(l *loader) {
 				l.named("mime-type"), l.cite("batch-size"))
 		}
 	}
+
 	switch {
 	case s.BatchWindow == 0:
 	case s.BatchSize == 1:
@@ -214,6 +222,7 @@ func warnQueue(l *loader, q *QueueSettings) {
 		l.warnAt(l.own["max"].Where, "queues", "",
 			"%smax %d has no effect: %s is the maximum for all queues", l.prefix, q.Concurrency, l.all.cite("http-connections"))
 	}
+
 	if q.ToFunction() {
 		for _, key := range []string{"http_path", "mime_type", "terminal_codes", "signing_secret", "inactivity_timeout",
 			"deadline"} {
@@ -223,6 +232,7 @@ func warnQueue(l *loader, q *QueueSettings) {
 			}
 		}
 	}
+
 	if l.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
 		l.about("max-wait", "", "%s is longer than %s", l.named("max-wait"), l.cite("retention-period"))
 	}

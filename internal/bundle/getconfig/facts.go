@@ -41,10 +41,12 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	path = slices.DeleteFunc(slices.Clone(path), func(name string) bool { return name == "" })
 	if command == PlatformConfig && len(path) == 1 { // its keys are unique in both objects
 		object = f.constants()
 	}
+
 	for _, name := range path {
 		members, ok := object.(map[string]any)
 		if inner, isAddon := members["env"].(map[string]any); command == Addons && isAddon {
@@ -56,6 +58,7 @@ func (f *Facts) Answer(command string, path ...string) (any, error) {
 		}
 		object = value
 	}
+
 	return object, nil
 }
 
@@ -78,10 +81,12 @@ func (f *Facts) object(command string) (any, error) {
 	default:
 		return nil, fmt.Errorf("unknown command %q", command)
 	}
+
 	text, err := json.Marshal(part)
 	if err != nil {
 		return nil, err
 	}
+
 	object := map[string]any{}
 	return object, json.Unmarshal(text, &object)
 }

@@ -46,9 +46,11 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 			err = os.Mkdir(f.path, 0o700)
 		}
 	}
+
 	if err != nil {
 		return fmt.Errorf("creating the folder of get-config: %w", err)
 	}
+
 	bin := f.bin()
 	if err = errors.Join(os.Mkdir(bin, 0o700), os.Symlink(program, filepath.Join(bin, programName))); err != nil {
 		return fmt.Errorf("linking get-config: %w", err)
@@ -59,6 +61,7 @@ func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir != "" {
 		err = datadir.LetThrough(dataDir, gid)
 	}
+
 	// Others may pass too: without a name they find nothing but the command, and no file is readable.
 	return errors.Join(err, os.Chmod(f.path, 0o711), os.Chmod(bin, 0o755))
 }
@@ -73,10 +76,12 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 	if err != nil {
 		return err
 	}
+
 	dir := f.version(number)
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("writing what get-config answers: %w", err)
 	}
+
 	err = datadir.Replace(filepath.Join(dir, ownerFile), text, 0o600)
 	if err == nil && f.uid >= 0 {
 		err = f.publishForApp(dir, text)
@@ -84,6 +89,7 @@ func (f *Folder) Publish(number int, facts *Facts) error {
 	if err != nil {
 		return fmt.Errorf("writing what get-config answers: %w", err)
 	}
+
 	return nil
 }
 
@@ -126,6 +132,7 @@ func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	if asApp && f.uid >= 0 {
 		file = appFile
 	}
+
 	path := ""
 	env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		value, isPath := strings.CutPrefix(entry, "PATH=")
@@ -144,17 +151,21 @@ func Open(file, dataDir string) (*Facts, error) {
 	if file == "" {
 		file = filepath.Join(dataDir, folderName, currentName, ownerFile)
 	}
+
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) { // a process outlived its version
 		folder, name := filepath.Dir(filepath.Dir(file)), filepath.Base(file)
 		text, err = os.ReadFile(filepath.Join(folder, currentName, name))
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	facts := &Facts{}
 	if err := json.Unmarshal(text, facts); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
+
 	return facts, nil
 }

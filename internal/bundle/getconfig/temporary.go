@@ -17,10 +17,12 @@ func makeTemp() (path string, claim *os.File, err error) {
 		if path, err = os.MkdirTemp("", tempPrefix+"*"); err != nil {
 			return "", nil, err
 		}
+
 		claim, err = claimFolder(path)
 		if err == nil || errors.Is(err, errNoLocks) {
 			return path, claim, nil
 		}
+
 		removeErr := os.RemoveAll(path)
 		// Another tendril that starts may have taken the new folder for a leftover.
 		taken := errors.Is(err, errNotOurs) || errors.Is(err, fs.ErrNotExist)
@@ -61,6 +63,7 @@ func claimFolder(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	switch err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {
 	case err == nil:
 		err = checkOwn(f, path)
@@ -69,10 +72,12 @@ func claimFolder(path string) (*os.File, error) {
 	default:
 		err = errNoLocks
 	}
+
 	if err != nil {
 		f.Close()
 		return nil, err
 	}
+
 	return f, nil
 }
 

@@ -132,6 +132,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 		}
 		return a.join(ctx, u)
 	}
+
 	argv := []string{"useradd", "-M", "-r", "--shell", a.noLogin()}
 	for _, option := range []struct{ name, value string }{{"-d", u.Home}, {"-u", u.UID},
 		{"-G", strings.Join(u.Groups, ",")}} {
@@ -139,6 +140,7 @@ func (a *Applier) user(ctx context.Context, u *bundle.User) (Outcome, error) {
 			argv = append(argv, option.name, option.value)
 		}
 	}
+
 	return Changed, a.run(ctx, append(argv, u.Name)...)
 }
 

@@ -36,6 +36,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	if f.IsLink {
 		return a.link(f, uid, gid)
 	}
+
 	var content io.ReadSeeker = strings.NewReader(f.Content)
 	if f.Source != "" {
 		source, err := open(ctx, f.Source)
@@ -45,6 +46,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 		defer source.Close()
 		content = source.File
 	}
+
 	is, err := os.Lstat(f.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -58,6 +60,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 	case is.IsDir():
 		return unchanged, fmt.Errorf("%s is a folder: give the file another path, or remove the folder", f.Path)
 	}
+
 	want := attributesOf(is, f, uid, gid)
 	if is.Mode().IsRegular() {
 		if equal, err := hasContent(f.Path, content); err != nil || equal {
@@ -71,6 +74,7 @@ func (a *Applier) file(ctx context.Context, f *bundle.MachineFile) (Outcome, err
 			return unchanged, err
 		}
 	}
+
 	return Changed, place(f.Path, content, want)
 }
 
@@ -89,6 +93,7 @@ func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribute
 			want.mode = permissions(is.Mode())
 		}
 	}
+
 	if stat, ok := is.Sys().(*syscall.Stat_t); ok && is.Mode().IsRegular() {
 		if uid < 0 {
 			want.uid = int(stat.Uid)
@@ -97,6 +102,7 @@ func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attribute
 			want.gid = int(stat.Gid)
 		}
 	}
+
 	return want
 }
 
@@ -142,11 +148,13 @@ func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
+
 	// Hidden, so that what runs the programs of a folder leaves it out.
 	to, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
 		return err
 	}
+
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.Remove(to.Name()))
@@ -162,6 +170,7 @@ func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if err = errors.Join(err, to.Close()); err != nil {
 		return err
 	}
+
 	return os.Rename(to.Name(), path)
 }
 
@@ -216,10 +225,12 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 		}
 		did = true
 	}
+
 	is, err := os.Lstat(f.Path)
 	if err != nil {
 		return changedIf(did), err
 	}
+
 	hasNewOwner, err := attributes{uid: uid, gid: gid}.setOwner(f.Path, is)
 	did = did || hasNewOwner
 	if err != nil {
@@ -230,10 +241,12 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(filepath.Dir(f.Path), target)
 	}
+
 	is, err = os.Stat(target)
 	if err != nil || permissions(is.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
 		return changedIf(did), nil // a link may lead to what comes later
 	}
+
 	return Changed, os.Chmod(target, f.Mode)
 }
 
@@ -250,12 +263,14 @@ func replaceByLink(path, to string) error {
 	case is.Mode().IsRegular():
 		err = keep(path)
 	}
+
 	if err == nil {
 		err = os.Remove(path)
 	}
 	if err != nil {
 		return err
 	}
+
 	return os.Symlink(to, path)
 }
 

@@ -61,6 +61,7 @@ func (a *Applier) installOne(ctx context.Context, p *bundle.Package, version str
 		}
 		return true, a.run(ctx, "python3", "-m", "pip", "install", joined(p.Name, "==", version))
 	}
+
 	return false, fmt.Errorf("no package manager %s", p.Manager)
 }
 
@@ -70,17 +71,20 @@ func (a *Applier) installDebian(ctx context.Context, name, version string) (did 
 	if is, installed := strings.CutPrefix(found, "installed "); ok && installed && (version == "" || version == is) {
 		return false, nil
 	}
+
 	if !a.updated {
 		a.updated = true
 		if err := a.run(ctx, "apt-get", "-q", "-y", "update"); err != nil {
 			return false, err
 		}
 	}
+
 	call := Call{Argv: []string{"apt-get", "-q", "-y", "install", joined(name, "=", version)},
 		Env: []string{"DEBIAN_FRONTEND=noninteractive"}}
 	if _, err := a.system.Run(ctx, &call); err != nil {
 		return true, fmt.Errorf("apt-get install: %w", err)
 	}
+
 	return true, nil
 }
 

@@ -33,26 +33,33 @@ func Plan(m *bundle.Machine) (steps []Step) {
 			name := p.Manager + " " + p.Name
 			steps = append(steps, Step{"packages", name, strings.Join(p.Versions, ", "), p.Place, doing(&p, (*Applier).install)})
 		}
+
 		for _, g := range c.Groups {
 			steps = append(steps, Step{"groups", g.Name, numbered("gid", g.GID), g.Place, doing(&g, (*Applier).group)})
 		}
+
 		for _, u := range c.Users {
 			steps = append(steps, Step{"users", u.Name, numbered("uid", u.UID), u.Place, doing(&u, (*Applier).user)})
 		}
+
 		for _, s := range c.Sources {
 			steps = append(steps, Step{"sources", s.Dir, "from " + s.URL, s.Place, doing(&s, (*Applier).source)})
 		}
+
 		for _, f := range c.Files {
 			steps = append(steps, Step{"files", f.Path, fileText(&f), f.Place, doing(&f, (*Applier).file)})
 		}
+
 		for _, command := range c.Commands {
 			place := bundle.Place{File: command.File, Line: command.Line}
 			steps = append(steps, Step{"commands", command.Name, command.Text(), place, doing(&command, (*Applier).command)})
 		}
+
 		for _, s := range c.Services {
 			steps = append(steps, Step{"services", s.Name, serviceText(&s), s.Place, doing(&s, (*Applier).service)})
 		}
 	}
+
 	return steps
 }
 
@@ -78,12 +85,14 @@ func fileText(f *bundle.MachineFile) string {
 	default:
 		parts = append(parts, fmt.Sprintf("%d bytes", len(f.Content)))
 	}
+
 	if f.HasMode && !f.IsLink {
 		parts = append(parts, fmt.Sprintf("mode %04o", modeBits(f.Mode)))
 	}
 	if f.Owner != "" || f.Group != "" {
 		parts = append(parts, strings.TrimSuffix("owner "+f.Owner+":"+f.Group, ":"))
 	}
+
 	return strings.Join(parts, ", ")
 }
 
@@ -103,5 +112,6 @@ func serviceText(s *bundle.Service) string {
 	if len(s.RestartFor) > 0 {
 		parts = append(parts, "restarted for "+strings.Join(s.RestartFor, ", "))
 	}
+
 	return strings.Join(parts, ", ")
 }

@@ -15,12 +15,14 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	if err != nil {
 		return unchanged, err
 	}
+
 	if with.isSystemd && !a.reloaded && slices.ContainsFunc(a.changed, isUnit) {
 		if err := a.run(ctx, "systemctl", "daemon-reload"); err != nil {
 			return unchanged, err
 		}
 		a.reloaded = true
 	}
+
 	did := false
 	do := func(argv []string) error {
 		did = true
@@ -37,6 +39,7 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 			}
 		}
 	}
+
 	isRunning := a.holds(ctx, with.control("status")...)
 	isStale := slices.ContainsFunc(s.RestartFor, func(title string) bool { return slices.Contains(a.changed, title) })
 	switch {
@@ -47,6 +50,7 @@ func (a *Applier) service(ctx context.Context, s *bundle.Service) (Outcome, erro
 	case isRunning && isStale:
 		err = do(with.control("restart"))
 	}
+
 	return changedIf(did), err
 }
 
@@ -77,10 +81,12 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 			},
 		}, nil
 	}
+
 	m := manager{control: func(verb string) []string { return []string{"/etc/init.d/" + s.Name, verb} }}
 	if !a.system.Has("/etc/init.d/" + s.Name) {
 		return m, fmt.Errorf("this machine has no service %s: there is no program /etc/init.d/%[1]s", s.Name)
 	}
+
 	switch {
 	case a.system.Has("chkconfig"):
 		m.isEnabled, m.enable = []string{"chkconfig", s.Name}, []string{"chkconfig", s.Name, "on"}
@@ -92,6 +98,7 @@ func (a *Applier) managerOf(s *bundle.Service) (manager, error) {
 	case s.Enabled != nil:
 		return m, fmt.Errorf("this machine has neither chkconfig nor update-rc.d: service %s cannot be enabled", s.Name)
 	}
+
 	return m, nil
 }
 

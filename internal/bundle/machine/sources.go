@@ -59,10 +59,12 @@ func open(ctx context.Context, source string) (*download, error) {
 		}
 		return &download{File: f}, nil
 	}
+
 	f, err := os.CreateTemp("", "tendril-download-*")
 	if err != nil {
 		return nil, err
 	}
+
 	d := &download{f, true}
 	if err := fetch(ctx, source, f); err != nil {
 		return nil, errors.Join(fmt.Errorf("downloading %s: %w", shownURL(source), err), d.Close())
@@ -70,6 +72,7 @@ func open(ctx context.Context, source string) (*download, error) {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+
 	return d, nil
 }
 
@@ -79,7 +82,9 @@ func shownURL(source string) string {
 	if err != nil {
 		return "the source"
 	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	u.User = nil
+	u.RawQuery = ""
+	u.Fragment = ""
 	return u.String()
 }
 
@@ -91,6 +96,7 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 30 * time.Second,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ResponseHeaderTimeout: time.Minute,
 		ForceAttemptHTTP2: true, DisableKeepAlives: true}
@@ -110,16 +116,19 @@ func fetch(ctx context.Context, source string, to io.Writer) error {
 		}
 		return err
 	}
+
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("the server answered %s", answer.Status)
 	}
+
 	switch n, err := io.Copy(to, io.LimitReader(answer.Body, maxDownload+1)); {
 	case err != nil:
 		return err
 	case n > maxDownload:
 		return fmt.Errorf("it has more than %d bytes", maxDownload)
 	}
+
 	return nil
 }
 
@@ -134,6 +143,7 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	if err := os.MkdirAll(s.Dir, newFolder); err != nil {
 		return unchanged, err
 	}
+
 	root, err := os.OpenRoot(s.Dir)
 	if err != nil {
 		return unchanged, err
@@ -143,6 +153,7 @@ func (a *Applier) source(ctx context.Context, s *bundle.Source) (Outcome, error)
 	if err := u.unpack(archive.File); err != nil {
 		return changedIf(u.did), fmt.Errorf("unpacking %s: %w", shownURL(s.URL), err)
 	}
+
 	return changedIf(u.did), nil
 }
 
@@ -163,6 +174,7 @@ func (u *unpacking) unpack(archive *os.File) error {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
+
 	switch {
 	case bytes.HasPrefix(begin, []byte("PK\x03\x04")), bytes.HasPrefix(begin, []byte("PK\x05\x06")):
 		return u.zip(archive)
@@ -175,6 +187,7 @@ func (u *unpacking) unpack(archive *os.File) error {
 	case bytes.HasPrefix(begin, []byte("BZh")):
 		return u.tar(bzip2.NewReader(archive))
 	}
+
 	return u.tar(archive)
 }
 
@@ -190,12 +203,14 @@ func (u *unpacking) tar(from io.Reader) error {
 		case err != nil && !errors.Is(err, tar.ErrInsecurePath):
 			return err
 		}
+
 		info := h.FileInfo()
 		switch h.Typeflag {
 		case tar.TypeDir, tar.TypeReg, tar.TypeSymlink:
 		default:
 			continue // comments, devices and hard links
 		}
+
 		if err := u.entry(h.Name, info.Mode(), h.Linkname, func() (io.ReadCloser, error) {
 			return io.NopCloser(r), nil
 		}); err != nil {
@@ -209,10 +224,12 @@ func (u *unpacking) zip(archive *os.File) error {
 	if err != nil {
 		return err
 	}
+
 	r, err := zip.NewReader(archive, is.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return err
 	}
+
 	const maxLink = 4 << 10
 	for _, f := range r.File {
 		to := ""
@@ -227,10 +244,12 @@ func (u *unpacking) zip(archive *os.File) error {
 			}
 			to = string(text)
 		}
+
 		if err := u.entry(f.Name, f.Mode(), to, f.Open); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -239,6 +258,7 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	if u.entries++; u.entries > maxEntries {
 		return fmt.Errorf("it has more than %d entries", maxEntries)
 	}
+
 	name = path.Clean(strings.TrimPrefix(name, "/"))
 	switch {
 	case name == ".":
@@ -248,16 +268,19 @@ func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func
 	case mode.IsDir():
 		return u.root.MkdirAll(name, newFolder)
 	}
+
 	if err := u.root.MkdirAll(path.Dir(name), newFolder); err != nil {
 		return err
 	}
 	if mode.Type() == fs.ModeSymlink {
 		return u.link(name, to)
 	}
+
 	from, err := content()
 	if err != nil {
 		return err
 	}
+
 	return errors.Join(u.file(name, mode.Perm()|0o400, from), from.Close())
 }
 
@@ -283,6 +306,7 @@ func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err err
 	if err != nil {
 		return err
 	}
+
 	defer func() {
 		err = errors.Join(err, to.Close())
 		if removed := u.root.Remove(staged); !errors.Is(removed, fs.ErrNotExist) {
@@ -296,15 +320,18 @@ func (u *unpacking) file(name string, mode fs.FileMode, from io.Reader) (err err
 	if err != nil {
 		return err
 	}
+
 	if is, err := u.root.Lstat(name); err == nil && is.Mode().IsRegular() && is.Size() == n && is.Mode().Perm() == mode {
 		if equal, err := u.equal(name, to); err != nil || equal {
 			return err
 		}
 	}
+
 	u.did = true
 	if err := to.Chmod(mode); err != nil {
 		return err
 	}
+
 	return u.root.Rename(staged, name)
 }
 

@@ -101,7 +101,9 @@ func Label(name string) string {
 // Systemd returns the unit of the environment. With split the app has a unit of its own.
 func Systemd(p *Plan, split bool) []File {
 	v := newView(p)
-	v.Unit, v.Split, v.RunsApp = "tendril-"+p.Name, split, p.App && !split
+	v.Unit = "tendril-" + p.Name
+	v.Split = split
+	v.RunsApp = p.App && !split
 	v.Start = append([]string{"up"}, p.Args...)
 	if split {
 		v.Start = append(v.Start, fmt.Sprintf("--target=http://127.0.0.1:%d/", p.AppPort))
@@ -110,10 +112,12 @@ func Systemd(p *Plan, split bool) []File {
 	} else if p.App {
 		v.Start = append(append(v.Start, "--"), p.Command...)
 	}
+
 	files := []File{{Path: v.Unit + ".service", Text: v.render("tendril.service")}}
 	if split {
 		files = append(files, File{Path: p.Name + "-app.service", Text: v.render("app.service")})
 	}
+
 	return files
 }
 

@@ -121,10 +121,12 @@ func (f files) node() *App {
 	if app.File != "" && json.Unmarshal([]byte(f.text(app.File)), &manifest) != nil {
 		manifest.Main = "" // npm will say what is wrong with it
 	}
+
 	script := f.first("server.js", "app.js", "index.js", "main.js")
 	if main := path.Clean(manifest.Main); isPlain(main) && f.first(main) != "" {
 		script = main
 	}
+
 	switch {
 	case app.File == "" && script == "":
 		return nil
@@ -135,9 +137,11 @@ func (f files) node() *App {
 	default:
 		return nil
 	}
+
 	if len(manifest.Dependencies) > 0 && !f.has("node_modules") {
 		app.Before = []string{"npm install"}
 	}
+
 	return app
 }
 
@@ -155,14 +159,18 @@ func (f files) python() *App {
 	} else if listed != "" {
 		app.Before = []string{"pip install ."}
 	}
+
 	hasGunicorn := strings.Contains(strings.ToLower(f.text(listed)), "gunicorn")
 	if m := djangoSettings.FindStringSubmatch(f.text("manage.py")); m != nil {
-		app.Platform, app.File, app.Web = "Django", "manage.py", "python3 manage.py runserver --noreload 127.0.0.1:$PORT"
+		app.Platform = "Django"
+		app.File = "manage.py"
+		app.Web = "python3 manage.py runserver --noreload 127.0.0.1:$PORT"
 		if hasGunicorn {
 			app.Web, app.Connections = gunicorn(m[1]+".wsgi"), pool
 		}
 		return app
 	}
+
 	scripts := []string{"application.py", "app.py", "main.py", "server.py", "wsgi.py"}
 	for _, script := range scripts {
 		module, text := strings.TrimSuffix(script, ".py"), f.text(script)
@@ -171,6 +179,7 @@ func (f files) python() *App {
 			app.Web = "uvicorn --host 127.0.0.1 --port $PORT " + module + ":" + m[1]
 			return app
 		}
+
 		if m := flask.FindStringSubmatch(text); m != nil {
 			app.Platform, app.File = "Flask", script
 			app.Web = "flask --app " + module + ":" + m[1] + " run --port $PORT"
@@ -180,10 +189,12 @@ func (f files) python() *App {
 			return app
 		}
 	}
+
 	if script := f.first(scripts...); script != "" {
 		app.File, app.Web = script, "python3 "+script
 		return app
 	}
+
 	return nil
 }
 
@@ -192,9 +203,12 @@ func (f files) ruby() *App {
 	if f.first("Gemfile") != "" {
 		app.Before = []string{"bundle install"}
 	}
+
 	switch {
 	case f.first("bin/rails") != "":
-		app.Platform, app.File, app.Connections = "Rails", "bin/rails", pool
+		app.Platform = "Rails"
+		app.File = "bin/rails"
+		app.Connections = pool
 		app.Web = fmt.Sprintf("RAILS_MAX_THREADS=%d bin/rails server --binding 127.0.0.1 --port $PORT", pool)
 	case f.first("config.ru") == "":
 		return nil
@@ -203,6 +217,7 @@ func (f files) ruby() *App {
 	default:
 		app.Web = "bundle exec rackup --host 127.0.0.1 --port $PORT"
 	}
+
 	return app
 }
 
@@ -212,11 +227,13 @@ func (f files) goModule() *App {
 	if f.first("go.mod") == "" {
 		return nil
 	}
+
 	for _, folder := range []string{".", "cmd/*"} {
 		names, err := fs.Glob(f.folder, path.Join(folder, "*.go"))
 		if err != nil {
 			continue
 		}
+
 		for _, name := range names {
 			at := path.Dir(name)
 			if strings.HasSuffix(name, "_test.go") || !packageMain.MatchString(f.text(name)) || at != "." && !isPlain(at) {
@@ -229,6 +246,7 @@ func (f files) goModule() *App {
 			return app
 		}
 	}
+
 	return nil
 }
 
@@ -237,15 +255,18 @@ func (f files) php() *App {
 	if app.File == "" {
 		return nil
 	}
+
 	app.Web, app.Connections = fmt.Sprintf("PHP_CLI_SERVER_WORKERS=%d php -S 127.0.0.1:$PORT", pool), pool
 	if f.first("public/index.php") != "" {
 		app.Web += " -t public"
 	} else if f.first("index.php") == "" {
 		return nil
 	}
+
 	if app.File == "composer.json" && !f.has("vendor") {
 		app.Before = []string{"composer install"}
 	}
+
 	return app
 }
 
@@ -257,7 +278,9 @@ func (f files) java() *App {
 	case app.File != "" && isPlain(app.File):
 		app.Web = run + app.File
 	case f.first("pom.xml") != "":
-		app.File, app.Web, app.Before = "pom.xml", run+"target/*.jar", []string{"mvn package"}
+		app.File = "pom.xml"
+		app.Web = run + "target/*.jar"
+		app.Before = []string{"mvn package"}
 	case f.first("build.gradle", "build.gradle.kts") != "":
 		app.File, app.Web = f.first("build.gradle", "build.gradle.kts"), run+"build/libs/*.jar"
 		app.Before = []string{"gradle build"}
@@ -267,6 +290,7 @@ func (f files) java() *App {
 	default:
 		return nil
 	}
+
 	return app
 }
 
@@ -324,16 +348,19 @@ func (a *App) settings(folder string) string {
 	if a.Lambda != "" {
 		fmt.Fprintf(&b, "\n# The function that runs on this machine and gets the messages.\nlambda: %s\n", a.Lambda)
 	}
+
 	if a.Connections > 0 {
 		fmt.Fprintf(&b, "\n# Messages that the app works on at once, as many as the command in the Procfile has threads or workers.\n"+
 			"http_connections: %d\n", a.Connections)
 	}
+
 	for _, setting := range a.offered() {
 		if o, found := config.Lookup(setting.key); found {
 			fmt.Fprintf(&b, "\n# %s Default: %s.\n#%s: %s\n", o.Help, strings.TrimSuffix(o.DefaultText(), "."), o.Key,
 				cmp.Or(setting.value, o.ExampleText()))
 		}
 	}
+
 	return b.String()
 }
 

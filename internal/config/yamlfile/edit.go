@@ -31,25 +31,30 @@ func Apply(data []byte, o *Options, edits []Edit) ([]byte, []EditedLine, *Fault)
 	if _, fault := Normalize(data, o); fault != nil {
 		return nil, nil, fault
 	}
+
 	e := newEditor(string(data), o)
 	for i, edit := range edits {
 		before, fault := Map(e.text(), o)
 		if fault != nil {
 			return nil, nil, fault
 		}
+
 		e.number = i
 		if fault := e.apply(before, edit); fault != nil {
 			return nil, nil, fault
 		}
+
 		after, fault := Map(e.text(), o)
 		if fault != nil || !sameNode(edited(before, edit), after) {
 			return nil, nil, notEditable(keyLine(before, edit.Path))
 		}
 	}
+
 	changed := []byte(e.mark + e.file())
 	if _, fault := Normalize(changed, o); fault != nil {
 		return nil, nil, fault
 	}
+
 	return changed, e.changes(), nil
 }
 
@@ -78,6 +83,7 @@ func newEditor(text string, o *Options) *editor {
 	if rest, found := strings.CutPrefix(text, "\uFEFF"); found {
 		e.mark, text = "\uFEFF", rest
 	}
+
 	for number := 1; text != ""; number++ {
 		i := strings.IndexAny(text, "\r\n")
 		l := editedLine{text: text, was: number}
@@ -90,6 +96,7 @@ func newEditor(text string, o *Options) *editor {
 		text = text[len(l.text)+len(l.end):]
 		e.lines = append(e.lines, l)
 	}
+
 	return e
 }
 
@@ -119,12 +126,14 @@ func (e *editor) changes() []EditedLine {
 			last = l.was
 			continue
 		}
+
 		n := placeOf(l.edit, removed, last+1)
 		if all = append(all, removed[:n]...); n > 0 {
 			last, removed = removed[n-1].Line, removed[n:]
 		}
 		all = append(all, EditedLine{Edit: l.edit, Line: i + 1, Added: true, Text: l.text})
 	}
+
 	return append(all, removed...)
 }
 
@@ -149,17 +158,21 @@ func (e *editor) replace(from, end int, texts ...string) {
 	if len(e.lines) > 0 && e.lines[0].end != "" {
 		lineEnd = e.lines[0].end
 	}
+
 	for _, text := range texts {
 		put = append(put, editedLine{text: text, end: lineEnd, edit: e.number})
 	}
+
 	if from > 1 && len(put) > 0 && e.lines[from-2].end == "" { // the file ended without an end of line
 		e.lines[from-2].end, put[len(put)-1].end = lineEnd, ""
 	}
+
 	for _, l := range e.lines[from-1 : end] {
 		if l.was > 0 {
 			e.removed = append(e.removed, EditedLine{Edit: e.number, Line: l.was, Text: l.text})
 		}
 	}
+
 	e.lines = slices.Replace(e.lines, from-1, end, put...)
 }
 
@@ -167,18 +180,21 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 	if root == nil {
 		root = &Node{Kind: Mapping}
 	}
+
 	parent, key := root, edit.Path[len(edit.Path)-1]
 	for _, step := range edit.Path[:len(edit.Path)-1] {
 		if parent = child(parent, step); parent == nil || len(parent.Pairs)+len(parent.Items) == 0 {
 			return notEditable(root.Line)
 		}
 	}
+
 	var found []int
 	for i, p := range parent.Pairs {
 		if p.Key == key {
 			found = append(found, i)
 		}
 	}
+
 	text := ""
 	if edit.Value != nil {
 		var fault *Fault
@@ -186,6 +202,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 			return fault
 		}
 	}
+
 	switch {
 	case len(found) > 1:
 		return &Fault{Line: parent.Pairs[found[1]].Line, Text: key + " is in the file twice", Hint: "keep one of the lines"}
@@ -200,6 +217,7 @@ func (e *editor) apply(root *Node, edit Edit) *Fault {
 	case edit.Value == nil:
 		return e.remove(parent, found[0])
 	}
+
 	return e.set(&parent.Pairs[found[0]], text)
 }
 
@@ -246,6 +264,7 @@ func (e *editor) end(p *Pair) int {
 		}
 		end = max(end, i)
 	}
+
 	return end
 }
 
@@ -267,10 +286,12 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	if at < 0 {
 		return notEditable(p.Line)
 	}
+
 	end, rest := e.end(p), ""
 	if end == p.Line {
 		rest = afterValue(line[at:])
 	}
+
 	blanks := line[at : len(line)-len(strings.TrimLeft(line[at:], " \t"))]
 	if strings.TrimSpace(line[at:]) == rest || blanks == "" {
 		blanks = " "
@@ -278,6 +299,7 @@ func (e *editor) set(p *Pair, text string) *Fault {
 	if strings.HasPrefix(rest, "#") {
 		rest = " " + rest
 	}
+
 	e.replace(p.Line, end, line[:at]+blanks+text+rest)
 	return nil
 }
@@ -288,6 +310,7 @@ func behindKey(line string, p *Pair) int {
 	if p.Column < 1 || p.Column > len(runes) {
 		return -1
 	}
+
 	at := len(string(runes[:p.Column-1]))
 	rest := line[at:]
 	switch {
@@ -298,10 +321,12 @@ func behindKey(line string, p *Pair) int {
 	default:
 		return -1
 	}
+
 	trimmed := strings.TrimLeft(rest, " \t")
 	if !strings.HasPrefix(trimmed, ":") {
 		return -1
 	}
+
 	return len(line) - len(trimmed) + 1
 }
 
@@ -329,9 +354,11 @@ func (e *editor) remove(parent *Node, i int) *Fault {
 		e.replace(p.Line, end)
 		return nil
 	}
+
 	if i+1 == len(parent.Pairs) || parent.Pairs[i+1].Line != end+1 || strings.Trim(prefix, " -") != "" {
 		return notEditable(p.Line)
 	}
+
 	next := e.lines[end].text
 	e.replace(p.Line, end+1, prefix+strings.TrimLeft(next, " "))
 	return nil
@@ -363,6 +390,7 @@ func edited(n *Node, edit Edit) *Node {
 	if n != nil {
 		copied = *n
 	}
+
 	step := edit.Path[0]
 	if copied.Kind == Sequence {
 		copied.Items = slices.Clone(copied.Items)
@@ -371,6 +399,7 @@ func edited(n *Node, edit Edit) *Node {
 		}
 		return &copied
 	}
+
 	copied.Pairs = slices.Clone(copied.Pairs)
 	i := slices.IndexFunc(copied.Pairs, func(p Pair) bool { return p.Key == step })
 	remove := func() { copied.Pairs = slices.Delete(copied.Pairs, i, i+1) }
@@ -390,6 +419,7 @@ func edited(n *Node, edit Edit) *Node {
 	default:
 		copied.Pairs = append(copied.Pairs, Pair{Key: step, Value: &Node{Text: *edit.Value}})
 	}
+
 	return &copied
 }
 

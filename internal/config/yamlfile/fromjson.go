@@ -45,6 +45,7 @@ func (w *jsonReader) value(indent string, at position) error {
 	if err != nil {
 		return err
 	}
+
 	open, nested := t.(json.Delim)
 	if !nested || !w.dec.More() {
 		text := scalar(t)
@@ -68,9 +69,11 @@ func (w *jsonReader) value(indent string, at position) error {
 			}
 		}
 	}
+
 	if nested {
 		_, err = w.dec.Token() // its end
 	}
+
 	return err
 }
 

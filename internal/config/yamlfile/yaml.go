@@ -88,15 +88,18 @@ func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
 		return at(tokens[o.MaxTokens], fmt.Sprintf("there are more than %d words and signs", o.MaxTokens), o.HintTooMuch)
 	}
+
 	var depth nesting
 	for i, t := range tokens {
 		if what := unread[t.Type]; o.Plain && what != "" {
 			return at(t, what+" are not read",
 				`write plain "key: value" lines; a value that begins with a special character needs quotes`)
 		}
+
 		if depth.add(tokens, i) > o.MaxDepth {
 			return at(t, fmt.Sprintf("maps and lists are nested deeper than %d", o.MaxDepth), o.HintForm)
 		}
+
 		switch {
 		case t.Type == token.MappingKeyType && !plainKey(tokens[i:], depth.flow > 0):
 			return at(t, `a key that begins with "? " must be plain text, with its colon below the "?"`, `write "key: value"`)
@@ -105,6 +108,7 @@ func (o *Options) admit(tokens token.Tokens) *Fault {
 				`delete the line; only %YAML 1.1 or 1.2 may be there, at the top and with --- below it`)
 		}
 	}
+
 	return nil
 }
 
@@ -121,6 +125,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 	if len(rest) == 0 {
 		return false
 	}
+
 	switch rest[0].Type {
 	case token.StringType, token.SingleQuoteType, token.DoubleQuoteType, token.BoolType, token.NullType,
 		token.InfinityType, token.NanType,
@@ -128,6 +133,7 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 	default:
 		return false
 	}
+
 	rest = withoutComments(rest[1:])
 	return flow || len(rest) == 0 || rest[0].Type != token.MappingValueType ||
 		rest[0].Position.Column == tokens[0].Position.Column
@@ -203,6 +209,7 @@ func (n *nesting) add(tokens token.Tokens, i int) int {
 			n.open(key.Column)
 		}
 	}
+
 	return n.flow + len(n.columns)
 }
 
@@ -266,6 +273,7 @@ func (y *reader) node(n ast.Node) *Node {
 	case ast.ScalarNode:
 		return y.placed(n, Node{Text: n.GetToken().Value})
 	}
+
 	return y.refuse(n, "this value is neither text, list nor map", `write plain "key: value" lines`)
 }
 
@@ -288,6 +296,7 @@ func (y *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 		if i == 0 { // a block map's own token is the colon
 			m.Line, m.Column = key.Position.Line, key.Position.Column
 		}
+
 		if isMergeKey(key) {
 			if merge != nil {
 				return y.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line),
@@ -296,15 +305,18 @@ func (y *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 			merge, place = v, len(m.Pairs)
 			continue
 		}
+
 		m.Pairs = append(m.Pairs,
 			Pair{Key: key.Value, Line: key.Position.Line, Column: key.Position.Column, Value: y.node(v.Value)})
 	}
+
 	if merge != nil {
 		y.merge(&m, place, merge)
 	}
 	if len(values) == 0 {
 		return y.placed(n, m)
 	}
+
 	return &m
 }
 
@@ -335,10 +347,12 @@ func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
 		aliases = list.Values
 	}
+
 	have := map[string]bool{}
 	for _, p := range m.Pairs {
 		have[p.Key] = true
 	}
+
 	var merged []Pair
 	for _, alias := range aliases {
 		// A map that is written here is refused: a key that comes twice in it would go unseen.
@@ -346,17 +360,21 @@ func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 			y.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
 			return
 		}
+
 		named := y.node(alias)
 		if y.fault == nil && named.Kind != Mapping {
 			y.refuse(alias, "<< must be followed by an alias of a map", mergeForm)
 		}
+
 		if y.merged += len(named.Pairs); y.merged > maxMerged {
 			y.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged),
 				"write the keys themselves, or split them into several files")
 		}
+
 		if y.fault != nil {
 			return
 		}
+
 		for _, p := range named.Pairs {
 			if !have[p.Key] {
 				have[p.Key] = true
@@ -364,6 +382,7 @@ func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 			}
 		}
 	}
+
 	m.Pairs = slices.Insert(m.Pairs, place, merged...)
 }
 
@@ -395,10 +414,12 @@ func Map(text string, o *Options) (*Node, *Fault) {
 	if fault := o.admit(tokens); fault != nil {
 		return nil, fault
 	}
+
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, o.syntaxFault(err)
 	}
+
 	y := reader{anchors: map[string]*Node{}}
 	var root *Node
 	for _, doc := range file.Docs {
@@ -406,6 +427,7 @@ func Map(text string, o *Options) (*Node, *Fault) {
 		case nil, *ast.CommentGroupNode, *ast.DirectiveNode, *ast.NullNode:
 			continue
 		}
+
 		n := y.node(doc.Body)
 		switch {
 		case y.fault != nil:
@@ -415,8 +437,10 @@ func Map(text string, o *Options) (*Node, *Fault) {
 		case n.Kind != Mapping:
 			return nil, n.fault("this is not a "+o.What, o.HintForm)
 		}
+
 		root = n
 	}
+
 	return root, nil
 }
 
