@@ -87,7 +87,7 @@ var rooms = []room{
 	{"internal/config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"internal/bundle", "internal/host/datadir", "internal/delivery/filter", "internal/host/trust", "internal/delivery/webhook", "internal/config/yamlfile"}},
 	{"internal/cli/scaffold", "Package scaffold writes the first files of a folder: a Procfile and a tendril.yaml for the app it " +
-		"recognises.", []string{"internal/config"}},
+		"recognises.", []string{"internal/bundle", "internal/config"}},
 	{"internal/bundle/getconfig", "Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.",
 		[]string{"internal/host/datadir"}},
 	{"internal/supervisor/notify", "Package notify tells systemd about the state of the service.", nil},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -181,24 +182,14 @@ func (d *document) packages(section yamlfile.Pair) (all []Package) {
 				yamlfile.Printable(manager.Key), strings.Join(packageManagers, ", "))
 			continue
 		}
-
-		for _, p := range d.entries(manager) {
-			e := d.entry(section.Key, p)
-			one := Package{Place: e.place(p), Manager: manager.Key, Name: p.Key}
-			for _, version := range e.list(p) {
-				if version != "" {
-					one.Versions = append(one.Versions, version)
-				}
-			}
-
-			e.checkName(p, append(slices.Clone(one.Versions), p.Key)...)
-			if manager.Key == "rpm" && len(one.Versions) == 0 {
+		all = append(all, readEntries(d, section.Key, manager, func(e *entryReader, p yamlfile.Pair) Package {
+			versions := slices.DeleteFunc(e.list(p), func(version string) bool { return version == "" })
+			e.checkName(p, append(slices.Clone(versions), p.Key)...)
+			if manager.Key == "rpm" && len(versions) == 0 {
 				e.wrong(p, "write NAME: URL", "has no URL or path of a file")
 			}
-			if e.whole() {
-				all = append(all, one)
-			}
-		}
+			return Package{Place: e.place(p), Manager: manager.Key, Name: p.Key, Versions: versions}
+		})...)
 	}
 
 	slices.SortStableFunc(all, func(a, b Package) int {
@@ -207,96 +198,83 @@ func (d *document) packages(section yamlfile.Pair) (all []Package) {
 	return all
 }
 
-func (d *document) groups(section yamlfile.Pair) (all []Group) {
-	for _, p := range d.entries(section) {
-		e := d.entry(section.Key, p)
-		one := Group{Place: e.place(p), Name: p.Key}
+func (d *document) groups(section yamlfile.Pair) []Group {
+	return readEntries(d, section.Key, section, func(e *entryReader, p yamlfile.Pair) (g Group) {
+		g = Group{Place: e.place(p), Name: p.Key}
 		e.checkName(p, p.Key)
-		e.each(p, map[string]func(yamlfile.Pair){"gid": func(v yamlfile.Pair) { one.GID = e.number(v) }})
-		if e.whole() {
-			all = append(all, one)
-		}
-	}
-	return all
+		e.each(p, keys{"gid": into(&g.GID, e.number)})
+		return g
+	})
 }
 
-func (d *document) users(section yamlfile.Pair) (all []User) {
-	for _, p := range d.entries(section) {
-		e := d.entry(section.Key, p)
-		one := User{Place: e.place(p), Name: p.Key}
+func (d *document) users(section yamlfile.Pair) []User {
+	return readEntries(d, section.Key, section, func(e *entryReader, p yamlfile.Pair) (u User) {
+		u = User{Place: e.place(p), Name: p.Key}
 		e.checkName(p, p.Key)
-		e.each(p, map[string]func(yamlfile.Pair){
-			"uid":     func(v yamlfile.Pair) { one.UID = e.number(v) },
-			"homeDir": func(v yamlfile.Pair) { one.Home = e.path(v, e.text(v)) },
+		e.each(p, keys{
+			"uid":     into(&u.UID, e.number),
+			"homeDir": func(v yamlfile.Pair) { u.Home = e.path(v, e.text(v)) },
 			"groups": func(v yamlfile.Pair) {
-				one.Groups = e.list(v)
-				e.checkName(v, one.Groups...)
+				u.Groups = e.list(v)
+				e.checkName(v, u.Groups...)
 			},
 		})
-		if e.whole() {
-			all = append(all, one)
-		}
-	}
-
-	return all
+		return u
+	})
 }
 
-func (d *document) sources(section yamlfile.Pair) (all []Source) {
-	for _, p := range d.entries(section) {
-		e := d.entry(section.Key, p)
-		one := Source{Place: e.place(p), Dir: e.path(p, p.Key), URL: e.source(p)}
-		if e.whole() {
-			all = append(all, one)
-		}
-	}
-	return all
+func (d *document) sources(section yamlfile.Pair) []Source {
+	return readEntries(d, section.Key, section, func(e *entryReader, p yamlfile.Pair) Source {
+		return Source{Place: e.place(p), Dir: e.path(p, p.Key), URL: e.source(p)}
+	})
 }
 
-func (d *document) files(section yamlfile.Pair) (all []MachineFile) {
-	for _, p := range d.entries(section) {
-		e := d.entry(section.Key, p)
-		one := MachineFile{Place: e.place(p), Path: e.path(p, p.Key)}
-		hasContent, encoding := false, ""
-		e.each(p, map[string]func(yamlfile.Pair){
-			"content":  func(v yamlfile.Pair) { one.Content, hasContent = e.content(v), true },
-			"source":   func(v yamlfile.Pair) { one.Source = e.source(v) },
-			"encoding": func(v yamlfile.Pair) { encoding = e.text(v) },
-			"owner":    func(v yamlfile.Pair) { one.Owner = e.text(v) },
-			"group":    func(v yamlfile.Pair) { one.Group = e.text(v) },
-			"mode":     func(v yamlfile.Pair) { one.Mode, one.IsLink = e.mode(v); one.HasMode = true },
-			"authentication": func(v yamlfile.Pair) {
-				e.leaveOut(v, "names credentials of CloudFormation, which are not known here: make the file public, or "+
-					"download it in a command")
-			},
-			"context": func(v yamlfile.Pair) { e.leaveOut(v, "makes the file a template, which is not filled in") },
-		})
-		switch {
-		case encoding == "base64":
-			text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(one.Content), ""))
-			if one.Content = string(text); err != nil {
-				e.wrong(p, "write base64, or leave out the encoding", "is not base64")
-			}
-		case encoding != "" && encoding != "plain":
-			e.wrong(p, "write plain or base64", "has an unknown encoding")
-		}
-
-		if e.whole() && hasContent == (one.Source != "") {
-			e.wrong(p, "write either content or source", "needs one of content and source")
-		}
-
-		if one.IsLink {
-			if one.Content = strings.TrimSpace(one.Content); e.whole() && one.Content == "" {
-				e.wrong(p, "write the path that it leads to as content", "is a link to nowhere")
-			}
-		}
-
-		if e.whole() {
-			all = append(all, one)
-		}
-	}
-
+func (d *document) files(section yamlfile.Pair) []MachineFile {
+	all := readEntries(d, section.Key, section, (*entryReader).file)
 	slices.SortFunc(all, func(a, b MachineFile) int { return cmp.Compare(a.Path, b.Path) })
 	return all
+}
+
+func (e *entryReader) file(p yamlfile.Pair) (f MachineFile) {
+	f = MachineFile{Place: e.place(p), Path: e.path(p, p.Key)}
+	hasContent := false
+	encoding := ""
+	e.each(p, keys{
+		"content":  func(v yamlfile.Pair) { f.Content, hasContent = e.content(v), true },
+		"source":   into(&f.Source, e.source),
+		"encoding": into(&encoding, e.text),
+		"owner":    into(&f.Owner, e.text),
+		"group":    into(&f.Group, e.text),
+		"mode": func(v yamlfile.Pair) {
+			f.Mode, f.IsLink = e.mode(v)
+			f.HasMode = true
+		},
+		"authentication": func(v yamlfile.Pair) {
+			e.leaveOut(v, "names credentials of CloudFormation, which are not known here: make the file public, or "+
+				"download it in a command")
+		},
+		"context": func(v yamlfile.Pair) { e.leaveOut(v, "makes the file a template, which is not filled in") },
+	})
+
+	switch {
+	case encoding == "base64":
+		text, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(f.Content), ""))
+		if f.Content = string(text); err != nil {
+			e.wrong(p, "write base64, or leave out the encoding", "is not base64")
+		}
+	case encoding != "" && encoding != "plain":
+		e.wrong(p, "write plain or base64", "has an unknown encoding")
+	}
+
+	if e.whole() && hasContent == (f.Source != "") {
+		e.wrong(p, "write either content or source", "needs one of content and source")
+	}
+	if f.IsLink {
+		if f.Content = strings.TrimSpace(f.Content); e.whole() && f.Content == "" {
+			e.wrong(p, "write the path that it leads to as content", "is a link to nowhere")
+		}
+	}
+	return f
 }
 
 func (d *document) services(section yamlfile.Pair) (all []Service) {
@@ -306,38 +284,52 @@ func (d *document) services(section yamlfile.Pair) (all []Service) {
 				yamlfile.Printable(manager.Key))
 			continue
 		}
-
-		for _, p := range d.entries(manager) {
-			e := d.entry(section.Key, p)
-			one := Service{Place: e.place(p), Name: p.Key, IsSystemd: manager.Key == "systemd"}
+		all = append(all, readEntries(d, section.Key, manager, func(e *entryReader, p yamlfile.Pair) (s Service) {
+			s = Service{Place: e.place(p), Name: p.Key, IsSystemd: manager.Key == "systemd"}
 			e.checkName(p, p.Key)
 			restartFor := func(v yamlfile.Pair) {
 				for _, name := range e.list(v) {
 					if v.Key != "commands" {
 						name = filepath.Clean(name)
 					}
-					one.RestartFor = append(one.RestartFor, v.Key+" "+name)
+					s.RestartFor = append(s.RestartFor, v.Key+" "+name)
 				}
 			}
-			e.each(p, map[string]func(yamlfile.Pair){
-				"enabled":       func(v yamlfile.Pair) { is := e.flag(v); one.Enabled = &is },
-				"ensureRunning": func(v yamlfile.Pair) { is := e.flag(v); one.Running = &is },
+			e.each(p, keys{
+				"enabled":       func(v yamlfile.Pair) { is := e.flag(v); s.Enabled = &is },
+				"ensureRunning": func(v yamlfile.Pair) { is := e.flag(v); s.Running = &is },
 				"files":         restartFor, "sources": restartFor, "commands": restartFor,
 				"packages": func(v yamlfile.Pair) {
 					for _, of := range v.Value.Pairs {
 						for _, name := range e.list(of) {
-							one.RestartFor = append(one.RestartFor, "packages "+of.Key+" "+name)
+							s.RestartFor = append(s.RestartFor, "packages "+of.Key+" "+name)
 						}
 					}
 				},
 			})
-			if e.whole() {
-				all = append(all, one)
-			}
+			return s
+		})...)
+	}
+	return all
+}
+
+// readEntries reads the entries of a map in a section, and leaves out those that are refused or computed.
+func readEntries[T any](d *document, section string, of yamlfile.Pair, read func(*entryReader, yamlfile.Pair) T) (all []T) {
+	for _, p := range d.entries(of) {
+		e := d.entry(section, p)
+		if one := read(e, p); e.whole() {
+			all = append(all, one)
 		}
 	}
-
 	return all
+}
+
+// keys are the keys that an entry may have, with what reads each.
+type keys map[string]func(yamlfile.Pair)
+
+// into stores what is read of a key in a field.
+func into[T any](field *T, read func(yamlfile.Pair) T) func(yamlfile.Pair) {
+	return func(p yamlfile.Pair) { *field = read(p) }
 }
 
 func (d *document) entry(section string, p yamlfile.Pair) *entryReader {
@@ -352,7 +344,7 @@ func (e *entryReader) place(p yamlfile.Pair) Place { return Place{File: e.docume
 func (e *entryReader) whole() bool { return !e.refused && !e.computed }
 
 // each reads the keys of an entry that is a map, or empty.
-func (e *entryReader) each(p yamlfile.Pair, keys map[string]func(yamlfile.Pair)) {
+func (e *entryReader) each(p yamlfile.Pair, known keys) {
 	if p.Value.Kind != yamlfile.Mapping && p.Value.Kind != yamlfile.Null {
 		e.wrong(p, `write "key: value" below it`, "is not a map")
 		return
@@ -363,15 +355,11 @@ func (e *entryReader) each(p yamlfile.Pair, keys map[string]func(yamlfile.Pair))
 	}
 
 	for _, v := range p.Value.Pairs {
-		if read := keys[v.Key]; read != nil {
+		if read := known[v.Key]; read != nil {
 			read(v)
 			continue
 		}
-		var known []string
-		for name := range keys {
-			known = append(known, name)
-		}
-		e.unknown(v, known)
+		e.unknown(v, slices.Collect(maps.Keys(known)))
 	}
 }
 

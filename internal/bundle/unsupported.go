@@ -139,32 +139,22 @@ func (r *reader) buildLines() (lines [][]string) {
 			add(string(data))
 		}
 	}
-	var commands []string
-	for _, c := range r.bundle.Build {
-		commands = append(commands, c.Command)
-	}
-
-	for i := range r.bundle.ContainerCommands {
-		c := &r.bundle.ContainerCommands[i]
-		commands = append(commands, cmp.Or(c.Shell, strings.Join(c.Argv, " ")))
-	}
-
-	for _, command := range commands {
-		add(command)
-		for _, word := range strings.Fields(command) {
-			read(strings.Trim(word, "\"';"))
-			if word == "make" {
-				read("Makefile")
+	for _, s := range r.bundle.Plan() {
+		switch s.Phase {
+		case phaseBuild, PhaseCommand:
+			command := cmp.Or(s.Shell, strings.Join(s.Argv, " "))
+			add(command)
+			for _, word := range strings.Fields(command) {
+				read(strings.Trim(word, "\"';"))
+				if word == "make" {
+					read("Makefile")
+				}
 			}
+		case PhaseStart:
+			add(s.Shell)
+		default:
+			read(s.File)
 		}
-	}
-
-	for _, p := range r.bundle.Processes {
-		add(p.Command)
-	}
-
-	for _, h := range r.bundle.Hooks {
-		read(h.File)
 	}
 
 	return lines

@@ -37,11 +37,9 @@ type Plan struct {
 	// Embedded tells that queues lie here, and AWS that something of the environment is on AWS, in Account and Region.
 	Embedded, AWS   bool
 	Account, Region string
-	Times
+	// ShutdownTimeout, AppGrace and AppReadyTimeout are how long stops and starts take.
+	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
 }
-
-// Times are how long starts and stops take.
-type Times struct{ ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration }
 
 // Runtime is what an image of the app begins with.
 type Runtime struct {

@@ -17,10 +17,10 @@ import (
 
 // plans are environments of each kind.
 func plans() map[string]Plan {
-	times := Times{ShutdownTimeout: 30 * time.Second, AppGrace: 10 * time.Second, AppReadyTimeout: 300 * time.Second}
 	app := Plan{Name: "orders", Args: []string{"--name=orders", "--success-codes=200,202", "--http-path=/a b?50%"},
 		App: true, Folder: "/bin", AppCommand: `python3 app.py --greet "$USER"`, AppPort: 5000, Embedded: true, Image: "orders:1",
-		TendrilImage: "tendril:1", Runtime: Runtime{Image: "python:3.13-slim-bookworm"}, Region: "eu-west-1", Times: times}
+		TendrilImage: "tendril:1", Runtime: Runtime{Image: "python:3.13-slim-bookworm"}, Region: "eu-west-1", ShutdownTimeout: 30 * time.Second, AppGrace: 10 * time.Second,
+		AppReadyTimeout: 300 * time.Second}
 	command := app
 	command.Command, command.Secrets = []string{"python3", "app.py"}, []string{"TENDRIL_CONSOLE_TOKEN"}
 	beside := app

@@ -189,8 +189,8 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 	s := &cfg.Settings
 	p := &generate.Plan{Name: s.Name, Command: opts.Command, Folder: opts.Folder, Image: f.image,
 		TendrilImage: f.tendrilImage, Embedded: s.AnyEmbedded(), AWS: s.AnyOnSQS(), Region: s.Region, AppPort: s.Port,
-		Account: accountOf(s), Times: generate.Times{ShutdownTimeout: s.ShutdownTimeout, AppGrace: s.AppGrace,
-			AppReadyTimeout: s.AppReadyTimeout}}
+		Account: accountOf(s), ShutdownTimeout: s.ShutdownTimeout, AppGrace: s.AppGrace,
+		AppReadyTimeout: s.AppReadyTimeout}
 	p.Image = cmp.Or(p.Image, generate.Label(s.Name)+":1")
 	p.App = s.AnyToOwnApp()
 	if running := targetOf(s); running != nil && !p.App {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/internal/bundle"
 	"tendril/internal/config"
 )
 
@@ -364,15 +365,7 @@ func (a *App) settings(folder string) string {
 	return b.String()
 }
 
-const maxName = 64
-
-// environmentName makes a name of that of a folder.
+// environmentName makes a name of a folder's name, as 'tendril up' does.
 func environmentName(folder string) string {
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z') {
-			return r
-		}
-		return '-'
-	}, folder), "-")
-	return cmp.Or(name[:min(len(name), maxName)], "app")
+	return cmp.Or((&bundle.Bundle{Called: folder}).Name(), "app")
 }
