@@ -73,7 +73,6 @@ var rooms = []room{
 	{"internal/autoscale", "Package autoscale turns backlog and load into a desired size.", []string{"internal/observe/event"}},
 	{"internal/autoscale/fleet", "Package fleet makes this process a member of a group of instances that share a queue.",
 		[]string{"queue", "internal/autoscale", "internal/aws"}},
-	{"internal/environment/depth", "Package depth counts what waits in the queues.", []string{"queue", "broker", "internal/aws"}},
 	{"internal/observe/health", "Package health turns what the parts report into one status, one colour and its causes.", []string{"internal/observe/event"}},
 	{"internal/observe/series", "Package series keeps the curves that the overview of the console shows.", []string{"internal/observe/health"}},
 	{"internal/delivery", "Package delivery takes the messages of a worker to their target, through one stage after the other.",
@@ -118,7 +117,7 @@ var rooms = []room{
 		"them in reverse.",
 		[]string{"queue", "internal/host/terminal", "internal/host/datadir", "internal/host/listen", "internal/host/httplimit", "internal/access", "broker", "internal/sqsapi", "internal/worker", "internal/delivery/deliver",
 			"internal/cron/periodic", "internal/cron/leader", "internal/supervisor", "internal/bundle", "internal/config", "internal/aws", "api", "internal/console", "internal/console/web", "internal/delivery/envelope", "internal/delivery/limit",
-			"internal/delivery/runtimeapi", "internal/observe/telemetry", "internal/autoscale", "internal/autoscale/fleet", "internal/environment/depth", "internal/delivery", "internal/observe/health", "internal/observe/series", "internal/app", "internal/supervisor/notify", "internal/host/trust",
+			"internal/delivery/runtimeapi", "internal/observe/telemetry", "internal/autoscale", "internal/autoscale/fleet", "internal/delivery", "internal/observe/health", "internal/observe/series", "internal/app", "internal/supervisor/notify", "internal/host/trust",
 			"internal/observe/logging", "internal/cron/tasks", "internal/cloud", "internal/bundle/getconfig", "internal/observe/eventlog", "internal/observe/doctor", "internal/delivery/filter", "internal/observe/event"}},
 	{"internal/testing/simulation", "Package simulation lives through the lives of whole environments, in virtual time and with faults " +
 		"that follow from a seed.", nil},

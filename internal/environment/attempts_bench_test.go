@@ -14,7 +14,6 @@ import (
 	"tendril/broker"
 	"tendril/internal/config"
 	"tendril/internal/delivery/deliver"
-	"tendril/internal/environment/depth"
 	"tendril/internal/observe/telemetry"
 	"tendril/internal/worker"
 	"tendril/queue"
@@ -97,7 +96,7 @@ func failAll(b *testing.B, address string, recorded bool) float64 {
 	e := New(Options{Config: cfg, Logger: discard()})
 	e.queues.broker = br
 	e.observe.telemetry = telemetry.New(nil)
-	e.work.depths = depth.New(nil, br, nil)
+	e.work.depths = newDepthCounter(nil, br, nil)
 	l := &pipeline{target: &target{name: address}, queue: &workQueue{source: q, name: "work", dead: "dead",
 		embedded: recorded, inForce: e.settings}}
 	zero := time.Duration(0)

@@ -95,14 +95,14 @@ func (c *curves) countEmbedded(r *series.Reading) {
 
 // countOldest reads the age of the oldest message of a queue. Of one on Amazon SQS it is known when that was counted.
 func (c *curves) countOldest(r *series.Reading, l *pipeline, now time.Time) {
-	found, known := c.work.depths.Read(l.queue.name, now)
-	if !known || !found.HasAge || found.Taken.Equal(c.counted[l.queue.name]) {
+	found, known := c.work.depths.read(l.queue.name, now)
+	if !known || !found.hasAge || found.taken.Equal(c.counted[l.queue.name]) {
 		return
 	}
 	if !l.queue.embedded {
-		c.counted[l.queue.name] = found.Taken
+		c.counted[l.queue.name] = found.taken
 	}
-	r.Oldest, r.HasOldest = max(r.Oldest, found.Oldest), true
+	r.Oldest, r.HasOldest = max(r.Oldest, found.oldest), true
 }
 
 // atMost returns how many of n deliveries the limit of the target lets begin.

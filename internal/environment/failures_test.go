@@ -77,7 +77,7 @@ func TestDeadLetterOnSQSSaysWhyItFailed(t *testing.T) {
 	b, url := standInForSQS(t, "jobs", "jobs-dead")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
 		"dead-letter-reasons": "true"}, nil)
-	<-r.work.depths.Asked()
+	<-r.work.depths.askedOnce()
 	body := "{\"order\":\t7}\r\n\u00e9"
 	attributes := []queue.Attribute{{Name: "blob", Type: "Binary", Value: "\x00\xff"}, {Name: "n", Type: "Number.int",
 		Value: "7"}}
@@ -114,7 +114,7 @@ func TestDeadLettersOfAFIFOQueueKeepTheirOrder(t *testing.T) {
 	b, url := standInForSQS(t, "jobs.fifo", "dead.fifo")
 	r := run(t, map[string]string{"queue-url": url, "target": failingApp(t), "error-visibility-timeout": "0",
 		"dead-letter-reasons": "true"}, nil)
-	<-r.work.depths.Asked()
+	<-r.work.depths.askedOnce()
 	const n = 6
 	for i := range n {
 		if _, err := b.Queue("jobs.fifo").Send(t.Context(), []queue.Outgoing{{Body: fmt.Sprint(i), GroupID: "g",
@@ -148,7 +148,7 @@ func TestLastFailuresOnSQSSurviveARestart(t *testing.T) {
 	t.Cleanup(app.Close)
 	flags["target"] = app.URL
 	first := run(t, flags, nil)
-	<-first.work.depths.Asked()
+	<-first.work.depths.askedOnce()
 	sent, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "bad"}})
 	if err != nil {
 		t.Fatal(err)

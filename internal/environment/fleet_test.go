@@ -177,8 +177,8 @@ func testNotAMember(t *testing.T, c *amazon) {
 		t.Error("a leader should be elected")
 	}
 	eventually(t, "the dead letters", func() bool {
-		d, known := r.work.depths.Read("jobs", time.Now())
-		return known && d.HasDeadLetters && d.DeadLetters == 2 && d.DeadLettered == 2 && d.Backlog == 0 && d.HasAge
+		d, known := r.work.depths.read("jobs", time.Now())
+		return known && d.hasDeadLetters && d.deadLetters == 2 && d.deadLettered == 2 && d.backlog == 0 && d.hasAge
 	})
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)

@@ -20,15 +20,15 @@ import (
 func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 	for _, l := range p.lines {
 		set, st := l.queue.settings(), l.worker.Status()
-		r, known := p.depths.Read(l.queue.name, now)
+		r, known := p.depths.read(l.queue.name, now)
 		state := health.QueueState{
 			Name: l.queue.name, Embedded: l.queue.embedded, Receiving: st.Receiving, InWork: st.InWork, Paused: isPaused(st),
 			DeliveryLimit: deliveryLimit(set, p.settings.now().FunctionTimeout), Retention: cmp.Or(set.RetentionPeriod, queueRetention),
-			Known: known, Backlog: r.Backlog, Oldest: r.Oldest,
-			DeadLetters: r.DeadLetters, DeadLettered: r.DeadLettered, HasDeadLetters: r.HasDeadLetters,
+			Known: known, Backlog: r.backlog, Oldest: r.oldest,
+			DeadLetters: r.deadLetters, DeadLettered: r.deadLettered, HasDeadLetters: r.hasDeadLetters,
 		}
 		if !l.queue.embedded {
-			state.Taken = r.Taken
+			state.Taken = r.taken
 		}
 		for _, r := range st.Reasons {
 			problem := health.Problem{Since: r.Since, Reason: r.Text}

@@ -14,7 +14,6 @@ import (
 	"tendril/api"
 	"tendril/internal/aws"
 	"tendril/internal/config"
-	"tendril/internal/environment/depth"
 	"tendril/internal/observe/event"
 	"tendril/internal/observe/logging"
 	"tendril/internal/worker"
@@ -30,10 +29,10 @@ type pipelines struct {
 	observe  *observer
 	targets  *targetOpener
 
-	lines  []*pipeline    // none where queues are served alone
-	pool   *worker.Pool   // what several queues share; nil for one
-	depths *depth.Counter // of the messages that wait in the queues
-	pauses *pauseFile     // nil where nothing is kept in the data directory
+	lines  []*pipeline   // none where queues are served alone
+	pool   *worker.Pool  // what several queues share; nil for one
+	depths *depthCounter // of the messages that wait in the queues
+	pauses *pauseFile    // nil where nothing is kept in the data directory
 }
 
 // lineOf returns the pipeline of a queue by its name; nil when there is none.
@@ -188,18 +187,18 @@ func (p *pipelines) chosen(name string) ([]*pipeline, error) {
 }
 
 func (p *pipelines) buildDepths(context.Context) error {
-	var queues []depth.Queue
+	var queues []countedQueue
 	for _, l := range p.lines {
 		onSQS, _ := l.queue.source.(*aws.Queue)
-		queues = append(queues, depth.Queue{
-			Name: l.queue.name, DeadLetterQueue: l.queue.dead, OnSQS: onSQS, SetMaxReceives: l.worker.SetMaxReceives,
-			Held: func() (int, time.Duration) {
+		queues = append(queues, countedQueue{
+			name: l.queue.name, deadLetterQueue: l.queue.dead, onSQS: onSQS, setMaxReceives: l.worker.SetMaxReceives,
+			held: func() (int, time.Duration) {
 				st := l.worker.Status()
 				return st.Prefetched + st.Waiting, st.LongestWait
 			},
 		})
 	}
-	p.depths = depth.New(queues, p.queues.broker, func(ctx context.Context, name string) (*aws.Queue, error) {
+	p.depths = newDepthCounter(queues, p.queues.broker, func(ctx context.Context, name string) (*aws.Queue, error) {
 		return p.queues.sqs.Queue(ctx, name)
 	})
 	return nil
@@ -225,8 +224,8 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 			return next // without it, the queue keeps its messages
 		}
 	} else {
-		r, ok := p.depths.OnSQS(w.name, time.Now())
-		next.Known, next.MaxReceives, dead = ok, r.MaxReceives, r.DeadLetterQueue
+		r, ok := p.depths.onSQS(w.name, time.Now())
+		next.Known, next.MaxReceives, dead = ok, r.maxReceives, r.deadLetterQueue
 	}
 	if now || next.Known && next.MaxReceives > 0 && s.ReceivesHere >= next.MaxReceives {
 		next.DeadLetterQueue = dead
@@ -237,7 +236,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 // deadLetterQueue is the name of the dead-letter queue of a queue, as far as that is known.
 func (p *pipelines) deadLetterQueue(w *workQueue) string {
 	if !w.embedded {
-		return p.depths.DeadLetterQueue(w.name, time.Now())
+		return p.depths.deadLetterQueue(w.name, time.Now())
 	}
 	dead, _, err := p.queues.broker.Redrive(w.name)
 	if err != nil {

@@ -126,7 +126,7 @@ func (s *sizing) runScaling(context.Context) error {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	s.loop = loop
-	s.life.steps.background("the counts of the queues", s.work.depths.Run) // scaling waits for the first ones
+	s.life.steps.background("the counts of the queues", s.work.depths.run) // scaling waits for the first ones
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		if s.target == config.ScaleProcesses { // a second one that starts beside the first could take its port
@@ -137,7 +137,7 @@ func (s *sizing) runScaling(context.Context) error {
 		}
 		loop.Run(run)
 	})
-	ended.Go(func() { s.fleet.Run(run, s.work.depths.Asked()) })
+	ended.Go(func() { s.fleet.Run(run, s.work.depths.askedOnce()) })
 	s.life.steps.push("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
 	return nil
 }
@@ -247,10 +247,10 @@ func (s *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 		if toOwnApp && !l.queue.settings().ToOwnApp() {
 			continue
 		}
-		r, known := s.work.depths.Read(l.queue.name, now)
+		r, known := s.work.depths.read(l.queue.name, now)
 		st := l.worker.Status()
 		all = append(all, autoscale.QueueState{
-			Name: l.queue.name, Known: known, Backlog: r.Backlog, Oldest: r.Oldest, HasAge: r.HasAge,
+			Name: l.queue.name, Known: known, Backlog: r.backlog, Oldest: r.oldest, HasAge: r.hasAge,
 			InWork: st.InWork, ServiceTime: st.ServiceTime, PerSecond: st.PerSecond, Paused: isPaused(st),
 		})
 	}

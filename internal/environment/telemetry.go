@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"tendril/internal/delivery/limit"
-	"tendril/internal/environment/depth"
 	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/telemetry"
 )
@@ -28,21 +27,21 @@ func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 	if !p.life.running() {
 		return nil
 	}
-	add := func(name string, r depth.Reading, known bool) {
+	add := func(name string, r depth, known bool) {
 		if known {
-			all = append(all, telemetry.Queue{Name: name, Visible: r.Visible, InFlight: r.InFlight, Delayed: r.Delayed,
-				OldestAge: r.Oldest, HasAge: r.HasAge})
+			all = append(all, telemetry.Queue{Name: name, Visible: r.visible, InFlight: r.inFlight, Delayed: r.delayed,
+				OldestAge: r.oldest, HasAge: r.hasAge})
 		}
 	}
 	if p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
-			r, known := p.depths.Embedded(name)
+			r, known := p.depths.embedded(name)
 			add(name, r, known)
 		}
 	}
 	now := time.Now()
 	for _, l := range p.lines {
-		r, known := p.depths.OnSQS(l.queue.name, now)
+		r, known := p.depths.onSQS(l.queue.name, now)
 		add(l.queue.name, r, known)
 	}
 	return all

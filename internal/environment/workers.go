@@ -68,7 +68,7 @@ func (p *pipelines) workerQueue(w *workQueue) worker.Queue {
 	s := p.settings.now()
 	host, _ := os.Hostname() // "" where nobody knows
 	return &aws.DeadLetters{Queue: onSQS, ARN: w.arn, Instance: host, Last: s.DeadLetterReasons, HideAnswers: s.Quiet,
-		To: func() string { return p.depths.DeadLetterQueue(w.name, time.Now()) }}
+		To: func() string { return p.depths.deadLetterQueue(w.name, time.Now()) }}
 }
 
 func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {

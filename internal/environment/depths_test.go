@@ -1,4 +1,4 @@
-package depth
+package environment
 
 import (
 	"context"
@@ -30,67 +30,67 @@ func TestReadCountsWhatWaitsInTheQueueAndInTheWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := 0
-	c := New([]Queue{{
-		Name: "jobs", DeadLetterQueue: "jobs-dead",
-		Held: func() (int, time.Duration) { return held, 0 },
+	c := newDepthCounter([]countedQueue{{
+		name: "jobs", deadLetterQueue: "jobs-dead",
+		held: func() (int, time.Duration) { return held, 0 },
 	}}, b, nil)
-	want := func(text string, want Reading) {
+	want := func(text string, want depth) {
 		t.Helper()
-		got, known := c.Read("jobs", time.Now())
-		got.Taken, got.Oldest = time.Time{}, 0
+		got, known := c.read("jobs", time.Now())
+		got.taken, got.oldest = time.Time{}, 0
 		if !known || got != want {
 			t.Errorf("%s: %+v (known %t), want %+v", text, got, known, want)
 		}
 	}
-	want("empty", Reading{HasAge: true, HasDeadLetters: true})
+	want("empty", depth{hasAge: true, hasDeadLetters: true})
 	later := time.Minute
 	if _, err := b.Queue("jobs").Send(ctx, []queue.Outgoing{{Body: "work"}, {Body: "later", Delay: &later}}); err != nil {
 		t.Fatal(err)
 	}
 	held = 2
 	want("one visible, one delayed, two held",
-		Reading{Visible: 1, Backlog: 3, Delayed: 1, HasAge: true, HasDeadLetters: true})
+		depth{visible: 1, backlog: 3, delayed: 1, hasAge: true, hasDeadLetters: true})
 	if _, err := b.Queue("jobs-dead").Send(ctx, []queue.Outgoing{{Body: "failed"}}); err != nil {
 		t.Fatal(err)
 	}
-	want("a dead letter", Reading{Visible: 1, Backlog: 3, Delayed: 1, HasAge: true, DeadLetters: 1, HasDeadLetters: true})
-	if _, known := c.Embedded("missing"); known {
+	want("a dead letter", depth{visible: 1, backlog: 3, delayed: 1, hasAge: true, deadLetters: 1, hasDeadLetters: true})
+	if _, known := c.embedded("missing"); known {
 		t.Error("a queue that does not exist is known")
 	}
 }
 
 func TestReadingOfAmazonSQSIsForgottenWhenItIsOld(t *testing.T) {
 	t.Parallel()
-	c, now := New(nil, nil, nil), time.Unix(1_800_000_000, 0)
-	c.readings["jobs"] = Reading{Visible: 7, Taken: now}
-	if r, known := c.OnSQS("jobs", now.Add(maxAge-time.Second)); !known || r.Visible != 7 {
+	c, now := newDepthCounter(nil, nil, nil), time.Unix(1_800_000_000, 0)
+	c.readings["jobs"] = depth{visible: 7, taken: now}
+	if r, known := c.onSQS("jobs", now.Add(maxCountAge-time.Second)); !known || r.visible != 7 {
 		t.Errorf("a fresh reading: %+v, %t", r, known)
 	}
-	if _, known := c.OnSQS("jobs", now.Add(maxAge)); known {
+	if _, known := c.onSQS("jobs", now.Add(maxCountAge)); known {
 		t.Error("an old reading is known")
 	}
 	run, stop := context.WithCancel(t.Context())
 	stop()
-	c.Run(run)
-	<-c.Asked() // closed also when there is nothing to ask
+	c.run(run)
+	<-c.askedOnce() // closed also when there is nothing to ask
 }
 
 // TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun: Amazon SQS does not tell how old its messages are.
 func TestAgeOnAmazonSQSIsThatOfWhatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	now, held, waited := time.Unix(1_800_000_000, 0), 2, time.Minute
-	c := New([]Queue{{Name: "jobs", OnSQS: &aws.Queue{}, Held: func() (int, time.Duration) { return held, waited }}}, nil,
+	c := newDepthCounter([]countedQueue{{name: "jobs", onSQS: &aws.Queue{}, held: func() (int, time.Duration) { return held, waited }}}, nil,
 		nil)
 	want := func(text string, backlog int64, oldest time.Duration, hasAge bool) {
 		t.Helper()
-		if r, known := c.Read("jobs", now); !known || r.Backlog != backlog || r.Oldest != oldest || r.HasAge != hasAge {
+		if r, known := c.read("jobs", now); !known || r.backlog != backlog || r.oldest != oldest || r.hasAge != hasAge {
 			t.Errorf("%s: %+v (known %t)", text, r, known)
 		}
 	}
-	c.readings["jobs"] = Reading{Visible: 7, Taken: now}
+	c.readings["jobs"] = depth{visible: 7, taken: now}
 	want("work has begun", 9, time.Minute, true)
 	held, waited = 0, 0
 	want("nothing has begun", 7, 0, false)
-	c.readings["jobs"] = Reading{Taken: now}
+	c.readings["jobs"] = depth{taken: now}
 	want("empty", 0, 0, true)
 }
