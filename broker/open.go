@@ -16,7 +16,7 @@ import (
 
 // Open opens the queues in dir (created with mode 0700 when missing).
 // It returns an error wrapping [ErrInUse] when another process holds dir, and
-// one wrapping [datadir.ErrUnsafe] when another user may write there.
+// one wrapping [ErrUnsafe] when another user may write there.
 func Open(dir string, opts *Options) (*Broker, error) {
 	if err := datadir.Make(dir); err != nil {
 		return nil, err

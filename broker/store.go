@@ -403,6 +403,9 @@ func (s *store) close() error {
 // ErrInUse means that another process has the data directory open.
 var ErrInUse = errors.New("data directory is in use by another process")
 
+// ErrUnsafe means that another user may write to the data directory.
+var ErrUnsafe = datadir.ErrUnsafe
+
 // lockDir takes the directory for this process until the returned file is
 // closed or the process ends, however it ends. The lock lies in a file of its
 // own: opening and closing the database file would drop SQLite's locks on it.

@@ -16,7 +16,6 @@ import (
 	"tendril/internal/cloud"
 	"tendril/internal/config"
 	"tendril/internal/cron/periodic"
-	"tendril/internal/host/datadir"
 	"tendril/internal/observe/doctor"
 	"tendril/queue"
 )
@@ -50,7 +49,7 @@ func (q *queues) openBroker(events *broker.Events) error {
 	switch {
 	case errors.Is(err, broker.ErrInUse):
 		return q.alreadyRuns(err)
-	case errors.Is(err, datadir.ErrUnsafe):
+	case errors.Is(err, broker.ErrUnsafe):
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	case err != nil:
 		return fmt.Errorf("opening the embedded queues: %w", err)
