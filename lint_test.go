@@ -99,6 +99,7 @@ var rooms = []room{
 		[]string{"queue", "internal/host/datadir"}},
 	{"internal/cli/generate", "Package generate writes the files that a worker environment is deployed with: units of systemd, a " +
 		"Dockerfile, and files of Docker Compose, Kubernetes and KEDA.", []string{"internal/config/yamlfile"}},
+	{"internal/testing/losscheck", "Package losscheck finds messages that a queue lost, invented, repeated or brought back.", nil},
 	{"internal/testing/testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"api", "Package api holds the JSON types and a client of a running environment's console API, /api/v1.",

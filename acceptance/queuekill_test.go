@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"tendril/internal/testing/losscheck"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -55,34 +56,23 @@ func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
 	stop()
 
 	got := drain(t, client(*address.Load()), queueURL)
-	lost, wrong := 0, 0
-	for _, s := range producers.sent() {
-		body, ok := got[s.id]
-		if !ok {
-			lost++
-		} else if body != s.body {
-			wrong++
-		}
+	problems := producers.log.Check(got)
+	acked := int(producers.acked.Load())
+	report(t, "%d acknowledged sends over %d kills: lost or wrong %d; %d more were stored without an acknowledgement",
+		acked, kills, len(problems), len(got)-acked)
+	for _, problem := range problems {
+		t.Error(problem)
 	}
-	report(t, "%d acknowledged sends over %d kills: lost %d, wrong %d; %d more were stored without an acknowledgement",
-		len(producers.sent()), kills, lost, wrong, len(got)-len(producers.sent()))
-	if lost > 0 || wrong > 0 {
-		t.Errorf("lost %d, wrong %d of %d acknowledged sends", lost, wrong, len(producers.sent()))
-	}
-	if n := len(producers.sent()); n < enough {
-		t.Errorf("only %d sends were acknowledged, the test wants %d", n, enough)
+	if acked < enough {
+		t.Errorf("only %d sends were acknowledged, the test wants %d", acked, enough)
 	}
 }
-
-// acked is one acknowledged send.
-type acked struct{ id, body string }
 
 // producers send in tens as fast as they are answered, through every crash.
 type producers struct {
 	acked atomic.Int64
 	news  chan struct{}
-	mu    sync.Mutex
-	list  []acked
+	log   losscheck.Log // by id and body
 }
 
 func startProducers(t *testing.T, n int, endpoint, queueURL string) (*producers, func()) {
@@ -113,13 +103,11 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 			}
 			continue
 		}
-		ps.mu.Lock()
 		for _, ok := range out.Successful {
 			var i int
 			fmt.Sscan(*ok.Id, &i)
-			ps.list = append(ps.list, acked{*ok.MessageId, *in.Entries[i].MessageBody})
+			ps.log.Sent(*ok.MessageId + " " + *in.Entries[i].MessageBody)
 		}
-		ps.mu.Unlock()
 		ps.acked.Add(int64(len(out.Successful)))
 		select {
 		case ps.news <- struct{}{}:
@@ -131,17 +119,10 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 // wait returns after the next acknowledgement.
 func (ps *producers) wait() { <-ps.news }
 
-func (ps *producers) sent() []acked {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	return ps.list
-}
-
-// drain receives and deletes everything and returns the bodies by id. A
-// message that comes twice fails the test.
-func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]string {
+// drain receives and deletes everything and counts the messages by id and body.
+func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]int {
 	t.Helper()
-	got := map[string]string{}
+	got := map[string]int{}
 	for {
 		out, err := c.ReceiveMessage(t.Context(),
 			&sqs.ReceiveMessageInput{QueueUrl: &queueURL, MaxNumberOfMessages: 10, VisibilityTimeout: 600})
@@ -153,10 +134,7 @@ func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]string {
 		}
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: &queueURL}
 		for i, m := range out.Messages {
-			if _, twice := got[*m.MessageId]; twice {
-				t.Errorf("message %s was received twice", *m.MessageId)
-			}
-			got[*m.MessageId] = *m.Body
+			got[*m.MessageId+" "+*m.Body]++
 			in.Entries = append(in.Entries,
 				types.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
 		}

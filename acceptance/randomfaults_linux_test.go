@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tendril/broker"
+	"tendril/internal/testing/losscheck"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -710,10 +711,22 @@ func (w *faultyWorld) check() {
 			t.Errorf("message %s, %q, is still in the queue", m.ID, m.Body)
 		}
 	}
+	var log losscheck.Log
 	for id, body := range w.acked {
-		if !(dead[id] || live[id] || times[id] > 0 && !fails(body)) {
-			lost++
+		log.Sent(id)
+		if times[id] > 0 && !fails(body) {
+			log.Deleting(id)
 		}
+	}
+	copies := map[string]int{}
+	for _, place := range []map[string]bool{dead, live} {
+		for id := range place {
+			copies[id]++
+		}
+	}
+	for _, problem := range log.Check(copies) {
+		lost++
+		t.Log(problem)
 	}
 	arrived := 0
 	for id, n := range times {

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"tendril/internal/testing/losscheck"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
 )
@@ -99,12 +100,6 @@ func crashChild(dir string) {
 	group.Wait()
 }
 
-// crashLog is what the killed processes said, over all kills.
-type crashLog struct {
-	tried, sent, deleting, deleted map[string]bool
-	lines                          int
-}
-
 // kill -9 at random moments, with senders and a receiver at work: what was
 // acknowledged as sent is there, what was acknowledged as deleted is not.
 func TestKill(t *testing.T) {
@@ -114,19 +109,20 @@ func TestKill(t *testing.T) {
 		kills, most = n, 20_000
 	}
 	dir := t.TempDir()
-	log := &crashLog{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0}
+	var log losscheck.Log
 	for range kills {
-		log.run(t, dir, 20+rand.IntN(most))
-		log.check(t, dir)
+		runCrashChild(t, &log, dir, 20+rand.IntN(most))
+		checkAfterCrash(t, &log, dir)
 		if t.Failed() {
 			return
 		}
 	}
-	t.Logf("%d kills: %d sends acknowledged, %d deletes", kills, len(log.sent), len(log.deleted))
+	sends, deletes := log.Acknowledged()
+	t.Logf("%d kills: %d sends acknowledged, %d deletes", kills, sends, deletes)
 }
 
-// run starts a child and kills it after it has said so many lines.
-func (l *crashLog) run(t *testing.T, dir string, lines int) {
+// runCrashChild starts a child and kills it after it has said so many lines.
+func runCrashChild(t *testing.T, log *losscheck.Log, dir string, lines int) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), crashDir+"="+dir)
@@ -153,62 +149,62 @@ func (l *crashLog) run(t *testing.T, dir string, lines int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.note(t, strings.TrimSpace(line))
+		what, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch what {
+		case "try":
+			log.Sending(text)
+		case "sent":
+			log.Sent(text)
+		case "deleting":
+			log.Deleting(text)
+		case "deleted":
+			log.Deleted(text)
+		default:
+			t.Errorf("the child said: %s", line)
+		}
 	}
 	_ = child.Wait() // killed
 }
 
-func (l *crashLog) note(t *testing.T, line string) {
-	t.Helper()
-	what, text, _ := strings.Cut(line, " ")
-	switch what {
-	case "try":
-		l.tried[text] = true
-	case "sent":
-		l.sent[text] = true
-	case "deleting":
-		l.deleting[text] = true
-	case "deleted":
-		l.deleted[text] = true
-	default:
-		t.Errorf("the child said: %s", line)
-	}
-}
-
-func (l *crashLog) check(t *testing.T, dir string) {
+func checkAfterCrash(t *testing.T, log *losscheck.Log, dir string) {
 	t.Helper()
 	b, err := Open(dir, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	there := map[string]bool{}
-	for after := ""; ; {
-		page, next, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000, After: after})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range page {
-			there[m.Body] = true
-			if !l.tried[m.Body] {
-				t.Errorf("%q is there, and was never sent", m.Body)
-			}
-			if l.deleted[m.Body] {
-				t.Errorf("%q is there, and its delete was acknowledged", m.Body)
-			}
-		}
-		if after = next; next == "" {
-			break
-		}
-	}
-	for text := range l.sent {
-		if !there[text] && !l.deleting[text] {
-			t.Errorf("%q was acknowledged, and is lost", text)
-		}
+	checkNothingLost(t, b, log)
+}
+
+// checkNothingLost compares the queues with what was acknowledged, and checks the tables.
+func checkNothingLost(t *testing.T, b *Broker, log *losscheck.Log) {
+	t.Helper()
+	for _, problem := range log.Check(storedBodies(t, b)) {
+		t.Error(problem)
 	}
 	checkAttempts(t, b)
 	checkLedgers(t, b)
 	checkIntegrity(t, b)
+}
+
+// storedBodies counts the messages of all queues by their bodies.
+func storedBodies(t testing.TB, b *Broker) map[string]int {
+	t.Helper()
+	stored := map[string]int{}
+	for _, name := range b.ListQueues("") {
+		for after, more := "", true; more; more = after != "" {
+			page, next, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000, After: after})
+			if err != nil {
+				t.Error(err)
+				return stored
+			}
+			for _, m := range page {
+				stored[m.Body]++
+			}
+			after = next
+		}
+	}
+	return stored
 }
 
 // A second process is told who holds the directory.

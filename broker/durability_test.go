@@ -17,6 +17,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"tendril/internal/testing/faultfs"
+	"tendril/internal/testing/losscheck"
 	"tendril/queue"
 )
 
@@ -77,29 +78,19 @@ func TestMovesAndActsAreSynced(t *testing.T) {
 	synced("drop", func() { b.DeleteQueue(context.Background(), "work") })
 }
 
-// producer sends numbered bodies and knows which were acknowledged.
-type producer struct {
-	mu     sync.Mutex
-	acked  map[string]bool
-	tried  map[string]bool // deletes
-	failed int
-}
-
-func newProducer() *producer { return &producer{acked: map[string]bool{}, tried: map[string]bool{}} }
+// producer sends numbered bodies and records which were acknowledged.
+type producer struct{ log losscheck.Log }
 
 func (p *producer) send(q *Queue, text string) error {
+	p.log.Sending(text)
 	sent, err := q.Send(context.Background(), body(text))
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if err == nil {
 		err = sent[0].Err
 	}
-	if err != nil {
-		p.failed++
-		return err
+	if err == nil {
+		p.log.Sent(text)
 	}
-	p.acked[text] = true
-	return nil
+	return err
 }
 
 // consume receives and deletes up to n messages.
@@ -109,38 +100,9 @@ func (p *producer) consume(q *Queue, n int) {
 		return
 	}
 	for _, m := range msgs {
-		p.mu.Lock()
-		p.tried[m.Body] = true
-		p.mu.Unlock()
+		p.log.Deleting(m.Body)
 		q.Delete(context.Background(), []string{m.ReceiptHandle})
 	}
-}
-
-// missing returns an acknowledged message that a queue neither holds nor ever
-// tried to delete; "" when there is none.
-func (p *producer) missing(t testing.TB, b *Broker, name string) string {
-	t.Helper()
-	there := map[string]bool{}
-	for after := ""; ; {
-		page, next, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000, After: after})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range page {
-			there[m.Body] = true
-		}
-		if after = next; next == "" {
-			break
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for text := range p.acked {
-		if !there[text] && !p.tried[text] {
-			return text
-		}
-	}
-	return ""
 }
 
 // What was acknowledged survives a power failure at any moment, whatever part
@@ -153,7 +115,7 @@ func TestPowerFailure(t *testing.T) {
 			fs := faultfs.New(t)
 			b := openTest(t, &Options{vfs: fs.Name()})
 			q := create(t, b, "work", nil)
-			p := newProducer()
+			p := &producer{}
 			stop := make(chan struct{})
 			var group sync.WaitGroup
 			for c := range 4 {
@@ -187,33 +149,17 @@ func TestPowerFailure(t *testing.T) {
 // failOnce lets the power fail while producers go on, and opens what is left.
 func failOnce(t *testing.T, fs *faultfs.FS, from string, p *producer, keep float64, r *rand.Rand) {
 	t.Helper()
-	p.mu.Lock()
-	before := len(p.acked)
-	p.mu.Unlock()
-	for {
-		p.mu.Lock()
-		n := len(p.acked)
-		p.mu.Unlock()
-		if n > before+r.IntN(20) {
-			break
-		}
+	before, _ := p.log.Acknowledged()
+	for enough := before + r.IntN(20); before <= enough; {
+		before, _ = p.log.Acknowledged()
 	}
 	dir := t.TempDir()
-	p.mu.Lock()
-	seen := newProducer()
-	for text := range p.acked {
-		seen.acked[text] = true
-	}
-	p.mu.Unlock()
+	seen := p.log.Snapshot()
 	fs.PowerFailure(t, from, dir, keep, r)
-	p.mu.Lock()
-	for text := range p.tried {
-		seen.tried[text] = true
-	}
-	p.mu.Unlock()
+	seen.AddAttempts(&p.log)
 	b := openDir(t, dir, nil)
-	if text := seen.missing(t, b, "work"); text != "" {
-		t.Errorf("%s was acknowledged, and is lost (%d were)", text, len(seen.acked))
+	for _, problem := range seen.Check(storedBodies(t, b)) {
+		t.Error(problem)
 	}
 	checkIntegrity(t, b)
 	checkLedgers(t, b)
@@ -318,7 +264,7 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
-		q, p := create(t, b, "work", nil), newProducer()
+		q, p := create(t, b, "work", nil), &producer{}
 		if err := p.send(q, "before"); err != nil {
 			t.Fatal(err)
 		}
@@ -332,7 +278,7 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 		}
 		fs.SetFail(nil)
 		b = openDir(t, dir, nil)
-		verify(t, b, p)
+		checkNothingLost(t, b, &p.log)
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
@@ -356,7 +302,7 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 			// Opening may fail, but not for ever.
 			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.Name()})
 		}
-		p := newProducer()
+		p := &producer{}
 		history(b, p)
 		fs.SetFail(nil)
 		time.Sleep(time.Minute) // recovery, visibility timeouts, cleaning up
@@ -364,12 +310,12 @@ func sweepOnce(t *testing.T, fs *faultfs.FS, codes map[string]int32, n, times in
 		if err := p.send(b.Queue("work"), "after"); err != nil {
 			t.Errorf("not at work again: %v", err)
 		}
-		verify(t, b, p)
+		checkNothingLost(t, b, &p.log)
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 		b = openDir(t, dir, nil)
-		verify(t, b, p)
+		checkNothingLost(t, b, &p.log)
 		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
@@ -416,34 +362,6 @@ func history(b *Broker, p *producer) {
 		b.Move(ctx, "dead", "work", []string{m.ID})
 	}
 	p.consume(b.Queue("dead"), 1)
-}
-
-// verify looks for all that was acknowledged in both queues, and at the books.
-func verify(t *testing.T, b *Broker, p *producer) {
-	t.Helper()
-	there := map[string]int{}
-	for _, name := range b.ListQueues("") {
-		page, _, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000})
-		if err != nil {
-			t.Error(err)
-		}
-		for _, m := range page {
-			there[m.Body]++
-		}
-	}
-	for text := range p.acked {
-		if there[text] == 0 && !p.tried[text] {
-			t.Errorf("%s was acknowledged, and is lost", text)
-		}
-	}
-	for text, n := range there {
-		if n > 1 {
-			t.Errorf("%s is there %d times", text, n)
-		}
-	}
-	checkAttempts(t, b)
-	checkLedgers(t, b)
-	checkIntegrity(t, b)
 }
 
 // On a full disk sends are refused, before and when the disk says so; receives

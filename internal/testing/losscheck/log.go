@@ -1,0 +1,110 @@
+package losscheck
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Log records the requests of clients and their acknowledgements. The zero value is empty. All
+// methods are safe for concurrent use.
+type Log struct {
+	mu       sync.Mutex
+	messages map[string]message
+	attempts bool // Sending is called, so that every message has to be known
+}
+
+// message is what is known of one message.
+type message struct{ sending, sent, deleting, deleted bool }
+
+// Sending notes that a message is about to be sent.
+func (l *Log) Sending(key string) {
+	l.update(key, func(m *message) { m.sending = true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempts = true
+}
+
+// Sent notes that a send was acknowledged.
+func (l *Log) Sent(key string) { l.update(key, func(m *message) { m.sent = true }) }
+
+// Deleting notes that a message is about to be deleted, or was worked on: it may be gone.
+func (l *Log) Deleting(key string) { l.update(key, func(m *message) { m.deleting = true }) }
+
+// Deleted notes that a delete was acknowledged, by a queue that keeps deletes.
+func (l *Log) Deleted(key string) { l.update(key, func(m *message) { m.deleted = true }) }
+
+func (l *Log) update(key string, change func(m *message)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.messages == nil {
+		l.messages = map[string]message{}
+	}
+	m := l.messages[key]
+	change(&m)
+	l.messages[key] = m
+}
+
+// Acknowledged returns how many sends and deletes were acknowledged.
+func (l *Log) Acknowledged() (sends, deletes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.messages {
+		if m.sent {
+			sends++
+		}
+		if m.deleted {
+			deletes++
+		}
+	}
+	return sends, deletes
+}
+
+// Snapshot returns a copy.
+func (l *Log) Snapshot() *Log {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	copied := &Log{messages: make(map[string]message, len(l.messages)), attempts: l.attempts}
+	for key, m := range l.messages {
+		copied.messages[key] = m
+	}
+	return copied
+}
+
+// AddAttempts adds what was asked since a snapshot, without the acknowledgements: a crash between
+// the two may have kept it or not.
+func (l *Log) AddAttempts(later *Log) {
+	for key, m := range later.Snapshot().messages {
+		if m.sending {
+			l.Sending(key)
+		}
+		if m.deleting {
+			l.Deleting(key)
+		}
+	}
+}
+
+// Check compares with the messages that are stored, by how many copies there are of each, and
+// returns what is wrong, sorted.
+func (l *Log) Check(stored map[string]int) (problems []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, m := range l.messages {
+		if m.sent && !m.deleting && stored[key] == 0 {
+			problems = append(problems, fmt.Sprintf("%q was acknowledged, and is lost", key))
+		}
+	}
+	for key, n := range stored {
+		m := l.messages[key]
+		switch {
+		case n > 1:
+			problems = append(problems, fmt.Sprintf("%q is there %d times", key, n))
+		case n > 0 && l.attempts && !m.sending:
+			problems = append(problems, fmt.Sprintf("%q is there, and was never sent", key))
+		case n > 0 && m.deleted:
+			problems = append(problems, fmt.Sprintf("%q is there, and its delete was acknowledged", key))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
