@@ -9,7 +9,7 @@ import (
 )
 
 // deriveMetrics sends metrics to Amazon only for those who are there already
-// and gave a name: nobody gets a bill by surprise.
+// and gave a name, so that a bill never comes as a surprise.
 func deriveMetrics(l *loader) {
 	if l.cfg.CloudWatch != auto {
 		return
@@ -29,7 +29,7 @@ func deriveMetrics(l *loader) {
 }
 
 // watched reports whether there is a queue or a function whose figures belong to where CloudWatch is spoken:
-// Amazon's own go to Amazon, and those of a server that takes Amazon's place to one that takes CloudWatch's.
+// Amazon's figures go to Amazon, and those of a replacement for SQS go to a replacement for CloudWatch.
 func watched(l *loader) bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -54,7 +54,7 @@ func amazonHost(name string) bool {
 }
 
 // refuseClearQueue refuses a bundle's queue URL by which calls would leave this machine unencrypted: they carry
-// messages and, with a role's credentials, the session token. Whoever runs the bundle can still choose that.
+// messages and, with a role's credentials, the session token. The person who runs the bundle can still choose that.
 func refuseClearQueue(l *loader) {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -71,7 +71,7 @@ func refuseClearQueue(l *loader) {
 	}
 }
 
-// warnClear tells of calls to SQS that leave this machine unencrypted because somebody who runs it said so.
+// warnClear warns of calls to SQS that leave this machine unencrypted at the request of the person who runs it.
 func warnClear(l *loader) {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]

@@ -32,7 +32,7 @@ func readBundle(l *loader) {
 }
 
 // takeSetting takes one option setting; a value of "" takes back what the
-// bundle set before. The bundle itself tells of namespaces that have no effect.
+// bundle set before. The bundle itself lists namespaces that have no effect.
 func takeSetting(l *loader, s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
@@ -78,7 +78,7 @@ func takeSetting(l *loader, s bundle.Setting) {
 	}
 }
 
-// unknownSetting refuses a mistyped name, and tells of an option that
+// unknownSetting refuses a mistyped name, and warns of an option that
 // Elastic Beanstalk has and that means nothing here.
 func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
@@ -103,7 +103,7 @@ func unknownSetting(l *loader, origin Origin, s bundle.Setting) {
 	l.refuse(p)
 }
 
-// healthDocument is what tendril acts on, or tells of, in the option ConfigDocument of Elastic Beanstalk's health
+// healthDocument holds the parts that tendril acts on, or warns of, in the option ConfigDocument of Elastic Beanstalk's health
 // reporting ("Configuring enhanced health rules for an environment" and "Publishing custom metrics" in its guide).
 type healthDocument struct {
 	CloudWatchMetrics map[string]map[string]any

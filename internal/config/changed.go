@@ -17,8 +17,8 @@ type Change struct {
 	loaded *Config
 }
 
-// Explain tells about every option in force after the change, by what was in force before: of options that wait for
-// the next start that holds still, of all others the configuration that was loaded.
+// Explain describes every option after the change, given the descriptions before it: options that wait for the next
+// start keep their old description, all others have the loaded one.
 func (c *Change) Explain(before []Explanation) []Explanation {
 	if c.loaded == nil {
 		return before
@@ -77,7 +77,7 @@ func ofAllQueues(key string) string {
 // ofQueue names an option of one queue in a [Change].
 func ofQueue(option, queue string) string { return option + " of " + queue }
 
-// Pending tells what the loaded configuration says of something in Live or Later: an option, or one of a queue.
+// Pending returns the loaded setting of a name in Live or Later: an option, or an option of one queue.
 func (c *Change) Pending(name string) Setting {
 	option, queue, ofOne := strings.Cut(name, " of ")
 	if !ofOne {

@@ -59,7 +59,7 @@ func (d *daemonReader) byDaemonKey(e entry) *Option {
 	return byEntry(d.loader, e)
 }
 
-// target joins http_url and http_port, of which either may be missing.
+// target joins http_url and http_port, either of which may be missing.
 func (d *daemonReader) target() {
 	const defaultURL, defaultPort = "http://localhost", "80"
 	base, hasURL := d.lines["http_url"]
@@ -91,7 +91,7 @@ func (d *daemonReader) target() {
 		name: base.key, text: text})
 }
 
-// debug asks for more output than verbose; here both are one.
+// debug asks for more output than verbose; here they are the same.
 func (d *daemonReader) debug() {
 	e, found := d.lines["debug"]
 	if !found || e.null {

@@ -6,7 +6,7 @@ import (
 	"tendril/internal/host/datadir"
 )
 
-// derive works out what nobody set, and settles what two options decide together.
+// derive works out values that were not set, and settles those that two options decide together.
 func derive(l *loader) {
 	readSecrets(l)
 	deriveName(l)
@@ -116,7 +116,7 @@ func deriveDataDir(l *loader) {
 	l.settle("data-dir", reason)
 }
 
-// deriveFree takes another address or port where the default is taken and nobody chose one.
+// deriveFree takes another address or port if the default is taken and none was set.
 func deriveFree(l *loader) {
 	for _, name := range []string{"listen", "console", "port"} {
 		text := l.src.Free[name]

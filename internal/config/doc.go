@@ -16,7 +16,7 @@
 //	             the folder's name, its option settings: HttpPath, MinSize
 //	                     |
 //	                     v
-//	   every value checked, whoever overrides it  -> *Error: all problems at once
+//	   every value checked, overridden or not     -> *Error: all problems at once
 //	   what follows from others worked out           (backend, queue, region, ...)
 //	   what is allowed but rarely intended        -> Config.Warnings
 //

@@ -37,7 +37,7 @@ type QueueSetting struct {
 	From Origin
 }
 
-// Explain tells about the option of that name, which may be any of its names.
+// Explain describes the option of that name, which may be any of its names.
 // The error says which names are near an unknown one.
 func (c *Config) Explain(name string) (*Explanation, error) {
 	o := find(c.options, name)
@@ -60,7 +60,7 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 	return e, nil
 }
 
-// ExplainAll tells about every option, in the order of the table.
+// ExplainAll describes every option, in the order of the table.
 func (c *Config) ExplainAll() []Explanation {
 	var all []Explanation
 	for _, o := range c.options {

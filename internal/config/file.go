@@ -19,12 +19,12 @@ type settingsFile struct {
 	path string
 	data []byte
 	info fs.FileInfo
-	// explicit: somebody named it.
+	// explicit: a flag or a variable names it.
 	explicit bool
 }
 
 // findFile returns the first settings file there is. A named one must exist;
-// where nobody named one, none is needed.
+// without a name no file is needed.
 func findFile(named string, src *Sources, vars map[string]string) (*settingsFile, *Problem) {
 	if src.File != nil {
 		return &settingsFile{path: src.File.Path, data: src.File.Data, explicit: named != ""}, nil
@@ -53,7 +53,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 	return nil, nil
 }
 
-// candidates are the places of a settings file that nobody named, the strongest first.
+// candidates are the places to look for a settings file without being given a name, the strongest first.
 func candidates(src *Sources, vars map[string]string) []string {
 	paths := []string{filepath.Join(src.Dir, "tendril.yaml")}
 	if home := vars["XDG_CONFIG_HOME"]; filepath.IsAbs(home) {
@@ -94,7 +94,8 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
-// untrusted refuses a file that nobody named and that others decide on: it may name commands to run.
+// untrusted refuses a file that was found by looking for it and that other users can change: it may name commands to
+// run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if it is to be trusted"
 	var wrong *trust.Error
@@ -173,7 +174,7 @@ func readSettingsFile(l *loader) {
 	readOwnFile(l, f.path, entries)
 }
 
-// warnAboutBundleFile tells of a settings file beside the app that lies outside the search.
+// warnAboutBundleFile warns of a settings file beside the app that is not read.
 func warnAboutBundleFile(l *loader, read *settingsFile) {
 	if l.src.Bundle == nil {
 		return

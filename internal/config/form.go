@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Blocks are those of the configuration page of worker environments in Elastic Beanstalk, in their order.
+// Blocks are the blocks of the configuration page of worker environments in Elastic Beanstalk, in their order.
 func Blocks() []string { return []string{"Queue", "Messages", "Advanced options"} }
 
 // Topics are the groups of all options, in the order of the table.

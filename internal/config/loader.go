@@ -22,7 +22,7 @@ type Config struct {
 
 	// options are the rows of the table, bound to Settings.
 	options []*Option
-	// idle are the options whose value in force is one of NotUsed.
+	// idle are the options whose value in force is in NotUsed.
 	idle   map[string]bool
 	chains map[string][]Setting
 	// queueOrigins are where the own settings of each of Queues come from, by key.
@@ -30,7 +30,7 @@ type Config struct {
 	daemon       bool
 }
 
-// Origin tells where the value in force of an option comes from. The name is
+// Origin returns the origin of an option's value in force. The name is
 // any that [Lookup] knows; an unknown one has the zero Origin.
 func (c *Config) Origin(name string) Origin {
 	if o := find(c.options, name); o != nil {
@@ -48,11 +48,11 @@ func (c *Config) last(name string) Setting {
 // Idle reports whether the option's value in force is one of NotUsed.
 func (c *Config) Idle(name string) bool { return c.idle[name] }
 
-// IsSet reports whether somebody set the option, in whatever layer.
+// IsSet reports whether any layer sets the option.
 func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Default }
 
 // DaemonFile reports whether the settings file is one of aws-sqsd, whose
-// daemon posts to http://localhost when nothing else is said.
+// daemon posts to http://localhost by default.
 func (c *Config) DaemonFile() bool { return c.daemon }
 
 // loader is the state of one Load: the settings that hold for all queues, or one queue's view of them.
@@ -228,7 +228,7 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// idle warns that an option has no effect, if somebody set it; why goes on from there.
+// idle warns that an option that was set has no effect; why continues that sentence.
 func (l *loader) idle(name, why, hint string) {
 	if l.isSet(name) {
 		l.about(name, hint, "%s has no effect%s", l.named(name), why)

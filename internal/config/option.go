@@ -34,33 +34,33 @@ type Option struct {
 	Default, DefaultNote string
 	// Example is a value to show where there is no fixed default; else "".
 	Example string
-	// Serve tells that the option also means something to tendril serve.
+	// Serve is true if tendril serve has the option too.
 	Serve bool
-	// PerQueue tells that the option may also be set for one queue, in the list of maps below the key queues.
+	// PerQueue is true if the option may also be set for one queue, in the list of maps below the key queues.
 	PerQueue bool
-	// Live tells that a change takes effect while tendril runs, after a reload or
+	// Live is true if a change takes effect while tendril runs, after a reload or
 	// with a deployment; else at its next start.
 	Live bool
 
 	// secretFile is the field for the path of a file that holds the value of a secret option; nil for options that are
 	// not secret.
 	secretFile *string
-	// isSecretFile tells that the option names such a file.
+	// isSecretFile is true if the option names such a file.
 	isSecretFile bool
-	// essential tells that most environments set the option sooner or later.
+	// essential is true if most environments set the option sooner or later.
 	essential bool
 	// block and label are the option's block and name on the configuration page of worker environments in Elastic
 	// Beanstalk; "" if it isn't there.
 	block, label string
-	// list tells that a YAML list is the same as its items with commas between.
+	// list is true if a YAML list is the same as its items with commas between.
 	list bool
 	// beanstalkAliases are other spellings of Beanstalk found in the wild.
 	beanstalkAliases []string
-	// beanstalkMinutes tells that a bare number is minutes under the name Beanstalk.
+	// beanstalkMinutes is true if a bare number is minutes under the name Beanstalk.
 	beanstalkMinutes bool
 	// properties are environment properties of a bundle that count too.
 	properties []string
-	// cloneVariables are those of aws-sqsd's clones: read, with a warning.
+	// cloneVariables are variables of aws-sqsd's clones: read, with a warning.
 	cloneVariables []string
 	value          value
 }
@@ -116,7 +116,7 @@ func (o *Option) workerNames() []string {
 }
 
 // beanstalkText is the option's name in Elastic Beanstalk for people, with the
-// namespace unless it is that of the worker daemon.
+// namespace unless it is the worker daemon's.
 func (o *Option) beanstalkText() string {
 	switch {
 	case o.Namespace == bundle.NamespaceWorker || o.Beanstalk == "":

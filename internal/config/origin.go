@@ -12,7 +12,7 @@ type Layer int
 
 // The layers, from the weakest to the strongest.
 const (
-	Default         Layer = iota // nobody set it
+	Default         Layer = iota // not set anywhere
 	FromBundle                   // the app's source bundle
 	fromFile                     // the settings file
 	fromEnvironment              // an environment variable
@@ -54,7 +54,7 @@ type Setting struct {
 	Value string
 }
 
-// assignment is one value as somebody wrote it, not yet checked.
+// assignment is one value as it was written, not yet checked.
 type assignment struct {
 	option *Option
 	origin Origin

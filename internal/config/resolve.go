@@ -44,7 +44,7 @@ func singleQueue(l *loader) string {
 }
 
 // severalChosen reports whether the option queues counts, rather than one
-// that names a single queue: that of the stronger layer does.
+// that names a single queue: the option of the stronger layer does.
 func severalChosen(l *loader) bool {
 	if !l.isSet("queues") {
 		return false
@@ -67,7 +67,7 @@ func severalChosen(l *loader) bool {
 	return true
 }
 
-// deriveFirst lets the options that name a single queue tell of the first one.
+// deriveFirst sets the options that name a single queue to the first one.
 func deriveFirst(l *loader, backend string) {
 	s, first := l.s, &l.cfg.Queues[0]
 	s.Queue = first.Name
@@ -90,7 +90,7 @@ func deriveFirst(l *loader, backend string) {
 	}
 }
 
-// resolveQueue puts a queue's own settings over those of all queues.
+// resolveQueue overlays the settings of all queues with a queue's own.
 func resolveQueue(l *loader, i int, backend string) {
 	s := l.cfg.Settings
 	s.Backend = backend
@@ -113,8 +113,8 @@ func resolveQueue(l *loader, i int, backend string) {
 	l.queues = append(l.queues, queue)
 }
 
-// overlay applies a queue's own settings, which were checked when they were
-// read. Where the queue says who gets its messages, nothing else does.
+// takeOwn applies a queue's own settings, which were checked when they were
+// read. A destination of the queue's own replaces the common one.
 func takeOwn(l *loader, own []assignment) {
 	for _, a := range own {
 		switch a.option.Key {
@@ -150,8 +150,8 @@ func takeOwn(l *loader, own []assignment) {
 	}
 }
 
-// place settles where the queue lives: a name is embedded unless somebody
-// says sqs or it feeds a function on AWS, a URL or an ARN is Amazon SQS.
+// placeQueue settles where the queue lives: a name is embedded unless backend
+// is sqs or it feeds a function on AWS, a URL or an ARN is Amazon SQS.
 func placeQueue(l *loader) {
 	q, s := &l.s.Queues[0], l.s
 	own, chosen := l.own["backend"], l.all.origin("backend")
@@ -200,7 +200,7 @@ func deriveDestination(l *loader) {
 	}
 }
 
-// QueueOrigin tells where a setting of the queue Queues[i] comes from, by its
+// QueueOrigin returns the origin of a setting of the queue Queues[i], by its
 // key in tendril.yaml: from the queue's own map, or from what holds for all.
 func (c *Config) QueueOrigin(i int, key string) Origin {
 	if own, found := c.queueOrigins[i][key]; found {
@@ -250,7 +250,7 @@ func deriveBackend(l *loader) {
 	}
 }
 
-// namedOnPurpose reports whether somebody wrote the environment's name. A queue on Amazon SQS is created by such
+// namedOnPurpose reports whether the environment's name was set, rather than guessed. A queue on Amazon SQS is created by such
 // a name only: two apps in folders of the same name would take each other's messages.
 func namedOnPurpose(l *loader) bool {
 	from := l.origin("name")
@@ -284,7 +284,7 @@ func deriveQueue(l *loader) {
 	}
 }
 
-// deriveRegion takes the first region in a queue's URL, where nobody set one.
+// deriveRegion takes the first region in a queue's URL if no region was set.
 // A queue whose own URL has a region keeps that: no other answers there.
 func deriveRegion(l *loader) {
 	queues := l.cfg.Queues

@@ -19,7 +19,7 @@ import (
 )
 
 // The rules bring a text into its usual form or say what is wrong with it.
-// Their errors go on from the refused text: "... is not a URL".
+// Their errors continue the refused text: "... is not a URL".
 
 const (
 	maxEnvironmentName = 64
@@ -317,7 +317,7 @@ func listenAddress(text string) (string, error) {
 		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
-// token takes a secret that callers send. A placeholder, such as the one of a generated manifest, is known to everybody.
+// token takes a secret that callers send. A placeholder, such as the one in a generated manifest, is public.
 func token(text string) (string, error) {
 	return valid(text, fault{text == placeholder, "is the placeholder of a generated file: write a secret of your own, " +
 		"such as the output of 'openssl rand -hex 32'"},
@@ -351,7 +351,7 @@ func filterPattern(text string) (string, error) {
 	if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 		f, err := readFile(text)
 		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-			err = wrong.Err // without the path, which is told already
+			err = wrong.Err // without the path, which the message has already
 		}
 		if err != nil {
 			return "", fmt.Errorf("is no pattern, and no file that can be read: %w", err)
@@ -402,7 +402,7 @@ func folderPath(text string) (string, error) {
 	return valid(abs, fault{err != nil, "cannot be made an absolute path"})
 }
 
-// optionalFile is the path of a file, or off for none.
+// optionalFile is the path of a file, or off.
 func optionalFile(field *string) value {
 	return checked(field, "a path of a file, or off", func(text string) (string, error) {
 		if text == Off {
@@ -480,7 +480,7 @@ func successCodes(text string) (string, error) {
 	return b.String(), nil
 }
 
-// terminalCodes takes such a list too, or off for none.
+// terminalCodes takes such a list too, or off.
 func terminalCodes(text string) (string, error) {
 	if text == Off || text == "" {
 		return "", nil

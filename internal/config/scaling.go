@@ -47,10 +47,10 @@ func deriveLargest(l *loader, most, least string, high, low *int) {
 }
 
 // maxAutoProcesses is the most processes that the sizes of a bundle start on one machine: a bundle for a group of
-// a hundred instances must not fill a laptop. More have to be asked for by an option of their own.
+// a hundred instances must not fill a laptop. More need an option of their own.
 const maxAutoProcesses = 16
 
-// deriveAuto lets the sizes and the trigger of a bundle take effect where nobody chose what is scaled.
+// deriveAuto lets the sizes and the trigger of a bundle take effect if no option chose the target of scaling.
 func deriveAuto(l *loader) {
 	s := l.s
 	if l.isSet("scale-target") || l.isSet("processes-min") || l.isSet("processes-max") || s.ScaleMaxSize == 1 ||
@@ -104,8 +104,8 @@ func deriveProcesses(l *loader) {
 	}
 }
 
-// deriveMeasure drops a measure that nobody measures here, with what
-// belongs to it: a bundle made for AWS runs unchanged, and is told.
+// deriveMeasure drops a measure that does not exist here, with the thresholds that
+// belong to it: a bundle made for AWS runs unchanged, with a warning.
 func deriveMeasure(l *loader) {
 	s := l.s
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
@@ -156,7 +156,7 @@ func dropThresholds(l *loader) {
 		}
 		dropped = append(dropped, l.cite(t.name))
 		t.forget()
-		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // nobody's, to be settled
+		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // of no layer, until it is settled
 	}
 
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
@@ -209,7 +209,7 @@ func deriveThresholds(l *loader) {
 	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
 	if !hasUpper {
 		far := 3 * s.ScaleLowerThreshold
-		if unit == "Percent" { // of which there are never more than 100
+		if unit == "Percent" { // never more than 100
 			far = min(far, (s.ScaleLowerThreshold+100)/2)
 		}
 		s.ScaleUpperThreshold = max(upper, far)

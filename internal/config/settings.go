@@ -14,8 +14,8 @@ const (
 
 // Who may use the console.
 const (
-	consoleAuthToken = "token" // whoever has a token, or a session
-	ConsoleAuthNone  = "none"  // everybody on loopback
+	consoleAuthToken = "token" // callers with a token or a session
+	ConsoleAuthNone  = "none"  // every caller on loopback
 )
 
 // How message bodies are shown to those who may read them.
@@ -69,9 +69,9 @@ type PerQueue struct {
 	// Target is the app's URL: http, https or unix, without a path (for unix the path is the socket's); "" means
 	// the supervised app on Port, unless Function or Lambda is set. At most one of the three is.
 	Target string
-	// Function is the name or ARN of a Lambda function that gets the messages in place of an app; "" for none.
+	// Function is the name or ARN of a Lambda function that gets the messages in place of an app; may be "".
 	Function string
-	// Lambda is the command, for a shell, of a function that is run on this machine; "" for none.
+	// Lambda is the command, for a shell, of a function that is run on this machine; may be "".
 	Lambda string
 	// TargetCA is a PEM file with the certificates that must have signed an https target's; "" for the system's.
 	TargetCA string
@@ -83,7 +83,7 @@ type PerQueue struct {
 	// MimeType is the Content-Type of every POST.
 	MimeType string
 	// TerminalCodes are the statuses with which a message goes to the dead-letter queue at once, written as SuccessCodes
-	// are; "" for none.
+	// are; may be "".
 	TerminalCodes string
 	// BatchSize is the most messages in one invocation or POST, 1 to 10.
 	BatchSize int
@@ -92,7 +92,7 @@ type PerQueue struct {
 	// SigningSecret are the keys that sign every POST, as package webhook has them; none: POSTs are not signed. They are
 	// secret.
 	SigningSecret []string
-	// SigningSecretFile is the file that they were read from; "" for none.
+	// SigningSecretFile is the file that they were read from; may be "".
 	SigningSecretFile string
 	// Filter is the pattern of the messages to deliver, as package filter has it; "" means all. The others are deleted.
 	Filter string
@@ -115,14 +115,14 @@ type PerQueue struct {
 // means nothing by itself. Ranges are inclusive and already checked.
 type Settings struct {
 	// PerQueue is what holds for the queues that do not say otherwise. Its Backend, like
-	// Queue and QueueURL, is that of the first of Queues.
+	// Queue and QueueURL, is the first queue's.
 	PerQueue
 	// Name is the environment's name: 1 to 64 letters, digits, "_" and "-".
 	Name string
 	// Queues are the queues to take messages from: 1 to 64, no two of one name,
 	// each with all that holds for it. Strict says what their order means.
 	Queues []QueueSettings
-	// Strict tells that a queue is only taken from while those before it are empty; else Weight is each one's share
+	// Strict means that messages are taken from a queue only while the queues before it are empty; else Weight is each one's share
 	// of free slots. True as well for a single queue without a weight.
 	Strict bool
 	// QueueURL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
@@ -131,7 +131,7 @@ type Settings struct {
 	// Queue is the queue's name: 1 to 80 letters, digits, "_" and "-"; one that
 	// ends in ".fifo" is a FIFO queue. With a QueueURL it is the name in there.
 	Queue string
-	// Region is an AWS region. "us-east-1" when nobody said, see [Config.IsSet].
+	// Region is an AWS region. "us-east-1" if it was not set, see [Config.IsSet].
 	Region string
 	// EndpointURL is where the SQS protocol is spoken; "" leaves it to the AWS SDK and its AWS_ENDPOINT_URL_SQS.
 	EndpointURL string
@@ -215,11 +215,11 @@ type Settings struct {
 	// AppLimit are limits of each process of the app, "NAME=NUMBER" or
 	// "NAME=unlimited", with the names of ulimit: nofile, nproc, core and others.
 	AppLimit []string
-	// AppLogDir is the absolute path of the folder of the app's log files; "" for none.
+	// AppLogDir is the absolute path of the folder of the app's log files; may be "".
 	AppLogDir string
 	// AppLogRate is the most lines per second of each process, 1 to 1000000.
 	AppLogRate int
-	// PIDFile is the path of the file that holds the main process's number; "" for none.
+	// PIDFile is the path of the file that holds the main process's number; may be "".
 	PIDFile string
 
 	// ScaleTarget is ScaleNone, ScaleAuto, ScaleProcesses, ScalePublish, ScaleGroup and the name of an Auto Scaling
@@ -268,7 +268,7 @@ type Settings struct {
 	TLSCert, TLSKey string
 	// RegistryToken is what the registry of an embedded queue asks for, of this process or of the tendril that serves
 	// the queue, 16 to 256 printable characters; "" means one that is made. It is secret.
-	// RegistryTokenFile is the file that it was read from; "" for none.
+	// RegistryTokenFile is the file that it was read from; may be "".
 	RegistryToken, RegistryTokenFile string
 	// RegistryInsecure sends the token to a server that does not prove that it knows it.
 	RegistryInsecure bool
@@ -294,7 +294,7 @@ type Settings struct {
 	ConsoleTLSCert, ConsoleTLSKey string
 	// ConsoleInsecure allows the console in clear text on any address.
 	ConsoleInsecure bool
-	// ConsoleAuth is [ConsoleAuthNone] where everybody on this machine may use the console, else "token".
+	// ConsoleAuth is [ConsoleAuthNone] where every user of this machine may use the console, else "token".
 	ConsoleAuth string
 	// ConsoleReadOnly refuses every act.
 	ConsoleReadOnly bool
@@ -305,9 +305,9 @@ type Settings struct {
 	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
 	ConsoleHosts []string
 	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
-	// means a new one at each start. It is secret. ConsoleTokenFile is the file that it was read from; "" for none.
+	// means a new one at each start. It is secret. ConsoleTokenFile is the file that it was read from; may be "".
 	ConsoleToken, ConsoleTokenFile string
-	// ConsoleDrainToken allows the hooks /-/drain and /-/quiet, and nothing else; "" for none. It is secret. ConsoleDrainTokenFile is as above.
+	// ConsoleDrainToken allows the hooks /-/drain and /-/quiet, and nothing else; may be "". It is secret. ConsoleDrainTokenFile is as above.
 	ConsoleDrainToken, ConsoleDrainTokenFile string
 	// HealthIgnoreClientErrors leaves deliveries that the app answered with 4xx out of the judgement of health.
 	HealthIgnoreClientErrors bool
@@ -324,14 +324,14 @@ type Settings struct {
 	CloudWatch string
 	// MetricsInterval is the time between two sendings to CloudWatch, 1 to 3600 s.
 	MetricsInterval time.Duration
-	// EnvironmentName is the Elastic Beanstalk environment whose health is sent to CloudWatch; "" for none.
+	// EnvironmentName is the Elastic Beanstalk environment whose health is sent to CloudWatch; may be "".
 	EnvironmentName string
 
 	// ShutdownTimeout is how long work in flight may take after TERM, 0 to
 	// 43200 s; 0 hands everything back at once.
 	ShutdownTimeout time.Duration
 
-	// ConfigFile is the settings file that was read; "" for none.
+	// ConfigFile is the settings file that was read; may be "".
 	ConfigFile string
 }
 
@@ -345,7 +345,7 @@ type QueueSettings struct {
 	// URL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
 	// embedded, or is to be found on Amazon SQS by its name.
 	URL string
-	// Managed tells that nobody named the queue and that it is on Amazon SQS: tendril creates it there, with the
+	// Managed means that no setting names the queue and that it is on Amazon SQS: tendril creates it there, with the
 	// environment's name.
 	Managed bool
 	// Region is the AWS region in the URL or ARN, else Settings.Region.

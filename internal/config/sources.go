@@ -13,7 +13,7 @@ import (
 const systemFile = "/etc/tendril/config.yaml"
 
 // Sources are where [Load] looks. The zero value has no flags, no variables and no bundle, and still finds a
-// settings file in the working folder or that of the machine.
+// settings file in the working folder or the machine's.
 type Sources struct {
 	// Flags are the flags that were given, by name without dashes (an alias counts as a name), and their values as
 	// text. Flags left at their default do not belong here.
@@ -29,10 +29,10 @@ type Sources struct {
 	// File is read in place of every settings file, to check what it says before it is written; nil for the one that
 	// is found.
 	File *File
-	// Root tells that the process is root's: data then lies below /var/lib.
+	// Root is true for a process of root's: data then lies below /var/lib.
 	Root bool
 	// Free replace the defaults of options whose default address or port is taken on this machine, by option; nil
-	// where none is. What somebody set counts before them.
+	// if all are free. A value that was set counts before them.
 	Free map[string]string
 }
 
@@ -55,8 +55,8 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
-// StateFolder is where each environment has its data directory, by its name, when nobody says otherwise; "" when even
-// the home folder is unknown. environ are the variables of a process, root tells that it is root's.
+// StateFolder is where each environment has its data directory, by its name, unless another one is set; "" if even
+// the home folder is unknown. environ are the variables of a process, root is true for a process of root's.
 func StateFolder(environ []string, root bool) string {
 	path, _ := stateFolder((&Sources{Environ: environ}).variables(), root)
 	return path
@@ -83,7 +83,7 @@ func stateFolder(vars map[string]string, root bool) (path, reason string) {
 	return "", ""
 }
 
-// readEnvironment takes the variables of every option, the weakest first: those of aws-sqsd's clones, those of
+// readEnvironment takes the variables of every option, the weakest first: variables of aws-sqsd's clones, of
 // other programs, the Elastic Beanstalk names, the option's own.
 func readEnvironment(l *loader) {
 	for _, o := range l.rows {
@@ -124,7 +124,7 @@ func firstSet(l *loader, names []string) string {
 	return ""
 }
 
-// warnAboutVariables tells of variables that look like settings and are none.
+// warnAboutVariables warns of variables that look like settings but aren't.
 func warnAboutVariables(l *loader) {
 	read, own := map[string]bool{}, []string{}
 	for _, o := range l.rows {

@@ -126,7 +126,7 @@ func ownMeasures() []string {
 	return []string{"CPUUtilization", "BacklogPerProcess", "OldestMessageAge", "BusyShare"}
 }
 
-// foreignMeasures are those of Elastic Beanstalk that nobody measures here.
+// foreignMeasures are measures of Elastic Beanstalk that do not exist here.
 func foreignMeasures() []string {
 	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes",
 		"Latency", "RequestCount", "HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}

@@ -34,7 +34,7 @@ type value struct {
 	// nearest is the allowed value to suggest in place of a refused one; nil, or "",
 	// lets the option's default stand in.
 	nearest func(text string) string
-	// instead goes on from the suggested value with what else to do; "" for nothing.
+	// instead follows the suggested value with another way out; may be "".
 	instead string
 	// set parses text, checks it and stores it in the option's field. Its error says
 	// what is wrong with the text and not what would be right.
@@ -89,7 +89,7 @@ func integer(field *int, low, high int) value {
 	return bounded(field, kindInteger, low, high, parseInteger, strconv.Itoa)
 }
 
-// appPort is the port of the app. Nobody means a bound of the range: whoever writes 0 wants any free port.
+// appPort is the port of the app. The nearest bound is a bad suggestion: 0 means any free port to most people.
 func appPort(field *int, usual int) value {
 	v := integer(field, 1, 65535)
 	v.nearest = func(string) string { return strconv.Itoa(usual) }

@@ -8,8 +8,8 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// warn tells of what is allowed and seldom meant: of the settings that hold
-// for all queues, then of those that a queue has for itself.
+// warn warns of settings that are allowed and rarely intended: first of the settings for all
+// queues, then of each queue's own.
 func warn(l *loader) {
 	warnRanges(l)
 	warnTimes(l)
@@ -26,7 +26,7 @@ func warn(l *loader) {
 	}
 }
 
-// warnReadableSecrets warns of this user's files that hold secrets and that every user of the machine may read. Files of
+// warnReadableSecrets warns of this user's files with secrets that every user of the machine may read. Files of
 // another owner, such as those that a platform mounts, are not this user's to change.
 func warnReadableSecrets(l *loader) {
 	for _, o := range l.rows {
@@ -53,7 +53,7 @@ func warnReadable(l *loader, option, path string) {
 		shown(path), info.Mode().Perm())
 }
 
-// warnTimes tells of times that fight one another.
+// warnTimes warns of times that contradict one another.
 func warnTimes(l *loader) {
 	warnVisibility(l)
 	warnErrorVisibility(l)
@@ -61,7 +61,7 @@ func warnTimes(l *loader) {
 }
 
 // concerns reports whether one of the options differs for this view: what holds
-// for all queues is told once, and not again for each.
+// for all queues is reported once, and not again for each.
 func (l *loader) concerns(names ...string) bool {
 	return l.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
 		return l.own[l.option(name).Key] != Origin{}
@@ -76,7 +76,7 @@ func apart(l *loader) bool {
 	return hasFunction(l) != (l.cfg.Function != "" || l.cfg.Lambda != "")
 }
 
-// warnRanges tells where Elastic Beanstalk takes less: its documents disagree, and the wider range is accepted.
+// warnRanges warns of values that Elastic Beanstalk may refuse: its documents disagree, and the wider range counts here.
 func warnRanges(l *loader) {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
@@ -125,7 +125,7 @@ func warnVisibility(l *loader) {
 	}
 }
 
-// warnShort tells that the visibility is shorter than the time that an attempt may take.
+// warnShort warns of a visibility timeout that is shorter than an attempt may take.
 func warnShort(l *loader, longest string) {
 	l.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
 		"daemon on the same queue does not, and if tendril crashes, the message returns early",
@@ -154,7 +154,7 @@ func warnErrorVisibility(l *loader) {
 	}
 }
 
-// warnBatch tells of batches that wait for nothing, and of what does not hold for them.
+// warnBatch warns of batches that wait in vain, and of options that do not apply to batches.
 func warnBatch(l *loader) {
 	if !l.concerns("batch-size", "batch-window", "visibility-timeout", "terminal-codes", "mime-type") {
 		return
@@ -216,7 +216,7 @@ func warnOrder(l *loader) {
 	}
 }
 
-// warnQueue tells of a queue's own settings that the common ones make idle.
+// warnQueue warns of a queue's own settings that have no effect because of the common ones.
 func warnQueue(l *loader, q *QueueSettings) {
 	if most := l.cfg.HTTPConnections; q.Concurrency > most {
 		l.warnAt(l.own["max"].Where, "queues", "",
@@ -241,7 +241,7 @@ func warnQueue(l *loader, q *QueueSettings) {
 // idleRule says which options have no effect while a condition holds.
 type idleRule struct {
 	holds   bool
-	why     string // goes on from "NAME VALUE has no effect"
+	why     string // continues "NAME VALUE has no effect"
 	hint    string
 	options []string
 }
