@@ -23,7 +23,7 @@ const (
 	// than this on average there is room for fewer.
 	bytesPerEntry = 320
 	maxElement    = 255 // bytes of one part of a path, as file systems have it
-	maxShown      = 10  // problems of an archive that are told
+	maxShown      = 10  // problems of an archive that are reported
 )
 
 type entryKind int
@@ -44,7 +44,7 @@ type entry struct {
 
 func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
 
-// check reads the list of entries and refuses what would do harm, before anything is written.
+// check reads the list of entries and refuses harmful ones before anything is written.
 func (u *unpacking) check(file *os.File) error {
 	reader := &listing{from: file, left: int64(u.limits.entries)*bytesPerEntry + 1<<20}
 	archive, err := zip.NewReader(reader, u.size)
@@ -82,7 +82,7 @@ func (u *unpacking) check(file *os.File) error {
 	return nil
 }
 
-// listing bounds what is read of an archive until its list of entries is known.
+// listing bounds how much of an archive is read until its list of entries is known.
 type listing struct {
 	from  io.ReaderAt
 	left  int64
@@ -180,7 +180,7 @@ type place struct {
 	named bool
 }
 
-// add takes a place; it returns what is against it.
+// add takes a place; it returns the reason if the place is taken.
 func (n *names) add(name string, kind entryKind) string {
 	key := fold(name)
 	before, taken := n.places[key]
@@ -292,7 +292,7 @@ func (u *unpacking) link(root *os.Root) error {
 	return nil
 }
 
-// target reads where a link leads, and refuses what can be told from that.
+// target reads where a link leads, and refuses targets that are wrong by themselves.
 func (u *unpacking) target(e entry) (string, error) {
 	from, err := e.file.Open()
 	if err != nil {
@@ -358,7 +358,7 @@ func (u *unpacking) fixHook(root *os.Root, e *entry) error {
 	return root.Chmod(e.path, 0o750)
 }
 
-// isHook reports whether a path is that of a hook: .platform/hooks/STAGE/FILE.
+// isHook reports whether a path is a hook's: .platform/hooks/STAGE/FILE.
 func isHook(name string) bool {
 	parts := strings.Split(name, "/")
 	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" ||
@@ -391,7 +391,7 @@ func (u *unpacking) damaged(e entry, err error) error {
 	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
 }
 
-// limits bound what an archive may become, whatever its headers claim.
+// limits bound the unpacked archive, whatever its headers claim.
 type limits struct {
 	archive   int64 // bytes of the archive itself
 	entries   int   // files, folders and links
@@ -401,7 +401,7 @@ type limits struct {
 	depth     int   // how many folders deep a file may lie
 }
 
-// usualLimits are those of every archive; Elastic Beanstalk has the same one for the archive itself.
+// usualLimits are the limits of every archive; Elastic Beanstalk has the same one for the archive itself.
 func usualLimits() limits {
 	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

@@ -14,13 +14,13 @@ const cronName = "cron.yaml"
 // MainProcess is the name of the process that is the app: the one that listens on PORT and gets the messages.
 const MainProcess = "web"
 
-// Bundle is what a source bundle says about the app in it.
+// Bundle is the content of a source bundle's files about the app in it.
 type Bundle struct {
 	// Dir is the bundle's folder as an absolute path.
 	Dir string
 	// Called is the name that counts in the place of the folder's; "" for the folder's. Open leaves it empty.
 	Called string
-	// Archive is the absolute path of the archive that was unpacked as Dir; "" for none. Open leaves it empty.
+	// Archive is the absolute path of the archive that was unpacked as Dir; "" if Dir is the source. Open leaves it empty.
 	Archive string
 	// Processes are the lines of the Procfile: web first where there is one,
 	// then the others in the order of the file. Empty without a Procfile.
@@ -28,35 +28,35 @@ type Bundle struct {
 	// Build are the lines of the Buildfile in its order: each is run to its end
 	// before the app is started. Empty without a Buildfile.
 	Build []Process
-	// Default is what one of Elastic Beanstalk's platforms would run for want of a Procfile; nil where there is a
+	// Default is the command that one of Elastic Beanstalk's platforms would run without a Procfile; nil if there is a
 	// Procfile, and where nothing can be told. It is in Processes and Plan only after WithDefault.
 	Default *Default
 	// Cron is the path of the bundle's cron.yaml; "" when it has none.
 	Cron string
-	// ContainerCommands are those of .ebextensions in the order in which they run: by file, then by name.
+	// ContainerCommands are the container commands of .ebextensions in the order in which they run: by file, then by name.
 	ContainerCommands []Command
-	// Machine is what .ebextensions says about the machine. It is applied only where that was asked for.
+	// Machine has the sections of .ebextensions about the machine. They are applied only on request.
 	Machine Machine
 	// Settings are the options that .ebextensions and env.yaml set, from the weakest to the strongest: the last one
 	// of an option is in force. A value of "" sets an option to nothing, unless the setting is Computed.
 	Settings []Setting
-	// Resources are what the configuration files have CloudFormation create, in their order. Nothing here creates
+	// Resources are the resources that CloudFormation would create for the configuration files, in their order. Nothing here creates
 	// them.
 	Resources []Resource
-	// Manifest is what env.yaml says about the environment.
+	// Manifest is env.yaml's part about the environment.
 	Manifest Manifest
 	// Links are the variables through which env.yaml tells the app of other environments, in the order of the file.
 	Links []Link
 	// Hooks are the programs of .platform/hooks, by stage and then by name.
 	Hooks []Hook
-	// ConfigHooks are those of .platform/confighooks, for a change of settings alone.
+	// ConfigHooks are the programs of .platform/confighooks, for a change of settings alone.
 	ConfigHooks []Hook
-	// Warnings are what is done in spite of a flaw, in the order of the files.
+	// Warnings are flaws that do not stop a deployment, in the order of the files.
 	Warnings []Problem
 	// Unsupported names what Elastic Beanstalk would act on and tendril does
 	// not, sorted by file and line. Empty when everything counts.
 	Unsupported []Finding
-	// Advice is what else to say to someone who looks for the app in vain; "" for nothing.
+	// Advice helps someone who looks for the app in vain; may be "".
 	Advice string
 }
 
@@ -70,15 +70,15 @@ type Process struct {
 	Line int
 }
 
-// Name returns a name for the environment: that of env.yaml, else Called, else the folder's. What is not a letter,
-// digit, "_" or "-" becomes "-", and it is cut at 64 characters. It is "" when nothing is left, as for "/".
+// Name returns a name for the environment: env.yaml's, else Called, else the folder's. Characters other than letters,
+// digits, "_" and "-" become "-", and it is cut at 64 characters. It is "" when nothing is left, as for "/".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
 	clean := dashed(name, "")
 	return strings.Trim(clean[:min(len(clean), maxName)], "-")
 }
 
-// dashed puts a dash in the place of every character but letters, digits, "_", "-" and those of also.
+// dashed replaces every character but letters, digits, "_", "-" and the characters of also by a dash.
 func dashed(name, also string) string {
 	return strings.Map(func(r rune) rune {
 		if isNameByte(r) || strings.ContainsRune(also, r) {
@@ -88,7 +88,7 @@ func dashed(name, also string) string {
 	}, name)
 }
 
-// Default is what one of Elastic Beanstalk's platforms runs when a bundle has no Procfile.
+// Default is the command that one of Elastic Beanstalk's platforms runs if a bundle has no Procfile.
 type Default struct {
 	// Platform is "Node.js", "Python", "Go", "Java" or "Ruby".
 	Platform string
@@ -104,10 +104,10 @@ type Default struct {
 type Setting struct {
 	// Namespace and Option name it as Elastic Beanstalk does; neither is "".
 	Namespace, Option string
-	// Value is what was written, whatever type YAML sees in it: 010 and yes stay as they are. It is "" where the
+	// Value is the text as written, whatever type YAML sees in it: 010 and yes stay as they are. It is "" where the
 	// file gives none, and JSON where it gives a map or a list. It may be secret: print Shown.
 	Value string
-	// Computed tells that CloudFormation computes the value, which is not known here; Value is "" then.
+	// Computed means that CloudFormation computes the value, which is not known here; Value is "" then.
 	Computed bool
 	// File is the path as the bundle was opened with.
 	File string
@@ -124,7 +124,7 @@ type Resource struct {
 	Name string
 	// Type is CloudFormation's, such as [TypeAlarm]; "" where the file gives none.
 	Type string
-	// Properties are as written, with CloudFormation's functions in them; nil for none.
+	// Properties are as written, with CloudFormation's functions in them; may be nil.
 	Properties *yamlfile.Node
 	// File is the path as the bundle was opened with.
 	File string
@@ -132,16 +132,16 @@ type Resource struct {
 	Line int
 }
 
-// Manifest is what the bundle's env.yaml says about the environment. The zero
-// value is that of a bundle without one.
+// Manifest is the part of the bundle's env.yaml about the environment. The zero
+// value stands for a bundle without one.
 type Manifest struct {
-	// Name is the environment's name, without the "+" of a group; "" for none.
+	// Name is the environment's name, without the "+" of a group; may be "".
 	Name string
 	// NameLine is where the name stands, from 1; 0 when there is none.
 	NameLine int
 }
 
-// Link is one variable through which the app is told of another environment.
+// Link is one variable that leads the app to another environment.
 type Link struct {
 	// Variable is the name of the environment variable, never "".
 	Variable string
@@ -171,7 +171,7 @@ type Hook struct {
 	// File is the path below the bundle's folder, with slashes: ".platform/hooks/prebuild/10-migrate.sh".
 	File string
 	// Interpreter is the program and the argument that take the file, where the file cannot be started by itself
-	// for want of the execute permission or of a first line that names them; empty where it can.
+	// because the execute permission or a first line that names them is missing; empty where it can.
 	Interpreter []string
 }
 
@@ -193,7 +193,7 @@ type Finding struct {
 	File string
 	// Line counts from 1; 0 when the file as a whole is meant.
 	Line int
-	// What says what it is for, that nothing is done about it, and what to do instead.
+	// What describes its purpose, that tendril does nothing about it, and an alternative.
 	What string
 }
 

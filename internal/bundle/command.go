@@ -14,7 +14,7 @@ import (
 const maxCommands = 200
 
 // Command is one entry of the sections container_commands and commands, as Elastic Beanstalk's developer guide
-// ("Customizing software on Linux servers") describes them. Exactly one of Argv and Shell says what to run.
+// ("Customizing software on Linux servers") describes them. Exactly one of Argv and Shell is set.
 type Command struct {
 	// Name is the key of the entry, never "".
 	Name string
@@ -33,10 +33,10 @@ type Command struct {
 
 // CommandRules say how a command is run.
 type CommandRules struct {
-	// Env are variables as NAME=VALUE, in the order of the file; nil for none. For a container command they take the
-	// place of those of the same name, for a command of the machine that of all variables.
+	// Env are variables as NAME=VALUE, in the order of the file; may be nil. A container command has them in
+	// place of variables of the same name, a command of the machine in place of all variables.
 	Env []string
-	// Test is text for a shell that runs first: the command runs only when it exits with 0; "" for none.
+	// Test is text for a shell that runs first: the command runs only if that exits with 0; may be "".
 	Test string
 	// LeaderOnly is true when one instance of a fleet runs the command for each version and the others skip it. Such
 	// a command has no Test: Elastic Beanstalk does not look at it.
@@ -45,8 +45,8 @@ type CommandRules struct {
 	IgnoreErrors bool
 }
 
-// Text is the command for people, on one line, and hidden where there is a password in it, with when it does not run
-// and what its failure means.
+// Text is the command for people, on one line, and hidden if there is a password in it, with its conditions and the
+// effect of its failure.
 func (c *Command) Text() string {
 	text := shown("", strings.ReplaceAll(cmp.Or(c.Shell, strings.Join(c.Argv, " ")), "\n", "; "))
 	if c.LeaderOnly {
@@ -88,7 +88,7 @@ func (d *document) readCommands(section yamlfile.Pair) (commands []Command) {
 	return commands
 }
 
-// entries returns the entries of a section of maps, and refuses what is no map and what has too many.
+// entries returns the entries of a section of maps, and refuses sections that are not maps or have too many entries.
 func (d *document) entries(section yamlfile.Pair) []yamlfile.Pair {
 	n := section.Value
 	switch {
@@ -168,7 +168,7 @@ type entryReader struct {
 	refused, computed bool
 }
 
-// wrong refuses a value, unless the entry is left out anyway: what is computed reads as empty.
+// wrong refuses a value, unless the entry is left out anyway: computed values read as empty.
 func (e *entryReader) wrong(p yamlfile.Pair, hint, what string) {
 	if e.computed {
 		return
@@ -249,7 +249,7 @@ func (e *entryReader) list(p yamlfile.Pair) (texts []string) {
 	return texts
 }
 
-// program returns what to run: arguments where a list is given, else text for a shell.
+// program returns a command: arguments if a list is given, else text for a shell.
 func (e *entryReader) program(p yamlfile.Pair) (argv []string, shell string) {
 	if p.Value.Kind != yamlfile.Sequence {
 		return nil, e.text(p)

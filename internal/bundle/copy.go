@@ -17,7 +17,7 @@ const (
 	maxCopiedBytes = 4 << 30
 )
 
-// notCopied are the names of what versions of an app do not need: histories of version control.
+// notCopied are names that versions of an app do not need: histories of version control.
 func notCopied() []string { return []string{".git", ".hg", ".svn"} }
 
 // folderCopy is the copy of a folder under way.

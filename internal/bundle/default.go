@@ -142,7 +142,7 @@ func (r *reader) wrapped() string {
 		" in it has one: name that folder, or zip its content instead of the folder itself"
 }
 
-// pythonOptions are those of the Python platform's namespace that count here.
+// pythonOptions are the options of the Python platform's namespace that count here.
 func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
 
 // refusePythonNumbers refuses the numbers of the Python platform that are not numbers from 1.

@@ -174,7 +174,7 @@ const orApply = "; or give --machine-sections=apply"
 
 const noStack = "nothing is created by CloudFormation"
 
-// section says what a section that is not run was for; "" for any other name.
+// section describes the purpose of a section that is not run; "" for any other name.
 func section(name string) string {
 	for _, s := range sections {
 		if s.name == name {
@@ -184,7 +184,7 @@ func section(name string) string {
 	return ""
 }
 
-// meant returns the section that a mistyped name stands for, by case, blanks and plural; "" when there is none.
+// meant returns the section that a mistyped name stands for, by case, blanks and plural; "" if there isn't one.
 func meant(name string) string {
 	for _, s := range sections {
 		if plainName(s.name) == plainName(name) && s.why != noStack {

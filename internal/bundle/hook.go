@@ -15,7 +15,7 @@ import (
 
 func stages() []Stage { return []Stage{stagePrebuild, stagePredeploy, stagePostdeploy} }
 
-// readPlatform lists the hooks of .platform, and what else is in there.
+// readPlatform lists the hooks of .platform, and names its other files.
 func (r *reader) readPlatform() error {
 	for _, kind := range []struct {
 		name string

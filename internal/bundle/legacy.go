@@ -11,7 +11,7 @@ import (
 	"tendril/internal/host/trust"
 )
 
-// LegacyEvent is what happens to an app on the platforms before Amazon Linux 2, which run the hooks of its folder.
+// LegacyEvent is an event in the life of an app on the platforms before Amazon Linux 2, which run the hooks of its folder.
 type LegacyEvent string
 
 // The events, by the names of their folders.
@@ -24,7 +24,7 @@ const (
 // LegacyHooks returns the steps of an event that configuration files have put into the folders EVENT/pre, before the
 // app is started, and EVENT/enact and EVENT/post, after it, in the order of their names. They run in dir. Files
 // without the execute permission are left out, and so are those that end in ".bak": copies that the section files
-// makes. The error wraps a [*trust.Error] when another user decides what is run.
+// makes. The error wraps a [*trust.Error] if another user can change the programs.
 func LegacyHooks(folder string, event LegacyEvent, dir string) (before, after []Step, err error) {
 	for _, stage := range []string{"pre", "enact", "post"} {
 		steps, err := legacyStage(filepath.Join(folder, string(event), stage), Phase(string(event)+" "+stage), dir)

@@ -18,23 +18,23 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Machine is what .ebextensions says about the machine: the sections that AWS documents in "Customizing software on
-// Linux servers", which cfn-init applies. The zero value is that of a bundle without them.
+// Machine has the sections of .ebextensions about the machine, which AWS documents in "Customizing software on
+// Linux servers", which cfn-init applies. The zero value stands for a bundle without them.
 type Machine struct {
 	// Configs are the configuration files with such sections, in the order of their names.
 	Configs []MachineConfig
-	// Sections names each section, for whoever does not apply them.
+	// Sections names each section, for reports where they are not applied.
 	Sections []Finding
-	// NotUsed names what of the sections has no effect when they are applied.
+	// NotUsed names the parts that have no effect even when the sections are applied.
 	NotUsed []Finding
 	// Content is the same for two bundles whose sections say the same, wherever in their files; "" without any.
 	Content string
-	// Problems are what is wrong in the sections: [Machine.Err].
+	// Problems are the mistakes in the sections: [Machine.Err].
 	Problems []Problem
 }
 
-// Err returns an [*invalidError] with what is wrong in the sections, which hinders only who applies them; nil for
-// nothing.
+// Err returns an [*invalidError] with the mistakes in the sections, which matter only if they are applied; nil if there
+// are none.
 func (m *Machine) Err() error {
 	if len(m.Problems) == 0 {
 		return nil
@@ -43,7 +43,7 @@ func (m *Machine) Err() error {
 }
 
 // MachineConfig are the sections of one configuration file. They are applied in the order of the fields, which is
-// that of cfn-init.
+// cfn-init's.
 type MachineConfig struct {
 	Packages []Package // in the order of their managers: rpm, yum and apt, rubygems, python
 	Groups   []Group
@@ -103,8 +103,8 @@ type MachineFile struct {
 	// a link is the path that it leads to.
 	Source, Content string
 	IsLink          bool
-	// Mode are the permissions, of a link those of the file that it leads to; HasMode is false where the file says
-	// nothing.
+	// Mode are the permissions, for a link the permissions of the file that it leads to; HasMode is false if they are
+	// not given.
 	Mode    fs.FileMode
 	HasMode bool
 	// Owner and Group are names or numbers; "" for those that are there, of a new file root.
@@ -133,8 +133,8 @@ func isMachineSection(name string) bool {
 	return false
 }
 
-// read reads the machine's sections of one file. What is wrong in them is of no interest to whoever does not apply
-// them, so it is kept apart.
+// read reads the machine's sections of one file. Mistakes in them do not matter unless they are applied, so they are
+// kept apart.
 func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 	named := document{path: from.path, name: from.name}
 	d := &document{path: from.path, name: from.name}
@@ -145,7 +145,7 @@ func (m *Machine) read(from *document, data []byte, sections []yamlfile.Pair) {
 		named.section(p)
 		text, err := valueOf(p.Value)
 		if err != nil {
-			text = string(data) // of which it is a part
+			text = string(data) // all of the file, which holds the section
 		}
 
 		fmt.Fprintf(content, "%q %q\n", p.Key, text)
@@ -369,7 +369,7 @@ func (e *entryReader) leaveOut(p yamlfile.Pair, why string) {
 	e.document.notUsed(p.Line, "%s of %s %s %s; it is left out", p.Key, e.section, yamlfile.Printable(e.name), why)
 }
 
-// checkName refuses what a program would take for an option, or for two words.
+// checkName refuses names that a program would take for an option, or for two words.
 func (e *entryReader) checkName(p yamlfile.Pair, names ...string) {
 	for _, name := range names {
 		if name == "" || name[0] == '-' || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) {

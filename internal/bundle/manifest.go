@@ -8,8 +8,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// readManifest reads env.yaml. Its settings come after those of .ebextensions
-// and override them, as those of a saved configuration do.
+// readManifest reads env.yaml. Its settings come after .ebextensions and override
+// them, as the settings of a saved configuration do.
 func (r *reader) readManifest() error {
 	file := filepath.Join(r.dir, manifestName)
 	data, err := readFile(file, maxDocument)

@@ -50,7 +50,7 @@ func Open(dir string) (*Bundle, error) {
 	return r.bundle, nil
 }
 
-// notABundle says what a file is that is neither a folder nor a zip archive.
+// notABundle describes a file that is neither a folder nor a zip archive.
 func notABundle(path string, info fs.FileInfo) error {
 	what := "is not a zip archive"
 	begin, err := readFile(path, maxShebang-1)
@@ -136,7 +136,7 @@ func (r *reader) read() error {
 	return nil
 }
 
-// Trusted returns a [*trust.Error] when other users decide what is run from the folder, or what is in the archive or
+// Trusted returns a [*trust.Error] if other users can change the programs in the folder, or the archive or
 // folder that it is a copy of; nil when only this user does. The app's own code is not looked at.
 func (b *Bundle) Trusted() error {
 	info, err := os.Stat(b.Archive)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// WithDefault returns the bundle with what Default says in the place of the Procfile that it lacks, and of the
+// WithDefault returns the bundle with Default in place of the Procfile that it lacks, and of the
 // Buildfile if it lacks one too; the bundle itself where there is no Default.
 func (b *Bundle) WithDefault() *Bundle {
 	if b.Default == nil {
@@ -31,16 +31,16 @@ const (
 	phaseBuild      Phase = "build"   // runs the commands of the Buildfile
 	PhaseCommand    Phase = "command" // runs the container commands of .ebextensions
 	phasePredeploy        = Phase(stagePredeploy)
-	PhaseStart      Phase = "start" // starts the processes, all at once, and goes on when the app is ready
+	PhaseStart      Phase = "start" // starts the processes, all at once, and ends when the app is ready
 	PhasePostdeploy       = Phase(stagePostdeploy)
 )
 
-// Step is one thing that a deployment does. Exactly one of Argv and Shell says what to run.
+// Step is one thing that a deployment does. Exactly one of Argv and Shell is set.
 type Step struct {
 	// Phase says when. The steps of PhaseStart are processes that stay; all others run to their end, one after the
 	// other, and one that fails ends the deployment.
 	Phase Phase
-	// Name is that of the process, the build command or the hook's file.
+	// Name is the name of the process, the build command or the hook's file.
 	Name string
 	// Argv is a program and its arguments, as absolute paths where they name files of the bundle.
 	Argv []string
@@ -48,17 +48,17 @@ type Step struct {
 	Shell string
 	// Dir is the working directory, absolute: the bundle's folder.
 	Dir string
-	// File is what asked for the step, as a path below the bundle's folder with slashes, and Line where in it, from
+	// File is the file with the step, as a path below the bundle's folder with slashes, and Line where in it, from
 	// 1. Without a Procfile they are the file that the command was concluded from, and 0.
 	File string
 	Line int
-	// CommandRules are those of a step of PhaseCommand; the zero value for the others.
+	// CommandRules apply to a step of PhaseCommand; the zero value for the others.
 	CommandRules
 	// Shown is the text of the command of such a step for people.
 	Shown string
 }
 
-// Plan returns what a deployment of the bundle does, in order: prebuild hooks, the Buildfile, container commands,
+// Plan returns the steps of a deployment of the bundle, in order: prebuild hooks, the Buildfile, container commands,
 // predeploy hooks, the processes of the Procfile, postdeploy hooks. It is empty for a bundle that has none of them.
 func (b *Bundle) Plan() []Step {
 	steps := b.hookSteps(b.Hooks, stagePrebuild)
@@ -73,7 +73,7 @@ func (b *Bundle) Plan() []Step {
 	return append(steps, b.hookSteps(b.Hooks, stagePostdeploy)...)
 }
 
-// ConfigPlan returns what a change of settings alone does, in order: the confighooks of the three stages, with the
+// ConfigPlan returns the steps of a change of settings alone, in order: the confighooks of the three stages, with the
 // processes, which are started anew, before the last. Container commands are not among them: Elastic Beanstalk's
 // platforms of Amazon Linux 2 and later run them in deployments of an application alone.
 func (b *Bundle) ConfigPlan() []Step {
@@ -127,7 +127,7 @@ func (b *Bundle) hookSteps(hooks []Hook, stage Stage) (steps []Step) {
 	return steps
 }
 
-// Web returns the process that is the app. The error says what to write when the bundle names none.
+// Web returns the process that is the app. The error says how to name one if the bundle doesn't.
 func (b *Bundle) Web() (Process, error) {
 	if len(b.Processes) == 0 {
 		return Process{}, b.noProcess()

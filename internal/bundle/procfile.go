@@ -61,7 +61,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 // lines is the state of reading one file of "name: command" lines.
 type lines struct {
 	file string
-	// kind is the file's name, what and plural are its lines, example is a name for one.
+	// kind is the file's name, what and plural are words for its lines, example is a name for one.
 	kind, what, plural, example string
 
 	processes []Process

@@ -17,7 +17,7 @@ import (
 // MissingPrograms names the programs that hooks, build commands and processes run and
 // that are not on this machine or that it cannot start, as far as that shows without running anything. paths is
 // the PATH that they get, "" where it is not known. What a step may install is not named in the steps after it.
-// linksGetConfig tells that [GetConfig] is made for a bundle that names it.
+// linksGetConfig is true if [GetConfig] is made for a bundle that names it.
 func (b *Bundle) MissingPrograms(paths string, linksGetConfig bool) []Problem {
 	m := b.lookAtPrograms(paths)
 	if _, err := os.Stat(GetConfig); err != nil && !linksGetConfig {
@@ -95,18 +95,18 @@ type missingPrograms struct {
 	refused []Problem
 	// getConfig are the places that name [GetConfig].
 	getConfig []string
-	// after tells that a step came before, which may have made files; installs that one
+	// after is true once a step came before, which may have made files; installs that one
 	// may have installed programs. seen are the words of those steps, of paths the last element.
 	after, installs bool
 	seen            map[string]bool
 	// These are of the container command under way: its folder, its line, which stands for all lines of its text,
-	// and whether it may be skipped, or fail. The zero values are those of all other steps.
+	// and whether it may be skipped, or fail. All other steps have the zero values.
 	folder   string
 	line     int
 	optional bool
 }
 
-// containerCommand looks at the programs of a command as at those of other steps.
+// containerCommand looks at the programs of a command as it does for other steps.
 func (m *missingPrograms) containerCommand(file string, s *Step) {
 	m.folder, m.line = s.Dir, s.Line
 	below, err := filepath.Rel(m.dir, s.Dir)
@@ -125,7 +125,7 @@ func (m *missingPrograms) containerCommand(file string, s *Step) {
 	m.optional = false
 }
 
-// see notes what a step before others names or runs.
+// see notes the words that a step before others names or runs.
 func (m *missingPrograms) see(words []string) {
 	for _, w := range words {
 		m.seen[path.Base(strings.Trim(w, `;"'`))] = true
@@ -181,8 +181,8 @@ var (
 	closesBlock = strings.Fields("fi done esac }")
 )
 
-// script looks at the first program of each line that certainly runs: what is in a block, or stands for an
-// alternative, is left out, and so is all that follows what only a shell understands.
+// script looks at the first program of each line that certainly runs: blocks and
+// alternatives are left out, and so is everything after text that only a shell understands.
 func (m *missingPrograms) script(file string, line int, text string) {
 	m.lookForGetConfig(file, line, text)
 	known := slices.Clone(shellWords)

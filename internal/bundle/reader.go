@@ -15,7 +15,7 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// reader is one reading of a bundle: it collects what is wrong in all files before anything is refused.
+// reader is one reading of a bundle: it collects the mistakes in all files before anything is refused.
 type reader struct {
 	// dir is the folder as it was given, for messages.
 	dir      string
@@ -60,7 +60,7 @@ func (r *reader) warn(file, text, hint string) {
 	r.bundle.Warnings = append(r.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
-// readFile reads a file of the bundle to one byte above the bound, so that whoever parses it can tell that it is
+// readFile reads a file of the bundle to one byte above the bound, so that its parser can tell that it is
 // too long. Only regular files are read: a pipe of that name would never end.
 func readFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)

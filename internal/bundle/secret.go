@@ -12,7 +12,7 @@ import (
 const (
 	// hidden stands for a value that is not shown.
 	hidden = "(hidden)"
-	// maxSearched bounds what is looked through for passwords; what is longer is hidden. Elastic Beanstalk takes
+	// maxSearched bounds the search for passwords; longer values are hidden. Elastic Beanstalk takes
 	// 4096 bytes of variables in all, while an alias can make two thousand long values of one.
 	maxSearched = 4 << 10
 )
@@ -56,7 +56,7 @@ func isSecret(name string) bool {
 	return false
 }
 
-// isSecretWord reports whether one word of a name tells that it is secret, also with others that nothing separates
+// isSecretWord reports whether one word of a name marks it as secret, also with others that nothing separates
 // from it: DBPASS, PASSPHRASE1, LICENSEKEY, sshkeys.
 func isSecretWord(word string) bool {
 	starts := func(start string) bool { return strings.HasPrefix(word, start) }
@@ -79,14 +79,14 @@ func shown(name, value string) string {
 }
 
 var (
-	// named is what stands before a value within a value: the name, the end of its quotes, and the sign.
+	// named matches the text before a value within a value: the name, the end of its quotes, and the sign.
 	named = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
 	// login is a password in a URL, wherever that begins. What follows a host may
 	// have an @ in it: digits before a slash are its port.
 	login = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
 	// visitor is a URL with a name alone, which on the web is a token.
 	visitor = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
-	// harmless is what only looks like a login.
+	// harmless matches text that only looks like a login.
 	harmless = regexp.MustCompile(`\barn:aws[\w-]*(:[\w-]*){3}:[\w/:.*+@-]*|@sha(256|512):[0-9a-f]+|\bmailto:`)
 	// address is a URL, up to where the next one may begin in a list.
 	address = regexp.MustCompile(`[A-Za-z][\w+.-]*://[^\s,;"'<>]*`)
@@ -120,7 +120,7 @@ func holdsPassword(value string) bool {
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
-// secretPart reports whether what follows a name within a value is likely to be secret. It goes by the name's end:
+// secretPart reports whether the text after a name within a value is likely to be secret, by the name's end:
 // api_key=x, but not key-store=/etc/x. A bare colon stands behind any word, so that only clear ones count there.
 func secretPart(name string, bareColon bool) bool {
 	words := words(name)

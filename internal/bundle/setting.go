@@ -40,7 +40,7 @@ func (s Setting) String() string {
 }
 
 // Setting returns the setting in force of an option: the last one in Settings.
-// There is none when CloudFormation computes its value.
+// There isn't one if CloudFormation computes its value.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == namespace && s.Option == option {
@@ -71,7 +71,7 @@ func (b *Bundle) InForce() []Setting {
 }
 
 // Named returns every setting of an option of that name, whatever its namespace, the
-// one that counts last; empty when there is none.
+// one that counts last; may be empty.
 func (b *Bundle) Named(option string) (found []Setting) {
 	for _, s := range b.Settings {
 		if s.Option == option {
@@ -155,7 +155,7 @@ func (d *document) settingItem(n *yamlfile.Node) {
 	}
 }
 
-// setting adds one setting, whose value is that of a key.
+// setting adds one setting, with the value of a key.
 func (d *document) setting(namespace, option string, p yamlfile.Pair) {
 	name := yamlfile.Printable(option)
 	n := p.Value

@@ -29,7 +29,7 @@ func settingsForm() *yamlfile.Options {
 	}
 }
 
-// document is the reading of one file of settings: what is wrong with it, and what is not used.
+// document is the reading of one file of settings: its mistakes, and the parts that are not used.
 type document struct {
 	// path is for problems, name (below the bundle's folder) for findings.
 	path, name string
@@ -64,8 +64,8 @@ func (d *document) keys(data []byte) []yamlfile.Pair {
 	return nil
 }
 
-// parse returns the document's one mapping, read as JSON or YAML by what it
-// looks like; nil when it is empty or wrong. Keys that come twice are refused.
+// parse returns the document's one mapping, read as JSON or YAML depending on its
+// first characters; nil when it is empty or wrong. Keys that come twice are refused.
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
@@ -145,7 +145,7 @@ func valueOf(n *yamlfile.Node) (string, error) {
 	return b.String(), nil
 }
 
-// writeJSON writes a node as JSON, in which true, 60 and null stay what they are.
+// writeJSON writes a node as JSON, in which true, 60 and null keep their types.
 // It reports whether that was not too long.
 func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 	switch n.Kind {

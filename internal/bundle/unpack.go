@@ -12,7 +12,7 @@ import (
 // freeBytes are written without a look at the ratio: small archives of empty files are no bombs.
 const freeBytes = 16 << 20
 
-// Unpack writes what is in a zip archive into the new folder dir, whole or not at all: it is written beside dir,
+// Unpack writes the content of a zip archive into the new folder dir, whole or not at all: it is written beside dir,
 // under another name, and renamed when everything is right. The folder that dir lies in must exist, dir must not:
 // the error then wraps fs.ErrExist. Nothing is written anywhere else, whatever the archive says, and nothing is
 // left behind by a failure. Files get the permission 0640, or 0750 where the archive has them executable, folders
@@ -49,8 +49,8 @@ func (u *unpacking) into(dir string) error {
 	return makeWhole(dir, "unpacking", u.fill)
 }
 
-// makeWhole makes the folder dir, whole or not at all: it is filled beside dir, under a hidden name that tells what is
-// under way, and renamed at the end.
+// makeWhole makes the folder dir, whole or not at all: it is filled beside dir, under a hidden name with the kind of
+// work in it, and renamed at the end.
 func makeWhole(dir, what string, fill func(folder string) error) error {
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"."+what+"-*")
 	if err != nil {
@@ -142,7 +142,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 		return err
 	}
 
-	// One byte more than is allowed tells that there is more.
+	// One byte more than is allowed shows that there is more.
 	allowed := min(u.limits.fileBytes, u.left())
 	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
 	u.written += count

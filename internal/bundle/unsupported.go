@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// nameUnread names what lies at the bundle's root for Elastic Beanstalk, or was
-// meant for it and is misspelt, and is not read.
+// nameUnread names files at the bundle's root that Elastic Beanstalk reads and tendril does
+// not, and misspelt ones.
 func (r *reader) nameUnread() {
 	for _, e := range r.entries {
 		name := e.Name()
@@ -33,7 +33,7 @@ func (r *reader) nestedExtensions(folder string) {
 	}
 }
 
-// meaning says what a file at the bundle's root is for; "" for the app's own files and for those that are read.
+// meaning describes a file at the bundle's root; "" for the app's own files and for those that are read.
 func meaning(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":

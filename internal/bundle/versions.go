@@ -78,7 +78,7 @@ func ArchiveName(path string) string {
 	return name[:min(len(name), 100)]
 }
 
-// RemoveVersion removes what [UnpackVersion] made.
+// RemoveVersion removes a version that [UnpackVersion] made.
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
 // PruneVersions removes all versions in the data directory but the newest five, dir, and those that inUse names or
@@ -102,7 +102,7 @@ func PruneVersions(dir string, inUse ...string) error {
 		folder := filepath.Join(versions, e.Name())
 		switch {
 		case newest < keptVersions:
-			if isUnpacked(folder) { // or somebody may be at it
+			if isUnpacked(folder) { // else it may still be in the making
 				newest++
 			}
 		case within(folder, dir) || slices.ContainsFunc(inUse, func(path string) bool { return within(folder, path) }):
@@ -130,7 +130,7 @@ func within(folder, path string) bool {
 const ownerOnly = fs.FileMode(0o700)
 
 // CloseVersions leaves the versions in the data directory to their owner alone, also
-// those that an earlier release left readable by everybody. No app may run from one.
+// those that an earlier release left readable by every user. No app may run from one.
 func CloseVersions(dataDir string) error {
 	versions := filepath.Join(dataDir, versionsFolder)
 	info, err := os.Lstat(versions)
@@ -161,7 +161,7 @@ func closeFolder(path string) error {
 	return os.Chmod(path, info.Mode().Perm()&ownerOnly)
 }
 
-// ShareVersion lets the members of a group run what is in dir, a version that [UnpackVersion] returned or a folder
+// ShareVersion lets the members of a group run the programs in dir, a version that [UnpackVersion] returned or a folder
 // in one: they may pass the data directory, and, where the version is fresh, so that nothing of it ever ran, get to
 // read it. Others than they and the owner, who must be root, get nothing. It does nothing for a folder that lies
 // elsewhere.
@@ -231,7 +231,7 @@ func shareTree(folder string, gid int) error {
 	defer root.Close()
 	return fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." || !d.IsDir() && !d.Type().IsRegular() {
-			return err // a link is as open as what it names
+			return err // a link is as open as its target
 		}
 
 		info, err := d.Info()

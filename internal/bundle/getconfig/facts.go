@@ -33,9 +33,9 @@ const (
 	Addons         = "addons"
 )
 
-// Answer returns what a command asks for: an object, or one value of it for a path of names. An empty name counts as
+// Answer returns the answer to a command: an object, or one value of it for a path of names. An empty name counts as
 // none. The path is a key, for [OptionSettings] namespace and option, for [Addons] add-on and key. The error
-// names what there is.
+// lists the known names.
 func (f *Facts) Answer(command string, path ...string) (any, error) {
 	object, err := f.object(command)
 	if err != nil {

@@ -36,7 +36,7 @@ type Folder struct {
 }
 
 // Create makes the folder in the data directory anew, or a temporary folder for "". program is the file that get-config
-// links to. uid and gid are those of the app's user; -1 if it is the user that runs tendril.
+// links to. uid and gid belong to the app's user; -1 if it is the user that runs tendril.
 func (f *Folder) Create(dataDir, program string, uid, gid int) (err error) {
 	if dataDir == "" {
 		removeLeftovers()
@@ -105,7 +105,7 @@ func (f *Folder) publishForApp(dir string, text []byte) error {
 	return os.Lchown(copied, f.uid, -1)
 }
 
-// Serve makes a version the one whose answers everybody gets who has no variable.
+// Serve makes a version's answers the ones for processes without the variable.
 func (f *Folder) Serve(number int) error {
 	current := filepath.Join(f.path, currentName)
 	fresh := current + ".new"
@@ -125,7 +125,7 @@ func (f *Folder) Close() error {
 	return err
 }
 
-// Environ adds what a process of a version needs to find get-config and its answers to an environment of NAME=value;
+// Environ adds the variables by which a process of a version finds get-config and its answers to an environment of NAME=value;
 // the slice is not changed. asApp is true for a process that runs as the app's user.
 func (f *Folder) Environ(env []string, number int, asApp bool) []string {
 	file := ownerFile

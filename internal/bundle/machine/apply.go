@@ -11,20 +11,20 @@ import (
 
 // System runs programs on the machine.
 type System interface {
-	// Run runs a program to its end and returns what it wrote to its standard output. The error says how it ended,
+	// Run runs a program to its end and returns its standard output. The error says how it ended,
 	// if not with status 0.
 	Run(ctx context.Context, c *Call) (output string, err error)
 	// Has reports whether there is a program of that name, or path.
 	Has(program string) bool
 }
 
-// Call is one run of a program. Exactly one of Argv and Shell says what to run.
+// Call is one run of a program. Exactly one of Argv and Shell is set.
 type Call struct {
 	Argv  []string
 	Shell string
 	// Dir is the working directory; "" for the root of the file system.
 	Dir string
-	// Env is the whole environment as NAME=VALUE, where HasEnv is true; else it is that of the deployment, with Env
+	// Env is the whole environment as NAME=VALUE, where HasEnv is true; else it is the deployment's, with Env
 	// in the place of variables of the same name.
 	Env    []string
 	HasEnv bool
@@ -32,7 +32,7 @@ type Call struct {
 	Quiet bool
 }
 
-// Outcome is what a step came to.
+// Outcome is the result of a step.
 type Outcome string
 
 // The outcomes of steps.
@@ -70,7 +70,7 @@ func NewApplier(system System, steps []Step) *Applier {
 	return a
 }
 
-// Apply applies one step. The error says what could not be done.
+// Apply applies one step. The error names the failed action.
 func (a *Applier) Apply(ctx context.Context, s *Step) (Outcome, error) {
 	outcome, err := s.apply(ctx, a)
 	if err == nil && outcome != unchanged && outcome != skipped {

@@ -84,7 +84,7 @@ type attributes struct {
 	uid, gid int
 }
 
-// attributesOf are those that a file is to have: what is not said stays as it is.
+// attributesOf are the attributes that a file is to have: those that are not given stay as they are.
 func attributesOf(is fs.FileInfo, f *bundle.MachineFile, uid, gid int) attributes {
 	want := attributes{mode: f.Mode, uid: uid, gid: gid}
 	if !f.HasMode {
@@ -143,13 +143,13 @@ func modeBits(mode fs.FileMode) uint32 {
 	return bits
 }
 
-// place writes a file beside its path and renames it, so that nobody finds half of it.
+// place writes a file beside its path and renames it, so that no other program finds half of it.
 func place(path string, content io.ReadSeeker, want attributes) (err error) {
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
 
-	// Hidden, so that what runs the programs of a folder leaves it out.
+	// Hidden, so that programs that run all files of a folder leave it out.
 	to, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
 		return err
@@ -244,13 +244,13 @@ func (a *Applier) link(f *bundle.MachineFile, uid, gid int) (Outcome, error) {
 
 	is, err = os.Stat(target)
 	if err != nil || permissions(is.Mode()) == f.Mode || slices.Contains(a.written, filepath.Clean(target)) {
-		return changedIf(did), nil // a link may lead to what comes later
+		return changedIf(did), nil // a link may lead to a file that comes later
 	}
 
 	return Changed, os.Chmod(target, f.Mode)
 }
 
-// replaceByLink puts a link in the place of what is there: a file is kept, a link is not.
+// replaceByLink replaces the file or link at a path by a link: a file is kept, a link is not.
 func replaceByLink(path, to string) error {
 	is, err := os.Lstat(path)
 	switch {

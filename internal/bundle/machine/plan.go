@@ -14,14 +14,14 @@ type Step struct {
 	Section string
 	// Name is the key below it, of packages with the manager in front: "yum gcc".
 	Name string
-	// Text says what is to be, for people; "" where the name says all. It holds no contents, which may be secret.
+	// Text describes the wanted state for people; "" if the name is enough. It holds no contents, which may be secret.
 	Text  string
 	Place bundle.Place
 
 	apply func(ctx context.Context, a *Applier) (Outcome, error)
 }
 
-// Title names the step among those of a bundle.
+// Title names the step among the steps of a bundle.
 func (s *Step) Title() string { return s.Section + " " + s.Name }
 
 // Plan returns the steps for a bundle in their order: the configuration files by name, and in each the sections in
@@ -63,7 +63,7 @@ func Plan(m *bundle.Machine) (steps []Step) {
 	return steps
 }
 
-// doing binds what applies one kind of entry to an entry.
+// doing binds the method that applies one kind of entry to an entry.
 func doing[T any](entry *T, apply func(*Applier, context.Context, *T) (Outcome, error)) func(context.Context, *Applier) (Outcome, error) {
 	return func(ctx context.Context, a *Applier) (Outcome, error) { return apply(a, ctx, entry) }
 }

@@ -23,7 +23,7 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Bounds of what is downloaded, and of what is unpacked.
+// Bounds of downloads and of unpacked archives.
 const (
 	maxDownload     = 1 << 30 // bytes
 	maxUnpacked     = 4 << 30 // bytes of all files of an archive
@@ -76,7 +76,7 @@ func open(ctx context.Context, source string) (*download, error) {
 	return d, nil
 }
 
-// shownURL is a URL without what may be a password: the user, and the signature of a query.
+// shownURL is a URL without possible passwords: the user, and the signature of a query.
 func shownURL(source string) string {
 	u, err := url.Parse(source)
 	if err != nil {
@@ -165,7 +165,7 @@ type unpacking struct {
 	did     bool
 }
 
-// unpack finds out by its first bytes what an archive is.
+// unpack finds out the kind of an archive by its first bytes.
 func (u *unpacking) unpack(archive *os.File) error {
 	begin := make([]byte, 4)
 	if _, err := io.ReadFull(archive, begin); err != nil {
@@ -253,7 +253,7 @@ func (u *unpacking) zip(archive *os.File) error {
 	return nil
 }
 
-// entry writes one entry. The root refuses what leads out of the folder.
+// entry writes one entry. The root refuses paths that lead out of the folder.
 func (u *unpacking) entry(name string, mode fs.FileMode, to string, content func() (io.ReadCloser, error)) error {
 	if u.entries++; u.entries > maxEntries {
 		return fmt.Errorf("it has more than %d entries", maxEntries)

@@ -13,15 +13,15 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// Plan is what is to be deployed.
+// Plan describes a deployment.
 type Plan struct {
-	// Name is that of the environment; see [Label] for what it may hold.
+	// Name is the environment's name; see [Label] for its characters.
 	Name string
 	// Args are the flags of 'tendril up', as "--name=value".
 	Args []string
 	// Secrets are the names of variables that hold settings, and whose values are secret.
 	Secrets []string
-	// App tells that tendril starts an app, Beside that messages go to one that somebody else starts. With neither they
+	// App means that tendril starts an app, Beside that messages go to an app that is started elsewhere. With neither they
 	// go to a function.
 	App, Beside bool
 	// Folder is the app's on this machine, or the working folder; Command the app's program and arguments where these
@@ -34,14 +34,14 @@ type Plan struct {
 	Runtime Runtime
 	// Image and TendrilImage are the images of the app and of tendril.
 	Image, TendrilImage string
-	// Embedded tells that queues lie here, and AWS that something of the environment is on AWS, in Account and Region.
+	// Embedded means that queues are embedded, and AWS that a part of the environment is on AWS, in Account and Region.
 	Embedded, AWS   bool
 	Account, Region string
 	// ShutdownTimeout, AppGrace and AppReadyTimeout are how long stops and starts take.
 	ShutdownTimeout, AppGrace, AppReadyTimeout time.Duration
 }
 
-// Runtime is what an image of the app begins with.
+// Runtime is the base of an image of the app.
 type Runtime struct {
 	Image string
 	// Steps are the instructions that install what the app needs, before its files are copied.
@@ -51,11 +51,11 @@ type Runtime struct {
 // File is one file, with where it belongs on the machine; without a folder where that is anywhere.
 type File struct {
 	Path, Text string
-	// Beside tells that it goes into the folder of the first file, unless there is one of that name, and is not printed.
+	// Beside means that it goes into the folder of the first file, unless there is one of that name, and is not printed.
 	Beside bool
 }
 
-// dockerIgnore keeps secrets, history and what an image builds for itself out of the image.
+// dockerIgnore keeps secrets, history and files that an image builds itself out of the image.
 var dockerIgnore = File{Path: ".dockerignore", Beside: true, Text: `# Not for the image: secrets, history, and what the image installs itself.
 .env
 *.env
@@ -69,7 +69,7 @@ Dockerfile
 compose.yaml
 `}
 
-// margin is what a platform waits longer than the drain and the stop of the app take.
+// margin is how much longer a platform waits than the drain and the stop of the app take.
 const margin = 20 * time.Second
 
 // StopDelay is how long the platform has to wait before it kills.
@@ -78,7 +78,7 @@ func (p *Plan) StopDelay() time.Duration { return p.ShutdownTimeout + p.AppGrace
 // StartDelay is how long the platform has to wait for a start.
 func (p *Plan) StartDelay() time.Duration { return p.AppReadyTimeout + 3*margin/2 }
 
-// The names of what is not told by the settings.
+// Names and numbers that do not come from the settings.
 const (
 	appFolder   = "/srv/app" // in an image
 	replicas    = 2
@@ -150,7 +150,7 @@ func KEDA(p *Plan) []File {
 	return []File{{Path: p.Name + "-keda.yaml", Text: newView(p).render("keda.yaml")}}
 }
 
-// view is what templates see.
+// view is the data of the templates.
 type view struct {
 	*Plan
 	Unit                  string

@@ -17,7 +17,7 @@ import (
 
 // App is an app as it was recognised.
 type App struct {
-	// Platform is what it is made with, such as "Node.js", and File the file that says so.
+	// Platform is its framework or language, such as "Node.js", and File the file that says so.
 	Platform, File string
 	// Web is the command for its Procfile; "" where it has one, and for a Lambda function on this machine, which Lambda
 	// starts.
@@ -37,7 +37,7 @@ func gunicorn(app string) string {
 	return fmt.Sprintf("gunicorn --bind 127.0.0.1:$PORT --threads %d --timeout 0 %s", pool, app)
 }
 
-// The errors of Recognize; each text goes on with what to do.
+// The errors of Recognize; each continues with advice.
 var (
 	errContainer = errors.New("this app is made for a container, which tendril does not start; " +
 		"start it yourself and give its address: tendril up --target http://127.0.0.1:8080/, " +
@@ -46,7 +46,7 @@ var (
 		"write a Procfile with the line \"web: COMMAND\", of an app that listens on PORT")
 )
 
-// Recognize finds out what app is in a folder and how it is started.
+// Recognize finds the app in a folder and the command that starts it.
 func Recognize(folder fs.FS) (*App, error) {
 	f := files{folder}
 	if f.first("Procfile") != "" {
@@ -63,7 +63,7 @@ func Recognize(folder fs.FS) (*App, error) {
 	return nil, errUnknown
 }
 
-// files are those of a folder. What cannot be read is as good as absent.
+// files are the files of a folder. Unreadable ones count as absent.
 type files struct{ folder fs.FS }
 
 const maxRead = 1 << 20
@@ -90,7 +90,7 @@ func (f files) first(names ...string) string {
 	return ""
 }
 
-// match is the first file by a pattern, in the order of names; "" for none.
+// match is the first file by a pattern, in the order of names; may be "".
 func (f files) match(patterns ...string) string {
 	for _, pattern := range patterns {
 		if found, err := fs.Glob(f.folder, pattern); err == nil && len(found) > 0 {
@@ -120,7 +120,7 @@ func (f files) node() *App {
 	}
 	app := &App{Platform: "Node.js", File: f.first("package.json")}
 	if app.File != "" && json.Unmarshal([]byte(f.text(app.File)), &manifest) != nil {
-		manifest.Main = "" // npm will say what is wrong with it
+		manifest.Main = "" // npm will report the mistake
 	}
 
 	script := f.first("server.js", "app.js", "index.js", "main.js")
@@ -312,7 +312,7 @@ func isPlain(name string) bool {
 // File is a file to write.
 type File struct{ Name, Text string }
 
-// Files are what the folder of that name needs: settings, and a Procfile for an app that Web starts.
+// Files are the files that the folder of that name needs: settings, and a Procfile for an app that Web starts.
 func (a *App) Files(folder string) []File {
 	settings := File{"tendril.yaml", a.settings(folder)}
 	if a.Web == "" {
