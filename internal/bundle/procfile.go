@@ -70,13 +70,13 @@ type lines struct {
 }
 
 // line takes one trimmed line of the file.
-func (p *lines) line(number int, line string) {
+func (l *lines) line(number int, line string) {
 	if line == "" || line[0] == '#' {
 		return
 	}
 
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, yamlfile.IsControl) {
-		p.refuse(number, "the line is not text", "save the file as UTF-8 text without control characters")
+		l.refuse(number, "the line is not text", "save the file as UTF-8 text without control characters")
 		return
 	}
 
@@ -84,26 +84,26 @@ func (p *lines) line(number int, line string) {
 	name, command = strings.TrimSpace(name), strings.TrimSpace(command)
 	switch {
 	case !found:
-		p.refuse(number, fmt.Sprintf("%q is not a %s", yamlfile.Short(line), p.what),
-			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, yamlfile.Short(line)))
+		l.refuse(number, fmt.Sprintf("%q is not a %s", yamlfile.Short(line), l.what),
+			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, l.example, yamlfile.Short(line)))
 	case !isName(name):
-		p.refuse(number, fmt.Sprintf("%q is not a name for a %s", yamlfile.Short(name), p.what),
+		l.refuse(number, fmt.Sprintf("%q is not a name for a %s", yamlfile.Short(name), l.what),
 			fmt.Sprintf("a name is 1 to %d letters, digits, \"_\" and \"-\"", maxName))
 	case command == "":
-		p.refuse(number, fmt.Sprintf("%s has no command", name),
+		l.refuse(number, fmt.Sprintf("%s has no command", name),
 			fmt.Sprintf("write %q, or delete the line", name+": COMMAND"))
-	case p.kind == procfileName && isReplica(name):
-		p.refuse(number, name+" is the name of a replica of "+MainProcess, fmt.Sprintf("write %q", MainProcess+
+	case l.kind == procfileName && isReplica(name):
+		l.refuse(number, name+" is the name of a replica of "+MainProcess, fmt.Sprintf("write %q", MainProcess+
 			strings.TrimPrefix(name, MainProcess+"-")+": "+yamlfile.Short(command)))
-	case p.lineOf[name] != 0:
-		p.refuse(number, fmt.Sprintf("%s is already in line %d", name, p.lineOf[name]),
-			"give each "+p.what+" a name of its own")
+	case l.lineOf[name] != 0:
+		l.refuse(number, fmt.Sprintf("%s is already in line %d", name, l.lineOf[name]),
+			"give each "+l.what+" a name of its own")
 	default:
-		if p.lineOf == nil {
-			p.lineOf = map[string]int{}
+		if l.lineOf == nil {
+			l.lineOf = map[string]int{}
 		}
-		p.lineOf[name] = number
-		p.processes = append(p.processes, Process{Name: name, Command: command, Line: number})
+		l.lineOf[name] = number
+		l.processes = append(l.processes, Process{Name: name, Command: command, Line: number})
 	}
 }
 
@@ -113,8 +113,8 @@ func isReplica(name string) bool {
 	return found && strings.Trim(number, "0123456789") == ""
 }
 
-func (p *lines) refuse(line int, text, hint string) {
-	p.problems = append(p.problems, Problem{Where: yamlfile.Place(p.file, line, 0), Text: text, Hint: hint})
+func (l *lines) refuse(line int, text, hint string) {
+	l.problems = append(l.problems, Problem{Where: yamlfile.Place(l.file, line, 0), Text: text, Hint: hint})
 }
 
 func (r *reader) readProcfile() (err error) {

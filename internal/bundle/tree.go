@@ -239,35 +239,35 @@ type jsonReader struct {
 }
 
 // next returns the next token and notes where it begins.
-func (r *jsonReader) next() (json.Token, error) {
-	begin := int(r.decoder.InputOffset())
-	for begin < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[begin]) >= 0 {
+func (j *jsonReader) next() (json.Token, error) {
+	begin := int(j.decoder.InputOffset())
+	for begin < len(j.data) && bytes.IndexByte([]byte(" \t\r\n,:"), j.data[begin]) >= 0 {
 		begin++
 	}
 
-	if r.line == 0 {
-		r.line, r.column = 1, 1
+	if j.line == 0 {
+		j.line, j.column = 1, 1
 	}
 
 	// Counted on from the last token, so that long files take linear time.
-	lines, column := position(r.data[r.offset:], begin-r.offset)
+	lines, column := position(j.data[j.offset:], begin-j.offset)
 	if lines > 1 {
-		r.column = column
+		j.column = column
 	} else {
-		r.column += column - 1
+		j.column += column - 1
 	}
 
-	r.line, r.offset = r.line+lines-1, begin
-	return r.decoder.Token()
+	j.line, j.offset = j.line+lines-1, begin
+	return j.decoder.Token()
 }
 
-func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
-	token, err := r.next()
+func (j *jsonReader) value(depth int) (*yamlfile.Node, error) {
+	token, err := j.next()
 	if err != nil {
 		return nil, err
 	}
 
-	n := &yamlfile.Node{Line: r.line, Column: r.column}
+	n := &yamlfile.Node{Line: j.line, Column: j.column}
 	switch t := token.(type) {
 	case nil:
 		n.Kind = yamlfile.Null
@@ -279,10 +279,10 @@ func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
 		}
 		if t == '[' {
 			n.Kind = yamlfile.Sequence
-			return n, r.sequence(n, depth+1)
+			return n, j.sequence(n, depth+1)
 		}
 		n.Kind = yamlfile.Mapping
-		return n, r.mapping(n, depth+1)
+		return n, j.mapping(n, depth+1)
 	default: // json.Number, bool
 		n.Text = fmt.Sprint(t)
 	}
@@ -290,32 +290,32 @@ func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
 	return n, nil
 }
 
-func (r *jsonReader) sequence(n *yamlfile.Node, depth int) error {
-	for r.decoder.More() {
-		item, err := r.value(depth)
+func (j *jsonReader) sequence(n *yamlfile.Node, depth int) error {
+	for j.decoder.More() {
+		item, err := j.value(depth)
 		if err != nil {
 			return err
 		}
 		n.Items = append(n.Items, item)
 	}
-	_, err := r.next()
+	_, err := j.next()
 	return err
 }
 
-func (r *jsonReader) mapping(n *yamlfile.Node, depth int) error {
-	for r.decoder.More() {
-		token, err := r.next()
+func (j *jsonReader) mapping(n *yamlfile.Node, depth int) error {
+	for j.decoder.More() {
+		token, err := j.next()
 		if err != nil {
 			return err
 		}
 		key, _ := token.(string) // the decoder accepts no other key
-		p := yamlfile.Pair{Key: key, Line: r.line, Column: r.column}
-		if p.Value, err = r.value(depth); err != nil {
+		p := yamlfile.Pair{Key: key, Line: j.line, Column: j.column}
+		if p.Value, err = j.value(depth); err != nil {
 			return err
 		}
 		n.Pairs = append(n.Pairs, p)
 	}
 
-	_, err := r.next()
+	_, err := j.next()
 	return err
 }

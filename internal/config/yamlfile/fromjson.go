@@ -40,55 +40,55 @@ type jsonReader struct {
 }
 
 // value writes the next value. indent begins its lines but the one that holds a dash.
-func (w *jsonReader) value(indent string, at position) error {
-	t, err := w.dec.Token()
+func (j *jsonReader) value(indent string, at position) error {
+	t, err := j.dec.Token()
 	if err != nil {
 		return err
 	}
 
 	open, nested := t.(json.Delim)
-	if !nested || !w.dec.More() {
+	if !nested || !j.dec.More() {
 		text := scalar(t)
 		if nested {
 			text = map[json.Delim]string{'{': "{}", '[': "[]"}[open]
 		}
 		if at == afterKey {
-			w.out.WriteByte(' ')
+			j.out.WriteByte(' ')
 		}
-		w.out.WriteString(text + "\n")
+		j.out.WriteString(text + "\n")
 	} else {
 		if at == afterKey {
-			w.out.WriteByte('\n')
+			j.out.WriteByte('\n')
 		}
-		for first := at == afterDash; w.dec.More(); first = false {
+		for first := at == afterDash; j.dec.More(); first = false {
 			if !first {
-				w.out.WriteString(indent)
+				j.out.WriteString(indent)
 			}
-			if err := w.entry(indent, open == '{'); err != nil {
+			if err := j.entry(indent, open == '{'); err != nil {
 				return err
 			}
 		}
 	}
 
 	if nested {
-		_, err = w.dec.Token() // its end
+		_, err = j.dec.Token() // its end
 	}
 
 	return err
 }
 
 // entry writes one entry of a map or a list.
-func (w *jsonReader) entry(indent string, keyed bool) error {
+func (j *jsonReader) entry(indent string, keyed bool) error {
 	if !keyed {
-		w.out.WriteString("- ")
-		return w.value(indent+"  ", afterDash)
+		j.out.WriteString("- ")
+		return j.value(indent+"  ", afterDash)
 	}
-	key, err := w.dec.Token()
+	key, err := j.dec.Token()
 	if err != nil {
 		return err
 	}
-	w.out.WriteString(scalar(key) + ":")
-	return w.value(indent+"  ", afterKey)
+	j.out.WriteString(scalar(key) + ":")
+	return j.value(indent+"  ", afterKey)
 }
 
 // unquoted are texts that every reader of YAML takes for texts, unless they are one of isWord.

@@ -229,69 +229,69 @@ type reader struct {
 	fault  *Fault
 }
 
-func (y *reader) refuse(n ast.Node, text, hint string) *Node {
-	if y.fault == nil {
-		y.fault = at(n.GetToken(), text, hint)
+func (r *reader) refuse(n ast.Node, text, hint string) *Node {
+	if r.fault == nil {
+		r.fault = at(n.GetToken(), text, hint)
 	}
 	return &Node{Kind: Null}
 }
 
-func (y *reader) node(n ast.Node) *Node {
+func (r *reader) node(n ast.Node) *Node {
 	switch v := n.(type) {
 	case nil:
 		return &Node{Kind: Null}
 	case *ast.NullNode:
-		return y.placed(n, Node{Kind: Null})
+		return r.placed(n, Node{Kind: Null})
 	case *ast.MappingNode:
-		return y.mapping(n, v.Values)
+		return r.mapping(n, v.Values)
 	case *ast.MappingValueNode:
-		return y.mapping(n, []*ast.MappingValueNode{v})
+		return r.mapping(n, []*ast.MappingValueNode{v})
 	case *ast.SequenceNode:
 		list := Node{Kind: Sequence}
 		for _, item := range v.Values {
-			list.Items = append(list.Items, y.node(item))
+			list.Items = append(list.Items, r.node(item))
 		}
-		return y.placed(n, list)
+		return r.placed(n, list)
 	case *ast.AnchorNode:
-		whole := y.node(v.Value)
-		y.anchors[v.Name.GetToken().Value] = whole
+		whole := r.node(v.Value)
+		r.anchors[v.Name.GetToken().Value] = whole
 		return whole
 	case *ast.AliasNode:
 		name := v.Value.GetToken().Value
-		if named := y.anchors[name]; named != nil {
+		if named := r.anchors[name]; named != nil {
 			return named
 		}
 		// Without its name: it may be a password that was meant to begin with *.
-		return y.refuse(n, "this alias is not defined before it",
+		return r.refuse(n, "this alias is not defined before it",
 			"write the value itself, or put it in quotes if it begins with *")
 	case *ast.TagNode:
-		tagged := *y.node(v.Value)
+		tagged := *r.node(v.Value)
 		tagged.Tag = v.Start.Value
 		return &tagged
 	case *ast.LiteralNode:
-		return y.placed(n, Node{Text: v.Value.Value, Block: true})
+		return r.placed(n, Node{Text: v.Value.Value, Block: true})
 	case ast.ScalarNode:
-		return y.placed(n, Node{Text: n.GetToken().Value})
+		return r.placed(n, Node{Text: n.GetToken().Value})
 	}
 
-	return y.refuse(n, "this value is neither text, list nor map", `write plain "key: value" lines`)
+	return r.refuse(n, "this value is neither text, list nor map", `write plain "key: value" lines`)
 }
 
-func (y *reader) placed(n ast.Node, made Node) *Node {
+func (r *reader) placed(n ast.Node, made Node) *Node {
 	if t := n.GetToken(); t != nil && t.Position != nil {
 		made.Line, made.Column = t.Position.Line, t.Position.Column
 	}
 	return &made
 }
 
-func (y *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
+func (r *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	m := Node{Kind: Mapping}
 	var merge *ast.MappingValueNode
 	place := 0 // of what is merged
 	for i, v := range values {
 		key := plainText(v.Key)
 		if key == nil {
-			return y.refuse(v.Key, "a key must be plain text", `write "key: value"`)
+			return r.refuse(v.Key, "a key must be plain text", `write "key: value"`)
 		}
 		if i == 0 { // a block map's own token is the colon
 			m.Line, m.Column = key.Position.Line, key.Position.Column
@@ -299,7 +299,7 @@ func (y *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 
 		if isMergeKey(key) {
 			if merge != nil {
-				return y.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line),
+				return r.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line),
 					"join the two: <<: [*one, *other]")
 			}
 			merge, place = v, len(m.Pairs)
@@ -307,14 +307,14 @@ func (y *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 		}
 
 		m.Pairs = append(m.Pairs,
-			Pair{Key: key.Value, Line: key.Position.Line, Column: key.Position.Column, Value: y.node(v.Value)})
+			Pair{Key: key.Value, Line: key.Position.Line, Column: key.Position.Column, Value: r.node(v.Value)})
 	}
 
 	if merge != nil {
-		y.merge(&m, place, merge)
+		r.merge(&m, place, merge)
 	}
 	if len(values) == 0 {
-		return y.placed(n, m)
+		return r.placed(n, m)
 	}
 
 	return &m
@@ -342,7 +342,7 @@ const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands be
 
 // merge puts the keys of the maps that a merge key names in its place. A key that is there already stays what it
 // is: those of the map itself are the strongest, then those of the first map that is named.
-func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
+func (r *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
 		aliases = list.Values
@@ -357,21 +357,21 @@ func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	for _, alias := range aliases {
 		// A map that is written here is refused: a key that comes twice in it would go unseen.
 		if _, ok := alias.(*ast.AliasNode); !ok {
-			y.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
+			r.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
 			return
 		}
 
-		named := y.node(alias)
-		if y.fault == nil && named.Kind != Mapping {
-			y.refuse(alias, "<< must be followed by an alias of a map", mergeForm)
+		named := r.node(alias)
+		if r.fault == nil && named.Kind != Mapping {
+			r.refuse(alias, "<< must be followed by an alias of a map", mergeForm)
 		}
 
-		if y.merged += len(named.Pairs); y.merged > maxMerged {
-			y.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged),
+		if r.merged += len(named.Pairs); r.merged > maxMerged {
+			r.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged),
 				"write the keys themselves, or split them into several files")
 		}
 
-		if y.fault != nil {
+		if r.fault != nil {
 			return
 		}
 
