@@ -3,7 +3,6 @@ package broker
 import (
 	"cmp"
 	"context"
-	"maps"
 	"strings"
 	"time"
 
@@ -64,94 +63,97 @@ func (r *Registry) Read(ctx context.Context, kind registry.Kind, keys ...string)
 	}
 }
 
-// Swap implements registry.Store.
+// Swap implements registry.Store. It makes all changes or none.
 func (r *Registry) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
-	var stored []registry.Record
-	var refusal error
-	err := r.b.writer.do(ctx, &change{run: func(t *tx) (err error) {
-		stored = make([]registry.Record, len(changes))
-		if refusal, err = checkFence(t.c, fence, "The change"); refusal != nil || err != nil {
-			return err
-		}
-		for i, change := range changes {
-			if stored[i], err = swapRecord(t.c, change); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}, needs{durable: true})
-	if err != nil {
+	w := &recordWrite{fence: fence, changes: changes, what: "The change"}
+	if err := r.b.writer.do(ctx, w, needs{durable: true}); err != nil {
 		return nil, err // the writer may be at it still: nothing that it sets is read
 	}
-	return stored, refusal
+	return w.stored, nil
 }
 
-// Enqueue implements registry.QueueStore. Its first change is the run's. Refusals of the message are those of
-// [Queue.Send].
+// Enqueue implements registry.QueueStore. Refusals of the message are those of [Queue.Send].
 func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName string, m queue.Outgoing,
 	changes ...registry.Change) (sent queue.Sent, conflict []registry.Record, err error) {
 	q, err := r.b.queues.get(queueName)
 	if err != nil {
 		return queue.Sent{}, nil, err
 	}
-	s := &runSending{sending: newSending(q, []queue.Outgoing{m}), fence: fence, changes: changes}
-	if err := cmp.Or(s.sending.set.checkIDs([]queue.Outgoing{m}), s.sending.sent[0].Err); err != nil {
+	s := newSending(q, []queue.Outgoing{m})
+	if err := cmp.Or(s.set.checkIDs([]queue.Outgoing{m}), s.sent[0].Err); err != nil {
 		return queue.Sent{}, nil, err
 	}
-	if err := r.b.writer.do(ctx, s, needs{durable: true, space: true}); err != nil {
+
+	w := &recordWrite{fence: fence, changes: changes, what: "Run " + changes[0].Next.Key, sending: s}
+	if err := r.b.writer.do(ctx, w, needs{durable: true, space: true}); err != nil {
 		return queue.Sent{}, nil, err
 	}
-	return s.sending.sent[0], s.conflict, nil
+	if w.conflict {
+		return queue.Sent{}, w.stored, nil
+	}
+	return s.sent[0], nil, nil
 }
 
-// runSending is the request of one Enqueue: a sending under conditions.
-type runSending struct {
-	sending *sending
+// recordWrite is the request of one Swap or Enqueue.
+type recordWrite struct {
 	fence   registry.Fence
 	changes []registry.Change
+	what    string   // the changes, in refusals
+	sending *sending // nil without a message; else the first change is its run's
 
-	conflict []registry.Record
+	stored   []registry.Record
+	conflict bool
 	refusal  error
 }
 
-func (s *runSending) apply(t *tx) (err error) {
-	s.conflict, s.refusal = nil, nil
-	if t.gone(s.sending.q) {
-		s.refusal = errNoQueue()
+func (w *recordWrite) apply(t *tx) (err error) {
+	w.stored = make([]registry.Record, len(w.changes))
+	w.conflict = false
+	if w.sending != nil && t.gone(w.sending.q) {
+		w.refusal = errNoQueue()
 		return nil
 	}
-	s.refusal, err = checkFence(t.c, s.fence, "Run "+s.changes[0].Next.Key)
-	if s.refusal != nil || err != nil {
-		return err
-	}
-	if s.conflict, err = conflicts(t.c, s.changes); s.conflict != nil || err != nil {
+	w.refusal, err = checkFence(t.c, w.fence, w.what)
+	if w.refusal != nil || err != nil {
 		return err
 	}
 
-	if err := s.sending.apply(t); err != nil {
-		return err
-	}
-	s.sending.answer()
-	for _, change := range s.changes {
-		next := change.Next
-		if next.Kind == registry.KindRun {
-			next.Fields = maps.Clone(next.Fields)
-			next.Fields["queue"] = s.sending.q.name
-			next.Fields["message"] = s.sending.sent[0].ID
-			next.Fields["sequence"] = s.sending.sent[0].SequenceNumber
-		}
-		if err := writeRecord(t.c, change.Old, next); err != nil {
+	for i, change := range w.changes {
+		if w.stored[i], err = readRecord(t.c, change.Old.Kind, change.Old.Key); err != nil {
 			return err
 		}
+		isOld := registry.Same(w.stored[i], change.Old)
+		w.conflict = w.conflict || !isOld && !registry.Same(w.stored[i], change.Next)
+	}
+	if w.conflict {
+		return nil
+	}
+
+	if w.sending != nil {
+		if err := w.sending.apply(t); err != nil {
+			return err
+		}
+		w.sending.answer()
+	}
+	for i, change := range w.changes {
+		next := change.Next
+		if i == 0 && w.sending != nil {
+			sent := &w.sending.sent[0]
+			next = next.With(registry.Fields{"queue": w.sending.q.name, "message": sent.ID, "sequence": sent.SequenceNumber})
+		}
+		if err := writeRecord(t.c, w.stored[i], next); err != nil {
+			return err
+		}
+		w.stored[i] = next
 	}
 	return nil
 }
 
-func (s *runSending) onCommit(err error) error {
-	if err == nil && (s.refusal != nil || s.conflict != nil) {
-		return s.refusal
+func (w *recordWrite) onCommit(err error) error {
+	if w.sending == nil || err == nil && (w.refusal != nil || w.conflict) {
+		return cmp.Or(err, w.refusal)
 	}
-	return s.sending.onCommit(err)
+	return w.sending.onCommit(err)
 }
 
 // checkFence refuses a change by an instance whose term is over.
@@ -164,31 +166,6 @@ func checkFence(c *conn, fence registry.Fence, change string) (refusal, err erro
 		return nil, err
 	}
 	return fence.Refuse(lease, change), nil
-}
-
-// conflicts returns what is stored for each change, nil if all of them can be made.
-func conflicts(c *conn, changes []registry.Change) (stored []registry.Record, err error) {
-	conflict := false
-	for _, change := range changes {
-		record, err := readRecord(c, change.Old.Kind, change.Old.Key)
-		if err != nil {
-			return nil, err
-		}
-		stored = append(stored, record)
-		conflict = conflict || !registry.Same(record, change.Old)
-	}
-	if !conflict {
-		return nil, nil
-	}
-	return stored, nil
-}
-
-func swapRecord(c *conn, change registry.Change) (registry.Record, error) {
-	stored, err := readRecord(c, change.Old.Kind, change.Old.Key)
-	if err != nil || registry.Same(stored, change.Next) || !registry.Same(stored, change.Old) {
-		return stored, err
-	}
-	return change.Next, writeRecord(c, change.Old, change.Next)
 }
 
 func readRecord(c *conn, kind registry.Kind, key string) (registry.Record, error) {

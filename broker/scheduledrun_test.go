@@ -259,7 +259,7 @@ func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := registry.Record{Kind: registry.KindRun, Key: "report@1"}
-	f := &runSending{sending: newSending(q, body("x")), changes: []registry.Change{{Old: next, Next: next}}}
+	f := &recordWrite{sending: newSending(q, body("x")), changes: []registry.Change{{Old: next, Next: next}}}
 	if err := b.DeleteQueue(t.Context(), "work"); err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,8 @@ type Runs struct {
 	sender Sender
 	lead   Leadership
 
-	mu    sync.Mutex
-	open  map[string]*try   // runs that are not settled yet, by id
-	known map[string]Record // tasks as they were seen last, by name
+	mu   sync.Mutex
+	open map[string]*try // runs that are not settled yet, by id
 }
 
 // NewRuns returns the runs of an environment whose queues are in the store.
@@ -38,8 +37,7 @@ func NewRuns(store QueueStore, scope Scope) *Runs {
 
 // NewSentRuns returns the runs of an environment whose queues are elsewhere and cannot recognise a run.
 func NewSentRuns(store Store, scope Scope, sender Sender, lead Leadership) *Runs {
-	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{},
-		known: map[string]Record{}}
+	return &Runs{store: store, scope: scope, sender: sender, lead: lead, open: map[string]*try{}}
 }
 
 // Since returns the times of each task. A task that is not known is entered with its start, which both times are then.
@@ -69,7 +67,6 @@ func (r *Runs) Since(ctx context.Context, term int64, starts map[string]Start) (
 	times := make(map[string]queue.TaskTimes, len(tasks))
 	for i, task := range tasks {
 		times[task] = TimesOf(rows[i])
-		r.remember(task, rows[i])
 	}
 	return times, nil
 }
@@ -129,28 +126,13 @@ func (r *Runs) update(ctx context.Context, fence Fence, records []Record, change
 	}
 }
 
-// task returns the record of a run's task as it was seen last.
+// task returns the record of a run's task.
 func (r *Runs) task(ctx context.Context, run *Run) (Record, error) {
-	r.mu.Lock()
-	row, known := r.known[run.Task]
-	r.mu.Unlock()
-	if known {
-		return row, nil
-	}
 	rows, err := r.store.Read(ctx, KindTask, r.scope.Key(run.Task))
 	if err != nil {
 		return Record{}, err
 	}
 	return rows[0], nil
-}
-
-// remember keeps a task's record, so that it is read once. The records of a QueueStore are at hand.
-func (r *Runs) remember(task string, row Record) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.known != nil {
-		r.known[task] = row
-	}
 }
 
 // accounted moves a task's record up to the time of a run, unless it is further already.
@@ -167,12 +149,7 @@ func (r *Runs) account(ctx context.Context, fence Fence, run *Run) error {
 	if err != nil {
 		return err
 	}
-	rows := []Record{row}
-	err = r.update(ctx, fence, rows, func(_ int, row Record) Record { return accounted(row, run) })
-	if err == nil {
-		r.remember(run.Task, rows[0])
-	}
-	return err
+	return r.update(ctx, fence, []Record{row}, func(_ int, row Record) Record { return accounted(row, run) })
 }
 
 // Enqueue sends the run, unless it was sent before, and accounts for the task's times up to it, unless it is manual. It

@@ -98,9 +98,10 @@ func (f Fence) Refuse(stored Record, change string) error {
 type Store interface {
 	// Read returns the records of a kind with these keys, in their order. A record that is not stored has no fields.
 	Read(ctx context.Context, kind Kind, keys ...string) ([]Record, error)
-	// Swap makes each change whose Old is stored, and returns what is stored for each after that. Swapping to what is
-	// stored already changes nothing: it repeats a call whose answer was lost. Each change stands alone. The error is
-	// queue.ErrStaleTerm, and no change is made, if the fence's term is over; it is checked without changes, too.
+	// Swap makes the changes whose Old is stored, and returns what is stored for each after that. Swapping to what is
+	// stored already changes nothing: it repeats a call whose answer was lost. Whether one conflict prevents the other
+	// changes is up to the store. The error is queue.ErrStaleTerm, and no change is made, if the fence's term is over; it
+	// is checked without changes, too.
 	Swap(ctx context.Context, fence Fence, changes ...Change) ([]Record, error)
 }
 
