@@ -111,7 +111,7 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 // claimVersion asks for the right to run the leader_only commands of a version. An instance that has nobody to agree
 // with runs them.
 func (s *schedule) claimVersion(ctx context.Context, version string) (app.Claim, error) {
-	claim, alone, err := tasks.ClaimVersion(ctx, s.tasks, version)
+	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {
 	case err != nil:
 		return nil, err

@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"time"
@@ -49,6 +50,12 @@ type rules struct {
 	chance        func() float64 // from 0 to 1, to spread what many instances do
 	firstBackoff  time.Duration
 	leaderBackoff time.Duration // the longest pause between two tries to renew
+}
+
+// newCore returns the core of an instance that does not know the lease yet.
+func newCore(o Options) core {
+	return core{session: rand.Text(), rules: rules{owner: o.Owner, data: o.Data, lease: o.Lease, renew: o.Renew,
+		margin: o.Margin, chance: o.Random, firstBackoff: o.Renew / 25, leaderBackoff: o.Renew / 5}}
 }
 
 // attempt is one swap with its one version token, however often it is tried.

@@ -66,9 +66,9 @@
 //
 // # Work that is done once
 //
-// A [Claim] is for work that one instance is to do, once, such as preparing a version of the
-// app: whoever comes first has it and renews it like a term, the others wait and then learn that
-// the work is done. It is taken over under the same rule, when it did not change for its duration.
+// [Work] is for what one instance does once, such as preparing a version of the app: the first instance does it and
+// renews a lease like a term, the others wait and then learn that it is done. It is taken over by the same rules, since
+// both have one core and one [holder] that makes its calls.
 //
 // # What it does not do
 //

@@ -2,7 +2,6 @@ package leader
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -35,15 +34,14 @@ type Store interface {
 // Elector takes part in the election of one leader. Every method but Run may
 // be called at any time, by any goroutine.
 type Elector struct {
-	store  Store
 	opts   Options
 	gate   *gate
 	events *dispatcher
 	// poke wakes the loop when the gate closed; it holds 1.
 	poke chan struct{}
 
-	// core belongs to the goroutine of Run.
-	core core
+	// lease belongs to the goroutine of Run.
+	lease holder
 	// following is the holder that listeners were told of last.
 	following Following
 
@@ -67,15 +65,12 @@ func New(store Store, opts Options) (*Elector, error) {
 		return nil, err
 	}
 	e := &Elector{
-		store:  store,
 		opts:   opts,
 		events: newDispatcher(),
 		poke:   make(chan struct{}, 1),
-		core: core{session: rand.Text(), rules: rules{
-			owner: opts.Owner, data: opts.Data, lease: opts.Lease, renew: opts.Renew, margin: opts.Margin,
-			chance: opts.Random, firstBackoff: opts.Renew / 25, leaderBackoff: opts.Renew / 5,
-		}},
+		lease:  holder{store: store, opts: opts, core: newCore(opts)},
 	}
+	e.lease.onFailure = e.reportFailure
 	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.reportElected, lost: e.reportLost,
 		changed: make(chan struct{})}
 	return e, nil
@@ -137,12 +132,12 @@ func (e *Elector) tick(ctx context.Context) {
 // round makes the next step.
 func (e *Elector) round(ctx context.Context) {
 	e.obeyGate() // which closes by itself when the lease was not renewed in time
-	next := e.core.decide(time.Now())
+	next := e.lease.core.decide(time.Now())
 	switch next.do {
 	case wait:
-		e.waitUntil(ctx, next.until)
+		waitUntil(ctx, next.until, e.poke)
 	case read:
-		_ = e.read(ctx) // told to the listeners; the next round tries again
+		_ = e.lease.read(ctx) // told to the listeners; the next round tries again
 	case swap:
 		e.swap(ctx, next.attempt)
 	}
@@ -151,31 +146,9 @@ func (e *Elector) round(ctx context.Context) {
 
 // obeyGate makes the core lose what the gate has lost.
 func (e *Elector) obeyGate() {
-	if term, _ := e.gate.holds(); e.core.term != 0 && term != e.core.term {
-		e.core.lose()
+	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
+		e.lease.core.lose()
 	}
-}
-
-func (e *Elector) waitUntil(ctx context.Context, until time.Time) {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-e.poke:
-	case <-timer.C:
-	}
-}
-
-func (e *Elector) read(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
-	defer cancel()
-	l, err := e.store.Read(limited, e.opts.Name)
-	if err != nil {
-		e.failed(ctx, err)
-		return err
-	}
-	e.core.observed(time.Now(), l)
-	return nil
 }
 
 // swap makes one try of an attempt, and opens or closes the gate by its outcome.
@@ -183,36 +156,26 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	if a.wall.IsZero() {
 		a.wall = e.opts.Wall()
 	}
-	won, current, err := e.callSwap(ctx, a)
+	won, current, err := e.lease.try(ctx, a)
 	e.obeyGate()
 	if err != nil {
-		e.failed(ctx, err)
+		e.lease.failed(ctx, err)
 		return
 	}
-	leads := e.core.swapped(time.Now(), a, won, current)
+	leads := e.lease.core.swapped(time.Now(), a, won, current)
 	switch {
-	case leads && !e.gate.open(a, e.core.trusted):
-		e.core.lose()
-		e.failed(ctx, errors.New("the process or the machine was suspended while the store answered"))
+	case leads && !e.gate.open(a, e.lease.core.trusted):
+		e.lease.core.lose()
+		e.lease.failed(ctx, errors.New("the process or the machine was suspended while the store answered"))
 	case !leads:
 		e.gate.close(e.whyLost(current), false)
 	}
 }
 
-func (e *Elector) callSwap(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
-	limited, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
-	defer cancel()
-	won, current, err = e.store.Swap(limited, e.opts.Name, a.old, a.next)
-	if err == nil && !won && current.Version == a.old.Version {
-		err = fmt.Errorf("the store refused to replace version %q and says that it is still stored", a.old.Version)
-	}
-	return won, current, err
-}
-
 // whyLost tells a lease that another took from one that was confirmed too late.
 func (e *Elector) whyLost(current queue.Lease) string {
 	switch {
-	case e.core.mine(current):
+	case e.lease.core.mine(current):
 		return "the lease was not renewed in time"
 	case current.Version == "":
 		return "the lease was removed from the store"
@@ -220,44 +183,18 @@ func (e *Elector) whyLost(current queue.Lease) string {
 	return fmt.Sprintf("the lease is held by %s, term %d", current.Owner, current.Term)
 }
 
-// giveBack releases the lease if it is ours, also when the outcome of the last
-// attempt is not known.
+// giveBack releases the lease if it is this instance's.
 func (e *Elector) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
 	defer cancel()
-	if e.core.pending != nil {
-		e.core.lose()
-	}
-	for ctx.Err() == nil {
-		if !e.core.known {
-			if e.read(ctx) != nil {
-				e.waitUntil(ctx, e.core.notBefore)
-			}
-			continue
-		}
-		a, ours := e.core.giveBack(time.Now())
-		if !ours {
-			break
-		}
-		if won, current, err := e.callSwap(ctx, a); err != nil {
-			e.failed(ctx, err)
-			e.core.lose() // what is stored has to be read
-			e.waitUntil(ctx, e.core.notBefore)
-		} else {
-			e.core.swapped(time.Now(), a, won, current)
-		}
-	}
-	e.core.lose()
+	_, _ = e.lease.release(ctx) // else the lease ends by itself
+	e.lease.core.lose()
 	e.publish()
 }
 
-// failed notes an error of the store, unless it is the end of ctx.
-func (e *Elector) failed(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	retry := e.core.failed(time.Now())
-	failure := Failure{Name: e.opts.Name, Err: err, Consecutive: e.core.failures, Retry: retry}
+// reportFailure publishes a failure of the store.
+func (e *Elector) reportFailure(err error, retry time.Duration) {
+	failure := Failure{Name: e.opts.Name, Err: err, Consecutive: e.lease.core.failures, Retry: retry}
 	e.mu.Lock()
 	e.status.Err = err
 	e.mu.Unlock()
@@ -314,7 +251,7 @@ func (e *Elector) Status() Status {
 // publish puts what the core knows where Status finds it, and tells listeners
 // when another instance took the lead.
 func (e *Elector) publish() {
-	c := &e.core
+	c := &e.lease.core
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())
 	e.mu.Lock()
 	e.seenAt, e.expiry = c.seenAt, c.expiry()

@@ -297,7 +297,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
 		r.sleep(7 * time.Second) // the last renewal began at 5 s
-		a.store.(*cuttable).set(true)
+		a.lease.store.(*cuttable).set(true)
 		r.sleep(9*time.Second + 990*time.Millisecond)
 		a.wants(t, 1)
 		r.sleep(20 * time.Millisecond) // 5 s + 15 s - 3 s
@@ -313,7 +313,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 		}
 		r.until(10*time.Second, b)
 		b.wants(t, 2)
-		a.store.(*cuttable).set(false)
+		a.lease.store.(*cuttable).set(false)
 		r.sleep(10 * time.Second)
 		a.wants(t, 0)
 		if s := a.Status(); s.Err != nil || s.Leader != "node-1" || s.LeaderTerm != 2 {
@@ -481,10 +481,10 @@ func TestBlockedListener(t *testing.T) {
 			}
 		})
 		r.sleep(time.Second)
-		a.store.(*cuttable).set(true)
+		a.lease.store.(*cuttable).set(true)
 		r.sleep(11500 * time.Millisecond)
 		a.wants(t, 0)
-		a.store.(*cuttable).set(false)
+		a.lease.store.(*cuttable).set(false)
 		r.sleep(5 * time.Second) // the longest back-off, far less than the listener takes
 		a.wants(t, 2)
 		r.sleep(40 * time.Second)
@@ -542,7 +542,7 @@ func TestStatus(t *testing.T) {
 		if s.Term != 0 || s.Leader != "node-0" || s.LeaderTerm != 1 {
 			t.Errorf("status of the follower: %+v", s)
 		}
-		if seen := b.core; seen.seen.Data != "http://127.0.0.1:9325" || time.Since(seen.readAt) > 5*time.Second {
+		if seen := b.lease.core; seen.seen.Data != "http://127.0.0.1:9325" || time.Since(seen.readAt) > 5*time.Second {
 			t.Errorf("the follower read %+v at %s", seen.seen, seen.readAt)
 		}
 		e, err := New(r.store, Options{Name: "idle"})

@@ -9,16 +9,16 @@ import (
 	"tendril/internal/cron/periodic"
 )
 
-// claimPatience is how long a registry that cannot be used is tried again before a claim on a version fails.
-const claimPatience = time.Minute
+// versionPatience is how long a registry that cannot be used is tried again before a version fails.
+const versionPatience = time.Minute
 
 var errUndecided = errors.New("the server of the queue does not answer whether it keeps a registry, so whether " +
 	"another instance runs this version too is not known")
 
-// ClaimVersion asks for the right to do what only one of the instances that share the queue does for a version of the
-// app, which is the same text on all of them. The claim is nil when another instance has done it, which this one
-// waited for. alone is true where there is nothing to agree in: this instance does it then.
-func ClaimVersion(ctx context.Context, m *Manager, version string) (claim *leader.Claim, alone bool, err error) {
+// AcquireVersion acquires the work that only one of the instances that share the queue does for a version of the app,
+// which is the same text on all of them. work is nil if another instance has done it, after waiting for that. alone is
+// true without a registry: this instance does it then.
+func AcquireVersion(ctx context.Context, m *Manager, version string) (work *leader.Work, alone bool, err error) {
 	reg, err := awaitRegistry(ctx, m)
 	if err != nil {
 		return nil, false, err
@@ -27,13 +27,13 @@ func ClaimVersion(ctx context.Context, m *Manager, version string) (claim *leade
 		return nil, true, nil
 	}
 	log := m.opts.Log.With("component", "app")
-	claim, err = leader.AcquireClaim(ctx, reg.leases, leader.Options{
+	work, err = leader.AcquireWork(ctx, reg.leases, leader.Options{
 		Name: periodic.VersionLease(m.opts.Registry.Queue, version), Lease: m.opts.Lease,
 		Events: &leader.Events{Following: func(f leader.Following) {
 			log.Info("waiting for the instance that runs the leader_only commands", "holder", f.Owner)
 		}},
-	}, m.opts.Registry.Broker != nil, claimPatience)
-	return claim, false, err
+	}, m.opts.Registry.Broker != nil, versionPatience)
+	return work, false, err
 }
 
 // awaitRegistry finds the registry, and asks a server again that does not answer; nil when there is no registry.
@@ -46,7 +46,7 @@ func awaitRegistry(ctx context.Context, m *Manager) (reg *sharedRegistry, err er
 		switch {
 		case err != nil || reg != nil || !m.registry.undecided.Load():
 			return reg, err
-		case time.Since(began) > claimPatience:
+		case time.Since(began) > versionPatience:
 			return nil, errUndecided
 		}
 		select {

@@ -9,9 +9,9 @@ import (
 	"tendril/internal/sqsapi"
 )
 
-// TestVersionsAreClaimedByOneInstance: whichever registry the instances share, one of them has the claim on a version
-// and the others do not; whoever has nobody to agree with is alone.
-func TestVersionsAreClaimedByOneInstance(t *testing.T) {
+// TestVersionsAreDoneByOneInstance: with each registry that instances can share, one of them acquires a version and the
+// others do not; an instance without a registry is alone.
+func TestVersionsAreDoneByOneInstance(t *testing.T) {
 	t.Parallel()
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
@@ -31,9 +31,9 @@ func TestVersionsAreClaimedByOneInstance(t *testing.T) {
 		})
 		return m
 	}
-	claim := func(m *Manager, version string) (held bool) {
+	acquire := func(m *Manager, version string) (held bool) {
 		t.Helper()
-		c, alone, err := ClaimVersion(t.Context(), m, version)
+		c, alone, err := AcquireVersion(t.Context(), m, version)
 		if err != nil || alone {
 			t.Fatalf("%v, alone %t", err, alone)
 		}
@@ -47,16 +47,16 @@ func TestVersionsAreClaimedByOneInstance(t *testing.T) {
 	}
 	owner, client, other := open(RegistryOptions{Broker: b}), open(RegistryOptions{QueueURL: url}),
 		open(RegistryOptions{QueueURL: url})
-	if !claim(client, "1") || claim(other, "1") || !claim(other, "2") || claim(client, "2") {
+	if !acquire(client, "1") || acquire(other, "1") || !acquire(other, "2") || acquire(client, "2") {
 		t.Error("the instances do not take turns by version")
 	}
-	if first, again := claim(owner, "3"), claim(owner, "3"); !first || !again || claim(client, "3") {
+	if first, again := acquire(owner, "3"), acquire(owner, "3"); !first || !again || acquire(client, "3") {
 		t.Error("the instance of the queue repeats a version, and the others do not")
 	}
 	for name, m := range map[string]*Manager{"declared the only one": open(RegistryOptions{Local: true, QueueURL: url}),
 		"without a registry": open(RegistryOptions{QueueURL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"})} {
-		if c, alone, err := ClaimVersion(t.Context(), m, "1"); c != nil || !alone || err != nil {
-			t.Errorf("%s: claim %v, alone %t, %v", name, c, alone, err)
+		if c, alone, err := AcquireVersion(t.Context(), m, "1"); c != nil || !alone || err != nil {
+			t.Errorf("%s: work %v, alone %t, %v", name, c, alone, err)
 		}
 	}
 }

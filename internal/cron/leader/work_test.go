@@ -14,23 +14,23 @@ import (
 
 const work = "work:shop/1"
 
-// claimant is one instance that asks for the claim in the background.
-type claimant struct {
-	claim *Claim
-	err   error
-	over  chan struct{}
+// candidate is one instance that asks for the work in the background.
+type candidate struct {
+	held *Work
+	err  error
+	over chan struct{}
 }
 
-func begin(ctx context.Context, store Store, owner string, repeat bool) *claimant {
-	c := &claimant{over: make(chan struct{})}
+func begin(ctx context.Context, store Store, owner string, repeat bool) *candidate {
+	c := &candidate{over: make(chan struct{})}
 	go func() {
 		defer close(c.over)
-		c.claim, c.err = AcquireClaim(ctx, store, Options{Name: work, Owner: owner}, repeat, time.Minute)
+		c.held, c.err = AcquireWork(ctx, store, Options{Name: work, Owner: owner}, repeat, time.Minute)
 	}()
 	return c
 }
 
-func (c *claimant) waits() bool {
+func (c *candidate) waits() bool {
 	synctest.Wait()
 	select {
 	case <-c.over:
@@ -40,31 +40,31 @@ func (c *claimant) waits() bool {
 	}
 }
 
-func (c *claimant) mustHold(t *testing.T) *Claim {
+func (c *candidate) mustHold(t *testing.T) *Work {
 	t.Helper()
 	<-c.over
-	if c.claim == nil || c.err != nil {
-		t.Fatalf("claim %v, %v; want to hold it", c.claim, c.err)
+	if c.held == nil || c.err != nil {
+		t.Fatalf("held %v, %v; want to hold it", c.held, c.err)
 	}
-	return c.claim
+	return c.held
 }
 
-func (c *claimant) mustSkip(t *testing.T) {
+func (c *candidate) mustSkip(t *testing.T) {
 	t.Helper()
 	<-c.over
-	if c.claim != nil || c.err != nil {
-		t.Fatalf("claim %v, %v; want none", c.claim, c.err)
+	if c.held != nil || c.err != nil {
+		t.Fatalf("held %v, %v; want none", c.held, c.err)
 	}
 }
 
-func finish(t *testing.T, c *Claim, done bool) {
+func finish(t *testing.T, c *Work, done bool) {
 	t.Helper()
 	if err := c.Finish(t.Context(), done); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestWorkIsClaimedByOneInstance(t *testing.T) {
+func TestWorkIsDoneByOneInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewMemory()
@@ -90,14 +90,14 @@ func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
 		synctest.Wait()
 		finish(t, first, false)
 		at := time.Now()
-		claim := second.mustHold(t)
+		held := second.mustHold(t)
 		if waited := time.Since(at); waited > 5*time.Second {
 			t.Errorf("it was taken over after %s, want one renewal at most", waited)
 		}
 		if term := store.Stored(work).Term; term != 2 {
 			t.Errorf("term %d, want 2", term)
 		}
-		finish(t, claim, true)
+		finish(t, held, true)
 	})
 }
 
@@ -110,27 +110,27 @@ func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := time.Now()
-		claim := begin(t.Context(), store, "b", false).mustHold(t)
+		held := begin(t.Context(), store, "b", false).mustHold(t)
 		if waited := time.Since(at); waited < 15*time.Second || waited > 21*time.Second {
 			t.Errorf("it was taken over after %s, want 15 s and a look", waited)
 		}
-		finish(t, claim, true)
+		finish(t, held, true)
 	})
 }
 
-func TestClaimIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
+func TestWorkIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewMemory()
-		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		held := begin(t.Context(), store, "a", false).mustHold(t)
 		away := errors.New("away")
 		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: away} })
 		at := time.Now()
-		<-claim.Context().Done()
-		if waited := time.Since(at); waited > 12*time.Second || !errors.Is(context.Cause(claim.Context()), errClaimLost) {
-			t.Errorf("lost after %s with %v; want within the trust of 12 s", waited, context.Cause(claim.Context()))
+		<-held.Context().Done()
+		if waited := time.Since(at); waited > 12*time.Second || !errors.Is(context.Cause(held.Context()), errWorkLost) {
+			t.Errorf("lost after %s with %v; want within the trust of 12 s", waited, context.Cause(held.Context()))
 		}
-		if err := claim.Finish(t.Context(), true); !errors.Is(err, errClaimLost) {
+		if err := held.Finish(t.Context(), true); !errors.Is(err, errWorkLost) {
 			t.Errorf("finishing lost work: %v", err)
 		}
 		waiting := begin(t.Context(), store, "b", false)
@@ -142,15 +142,15 @@ func TestClaimIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 	})
 }
 
-func TestRenewedClaimIsLostWithinItsTrust(t *testing.T) {
+func TestRenewedWorkIsLostWithinItsTrust(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewMemory()
-		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(time.Hour)
 		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: errors.New("away")} })
 		at := time.Now()
-		<-claim.Context().Done()
+		<-held.Context().Done()
 		if waited := time.Since(at); waited > 12*time.Second {
 			t.Errorf("lost after %s", waited)
 		}
@@ -161,11 +161,11 @@ func TestFinishEndsWithTheTrustWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewMemory()
-		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		held := begin(t.Context(), store, "a", false).mustHold(t)
 		away := errors.New("away")
 		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: away} })
 		at := time.Now()
-		if err := claim.Finish(t.Context(), true); !errors.Is(err, away) {
+		if err := held.Finish(t.Context(), true); !errors.Is(err, away) {
 			t.Errorf("finished with %v", err)
 		}
 		if took := time.Since(at); took != 12*time.Second {
@@ -178,12 +178,12 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewMemory()
-		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(4 * time.Second)
 		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Err: errors.New("lost")} })
 		time.Sleep(1500 * time.Millisecond) // one renewal
 		store.SetFault(nil)
-		finish(t, claim, true)
+		finish(t, held, true)
 		if data := store.Stored(work).Data; data != workDone {
 			t.Errorf("stored %q", data)
 		}
@@ -203,17 +203,17 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	for _, other := range []queue.Lease{{Owner: "b", Version: "x", Term: 1}, {Owner: "a", Version: "x", Term: 2}} {
 		synctest.Test(t, func(t *testing.T) {
 			store := leadertest.NewMemory()
-			claim := begin(t.Context(), store, "a", false).mustHold(t)
+			held := begin(t.Context(), store, "a", false).mustHold(t)
 			take(t, store, other)
-			if err := claim.Finish(t.Context(), true); !errors.Is(err, errClaimLost) {
+			if err := held.Finish(t.Context(), true); !errors.Is(err, errWorkLost) {
 				t.Errorf("finished with %v while %+v holds it", err, other)
 			}
 		})
 	}
 }
 
-// Waiting for a claim is reported once for each instance that holds it; the lease is read once for each renewal.
-func TestWaitingForAClaimIsReportedOnce(t *testing.T) {
+// Waiting for work is reported once for each instance that holds it; the lease is read once for each renewal.
+func TestWaitingForWorkIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewMemory()
@@ -223,7 +223,7 @@ func TestWaitingForAClaimIsReportedOnce(t *testing.T) {
 		over := make(chan struct{})
 		go func() {
 			defer close(over)
-			_, _ = AcquireClaim(waiting, store, Options{Name: work, Owner: "b",
+			_, _ = AcquireWork(waiting, store, Options{Name: work, Owner: "b",
 				Events: &Events{Following: func(f Following) { followed = append(followed, f) }}}, false, time.Minute)
 		}()
 		time.Sleep(10 * time.Minute)
@@ -244,7 +244,7 @@ func TestWaitingForAClaimIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestLostAnswersOfTheStoreDoNotLoseTheClaim(t *testing.T) {
+func TestLostAnswersOfTheStoreDoNotLoseTheWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := leadertest.NewMemory()
@@ -258,12 +258,12 @@ func TestLostAnswersOfTheStoreDoNotLoseTheClaim(t *testing.T) {
 			}
 			return leadertest.Fault{}
 		})
-		claim := begin(t.Context(), store, "a", false).mustHold(t)
+		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(time.Hour)
-		if claim.Context().Err() != nil {
-			t.Fatal(context.Cause(claim.Context()))
+		if held.Context().Err() != nil {
+			t.Fatal(context.Cause(held.Context()))
 		}
-		finish(t, claim, true)
+		finish(t, held, true)
 		if data := store.Stored(work).Data; data != workDone {
 			t.Errorf("stored %q", data)
 		}

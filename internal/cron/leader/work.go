@@ -1,0 +1,139 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errWorkLost is the cause of the end of [Work.Context] when another instance may have taken the work over.
+var errWorkLost = errors.New("the lease of this work was not renewed in time, and another instance may do it")
+
+// workDone is the data of the lease of finished work.
+const workDone = "done"
+
+// Work is a piece of work that one instance does, once. Its lease is renewed until [Work.Finish].
+type Work struct {
+	lease holder
+
+	ctx  context.Context
+	lose context.CancelCauseFunc
+	stop context.CancelFunc // ends the renewals
+	over chan struct{}      // closed when nothing is renewed any more
+}
+
+// AcquireWork returns the work that opts.Name names; nil if an instance has finished it. It waits while another instance
+// does it, after a call of Following; an instance that fails, or does not renew its lease for opts.Lease, is replaced.
+// With repeat, work that was finished before the call is done again. Of opts it uses Name, Owner, Lease, Renew,
+// CallTimeout, Margin and Events.Following. The error is ctx's, or the store's when that fails for as long as patience.
+func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, patience time.Duration) (*Work, error) {
+	opts.Random = func() float64 { return 0 } // few instances wait, and not from the same moment on
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+
+	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, over: make(chan struct{})}
+	core := &w.lease.core
+	core.data = "" // that of unfinished work
+	failing := time.Now()
+	var followed Following
+	for {
+		if core.failures == 0 {
+			failing = time.Now()
+		} else if time.Since(failing) >= patience {
+			return nil, fmt.Errorf("acquiring %s: %w", opts.Name, w.lease.err)
+		}
+		if core.known && core.seen.Data == workDone && !repeat {
+			return nil, nil
+		}
+		if core.known && !core.free() {
+			repeat = false // another instance's work of now is not done before
+			holder := Following{Name: opts.Name, Owner: core.seen.Owner, Term: core.seen.Term}
+			if holder != followed {
+				call(opts.Events.Following, holder)
+			}
+			followed = holder
+		}
+
+		w.step(ctx, earlier(time.Now().Add(opts.Renew), failing.Add(patience)))
+		switch {
+		case core.term > 0:
+			w.ctx, w.lose = context.WithCancelCause(ctx)
+			renewing, stop := context.WithCancel(context.Background())
+			w.stop = stop
+			go w.renew(renewing)
+			return w, nil
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// step makes the next step about the lease. It waits no longer than until a time.
+func (w *Work) step(ctx context.Context, until time.Time) {
+	switch next := w.lease.core.decide(time.Now()); next.do {
+	case wait:
+		waitUntil(ctx, earlier(next.until, until), nil)
+	case read:
+		_ = w.lease.read(ctx) // the next step tries again
+	case swap:
+		won, current, err := w.lease.try(ctx, next.attempt)
+		if err != nil {
+			w.lease.failed(ctx, err)
+			return
+		}
+		w.lease.core.swapped(time.Now(), next.attempt, won, current)
+	}
+}
+
+// Context is done when the work is lost, with a cause that says so, or with the context of its acquisition. Work ends
+// with it.
+func (w *Work) Context() context.Context { return w.ctx }
+
+// renew renews the lease until ctx is done or the lease is lost. A call under way is finished.
+func (w *Work) renew(ctx context.Context) {
+	defer close(w.over)
+	for core := &w.lease.core; ctx.Err() == nil; {
+		next := core.decide(time.Now())
+		if core.term == 0 {
+			w.lose(errWorkLost)
+			return
+		}
+		if next.do == wait {
+			waitUntil(ctx, next.until, nil)
+			continue
+		}
+		w.step(context.WithoutCancel(ctx), core.trusted)
+	}
+}
+
+// Finish ends the work. done means that it is finished, so that no other instance does it; else the next one may start
+// at once. The error means that this could not be written: another instance may do the work again. Finish is called
+// once.
+func (w *Work) Finish(ctx context.Context, done bool) error {
+	w.stop()
+	<-w.over
+	defer w.lose(nil)
+	if errors.Is(context.Cause(w.ctx), errWorkLost) {
+		return errWorkLost
+	}
+	if done {
+		w.lease.core.data = workDone
+	}
+
+	opts := &w.lease.opts
+	ctx, cancel := context.WithTimeout(ctx, opts.Lease-opts.Margin)
+	defer cancel()
+	released, err := w.lease.release(ctx)
+	switch {
+	case err != nil && w.lease.err != nil:
+		return fmt.Errorf("finishing %s: %w", opts.Name, w.lease.err)
+	case err != nil:
+		return fmt.Errorf("finishing %s: %w", opts.Name, err)
+	case !released:
+		return errWorkLost
+	}
+	return nil
+}
