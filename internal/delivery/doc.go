@@ -7,8 +7,8 @@
 //	  |   track          counts deliveries in flight, for scale-in protection
 //	  |   recognizeRuns  recognizes scheduled runs, and asks the registry about them
 //	  |   unwrap         takes messages out of SNS envelopes, gets payloads from S3
-//	  |   bookkeep       notes the begin and the end of scheduled runs
-//	  |   announce       logs the begin
+//	  |   bookkeep       notes the start and the end of scheduled runs
+//	  |   announce       logs the start
 //	  |   trace          makes the spans
 //	  |   send           hands the messages over
 //	  v
@@ -21,7 +21,7 @@
 //
 // # Scheduled runs
 //
-// A message is parsed as a scheduled run once. What it says travels with it as
+// A message is parsed as a scheduled run once. The run travels with it as
 // [queue.Message].Run. A named run is neither unwrapped nor fetched: tendril itself
 // wrote it. Where only the registry is trusted, a message that claims to be a run and
 // is not known there becomes an ordinary message: it loses the attributes of a run,

@@ -22,10 +22,9 @@ type Options struct {
 	FIFO   bool   // the order within a message group counts
 	// OneByOne hands each message over alone, also to a target that takes several at once.
 	OneByOne bool
-	Tracker  *Tracker // counts the deliveries in flight; nil where nobody asks for them
+	Tracker  *Tracker // counts the deliveries in flight; may be nil
 	Known    Registry // nil trusts every message that says it is a run
-	// Account returns who keeps account of scheduled runs; nil, or a nil result, for
-	// nobody.
+	// Account returns the account of scheduled runs; it and its result may be nil.
 	Account  func() RunAccount
 	SNS      bool             // messages are taken out of the envelopes of SNS
 	Payloads *envelope.Opener // fetches what messages point to in S3; nil where no bucket is allowed
@@ -39,10 +38,10 @@ type Options struct {
 	// Posting is called with the receipt of each message right before it is handed over; may be nil.
 	Posting func(receipt string)
 	Tracer  *telemetry.Tracer // makes the spans of deliveries; may be nil
-	Logger  *slog.Logger      // gets what is worth knowing about a message; nil discards it
+	Logger  *slog.Logger      // may be nil
 }
 
-// Target is what messages are handed to: an app or a function. One that has a method
+// Target takes messages: an app or a function. One that has a method
 // DeliverBatch, as [deliver.Lambda] has, gets all messages of a delivery at once, unless OneByOne is set.
 type Target interface {
 	// Deliver hands over one message.
@@ -58,7 +57,7 @@ type batchTarget interface {
 
 // message is a message on its way to the target.
 type message struct {
-	// Message is what is handed over. A stage may replace it by a changed copy.
+	// Message is handed over. A stage may replace it by a changed copy.
 	*queue.Message
 	result queue.Result // how the delivery ended
 }
@@ -147,8 +146,7 @@ type RunAccount interface {
 	Ended(outcome periodic.Outcome)
 }
 
-// bookkeep notes the begin and the end of scheduled runs. The account that heard of
-// the begin hears of the end.
+// bookkeep notes the start and the end of scheduled runs, both in the same account.
 func bookkeep(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -259,7 +257,7 @@ type Tracker struct {
 	since map[uint64]time.Time
 }
 
-// begin notes the begin of a delivery; the caller calls end with the result.
+// begin notes the start of a delivery; the caller calls end with the result.
 func (t *Tracker) begin(now time.Time) (id uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

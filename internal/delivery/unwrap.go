@@ -19,9 +19,8 @@ const (
 	fetchPause = 5 * time.Second
 )
 
-// unwrap takes messages out of what carries them: an envelope of SNS, a pointer to S3.
-// A message whose content is not available is not delivered, since its body is not
-// what was sent.
+// unwrap replaces envelopes of SNS and pointers to S3 by the messages in them. A message
+// whose content is not available is not delivered, since its body is not the sender's.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {

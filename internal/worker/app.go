@@ -47,7 +47,7 @@ type appMonitor struct {
 	pauses          throttle
 }
 
-// throttle is what is known of a target that has too much to do.
+// throttle is the state of a target that has too much to do.
 type throttle struct {
 	from, until time.Time // the latest pause
 	count       int       // pauses since the target last took a message
@@ -87,7 +87,7 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 	return pause, true
 }
 
-// learn takes what a delivery says about the app, and reports whether the app
+// learn takes the result of a delivery as news about the app, and reports whether the app
 // answered. It says nothing if the app was not asked.
 func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time) (answered bool) {
 	switch {
@@ -195,7 +195,7 @@ func (a *appMonitor) stopProbing() {
 
 // prober probes the app until it answers or ctx is done.
 func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
-	var first time.Time // the begin of the first probe
+	var first time.Time // when the first probe started
 	for failures := 1; ; failures++ {
 		select {
 		case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 // batcher collects the entries of one action and hands them out in tens.
 type batcher struct {
 	entries []pending
-	due     time.Time // when what is here is sent even if it is not ten; zero when empty
+	due     time.Time // when the entries are sent even if they are fewer than ten; zero when empty
 	hold    time.Time // no call before: the last one failed
 	fails   int       // consecutive calls that failed
 	calls   int       // calls under way
@@ -103,7 +103,7 @@ const (
 	applied        errorClass = iota // no error
 	uncertain                        // applied or not: no answer, or trouble over there
 	tryLater                         // not applied
-	refused                          // for good, and for every entry alike: somebody has to act
+	refused                          // for good, and for every entry alike: an operator has to act
 	invalidReceipt                   // the receipt is not, or no longer, good for this
 )
 

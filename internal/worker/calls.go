@@ -58,8 +58,8 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops the extensions that nobody needs any more, and the other
-// changes whose receipt has lapsed. What stays is about to be sent.
+// sendable drops extensions that are not needed any more, and other
+// changes whose receipt has lapsed. The others are about to be sent.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {

@@ -8,11 +8,11 @@ import (
 )
 
 // callbackMutex is a lock that calls the listeners after it is released. A worker
-// has one of its own. Those of a pool share the pool's, so that a slot that one of
-// them leaves can be given to another at once.
+// has one of its own. The workers of a pool share the pool's, so that a slot that one of
+// them frees can be given to another at once.
 type callbackMutex struct {
 	sync.Mutex
-	deferred []func() // what notify was given since Lock
+	deferred []func() // the calls that notify took since Lock
 }
 
 // Unlock releases the lock and then calls the listeners.
@@ -36,8 +36,8 @@ const (
 	stopped
 )
 
-// core is what all parts of one worker share: its options, how far it is, and what
-// it counts. The lock guards it, and the state of every part. It is never held during a
+// core is shared by all parts of one worker: its options, its phase and its
+// counts. The lock guards it, and the state of every part. It is never held during a
 // call of the queue, the app or a listener.
 type core struct {
 	mu     *callbackMutex

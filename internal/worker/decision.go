@@ -25,7 +25,7 @@ type action struct {
 	after time.Duration
 }
 
-// endedDelivery is what decide has to know of one delivery.
+// endedDelivery is the input of decide about one delivery.
 type endedDelivery struct {
 	result  queue.Result
 	attempt int // 1 for the first
@@ -36,8 +36,8 @@ type endedDelivery struct {
 	due        time.Time
 	lapsed     bool          // the receipt's visibility ran out during the delivery
 	extended   bool          // the queue may hide the message for longer than its receive asked for
-	keepable   bool          // what was not tried may be kept
-	returnable bool          // what did not reach the app may come again at once
+	keepable   bool          // a message that was not tried may be kept
+	returnable bool          // a message that did not reach the app may come again at once
 	deadLetter bool          // it can be sent to the dead-letter queue now, if it failed
 	pause      time.Duration // how long the target is left alone that throttled it
 	random     float64       // in [0,1)

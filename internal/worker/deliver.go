@@ -140,7 +140,7 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 }
 
 // begin takes the next ready message that is still good to start, or the next
-// batch of them; nil when there is none or the limiter refuses.
+// batch of them; nil if there is no message, or the limiter refuses.
 func (s *slots) begin(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()
@@ -213,8 +213,8 @@ func (s *slots) served(took time.Duration, now time.Time) {
 	}
 }
 
-// batchDue returns when the head of the line may start with what is there; zero
-// when that is now, because a whole batch is there or nothing is waited for.
+// batchDue returns when the head of the line may start as an incomplete batch; zero
+// if it may start now, because a whole batch is there or batches do not wait.
 func (s *slots) batchDue(now time.Time) time.Time {
 	h := s.messages.ready.first()
 	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
@@ -230,8 +230,8 @@ func (s *slots) startable(now time.Time) bool {
 }
 
 // gather returns the messages of the next batch without taking them: those at
-// the head of the line, each followed by what waits behind it in its FIFO
-// group. What was postponed before travels alone: it may be tried in a way of
+// the head of the line, each followed by those that wait behind it in its FIFO
+// group. A message that was postponed before travels alone: it may be tried in a way of
 // its own. Nothing travels behind a message of its group that was tried before,
 // or cannot be tried again: should it fail, those behind it were tried in vain.
 // The result is good until the next call.

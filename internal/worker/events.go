@@ -49,10 +49,10 @@ type Events struct {
 	// GateChanged says that receiving stopped or went on, or why it stands
 	// still now.
 	GateChanged func(GateChanged)
-	// Throttled says that the target takes nothing for now, at the begin of each
+	// Throttled says that the target takes nothing for now, at the start of each
 	// pause and when one gets longer.
 	Throttled func(Throttled)
-	// Limited is the begin or the end of a time in which [Options].Limiter
+	// Limited is the start or the end of a time in which [Options].Limiter
 	// keeps messages back.
 	Limited func(Limited)
 	// Stalled says that the whole process stood still: stopped by a signal,
@@ -75,7 +75,7 @@ type PollFailed struct {
 	Err      error
 	Failures int // in a row, this one included
 	// Permanent is true when the queue refused (access denied, no such queue):
-	// somebody has to act. The worker goes on asking, slowly.
+	// an operator has to act. The worker goes on asking, slowly.
 	Permanent bool
 	RetryIn   time.Duration // until the next receive
 }
@@ -89,7 +89,7 @@ type Duplicate struct {
 	Stage string
 }
 
-// Started is the begin of one delivery.
+// Started is the start of one delivery.
 type Started struct {
 	ID, GroupID  string
 	ReceiveCount int
@@ -121,7 +121,7 @@ type Settled struct {
 	Instruction      queue.Instruction
 	Batch            int // messages of the delivery; each has its own Settled
 	// Duration is the delivery's; Wait is from the sending of the message to
-	// the begin of the delivery; Held is how long it waited here for a slot.
+	// the start of the delivery; Held is how long it waited here for a slot.
 	Duration, Wait, Held time.Duration
 	// NextRetry is when the message becomes visible again, as far as this
 	// worker knows; zero when done.
@@ -231,7 +231,7 @@ type Throttled struct {
 	Consecutive int           // pauses since the target last took a message
 }
 
-// Limited is the begin or the end of a time in which a [Limiter] keeps messages
+// Limited is the start or the end of a time in which a [Limiter] keeps messages
 // back. Refusals less than a second apart are one such time.
 type Limited struct {
 	Reason string        // the limiter's
@@ -244,7 +244,7 @@ type Stalled struct {
 	For time.Duration // by the monotonic or the wall clock, whichever gap is longer
 }
 
-// JoinEvents returns listeners that call those of each of all, in this order. A field
+// JoinEvents returns listeners that call the listeners of all, in this order. A field
 // that is nil in all of them stays nil.
 func JoinEvents(all ...*Events) *Events {
 	e := *all[0]

@@ -8,7 +8,7 @@ import (
 // blocksInOrder is the order in which the reasons of a gate are listed.
 var blocksInOrder = []Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}
 
-// gate holds the reasons against receiving; it is open when there are none.
+// gate holds the reasons against receiving; it is open without any.
 // The worker obeys a change in its next step: see Worker.proceed.
 type gate struct {
 	core    *core
@@ -26,7 +26,7 @@ func (g *gate) index(b Block) int {
 // has reports whether a reason stands.
 func (g *gate) has(b Block) bool { return g.index(b) >= 0 }
 
-// keeping reports whether what was received and not posted stays in hand: the
+// keeping reports whether messages that were received and not posted stay here: the
 // gate is open, or will be by itself when the target takes messages again.
 func (g *gate) keeping() bool { return g.open() || len(g.reasons) == 1 && g.has(Throttling) }
 

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// inventory is the messages that a worker holds, and what it remembers of others.
+// inventory is the messages that a worker holds, and its memory of others.
 type inventory struct {
 	core     *core
 	held     map[string]*held // by message id
@@ -42,13 +42,13 @@ func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(m.core.opts.VisibilityTimeout*7/16))
 }
 
-// hold adds a message to what is held.
+// hold adds a message.
 func (m *inventory) hold(h *held) {
 	m.held[h.msg.ID] = h
 	m.bytes += h.size()
 }
 
-// forget drops a message from what is held.
+// forget drops a message.
 func (m *inventory) forget(h *held) {
 	if h.stage != gone {
 		m.bytes -= h.size()
@@ -254,7 +254,7 @@ func (m *inventory) disband(h *held) (waiting []*held) {
 	return waiting
 }
 
-// takeWaiting takes what waits out of a group.
+// takeWaiting takes the waiting messages out of a group.
 func (m *inventory) takeWaiting(g *group) (waiting []*held) {
 	for _, h := range g.waiting {
 		h.group = nil
@@ -283,8 +283,8 @@ func (m *inventory) waitAgain(h *held) {
 }
 
 // lastReceive reports whether the queue hands a message out no more after this receive,
-// but dead-letters it. What came out of a dead-letter queue may have brought its
-// count along, which tells nothing then.
+// but dead-letters it. A message that came out of a dead-letter queue may have brought its
+// count along, which then says nothing.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }

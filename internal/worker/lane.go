@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// lane is one queue of a pool: what it has in hand, what may come, and the slots that
+// lane is one queue of a pool: its messages here, those that may come, and the slots that
 // are reserved for it.
 type lane struct {
 	worker   *Worker
@@ -99,7 +99,7 @@ func (l *lane) usable(now time.Time) int {
 	return min(slots, able)
 }
 
-// hasWork reports whether in strict order nobody below may receive: there is
+// hasWork reports whether in strict order no queue below may receive: there is
 // work here, or a receive may bring some, and its own limits leave slots for it.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
@@ -184,7 +184,7 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 
 // usedByOthers returns how much of a limiter's room the other queues that share it have
 // in use: by messages in hand or expected of receives under way, and reserved by the
-// slots that they were granted. Both are 0 where the room is larger than anybody's use.
+// slots that they were granted. Both are 0 if the room is larger than any use.
 func (l *lane) usedByOthers(room int) (used, reserved int) {
 	if room >= maxPrefetch {
 		return 0, 0
@@ -256,7 +256,7 @@ func (l *lane) prefetch(now time.Time) int {
 	return l.pace.ahead(rate, &l.core.opts)
 }
 
-// backlog is what a pool believes about the backlog of one queue.
+// backlog is a pool's estimate of the backlog of one queue.
 type backlog struct {
 	// known: at least one receive was answered. plenty: the last one brought more than
 	// half of what it asked for, and did not have to wait; a queue that is known and has
@@ -292,7 +292,7 @@ func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 // waits there. Then the next free slot is worth a look.
 const emptyFor = time.Second
 
-// Bounds of emptyTimeout, of a queue with plenty and of one that was never heard of.
+// Bounds of emptyTimeout, of a queue with plenty and of one that has not answered yet.
 const (
 	plentyTimeoutLeast = 250 * time.Millisecond
 	plentyTimeoutMost  = 10 * time.Second
@@ -327,9 +327,9 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
-// firstTimeout is emptyTimeout for a queue that was never heard of: a second, or three
-// times what other queues take. Before one of them has answered nobody could use what is
-// reserved here; but in strict order the others do not even receive, nor where a limiter has
+// firstTimeout is emptyTimeout for a queue that has not answered yet: a second, or three
+// times as long as other queues take. Before one of them has answered no queue could use the
+// slots that are reserved here; but in strict order the others do not even receive, nor where a limiter has
 // room for fewer than there are queues: then each must have its look soon.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
@@ -413,7 +413,7 @@ func (l *lane) expireExpected(now time.Time) {
 	l.nextCheck = next
 }
 
-// expectedDue returns when to call expireExpected at the latest, zero when nobody waits
+// expectedDue returns when to call expireExpected at the latest, zero if no queue waits
 // for that.
 func (l *lane) expectedDue() time.Time {
 	p := l.pool

@@ -17,19 +17,19 @@ const (
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is a limiter together with what it said last. Workers of a pool that have
-// the same limiter share it, so that the pool's order decides, and not who asks first.
+// sharedLimiter is a limiter with its latest answers. Workers of a pool that have
+// the same limiter share it, so that the pool's order decides, and not the order of calls.
 type sharedLimiter struct {
 	limiter Limiter
 	// askAt: nothing begins before, since the limiter refused; zero when it did
 	// not. onDone: it wants to be asked after the next end of a delivery.
 	askAt  time.Time
 	onDone bool
-	// changes counts what makes an answer of Room old.
+	// changes counts the events that make an answer of Room old.
 	changes int
 }
 
-// limiterState is what a worker knows of its limiter; nil for none.
+// limiterState is a worker's view of its limiter; nil if nothing is limited.
 type limiterState struct {
 	shared *sharedLimiter
 	core   *core

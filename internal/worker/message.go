@@ -25,15 +25,14 @@ func (s stage) String() string {
 	return [...]string{"waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", "gone"}[s]
 }
 
-// held is one message between its receive and the end of what this worker has
-// to do with it. Everything but msg is guarded by the worker's lock; msg is
+// held is one message from its receive until this worker is done with it. Everything but msg is guarded by the worker's lock; msg is
 // read by the delivery and never changes after its receive.
 type held struct {
 	msg   queue.Message
 	group *group
 	stage stage
 
-	// What is known of its newest receipt, and of the time for which it hides the message:
+	// Its newest receipt, and the time for which that hides the message:
 	receipt string
 	// receivedAt is when the receipt was given out, at the earliest; arrivedAt when it
 	// came, and so the latest time that receivedAt can be. hiddenFrom and hiddenUntil
@@ -74,7 +73,7 @@ type held struct {
 	// throttled: the target refused it. last: this is the last receive that the queue
 	// grants it. dead: it failed there, so the queue never hands it out again.
 	throttled, last, dead bool
-	// letter is what the dead-letter queue is sent, or was, and instruction the app's that asked for it; nil unless the
+	// letter is sent to the dead-letter queue, or was, and instruction the app's that asked for it; nil unless the
 	// message failed for the last time.
 	letter      *queue.DeadLetter
 	instruction queue.Instruction
@@ -102,7 +101,7 @@ func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// shift moves the times after a suspend, of which the queue's clock knows.
+// shift moves the times after a suspend, during which the queue's clock went on.
 func (h *held) shift(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)

@@ -53,7 +53,7 @@ type Options struct {
 	// HeldBytes bounds the bodies and attributes of all messages that are held, those in work too; 0 means no bound. One
 	// message is held whatever its size.
 	HeldBytes int
-	// UncountedReturns tells that the queue does not count the receive of what is given
+	// UncountedReturns says that the queue does not count the receive of a message that is given
 	// back unread ([queue.VisibilityChange]). Set it exactly when that is so.
 	UncountedReturns bool
 	// MaxReceives is how often the queue hands a message out before it goes to the
@@ -180,7 +180,7 @@ func clamp[T int | float64 | time.Duration](v, low, high T) T {
 	return min(max(v, low), high)
 }
 
-// Queue is what the worker needs of a queue. All methods must be safe for
+// Queue is the worker's view of a queue. All methods must be safe for
 // concurrent use and return soon after their context is done.
 type Queue interface {
 	// Receive returns up to req.Max messages, after waiting up to req.Wait for

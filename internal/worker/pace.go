@@ -8,8 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// pace is what the worker knows of the speed of the app and of the queue.
-// Both are moving averages; 0 means not known yet.
+// pace is the speed of the app and of the queue, as moving averages; 0 means not
+// known yet.
 type pace struct {
 	service   time.Duration // of one delivery
 	completed int           // deliveries that the app answered
@@ -146,7 +146,11 @@ func newHistory(step time.Duration) history {
 }
 
 // add takes one duration.
-func (h history) add(d time.Duration, now time.Time) { h.window.At(now).add(max(d, 1)) }
+func (h history) add(d time.Duration, now time.Time) {
+	if recent := h.window.At(now); recent != nil {
+		recent.add(max(d, 1))
+	}
+}
 
 // sum returns the count and the extremes of all.
 func (h history) sum(now time.Time) (all durations) {

@@ -19,7 +19,7 @@ type PoolOptions struct {
 	Sleep time.Duration
 }
 
-// Pool is what workers of several queues share: a limit of concurrency, and the order in
+// Pool is shared by workers of several queues: a limit of concurrency, and the order in
 // which the queues get a free slot. Make it with [NewPool] and name it in the [Options] of
 // each worker. Workers may join and stop at any time.
 type Pool struct {
@@ -32,8 +32,8 @@ type Pool struct {
 	strict   bool
 	inWork   int
 	granted  int   // slots reserved for all lanes
-	promoted bool  // a turn was given away, and nobody else had one by the order since
-	due      *lane // whose turn waits for a message; nil for nobody's
+	promoted bool  // a turn was given away, and none has followed the order since
+	due      *lane // whose turn waits for a message; may be nil
 	pace     *pace
 	begun    history // messages, with their wait
 
@@ -50,7 +50,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
-// join takes in a new queue. It shares what others of the pool know of its limiter.
+// join takes in a new queue. Queues with the same limiter share its state.
 func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +84,8 @@ func (p *Pool) grant(l *lane, n int) {
 	p.granted += n
 }
 
-// take starts one delivery on a free slot; nil when none is free or
-// nobody has something to start. The caller repeats it until then.
+// take starts one delivery on a free slot; nil if no slot is free or no queue has
+// a message to start. The caller repeats it until then.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -124,7 +124,7 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 }
 
 // takeReserved starts a delivery on a slot that was reserved for it, and takes back
-// what is reserved for more than may come.
+// slots that are reserved for more messages than may come.
 func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
@@ -162,7 +162,7 @@ func (p *Pool) keepTurn(l *lane) {
 	}
 }
 
-// draw chooses who gets the next free slot; nil for nobody.
+// draw chooses the queue that gets the next free slot; nil if none does.
 func (p *Pool) draw(now time.Time) *lane {
 	if l := p.due; l != nil {
 		if l.demand(now) == hasDemand {
@@ -200,7 +200,7 @@ func (p *Pool) byOrder(now time.Time) *lane {
 }
 
 // longestWaiting returns the queue with the longest wait beyond its MaxWait,
-// nil when there is none.
+// nil if no queue waits that long.
 func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	var most time.Duration
 	for _, l := range p.lanes {

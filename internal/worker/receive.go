@@ -35,7 +35,7 @@ type poller struct {
 
 	open     map[*openReceive]struct{}
 	asked    int // messages that the open ones may bring
-	expected int // those of them that are to be expected, as far as a pool is concerned
+	expected int // how many of them are likely to come, for a pool
 	// want is how many may be open at once, as far as the queue is concerned:
 	// one while it is empty, doubled by full answers, halved by slow ones, but
 	// once in a round trip: at changed.
@@ -276,7 +276,7 @@ func (p *poller) permitted(now time.Time) int {
 	return inTens(room, p.messages.ready.len()+p.asked)
 }
 
-// inTens returns how much of a room is left by what is near, but nothing as long
+// inTens returns how much of a room the near messages leave, but nothing as long
 // as that is less than a whole receive.
 func inTens(room, near int) int {
 	left := room - near
@@ -419,7 +419,7 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	return next
 }
 
-// load is what the time of a full answer tells about more receives at once.
+// load is the effect of more receives at once, as the time of a full answer shows it.
 type load uint8
 
 const (

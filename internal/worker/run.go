@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// errUsed is what [Worker.Run] returns when it is called a second time.
+// errUsed is returned by the second call of [Worker.Run].
 var errUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
 
-// stopError says what a stopped worker left to others. Each such message
+// stopError counts the messages that a stopped worker left to others. Each of them
 // becomes visible again when its visibility timeout ends.
 type stopError struct {
 	// Aborted is how many deliveries were cut off in work.
@@ -27,8 +27,8 @@ func (e *stopError) Error() string {
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace is how long an aborted worker still tries to delete what was
-// answered and to return what was not posted.
+// abortGrace is how long an aborted worker still tries to delete messages that were
+// answered, and to return those that were not posted.
 const abortGrace = 2 * time.Second
 
 // Run works until a context is done. When receive is, the worker drains: it
@@ -83,7 +83,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round does what is due now and returns when the next round is.
+// round does everything that is due, and returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {

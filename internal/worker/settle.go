@@ -188,8 +188,8 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 	}
 }
 
-// returnStale takes from the head of the line what may not be started any more. What was
-// postponed before and found no slot in time is postponed once more.
+// returnStale takes messages from the head of the line that waited too long to be started. Those that were postponed
+// before, and found no slot in time, are postponed once more.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
@@ -205,7 +205,7 @@ func (s *settler) returnStale(now time.Time) {
 	}
 }
 
-// withdraw returns everything that was received and not posted.
+// withdraw returns every message that was received and not posted.
 func (s *settler) withdraw(now time.Time) {
 	m := s.messages
 	for m.deferred.Len() > 0 {
@@ -238,7 +238,7 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
-// resume lines up what was postponed until now.
+// resume lines up the messages whose postponement has ended.
 func (s *settler) resume(now time.Time) {
 	d := &s.messages.deferred
 	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// Status is what a worker does at one moment.
+// Status is the state of a worker at one moment.
 type Status struct {
 	Name    string    // of the options
 	Phase   string    // "not started", "running", "draining", "aborting" or "stopped"
@@ -75,7 +75,7 @@ type Counts struct {
 	Stalls                                                   int64 // times in which the process stood still
 }
 
-// statistics is what Status shows of the past.
+// statistics are the figures of Status about the past.
 type statistics struct {
 	started   time.Time
 	counts    Counts

@@ -7,7 +7,7 @@ const (
 	// noDemand: it has no work that could use a further slot.
 	noDemand demand = iota
 	// openDemand: receives under way, or about to begin, may bring more than the
-	// slots that it was given already. In strict order nobody below may have
+	// slots that it was given already. In strict order no queue below may have
 	// the slot before that is known.
 	openDemand
 	// hasDemand: it has work for the slot, held here or expected.

@@ -75,7 +75,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 }
 
 // proceed does what follows from a change: it obeys the gate, and begins the deliveries, calls and receives that may
-// begin now. Whoever changes something under the lock calls it before the lock is released.
+// begin now. Each step that changes something under the lock ends with it.
 func (w *Worker) proceed(now time.Time) {
 	w.obeyGate(now)
 	w.startDeliveries(nil, now)
@@ -83,7 +83,7 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// obeyGate withdraws what is not in work yet while the gate is closed.
+// obeyGate withdraws messages that are not in work yet while the gate is closed.
 func (w *Worker) obeyGate(now time.Time) {
 	if w.gate.open() {
 		return
@@ -113,8 +113,8 @@ func (w *Worker) stalled(gap, hidden time.Duration) {
 	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
 }
 
-// Pause stops receiving until [Worker.Resume]. Deliveries in work go on; what
-// was received and not posted yet is returned. A second call replaces the
+// Pause stops receiving until [Worker.Resume]. Deliveries in work go on; messages
+// that were received and not posted yet are returned. A second call replaces the
 // reason.
 func (w *Worker) Pause(reason string) {
 	w.core.mu.Lock()
@@ -170,7 +170,7 @@ type Tuning struct {
 }
 
 // Tune changes the worker from now on: for every attempt that ends later, also one
-// that has begun. With less concurrency what is in work finishes first. In a pool the
+// that has begun. With less concurrency the deliveries in work finish first. In a pool the
 // concurrency stays.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()

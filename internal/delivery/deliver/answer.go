@@ -19,7 +19,7 @@ type protocol struct {
 	headers bool          // all headers of an answer are wanted
 }
 
-// answer is what became of one exchange.
+// answer is the result of one exchange.
 type answer struct {
 	head     *http.Response // nil when none was read
 	first    []byte         // the start of its body where it is kept; good until the next exchange
@@ -241,5 +241,5 @@ func (b *exactBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing: whoever reads the body knows what is to become of the connection.
+// Close does nothing: the reader of the body decides about the connection.
 func (b *exactBody) Close() error { return nil }

@@ -68,7 +68,7 @@ type conn struct {
 	peek   *peeker       // nil where the system cannot look without waiting
 	out    []byte        // the request's head, then each part of its body
 
-	// What answers are read to, one after the other:
+	// Memory for answers, used again by the next one:
 	scrap    []byte        // the body
 	first    []byte        // its start, as far as it is kept
 	response http.Response // the head of an answer that needs no parser

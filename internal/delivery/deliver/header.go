@@ -149,8 +149,8 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField writes a header that always travels: what it cannot carry is
-// percent-escaped, and what is longer than a path is cut.
+// appendField writes a header that always travels: bytes that it cannot carry are
+// percent-escaped, and a value longer than a path is cut.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)

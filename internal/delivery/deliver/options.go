@@ -23,9 +23,9 @@ type Options struct {
 	Path string
 	// MimeType is the Content-Type of every POST; default application/json.
 	MimeType string
-	// QueueName is told to the app in X-Aws-Sqsd-Queue; may be "".
+	// QueueName is sent to the app in X-Aws-Sqsd-Queue; may be "".
 	QueueName string
-	// QueueARN lets [Client.DeliverBatch] post several messages at once, which are told it; may be "".
+	// QueueARN lets [Client.DeliverBatch] post several messages at once, whose records have it; may be "".
 	QueueARN string
 	// ConnectTimeout bounds one connect, the name look-up and the TLS handshake
 	// included; default 5 s.
@@ -47,11 +47,11 @@ type Options struct {
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
-	// TLS are the files for a target that speaks TLS; the zero value is what the system has.
+	// TLS are the files for a target that speaks TLS; the zero value means the system's.
 	TLS TLSFiles
 	// SigningKeys sign every POST, each for itself, as package webhook has it; without them POSTs are not signed.
 	SigningKeys []string
-	// Trace returns the trace context of each POST; nil for none.
+	// Trace returns the trace context of each POST; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
 	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",
 	// whose beginning receivers test for; may be "".
@@ -83,7 +83,7 @@ type Events struct {
 	AttributesDropped func(AttributesDropped)
 	// CertificateRead: the files of [Options].TLS changed, or a certificate in them ends soon.
 	CertificateRead func(CertificateRead)
-	// Record is asked before each POST who gets its exchange; a nil result means nobody.
+	// Record returns, before each POST, the function that gets its exchange; nil if the exchange is not recorded.
 	Record func(m *queue.Message) func(*Exchange)
 	// OutcomeIgnored: an answer has a Tendril-Outcome header that is ignored. The problem is one of a few texts, without
 	// anything of the header.

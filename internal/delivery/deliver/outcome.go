@@ -251,7 +251,7 @@ const (
 )
 
 // answerHead returns what an answer that is not a success says first, on one line of printable text: what a page says,
-// the begin of JSON, the first line of any other text; "" for what is not text. The excerpt is that line and the begin
+// the start of JSON, the first line of any other text; "" for what is not text. The excerpt is that line and the begin
 // as it was sent, "" where that is no more.
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
@@ -275,7 +275,7 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow is the begin of an answer as it was sent, below the line that it is shown by unless it opens with that
+// excerptBelow is the start of an answer as it was sent, below the line that it is shown by unless it opens with that
 // line or is an object; "" where it says no more than the line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
@@ -301,7 +301,7 @@ func firstLine(text string) (first string) {
 	return first
 }
 
-// printable returns the begin of a text with white space as single blanks and
+// printable returns the start of a text with white space as single blanks and
 // everything else that is not printed escaped.
 func printable(text string) string {
 	var b strings.Builder

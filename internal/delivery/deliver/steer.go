@@ -18,7 +18,7 @@ import (
 // that is not exactly of this form is ignored, and reported once by its problem.
 const outcomeHeader = "Tendril-Outcome"
 
-// wish is what the header may say.
+// wish is the first word of the header.
 type wish uint8
 
 const (
@@ -29,7 +29,7 @@ const (
 	wishExtend
 )
 
-// steering is what the app says about the outcome of one delivery.
+// steering is the app's word about the outcome of one delivery.
 type steering struct {
 	wish   wish
 	timed  bool

@@ -21,7 +21,7 @@ type transport interface {
 	close()
 }
 
-// request is what one exchange sends, and the rules for its answer.
+// request is sent by one exchange, with the rules for its answer.
 type request struct {
 	head     []byte
 	body     string
@@ -79,7 +79,7 @@ func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error
 	return a, nil
 }
 
-// release ends the use of what the answer was read to: its connection carries another exchange, or is closed.
+// release ends the use of the answer: its connection carries another exchange, or is closed.
 func (a *answer) release(now time.Time) {
 	if a.keep {
 		a.pool.put(a.conn, now)
@@ -121,8 +121,8 @@ type pool struct {
 	closed bool
 }
 
-// get returns a kept connection that is fit for another request; nil when there
-// is none.
+// get returns a kept connection that is fit for another request; nil if there
+// isn't one.
 func (p *pool) get(now time.Time) *conn {
 	for {
 		p.mu.Lock()
@@ -157,7 +157,7 @@ func (p *pool) put(c *conn, now time.Time) {
 	}
 }
 
-// closeOld closes what was kept long enough and comes back for the rest.
+// closeOld closes connections that were kept long enough, and comes back for the rest.
 func (p *pool) closeOld() {
 	now := time.Now()
 	p.mu.Lock()
@@ -173,7 +173,7 @@ func (p *pool) closeOld() {
 	p.sweep.Reset(p.keep - now.Sub(p.unused[0].idleSince))
 }
 
-// close closes what is kept, and from now on what is put back.
+// close closes the kept connections, and from now on those that are put back.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

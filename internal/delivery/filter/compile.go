@@ -11,13 +11,13 @@ import (
 // orKey is the name under which a pattern has alternatives.
 const orKey = "$or"
 
-// object is what an object must match: every field, and one of each list of alternatives.
+// object is a pattern for an object: every field must match, and one of each list of alternatives.
 type object struct {
 	fields []field
 	ors    [][]*object
 }
 
-// match reports whether all of it matches, by what is at each field.
+// match reports whether all of it matches; at looks at one field of the value.
 func (o *object) match(at func(*field) bool) bool {
 	for i := range o.fields {
 		if !at(&o.fields[i]) {
@@ -32,7 +32,7 @@ func (o *object) match(at func(*field) bool) bool {
 	return true
 }
 
-// field is what the value of one name must match: an object, or one of a list of tests.
+// field is a pattern for the value of one name: an object, or a list of tests of which one must match.
 type field struct {
 	name   string
 	nested *object // nil where there are tests

@@ -80,7 +80,7 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys refuses what a message of this shape never has: such a pattern would match nothing, and delete everything.
+// checkKeys refuses names that a message never has: such a pattern would match nothing, and delete everything.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -161,7 +161,7 @@ func (b *body) of(m *queue.Message) *body {
 	return b
 }
 
-// matches compares only what has the same format: JSON, or any other text.
+// matches compares only values of the same format: JSON, or any other text.
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
 		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})

@@ -60,7 +60,7 @@ const (
 	isBool   = 'b' // one of the last two
 )
 
-// lenient accepts what encoding/json does too.
+// lenient accepts the same texts as encoding/json.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // parser reads the JSON of a pattern.

@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// What is read here is valid JSON, without blanks around it.
+// All input here is valid JSON, without blanks around it.
 
-// matchesJSON reports whether a value matches an object: the value itself, or one of the objects in an array. What is
-// neither has no fields.
+// matchesJSON reports whether a value matches an object: the value itself, or one of the objects in an array. Other values
+// have no fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -31,7 +31,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON reports whether the field matches its value, nil for none.
+// matchesJSON reports whether the field matches its value, nil if it is absent.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)

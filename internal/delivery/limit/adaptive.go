@@ -40,8 +40,7 @@ const unlimited = math.MaxInt32
 // averageOver is the number of deliveries, roughly, that an average covers.
 const averageOver = 32
 
-// estimate is what past deliveries tell about the app's speed and about the size
-// of batches.
+// estimate is the app's speed, and the size of batches, as past deliveries show them.
 type estimate struct {
 	// duration is the mean duration of a successful delivery; 0 before the first.
 	duration float64

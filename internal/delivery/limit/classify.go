@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// resultClass is what one result says about the app's health.
+// resultClass is the meaning of one result for the app's health.
 type resultClass uint8
 
 const (

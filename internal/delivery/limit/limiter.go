@@ -20,7 +20,7 @@ type Limiter struct {
 	// whatever the order in which callers get the lock.
 	last     time.Time
 	rate     *rateLimiter
-	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil for none
+	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil if the limit is fixed
 	breaker  *breaker
 	estimate estimate
 	refused  Refused

@@ -33,7 +33,7 @@ func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
-// set changes the rate. What was saved up stays, up to the new burst.
+// set changes the rate. Savings stay, up to the new burst.
 func (r *rateLimiter) set(now time.Time, perSecond float64) {
 	r.SetLimitAt(now, rate.Limit(perSecond))
 	r.SetBurstAt(now, burstOf(perSecond, r.batch))

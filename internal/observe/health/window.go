@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	timewindow "tendril/internal/observe/window"
 )
 
 // Class is what became of a delivery.
@@ -73,14 +75,12 @@ type Latencies [steps]uint32
 // window counts the deliveries of the last five minutes. The zero value is
 // empty. It is safe for concurrent use, and takes 20 KiB however much comes.
 type window struct {
-	mu    sync.Mutex
-	ring  [buckets]bucket
-	total Latencies // since the start
+	mu     sync.Mutex
+	recent *timewindow.Window[bucket]
+	total  Latencies // since the start
 }
 
 type bucket struct {
-	// tick is the number of the ten seconds that this is about.
-	tick    int64
 	classes counts
 	// latencies are of the deliveries that were answered.
 	latencies Latencies
@@ -91,16 +91,16 @@ func (w *window) count(c Class, d time.Duration, now time.Time) {
 	if c < 0 || c >= classes {
 		c = Other
 	}
-	tick := now.UnixNano() / int64(bucketTime)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b := &w.ring[tick%buckets]
-	switch {
-	case b.tick > tick:
-		return // the clock was set back by more than the window
-	case b.tick < tick:
-		*b = bucket{tick: tick}
+	if w.recent == nil {
+		w.recent = timewindow.New[bucket](bucketTime, buckets)
 	}
+	b := w.recent.At(now)
+	if b == nil {
+		return // the clock was set back by more than the window
+	}
+
 	b.classes[c]++
 	if c != NoAnswer && c != Unreached && c != Unsent {
 		step := int(perDoubling * math.Log2(max(float64(d)/float64(time.Millisecond), 1)))
@@ -116,16 +116,11 @@ func (w *window) latencies() Latencies {
 	return w.total
 }
 
-// sum returns what was counted in the five minutes before now.
+// sum returns the counts of the five minutes before now.
 func (w *window) sum(now time.Time) (sum bucket) {
-	tick := now.UnixNano() / int64(bucketTime)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i := range w.ring {
-		b := &w.ring[i]
-		if b.tick <= tick-buckets || b.tick > tick {
-			continue
-		}
+	for b := range w.recent.Recent(now) {
 		for c, n := range b.classes {
 			sum.classes[c] += n
 		}

@@ -4,8 +4,7 @@
 //	w.At(now).done++
 //	for c := range w.Recent(now) { ... }
 //
-// A bucket is any struct that counts or remembers something. Old ones are used again. The buckets follow the wall clock:
-// after it was set, what it counted before may be forgotten early.
+// A bucket is any struct that counts or remembers something. Old ones are used again. The buckets follow the wall clock.
 //
 // A [Window] takes no lock: its owner does.
 package window

@@ -21,11 +21,15 @@ func New[B any](step time.Duration, n int) *Window[B] {
 	return &Window[B]{step: step, ring: make([]bucket[B], n)}
 }
 
-// At returns the bucket of a time. It is empty if nothing else was noted in that step.
+// At returns the bucket of a time. It is empty if nothing else was noted in that step, and nil if the clock was set
+// back by more than the whole window.
 func (w *Window[B]) At(now time.Time) *B {
 	number := w.number(now)
 	b := &w.ring[number%int64(len(w.ring))]
-	if b.number != number {
+	if b.number > number {
+		return nil
+	}
+	if b.number < number {
 		*b = bucket[B]{number: number}
 	}
 	return &b.content

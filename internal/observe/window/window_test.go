@@ -31,6 +31,12 @@ func TestWindowForgetsInSteps(t *testing.T) {
 	if got := sum(125); got != 1 {
 		t.Errorf("a new minute starts with %d things, want 1", got)
 	}
+	if w.At(at(-600)) != nil {
+		t.Error("a bucket was used again for a time before the window")
+	}
+	if got := sum(125); got != 1 {
+		t.Errorf("after the clock was set back there are %d things, want 1", got)
+	}
 	for range w.Recent(at(125)) {
 		break // a reader may stop early
 	}
