@@ -4,24 +4,24 @@
 // (deliver.go), a call of the queue (calls.go), the time of the next round (run.go). They give the result to the parts,
 // which hold state and decide, and end with proceed:
 //
-//	Queue --> receive --> accept --> deliver --> settle --> call --> Queue
-//	             ^           |          ^           |
-//	          poller     inventory    slots    settler: deletes, dead letters, changes of visibility
-//	             ^                      ^
-//	             +-------- gate --------+      paused, app not ready, app down, deletes refused, throttled, draining
+//		Queue --> receive --> accept --> deliver --> settle --> call --> Queue
+//		             ^           |          ^           |
+//		          poller     inventory    slots    settler: deletes, dead letters, changes of visibility
+//		             ^                      ^
+//		             +-------- gate --------+      paused, app not ready, app down, deletes refused, throttled, draining
 //
-//   - The poller decides when to receive and how much: one long poll while the queue is
-//     empty, up to 64 receives at once while it is full, and never more messages than can
-//     start soon (pace.go).
-//   - The inventory holds the messages: ready, behind another one of their FIFO group, postponed.
-//   - The slots decide what a free slot gets. A message gets one in the order of its arrival, one at a time within its
-//     FIFO group, when the [Limiter] gives a permit. Several messages may travel in one delivery ([Batch]).
-//   - The settler decides what becomes of a message after its delivery (decision.go is
-//     that decision, a pure function): it is deleted (deleter.go), made visible later, or
-//     postponed and asked for again. Deletes and changes travel in tens (batcher.go).
-//   - visibility.go changes the visibility of messages: it also extends the visibility of messages
-//     in work and of those that wait for their turn.
-//   - The gate says why nothing is received, and app.go watches over the app.
+//	  - The poller decides when to receive and how much: one long poll while the queue is
+//	    empty, up to 64 receives at once while it is full, and never more messages than can
+//	    start soon (pace.go).
+//	  - The inventory holds the messages: ready, behind another one of their FIFO group, postponed.
+//	  - The slots decide what a free slot gets. A message gets one in the order of its arrival, one at a time within its
+//	    FIFO group, when the [Limiter] gives a permit. Several messages may travel in one delivery ([Batch]).
+//	  - The settler decides what becomes of a message after its delivery (decision.go is
+//	    that decision, a pure function): it is deleted (deleter.go), made visible later, or
+//	    postponed and asked for again. Deletes and changes travel in tens (batcher.go).
+//	  - visibility.go changes the visibility of messages: it also extends the visibility of messages
+//	    in work and of those that wait for their turn.
+//	  - The gate says why nothing is received, and app.go watches over the app.
 //
 // One lock guards all parts: a delivery that ends frees a slot, deletes a message and opens a receive in one step. A
 // [Pool] lets several workers share their slots, and their lock: lane.go has each queue's part in it, turns.go the order.
