@@ -38,8 +38,3 @@ type Caller struct {
 	ReadOnly     bool `json:"read_only"`
 	BodiesHidden bool `json:"bodies_hidden"`
 }
-
-// Caller returns who the client is for the console.
-func (c *Client) Caller(ctx context.Context) (Caller, error) {
-	return ask[Caller](ctx, c.conn, "GET /api/v1/caller", nil)
-}

@@ -1,9 +1,5 @@
 package api
 
-import (
-	"context"
-)
-
 // The ways in which a change of an option takes effect.
 const (
 	EffectReload  = "reload"  // while the environment runs, when the change is saved
@@ -124,21 +120,4 @@ func (l FileLine) String() string {
 		return "+ " + l.Text
 	}
 	return "- " + l.Text
-}
-
-// Configuration returns every option in force and the file that changes are written to.
-func (c *Client) Configuration(ctx context.Context) (Configuration, error) {
-	return ask[Configuration](ctx, c.conn, "GET /api/v1/config", nil)
-}
-
-// PreviewChange says what a change of the settings file would do. The error has a [Detail] for each option that is
-// wrong.
-func (c *Client) PreviewChange(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
-	return ask[SettingsPreview](ctx, c.conn, previewPattern, change)
-}
-
-// ChangeSettings writes a change into the settings file and puts in force what can be. The error has status 409 when
-// the file is not the one of the base any more.
-func (c *Client) ChangeSettings(ctx context.Context, change SettingsChange) (SettingsPreview, error) {
-	return ask[SettingsPreview](ctx, c.conn, "POST /api/v1/config", change)
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -24,24 +25,23 @@ import (
 // well below it.
 const maxAnswer = 256 << 20
 
-// connection sends the requests of a [Client].
+// connection is the [Transport] over HTTP.
 type connection struct {
 	instance       Instance
 	dataDir, token string
-	onlyReads      bool // see [Client.OnlyRead]
-	http           *http.Client
+	quick, slow    *http.Client // slow for routes with a limit
 }
 
-// previewPattern is the one route that has a body and changes nothing.
-const previewPattern = "POST /api/v1/config/preview"
-
-// ErrOnlyReads is the error of a call that would change something.
-var ErrOnlyReads = errors.New("this client only reads")
-
-// newConnection returns one that waits for the beginning of an answer for up to
-// patience, and follows no redirect.
-func newConnection(instance Instance, dataDir, token string, patience time.Duration) *connection {
+// newConnection returns one that trusts the certificate of the instance alone, and follows no redirect.
+func newConnection(instance Instance, dataDir, token string) *connection {
 	c := &connection{instance: instance, dataDir: dataDir, token: token}
+	c.quick = c.client(2 * MaxWait)
+	c.slow = c.client(MaxDeploy + MaxWait)
+	return c
+}
+
+// client returns an HTTP client that waits for the start of an answer for up to patience.
+func (c *connection) client(patience time.Duration) *http.Client {
 	transport := &http.Transport{
 		// Whatever name it bears and whoever signed it: there is one certificate
 		// that is trusted.
@@ -50,12 +50,11 @@ func newConnection(instance Instance, dataDir, token string, patience time.Durat
 		ResponseHeaderTimeout: patience,
 		IdleConnTimeout:       10 * time.Second,
 	}
-	if token != "" && instance.ConsoleCertificate == "" {
-		transport = proof.Require(transport, token)
+	if c.token != "" && c.instance.ConsoleCertificate == "" {
+		transport = proof.Require(transport, c.token)
 	}
-	c.http = &http.Client{Transport: transport,
+	return &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	return c
 }
 
 // checkCertificate accepts the certificate that the instance file names, and no
@@ -74,29 +73,11 @@ func (c *connection) checkCertificate(s tls.ConnectionState) error {
 	}
 }
 
-// ask sends a request to a route, whose pattern may be followed by a query and whose
-// wildcards stand for names in order, and returns the answer. A nil body sends no body.
-func ask[T any](ctx context.Context, c *connection, pattern string, body any, names ...string) (answer T, err error) {
-	err = c.call(ctx, pattern, body, &answer, names)
-	return answer, err
-}
-
-// command is ask for a route whose answer says nothing more than that it is done.
-func command(ctx context.Context, c *connection, pattern string, body any, names ...string) error {
-	return c.call(ctx, pattern, body, &json.RawMessage{}, names)
-}
-
-func (c *connection) call(ctx context.Context, pattern string, body, into any, names []string) error {
-	if body != nil && c.token == "" && c.dataDir != "" { // nothing can tell whether the environment gets it
-		return c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
-	}
-	req, err := c.request(ctx, pattern, body, names)
+// Answer sends a request and decodes the answer.
+func (c *connection) Answer(ctx context.Context, r *Request, into any) error {
+	resp, err := c.send(ctx, r, "application/json")
 	if err != nil {
 		return err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return c.unanswered(err)
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -106,45 +87,90 @@ func (c *connection) call(ctx context.Context, pattern string, body, into any, n
 	return c.decode(resp.StatusCode, data, into)
 }
 
-// request makes the request of a call.
-func (c *connection) request(ctx context.Context, pattern string, body any, names []string) (*http.Request, error) {
-	method, path, _ := strings.Cut(pattern, " ")
-	if c.onlyReads && method != http.MethodGet && pattern != previewPattern {
-		return nil, fmt.Errorf("%s: %w", pattern, ErrOnlyReads)
-	}
-	for _, name := range names {
-		start, end := strings.IndexByte(path, '{'), strings.IndexByte(path, '}')
-		// A name may be any text, "/" and ".." included: dots are escaped so that
-		// nobody takes them for steps.
-		path = path[:start] + strings.ReplaceAll(url.PathEscape(name), ".", "%2E") + path[end+1:]
+// send sends a request that accepts a type of answers.
+func (c *connection) send(ctx context.Context, r *Request, accept string) (*http.Response, error) {
+	if r.Body != nil && c.token == "" { // nothing can tell whether the environment gets it
+		return nil, c.unauthorized(NewError(http.StatusUnauthorized, "this needs the console's token", ""))
 	}
 	var payload io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
+	if r.Body != nil {
+		data, err := json.Marshal(r.Body)
 		if err != nil {
 			return nil, err
 		}
 		payload = bytes.NewReader(data)
 	}
+
+	method, _, _ := strings.Cut(r.Pattern, " ")
+	// Dots are escaped too, so that no server takes a name for steps.
+	path := r.Path(func(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") })
+	if len(r.Query) > 0 {
+		path += "?" + r.Query.Encode()
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.instance.ConsoleURL()+path, payload)
 	if err != nil {
 		return nil, fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
 	}
-	if body != nil {
+	req.Header.Set("Accept", accept)
+	if r.Body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	return req, nil
+
+	client := c.quick
+	if r.Limit > 0 {
+		client = c.slow
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, c.unanswered(err)
+	}
+	return resp, nil
+}
+
+// follow calls each for the events that a stream sends.
+func follow[T any](ctx context.Context, c *Client, r *Request, each func(T) error) error {
+	conn, ok := c.transport.(*connection)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	resp, err := conn.send(ctx, r, "text/event-stream")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		data, _ := io.ReadAll(io.LimitReader(resp.Body, MaxBody))
+		return conn.decode(resp.StatusCode, data, nil)
+	}
+
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, MaxBody)
+	for lines.Scan() {
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok {
+			continue // an id, a comment, or the end of an event
+		}
+		var event T
+		if err := json.Unmarshal(data, &event); err != nil {
+			return fmt.Errorf("decoding the stream of the console at %s: %w", conn.instance.Console, err)
+		}
+		if err := each(event); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return conn.unanswered(err)
+	}
+	return ctx.Err()
 }
 
 // unanswered explains why there is no answer.
 func (c *connection) unanswered(err error) error {
-	if c.dataDir != "" {
-		if _, gone := ReadInstance(c.dataDir); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(gone, ErrNotRunning) {
-			return notRunning(c.dataDir)
-		}
+	if _, gone := ReadInstance(c.dataDir); errors.Is(err, syscall.ECONNREFUSED) || errors.Is(gone, ErrNotRunning) {
+		return notRunning(c.dataDir)
 	}
 	var unproved *proof.Error
 	switch {
@@ -183,9 +209,6 @@ func (c *connection) decode(status int, data []byte, into any) error {
 
 // unauthorized says where the token would have come from.
 func (c *connection) unauthorized(refusal *Error) error {
-	if c.dataDir == "" { // in process: what the sender has is not from a file
-		return refusal
-	}
 	if c.token != "" {
 		refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir
 		refusal.Hint = "another environment may listen there; name its --data-dir"

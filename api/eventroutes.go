@@ -31,14 +31,14 @@ type EventFilter struct {
 	Match         string    // is contained in the text or a field, in any case
 }
 
-func (f *EventFilter) query() string {
+func (f *EventFilter) query() url.Values {
 	values := idQuery(f.After, f.Before, f.Limit)
 	set(values, "kind", strings.Join(f.Kinds, ","))
 	set(values, "match", f.Match)
 	if !f.Since.IsZero() {
 		values.Set("since", f.Since.UTC().Format(time.RFC3339))
 	}
-	return values.Encode()
+	return values
 }
 
 // LineFilter selects lines of the log. The zero value is the newest 100 of level Info and above.
@@ -50,12 +50,12 @@ type LineFilter struct {
 	Match         string // is contained in the text, in any case
 }
 
-func (f *LineFilter) query() string {
+func (f *LineFilter) query() url.Values {
 	values := idQuery(f.After, f.Before, f.Limit)
 	set(values, "process", f.Process)
 	set(values, "match", f.Match)
 	values.Set("level", f.Level.String())
-	return values.Encode()
+	return values
 }
 
 func idQuery(after, before int64, limit int) url.Values {

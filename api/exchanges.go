@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"time"
 )
 
@@ -40,14 +39,3 @@ type (
 		Until time.Time `json:"until"`
 	}
 )
-
-// RecordExchanges has the environment remember what it posts, and the answers, for a time of up to five minutes.
-func (c *Client) RecordExchanges(ctx context.Context, span time.Duration) error {
-	return command(ctx, c.conn, "POST /api/v1/exchanges", RecordRequest{min(span, MaxRecording).String()})
-}
-
-// Exchange returns what was posted last for a message, and the answer. The error has status 404 where none is
-// remembered.
-func (c *Client) Exchange(ctx context.Context, id string) (Exchange, error) {
-	return ask[Exchange](ctx, c.conn, "GET /api/v1/messages/{id}/exchange?body=1", nil, id)
-}

@@ -1,15 +1,12 @@
 package api
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"tendril/internal/autoscale"
 	"tendril/internal/host/terminal"
 )
 
@@ -137,45 +134,4 @@ func (v *AppVersion) inPlaceText() string {
 // inPlaceHint says how to get earlier files of a folder to run.
 func inPlaceHint(folder string) string {
 	return "restore the files there and type 'tendril deploy " + terminal.ShellWord(folder) + "', which keeps a copy"
-}
-
-// Versions returns the versions of the app that were deployed, the newest first.
-func (c *Client) Versions(ctx context.Context) ([]AppVersion, error) {
-	list, err := ask[VersionList](ctx, c.conn, "GET /api/v1/versions", nil)
-	return list.Versions, err
-}
-
-// Rollback replaces the version of the app by one that served before, 0 for the last one. Errors are as for Deploy; one
-// of status 404 means that there is no such version.
-func (c *Client) Rollback(ctx context.Context, number int) (DeployResult, error) {
-	return ask[DeployResult](ctx, c.slow, "POST /api/v1/rollback", RollbackRequest{number})
-}
-
-// AbortDeploy ends the deployment that is in progress and returns it when it is over: the previous version is still
-// serving. The error has status 409 when there is none, or when the new version is serving already.
-func (c *Client) AbortDeploy(ctx context.Context) (Deployment, error) {
-	return ask[Deployment](ctx, c.slow, "POST /api/v1/deploy/abort", nothing)
-}
-
-// RestartProcess restarts one process of the app, a replica without a gap, a helper once it has ended, and returns
-// the name of the one in its place. Errors are as for Deploy; one of status 404 means that there is no such process.
-func (c *Client) RestartProcess(ctx context.Context, name string) (now string, err error) {
-	path := "POST /api/v1/processes/" + url.PathEscape(name) + "/restart"
-	done, err := ask[RestartedProcess](ctx, c.slow, path, nothing)
-	return done.Process, err
-}
-
-// ScaleDecisions returns the last decisions about the size.
-func (c *Client) ScaleDecisions(ctx context.Context) (ScaleDecisions, error) {
-	return ask[ScaleDecisions](ctx, c.conn, "GET /api/v1/scale/decisions", nil)
-}
-
-// Scale returns what waits, and the size wanted.
-func (c *Client) Scale(ctx context.Context) (autoscale.Scale, error) {
-	return ask[autoscale.Scale](ctx, c.conn, "GET /api/v1/scale", nil)
-}
-
-// Instances returns the instances of the environment, as far as it knows.
-func (c *Client) Instances(ctx context.Context) (Instances, error) {
-	return ask[Instances](ctx, c.conn, "GET /api/v1/instances", nil)
 }

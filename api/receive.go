@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"time"
 
 	"tendril/queue"
@@ -43,15 +42,3 @@ type (
 		Receipts []string `json:"receipts"`
 	}
 )
-
-// Receive takes messages from an embedded queue, as a consumer does: it counts as a receive of each, and hides them.
-func (c *Client) Receive(ctx context.Context, name string, req ReceiveRequest) ([]ReceivedMessage, error) {
-	list, err := ask[ReceivedList](ctx, c.conn, "POST /api/v1/queues/{name}/receive", req, name)
-	return list.Messages, err
-}
-
-// Acknowledge deletes up to ten received messages by their handles, and returns how many were deleted.
-func (c *Client) Acknowledge(ctx context.Context, name string, handles []string) (int, error) {
-	n, err := ask[Count](ctx, c.conn, "POST /api/v1/queues/{name}/acknowledge", Receipts{handles}, name)
-	return n["deleted"], err
-}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"time"
 )
 
@@ -33,22 +32,4 @@ type RedriveRequest struct {
 	Filter Selection `json:"filter,omitzero"`
 	// Most is how many messages the caller saw to match: with more the request is refused. 0 for any number.
 	Most int64 `json:"most,omitempty"`
-}
-
-// Redrive starts to move the messages of a dead-letter queue that a selection means to the queue to, or back to where
-// each came from when to is "", at most rate a second (1 to 500; 0 for no limit). If most is not 0, it is refused where
-// more messages than that match. The task goes on without the client.
-func (c *Client) Redrive(ctx context.Context, name, to string, rate int, sel Selection, most int64) (MoveTask,
-	error) {
-	return ask[MoveTask](ctx, c.conn, "POST /api/v1/queues/{name}/redrive", RedriveRequest{to, rate, sel, most}, name)
-}
-
-// RedriveTask returns the latest task of a dead-letter queue.
-func (c *Client) RedriveTask(ctx context.Context, name string) (MoveTask, error) {
-	return ask[MoveTask](ctx, c.conn, "GET /api/v1/queues/{name}/redrive", nil, name)
-}
-
-// CancelRedrive ends the running task of a dead-letter queue. What was moved stays moved, what was deleted is gone.
-func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
-	return ask[MoveTask](ctx, c.conn, "DELETE /api/v1/queues/{name}/redrive", nil, name)
 }

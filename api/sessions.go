@@ -1,9 +1,5 @@
 package api
 
-import (
-	"context"
-)
-
 // SessionKeyHeader carries the key of a session beside its cookie. Browsers send the cookie to every port of the host,
 // so that what listens there gets it; the key they keep for one port, and it is asked for by every act.
 const SessionKeyHeader = "X-Tendril-Session-Key"
@@ -21,9 +17,3 @@ type (
 		Path string `json:"path"`
 	}
 )
-
-// NewLogin returns a link that lets one browser in, as [Server.Login] does. It needs the owner's token.
-func (c *Client) NewLogin(ctx context.Context, scopes ...string) (string, error) {
-	link, err := ask[LoginLink](ctx, c.conn, "POST /api/v1/login", LoginRequest{scopes})
-	return c.conn.instance.ConsoleURL() + link.Path, err
-}

@@ -190,7 +190,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 func TestHealthExitsAsACheckDoes(t *testing.T) {
 	t.Parallel()
 	var report health.Report
-	s := newStage(t, func(o *console.Options, _ *api.Instance) { o.Health = func() health.Report { return report } })
+	s := newStage(t, func(o *console.Options, _ *api.Instance) { o.Views.Health = func() health.Report { return report } })
 	for status, want := range map[health.Status]int{
 		health.Ok: 0, health.Info: 0, health.Warning: 1, health.Degraded: 2, health.Severe: 2, health.Pending: 3,
 		health.NoData: 3,
@@ -238,7 +238,7 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	}
 	s := newStage(t, func(o *console.Options, _ *api.Instance) {
 		o.Status = func() api.Status { return st }
-		o.Health = func() health.Report {
+		o.Views.Health = func() health.Report {
 			return health.Report{Status: health.Warning, Color: health.Yellow, Since: ago, Causes: []string{"work waits"}}
 		}
 	})

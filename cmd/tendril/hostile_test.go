@@ -42,8 +42,8 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 	report := health.Report{Status: health.Severe, Causes: []string{hostile}}
 	s := newStage(t, func(o *console.Options, _ *api.Instance) {
 		o.Environment, o.Version = hostile, hostile
-		o.Health = func() health.Report { return report }
-		o.Ready = func() []health.Check { return []health.Check{{Name: hostile, Detail: hostile}} }
+		o.Views.Health = func() health.Report { return report }
+		o.Probes.Ready = func() []health.Check { return []health.Check{{Name: hostile, Detail: hostile}} }
 		o.Tasks = &console.TaskOptions{Status: func() api.TasksStatus {
 			return tasks
 		}, History: func(string) []api.TaskRun { return []api.TaskRun{run} },

@@ -298,8 +298,8 @@ func TestQueuesVerbs(t *testing.T) {
 	t.Parallel()
 	paused := ""
 	s := newStage(t, func(o *console.Options, _ *api.Instance) {
-		o.Pause = func(name, why string) error { paused = name + " " + why; return nil }
-		o.Resume = func(name string) error { paused = ""; return nil }
+		o.Receiving.Pause = func(name, why string) error { paused = name + " " + why; return nil }
+		o.Receiving.Resume = func(name string) error { paused = ""; return nil }
 	})
 	if out := s.must("queues", "create", "mails", "--fifo", "--dead-letter", "mails-dead", "--max-receives", "3", "-a",
 		"VisibilityTimeout=7"); out != "mails.fifo\n" {
@@ -451,7 +451,7 @@ func TestStatusVerb(t *testing.T) {
 					LastError: "throttled", PerSecond: 2}},
 				App: []api.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
 		}
-		o.Ready = func() []health.Check { return []health.Check{{Name: "app", Detail: "connection refused"}} }
+		o.Probes.Ready = func() []health.Check { return []health.Check{{Name: "app", Detail: "connection refused"}} }
 	})
 	s.must("send", "x")
 	s.ds.Record(api.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "status 500", At: time.Now()})

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -71,35 +70,40 @@ func (k kind) isHook() bool { return k == hook || k == deployHook }
 
 // caller is who sent a request.
 type caller struct {
-	// who is as in [Caller].
+	// who is as in [api.Caller].
 	who    string
 	scopes []string
 	// bearer is whether a header that no browser sends by itself named the caller.
 	bearer bool
-	// keyless is whether a session's cookie came without its key: see [SessionKeyHeader].
+	// keyless is whether a session's cookie came without its key: see [api.SessionKeyHeader].
 	keyless bool
+	// exposed is whether others on the network could have read the request.
+	exposed bool
+	// remote is the address of the sender, for people; requestID is that of the request.
+	remote, requestID string
 }
 
 func (c caller) may(scope string) bool {
 	return scope == "" || slices.Contains(c.scopes, scope) || scope == scopeDrain && slices.Contains(c.scopes, api.ScopeAct)
 }
 
-// callerKey is the key of the caller in the context of a request.
-type callerKey struct{}
-
-func callerOf(r *http.Request) caller {
-	c, _ := r.Context().Value(callerKey{}).(caller)
+// identify finds out who sent a request, and how it came.
+func (s *Server) identify(r *http.Request) caller {
+	c := s.authenticate(r)
+	c.exposed = s.isExposed(r)
+	c.remote = s.senderOf(r)
+	c.requestID = requestID(r)
 	return c
 }
 
-// identify finds out who sent a request. Where there is an Authorization header, nothing else counts.
-func (s *Server) identify(r *http.Request) caller {
+// authenticate finds out who sent a request. Where there is an Authorization header, nothing else counts.
+func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
 		if isToken(given, s.opts.Token) {
 			return caller{who: "owner", scopes: append([]string{scopeOwn}, allScopes...), bearer: true}
 		}
-		if isToken(given, s.opts.DrainToken) {
+		if isToken(given, s.opts.Access.DrainToken) {
 			return caller{who: "drain hook", scopes: []string{scopeDrain}, bearer: true}
 		}
 		if t, ok := s.tokens.find(given); ok {
@@ -113,7 +117,7 @@ func (s *Server) identify(r *http.Request) caller {
 			return caller{who: g.who, scopes: g.scopes, keyless: subtle.ConstantTimeCompare(key[:], g.key[:]) == 0}
 		}
 	}
-	if s.opts.Anyone && remoteOf(r).IsLoopback() {
+	if s.opts.Access.Anyone && remoteOf(r).IsLoopback() {
 		return caller{who: "anyone", scopes: allScopes}
 	}
 	return caller{}
@@ -121,7 +125,7 @@ func (s *Server) identify(r *http.Request) caller {
 
 // Anonymous reports whether a request has no valid credentials.
 func (s *Server) Anonymous(r *http.Request) bool {
-	return s.identify(r).who == "" && !proof.Knows(r, s.opts.Token)
+	return s.authenticate(r).who == "" && !proof.Knows(r, s.opts.Token)
 }
 
 // IsProbe reports whether a request is one that must be answered however many others wait: a probe, or the link that
@@ -130,43 +134,40 @@ func IsProbe(r *http.Request) bool {
 	return slices.Contains([]string{"/livez", "/healthz", "/readyz", "/startupz", "/login"}, r.URL.Path)
 }
 
-// permit refuses a request whose caller may not use the route.
-func (s routeHandler) permit(r *http.Request) *api.Error {
-	c, scope := callerOf(r), s.kind.scope()
+// permit refuses a call whose caller may not use the route.
+func (s *service) permit(c *call) *api.Error {
+	k := c.route.kind
+	scope := k.scope()
+	access := &s.opts.Access
 	const hint = "send the header Authorization: Bearer TOKEN with the content of " + api.TokenFile +
 		" in the data directory, or open the link that 'tendril open' prints"
 	switch {
 	case scope == "":
 		return nil
-	case s.isExposed(r):
+	case c.caller.exposed:
 		return api.NewError(http.StatusForbidden, "this request came unencrypted, and not by a trusted proxy",
 			"use HTTPS, by way of a proxy that --console-trusted-proxy names and that sets X-Forwarded-Proto")
-	case c.who == "":
+	case c.caller.who == "":
 		return api.NewError(http.StatusUnauthorized, "this needs the console's token", hint)
-	case !c.may(scope) && scope == scopeOwn:
+	case !c.caller.may(scope) && scope == scopeOwn:
 		return api.NewError(http.StatusForbidden, "only the owner's token lets others in", hint)
-	case !c.may(scope):
-		return api.NewError(http.StatusForbidden, c.who+" has the scope "+strings.Join(c.scopes, ", ")+"; this needs "+scope,
+	case !c.caller.may(scope):
+		return api.NewError(http.StatusForbidden, c.caller.who+" has the scope "+strings.Join(c.caller.scopes, ", ")+"; this needs "+scope,
 			"use a token or a link with the scope "+scope)
-	case s.opts.ReadOnly && s.kind.acts() && s.kind != own:
+	case access.ReadOnly && k.acts() && k != own:
 		return api.NewError(http.StatusForbidden, "this console is read-only", "restart without --console-read-only to act")
-	case s.opts.HideBodies && s.kind == bodies && looksInto(r) && !wantsBodies(r):
+	case access.HideBodies && k == bodies && c.searchesBodies() && !c.wantsBodies():
 		return api.NewError(http.StatusForbidden, "bodies are hidden, so that they cannot be searched", "add body=1 to see them")
-	case c.keyless && s.kind.acts():
+	case c.caller.keyless && k.acts():
 		refusal := api.NewError(http.StatusForbidden, "this act came without the key of its session",
 			"send the header "+api.SessionKeyHeader+", or open the link that 'tendril open' prints")
 		refusal.Code = api.CodeSessionKey
 		return refusal
-	case s.kind.isHook() && r.Method == http.MethodGet && !c.bearer:
+	case k.isHook() && c.method == http.MethodGet && !c.caller.bearer:
 		// A page of another site could have sent the browser here.
 		return api.NewError(http.StatusUnauthorized, "an act by GET needs the console's token", hint)
 	}
 	return nil
-}
-
-// with returns the request with its caller.
-func (c caller) with(r *http.Request) *http.Request {
-	return r.WithContext(api.WithCallerName(context.WithValue(r.Context(), callerKey{}, c), c.who))
 }
 
 // bearer is the token that the request carries; "" for none.
@@ -184,14 +185,8 @@ func isToken(given, token string) bool {
 	return token != "" && subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// looksInto reports whether a request searches for what messages say.
-func looksInto(r *http.Request) bool {
-	query := r.URL.Query()
-	return query.Has("match") || query.Has("attribute")
-}
-
-// wantsBodies reports whether a request asks for bodies where they are hidden.
-func wantsBodies(r *http.Request) bool { return r.URL.Query().Get("body") == "1" }
+// searchesBodies reports whether a call selects messages by their content.
+func (c *call) searchesBodies() bool { return c.query.Has("match") || c.query.Has("attribute") }
 
 // withoutBodies is an answer without what messages say; false for one that says nothing of theirs.
 func withoutBodies(answer any) (any, bool) {
@@ -233,7 +228,7 @@ func remoteOf(r *http.Request) netip.Addr {
 // byProxy reports whether a proxy that is believed sent a request.
 func (s *Server) byProxy(r *http.Request) bool {
 	remote := remoteOf(r)
-	return slices.ContainsFunc(s.opts.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(remote) })
+	return slices.ContainsFunc(s.opts.Access.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(remote) })
 }
 
 // isSecure reports whether the sender used HTTPS.
@@ -245,7 +240,7 @@ func (s *Server) isSecure(r *http.Request) bool {
 func (s *Server) isExposed(r *http.Request) bool {
 	// A program of this machine sends no such header; a proxy on this machine does.
 	isLocal := remoteOf(r).IsLoopback() && r.Header.Get("X-Forwarded-Proto") == ""
-	return len(s.opts.TrustedProxies) > 0 && !s.opts.ClearText && !isLocal && !s.isSecure(r)
+	return len(s.opts.Access.TrustedProxies) > 0 && !s.opts.Access.ClearText && !isLocal && !s.isSecure(r)
 }
 
 // senderOf names the address of the sender for people. A trusted proxy tells whom it answers.
@@ -260,11 +255,11 @@ func (s *Server) senderOf(r *http.Request) string {
 	return r.RemoteAddr
 }
 
-func (e *environmentRoutes) getCaller(r *http.Request) (any, error) {
-	c := callerOf(r)
-	shown := api.Caller{Who: c.who, Scopes: []string{}, ReadOnly: e.opts.ReadOnly, BodiesHidden: e.opts.HideBodies}
+func (e *environmentRoutes) getCaller(c *call) (api.Caller, error) {
+	access := &e.opts.Access
+	shown := api.Caller{Who: c.caller.who, Scopes: []string{}, ReadOnly: access.ReadOnly, BodiesHidden: access.HideBodies}
 	for _, scope := range allScopes {
-		if c.may(scope) {
+		if c.caller.may(scope) {
 			shown.Scopes = append(shown.Scopes, scope)
 		}
 	}

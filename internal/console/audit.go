@@ -107,14 +107,15 @@ func (a *auditor) turn(now time.Time) {
 	}
 }
 
-// record logs an act and calls [Access].Audit. The answer is what the handler returned.
-func (s *Server) record(r *http.Request, status int, refusal *api.Error, body any) {
-	act := s.actOf(r, status, body)
+// record logs an act and calls [Access].Audit. The answer is what the handler returned, a nil refusal for success.
+func (s *service) record(c *call, refusal *api.Error, answer any) {
+	act := newAct(c, answer)
 	if refusal == nil {
 		s.log.Info("console act", act.attributes()...)
 	} else {
+		act.Status = refusal.Status
 		act.Refused = refusal.Message
-		if status < http.StatusInternalServerError && !s.auditor.admits(act.At) {
+		if act.Status < http.StatusInternalServerError && !s.auditor.admits(act.At) {
 			return
 		}
 		s.log.Warn("console act refused", append(act.attributes(), "reason", act.Refused)...)
@@ -123,26 +124,24 @@ func (s *Server) record(r *http.Request, status int, refusal *api.Error, body an
 }
 
 // recordRead logs who read message bodies, once in a minute for each page of them.
-func (s *Server) recordRead(r *http.Request, body any) {
-	act := s.actOf(r, http.StatusOK, body)
-	if act.Count > 0 && s.auditor.admitsRead(act.At, act.Who+" "+act.Path+"?"+r.URL.RawQuery) {
+func (s *service) recordRead(c *call, answer any) {
+	act := newAct(c, answer)
+	if act.Count > 0 && s.auditor.admitsRead(act.At, act.Who+" "+act.Path+"?"+c.query.Encode()) {
 		s.log.Info("message bodies read", act.attributes()...)
 		s.audit(act)
 	}
 }
 
-func (s *Server) audit(act Act) {
-	if s.opts.Audit != nil {
-		s.opts.Audit(act)
+func (s *service) audit(act Act) {
+	if s.opts.Access.Audit != nil {
+		s.opts.Access.Audit(act)
 	}
 }
 
-func (s *Server) actOf(r *http.Request, status int, body any) Act {
-	act := Act{At: time.Now(), Who: callerOf(r).who, Remote: s.senderOf(r), Method: r.Method, Path: r.URL.Path,
-		Text:    actTexts[r.Pattern],
-		Subject: cmp.Or(r.PathValue("id"), r.PathValue("name")), Status: status, RequestID: requestID(r)}
-	act.Count = touched(body)
-	return act
+func newAct(c *call, answer any) Act {
+	return Act{At: time.Now(), Who: c.caller.who, Remote: c.caller.remote, Method: c.method, Path: c.path,
+		Text: c.route.act, Subject: cmp.Or(c.id, c.name), Status: statusOf(answer), RequestID: c.caller.requestID,
+		Count: touched(answer)}
 }
 
 // attributes are those of a log line about the act.
@@ -167,50 +166,4 @@ func (a *Act) attributes() []any {
 		attrs = append(attrs, key, a.Subject)
 	}
 	return attrs
-}
-
-// actTexts say what the routes do, by their patterns. The first word is what the id or the name in the path is of:
-// "message" of an id, "task" of a task, "process" of a process; all others are of a queue.
-var actTexts = map[string]string{
-	"GET /-/drain":   "drain asked for",
-	"POST /-/drain":  "drain asked for",
-	"POST /-/quiet":  "all queues paused",
-	"POST /-/reload": "settings reloaded",
-
-	"GET /api/v1/messages/{id}/exchange":      "message read, with request and answer",
-	"GET /api/v1/queues/{name}/count":         "bodies searched",
-	"GET /api/v1/queues/{name}/messages":      "bodies read",
-	"GET /api/v1/queues/{name}/messages/{id}": "message read",
-
-	"POST /api/v1/exchanges":                         "requests recorded",
-	"POST /api/v1/queues":                            "queue created",
-	"DELETE /api/v1/queues/{name}":                   "queue deleted",
-	"POST /api/v1/queues/{name}/messages":            "messages sent",
-	"POST /api/v1/queues/{name}/receive":             "messages received",
-	"POST /api/v1/queues/{name}/acknowledge":         "messages acknowledged",
-	"POST /api/v1/queues/{name}/pause":               "queue paused",
-	"POST /api/v1/queues/{name}/resume":              "queue resumed",
-	"POST /api/v1/queues/{name}/purge":               "queue purged",
-	"POST /api/v1/queues/{name}/move":                "messages moved",
-	"POST /api/v1/queues/{name}/redrive":             "redrive started",
-	"DELETE /api/v1/queues/{name}/redrive":           "redrive cancelled",
-	"POST /api/v1/queues/{name}/delete":              "messages deleted",
-	"DELETE /api/v1/queues/{name}/messages/{id}":     "message deleted",
-	"POST /api/v1/queues/{name}/messages/{id}/retry": "message retried",
-	"POST /api/v1/queues/{name}/messages/{id}/delay": "message delayed",
-	"POST /api/v1/queues/{name}/messages/{id}/edit":  "message edited and sent again",
-	"POST /api/v1/tasks/{name}/run":                  "task run enqueued",
-	"POST /api/v1/tasks/{name}/pause":                "task paused",
-	"POST /api/v1/tasks/{name}/resume":               "task resumed",
-	"POST /api/v1/processes/{name}/restart":          "process restarted",
-	"POST /api/v1/deploy":                            "app deployed",
-	"POST /api/v1/deploy/abort":                      "deployment aborted",
-	"POST /api/v1/rollback":                          "app rolled back",
-	"POST /api/v1/config/preview":                    "change of the settings previewed",
-	"POST /api/v1/config":                            "settings changed",
-	"POST /api/v1/reload":                            "settings reloaded",
-	"POST /api/v1/quiet":                             "all queues paused",
-	"POST /api/v1/resume":                            "all queues resumed",
-	"POST /api/v1/drain":                             "drain asked for",
-	"POST /api/v1/login":                             "login link created",
 }

@@ -53,8 +53,8 @@ func dataDirOf(c *api.Client) string {
 	return dir.(string)
 }
 
-// call sends a request without a body as the owner would, and returns how the console refuses it.
-func call(t *testing.T, c *api.Client, method, path string) error {
+// sendBare sends a request without a body as the owner would, and returns how the console refuses it.
+func sendBare(t *testing.T, c *api.Client, method, path string) error {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(hookRequest(t, c, method, path))
 	if err != nil {
@@ -175,7 +175,7 @@ func TestClientPausesAndResumes(t *testing.T) {
 func TestClientThatOnlyReads(t *testing.T) {
 	t.Parallel()
 	opts := &Options{Status: func() api.Status { return api.Status{} }}
-	opts.Pause = func(string, string) error {
+	opts.Receiving.Pause = func(string, string) error {
 		t.Error("paused")
 		return nil
 	}

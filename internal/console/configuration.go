@@ -40,21 +40,21 @@ func SettingsScope(code, access bool) string {
 // hiddenValue stands in the place of a secret.
 const hiddenValue = "(hidden)"
 
-func (e *environmentRoutes) configuration(*http.Request) (any, error) {
-	return e.opts.Configuration(), nil
+func (e *environmentRoutes) configuration(*call) (api.Configuration, error) {
+	return e.opts.Settings.Configuration(), nil
 }
 
 // previewChange asks for the scope of the change first: checking a value reads the files that it names.
-func (e *environmentRoutes) previewChange(r *http.Request, change api.SettingsChange) (any, error) {
-	if err := e.mayChange(r, change); err != nil {
-		return nil, err
+func (e *environmentRoutes) previewChange(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
+	if err := e.mayChange(c, change); err != nil {
+		return api.SettingsPreview{}, err
 	}
-	return e.opts.PreviewChange(change)
+	return e.opts.Settings.PreviewChange(change)
 }
 
-func (e *environmentRoutes) mayChange(r *http.Request, change api.SettingsChange) error {
-	scope := e.opts.ChangeScope(change)
-	if callerOf(r).may(scope) {
+func (e *environmentRoutes) mayChange(c *call, change api.SettingsChange) error {
+	scope := e.opts.Settings.ChangeScope(change)
+	if c.caller.may(scope) {
 		return nil
 	}
 	return api.NewError(http.StatusForbidden, "this change decides what runs or who may call: it needs the scope "+scope,
@@ -62,15 +62,15 @@ func (e *environmentRoutes) mayChange(r *http.Request, change api.SettingsChange
 }
 
 // changeSettings goes on when the caller goes away: the file and what is in force stay one.
-func (e *environmentRoutes) changeSettings(r *http.Request, change api.SettingsChange) (any, error) {
+func (e *environmentRoutes) changeSettings(c *call, change api.SettingsChange) (api.SettingsPreview, error) {
 	if change.Base == "" {
-		return nil, api.NewError(http.StatusBadRequest, "the change does not say which file it is meant for",
+		return api.SettingsPreview{}, api.NewError(http.StatusBadRequest, "the change does not say which file it is meant for",
 			`send the hash of GET /api/v1/config as "base"`)
 	}
-	if err := e.mayChange(r, change); err != nil {
-		return nil, err
+	if err := e.mayChange(c, change); err != nil {
+		return api.SettingsPreview{}, err
 	}
-	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, api.MaxWait)
+	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxWait)
 	defer cancel()
-	return e.opts.ChangeSettings(ctx, change)
+	return e.opts.Settings.ChangeSettings(ctx, change)
 }

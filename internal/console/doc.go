@@ -1,22 +1,23 @@
 // Package console shows and controls the environment over a JSON API.
 //
-// A running environment keeps one local listener for the people and programs
-// that look after it. [Server] answers there; [Client] asks. The two share the
-// types of this package, so that a field has one name in the program, in the
-// JSON and on the screen.
+// A running environment keeps one local listener for people and programs that operate it. [Server] answers
+// there, by the routes and types of package api; the service behind it decides who may do what.
 //
 //	tendril send, peek, queues, dead, tasks, deploy, status, health, drain, reload
-//	        |  Dial(data directory): instance.json says where, console.token lets in
+//	        |  api.Dial(data directory): instance.json says where, console.token lets in
 //	        v
-//	     Client ── HTTP, loopback ──> guard ──> routes ──┬─> broker      queues, messages, ledger
-//	       ^                          │ Host list        ├─> Deliveries  outcomes, problems
-//	       │ in process               │ cross-origin     └─> func fields: status, health, pause, deploy, drain …
-//	     pages <── browser ──────────>│ caller, scope
-//	               cookie             └ Audit: who did what
+//	     api.Client ── HTTP, loopback ──> Server ─────┐ Host, cross-origin, caller
+//	                                                  v
+//	                                               service.answer ──┬─> broker      queues, messages, ledger
+//	     pages (web) ── api.Client ── inProcess ──────^  scope,     ├─> Deliveries  outcomes, problems
+//	       ^                                             Audit      └─> func fields: status, health, deploy, drain …
+//	       └── browser, cookie ──> Server
 //
 // What holds:
 //
 //   - Looking at messages counts no receive and changes nothing.
+//   - Pages call the service without HTTP, as the sender of their request: a page shows and does what a request by
+//     the same caller would, and nothing else.
 //   - Every route is a line of one table. A method and path that are not in it
 //     are 404, whatever the path alone would have matched.
 //   - A route that changes something, or that shows message bodies, asks for a caller with a scope: the
@@ -39,12 +40,8 @@
 // When something fails: without a broker (the environment works on Amazon SQS)
 // the queue routes answer 409 and say where to look; without a token in
 // [Options] every protected route stays shut. A client that finds no
-// environment says so with an error that wraps [ErrNotRunning].
+// environment says so with an error that wraps [api.ErrNotRunning].
 //
 // What it does not do: it opens no listener, and keeps no history on disk: [Deliveries] is
 // a bounded memory of the most recent ones, and package eventlog keeps the events.
-//
-// # Its size
-//
-// The package has more than 4,000 lines because the types of every answer are here, once for both ends of the wire.
 package console

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/autoscale"
 	"tendril/internal/cron/periodic"
+	"tendril/internal/observe/doctor"
 	"tendril/internal/observe/health"
 	"tendril/internal/observe/series"
 	"tendril/queue"
@@ -33,16 +35,16 @@ type environmentRoutes struct {
 }
 
 // getStatus answers after the queues were closed too: it then leaves them out.
-func (e *environmentRoutes) getStatus(*http.Request) (any, error) {
+func (e *environmentRoutes) getStatus(*call) (api.Status, error) {
 	st := e.environment()
 	st.Environment, st.Version, st.PID, st.Backend = e.opts.Environment, e.opts.Version, os.Getpid(), api.BackendSQS
-	st.Checks, st.Ready = all(e.opts.Ready)
+	st.Checks, st.Ready = all(e.opts.Probes.Ready)
 	st.Problems = e.opts.Deliveries.Problems()
 	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
 	if st.Queues == nil {
 		st.Queues = []api.Queue{}
 	}
-	if e.opts.Health != nil {
+	if e.opts.Views.Health != nil {
 		r := e.health()
 		st.Health = &r
 	}
@@ -50,7 +52,7 @@ func (e *environmentRoutes) getStatus(*http.Request) (any, error) {
 		st.Backend = api.BackendEmbedded
 		queues, err := listQueues(b, st.Workers)
 		if err != nil && !errors.Is(err, queue.ErrClosed) {
-			return nil, err
+			return api.Status{}, err
 		}
 		if err == nil {
 			st.Queues, st.Ledger = queues, account(b.TotalLedger(), queues)
@@ -69,7 +71,7 @@ func (e *environmentRoutes) environment() api.Status {
 
 // health returns the report with a list of causes, even an empty one.
 func (e *environmentRoutes) health() health.Report {
-	r := e.opts.Health()
+	r := e.opts.Views.Health()
 	if r.Causes == nil {
 		r.Causes = []string{}
 	}
@@ -77,30 +79,32 @@ func (e *environmentRoutes) health() health.Report {
 }
 
 // getHealth is 200 whatever the status: it is a report, not a probe.
-func (e *environmentRoutes) getHealth(*http.Request) (any, error) {
+func (e *environmentRoutes) getHealth(*call) (health.Report, error) {
 	return e.health(), nil
 }
 
-func (e *environmentRoutes) describe(r *http.Request) (any, error) {
-	ctx, cancel := bounded(r.Context(), e.closed, describeWait)
+func (e *environmentRoutes) describe(c *call) (api.Description, error) {
+	ctx, cancel := bounded(c.ctx, e.closed, describeWait)
 	defer cancel()
-	return e.opts.Describe(ctx), nil
+	return e.opts.Settings.Describe(ctx), nil
 }
 
-func (e *environmentRoutes) examine(r *http.Request) (any, error) {
-	ctx, cancel := bounded(r.Context(), e.closed, examineWait)
+func (e *environmentRoutes) examine(c *call) (doctor.Examination, error) {
+	ctx, cancel := bounded(c.ctx, e.closed, examineWait)
 	defer cancel()
-	return e.opts.Examine(ctx), nil
+	return e.opts.Settings.Examine(ctx), nil
 }
 
-func (e *environmentRoutes) getScale(*http.Request) (any, error) { return e.opts.Scale(), nil }
+func (e *environmentRoutes) getScale(*call) (autoscale.Scale, error) {
+	return e.opts.Views.Scale(), nil
+}
 
 // getSeries answers with the curves of ?range=.
-func (e *environmentRoutes) getSeries(r *http.Request) (any, error) {
-	name := r.URL.Query().Get("range")
-	curves, known := e.opts.Series(name)
+func (e *environmentRoutes) getSeries(c *call) (series.Curves, error) {
+	name := c.query.Get("range")
+	curves, known := e.opts.Views.Series(name)
 	if !known {
-		return nil, api.NewError(http.StatusBadRequest, "invalid range "+strconv.Quote(name),
+		return series.Curves{}, api.NewError(http.StatusBadRequest, "invalid range "+strconv.Quote(name),
 			"use one of "+strings.Join(series.Ranges(), ", "))
 	}
 	return curves, nil
@@ -112,25 +116,26 @@ type probed struct {
 	Status string         `json:"status,omitempty"`
 	Ready  *bool          `json:"ready,omitempty"`
 	Checks []health.Check `json:"checks,omitempty"`
+	failed bool           // the status is 503
 }
 
 // probe answers with the checks that ask returns: 200 when every one is OK and 503 when
 // not. It lists those that are not, or all of them with ?verbose. Those of /livez never ask
 // the queue or the app, since a restart would not fix those.
-func probe(ask func() []health.Check, isReady bool) handler {
-	return func(r *http.Request) (any, error) {
+func probe(ask func() []health.Check, isReady bool) func(*call) (probed, error) {
+	return func(c *call) (probed, error) {
 		checks, passed := all(ask)
-		if !r.URL.Query().Has("verbose") {
+		if !c.query.Has("verbose") {
 			checks = slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
 		}
-		status, said := http.StatusOK, probed{Status: "ok", Checks: checks}
+		said := probed{Status: "ok", Checks: checks, failed: !passed}
 		if !passed {
-			status, said.Status = http.StatusServiceUnavailable, "failed"
+			said.Status = "failed"
 		}
 		if isReady {
 			said.Status, said.Ready = "", &passed
 		}
-		return answer{status, said}, nil
+		return said, nil
 	}
 }
 
@@ -143,10 +148,10 @@ func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 	return checks, !slices.ContainsFunc(checks, func(c health.Check) bool { return !c.OK })
 }
 
-func (e *environmentRoutes) getDeliveries(r *http.Request) (any, error) {
-	limit, err := limitOf(r, api.DefaultDeliveries, 100)
+func (e *environmentRoutes) getDeliveries(c *call) (api.DeliveryList, error) {
+	limit, err := limitOf(c, api.DefaultDeliveries, 100)
 	if err != nil {
-		return nil, err
+		return api.DeliveryList{}, err
 	}
 	return api.DeliveryList{Deliveries: e.opts.Deliveries.Recent(limit)}, nil
 }
@@ -154,14 +159,14 @@ func (e *environmentRoutes) getDeliveries(r *http.Request) (any, error) {
 // getOutcome answers with the most recent delivery of a message. With wait it
 // waits for the end of the first one; without it in time it is the attempt that is
 // in work, or else 404.
-func (e *environmentRoutes) getOutcome(r *http.Request) (any, error) {
-	wait, err := waitTime(r.URL.Query().Get("wait"), api.MaxWait, 0)
+func (e *environmentRoutes) getOutcome(c *call) (api.Delivery, error) {
+	wait, err := waitTime(c.query.Get("wait"), api.MaxWait, 0)
 	if err != nil {
-		return nil, err
+		return api.Delivery{}, err
 	}
-	ctx, cancel := bounded(r.Context(), e.closed, wait)
+	ctx, cancel := bounded(c.ctx, e.closed, wait)
 	defer cancel()
-	id := r.PathValue("id")
+	id := c.id
 	d, err := e.opts.Deliveries.Wait(ctx, id)
 	if (err != nil || !d.Tried()) && e.opts.InWork != nil {
 		if d, inWork := e.opts.InWork(id); inWork {
@@ -169,56 +174,56 @@ func (e *environmentRoutes) getOutcome(r *http.Request) (any, error) {
 		}
 	}
 	if err != nil {
-		return nil, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is remembered",
+		return api.Delivery{}, api.NewError(http.StatusNotFound, "no delivery of message "+strconv.Quote(id)+" is remembered",
 			"ask again with ?wait=20s; the message may still be waiting")
 	}
 	return d, nil
 }
 
 // pause stops receiving from the queue in the path, or from every queue.
-func (e *environmentRoutes) pause(r *http.Request, why api.Reason) (any, error) {
-	return api.Paused{Paused: true}, conflict(e.opts.Pause(r.PathValue("name"), why.Reason))
+func (e *environmentRoutes) pause(c *call, why api.Reason) (api.Paused, error) {
+	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Pause(c.name, why.Reason))
 }
 
 // hookQuiet is pause for a caller that is about to end the process: the next one receives again.
-func (e *environmentRoutes) hookQuiet(r *http.Request, why api.Reason) (any, error) {
-	if e.opts.Quiet == nil {
-		return e.pause(r, why)
+func (e *environmentRoutes) hookQuiet(c *call, why api.Reason) (api.Paused, error) {
+	if e.opts.Receiving.Quiet == nil {
+		return e.pause(c, why)
 	}
-	return api.Paused{Paused: true}, conflict(e.opts.Quiet(why.Reason))
+	return api.Paused{Paused: true}, conflict(e.opts.Receiving.Quiet(why.Reason))
 }
 
-func (e *environmentRoutes) resume(r *http.Request) (any, error) {
-	return api.Paused{Paused: false}, conflict(e.opts.Resume(r.PathValue("name")))
+func (e *environmentRoutes) resume(c *call) (api.Paused, error) {
+	return api.Paused{Paused: false}, conflict(e.opts.Receiving.Resume(c.name))
 }
 
 // drain begins a drain and waits for its end. It is 200 when drained and 202 when
 // the drain goes on.
-func (e *environmentRoutes) drain(r *http.Request, body api.DrainRequest) (any, error) {
+func (e *environmentRoutes) drain(c *call, body api.DrainRequest) (api.Drained, error) {
 	wait, err := waitTime(body.Wait, api.MaxWait, 0)
 	if err != nil {
-		return nil, err
+		return api.Drained{}, err
 	}
-	return e.drainFor(r, wait)
+	return e.drainFor(c, wait)
 }
 
 // hookDrain is drain for a caller that sends only a path, such as a hook that a
 // platform calls before it stops the app: it returns when nothing is in work, or
 // after ?wait.
-func (e *environmentRoutes) hookDrain(r *http.Request) (any, error) {
-	wait, err := waitTime(r.URL.Query().Get("wait"), maxHookWait, api.MaxWait)
+func (e *environmentRoutes) hookDrain(c *call) (any, error) {
+	wait, err := waitTime(c.query.Get("wait"), maxHookWait, api.MaxWait)
 	if err != nil {
 		return nil, err
 	}
-	return e.drainFor(r, wait)
+	return e.drainFor(c, wait)
 }
 
-func (e *environmentRoutes) drainFor(r *http.Request, wait time.Duration) (any, error) {
-	ctx, cancel := bounded(r.Context(), e.closed, wait)
+func (e *environmentRoutes) drainFor(c *call, wait time.Duration) (api.Drained, error) {
+	ctx, cancel := bounded(c.ctx, e.closed, wait)
 	defer cancel()
 	err := e.opts.Drain(ctx)
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return answer{http.StatusAccepted, api.Drained{Drained: false}}, nil
+		return api.Drained{}, nil
 	}
 	return api.Drained{Drained: true}, err
 }
@@ -226,12 +231,12 @@ func (e *environmentRoutes) drainFor(r *http.Request, wait time.Duration) (any, 
 // deploy answers when the deployment is over: 200 when the new version
 // serves and the old one is gone, 422 when it went wrong, 409 when it could not
 // be begun. It goes on when the caller goes away.
-func (e *environmentRoutes) deploy(r *http.Request, body api.DeployRequest) (any, error) {
+func (e *environmentRoutes) deploy(c *call, body api.DeployRequest) (api.DeployResult, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
-		return nil, api.NewError(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
+		return api.DeployResult{}, api.NewError(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
 			"give an absolute path: the environment runs in another folder")
 	}
-	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, api.MaxDeploy)
+	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()
 	result, err := e.opts.Deploy(ctx, body.Path)
 	return result, deployRefusal(err)
@@ -265,8 +270,8 @@ func deployRefusal(err error) error {
 
 // reload puts in force what changed, or refuses it with everything that is
 // wrong. It goes on when the caller goes away, as a deployment does.
-func (e *environmentRoutes) reload(r *http.Request) (any, error) {
-	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, api.MaxDeploy)
+func (e *environmentRoutes) reload(c *call) (api.ReloadResult, error) {
+	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()
 	done, err := e.opts.Reload(ctx)
 	return done, reloadRefusal(err)

@@ -28,11 +28,11 @@ type History struct {
 
 // events answers with the newest events, newest first, or with ?after those that follow an id, oldest first. A
 // caller that accepts an event stream gets what happens from then on, or after the id in Last-Event-ID or ?after.
-func (h *History) events(r *http.Request) (any, error) {
-	values := r.URL.Query()
+func (h *History) events(c *call) (any, error) {
+	values := c.query
 	q := eventlog.Query{Match: values.Get("match")}
 	var err error
-	if q.Range, err = rangeOf(r); err != nil {
+	if q.Range, err = rangeOf(c); err != nil {
 		return nil, err
 	}
 	if text := values.Get("kind"); text != "" {
@@ -58,8 +58,8 @@ func (h *History) events(r *http.Request) (any, error) {
 		}
 		return all, err
 	}
-	if isStream(r) {
-		return newStream(r, h.Events.Changed, func(in eventlog.Range) ([]entry, error) { q.Range = in; return read(q) },
+	if c.follows {
+		return newStream(c, h.Events.Changed, func(in eventlog.Range) ([]entry, error) { q.Range = in; return read(q) },
 			func(in eventlog.Range) ([]entry, error) { return read(eventlog.Query{Range: in}) })
 	}
 	events, err := h.Events.Read(q)
@@ -67,11 +67,11 @@ func (h *History) events(r *http.Request) (any, error) {
 }
 
 // logs is events for lines of the log.
-func (h *History) logs(r *http.Request) (any, error) {
-	values := r.URL.Query()
+func (h *History) logs(c *call) (any, error) {
+	values := c.query
 	q := eventlog.LineQuery{Process: values.Get("process"), Match: values.Get("match")}
 	var err error
-	if q.Range, err = rangeOf(r); err != nil {
+	if q.Range, err = rangeOf(c); err != nil {
 		return nil, err
 	}
 	if text := values.Get("level"); text != "" && q.Level.UnmarshalText([]byte(text)) != nil {
@@ -85,8 +85,8 @@ func (h *History) logs(r *http.Request) (any, error) {
 		}
 		return all, nil
 	}
-	if isStream(r) {
-		return newStream(r, h.Lines.Changed, func(in eventlog.Range) ([]entry, error) { q.Range = in; return read(q) },
+	if c.follows {
+		return newStream(c, h.Lines.Changed, func(in eventlog.Range) ([]entry, error) { q.Range = in; return read(q) },
 			func(in eventlog.Range) ([]entry, error) {
 				return read(eventlog.LineQuery{Range: in, Level: slog.LevelDebug})
 			})
@@ -95,9 +95,9 @@ func (h *History) logs(r *http.Request) (any, error) {
 }
 
 // rangeOf reads ?after, ?before and ?limit.
-func rangeOf(r *http.Request) (in eventlog.Range, err error) {
-	values := r.URL.Query()
-	if in.Limit, err = limitOf(r, maxShown, shown); err != nil {
+func rangeOf(c *call) (in eventlog.Range, err error) {
+	values := c.query
+	if in.Limit, err = limitOf(c, maxShown, shown); err != nil {
 		return in, err
 	}
 	for name, id := range map[string]*int64{"after": &in.After, "before": &in.Before} {

@@ -76,20 +76,20 @@ func (ds *Deliveries) Exchange(id string) (api.Exchange, bool) {
 	return api.Exchange{}, false
 }
 
-func (e *environmentRoutes) recordExchanges(_ *http.Request, body api.RecordRequest) (any, error) {
+func (e *environmentRoutes) recordExchanges(_ *call, body api.RecordRequest) (api.Recording, error) {
 	span, err := time.ParseDuration(body.For)
 	if err != nil || span <= 0 || span > api.MaxRecording {
-		return nil, api.NewError(http.StatusBadRequest, "for "+strconv.Quote(body.For)+" is out of range",
+		return api.Recording{}, api.NewError(http.StatusBadRequest, "for "+strconv.Quote(body.For)+" is out of range",
 			"use a duration up to "+api.MaxRecording.String())
 	}
 	return api.Recording{Until: e.opts.Deliveries.RecordExchanges(span)}, nil
 }
 
-func (e *environmentRoutes) getExchange(r *http.Request) (any, error) {
-	id := r.PathValue("id")
+func (e *environmentRoutes) getExchange(c *call) (api.Exchange, error) {
+	id := c.id
 	x, found := e.opts.Deliveries.Exchange(id)
 	if !found {
-		return nil, api.NewError(http.StatusNotFound, "no exchange of message "+strconv.Quote(id)+" is remembered",
+		return api.Exchange{}, api.NewError(http.StatusNotFound, "no exchange of message "+strconv.Quote(id)+" is remembered",
 			"exchanges are recorded after POST /api/v1/exchanges only; post the message with 'tendril replay'")
 	}
 	return x, nil

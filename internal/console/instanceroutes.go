@@ -30,8 +30,8 @@ func checkRollback(r *api.RollbackRequest) error {
 	return nil
 }
 
-func (e *environmentRoutes) versions(*http.Request) (any, error) {
-	all := e.opts.Versions()
+func (e *environmentRoutes) versions(*call) (api.VersionList, error) {
+	all := e.opts.Versions.Versions()
 	if all == nil {
 		all = []api.AppVersion{}
 	}
@@ -39,34 +39,36 @@ func (e *environmentRoutes) versions(*http.Request) (any, error) {
 }
 
 // abortDeploy answers when the deployment is over, or 409 when there is none or the new version is serving already.
-func (e *environmentRoutes) abortDeploy(r *http.Request) (any, error) {
-	ctx, cancel := bounded(r.Context(), e.closed, api.MaxDeploy)
+func (e *environmentRoutes) abortDeploy(c *call) (api.Deployment, error) {
+	ctx, cancel := bounded(c.ctx, e.closed, api.MaxDeploy)
 	defer cancel()
-	return e.opts.AbortDeploy(ctx)
+	return e.opts.Versions.AbortDeploy(ctx)
 }
 
 // restartProcess answers as deploy does.
-func (e *environmentRoutes) restartProcess(r *http.Request) (any, error) {
-	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, api.MaxDeploy)
+func (e *environmentRoutes) restartProcess(c *call) (api.RestartedProcess, error) {
+	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()
-	now, err := e.opts.RestartProcess(ctx, r.PathValue("name"))
+	now, err := e.opts.Versions.RestartProcess(ctx, c.name)
 	return api.RestartedProcess{Process: now}, deployRefusal(err)
 }
 
 // rollback answers as deploy does.
-func (e *environmentRoutes) rollback(r *http.Request, body api.RollbackRequest) (any, error) {
-	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, api.MaxDeploy)
+func (e *environmentRoutes) rollback(c *call, body api.RollbackRequest) (api.DeployResult, error) {
+	ctx, cancel := bounded(context.WithoutCancel(c.ctx), e.closed, api.MaxDeploy)
 	defer cancel()
-	result, err := e.opts.Rollback(ctx, body.Version)
+	result, err := e.opts.Versions.Rollback(ctx, body.Version)
 	return result, deployRefusal(err)
 }
 
-func (e *environmentRoutes) scaleDecisions(*http.Request) (any, error) {
-	answer := e.opts.ScaleDecisions()
+func (e *environmentRoutes) scaleDecisions(*call) (api.ScaleDecisions, error) {
+	answer := e.opts.Views.ScaleDecisions()
 	if answer.Decisions == nil {
 		answer.Decisions = []api.ScaleDecision{}
 	}
 	return answer, nil
 }
 
-func (e *environmentRoutes) instances(*http.Request) (any, error) { return e.opts.Instances(), nil }
+func (e *environmentRoutes) instances(*call) (api.Instances, error) {
+	return e.opts.Views.Instances(), nil
+}

@@ -21,7 +21,7 @@ func TestClientListsVersionsAndGoesBack(t *testing.T) {
 	}
 	var who string
 	asked := -1
-	c := dial(t, &Options{VersionOptions: VersionOptions{
+	c := dial(t, &Options{Versions: VersionOptions{
 		Versions: func() []api.AppVersion { return versions },
 		Rollback: func(ctx context.Context, number int) (api.DeployResult, error) {
 			asked, who = number, api.CallerName(ctx)

@@ -17,8 +17,8 @@ func TestRequestMatrix(t *testing.T) {
 	begun := 0 // acts that were done
 	act := func() { begun++ }
 	opts := acting(act)
-	opts.Metrics = http.NotFoundHandler()
-	opts.Pages = http.HandlerFunc(
+	opts.Handlers.Metrics = http.NotFoundHandler()
+	opts.Handlers.Pages = http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) { act(); writeJSON(w, http.StatusOK, struct{}{}) })
 	s := New(opts)
 	cookie := signIn(t, s)
@@ -136,7 +136,7 @@ func acting(act func()) *Options {
 		Drain:  func(context.Context) error { act(); return nil },
 		Deploy: func(context.Context, string) (api.DeployResult, error) { act(); return api.DeployResult{}, nil },
 		Reload: func(context.Context) (api.ReloadResult, error) { act(); return api.ReloadResult{}, nil },
-		VersionOptions: VersionOptions{Versions: func() []api.AppVersion { return nil },
+		Versions: VersionOptions{Versions: func() []api.AppVersion { return nil },
 			Rollback: func(context.Context, int) (api.DeployResult, error) { act(); return api.DeployResult{}, nil }}}
 }
 

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"slices"
+	"strings"
 	"tendril/api"
 	"tendril/broker"
+	"tendril/queue"
 )
 
 // fromAttempts returns kept attempts in the words of the console.
@@ -16,6 +19,8 @@ func fromAttempts(kept []broker.Attempt) (all []api.Attempt) {
 
 func fromStored(s *broker.Stored) api.Message {
 	m := api.FromMessage(&s.Message, s.Queue)
+	m.Attributes = slices.SortedFunc(slices.Values(m.Attributes),
+		func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	m.VisibleAt, m.DeadAt, m.Attempts = s.Until, s.DeadAt, fromAttempts(s.Attempts)
 	if m.State = string(s.State); s.State == broker.InFlight {
 		m.State = api.MessageInFlight

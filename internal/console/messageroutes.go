@@ -14,8 +14,8 @@ import (
 
 // selectionOf reads a selection from the query of a request: match, attribute (NAME or NAME=VALUE), reason,
 // dead_since, dead_until and through.
-func selectionOf(r *http.Request) (sel api.Selection, err error) {
-	query := r.URL.Query()
+func selectionOf(c *call) (sel api.Selection, err error) {
+	query := c.query
 	sel.Match = query.Get("match")
 	sel.Attribute, sel.Value, _ = strings.Cut(query.Get("attribute"), "=")
 	if query.Has("reason") {
@@ -47,57 +47,57 @@ func asksBodies(sel *api.Selection) bool { return sel.Match != "" || sel.Attribu
 // shortCount is how long a count may take that a page waits for.
 const shortCount = 60 * time.Millisecond
 
-func (q *queueRoutes) count(r *http.Request) (any, error) {
-	sel, err := selectionOf(r)
+func (q *queueRoutes) count(c *call) (api.Total, error) {
+	sel, err := selectionOf(c)
 	if err != nil {
-		return nil, err
+		return api.Total{}, err
 	}
-	within, err := waitTime(r.URL.Query().Get("wait"), api.MaxWait-time.Second, shortCount)
+	within, err := waitTime(c.query.Get("wait"), api.MaxWait-time.Second, shortCount)
 	if err != nil {
-		return nil, err
+		return api.Total{}, err
 	}
-	n, exact, err := q.broker.Queue(r.PathValue("name")).Count(r.Context(), broker.Filter(sel), within)
+	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, broker.Filter(sel), within)
 	return api.Total{N: n, Exact: exact}, err
 }
 
-func (q *queueRoutes) retry(r *http.Request) (any, error) { return q.reschedule(r, 0) }
+func (q *queueRoutes) retry(c *call) (api.Placed, error) { return q.reschedule(c, 0) }
 
-func (q *queueRoutes) delay(r *http.Request, body api.DelayRequest) (any, error) {
+func (q *queueRoutes) delay(c *call, body api.DelayRequest) (api.Placed, error) {
 	if most := int(queue.MaxVisibility / time.Second); body.Seconds < 0 || body.Seconds > most {
-		return nil, api.NewError(http.StatusBadRequest, "a delay of "+strconv.Itoa(body.Seconds)+" seconds is out of range",
+		return api.Placed{}, api.NewError(http.StatusBadRequest, "a delay of "+strconv.Itoa(body.Seconds)+" seconds is out of range",
 			"use 0 to "+strconv.Itoa(most))
 	}
-	return q.reschedule(r, time.Duration(body.Seconds)*time.Second)
+	return q.reschedule(c, time.Duration(body.Seconds)*time.Second)
 }
 
-func (q *queueRoutes) reschedule(r *http.Request, delay time.Duration) (any, error) {
-	name, id := r.PathValue("name"), r.PathValue("id")
-	if err := q.broker.Queue(name).Reschedule(r.Context(), id, delay); err != nil {
-		return nil, err
+func (q *queueRoutes) reschedule(c *call, delay time.Duration) (api.Placed, error) {
+	name, id := c.name, c.id
+	if err := q.broker.Queue(name).Reschedule(c.ctx, id, delay); err != nil {
+		return api.Placed{}, err
 	}
-	stored, err := q.broker.Message(r.Context(), name, id)
+	stored, err := q.broker.Message(c.ctx, name, id)
 	if gone := (&queue.Error{Code: queue.CodeResourceNotFound}); delay == 0 && errors.Is(err, gone) {
 		return api.Placed{ID: id, State: string(broker.Visible)}, nil // it became visible, and was delivered since
 	}
 	if err != nil {
-		return nil, err
+		return api.Placed{}, err
 	}
 	m := fromStored(&stored)
 	return api.Placed{ID: m.ID, State: m.State, VisibleAt: m.VisibleAt}, nil
 }
 
-func (q *queueRoutes) edit(r *http.Request, body api.EditRequest) (any, error) {
-	name, id := r.PathValue("name"), r.PathValue("id")
+func (q *queueRoutes) edit(c *call, body api.EditRequest) (api.SendAnswer, error) {
+	name, id := c.name, c.id
 	if body.To == "" {
-		old, err := q.broker.Message(r.Context(), name, id)
+		old, err := q.broker.Message(c.ctx, name, id)
 		if err != nil {
-			return nil, err
+			return api.SendAnswer{}, err
 		}
 		if body.To = old.DeadLetterSource[strings.LastIndexByte(old.DeadLetterSource, ':')+1:]; body.To == "" {
-			return nil, api.NewError(http.StatusBadRequest, "the message does not say which queue it came from",
+			return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "the message does not say which queue it came from",
 				"name the queue to send it to as to")
 		}
 	}
-	sent, err := q.broker.Queue(name).Replace(r.Context(), id, body.To, body.Message.ToQueue())
+	sent, err := q.broker.Queue(name).Replace(c.ctx, id, body.To, body.Message.ToQueue())
 	return api.SendAnswer{Results: []api.SendResult{{ID: sent.ID, SequenceNumber: sent.SequenceNumber}}}, err
 }

@@ -240,7 +240,7 @@ func TestActsOnManyMessagesAreBounded(t *testing.T) {
 	if l, err := b.Ledger("jobs-dead"); err != nil || l.Live != 1 {
 		t.Errorf("ledger %+v, %v", l, err)
 	}
-	err = call(t, c, http.MethodGet, "/api/v1/queues/jobs-dead/count?through=x")
+	err = sendBare(t, c, http.MethodGet, "/api/v1/queues/jobs-dead/count?through=x")
 	if !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
 		t.Errorf("a place that is no number: %v", err)
 	}

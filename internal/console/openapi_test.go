@@ -66,28 +66,17 @@ func checkContract(t *testing.T, s *Server, r *http.Request, status int, body []
 func TestEveryRouteIsInTheDocument(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})
-	known, ids := map[string]bool{}, map[string]string{}
+	ids := map[string]string{}
 	for _, rt := range s.routes() {
-		known[rt.pattern] = true
 		if !strings.Contains(rt.pattern, " /api/v1/") {
-			continue
-		}
-		described, ok := operations[rt.pattern]
-		if !ok {
-			t.Logf("%s has no line in the table operations of openapi.go", rt.pattern)
 			continue
 		}
 		if other := ids[operationID(rt.pattern)]; other != "" {
 			t.Errorf("%s and %s have one operationId", rt.pattern, other)
 		}
 		ids[operationID(rt.pattern)] = rt.pattern
-		if strings.HasPrefix(rt.pattern, "POST ") != (described.takes != nil) || !strings.HasSuffix(described.summary, ".") {
-			t.Errorf("%s: %+v", rt.pattern, described)
-		}
-	}
-	for pattern := range operations {
-		if !known[pattern] {
-			t.Errorf("openapi.go describes %s, which is no route", pattern)
+		if !strings.HasSuffix(rt.summary, ".") {
+			t.Errorf("%s has the summary %q", rt.pattern, rt.summary)
 		}
 	}
 	code, document := exchange(t, s, get("/api/v1/openapi.json"))

@@ -20,10 +20,10 @@ type Options struct {
 	// Status returns what only the environment knows: state, worker, app. The
 	// server adds name, version, process id, the queues of Broker, the problems
 	// of Deliveries and the checks of Ready. Nil means none of it.
-	Status func() api.Status
-	Settings
-	Probes
-	Views
+	Status   func() api.Status
+	Settings Settings
+	Probes   Probes
+	Views    Views
 	// Deploy replaces the version of the app that runs by the one in the folder or archive at
 	// an absolute path, "" for what runs now, and returns when the old one is gone. ctx ends
 	// after [MaxDeploy] and when the server is closed, not with the request. A [*DeployError]
@@ -33,10 +33,10 @@ type Options struct {
 	// Reload puts in force what changed since the start: tasks, settings, or a new version.
 	// ctx and errors are as for Deploy; a [*periodic.Error] is a file of tasks that is wrong.
 	// Nil means that there is nothing to reload.
-	Reload func(ctx context.Context) (api.ReloadResult, error)
-	VersionOptions
-	Handlers
-	Receiving
+	Reload    func(ctx context.Context) (api.ReloadResult, error)
+	Versions  VersionOptions
+	Handlers  Handlers
+	Receiving Receiving
 	// Drain begins to drain and stop the environment, unless it has begun, and
 	// waits until all work is settled or ctx is done. It returns nil when
 	// drained and ctx.Err() when ctx was done first; the drain then goes on. An
@@ -48,14 +48,14 @@ type Options struct {
 	Broker     *broker.Broker
 	Tasks      *TaskOptions
 	Deliveries *Deliveries // nil for none
-	History
+	History    History
 	// InWork returns the attempt at a message that the app works on now; false for
 	// none. Nil means never.
 	InWork func(id string) (api.Delivery, bool)
 	// Token is what "Authorization: Bearer TOKEN" must carry, see [NewToken].
 	// Without one every protected route answers 401.
-	Token string
-	Access
+	Token  string
+	Access Access
 	Logger *slog.Logger // gets a line for every act; nil discards them
 }
 

@@ -35,7 +35,7 @@ func TestDetailsNeedTheToken(t *testing.T) {
 		}, History: func(string) []api.TaskRun { return []api.TaskRun{run} }},
 	})
 	shown := 0
-	for _, rt := range routes(&s.opts, nil) {
+	for _, rt := range s.routes() {
 		method, path := example(rt.pattern)
 		if rt.kind != open || method != http.MethodGet {
 			continue

@@ -21,13 +21,13 @@ type queueRoutes struct {
 	environment func() api.Status
 }
 
-func (q *queueRoutes) list(*http.Request) (any, error) {
+func (q *queueRoutes) list(*call) (api.QueueList, error) {
 	queues, err := listQueues(q.broker, q.environment().Workers)
 	return api.QueueList{Queues: queues}, err
 }
 
-func (q *queueRoutes) get(r *http.Request) (any, error) {
-	name := r.PathValue("name")
+func (q *queueRoutes) get(c *call) (api.Queue, error) {
+	name := c.name
 	found, err := readQueue(q.broker, name, q.environment().Workers)
 	if err == nil {
 		found.DeadLetterSources, err = q.broker.DeadLetterSources(name)
@@ -83,18 +83,18 @@ const (
 	pageWait = 80 * time.Millisecond
 )
 
-func (q *queueRoutes) messages(r *http.Request) (any, error) {
-	req, err := browseRequest(r)
+func (q *queueRoutes) messages(c *call) (api.MessagePage, error) {
+	req, err := browseRequest(c)
 	if err != nil {
-		return nil, err
+		return api.MessagePage{}, err
 	}
 	page := api.MessagePage{Messages: []api.Message{}, Next: req.After}
 	begun := time.Now()
 	for size, left, chunk := 0, req.Limit, firstChunk; size < pageBytes && left > 0; chunk = nextChunk {
 		req.After, req.Limit = page.Next, min(left, chunk)
-		stored, next, err := q.broker.Browse(r.Context(), r.PathValue("name"), req)
+		stored, next, err := q.broker.Browse(c.ctx, c.name, req)
 		if err != nil {
-			return nil, err
+			return api.MessagePage{}, err
 		}
 		for i := range stored {
 			page.Messages = append(page.Messages, fromStored(&stored[i]))
@@ -111,10 +111,10 @@ func (q *queueRoutes) messages(r *http.Request) (any, error) {
 	return page, nil
 }
 
-func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
-	query := r.URL.Query()
+func browseRequest(c *call) (req broker.BrowseRequest, err error) {
+	query := c.query
 	req.After = query.Get("after")
-	sel, err := selectionOf(r)
+	sel, err := selectionOf(c)
 	if err != nil {
 		return req, err
 	}
@@ -130,20 +130,20 @@ func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
 	default:
 		return req, api.NewError(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed, in_flight or damaged")
 	}
-	req.Limit, err = limitOf(r, 1000, 100)
+	req.Limit, err = limitOf(c, 1000, 100)
 	return req, err
 }
 
-func (q *queueRoutes) message(r *http.Request) (any, error) {
-	stored, err := q.broker.Message(r.Context(), r.PathValue("name"), r.PathValue("id"))
+func (q *queueRoutes) message(c *call) (api.Message, error) {
+	stored, err := q.broker.Message(c.ctx, c.name, c.id)
 	if err != nil {
-		return nil, err
+		return api.Message{}, err
 	}
 	return fromStored(&stored), nil
 }
 
-func (q *queueRoutes) reasons(r *http.Request) (any, error) {
-	groups, err := q.broker.DeadLetterReasons(r.Context(), r.PathValue("name"))
+func (q *queueRoutes) reasons(c *call) (api.ReasonList, error) {
+	groups, err := q.broker.DeadLetterReasons(c.ctx, c.name)
 	list := api.ReasonList{Reasons: make([]api.ReasonGroup, len(groups))}
 	for i, g := range groups {
 		list.Reasons[i] = api.ReasonGroup(g)
@@ -151,14 +151,14 @@ func (q *queueRoutes) reasons(r *http.Request) (any, error) {
 	return list, err
 }
 
-func (q *queueRoutes) create(r *http.Request, body api.Creation) (any, error) {
-	err := q.broker.CreateQueue(r.Context(), body.Name, body.Attributes, nil)
+func (q *queueRoutes) create(c *call, body api.Creation) (api.Created, error) {
+	err := q.broker.CreateQueue(c.ctx, body.Name, body.Attributes, nil)
 	return api.Created{Name: body.Name, ARN: q.broker.ARN(body.Name)}, err
 }
 
 // deleteQueue deletes a queue with its messages, unless the environment itself needs it.
-func (q *queueRoutes) deleteQueue(r *http.Request) (any, error) {
-	name := r.PathValue("name")
+func (q *queueRoutes) deleteQueue(c *call) (api.Count, error) {
+	name := c.name
 	ledger, err := q.broker.Ledger(name)
 	if err != nil {
 		return nil, err
@@ -172,30 +172,30 @@ func (q *queueRoutes) deleteQueue(r *http.Request) (any, error) {
 		err = api.NewError(http.StatusConflict, name+" takes the dead letters of "+strings.Join(sources, ", "),
 			"delete those first, or give them another redrive policy")
 	}
-	if err == nil && r.URL.Query().Get("confirm") != name {
+	if err == nil && c.query.Get("confirm") != name {
 		err = api.NewError(http.StatusPreconditionRequired, "this cannot be undone: confirm it with the name of the queue",
 			"add ?confirm="+url.QueryEscape(name))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(r.Context(), name)
+	return api.Count{"deleted": int(ledger.Live)}, q.broker.DeleteQueue(c.ctx, name)
 }
 
 // send sends up to ten messages. It is 200 as soon as the queue took the call;
 // entries may be refused one by one.
-func (q *queueRoutes) send(r *http.Request, body api.SendRequest) (any, error) {
+func (q *queueRoutes) send(c *call, body api.SendRequest) (api.SendAnswer, error) {
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
-		return nil, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
+		return api.SendAnswer{}, api.NewError(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
 			"send 1 to 10 of them at once")
 	}
 	msgs := make([]queue.Outgoing, len(body.Messages))
 	for i := range body.Messages {
 		msgs[i] = body.Messages[i].ToQueue()
 	}
-	sent, err := q.broker.Queue(r.PathValue("name")).Send(r.Context(), msgs)
+	sent, err := q.broker.Queue(c.name).Send(c.ctx, msgs)
 	if err != nil {
-		return nil, err
+		return api.SendAnswer{}, err
 	}
 	results := make([]api.SendResult, len(sent))
 	for i, one := range sent {
@@ -208,22 +208,22 @@ func (q *queueRoutes) send(r *http.Request, body api.SendRequest) (any, error) {
 	return api.SendAnswer{Results: results}, nil
 }
 
-func (q *queueRoutes) purge(r *http.Request, sure api.Confirmation) (any, error) {
-	if err := confirm(sure, r.PathValue("name")); err != nil {
+func (q *queueRoutes) purge(c *call, sure api.Confirmation) (api.Count, error) {
+	if err := confirm(sure, c.name); err != nil {
 		return nil, err
 	}
-	n, err := q.broker.PurgeThrough(r.Context(), r.PathValue("name"), sure.Through)
+	n, err := q.broker.PurgeThrough(c.ctx, c.name, sure.Through)
 	return api.Count{"purged": n}, err
 }
 
-func (q *queueRoutes) move(r *http.Request, sel api.MoveRequest) (any, error) {
+func (q *queueRoutes) move(c *call, sel api.MoveRequest) (api.Count, error) {
 	if sel.To != "" {
 		if _, err := q.broker.Ledger(sel.To); err != nil {
 			return nil, api.NewError(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
 				hints[queue.CodeQueueDoesNotExist])
 		}
 	}
-	n, err := q.broker.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)
+	n, err := q.broker.Move(c.ctx, c.name, sel.To, sel.IDs)
 	return api.Count{"moved": n}, err
 }
 
@@ -231,8 +231,8 @@ func (q *queueRoutes) move(r *http.Request, sel api.MoveRequest) (any, error) {
 const confirmWait = 20 * time.Second
 
 // matching counts the messages that a filter selects.
-func (q *queueRoutes) matching(r *http.Request, filter *api.Selection) (int64, error) {
-	n, exact, err := q.broker.Queue(r.PathValue("name")).Count(r.Context(), broker.Filter(*filter), confirmWait)
+func (q *queueRoutes) matching(c *call, filter *api.Selection) (int64, error) {
+	n, exact, err := q.broker.Queue(c.name).Count(c.ctx, broker.Filter(*filter), confirmWait)
 	if err == nil && !exact {
 		err = api.NewError(http.StatusUnprocessableEntity, "the queue holds too many messages to count those that match",
 			"choose fewer by the time of their death, or purge the queue")
@@ -240,41 +240,41 @@ func (q *queueRoutes) matching(r *http.Request, filter *api.Selection) (int64, e
 	return n, err
 }
 
-func (q *queueRoutes) delete(r *http.Request, body api.Deletion) (any, error) {
-	name := r.PathValue("name")
+func (q *queueRoutes) delete(c *call, body api.Deletion) (api.Deleted, error) {
+	name := c.name
 	if body.Filter == nil {
 		if err := confirmCount(&body, int64(len(body.IDs))); err != nil {
-			return nil, err
+			return api.Deleted{}, err
 		}
-		n, err := q.broker.DeleteMessages(r.Context(), name, body.IDs)
+		n, err := q.broker.DeleteMessages(c.ctx, name, body.IDs)
 		return api.Deleted{Deleted: n}, err
 	}
-	if err := mayAsk(r, body.Filter); err != nil {
-		return nil, err
+	if err := mayAsk(c, body.Filter); err != nil {
+		return api.Deleted{}, err
 	}
-	n, err := q.matching(r, body.Filter)
+	n, err := q.matching(c, body.Filter)
 	if err == nil {
 		err = confirmCount(&body, n)
 	}
 	if err != nil {
-		return nil, err
+		return api.Deleted{}, err
 	}
-	task, err := q.start(r, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: broker.Filter(*body.Filter)})
+	task, err := q.start(c, broker.MoveRequest{Delete: true, Rate: body.Rate, Filter: broker.Filter(*body.Filter)})
 	return api.Deleted{Task: &task}, err
 }
 
 // mayAsk refuses a selection by what messages say to a caller that may not read them.
-func mayAsk(r *http.Request, sel *api.Selection) error {
-	if !asksBodies(sel) || callerOf(r).may(api.ScopeRead) {
+func mayAsk(c *call, sel *api.Selection) error {
+	if !asksBodies(sel) || c.caller.may(api.ScopeRead) {
 		return nil
 	}
 	return api.NewError(http.StatusForbidden, "choosing messages by body or attribute needs the scope "+api.ScopeRead,
 		"name them by id, or use a token with the scopes read and act")
 }
 
-func (q *queueRoutes) deleteOne(r *http.Request) (any, error) {
-	name, id := r.PathValue("name"), r.PathValue("id")
-	n, err := q.broker.DeleteMessages(r.Context(), name, []string{id})
+func (q *queueRoutes) deleteOne(c *call) (api.Count, error) {
+	name, id := c.name, c.id
+	n, err := q.broker.DeleteMessages(c.ctx, name, []string{id})
 	if err == nil && n == 0 {
 		return nil, api.NewError(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id),
 			"it may have been delivered since")

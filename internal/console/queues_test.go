@@ -215,7 +215,7 @@ func TestActsOnMessages(t *testing.T) {
 		t.Errorf("Delete = %d, %v", n, err)
 	}
 	deleteOne := func(id string) error {
-		return call(t, c, http.MethodDelete, "/api/v1/queues/jobs-dead/messages/"+id)
+		return sendBare(t, c, http.MethodDelete, "/api/v1/queues/jobs-dead/messages/"+id)
 	}
 	if err := deleteOne(ids[3]); err != nil {
 		t.Errorf("DELETE message: %v", err)

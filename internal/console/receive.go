@@ -27,13 +27,13 @@ func checkReceive(q *api.ReceiveRequest) error {
 }
 
 // receive counts as a receive of each message. Who may not read messages gets none.
-func (q *queueRoutes) receive(r *http.Request, body api.ReceiveRequest) (any, error) {
-	if !callerOf(r).may(api.ScopeRead) {
-		return nil, api.NewError(http.StatusForbidden, "receiving shows messages: it needs the scope "+api.ScopeRead,
+func (q *queueRoutes) receive(c *call, body api.ReceiveRequest) (api.ReceivedList, error) {
+	if !c.caller.may(api.ScopeRead) {
+		return api.ReceivedList{}, api.NewError(http.StatusForbidden, "receiving shows messages: it needs the scope "+api.ScopeRead,
 			"use a token with the scopes read and act")
 	}
-	name := r.PathValue("name")
-	got, err := q.broker.Queue(name).Receive(r.Context(), body.ToQueue())
+	name := c.name
+	got, err := q.broker.Queue(name).Receive(c.ctx, body.ToQueue())
 	list := api.ReceivedList{Messages: []api.ReceivedMessage{}}
 	for i := range got {
 		list.Messages = append(list.Messages, api.ReceivedMessage{Message: api.FromMessage(&got[i], name), ReceiptHandle: got[i].ReceiptHandle})
@@ -42,8 +42,8 @@ func (q *queueRoutes) receive(r *http.Request, body api.ReceiveRequest) (any, er
 }
 
 // acknowledge deletes messages by the handles of their receives.
-func (q *queueRoutes) acknowledge(r *http.Request, body api.Receipts) (any, error) {
-	errs := q.broker.Queue(r.PathValue("name")).Delete(r.Context(), body.Receipts)
+func (q *queueRoutes) acknowledge(c *call, body api.Receipts) (api.Count, error) {
+	errs := q.broker.Queue(c.name).Delete(c.ctx, body.Receipts)
 	done := len(body.Receipts)
 	var failed error
 	for _, err := range errs {

@@ -10,58 +10,58 @@ import (
 	"tendril/queue"
 )
 
-func (q *queueRoutes) redrive(r *http.Request, body api.RedriveRequest) (any, error) {
-	if err := mayAsk(r, &body.Filter); err != nil {
-		return nil, err
+func (q *queueRoutes) redrive(c *call, body api.RedriveRequest) (api.MoveTask, error) {
+	if err := mayAsk(c, &body.Filter); err != nil {
+		return api.MoveTask{}, err
 	}
 	if body.Most > 0 {
-		n, err := q.matching(r, &body.Filter)
+		n, err := q.matching(c, &body.Filter)
 		if err == nil && n > body.Most {
 			err = api.NewError(http.StatusConflict, strconv.FormatInt(n, 10)+" messages match, more than the "+
 				strconv.FormatInt(body.Most, 10)+" that were expected: none was moved", "look at them again, and repeat the act")
 		}
 		if err != nil {
-			return nil, err
+			return api.MoveTask{}, err
 		}
 	}
 	to := ""
 	if body.To != "" {
 		to = q.broker.ARN(body.To)
 	}
-	return q.start(r, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: broker.Filter(body.Filter)})
+	return q.start(c, broker.MoveRequest{Destination: to, Rate: body.Rate, Filter: broker.Filter(body.Filter)})
 }
 
 // start starts a task on the queue that a request names.
-func (q *queueRoutes) start(r *http.Request, task broker.MoveRequest) (api.MoveTask, error) {
-	task.Source = q.broker.ARN(r.PathValue("name"))
-	_, err := q.broker.StartMoveTask(r.Context(), task)
+func (q *queueRoutes) start(c *call, task broker.MoveRequest) (api.MoveTask, error) {
+	task.Source = q.broker.ARN(c.name)
+	_, err := q.broker.StartMoveTask(c.ctx, task)
 	if errors.Is(err, broker.ErrMoveRunning) {
 		return api.MoveTask{}, api.NewError(http.StatusConflict, err.Error(), "wait for the task to finish, or cancel it")
 	}
 	if err != nil {
 		return api.MoveTask{}, err
 	}
-	return q.moveTask(r)
+	return q.moveTask(c)
 }
 
-func (q *queueRoutes) redriveTask(r *http.Request) (any, error) { return q.moveTask(r) }
+func (q *queueRoutes) redriveTask(c *call) (api.MoveTask, error) { return q.moveTask(c) }
 
-func (q *queueRoutes) moveTask(r *http.Request) (api.MoveTask, error) {
-	task, err := q.latestMove(r.PathValue("name"))
+func (q *queueRoutes) moveTask(c *call) (api.MoveTask, error) {
+	task, err := q.latestMove(c.name)
 	return api.MoveTask{Status: string(task.Status), Deletes: task.Delete, Filtered: !task.Filter.IsZero(), Moved: task.Moved,
 		ToMove: task.ToMove, Rate: task.Rate, Destination: task.Destination, FailureReason: task.FailureReason,
 		StartedAt: task.StartedAt}, err
 }
 
-func (q *queueRoutes) cancelRedrive(r *http.Request) (any, error) {
-	task, err := q.latestMove(r.PathValue("name"))
+func (q *queueRoutes) cancelRedrive(c *call) (api.MoveTask, error) {
+	task, err := q.latestMove(c.name)
 	if err == nil {
-		_, err = q.broker.CancelMoveTask(r.Context(), task.Handle)
+		_, err = q.broker.CancelMoveTask(c.ctx, task.Handle)
 	}
 	if err != nil {
-		return nil, err
+		return api.MoveTask{}, err
 	}
-	return q.redriveTask(r)
+	return q.redriveTask(c)
 }
 
 // latestMove returns the latest task of a queue.

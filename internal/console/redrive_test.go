@@ -31,19 +31,17 @@ func TestRedriveIsATaskThatCanBeCancelled(t *testing.T) {
 			}
 		}
 		q := &queueRoutes{broker: b, environment: func() api.Status { return api.Status{} }}
-		r := post("/api/v1/queues/dead/redrive", "")
-		r.SetPathValue("name", "dead")
+		r := &call{ctx: ctx, name: "dead"}
 		if _, err := q.redriveTask(r); !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			t.Errorf("without a task: %v", err)
 		}
 		got, err := q.redrive(r, api.RedriveRequest{To: "jobs2", Rate: 10})
-		if task, ok := got.(api.MoveTask); err != nil || !ok || task.Status != "RUNNING" || task.ToMove != 30 || task.Rate != 10 {
+		if err != nil || got.Status != "RUNNING" || got.ToMove != 30 || got.Rate != 10 {
 			t.Errorf("started: %+v, %v", got, err)
 		}
 		time.Sleep(time.Second)
 		got, err = q.cancelRedrive(r)
-		task, ok := got.(api.MoveTask)
-		if err != nil || !ok || task.Status != "CANCELLED" || task.Moved < 9 || task.Moved > 12 {
+		if err != nil || got.Status != "CANCELLED" || got.Moved < 9 || got.Moved > 12 {
 			t.Errorf("cancelled: %+v, %v", got, err)
 		}
 		if _, err := q.redrive(r, api.RedriveRequest{To: "none"}); !errors.Is(err,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strconv"
 	"time"
@@ -25,44 +26,39 @@ const (
 	maxValues = 10_000
 )
 
-// handler answers a request with what is sent as JSON: a value with status 200, or an
-// [answer].
-type handler func(*http.Request) (any, error)
-
-// answer is a value with a status of its own.
-type answer struct {
-	status int
-	body   any
+// httpBody is the body of an HTTP request.
+type httpBody struct {
+	w http.ResponseWriter
+	r *http.Request
 }
 
-// need returns handle where the environment has what a route is about, or else a
-// handler that refuses with status 409.
-func need(has bool, message, hint string, handle handler) handler {
-	if has {
-		return handle
+// accept refuses an act that a form of a web page could have sent, and gives long answers their time.
+func (b httpBody) accept(rt *route) error {
+	r := b.r
+	if rt.kind.isHook() && r.Method == http.MethodHead {
+		return api.NewError(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
+			"HEAD is not allowed on webhooks: send GET or POST")
 	}
-	return func(*http.Request) (any, error) { return nil, api.NewError(http.StatusConflict, message, hint) }
-}
-
-// taking reads the body that a handler takes: a JSON object with the fields of T and
-// no others, {} when it is empty.
-func taking[T any](handle func(*http.Request, T) (any, error)) handler {
-	return func(r *http.Request) (any, error) {
-		var body T
-		if err := readBody(r, &body); err != nil {
-			return nil, err
+	isEmpty := r.Method == http.MethodDelete && r.ContentLength == 0
+	if rt.kind.acts() && !rt.kind.isHook() && !isEmpty {
+		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || kind != "application/json" {
+			return api.NewError(http.StatusUnsupportedMediaType, "this request must be JSON",
+				"send the header Content-Type: application/json, and {} as an empty body")
 		}
-		if err := check(&body); err != nil {
-			return nil, err
-		}
-		return handle(r, body)
 	}
+
+	if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
+		until := time.Now().Add(rt.limit + api.MaxWait)
+		rc := http.NewResponseController(b.w)
+		// What is not a connection, in a test for one, has no deadlines to move.
+		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
+	}
+	return nil
 }
 
-// takingNothing is taking for a handler whose request has no fields.
-func takingNothing(handle handler) handler {
-	return taking(func(r *http.Request, _ struct{}) (any, error) { return handle(r) })
-}
+// read reads a JSON object with the fields of into and no others; an empty body stands for {}.
+func (b httpBody) read(into any) error { return readBody(b.r, into) }
 
 // check bounds what a body asks for; body points to it.
 func check(body any) error {
@@ -196,8 +192,8 @@ func checkSelection(sel *api.Selection) error {
 }
 
 // limitOf reads ?limit, a whole number from 1 to most; without one it is standard.
-func limitOf(r *http.Request, most, standard int) (int, error) {
-	text := r.URL.Query().Get("limit")
+func limitOf(c *call, most, standard int) (int, error) {
+	text := c.query.Get("limit")
 	if text == "" {
 		return standard, nil
 	}

@@ -23,10 +23,3 @@ func requestID(r *http.Request) string {
 	id, _ := r.Context().Value(requestIDKey{}).(string)
 	return id
 }
-
-// identified is the refusal of a request, with its id.
-func identified(e *api.Error, r *http.Request) *api.Error {
-	shown := *e
-	shown.RequestID = requestID(r)
-	return &shown
-}

@@ -2,23 +2,27 @@ package console
 
 import (
 	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"tendril/api"
 )
 
-// kind says what a route asks of its caller, see [kind.scope].
+// kind is what a route requires of its caller, see [kind.scope].
 type kind int
 
 const (
-	// open routes show health and counts to whoever reaches the listener, and to
-	// callers with the token the details, see [publisher].
+	// open routes show health and counts to everyone who reaches the listener, and the
+	// details to callers with the scope read, see [public].
 	open kind = iota
-	// private routes show settings, or what others said: they need the token.
+	// private routes show settings, or text of others: they need the scope read.
 	private
-	// bodies routes show messages: they need the token, and who asked is recorded.
+	// bodies routes show messages: they need the scope read, and the reader is recorded.
 	bodies
-	// produce routes put messages in: they need the token and a JSON body.
+	// produce routes put messages in: they need the scope act and a JSON body.
 	produce
 	// act routes change something else, as produce does, and each is logged.
 	act
@@ -32,116 +36,196 @@ const (
 	own
 )
 
-// route is one line of the table of everything the console answers.
+// route is one row of the table of everything that the console answers: a row of package api with its handler.
 type route struct {
 	pattern string
 	kind    kind
-	handle  handler
-	// limit is how long an answer may take where that is longer than 25 s;
-	// 0 where it is not.
-	limit time.Duration
+	act     string        // as in [api.Route].Act
+	limit   time.Duration // of an answer where that is longer than 25 s; 0 where it is not
+	need    *need         // nil for nothing
+	handle  func(*call) (any, error)
+
+	// The rest describes the route in the document.
+	summary, query string
+	takes, gives   reflect.Type
 }
 
-// routes is the whole surface. A method and path that are not here are 404. The
-// methods of [Client] name the same patterns.
+// need is what the environment must have for a route.
+type need struct {
+	has           func() bool
+	message, hint string
+}
+
+// wildcards are the names in the path, in order.
+func (r *route) wildcards() (names []string) {
+	for part := range strings.SplitSeq(r.pattern, "/") {
+		if strings.HasPrefix(part, "{") {
+			names = append(names, strings.Trim(part, "{}"))
+		}
+	}
+	return names
+}
+
+func (r *route) method() string {
+	method, _, _ := strings.Cut(r.pattern, " ")
+	return method
+}
+
+// bind returns the row of a route with its handler.
+func bind[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call) (any, error)) route {
+	return route{pattern: row.Pattern, kind: k, act: row.Act, limit: row.Limit, handle: handle, summary: row.Summary,
+		query: row.Query, takes: reflect.TypeFor[Body](), gives: reflect.TypeFor[Answer]()}
+}
+
+// do binds a handler that takes a body.
+func do[Body, Answer any](k kind, row api.Route[Body, Answer], handle func(*call, Body) (Answer, error)) route {
+	return bind(k, row, func(c *call) (any, error) {
+		var body Body
+		if err := c.body.read(&body); err != nil {
+			return nil, err
+		}
+		if err := check(&body); err != nil {
+			return nil, err
+		}
+		return handle(c, body)
+	})
+}
+
+// show binds a handler that takes no body. A POST sends {}.
+func show[Answer any](k kind, row api.Route[api.NoBody, Answer], handle func(*call) (Answer, error)) route {
+	if strings.HasPrefix(row.Pattern, http.MethodPost) {
+		return do(k, row, func(c *call, _ api.NoBody) (Answer, error) { return handle(c) })
+	}
+	return bind(k, row, func(c *call) (any, error) { return handle(c) })
+}
+
+// where has routes refuse with status 409 while the environment does not have what they are about.
+func where(has func() bool, message, hint string, routes ...route) []route {
+	for i := range routes {
+		routes[i].need = &need{has, message, hint}
+	}
+	return routes
+}
+
+// set is the condition of [where] for a part that the environment has from its start, or never.
+func set(is bool) func() bool { return func() bool { return is } }
+
+// The routes that are not of the API: probes, and hooks for platforms.
+var (
+	getLive    = api.Route[api.NoBody, probed]{Pattern: "GET /livez"}
+	getHealthz = api.Route[api.NoBody, probed]{Pattern: "GET /healthz"}
+	getReady   = api.Route[api.NoBody, probed]{Pattern: "GET /readyz"}
+	getStarted = api.Route[api.NoBody, probed]{Pattern: "GET /startupz"}
+	getDrain   = api.Route[api.NoBody, api.Drained]{Pattern: "GET /-/drain", Act: "drain asked for", Limit: maxHookWait}
+	postDrain  = api.Route[api.NoBody, api.Drained]{Pattern: "POST /-/drain", Act: "drain asked for", Limit: maxHookWait}
+	quietHook  = api.Route[api.Reason, api.Paused]{Pattern: "POST /-/quiet", Act: "all queues paused"}
+	reloadHook = api.Route[api.NoBody, api.ReloadResult]{Pattern: "POST /-/reload", Act: "settings reloaded", Limit: api.MaxDeploy}
+)
+
+// routes is the whole surface. A method and path that are not here are 404.
 func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
-	q := &queueRoutes{opts.Broker, e.environment}
-	t := &taskRoutes{opts.Tasks}
-	queues := func(handle handler) handler {
-		return need(opts.Broker != nil, "this environment uses Amazon SQS: the console holds no queues of its own",
-			"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS", handle)
-	}
 	h := &opts.History
-	pause, resume := taking(e.pause), takingNothing(e.resume)
-	reload := need(opts.Reload != nil, "nothing here can be reloaded: this process serves queues only",
-		"ask where 'tendril up' runs", takingNothing(e.reload))
-	settings := func(handle handler) handler {
-		return need(opts.Configuration != nil, "this process serves queues only: its settings are changed in its files",
-			"ask where 'tendril up' runs", handle)
-	}
-	return []route{
-		{pattern: "GET /livez", kind: open, handle: probe(opts.Live, false)},
-		{pattern: "GET /healthz", kind: open, handle: probe(opts.Live, false)},
-		{pattern: "GET /readyz", kind: open, handle: probe(opts.Ready, true)},
-		{pattern: "GET /startupz", kind: open, handle: probe(opts.Started, false)},
-		{pattern: "GET /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
-		{pattern: "POST /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
-		{pattern: "POST /-/quiet", kind: hook, handle: taking(e.hookQuiet)},
-		{pattern: "POST /-/reload", kind: deployHook, handle: reload, limit: api.MaxDeploy},
+	const askUp, askAny = "ask where 'tendril up' runs", "ask where 'tendril up' or 'tendril serve' runs"
+	const noScale = "this process does not scale: it works on no queue"
+	return slices.Concat([]route{
+		show(open, getLive, probe(opts.Probes.Live, false)),
+		show(open, getHealthz, probe(opts.Probes.Live, false)),
+		show(open, getReady, probe(opts.Probes.Ready, true)),
+		show(open, getStarted, probe(opts.Probes.Started, false)),
+		bind(hook, getDrain, e.hookDrain),
+		bind(hook, postDrain, e.hookDrain),
+		do(hook, quietHook, e.hookQuiet),
 
-		{pattern: "GET /api/v1/caller", kind: open, handle: e.getCaller},
-		{pattern: "GET /api/v1/status", kind: open, handle: e.getStatus},
-		{pattern: "GET /api/v1/environment", kind: private, handle: need(opts.Describe != nil,
-			"this process serves queues only: it has no environment to describe", "ask where 'tendril up' runs", e.describe)},
-		{pattern: "GET /api/v1/doctor", kind: private, handle: need(opts.Examine != nil,
-			"this process does not examine itself", "ask where 'tendril up' or 'tendril serve' runs", e.examine)},
-		{pattern: "GET /api/v1/config", kind: private, handle: settings(e.configuration)},
-		{pattern: "GET /api/v1/health", kind: open, handle: need(opts.Health != nil,
-			"this process has no health monitor: it only serves queues", "ask /readyz", e.getHealth)},
-		{pattern: "GET /api/v1/scale", kind: open, handle: need(opts.Scale != nil,
-			"this process does not scale: it works on no queue", "ask where 'tendril up' runs", e.getScale)},
-		{pattern: "GET /api/v1/scale/decisions", kind: private, handle: need(opts.ScaleDecisions != nil,
-			"this process does not scale: it works on no queue", "ask where 'tendril up' runs", e.scaleDecisions)},
-		{pattern: "GET /api/v1/versions", kind: private, handle: need(opts.Versions != nil,
-			"this environment runs no app that has versions", "start it with 'tendril up DIR'", e.versions)},
-		{pattern: "GET /api/v1/instances", kind: private, handle: need(opts.Instances != nil,
-			"this process knows of no instances", "ask where 'tendril up' or 'tendril serve' runs", e.instances)},
-		{pattern: "GET /api/v1/series", kind: open, handle: need(opts.Series != nil,
-			"this process keeps no curves", "ask where 'tendril up' or 'tendril serve' runs", e.getSeries)},
-		{pattern: "GET /api/v1/deliveries", kind: open, handle: e.getDeliveries},
-		{pattern: "GET /api/v1/messages/{id}/outcome", kind: open, handle: e.getOutcome},
-		{pattern: "GET /api/v1/messages/{id}/exchange", kind: bodies, handle: e.getExchange},
-		{pattern: "POST /api/v1/exchanges", kind: act, handle: taking(e.recordExchanges)},
-		{pattern: "GET /api/v1/events", kind: private, handle: need(h.Events != nil,
-			"this environment keeps no events: it has no data directory", "start it with an embedded queue", h.events)},
-		{pattern: "GET /api/v1/logs", kind: private, handle: need(h.Lines != nil, "this process keeps no lines of its log",
-			"ask where 'tendril up' or 'tendril serve' runs", h.logs)},
-		{pattern: "GET /api/v1/queues", kind: open, handle: queues(q.list)},
-		{pattern: "GET /api/v1/queues/{name}", kind: open, handle: queues(q.get)},
-		{pattern: "GET /api/v1/queues/{name}/count", kind: bodies, handle: queues(q.count)},
-		{pattern: "GET /api/v1/queues/{name}/messages", kind: bodies, handle: queues(q.messages)},
-		{pattern: "GET /api/v1/queues/{name}/messages/{id}", kind: bodies, handle: queues(q.message)},
-		{pattern: "GET /api/v1/queues/{name}/reasons", kind: private, handle: queues(q.reasons)},
-		{pattern: "GET /api/v1/tasks", kind: open, handle: t.present(t.list)},
-		{pattern: "GET /api/v1/tasks/{name}/history", kind: open, handle: t.present(t.history)},
-		{pattern: "GET /api/v1/history", kind: open, handle: t.present(t.history)},
+		show(open, api.GetCaller, e.getCaller),
+		show(open, api.GetStatus, e.getStatus),
+		show(open, api.GetDeliveries, e.getDeliveries),
+		show(open, api.GetOutcome, e.getOutcome),
+		show(bodies, api.GetExchange, e.getExchange),
+		do(act, api.RecordExchanges, e.recordExchanges),
+		do(act, api.PauseQueue, e.pause),
+		show(act, api.ResumeQueue, e.resume),
+		do(act, api.PauseAll, e.pause),
+		show(act, api.ResumeAll, e.resume),
+		do(act, api.Drain, e.drain),
+	}, where(set(opts.Reload != nil), "nothing here can be reloaded: this process serves queues only", askUp,
+		show(deployHook, reloadHook, e.reload),
+		show(deploys, api.Reload, e.reload),
+	), where(set(opts.Settings.Describe != nil), "this process serves queues only: it has no environment to describe", askUp,
+		show(private, api.GetEnvironment, e.describe),
+	), where(set(opts.Settings.Examine != nil), "this process does not examine itself", askAny,
+		show(private, api.GetExamination, e.examine),
+	), where(set(opts.Settings.Configuration != nil),
+		"this process serves queues only: its settings are changed in its files", askUp,
+		show(private, api.GetConfiguration, e.configuration),
+		do(produce, api.PreviewSettings, e.previewChange),
+		do(act, api.ChangeSettings, e.changeSettings),
+	), where(set(opts.Views.Health != nil), "this process has no health monitor: it only serves queues", "ask /readyz",
+		show(open, api.GetHealth, e.getHealth),
+	), where(set(opts.Views.Scale != nil), noScale, askUp,
+		show(open, api.GetScale, e.getScale),
+	), where(set(opts.Views.ScaleDecisions != nil), noScale, askUp,
+		show(private, api.GetScaleDecisions, e.scaleDecisions),
+	), where(set(opts.Views.Instances != nil), "this process knows of no instances", askAny,
+		show(private, api.GetInstances, e.instances),
+	), where(set(opts.Views.Series != nil), "this process keeps no curves", askAny,
+		show(open, api.GetSeries, e.getSeries),
+	), where(set(h.Events != nil), "this environment keeps no events: it has no data directory",
+		"start it with an embedded queue",
+		bind(private, api.GetEvents, h.events),
+	), where(set(h.Lines != nil), "this process keeps no lines of its log", askAny,
+		bind(private, api.GetLogs, h.logs),
+	), where(set(opts.Versions.Versions != nil), "this environment runs no app that has versions",
+		"start it with 'tendril up DIR'",
+		show(private, api.GetVersions, e.versions),
+	), where(set(opts.Deploy != nil), "this environment runs no app whose version could change", "start it with 'tendril up DIR'",
+		do(deploys, api.Deploy, e.deploy),
+	), where(set(opts.Versions.AbortDeploy != nil), "this environment runs no app whose version could change",
+		"start it with 'tendril up DIR'",
+		show(deploys, api.AbortDeploy, e.abortDeploy),
+	), where(set(opts.Versions.Rollback != nil), "this environment runs no app whose version could change",
+		"start it with 'tendril up DIR'",
+		do(deploys, api.Rollback, e.rollback),
+	), where(set(opts.Versions.RestartProcess != nil), "this environment runs no app whose processes could be restarted",
+		"start it with 'tendril up DIR'",
+		show(deploys, api.RestartProcess, e.restartProcess),
+	), queueTable(&queueRoutes{opts.Broker, e.environment}), taskTable(&taskRoutes{opts.Tasks}))
+}
 
-		{pattern: "POST /api/v1/queues", kind: act, handle: queues(taking(q.create))},
-		{pattern: "DELETE /api/v1/queues/{name}", kind: act, handle: queues(q.deleteQueue)},
-		{pattern: "POST /api/v1/queues/{name}/messages", kind: produce, handle: queues(taking(q.send))},
-		{pattern: "POST /api/v1/queues/{name}/receive", kind: act, handle: queues(taking(q.receive))},
-		{pattern: "POST /api/v1/queues/{name}/acknowledge", kind: act, handle: queues(taking(q.acknowledge))},
-		{pattern: "POST /api/v1/queues/{name}/pause", kind: act, handle: pause},
-		{pattern: "POST /api/v1/queues/{name}/resume", kind: act, handle: resume},
-		{pattern: "POST /api/v1/queues/{name}/purge", kind: act, handle: queues(taking(q.purge))},
-		{pattern: "POST /api/v1/queues/{name}/move", kind: act, handle: queues(taking(q.move))},
-		{pattern: "POST /api/v1/queues/{name}/redrive", kind: act, handle: queues(taking(q.redrive))},
-		{pattern: "GET /api/v1/queues/{name}/redrive", kind: open, handle: queues(q.redriveTask)},
-		{pattern: "DELETE /api/v1/queues/{name}/redrive", kind: act, handle: queues(q.cancelRedrive)},
-		{pattern: "POST /api/v1/queues/{name}/delete", kind: act, handle: queues(taking(q.delete))},
-		{pattern: "DELETE /api/v1/queues/{name}/messages/{id}", kind: act, handle: queues(q.deleteOne)},
-		{pattern: "POST /api/v1/queues/{name}/messages/{id}/retry", kind: act, handle: queues(takingNothing(q.retry))},
-		{pattern: "POST /api/v1/queues/{name}/messages/{id}/delay", kind: act, handle: queues(taking(q.delay))},
-		{pattern: "POST /api/v1/queues/{name}/messages/{id}/edit", kind: act, handle: queues(taking(q.edit))},
-		{pattern: "POST /api/v1/tasks/{name}/run", kind: act, handle: t.present(takingNothing(t.run))},
-		{pattern: "POST /api/v1/tasks/{name}/pause", kind: act, handle: t.present(taking(t.pause))},
-		{pattern: "POST /api/v1/tasks/{name}/resume", kind: act, handle: t.present(takingNothing(t.resume))},
-		{pattern: "POST /api/v1/deploy", kind: deploys, limit: api.MaxDeploy, handle: need(opts.Deploy != nil,
-			"this environment runs no app whose version could change", "start it with 'tendril up DIR'", taking(e.deploy))},
-		{pattern: "POST /api/v1/deploy/abort", kind: deploys, limit: api.MaxDeploy, handle: need(opts.AbortDeploy != nil,
-			"this environment runs no app whose version could change", "start it with 'tendril up DIR'",
-			takingNothing(e.abortDeploy))},
-		{pattern: "POST /api/v1/rollback", kind: deploys, limit: api.MaxDeploy, handle: need(opts.Rollback != nil,
-			"this environment runs no app whose version could change", "start it with 'tendril up DIR'", taking(e.rollback))},
-		{pattern: "POST /api/v1/processes/{name}/restart", kind: deploys, limit: api.MaxDeploy,
-			handle: need(opts.RestartProcess != nil, "this environment runs no app whose processes could be restarted",
-				"start it with 'tendril up DIR'", takingNothing(e.restartProcess))},
-		{pattern: "POST /api/v1/config/preview", kind: produce, handle: settings(taking(e.previewChange))},
-		{pattern: "POST /api/v1/config", kind: act, handle: settings(taking(e.changeSettings))},
-		{pattern: "POST /api/v1/reload", kind: deploys, handle: reload, limit: api.MaxDeploy},
-		{pattern: "POST /api/v1/quiet", kind: act, handle: pause},
-		{pattern: "POST /api/v1/resume", kind: act, handle: resume},
-		{pattern: "POST /api/v1/drain", kind: act, handle: taking(e.drain)},
-	}
+func queueTable(q *queueRoutes) []route {
+	return where(set(q.broker != nil), "this environment uses Amazon SQS: the console holds no queues of its own",
+		"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS",
+		show(open, api.GetQueues, q.list),
+		show(open, api.GetQueue, q.get),
+		show(bodies, api.CountMessages, q.count),
+		show(bodies, api.GetMessages, q.messages),
+		show(bodies, api.GetMessage, q.message),
+		show(private, api.GetReasons, q.reasons),
+		do(act, api.CreateQueue, q.create),
+		show(act, api.DeleteQueue, q.deleteQueue),
+		do(produce, api.SendMessages, q.send),
+		do(act, api.ReceiveMessages, q.receive),
+		do(act, api.AcknowledgeMessages, q.acknowledge),
+		do(act, api.PurgeQueue, q.purge),
+		do(act, api.MoveMessages, q.move),
+		do(act, api.StartRedrive, q.redrive),
+		show(open, api.GetRedrive, q.redriveTask),
+		show(act, api.CancelRedrive, q.cancelRedrive),
+		do(act, api.DeleteMessages, q.delete),
+		show(act, api.DeleteMessage, q.deleteOne),
+		show(act, api.RetryMessage, q.retry),
+		do(act, api.DelayMessage, q.delay),
+		do(act, api.EditMessage, q.edit),
+	)
+}
+
+func taskTable(t *taskRoutes) []route {
+	return where(t.present, "this environment has no periodic tasks", "write cron.yaml or give --cron FILE",
+		show(open, api.GetTasks, t.list),
+		show(open, api.GetTaskHistory, t.history),
+		show(open, api.GetHistory, t.history),
+		show(act, api.RunTask, t.run),
+		do(act, api.PauseTask, t.pause),
+		show(act, api.ResumeTask, t.resume),
+	)
 }

@@ -3,35 +3,30 @@ package console
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
-	"mime"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"tendril/api"
 	"tendril/internal/host/proof"
-	"tendril/queue"
 )
 
-// Server answers the console's requests. It is an [http.Handler].
+// Server is the HTTP front end of the console: it checks where a request comes from and who sent it. It is an
+// [http.Handler].
 type Server struct {
-	opts        Options
-	log         *slog.Logger
+	opts        *Options
+	service     *service
 	mux         *http.ServeMux
 	crossOrigin *http.CrossOriginProtection
 	streams     streams
-
-	sessions sessions
-	tokens   tokenFile
-	auditor  auditor
+	sessions    sessions
+	tokens      tokenFile
 
 	closed context.Context // ends every wait
 	close  context.CancelFunc
@@ -39,21 +34,24 @@ type Server struct {
 
 // New returns a server; nil options are the zero value.
 func New(opts *Options) *Server {
-	s := &Server{mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection()}
+	s := &Server{opts: &Options{}, mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection()}
 	s.closed, s.close = context.WithCancel(context.Background())
 	if opts != nil {
-		s.opts = *opts
+		*s.opts = *opts
 	}
-	s.log = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
-	s.tokens.dir, s.tokens.log = s.opts.TokenDir, s.log
+	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
 	s.opts.Deliveries = cmp.Or(s.opts.Deliveries, &Deliveries{})
+	s.tokens.dir, s.tokens.log = s.opts.Access.TokenDir, s.opts.Logger
+
+	s.service = &service{opts: s.opts, log: s.opts.Logger, routes: map[string]*route{}}
 	for _, rt := range s.routes() {
-		s.mux.Handle(rt.pattern, routeHandler{s, rt})
+		s.service.routes[rt.pattern] = &rt
+		s.mux.HandleFunc(rt.pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, &rt) })
 	}
 	s.mux.HandleFunc("GET /login", s.login)
 	s.mux.HandleFunc("POST /logout", s.logout)
-	if s.opts.Metrics != nil {
-		s.mux.Handle("GET /metrics", s.opts.Metrics)
+	if s.opts.Handlers.Metrics != nil {
+		s.mux.Handle("GET /metrics", s.opts.Handlers.Metrics)
 	}
 	return s
 }
@@ -65,8 +63,7 @@ func (s *Server) Close() { s.close() }
 
 // routes are those of the table, and those that need the server itself.
 func (s *Server) routes() []route {
-	return append(routes(&s.opts, s.closed), route{pattern: "POST /api/v1/login", kind: own, handle: taking(s.newLogin)},
-		route{pattern: "GET /api/v1/openapi.json", kind: open, handle: s.document})
+	return append(routes(s.opts, s.closed), do(own, api.NewLogin, s.newLogin), show(open, api.GetDocument, s.document))
 }
 
 // ServeHTTP answers one request.
@@ -77,28 +74,31 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
 	r = withID(w, r)
 	refusal := s.admit(r)
-	h, pattern := s.mux.Handler(r)
+	_, pattern := s.mux.Handler(r)
 	unclean := path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath()
-	if refusal == nil && pattern == "" && !unclean && s.opts.Pages != nil && ofPages(r) {
+	if refusal == nil && pattern == "" && !unclean && s.opts.Handlers.Pages != nil && ofPages(r) {
 		ctx, end := context.WithCancel(r.Context())
 		defer end()
 		defer context.AfterFunc(s.closed, end)() // a page that is live ends with the server
-		s.opts.Pages.ServeHTTP(w, r.WithContext(ctx))
+		s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(ctx))
 		return
 	}
+
 	// The multiplexer would redirect an unclean path and answer 405 for
-	// another method; here what is not in the table does not exist.
+	// another method; here only the rows of the table exist.
 	if refusal == nil && (pattern == "" || unclean) {
 		refusal = api.NewError(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
 			"GET /api/v1/status shows what there is")
 	}
 	if refusal != nil {
-		rt, _ := h.(routeHandler)
+		c := s.newCall(r.Context(), r)
+		rt := s.service.routes[pattern]
 		isRead := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if rt.kind.acts() || refusal.Status == http.StatusForbidden && !isRead {
-			s.record(s.identify(r).with(r), refusal.Status, refusal, nil)
+		if rt != nil && rt.kind.acts() || refusal.Status == http.StatusForbidden && !isRead {
+			s.service.record(c, refusal, nil)
 		}
-		writeJSON(w, refusal.Status, identified(refusal, r))
+		refusal.RequestID = c.caller.requestID
+		writeJSON(w, refusal.Status, refusal)
 		return
 	}
 	s.mux.ServeHTTP(w, r)
@@ -117,75 +117,52 @@ func ofPages(r *http.Request) bool {
 		"debug"}, first)
 }
 
-// routeHandler answers the requests of one route.
-type routeHandler struct {
-	*Server
-	route
+// newCall returns the call that a request is, with its caller but without a body.
+func (s *Server) newCall(ctx context.Context, r *http.Request) *call {
+	sender := s.identify(r)
+	return &call{ctx: api.WithCallerName(ctx, sender.who), route: &route{}, caller: sender, method: r.Method,
+		path: r.URL.Path, query: r.URL.Query()}
 }
 
-// ServeHTTP wraps the route's handler with what its kind asks for.
-func (s routeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers the requests of one route.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, rt *route) {
 	r.Body = http.MaxBytesReader(w, r.Body, api.MaxBody)
-	r = s.identify(r).with(r)
-	body, err := s.answer(w, r)
-	if st, ok := body.(*stream); ok {
+	c := s.newCall(r.Context(), r)
+	c.route = rt
+	c.name = r.PathValue("name")
+	c.id = r.PathValue("id")
+	c.follows = isStream(r)
+	c.lastEventID = r.Header.Get("Last-Event-ID")
+	c.body = httpBody{w, r}
+
+	answer, refusal := s.service.answer(c)
+	if st, ok := answer.(*stream); ok {
 		s.streams.send(w, r, st, s.closed.Done())
 		return
 	}
-	status, refusal := http.StatusOK, (*api.Error)(nil)
-	if a, ok := body.(answer); ok {
-		status, body = a.status, a.body
+	if refusal == nil {
+		writeJSON(w, statusOf(answer), answer)
+		return
 	}
-	if err != nil {
-		refusal = asRefusal(err)
-		if refusal.Status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="tendril"`)
-		}
-		if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist &&
-			strings.Contains(s.pattern, "/queues/{name}") {
-			refusal.Message = "there is no queue " + strconv.Quote(name)
-		}
-		status = refusal.Status
+	if refusal.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="tendril"`)
 	}
-	if hidden, ok := withoutBodies(body); ok && s.kind == bodies && s.opts.HideBodies && !wantsBodies(r) {
-		body = hidden
-	} else if ok && s.kind == bodies && refusal == nil {
-		s.recordRead(r, body)
-	}
-	// Programs send too many messages to log each call.
-	if s.kind.acts() && (s.kind != produce || !callerOf(r).bearer) {
-		s.record(r, status, refusal, body)
-	}
-	if !callerOf(r).may(api.ScopeRead) {
-		body = public(body)
-	}
-	if refusal != nil {
-		body = identified(refusal, r)
-	}
-	writeJSON(w, status, body)
+	writeJSON(w, refusal.Status, refusal)
 }
 
-// answer calls the route's handler for a request that its kind permits.
-func (s routeHandler) answer(w http.ResponseWriter, r *http.Request) (any, error) {
-	if refusal := s.permit(r); refusal != nil {
-		return nil, refusal
-	}
-	if s.kind.isHook() && r.Method == http.MethodHead {
-		return nil, api.NewError(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
-			"HEAD is not allowed on webhooks: send GET or POST")
-	}
-	if s.kind.acts() && !s.kind.isHook() {
-		if refusal := checkAct(r); refusal != nil {
-			return nil, refusal
+// statusOf is the HTTP status of an answer that is not a refusal.
+func statusOf(answer any) int {
+	switch a := answer.(type) {
+	case probed:
+		if a.failed {
+			return http.StatusServiceUnavailable
+		}
+	case api.Drained:
+		if !a.Drained {
+			return http.StatusAccepted
 		}
 	}
-	if s.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
-		until := time.Now().Add(s.limit + api.MaxWait)
-		rc := http.NewResponseController(w)
-		// What is not a connection, in a test for one, has no deadlines to move.
-		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
-	}
-	return s.handle(r)
+	return http.StatusOK
 }
 
 // HTTPServer returns an HTTP server for h, a [Server] as a rule, with limits
@@ -215,7 +192,7 @@ func secure(h http.Header) {
 // of another site made a browser send. A page whose name was pointed at this
 // machine passes the cross-origin check, so the Host is asked first.
 func (s *Server) admit(r *http.Request) *api.Error {
-	if !allowedHost(r.Host, s.opts.Hosts) && !isOwnAddress(r) {
+	if !allowedHost(r.Host, s.opts.Access.Hosts) && !isOwnAddress(r) {
 		return api.NewError(http.StatusForbidden, "this listener does not answer for the host that the request names",
 			"address it as 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
@@ -269,17 +246,4 @@ func allowedHost(hostport string, allowed []string) bool {
 	}
 	same := func(name string) bool { return strings.EqualFold(name, host) }
 	return host != "" && (same("localhost") || slices.ContainsFunc(allowed, same))
-}
-
-// checkAct refuses an act that a form of a web page could have sent.
-func checkAct(r *http.Request) *api.Error {
-	if r.Method == http.MethodDelete && r.ContentLength == 0 {
-		return nil
-	}
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		return api.NewError(http.StatusUnsupportedMediaType, "this request must be JSON",
-			"send the header Content-Type: application/json, and {} as an empty body")
-	}
-	return nil
 }

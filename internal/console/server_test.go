@@ -30,7 +30,7 @@ func exchange(t *testing.T, h http.Handler, r *http.Request) (int, map[string]an
 	if kind := rec.Header().Get("Content-Type"); kind != "application/json" {
 		t.Errorf("%s %s: Content-Type %q", r.Method, r.URL, kind)
 	}
-	if s, ok := h.(*Server); ok && allowedHost(r.Host, s.opts.Hosts) {
+	if s, ok := h.(*Server); ok && allowedHost(r.Host, s.opts.Access.Hosts) {
 		checkContract(t, s, r, rec.Code, rec.Body.Bytes())
 	}
 	for name := range rec.Header() {

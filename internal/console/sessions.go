@@ -149,14 +149,16 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case ok:
 		s.setCookie(w, r, secret, 0)
-		s.record(caller{who: g.who}.with(r), http.StatusOK, nil, nil)
-		if s.opts.Pages != nil { // the page that keeps the key, and goes on from here
-			s.opts.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
+		opened := s.newCall(r.Context(), r)
+		opened.caller.who = g.who
+		s.service.record(opened, nil, nil)
+		if s.opts.Handlers.Pages != nil { // the page that keeps the key, and goes on from here
+			s.opts.Handlers.Pages.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), sessionKeyKey{}, key)))
 			return
 		}
-	case s.identify(r).who == "":
+	case s.authenticate(r).who == "":
 		refusal := api.NewError(http.StatusUnauthorized, "this link was used already, or is older than 10 minutes", "")
-		s.record(r, refusal.Status, refusal, nil)
+		s.service.record(s.newCall(r.Context(), r), refusal, nil)
 		http.Error(w, refusal.Message+"; type 'tendril open' on the machine of the environment to get a new one",
 			refusal.Status)
 		return
@@ -193,6 +195,6 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-func (s *Server) newLogin(_ *http.Request, body api.LoginRequest) (any, error) {
+func (s *Server) newLogin(_ *call, body api.LoginRequest) (api.LoginLink, error) {
 	return api.LoginLink{Path: s.Login(body.Scopes...)}, nil
 }

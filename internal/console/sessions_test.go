@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"crypto/tls"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,9 +42,9 @@ func (c session) send(r *http.Request) {
 // signIn opens a link, and returns the session.
 func signIn(t *testing.T, s *Server, scopes ...string) session {
 	t.Helper()
-	key, pages := "", s.opts.Pages
-	defer func() { s.opts.Pages = pages }()
-	s.opts.Pages = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { key = NewSessionKey(r) })
+	key, pages := "", s.opts.Handlers.Pages
+	defer func() { s.opts.Handlers.Pages = pages }()
+	s.opts.Handlers.Pages = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { key = NewSessionKey(r) })
 	answer := follow(s, s.Login(scopes...), nil)
 	if answer.StatusCode != http.StatusOK || len(answer.Cookies()) != 1 || key == "" {
 		t.Fatalf("the link answered %d with cookies %v and the key %q", answer.StatusCode, answer.Cookies(), key)
@@ -288,54 +287,5 @@ func TestPagesGetWhatNoRouteAnswers(t *testing.T) {
 		if code, body := exchange(t, s, r); code != 403 {
 			t.Errorf("%s of another host answered %d %v", line, code, body)
 		}
-	}
-}
-
-func TestInProcessAnswersStreamAndEnd(t *testing.T) {
-	t.Parallel()
-	ended := make(chan struct{})
-	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch r.URL.Path {
-		case "/panic":
-			panic("on purpose")
-		case "/stream":
-			defer close(ended)
-			w.Header().Set("Content-Type", "text/event-stream")
-			w.(http.Flusher).Flush()
-			io.WriteString(w, "data: 1\n\n")
-			<-r.Context().Done()
-			_, err := io.WriteString(w, "data: 2\n\n")
-			if err == nil {
-				t.Error("a closed answer was written")
-			}
-		}
-	})
-	ask := func(path string) (*http.Response, error) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x"+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return inProcess{h, get("/")}.RoundTrip(r)
-	}
-	resp, err := ask("/stream")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make([]byte, 9)
-	if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != "data: 1\n\n" ||
-		resp.Header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("%q %v %v", got, err, resp.Header)
-	}
-	resp.Body.Close()
-	<-ended
-	resp, err = ask("/panic")
-	if err != nil || resp.StatusCode != 500 {
-		t.Fatal(resp, err)
-	}
-	if _, err := io.ReadAll(resp.Body); err == nil || !strings.Contains(err.Error(), "on purpose") {
-		t.Errorf("a handler that panicked answered: %v", err)
-	}
-	if resp, err = ask("/empty"); err != nil || resp.StatusCode != 200 {
-		t.Errorf("%v %v", resp, err)
 	}
 }

@@ -47,10 +47,10 @@ func isStream(r *http.Request) bool {
 
 // newStream returns the stream of what read selects. It begins after the id that the caller saw last, or else with
 // what comes next; all reads without a filter.
-func newStream(r *http.Request, changed func() <-chan struct{}, read,
+func newStream(c *call, changed func() <-chan struct{}, read,
 	all func(eventlog.Range) ([]entry, error)) (any, error) {
 	s := &stream{changed: changed, read: read}
-	for _, text := range []string{r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")} {
+	for _, text := range []string{c.lastEventID, c.query.Get("after")} {
 		if text == "" {
 			continue
 		}

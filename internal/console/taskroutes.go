@@ -17,18 +17,10 @@ const noTaskHint = "'tendril tasks' lists the tasks that exist"
 // taskRoutes answers for the periodic tasks.
 type taskRoutes struct{ tasks *TaskOptions }
 
-// present returns a handler that refuses with status 409 while there are no tasks.
-func (t *taskRoutes) present(handle handler) handler {
-	return func(r *http.Request) (any, error) {
-		if t.tasks == nil || t.tasks.Any != nil && !t.tasks.Any() {
-			return nil, api.NewError(http.StatusConflict, "this environment has no periodic tasks",
-				"write cron.yaml or give --cron FILE")
-		}
-		return handle(r)
-	}
-}
+// present reports whether there are tasks now.
+func (t *taskRoutes) present() bool { return t.tasks != nil && (t.tasks.Any == nil || t.tasks.Any()) }
 
-func (t *taskRoutes) list(*http.Request) (any, error) {
+func (t *taskRoutes) list(*call) (api.TasksStatus, error) {
 	st := t.tasks.Status()
 	st.Tasks = append([]api.Task{}, st.Tasks...) // a list, even an empty one
 	return st, nil
@@ -36,47 +28,47 @@ func (t *taskRoutes) list(*http.Request) (any, error) {
 
 // history answers with the runs of all tasks, or of the one in the path. One
 // that is in the file no more is known as long as a run of it is remembered.
-func (t *taskRoutes) history(r *http.Request) (any, error) {
-	limit, err := limitOf(r, 1000, 100)
+func (t *taskRoutes) history(c *call) (api.RunList, error) {
+	limit, err := limitOf(c, 1000, 100)
 	if err != nil {
-		return nil, err
+		return api.RunList{}, err
 	}
-	name := r.PathValue("name")
+	name := c.name
 	runs := t.tasks.History(name)
 	if len(runs) == 0 && name != "" && !t.knows(name) {
-		return nil, api.NewError(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
+		return api.RunList{}, api.NewError(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
 	}
 	return api.RunList{Runs: append([]api.TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
 }
 
-func (t *taskRoutes) run(r *http.Request) (any, error) {
-	run, err := t.tasks.Run(r.Context(), r.PathValue("name"))
-	return run, t.refusal(r, err)
+func (t *taskRoutes) run(c *call) (api.TaskRun, error) {
+	run, err := t.tasks.Run(c.ctx, c.name)
+	return run, t.refusal(c, err)
 }
 
-func (t *taskRoutes) pause(r *http.Request, why api.Reason) (any, error) {
-	name := r.PathValue("name")
-	return api.TaskPaused{Task: name, Paused: true}, t.refusal(r, t.tasks.Pause(r.Context(), name, why.Reason))
+func (t *taskRoutes) pause(c *call, why api.Reason) (api.TaskPaused, error) {
+	name := c.name
+	return api.TaskPaused{Task: name, Paused: true}, t.refusal(c, t.tasks.Pause(c.ctx, name, why.Reason))
 }
 
-func (t *taskRoutes) resume(r *http.Request) (any, error) {
-	name := r.PathValue("name")
-	return api.TaskPaused{Task: name, Paused: false}, t.refusal(r, t.tasks.Resume(r.Context(), name))
+func (t *taskRoutes) resume(c *call) (api.TaskPaused, error) {
+	name := c.name
+	return api.TaskPaused{Task: name, Paused: false}, t.refusal(c, t.tasks.Resume(c.ctx, name))
 }
 
 // refusal turns the plain error of an act on a task into a refusal: 404 when
 // there is no such task, 503 when there was no answer in time and the act may
 // have been done all the same, 409 when the environment cannot do it. Anything else
 // that is missing, such as the registry's table, is not the caller's mistake.
-func (t *taskRoutes) refusal(r *http.Request, err error) error {
+func (t *taskRoutes) refusal(c *call, err error) error {
 	var refused *queue.Error
 	switch {
 	case errors.As(err, &refused) && refused.Code == queue.CodeResourceNotFound:
-		if t.knows(r.PathValue("name")) {
+		if t.knows(c.name) {
 			return api.NewError(http.StatusServiceUnavailable, err.Error(), "")
 		}
 		return api.NewError(http.StatusNotFound, err.Error(), noTaskHint)
-	case r.Context().Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+	case c.ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		return api.NewError(http.StatusServiceUnavailable, err.Error(),
 			"it may have succeeded: check the task history before you try again")
 	}

@@ -44,26 +44,31 @@ func (e *Environment) startConsole(context.Context) error {
 			return err
 		},
 	}
-	opts.Describe = e.Describe
-	opts.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
-	opts.Instances = (&knownInstances{e.scale, e.instance, e.Status}).list
+	opts.Settings.Describe = e.Describe
+	opts.Settings.Examine = func(ctx context.Context) doctor.Examination { return examineRunning(ctx, e) }
+	opts.Views.Instances = (&knownInstances{e.scale, e.instance, e.Status}).list
 	if !e.opts.QueuesOnly {
-		opts.Configuration, opts.PreviewChange, opts.ChangeSettings = e.changes.configuration, e.changes.previewChange, e.changes.changeSettings
-		opts.ChangeScope = func(change api.SettingsChange) string { return scopeOf(change.Set) }
-		opts.Health, opts.Scale, opts.Tasks = e.observe.monitor.Report, e.scale.scale, e.cron.console()
-		opts.ScaleDecisions = e.scale.scaleDecisions
+		opts.Settings.Configuration = e.changes.configuration
+		opts.Settings.PreviewChange = e.changes.previewChange
+		opts.Settings.ChangeSettings = e.changes.changeSettings
+		opts.Settings.ChangeScope = func(change api.SettingsChange) string { return scopeOf(change.Set) }
+		opts.Views.Health = e.observe.monitor.Report
+		opts.Views.Scale = e.scale.scale
+		opts.Views.ScaleDecisions = e.scale.scaleDecisions
+		opts.Tasks = e.cron.console()
 		opts.Reload = e.changes.reload
 	}
 	if e.opts.HasApp() {
-		opts.Deploy, opts.Rollback = e.changes.DeployPath, e.changes.rollBack
-		opts.Versions, opts.AbortDeploy, opts.RestartProcess = e.programs.app.Versions, e.programs.app.Abort, e.changes.restart
+		opts.Deploy = e.changes.DeployPath
+		opts.Versions = console.VersionOptions{Versions: e.programs.app.Versions, Rollback: e.changes.rollBack,
+			AbortDeploy: e.programs.app.Abort, RestartProcess: e.changes.restart}
 	}
 	var server *console.Server
-	opts.Pages = web.New(web.Options{Logger: e.opts.Logger.Logger,
+	opts.Handlers.Pages = web.New(web.Options{Logger: e.opts.Logger.Logger,
 		Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
 	server = console.New(opts)
 	e.instance.login = server.Login
-	if opts.Anyone {
+	if opts.Access.Anyone {
 		e.opts.Logger.Warn("console open to every user and program of this machine", "component", "console",
 			"hint", "leave out --console-auth none")
 	}

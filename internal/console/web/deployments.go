@@ -46,16 +46,24 @@ func (v *visit) deployment(begin func(context.Context) (api.DeployResult, error)
 	})
 }
 
-// patiently begins what goes on when it takes longer than the form waits, and returns what it did, or that it is under
-// way.
+// patiently starts work that goes on when it takes longer than the form waits. It returns what was done, or underWay.
 func (v *visit) patiently(underWay string, begin func(context.Context) (string, error)) (string, error) {
-	ctx, cancel := context.WithTimeout(v.ctx, deployPatience)
-	defer cancel()
-	done, err := begin(ctx)
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	type result struct {
+		done string
+		err  error
+	}
+	results := make(chan result, 1)
+	go func() {
+		done, err := begin(v.ctx)
+		results <- result{done, err}
+	}()
+
+	select {
+	case r := <-results:
+		return r.done, r.err
+	case <-time.After(deployPatience):
 		return underWay, nil
 	}
-	return done, err
 }
 
 // shownDeployments is how many events of deployments are shown.

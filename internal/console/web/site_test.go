@@ -112,7 +112,7 @@ func newSiteWith(t *testing.T, access console.Access) *site {
 			s.deployed = append(s.deployed, path)
 			return s.deploy(ctx)
 		},
-		VersionOptions: console.VersionOptions{
+		Versions: console.VersionOptions{
 			Versions: func() []api.AppVersion { return s.versions },
 			Rollback: func(ctx context.Context, number int) (api.DeployResult, error) {
 				s.deployed = append(s.deployed, fmt.Sprint("version ", number))

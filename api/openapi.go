@@ -1,4 +1,0 @@
-package api
-
-// noBody is the body of an act without parameters.
-type NoBody struct{}

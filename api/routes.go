@@ -1,0 +1,127 @@
+package api
+
+import (
+	"time"
+
+	"tendril/internal/autoscale"
+	"tendril/internal/observe/doctor"
+	"tendril/internal/observe/health"
+	"tendril/internal/observe/series"
+)
+
+// Route is one row of the API: a request with a Body and its Answer. The server answers by these rows, [Client]
+// asks by them, and the OpenAPI document describes them.
+type Route[Body, Answer any] struct {
+	// Pattern is method and path, with names in braces.
+	Pattern string
+	// Summary is a sentence for the document, Query the names of the parameters, with blanks between.
+	Summary, Query string
+	// Act names what was done in the log, such as "queue paused". Its first word tells the kind of the name in the
+	// path: "message", "task", "process", and else a queue.
+	Act string
+	// Limit is how long an answer may take where that is longer than [MaxWait].
+	Limit time.Duration
+}
+
+// NoBody is the body of a request without fields.
+type NoBody struct{}
+
+// selectionQueries are the parameters of a [Selection].
+const selectionQueries = "match attribute reason dead_since dead_until through"
+
+// The routes of /api/v1.
+var (
+	GetCaller         = Route[NoBody, Caller]{Pattern: "GET /api/v1/caller", Summary: "Who the caller is, and what it may do."}
+	GetStatus         = Route[NoBody, Status]{Pattern: "GET /api/v1/status", Summary: "Everything the environment says about itself."}
+	GetEnvironment    = Route[NoBody, Description]{Pattern: "GET /api/v1/environment", Summary: "What the environment consists of, with all settings."}
+	GetExamination    = Route[NoBody, doctor.Examination]{Pattern: "GET /api/v1/doctor", Summary: "What is wrong with settings, machine and servers, with remedies."}
+	GetConfiguration  = Route[NoBody, Configuration]{Pattern: "GET /api/v1/config", Summary: "Every option in force, and where it can change."}
+	GetHealth         = Route[NoBody, health.Report]{Pattern: "GET /api/v1/health", Summary: "Status, colour and causes."}
+	GetScale          = Route[NoBody, autoscale.Scale]{Pattern: "GET /api/v1/scale", Summary: "What waits, and the size wanted."}
+	GetScaleDecisions = Route[NoBody, ScaleDecisions]{Pattern: "GET /api/v1/scale/decisions", Summary: "The last decisions about the size."}
+	GetVersions       = Route[NoBody, VersionList]{Pattern: "GET /api/v1/versions", Summary: "The versions of the app, newest first."}
+	GetInstances      = Route[NoBody, Instances]{Pattern: "GET /api/v1/instances", Summary: "The instances that are known."}
+	GetSeries         = Route[NoBody, series.Curves]{Pattern: "GET /api/v1/series", Summary: "Curves of the last minutes or hours.", Query: "range"}
+	GetDeliveries     = Route[NoBody, DeliveryList]{Pattern: "GET /api/v1/deliveries", Summary: "The most recent deliveries, newest first.", Query: "limit"}
+	GetOutcome        = Route[NoBody, Delivery]{Pattern: "GET /api/v1/messages/{id}/outcome", Summary: "The latest delivery of a message, waited for.", Query: "wait"}
+	GetExchange       = Route[NoBody, Exchange]{Pattern: "GET /api/v1/messages/{id}/exchange", Summary: "The latest request, and its answer.", Query: "body",
+		Act: "message read, with request and answer"}
+	RecordExchanges = Route[RecordRequest, Recording]{Pattern: "POST /api/v1/exchanges", Summary: "Record exchanges for a while.",
+		Act: "requests recorded"}
+	GetEvents     = Route[NoBody, EventList]{Pattern: "GET /api/v1/events", Summary: "Events, newest first, or those after an id.", Query: "after before limit kind match since"}
+	GetLogs       = Route[NoBody, LineList]{Pattern: "GET /api/v1/logs", Summary: "Lines of the log, newest first, or those after an id.", Query: "after before limit process match level"}
+	GetQueues     = Route[NoBody, QueueList]{Pattern: "GET /api/v1/queues", Summary: "The embedded queues."}
+	GetQueue      = Route[NoBody, Queue]{Pattern: "GET /api/v1/queues/{name}", Summary: "One queue with its attributes."}
+	CountMessages = Route[NoBody, Total]{Pattern: "GET /api/v1/queues/{name}/count", Summary: "How many messages match.", Query: selectionQueries + " wait body",
+		Act: "bodies searched"}
+	GetMessages = Route[NoBody, MessagePage]{Pattern: "GET /api/v1/queues/{name}/messages", Summary: "One page of messages, oldest first.", Query: selectionQueries + " state after limit body",
+		Act: "bodies read"}
+	GetMessage = Route[NoBody, Message]{Pattern: "GET /api/v1/queues/{name}/messages/{id}", Summary: "One message.", Query: "body",
+		Act: "message read"}
+	GetReasons     = Route[NoBody, ReasonList]{Pattern: "GET /api/v1/queues/{name}/reasons", Summary: "Why the messages failed, grouped."}
+	GetTasks       = Route[NoBody, TasksStatus]{Pattern: "GET /api/v1/tasks", Summary: "The periodic tasks, and who leads."}
+	GetTaskHistory = Route[NoBody, RunList]{Pattern: "GET /api/v1/tasks/{name}/history", Summary: "The runs of a task, newest first.", Query: "limit"}
+	GetHistory     = Route[NoBody, RunList]{Pattern: "GET /api/v1/history", Summary: "The runs of all tasks, newest first.", Query: "limit"}
+	CreateQueue    = Route[Creation, Created]{Pattern: "POST /api/v1/queues", Summary: "Create a queue.",
+		Act: "queue created"}
+	DeleteQueue = Route[NoBody, Count]{Pattern: "DELETE /api/v1/queues/{name}", Summary: "Delete a queue with its messages.", Query: "confirm",
+		Act: "queue deleted"}
+	SendMessages = Route[SendRequest, SendAnswer]{Pattern: "POST /api/v1/queues/{name}/messages", Summary: "Send up to ten messages.",
+		Act: "messages sent"}
+	ReceiveMessages = Route[ReceiveRequest, ReceivedList]{Pattern: "POST /api/v1/queues/{name}/receive", Summary: "Take messages as a consumer.",
+		Act: "messages received"}
+	AcknowledgeMessages = Route[Receipts, Count]{Pattern: "POST /api/v1/queues/{name}/acknowledge", Summary: "Delete received messages.",
+		Act: "messages acknowledged"}
+	PauseQueue = Route[Reason, Paused]{Pattern: "POST /api/v1/queues/{name}/pause", Summary: "Stop receiving from a queue.",
+		Act: "queue paused"}
+	ResumeQueue = Route[NoBody, Paused]{Pattern: "POST /api/v1/queues/{name}/resume", Summary: "Receive from a queue again.",
+		Act: "queue resumed"}
+	PurgeQueue = Route[Confirmation, Count]{Pattern: "POST /api/v1/queues/{name}/purge", Summary: "Remove all messages of a queue.",
+		Act: "queue purged"}
+	MoveMessages = Route[MoveRequest, Count]{Pattern: "POST /api/v1/queues/{name}/move", Summary: "Move messages to another queue.",
+		Act: "messages moved"}
+	StartRedrive = Route[RedriveRequest, MoveTask]{Pattern: "POST /api/v1/queues/{name}/redrive", Summary: "Start to move dead letters back.",
+		Act: "redrive started"}
+	GetRedrive    = Route[NoBody, MoveTask]{Pattern: "GET /api/v1/queues/{name}/redrive", Summary: "The latest task of a dead-letter queue."}
+	CancelRedrive = Route[NoBody, MoveTask]{Pattern: "DELETE /api/v1/queues/{name}/redrive", Summary: "Cancel the running task.",
+		Act: "redrive cancelled"}
+	DeleteMessages = Route[Deletion, Deleted]{Pattern: "POST /api/v1/queues/{name}/delete", Summary: "Delete messages, or start to.",
+		Act: "messages deleted"}
+	DeleteMessage = Route[NoBody, Count]{Pattern: "DELETE /api/v1/queues/{name}/messages/{id}", Summary: "Delete one message.",
+		Act: "message deleted"}
+	RetryMessage = Route[NoBody, Placed]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/retry", Summary: "Make one message visible at once.",
+		Act: "message retried"}
+	DelayMessage = Route[DelayRequest, Placed]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/delay", Summary: "Hide one message for a time from now.",
+		Act: "message delayed"}
+	EditMessage = Route[EditRequest, SendAnswer]{Pattern: "POST /api/v1/queues/{name}/messages/{id}/edit", Summary: "Send one message in the place of another.",
+		Act: "message edited and sent again"}
+	RunTask = Route[NoBody, TaskRun]{Pattern: "POST /api/v1/tasks/{name}/run", Summary: "Enqueue one run of a task.",
+		Act: "task run enqueued"}
+	PauseTask = Route[Reason, TaskPaused]{Pattern: "POST /api/v1/tasks/{name}/pause", Summary: "Leave out the runs of a task.",
+		Act: "task paused"}
+	ResumeTask = Route[NoBody, TaskPaused]{Pattern: "POST /api/v1/tasks/{name}/resume", Summary: "Undo the pause of a task.",
+		Act: "task resumed"}
+	Deploy = Route[DeployRequest, DeployResult]{Pattern: "POST /api/v1/deploy", Summary: "Replace the version of the app.",
+		Act: "app deployed", Limit: MaxDeploy}
+	AbortDeploy = Route[NoBody, Deployment]{Pattern: "POST /api/v1/deploy/abort", Summary: "End the deployment in progress.",
+		Act: "deployment aborted", Limit: MaxDeploy}
+	Rollback = Route[RollbackRequest, DeployResult]{Pattern: "POST /api/v1/rollback", Summary: "Go back to a version of the app.",
+		Act: "app rolled back", Limit: MaxDeploy}
+	RestartProcess = Route[NoBody, RestartedProcess]{Pattern: "POST /api/v1/processes/{name}/restart", Summary: "Restart one process of the app.",
+		Act: "process restarted", Limit: MaxDeploy}
+	PreviewSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config/preview", Summary: "What a change of settings would do.",
+		Act: "change of the settings previewed"}
+	ChangeSettings = Route[SettingsChange, SettingsPreview]{Pattern: "POST /api/v1/config", Summary: "Change the settings file.",
+		Act: "settings changed"}
+	Reload = Route[NoBody, ReloadResult]{Pattern: "POST /api/v1/reload", Summary: "Put in force what changed in files.",
+		Act: "settings reloaded", Limit: MaxDeploy}
+	PauseAll = Route[Reason, Paused]{Pattern: "POST /api/v1/quiet", Summary: "Stop receiving from every queue.",
+		Act: "all queues paused"}
+	ResumeAll = Route[NoBody, Paused]{Pattern: "POST /api/v1/resume", Summary: "Receive from every queue again.",
+		Act: "all queues resumed"}
+	Drain = Route[DrainRequest, Drained]{Pattern: "POST /api/v1/drain", Summary: "Drain and stop the environment.",
+		Act: "drain asked for"}
+	NewLogin = Route[LoginRequest, LoginLink]{Pattern: "POST /api/v1/login", Summary: "Make a link that lets one browser in.",
+		Act: "login link created"}
+	GetDocument = Route[NoBody, any]{Pattern: "GET /api/v1/openapi.json", Summary: "This document."}
+)
