@@ -73,7 +73,7 @@ var rooms = []room{
 	{"internal/autoscale", "Package autoscale turns backlog and load into a desired size.", []string{"internal/observe/event"}},
 	{"internal/autoscale/fleet", "Package fleet makes this process a member of a group of instances that share a queue.",
 		[]string{"queue", "internal/autoscale", "internal/aws"}},
-	{"internal/observe/health", "Package health turns what the parts report into one status, one colour and its causes.", []string{"internal/observe/event"}},
+	{"internal/observe/health", "Package health turns what the parts report into one status, one colour and its causes.", []string{"internal/observe/event", "internal/observe/window"}},
 	{"internal/observe/series", "Package series keeps the curves that the overview of the console shows.", []string{"internal/observe/health"}},
 	{"internal/delivery", "Package delivery takes the messages of a worker to their target, through one stage after the other.",
 		[]string{"queue", "internal/worker", "internal/delivery/deliver", "internal/delivery/envelope", "internal/cron/periodic", "internal/observe/telemetry", "internal/supervisor", "internal/delivery/runtimeapi", "internal/autoscale"}},
