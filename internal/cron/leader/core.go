@@ -14,7 +14,7 @@ import (
 // monotonic readings alone.
 type core struct {
 	rules
-	// session begins every Version this instance writes, and nobody else's.
+	// session begins every Version this instance writes, and no other.
 	session string
 	writes  int
 	// highest is the largest term ever seen.
@@ -149,7 +149,7 @@ func (c *core) free() bool {
 // expiry is when the lease that was seen has been unchanged for its duration.
 func (c *core) expiry() time.Time {
 	d := c.seen.Duration
-	if d <= 0 { // nobody of ours writes that
+	if d <= 0 { // no version of tendril writes that
 		d = c.lease
 	}
 	return c.seenAt.Add(d)
@@ -158,7 +158,7 @@ func (c *core) expiry() time.Time {
 // mine reports whether this very instance wrote the lease.
 func (c *core) mine(l queue.Lease) bool { return strings.HasPrefix(l.Version, c.session+"-") }
 
-// observed takes an answer of the store that tells what is stored.
+// observed takes the stored lease from an answer of the store.
 func (c *core) observed(now time.Time, l queue.Lease) {
 	c.failures, c.notBefore = 0, time.Time{}
 	if c.seenAt.IsZero() || l.Version != c.seen.Version {
@@ -194,7 +194,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 }
 
 // lose ends the lead, if there is one, for good: its term is never held again.
-// A swap under way no longer counts; what is stored has to be read.
+// A swap under way no longer counts; the stored lease has to be read.
 func (c *core) lose() {
 	c.term, c.pending, c.known = 0, nil, false
 }

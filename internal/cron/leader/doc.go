@@ -39,7 +39,7 @@
 //     accepted only with the stored term and an unreleased lease (the fence) can
 //     therefore never come from two leaders, not even from one that was stopped
 //     between the question and the effect.
-//   - The gate closes before anybody is told, and waits for no listener.
+//   - The gate closes before listeners are called, and does not wait for them.
 //
 // The first three are checked over every interleaving, up to a dozen steps, of
 // three instances and a store that may apply a write and report failure.
@@ -55,10 +55,10 @@
 //     the Failed event say why.
 //   - The process or the machine stood still: a timer that is late, or a wall
 //     clock that parted from the monotonic one, which stands still in a
-//     suspended machine. The term is over at once, before the store is asked. If
-//     nobody took the lease meanwhile, the next term begins with the next call.
+//     suspended machine. The term ends at once, before the store is asked. If no
+//     instance took the lease meanwhile, the next term starts with the next call.
 //   - The process is killed: another one leads within Lease + Renew. Each of the others looks
-//     once more when the lease is over, and the first of them takes it: few write in vain.
+//     once more when the lease has ended, and the first of them takes it: few write in vain.
 //   - The process is stopped: it releases the lease, and another one leads
 //     with its next look, within Renew.
 //   - The row is removed: the term is over at the next renewal. The next term
@@ -72,7 +72,7 @@
 //
 // # What it does not do
 //
-// It does not fence: whoever takes an effect has to compare the term. It does
+// It does not fence: the receiver of an effect has to compare the term. It does
 // not choose a good leader, only one. It does not say how many instances there
 // are.
 package leader

@@ -115,7 +115,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	return nil
 }
 
-// tick shows the gate that the process runs.
+// tick tells the gate the process is alive.
 func (e *Elector) tick(ctx context.Context) {
 	ticker := time.NewTicker(e.opts.Standstill)
 	defer ticker.Stop()
@@ -144,7 +144,7 @@ func (e *Elector) round(ctx context.Context) {
 	e.publish()
 }
 
-// obeyGate makes the core lose what the gate has lost.
+// obeyGate makes the core lose a term that the gate has lost.
 func (e *Elector) obeyGate() {
 	if term, _ := e.gate.holds(); e.lease.core.term != 0 && term != e.lease.core.term {
 		e.lease.core.lose()
@@ -219,11 +219,11 @@ func (e *Elector) reportLost(term int64, reason string) {
 type Status struct {
 	// Term is the term in which this instance leads, 0 when it does not.
 	Term int64
-	// Leader is who holds the lease, "" when nobody does as far as is known: it
+	// Leader holds the lease; "" if no instance does as far as is known: it
 	// was never written, was given back, or ran out. LeaderTerm is its term.
 	Leader     string
 	LeaderTerm int64
-	// LeaderData is what the holder shows to the others, see [Options].Data.
+	// LeaderData is the holder's [Options].Data.
 	LeaderData string
 	// Age is how long ago this instance saw the holder's last renewal.
 	Age time.Duration
@@ -232,7 +232,7 @@ type Status struct {
 	Err error
 }
 
-// Status returns what is known now. It asks nobody.
+// Status returns the current state without asking the store.
 func (e *Elector) Status() Status {
 	term, _ := e.gate.holds()
 	e.mu.Lock()
@@ -248,7 +248,7 @@ func (e *Elector) Status() Status {
 	return s
 }
 
-// publish puts what the core knows where Status finds it, and tells listeners
+// publish copies the core's state for Status, and calls listeners
 // when another instance took the lead.
 func (e *Elector) publish() {
 	c := &e.lease.core

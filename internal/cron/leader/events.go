@@ -14,31 +14,31 @@ type Events struct {
 	Lost func(Lost)
 	// Following: another instance holds the lease; called when that changes.
 	Following func(Following)
-	// Failed: the store did not do what it was asked.
+	// Failed: a call of the store failed.
 	Failed func(Failure)
 }
 
-// Elected tells of a new term of this instance.
+// Elected reports a new term of this instance.
 type Elected struct {
 	Name string // the lease's
 	Term int64
 }
 
-// Lost tells of the end of a term of this instance.
+// Lost reports the end of a term of this instance.
 type Lost struct {
 	Name   string // the lease's
 	Term   int64
 	Reason string // in a few words
 }
 
-// Following tells who is the leader instead of this instance.
+// Following names the leader if it is another instance.
 type Following struct {
 	// Name is the lease's name; Owner is its holder.
 	Name, Owner string
 	Term        int64
 }
 
-// Failure tells of one call of the store that failed. As long as they fail,
+// Failure is a failed call of the store. As long as calls fail,
 // there is no new leader.
 type Failure struct {
 	Name string // the lease's
@@ -52,7 +52,7 @@ type Failure struct {
 // maxWaiting is how many events wait for a listener that takes long.
 const maxWaiting = 1000
 
-// dispatcher calls listeners in order, one at a time, without making anybody wait.
+// dispatcher calls listeners in order, one at a time, without blocking its callers.
 type dispatcher struct {
 	calls chan func()
 	ended chan struct{} // closed by end
@@ -63,7 +63,7 @@ func newDispatcher() *dispatcher {
 	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
-// dispatch has f called after what was dispatched before.
+// dispatch has f called after the calls dispatched before it.
 func (d *dispatcher) dispatch(f func()) {
 	select {
 	case d.calls <- f:
@@ -71,7 +71,7 @@ func (d *dispatcher) dispatch(f func()) {
 	}
 }
 
-// run calls what it is told until end, and what waits by then.
+// run makes the dispatched calls until end, including those waiting by then.
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {

@@ -8,14 +8,14 @@ import (
 
 // gate holds the answer to "am I the leader?". It is open for one term at a
 // time, up to the end of the trust window, and a term that was closed is never
-// opened again. Closing waits for nobody.
+// opened again. Closing does not block.
 type gate struct {
 	// standstill is how far the two clocks may part, and how late a tick may
 	// be, before this process counts as having stood still. It is also the time
 	// between two ticks.
 	standstill time.Duration
 	wall       func() time.Time
-	// began is told of each new term and lost of each closing, in order and with
+	// began is called for each new term and lost for each closing, in order and with
 	// the gate's lock held: they must not block.
 	began func(term int64)
 	lost  func(term int64, reason string)
@@ -93,8 +93,8 @@ func (g *gate) distrust(now time.Time) string {
 	return ""
 }
 
-// tick tells that the process is running, and closes the gate if it was not,
-// or when the trust window is over.
+// tick records that the process is alive, and closes the gate if it was not, or
+// if the trust window has ended.
 func (g *gate) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

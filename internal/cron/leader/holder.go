@@ -13,7 +13,7 @@ type holder struct {
 	store Store
 	opts  Options
 	core  core
-	// onFailure is called with each failure of the store; nil for nobody.
+	// onFailure is called with each failure of the store; it may be nil.
 	onFailure func(err error, retry time.Duration)
 	err       error // the last failure
 }
@@ -74,7 +74,7 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 		won, current, err := h.try(ctx, a)
 		if err != nil {
 			h.failed(ctx, err)
-			h.core.lose() // what is stored has to be read
+			h.core.lose() // the stored lease has to be read
 			waitUntil(ctx, h.core.notBefore, nil)
 			continue
 		}

@@ -39,9 +39,9 @@ type Options struct {
 	// Wall tells the time of day, for noticing that the machine was suspended;
 	// nil means time.Now.
 	Wall func() time.Time
-	// Random returns numbers in [0,1), which spread the retries; nil means that of package math/rand/v2.
+	// Random returns numbers in [0,1), which spread the retries; nil means math/rand/v2.
 	Random func() float64
-	// Events are the listeners; nil for none.
+	// Events are the listeners; it may be nil.
 	Events *Events
 }
 

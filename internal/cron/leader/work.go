@@ -36,7 +36,7 @@ func AcquireWork(ctx context.Context, store Store, opts Options, repeat bool, pa
 
 	w := &Work{lease: holder{store: store, opts: opts, core: newCore(opts)}, over: make(chan struct{})}
 	core := &w.lease.core
-	core.data = "" // that of unfinished work
+	core.data = "" // the work is unfinished
 	failing := time.Now()
 	var followed Following
 	for {

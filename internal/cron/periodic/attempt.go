@@ -53,13 +53,13 @@ func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queu
 type attempt struct {
 	run    registry.Run // the last of out, when there are any
 	term   int64
-	out    []registry.Run // what is left out; nil when the run is enqueued
+	out    []registry.Run // the runs left out; nil if the run is enqueued
 	reason Reason         // why
 	alone  bool           // it is left out while another instance works on a run of the task
 	start  time.Time
 	took   time.Duration
 	answer registry.EnqueueResult
-	found  map[string]registry.RunRecord // the records of those of out that have one
+	found  map[string]registry.RunRecord // the records of runs left out, by id
 	err    error
 }
 

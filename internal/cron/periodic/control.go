@@ -15,8 +15,8 @@ import (
 
 // Reload replaces the tasks by those of file at once; nil means none. A task
 // of a name that was there before goes on where it stands. One that is new or
-// came back, or whose schedule is another, begins to count now: what was due
-// while its file did not want it is not made up for. Runs that are being
+// came back, or whose schedule changed, counts from now: earlier times are not
+// made up for. Runs that are being
 // enqueued are finished.
 func (s *Scheduler) Reload(file *File) {
 	r := s.swap(file, s.opts.Wall().Round(0))
@@ -145,10 +145,11 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (registry.Run, queu
 	return a.run, a.answer.Sent, nil
 }
 
-// Outcome notes how a delivery of a run's message ended, whoever enqueued it.
+// Outcome records how a delivery of a run's message ended, also of a run that
+// another instance enqueued.
 func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
 
-// History returns what is remembered of the runs of a task, or of all for "",
+// History returns the remembered runs of a task, or of all tasks for "",
 // the newest first.
 func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 

@@ -28,12 +28,12 @@
 //     effect. The term travels along, so that a registry can refuse a leader
 //     that stood still in between.
 //   - Since a registry remembers up to when each task is accounted for, the next
-//     leader makes up for what was missed, as far as the task's policy and grace
-//     allow. What is left out is told as [Skipped]. A task counts from when the
-//     first leader that reached the registry first knew it: what was due before
-//     that leader's process began, while no leader had ever been there, is not
+//     leader makes up for missed runs, as far as the task's policy and grace
+//     allow. Runs left out are reported as [Skipped]. A task counts from when the
+//     first leader that reached the registry first knew it: runs due before that
+//     leader's process started, while no leader had ever been there, is not
 //     made up for.
-//   - A run is told as missed once: when the registry has accounted for it and has
+//   - A run is reported as missed once: when the registry has accounted for it and has
 //     no record that it was sent or announced.
 //   - A task's runs are enqueued one after the other, in the order of their
 //     times; tasks do not wait for each other, up to Concurrency.
@@ -50,14 +50,14 @@
 //
 // A clock that is set back makes times come again: the registry tells those that
 // were enqueued. The next leader that finds a time to come there looks back as far as the grace,
-// and makes up for what was not. A clock that is set forward makes what it jumped over missed.
+// and makes up for the others. Times that a clock set forward jumped over count as missed.
 // Both, and a machine that stood still, are noticed within a second of running.
 //
 // A file that is refused changes nothing: the caller keeps the tasks it has.
 //
 // # What it does not do
 //
-// It elects nobody, talks to no queue and reads no file by itself. Time zones
+// It holds no election, talks to no queue and reads no file by itself. Time zones
 // come from the system or from time/tzdata, which the command imports. A run
 // that is enqueued is an ordinary message: when it is delivered depends on the
 // queue before it.

@@ -11,10 +11,10 @@ import (
 // MaxFile is the most bytes that a file may have: 512 KiB, half a KiB for each of the most tasks.
 const MaxFile = 512 << 10
 
-// reader reads one file and collects what is wrong with it.
+// reader reads one file and collects its problems.
 type reader struct {
 	file     string
-	at       string // the task that is being read, as in [Problem]; "" for none
+	at       string // the task that is being read, as in [Problem]; "" between tasks
 	problems []Problem
 	warnings []Problem
 }

@@ -6,7 +6,7 @@ import "time"
 // [Scheduler.Status] and [Scheduler.History]. Every field may be nil. They are
 // called without locks held, from several goroutines, and must not block.
 type Events struct {
-	// Led says that this instance enqueues from now on.
+	// Led follows the start of a term.
 	Led func(Led)
 	// Enqueued follows each run that is in its queue because of this instance.
 	Enqueued func(Enqueued)
@@ -21,7 +21,7 @@ type Events struct {
 	// more than a second since the last look: the clock was set, or the machine
 	// stood still.
 	ClockStepped func(ClockStepped)
-	// Refused says that the registry takes a term for over in which this instance
+	// Refused means that the registry considers a term ended in which this instance
 	// leads as far as it knows: no task is enqueued until the two agree. It is
 	// called once in each term.
 	Refused func(Refused)
@@ -29,7 +29,7 @@ type Events struct {
 	Held func(Held)
 }
 
-// Led is the begin of a term.
+// Led reports that a term has started.
 type Led struct{ Term int64 }
 
 // Enqueued is a run that was enqueued. Lateness counts from the time it was due,
@@ -78,16 +78,16 @@ type Failed struct {
 // or different.
 type Reloaded struct{ Tasks, Added, Removed, Changed int }
 
-// ClockStepped tells by how much the time of day ran ahead (positive) or back.
+// ClockStepped is how far the time of day ran ahead (positive) or back.
 type ClockStepped struct{ By time.Duration }
 
-// Refused is a term that the registry takes for over.
+// Refused reports a term that the registry considers ended.
 type Refused struct {
 	Term int64
 	Err  error
 }
 
-// Held tells whether a task is paused now.
+// Held reports whether a task is paused now.
 type Held struct {
 	Task   string
 	Paused bool

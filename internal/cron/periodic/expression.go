@@ -87,7 +87,7 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// problem says what is wrong with one item of the list; "" when nothing is.
+// problem describes the mistake in one item of the list; "" if there isn't one.
 func (f field) problem(item string) string {
 	base, step, stepped := strings.Cut(item, "/")
 	if stepped {

@@ -16,7 +16,7 @@ const maxTasks = 1000
 type File struct {
 	// Tasks are in the order of the file; their names differ.
 	Tasks []Task
-	// Warnings are what was read over, such as keys that are not known.
+	// Warnings are about ignored parts, such as unknown keys.
 	Warnings []Problem
 }
 

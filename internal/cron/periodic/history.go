@@ -11,20 +11,20 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is that of the [ScheduledRun]; "" when another instance enqueued it, or this
+	// ID is the ID of the [registry.Run]; "" when another instance enqueued it, or this
 	// one in a try that had no answer.
 	ID     string
 	Manual bool
 	// Skipped says why it was left out; "" when it was not.
 	Skipped Reason
 	// EnqueuedAt is zero, and Lateness 0, when another instance enqueued it or
-	// nobody did. Lateness counts from the time it was due, jitter included.
+	// it was not enqueued. Lateness counts from the time it was due, jitter included.
 	EnqueuedAt time.Time
 	Lateness   time.Duration
 	MessageID  string
 	// Resent: there may be two messages of it.
 	Resent bool
-	// Attempts counts deliveries, 0 before the first. Result is that of the last, and
+	// Attempts counts deliveries, 0 before the first. Result is the last one's, and
 	// FinishedAt when it ended.
 	Attempts   int
 	Result     queue.Result
@@ -48,7 +48,7 @@ type history struct {
 	ring []Run
 	next int
 	most int
-	// recorded counts what was told of runs.
+	// recorded counts changes.
 	recorded int64
 }
 
@@ -75,7 +75,7 @@ func (h *history) already(task string, at time.Time, messageID string) {
 	h.seen(task, at, messageID)
 }
 
-// seen returns what is known of a run, which may be nothing but its name.
+// seen returns the entry of a run, which it adds if it is missing.
 // Called with the lock held.
 func (h *history) seen(task string, at time.Time, messageID string) *Run {
 	if r := h.find(task, at, messageID); r != nil {
@@ -126,14 +126,14 @@ func (h *history) outcome(o Outcome) {
 	r.Attempts, r.Result, r.FinishedAt = max(r.Attempts, o.Attempt), o.Result, o.At
 }
 
-// count returns how often something was told of a run.
+// count returns the number of changes.
 func (h *history) count() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.recorded
 }
 
-// runs returns those of a task, or of all for "", the newest first.
+// runs returns the runs of a task, or of all tasks for "", the newest first.
 func (h *history) runs(task string) []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -34,9 +34,9 @@ type Plan struct {
 // policy for missed runs. since is the scheduled time up to which all is
 // accounted for. It is a function of its arguments alone; both are times of
 // day. A clock that was set back makes since a time to come: then nothing is
-// due until the schedule's next time after now, and whoever enqueues has to
-// tell by the run's id if that was enqueued already. A clock that was set
-// forward makes what it jumped over missed.
+// due until the schedule's next time after now, and the registry has
+// to recognise by its id a run that was enqueued already. Times that a clock set
+// forward jumped over count as missed.
 func (t *Task) Plan(since, now time.Time) Plan {
 	since, now = since.Round(0), now.Round(0)
 	if since.After(now) {
@@ -97,7 +97,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 
 // longMissed returns the slots after since and before oldest, in order; of more
 // than maxCounted the latest. They are past any grace, even with all of the
-// jitter, so that it is not worked out what they had to wait for.
+// jitter, so the slots that they wait for do not matter.
 func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
 		missed = append(missed, t.slot(at))
@@ -106,7 +106,7 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 	return missed
 }
 
-// slot adds the jitter to a scheduled time, without what it has to wait for.
+// slot adds the jitter to a scheduled time, and does not order it after others.
 func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
 // jitter is the delay of one run, 0 to Jitter in milliseconds: a function of

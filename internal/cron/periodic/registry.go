@@ -9,10 +9,10 @@ import (
 	"tendril/queue"
 )
 
-// LeaseName is the lease by which the instances that share a queue elect the leader, who enqueues.
+// LeaseName is the lease by which the instances that share a queue elect the leader, which enqueues.
 func LeaseName(queueName string) string { return "periodic:" + queueName }
 
-// RunningLease is the lease of whoever works on a run of a task that must not overlap.
+// RunningLease is the lease of the instance that works on a run of a task that must not overlap.
 func RunningLease(queueName, task string) string { return "running:" + queueName + "/" + task }
 
 // VersionLease is the lease of the instance that runs the leader_only commands of a version of the app.
@@ -44,5 +44,5 @@ type Registry interface {
 	Skip(ctx context.Context, term int64, runs []registry.Run) (map[string]registry.RunRecord, error)
 }
 
-// ErrUndecided says that it is not known yet whether there is a registry.
+// ErrUndecided is returned while it is not known whether there is a registry.
 var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")

@@ -155,7 +155,7 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 // hourly reports whether every hour, 0 to 23, is named.
 func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
-// nextShown finds the next minute at which the clocks show what is named: in
+// nextShown finds the next minute at which the clocks show a named time: in
 // each stretch between two changes of the clocks the local time is even.
 func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
@@ -235,7 +235,7 @@ func (s Schedule) shownAs(slot, near time.Time) time.Time {
 	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
-// reading is what the clocks of t's zone show, on a clock that never changes.
+// reading is the time shown by the clocks of t's zone, on a clock that never changes.
 func reading(t time.Time) time.Time {
 	_, offset := t.Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)

@@ -97,10 +97,10 @@ type entry struct {
 	// failures in a row; nothing is tried before retryAt, a monotonic time.
 	failures int
 	retryAt  time.Time
-	problem  string // of the last failure; "" for none
+	problem  string // the last failure; "" after a success
 }
 
-// New returns a scheduler of the tasks of file, which may be nil for none.
+// New returns a scheduler of the tasks of file, which may be nil.
 // [Scheduler.Run] starts it.
 func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	opts = opts.complete()
@@ -114,12 +114,12 @@ func New(file *File, lead Leadership, runs Registry, opts Options) *Scheduler {
 	for _, name := range opts.Paused {
 		s.held[name] = true
 	}
-	s.swap(file, time.Time{}) // what was missed while no process ran is made up for
+	s.swap(file, time.Time{}) // runs missed while no process ran are made up for
 	return s
 }
 
-// Run enqueues what is due, whenever this instance leads, until ctx ends. It
-// then begins nothing more, waits for the calls under way, each of which ends
+// Run enqueues due runs, whenever this instance leads, until ctx ends. It then
+// starts nothing more, waits for the calls under way, each of which ends
 // within CallTimeout, and returns nil.
 func (s *Scheduler) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
@@ -194,7 +194,7 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// replan forgets what was planned by a clock that has been set since. A task exists
+// replan discards plans made by a clock that has been set since. A task exists
 // from the earliest time that the clock showed, also for the registry, so that what
 // is missed after a clock that ran ahead was set back is made up for.
 func (s *Scheduler) replan(earliest time.Time) {
@@ -268,7 +268,7 @@ func (e *entry) start() registry.Start {
 }
 
 // learn takes from the registry up to when the task is accounted for. A time to
-// come was noted by a clock that ran ahead, and hides what was due while nobody
+// come was noted by a clock that ran ahead, and hides runs due while no instance
 // led: as much is looked at as may be made up for, but not from before the task
 // existed, and the registry tells by the run's id what was enqueued.
 func (e *entry) learn(times queue.TaskTimes, now time.Time) {
@@ -284,15 +284,15 @@ func (e *entry) learn(times queue.TaskTimes, now time.Time) {
 	}
 }
 
-// advance begins what is first in a task's plan: to leave out what was missed, or
+// advance starts the first step of a task's plan: leaving out missed runs, or
 // else the first run that is due. Called with the lock held.
 func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
 		return
 	}
 	if e.since.Sub(now) > time.Second {
-		// The clock was set back while we led. What it showed before is told from
-		// what it shows again by the run's id; a little more is looked at, lest a
+		// The clock was set back while we led. The registry recognises runs of times
+		// that come again by their ids; a little more is looked at, lest a
 		// time between two looks is lost.
 		e.since, e.next = now.Add(-punctual), Slot{}
 	}
@@ -306,7 +306,7 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	}
 	e.next = Slot{}
 	switch {
-	case s.busy >= s.opts.Concurrency: // whoever ends wakes the loop
+	case s.busy >= s.opts.Concurrency: // the end of any call wakes the loop
 	case len(p.Passed) > 0: // the registry knows which of them were enqueued after all
 		s.begin(ctx, e, p.Passed, ReasonMissed)
 	case s.held[e.task.Name]:

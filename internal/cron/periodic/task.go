@@ -39,7 +39,7 @@ type Task struct {
 	Jitter time.Duration
 	// Overlap says what happens while the task's previous run is unfinished.
 	Overlap Overlap
-	// Missed says what happens with runs that nobody enqueued in time.
+	// Missed is the policy for runs that were not enqueued in time.
 	Missed Missed
 	// Grace is how old a missed run may be, up to 24 h; 0 means 5 min.
 	Grace time.Duration
@@ -78,7 +78,7 @@ const (
 	// due anyway.
 	MissedOne  Missed = "one"
 	MissedAll  Missed = "all"  // makes up for every one
-	MissedSkip Missed = "skip" // makes up for none
+	MissedSkip Missed = "skip" // leaves missed runs out
 )
 
 // taskReader reads the keys of one task.

@@ -26,7 +26,7 @@
 // The file is read before anything starts, so that a bad one stops the start. Afterwards
 // [Manager.Reload], a new version of the app and the watch of the file read it again; a bad
 // file changes nothing then. Tasks that come while the environment runs count from that
-// moment: what was due before is not made up for.
+// moment: missed runs from before are not caught up.
 //
 // # Deliveries
 //

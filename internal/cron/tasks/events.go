@@ -9,7 +9,7 @@ import (
 	"tendril/internal/observe/event"
 )
 
-// Observers are told what happens, for metrics. Every field may be nil.
+// Observers receive the events, for metrics. Every field may be nil.
 type Observers struct {
 	Scheduler periodic.Events
 	Leader    leader.Events

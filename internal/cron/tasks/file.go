@@ -18,9 +18,9 @@ import (
 
 // File is a cron.yaml that was read.
 type File struct {
-	// Path is where it is; "" for none.
+	// Path is the file's path; "" without a file.
 	Path string
-	// Tasks are what it says; nil for none.
+	// Tasks are its tasks; nil without a file.
 	Tasks *periodic.File
 
 	stamp string // changes when the file does
@@ -83,17 +83,17 @@ func stamp(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size(), inode)
 }
 
-// watchedFile is the file of tasks in force. Only who may change what is scheduled sets it.
+// watchedFile is the file of tasks in force. Only the holder of Manager.changing sets it.
 type watchedFile struct {
 	inForce atomic.Pointer[File] // never nil
 	seen    atomic.Value         // the stamp, a string, that was looked at last
 	absent  atomic.Int32         // looks in a row that found no file
 }
 
-// path is where the file is; "" for none.
+// path is the file's path; "" without a file.
 func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
-// tasks are those of the file, scheduled or not.
+// tasks are the file's tasks, scheduled or not.
 func (f *watchedFile) tasks() []periodic.Task {
 	if file := f.inForce.Load().Tasks; file != nil {
 		return file.Tasks
@@ -115,7 +115,7 @@ func (f *watchedFile) setPath(path string) {
 	f.inForce.Store(&file)
 }
 
-// set replaces what the file says.
+// set replaces the file.
 func (f *watchedFile) set(now File) {
 	f.inForce.Store(&now)
 	f.seen.Store(now.stamp)

@@ -32,9 +32,9 @@ type Options struct {
 	HasWorker func(queue string) bool
 	// Pauses keep the pauses of tasks where the registry cannot; nil for this run of the process only.
 	Pauses PauseStore
-	// HistoryFile is the path of the file with the runs that are remembered over restarts; "" for none.
+	// HistoryFile is the path of the file with the runs that are remembered over restarts; "" keeps them in memory.
 	HistoryFile string
-	// Observers are told what happens.
+	// Observers receive the events.
 	Observers Observers
 	// Stopping is closed when the environment begins to stop: nothing is begun after that.
 	Stopping <-chan struct{}
@@ -53,7 +53,7 @@ type Manager struct {
 	election *Election
 	file     watchedFile
 
-	// changing holds one token: who has it may replace what is scheduled.
+	// changing holds one token: its holder may replace the schedule.
 	changing chan struct{}
 	current  atomic.Pointer[schedule] // nil while there are no tasks
 
@@ -72,8 +72,8 @@ type schedule struct {
 	account   *Account
 }
 
-// ErrNotScheduled says that there are tasks, and nobody who could be trusted to enqueue them
-// once.
+// ErrNotScheduled means that there are tasks, and no instance that can be trusted to enqueue
+// each run once.
 var ErrNotScheduled = errors.New("nothing is scheduled")
 
 // New returns the tasks of a file. [Manager.Open] comes next.
@@ -131,7 +131,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		return nil, err
 	}
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
-	own := m.opts.Registry.Broker != nil || reg.pauses == nil // nobody has to be asked over a network
+	own := m.opts.Registry.Broker != nil || reg.pauses == nil // nothing is read over a network
 	if reg.pauses == nil {
 		s.pauses.store = m.opts.Pauses
 	}

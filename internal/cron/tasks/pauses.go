@@ -18,11 +18,11 @@ const pauseTimeout = 10 * time.Second
 
 // pauses are the tasks that are paused, as far as known here.
 type pauses struct {
-	store    PauseStore    // nil when nobody keeps them
+	store    PauseStore    // nil if they are not kept
 	interval time.Duration // of looks for pauses by other instances; 0 where there are none
 
 	setting sync.Mutex
-	reasons atomic.Pointer[map[string]string] // by task; nil for none
+	reasons atomic.Pointer[map[string]string] // by task; nil before the first
 }
 
 // all returns why tasks are paused. The map is never changed.
@@ -82,7 +82,7 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 		}
 		reasons, err := p.store.Paused(ctx)
 		if err != nil {
-			continue // what is known stays in force
+			continue // the known pauses stay in force
 		}
 		p.reasons.Store(&reasons)
 		for _, task := range s.Status() {

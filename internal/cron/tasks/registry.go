@@ -55,7 +55,7 @@ type RegistryOptions struct {
 	// SQS and Home are the connection to a queue that is served elsewhere, and the queue.
 	SQS  *aws.SQS
 	Home *aws.Queue
-	// Token is what the registry of a tendril that serves the queue asks for; "" for none. Insecure sends it to servers
+	// Token is the token of the registry of a tendril that serves the queue, if it has one. Insecure sends it to servers
 	// that do not prove that they know it.
 	Token    string
 	Insecure bool
