@@ -44,10 +44,12 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %q is not a valid DynamoDB table name: "+
 			"give 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
 	}
+
 	cfg, service, err := connect(ctx, opts, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", 4)
 	if err != nil {
 		return nil, err
 	}
+
 	api := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.Retryer = sdk.NopRetryer{}
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
@@ -93,10 +95,12 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
 	}
+
 	var tagList []types.Tag
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		tagList = append(tagList, types.Tag{Key: &key, Value: sdk.String(tags[key])})
 	}
+
 	_, err := t.api.get().CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &t.name,
 		Tags:        tagList,
@@ -109,6 +113,7 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err != nil && !errors.As(err, &exists) {
 		return t.explain(ctx, "creating the table", err)
 	}
+
 	for {
 		ready, err := t.describe(ctx)
 		if err != nil && !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
@@ -155,11 +160,13 @@ func (t *Table) Expire(ctx context.Context) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s deletes items by the attribute %q, and "+
 			"tendril needs %q, but a table can have only one such attribute; name another table", t.name, by, expiryAttribute)
 	}
+
 	_, err = t.api.get().UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: &t.name,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String(expiryAttribute),
 			Enabled: sdk.Bool(true)},
 	})
+
 	if err == nil {
 		return nil
 	}
@@ -178,6 +185,7 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	if errors.As(err, &op) && op.OperationName != "" {
 		what = "dynamodb:" + op.OperationName + " on " + what
 	}
+
 	return t.service.explain(ctx, fmt.Sprintf("%s (%s)", doing, what), err, func(refused *refusal) (code, message string) {
 		switch code = tableCode(refused.shape, refused.queueCode()); code {
 		case queue.CodeResourceNotFound:

@@ -278,10 +278,12 @@ func (r *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 	if err := checkText(fmt.Sprintf("reason for pausing task %s", task), reason); err != nil {
 		return err
 	}
+
 	stored, err := r.store.Read(ctx, KindPauses, r.scope.Name)
 	if err != nil {
 		return err
 	}
+
 	return r.update(ctx, Fence{}, stored, func(_ int, pauses Record) Record {
 		if paused {
 			return pauses.With(Fields{PausedTask + task: reason})

@@ -217,10 +217,12 @@ func (r *Runs) leaveOut(ctx context.Context, term int64, runs []Run, stored []Re
 		} else {
 			found[run.ID] = RunRecord{Settled: true, MessageID: message}
 		}
+
 		if err := r.settle(ctx, fence, run, stored[i], message); err != nil {
 			return fmt.Errorf("leaving out the run %s: %w", run.ID, err)
 		}
 	}
+
 	for i := range runs {
 		r.forget(runs[i].ID)
 	}

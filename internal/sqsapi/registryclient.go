@@ -237,6 +237,7 @@ func messageWire(m *queue.Outgoing) (*outgoing, error) {
 	if m.TraceHeader != "" {
 		o.MessageSystemAttributes = attributeList{{name: traceAttribute, DataType: "String", StringValue: &m.TraceHeader}}
 	}
+
 	for i, a := range m.Attributes {
 		if slices.ContainsFunc(m.Attributes[:i], func(b queue.Attribute) bool { return b.Name == a.Name }) {
 			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
@@ -266,6 +267,7 @@ func ask[Response any](ctx context.Context, c *RegistryClient, action string, in
 	if err != nil {
 		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The call of %s is not JSON: %w", action, err)
 	}
+
 	status, answer, err := c.post(ctx, action, body)
 	if err == nil && status == http.StatusForbidden && c.sign != nil && c.signing.CompareAndSwap(false, true) {
 		status, answer, err = c.post(ctx, action, body)
@@ -276,6 +278,7 @@ func ask[Response any](ctx context.Context, c *RegistryClient, action string, in
 	if status != http.StatusOK {
 		return out, c.refusal(status, answer)
 	}
+
 	var fields map[string]jsontext.Value
 	if json.Unmarshal(answer, &fields, decodeOptions) != nil {
 		return out, c.noRegistry(status)
@@ -299,6 +302,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		return 0, nil, queue.Errorf(queue.CodeInvalidAddress,
 			"The address %s of a registry is not of the form http://HOST:PORT.", quote(c.endpoint))
 	}
+
 	req.Header.Set("Content-Type", jsonType)
 	req.Header.Set("X-Amz-Target", registryPrefix+action)
 	if c.token != "" {
@@ -309,6 +313,7 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 			return 0, nil, queue.Errorf(queue.CodeUnreachable, "The request to the registry cannot be signed: %w.", err)
 		}
 	}
+
 	resp, err := c.http.Do(req)
 	if err == nil {
 		defer resp.Body.Close()

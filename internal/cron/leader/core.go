@@ -90,6 +90,7 @@ func (c *core) decide(now time.Time) step {
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
 	}
+
 	switch {
 	case now.Before(c.notBefore):
 		return step{do: wait, until: c.bounded(c.notBefore)}
@@ -104,6 +105,7 @@ func (c *core) decide(now time.Time) step {
 	case c.free():
 		return c.try(now, max(c.highest, c.seen.Term)+1)
 	}
+
 	if next := earlier(c.readAt.Add(c.pause), c.expiry()); now.Before(next) {
 		return step{do: wait, until: next}
 	}
@@ -175,20 +177,24 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
 	}
+
 	awaited := c.pending == a
 	c.pending = nil
 	if won = won || current.Version == a.next.Version; won {
 		current = a.next
 	}
+
 	if !won {
 		c.lose()
 	}
+
 	c.observed(now, current)
 	trusted := a.start.Add(c.lease - c.margin)
 	if !won || !awaited || !now.Before(trusted) {
 		c.term = 0
 		return false
 	}
+
 	c.term, c.trusted, c.renewAt = a.next.Term, trusted, a.start.Add(c.renew)
 	return true
 }

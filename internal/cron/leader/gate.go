@@ -41,10 +41,12 @@ func (g *gate) open(a *attempt, until time.Time) bool {
 	if term <= g.closed || g.stopped {
 		return false
 	}
+
 	g.until, g.since, g.sinceBy = until, a.start, a.wall
 	if term == g.term {
 		return g.check(time.Now())
 	}
+
 	g.shut("a newer term began")
 	if g.distrust(time.Now()) != "" {
 		g.closed = term

@@ -60,6 +60,7 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 	if h.core.pending != nil {
 		h.core.lose()
 	}
+
 	for ctx.Err() == nil {
 		if !h.core.known {
 			if h.read(ctx) != nil {
@@ -67,10 +68,12 @@ func (h *holder) release(ctx context.Context) (released bool, err error) {
 			}
 			continue
 		}
+
 		a, ours := h.core.giveBack(time.Now())
 		if !ours {
 			return h.core.seen.Released && h.core.mine(h.core.seen), nil
 		}
+
 		won, current, err := h.try(ctx, a)
 		if err != nil {
 			h.failed(ctx, err)

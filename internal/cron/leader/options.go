@@ -59,15 +59,18 @@ func (o Options) complete() (Options, error) {
 			return o, fmt.Errorf("the %s of lease %s is %s: give a positive time, or 0 for the default", d.name, o.Name, d.value)
 		}
 	}
+
 	o.Lease = cmp.Or(o.Lease, 15*time.Second).Round(time.Millisecond)
 	o.Renew = cmp.Or(o.Renew, o.Lease/3)
 	o.CallTimeout = cmp.Or(o.CallTimeout, o.Lease*2/15)
 	o.Margin = cmp.Or(o.Margin, o.Lease/5)
 	o.Standstill = cmp.Or(o.Standstill, time.Second)
+
 	if trust := o.Lease - o.Margin; o.Renew+o.CallTimeout > trust {
 		return o, fmt.Errorf("lease %s cannot be kept: renewal %s + call limit %s is more than lease %s - margin %s: "+
 			"give a lease of at least %s", o.Name, o.Renew, o.CallTimeout, o.Lease, o.Margin, o.Renew+o.CallTimeout+o.Margin)
 	}
+
 	if o.Owner == "" {
 		host, err := os.Hostname()
 		if err != nil {

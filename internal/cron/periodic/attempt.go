@@ -68,6 +68,7 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
 		return queue.ErrStaleTerm
 	}
+
 	if a.alone {
 		running, err := s.opts.RunningElsewhere(ctx, a.run.Task)
 		if err != nil {
@@ -77,6 +78,7 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 			a.out, a.reason = []registry.Run{a.run}, ReasonOverlap
 		}
 	}
+
 	if a.out != nil {
 		a.found, err = s.registry.Skip(ctx, a.term, a.out)
 	} else {
@@ -101,6 +103,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 		e.retryAt, e.problem = time.Now().Add(retry), a.err.Error()
 	}
 	s.mu.Unlock()
+
 	s.report(a, retry) // before the task's next attempt, so that its events are in order
 	s.mu.Lock()
 	e.busy = false
@@ -112,6 +115,7 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 // report tells the listeners and the history.
 func (s *Scheduler) report(a attempt, retry time.Duration) {
 	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
+
 	switch {
 	case errors.Is(a.err, registry.ErrUncertain):
 		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err})
@@ -155,6 +159,7 @@ func (s *Scheduler) leftOut(a attempt) {
 		if record.Tries > 0 && record.MessageID == "" { // perhaps its message was delivered here
 			record.MessageID = s.history.messageOf(one.Task, one.To)
 		}
+
 		switch {
 		case record.MessageID != "":
 			s.history.already(one.Task, one.To, record.MessageID)
@@ -162,12 +167,14 @@ func (s *Scheduler) leftOut(a attempt) {
 		case record.Tries > 0:
 			one.Reason = ReasonUncertain
 		}
+
 		if n := len(all) - 1; n >= 0 && all[n].Reason == one.Reason {
 			all[n].To, all[n].Count = one.To, all[n].Count+1
 		} else {
 			all = append(all, one)
 		}
 	}
+
 	for _, one := range all {
 		s.skipped(one)
 	}

@@ -33,6 +33,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	now := s.opts.Wall().Round(0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
 	r := Reloaded{Tasks: len(file.Tasks), Removed: len(s.entries)}
 	entries := make([]*entry, 0, len(file.Tasks))
 	for _, t := range file.Tasks {
@@ -52,6 +53,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 		e.task, e.next = t, Slot{}
 		entries = append(entries, e)
 	}
+
 	s.entries = entries
 	return r
 }

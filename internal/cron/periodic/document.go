@@ -45,6 +45,7 @@ func (r *reader) parse(data []byte) *yamlfile.Node {
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front; put an ` +
 			`expression in quotes`,
 	}
+
 	root, fault := yamlfile.Read(data, form)
 	if fault != nil {
 		if fault.Line > 0 && fault.Hint != skeleton {
@@ -54,6 +55,7 @@ func (r *reader) parse(data []byte) *yamlfile.Node {
 		}
 		return nil
 	}
+
 	if root == nil {
 		r.refuse(0, "", "the file is empty", skeleton)
 	}
@@ -80,9 +82,11 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 			}
 		}
 	}
+
 	if r.at = name; name == "" && number > 0 {
 		r.at = fmt.Sprintf("number %d", number)
 	}
+
 	if fault.Line <= len(lines) {
 		if star := starLine.FindStringSubmatch(lines[fault.Line-1]); star != nil {
 			fault.Text = "in YAML an expression that begins with * must be in quotes"

@@ -74,9 +74,11 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 			r.warn(line, key, yamlfile.Shown(key)+" is not known here and was ignored", "the file has the keys version and cron")
 		}
 	}
+
 	if seen["version"] == 0 {
 		r.refuse(root.Line, "version", "there is no version", `write "version: 1" above the tasks`)
 	}
+
 	if list == nil {
 		r.refuse(root.Line, "cron", "there is no list of tasks",
 			`write "cron:" and below it one "- name: ..." for each task`)
@@ -120,6 +122,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	if len(list.Items) == 0 {
 		r.warn(pair.Line, "cron", "there are no tasks", "")
 	}
+
 	var tasks []Task
 	names := map[string]int{}
 	for i, node := range list.Items {
@@ -134,6 +137,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 		if !ok {
 			continue
 		}
+
 		if first := names[t.Name]; t.Name != "" && first > 0 {
 			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d",
 				yamlfile.Shown(t.Name), first), "a name must be unique: it tells the runs apart")

@@ -44,6 +44,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	}
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
+
 	first := len(due) // the first that is enqueued
 	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
@@ -52,6 +53,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	for graced > 0 && now.Sub(due[graced-1].DueAt) <= t.grace() {
 		graced--
 	}
+
 	switch {
 	case t.Missed == MissedAll:
 		first = graced
@@ -59,6 +61,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	case first == len(due) && graced < first:
 		first-- // nothing punctual makes up for the missed
 	}
+
 	p.Passed, p.Enqueue = due[:first:first], due[first:]
 	return p
 }
@@ -76,6 +79,7 @@ func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 		due = t.longMissed(since, oldest)
 		since = oldest.Add(-time.Nanosecond)
 	}
+
 	var latest time.Time // of the DueAt so far
 	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
 		s := t.slot(at)

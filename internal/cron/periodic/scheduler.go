@@ -255,6 +255,7 @@ func (s *Scheduler) answered(term int64, starts map[string]registry.Start, known
 			e.learn(times, s.opts.Wall().Round(0))
 		}
 	}
+
 	s.mu.Unlock()
 	s.wake()
 	if failed != nil {
@@ -296,14 +297,17 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 		// time between two looks is lost.
 		e.since, e.next = now.Add(-punctual), Slot{}
 	}
+
 	if mono.Before(e.retryAt) || now.Before(e.next.DueAt) {
 		return
 	}
+
 	p := e.task.Plan(e.since, now)
 	if len(p.Passed)+len(p.Enqueue) == 0 {
 		e.next = p.Next
 		return
 	}
+
 	e.next = Slot{}
 	switch {
 	case s.busy >= s.opts.Concurrency: // the end of any call wakes the loop

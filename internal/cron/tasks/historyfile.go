@@ -33,6 +33,7 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 	if m.opts.HistoryFile == "" {
 		return
 	}
+
 	tick := time.NewTicker(historyInterval)
 	defer tick.Stop()
 	written, failing := int64(0), false
@@ -42,6 +43,7 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 		case <-ctx.Done():
 			over = true
 		}
+
 		s := m.current.Load()
 		if s == nil || s.scheduler == nil {
 			continue
@@ -50,6 +52,7 @@ func (m *Manager) KeepHistory(ctx context.Context) {
 		if changes == written {
 			continue
 		}
+
 		err := writeHistory(m.opts.HistoryFile, s.scheduler.History(""))
 		if err == nil {
 			written = changes
@@ -77,6 +80,7 @@ func readHistory(path string, log *slog.Logger) []periodic.Run {
 	if path == "" {
 		return nil
 	}
+
 	var stored storedHistory
 	err := datadir.CheckFile(path)
 	if err == nil {
@@ -89,6 +93,7 @@ func readHistory(path string, log *slog.Logger) []periodic.Run {
 		log.Warn("task history not read, it begins anew", "file", path, "err", err)
 		return nil
 	}
+
 	runs := make([]periodic.Run, len(stored.Runs))
 	for i := range stored.Runs {
 		runs[i] = storedRun(&stored.Runs[i])

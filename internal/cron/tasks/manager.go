@@ -115,6 +115,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	if err != nil {
 		return nil, err
 	}
+
 	if reg == nil {
 		s := &schedule{off: "no leader can be elected: give --registry-table NAME (and --registry-create to make it), or " +
 			"--leader local when this is the only instance"}
@@ -127,9 +128,11 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		event.Task.Log(m.log, slog.LevelWarn, "periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)
 		return s, nil
 	}
+
 	if err := m.election.join(reg); err != nil {
 		return nil, err
 	}
+
 	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
 	own := m.opts.Registry.Broker != nil || reg.pauses == nil // nothing is read over a network
 	if reg.pauses == nil {
@@ -139,9 +142,11 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	if own {
 		paused = s.pauses.read(ctx, m.log)
 	}
+
 	opts := periodic.Options{Queue: m.opts.Registry.Queue, Running: m.unfinished, Paused: paused, Wall: m.opts.Wall,
 		Past:   readHistory(m.opts.HistoryFile, m.log),
 		Events: schedulerEvents(m.log, m.opts.Observers.Scheduler, s.pauses.all)}
+
 	s.account = &Account{inWork: map[string]int{}, mayOverlap: m.file.mayOverlap}
 	if reg.leases != nil {
 		s.account.shared = &runningTasks{store: reg.leases, queue: m.opts.Registry.Queue,
@@ -149,6 +154,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 			seen: map[string]seenLease{}}
 		opts.RunningElsewhere = s.account.shared.elsewhere
 	}
+
 	s.scheduler = periodic.New(m.opts.placed(tasks), m.election, reg.runs, opts)
 	s.account.scheduler = s.scheduler
 	return s, nil

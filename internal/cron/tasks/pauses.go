@@ -72,6 +72,7 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 	if p.store == nil || p.interval == 0 {
 		return
 	}
+
 	tick := time.NewTicker(p.interval)
 	defer tick.Stop()
 	for {
@@ -80,10 +81,12 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 			return
 		case <-tick.C:
 		}
+
 		reasons, err := p.store.Paused(ctx)
 		if err != nil {
 			continue // the known pauses stay in force
 		}
+
 		p.reasons.Store(&reasons)
 		for _, task := range s.Status() {
 			if _, paused := reasons[task.Task.Name]; paused && !task.Paused {

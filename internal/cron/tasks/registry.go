@@ -157,6 +157,7 @@ func (f *finder) served(ctx context.Context) *sharedRegistry {
 			return newSharedRegistry(client, client, pauseInterval)
 		}
 	}
+
 	if !f.opts.Local {
 		return nil
 	}
@@ -204,6 +205,7 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	checking, cancel := context.WithTimeout(context.Background(), time.Minute)
 	checked := make(chan struct{})
 	go func() {
@@ -211,12 +213,14 @@ func (f *finder) table(ctx context.Context) (*sharedRegistry, error) {
 		defer cancel()
 		prepareTable(checking, table, &f.opts, f.log)
 	}()
+
 	end := func() {
 		cancel()
 		<-checked
 		table.Close()
 	}
 	f.cleanup.Store(&end)
+
 	reg := newSharedRegistry(registry.NewLeases(table), f.sentRuns(table), tablePauseInterval)
 	reg.checked = checked
 	return reg, nil

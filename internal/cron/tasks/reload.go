@@ -93,6 +93,7 @@ func (m *Manager) Adopt(ctx context.Context, path string) error {
 func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+
 	over := make(chan struct{})
 	defer close(over)
 	go func() {
@@ -103,6 +104,7 @@ func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error
 		}
 		cancel()
 	}()
+
 	select {
 	case <-m.changing:
 		defer func() { m.changing <- struct{}{} }()
@@ -152,6 +154,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	s, err := m.newSchedule(ctx, nil) // first without: what was due before now is not made up for
 	m.registry.await(ctx)
 	switch {
@@ -162,6 +165,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
+
 	m.file.set(file)
 	m.current.Store(s)
 	if s.scheduler == nil {

@@ -78,6 +78,7 @@ func (r *runningTasks) hold(holding context.Context, task string) {
 			}
 			return
 		}
+
 		var err error
 		if stored, err = r.write(task, stored, false); err == nil {
 			pause, taken = markRenew, true

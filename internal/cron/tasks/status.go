@@ -78,15 +78,18 @@ func (m *Manager) Status() api.TasksStatus {
 		}
 		return st
 	}
+
 	st.Leader = m.election.Status()
 	reasons, queues := s.pauses.all(), map[string]string{}
 	for _, t := range m.file.tasks() {
 		queues[t.Name] = t.Queue
 	}
+
 	runs := map[string][]periodic.Run{}
 	for _, r := range s.scheduler.History("") {
 		runs[r.Task] = append(runs[r.Task], r)
 	}
+
 	for _, t := range s.scheduler.Status() {
 		task := taskStatus(&t.Task)
 		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
@@ -181,16 +184,9 @@ func (m *Manager) Run(ctx context.Context, task string) (api.TaskRun, error) {
 		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
 }
 
-// Pause pauses a task on every instance that shares the registry, where the registry can say so;
-// else on this one.
+// Pause pauses a task on every instance that shares the registry, if the registry keeps pauses; else on this one.
 func (m *Manager) Pause(ctx context.Context, task, reason string) error {
-	s, err := m.scheduled()
-	if err == nil {
-		err = s.has(task, m.file.path())
-	}
-	if err == nil {
-		err = s.pauses.set(ctx, task, reason, true)
-	}
+	s, err := m.setPaused(ctx, task, reason, true)
 	if err != nil {
 		return err
 	}
@@ -199,17 +195,23 @@ func (m *Manager) Pause(ctx context.Context, task, reason string) error {
 
 // Resume ends a pause.
 func (m *Manager) Resume(ctx context.Context, task string) error {
-	s, err := m.scheduled()
-	if err == nil {
-		err = s.has(task, m.file.path())
-	}
-	if err == nil {
-		err = s.pauses.set(ctx, task, "", false)
-	}
+	s, err := m.setPaused(ctx, task, "", false)
 	if err != nil {
 		return err
 	}
 	return s.scheduler.Resume(task)
+}
+
+// setPaused keeps the pause of a scheduled task, or its end.
+func (m *Manager) setPaused(ctx context.Context, task, reason string, paused bool) (*schedule, error) {
+	s, err := m.scheduled()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.has(task, m.file.path()); err != nil {
+		return nil, err
+	}
+	return s, s.pauses.set(ctx, task, reason, paused)
 }
 
 // has returns an error when there is no task of that name.

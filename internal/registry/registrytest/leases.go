@@ -26,15 +26,17 @@ func Leases(t *testing.T, newStore func(t testing.TB) LeaseStore) {
 		name  string
 		check func(b *bench)
 	}{
-		{"what was never written reads as the zero lease", func(b *bench) { b.stores(queue.Lease{}) }},
+		{"a missing lease reads as the zero lease", func(b *bench) { b.stores(queue.Lease{}) }},
 		{"a lease comes back as it was written", roundTrip},
-		{"a swap from the stored version wins", swapWins},
-		{"a swap from another version loses and is told what is stored", swapLoses},
-		{"a swap from nothing loses where something is stored", fromNothing},
-		{"a swap from something loses where nothing is stored", fromSomething},
+		{"a swap from the stored version wins", swaps(step{"", "a", true}, step{"a", "b", true})},
+		{"a swap from another version loses and returns the stored lease", swaps(step{"", "a", true}, step{"a", "b", true},
+			step{"a", "c", false}, step{"never stored", "d", false})},
+		{"a swap from nothing loses to a stored lease", swaps(step{"", "a", true}, step{"", "b", false})},
+		{"a swap from something loses to a missing lease", swaps(step{"a", "b", false})},
 		{"only the version is compared", onlyVersion},
-		{"a repeated swap has won", repeated},
-		{"a repeat that comes after the next write has lost", repeatedLate},
+		{"a repeated swap has won", swaps(step{"", "a", true}, step{"", "a", true}, step{"a", "b", true}, step{"a", "b", true})},
+		{"a repeat after the next write has lost", swaps(step{"", "a", true}, step{"a", "b", true}, step{"b", "c", true},
+			step{"a", "b", false})},
 		{"a lease without a version is refused", noVersion},
 		{"names are apart", apart},
 		{"one of many wins", oneOfMany},
@@ -54,41 +56,24 @@ type bench struct {
 	name  string
 }
 
-func (b *bench) read() queue.Lease {
+// swap makes a swap, and fails the test unless it ends so and leaves current stored.
+func (b *bench) swap(old, next queue.Lease, won bool, current queue.Lease) {
 	b.Helper()
-	l, err := b.store.Read(context.Background(), b.name)
-	if err != nil {
-		b.Fatalf("Read: %v", err)
-	}
-	return l
-}
-
-func (b *bench) swap(old, next queue.Lease) (bool, queue.Lease) {
-	b.Helper()
-	won, current, err := b.store.Swap(context.Background(), b.name, old, next)
+	gotWon, got, err := b.store.Swap(context.Background(), b.name, old, next)
 	if err != nil {
 		b.Fatalf("Swap %q to %q: %v", old.Version, next.Version, err)
 	}
-	return won, current
-}
-
-// want fails the test unless the swap ended so and left current stored.
-func (b *bench) want(won bool, current queue.Lease) func(bool, queue.Lease) {
-	b.Helper()
-	return func(gotWon bool, gotCurrent queue.Lease) {
-		b.Helper()
-		if gotWon != won || gotCurrent != current {
-			b.Errorf("Swap returned %v with %+v, want %v with %+v", gotWon, gotCurrent, won, current)
-		}
-		b.stores(current)
+	if gotWon != won || got != current {
+		b.Errorf("Swap %q to %q returned %v with %+v, want %v with %+v", old.Version, next.Version, gotWon, got, won, current)
 	}
+	b.stores(current)
 }
 
 // stores fails the test unless this is stored.
 func (b *bench) stores(want queue.Lease) {
 	b.Helper()
-	if stored := b.read(); stored != want {
-		b.Errorf("stored is %+v, want %+v", stored, want)
+	if stored, err := b.store.Read(context.Background(), b.name); stored != want || err != nil {
+		b.Errorf("stored is %+v, %v; want %+v", stored, err, want)
 	}
 }
 
@@ -104,55 +89,40 @@ func roundTrip(b *bench) {
 			Data: "line\nline\ttab"},
 		{Version: "c", Term: 1<<53 + 1, Duration: 90 * time.Minute, Released: true},
 	} {
-		b.want(true, next)(b.swap(old, next))
+		b.swap(old, next, true, next)
 		old = next
 	}
 }
 
-func swapWins(b *bench) {
-	first, second := lease("a", 1), lease("b", 2)
-	b.want(true, first)(b.swap(queue.Lease{}, first))
-	b.want(true, second)(b.swap(first, second))
+// step is a swap from one version to another.
+type step struct {
+	old, next string
+	won       bool
 }
 
-func swapLoses(b *bench) {
-	first, second := lease("a", 1), lease("b", 1)
-	b.swap(queue.Lease{}, first)
-	b.swap(first, second)
-	b.want(false, second)(b.swap(first, lease("c", 2)))
-	b.want(false, second)(b.swap(lease("never stored", 1), lease("d", 2)))
-}
-
-func fromNothing(b *bench) {
-	first := lease("a", 1)
-	b.swap(queue.Lease{}, first)
-	b.want(false, first)(b.swap(queue.Lease{}, lease("b", 1)))
-}
-
-func fromSomething(b *bench) {
-	b.want(false, queue.Lease{})(b.swap(lease("a", 1), lease("b", 2)))
+// swaps makes the steps, each in a new term.
+func swaps(steps ...step) func(b *bench) {
+	return func(b *bench) {
+		leases := map[string]queue.Lease{}
+		current := queue.Lease{}
+		for i, s := range steps {
+			next, repeated := leases[s.next]
+			if !repeated {
+				next = lease(s.next, int64(i+1))
+				leases[s.next] = next
+			}
+			if s.won {
+				current = next
+			}
+			b.swap(queue.Lease{Version: s.old}, next, s.won, current)
+		}
+	}
 }
 
 func onlyVersion(b *bench) {
 	first, second := lease("a", 1), lease("b", 2)
-	b.swap(queue.Lease{}, first)
-	b.want(true, second)(b.swap(queue.Lease{Version: "a", Term: 99, Owner: "x", Released: true}, second))
-}
-
-func repeated(b *bench) {
-	first, second := lease("a", 1), lease("b", 2)
-	b.swap(queue.Lease{}, first)
-	b.want(true, first)(b.swap(queue.Lease{}, first))
-	b.swap(first, second)
-	b.want(true, second)(b.swap(first, second))
-}
-
-func repeatedLate(b *bench) {
-	first, second, third := lease("a", 1), lease("b", 1), lease("c", 2)
-	b.swap(queue.Lease{}, first)
-	b.swap(first, second)
-	b.swap(second, third)
-	b.want(false, third)(b.swap(first, second))
+	b.swap(queue.Lease{}, first, true, first)
+	b.swap(queue.Lease{Version: "a", Term: 99, Owner: "x", Released: true}, second, true, second)
 }
 
 func noVersion(b *bench) {
@@ -165,11 +135,11 @@ func noVersion(b *bench) {
 
 func apart(b *bench) {
 	first := lease("a", 1)
-	b.swap(queue.Lease{}, first)
+	b.swap(queue.Lease{}, first, true, first)
 	other := &bench{TB: b.TB, store: b.store, name: b.name + "-other"}
 	other.stores(queue.Lease{})
 	second := lease("b", 7)
-	other.want(true, second)(other.swap(queue.Lease{}, second))
+	other.swap(queue.Lease{}, second, true, second)
 	b.stores(first)
 }
 
@@ -195,7 +165,9 @@ func oneOfMany(b *bench) {
 				reported = append(reported, current)
 			})
 		}
+
 		all.Wait()
+
 		if len(winners) != 1 {
 			b.Fatalf("round %d: %d winners: %+v", round, len(winners), winners)
 		}
