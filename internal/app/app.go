@@ -53,9 +53,9 @@ type Options struct {
 	Apply  func(c config.Change, newReplicas bool)
 	// Facts keeps what get-config answers to the steps and processes of versions; nil for nothing.
 	Facts Facts
-	// ClaimVersion asks for the right to run the leader_only commands of a version, which all instances know by the
+	// ClaimCommands asks for the right to run the leader_only commands of a version, which all instances know by the
 	// same text; nil when another instance has run them. It waits while another one does.
-	ClaimVersion func(ctx context.Context, version string) (Claim, error)
+	ClaimCommands func(ctx context.Context, version string) (CommandClaim, error)
 	// AdoptTasks puts the periodic tasks of a new version in force, which were checked.
 	AdoptTasks func(context.Context, *bundle.Bundle)
 }
@@ -116,6 +116,7 @@ func New(opts *Options) *App {
 		}
 	}}
 	a.balancer.changed = a.gate.change
+
 	launcher := &supervised{opts: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
 	a.isSameApp = launcher.isSameApp
 	a.numbers.log = opts.Log
@@ -123,6 +124,7 @@ func New(opts *Options) *App {
 	if s.Console != config.Off || s.AnyEmbedded() {
 		a.numbers.path, a.versions.path = filepath.Join(s.DataDir, versionFile), filepath.Join(s.DataDir, VersionsFile)
 	}
+
 	a.run, a.endRun = context.WithCancel(context.Background())
 	a.steps = &stepRunner{opts: opts, begins: a.deployments.setStep, legacy: newLegacyPlatform(s)}
 	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
@@ -141,6 +143,7 @@ func New(opts *Options) *App {
 		},
 		retired: func(v version) { a.removeFacts(v.facts) },
 	})
+
 	a.quarantine = &quarantine{replicas: a.replicas}
 	return a
 }
@@ -159,6 +162,7 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	if v.bundle != nil {
 		v.read = readFiles(v.bundle.Dir)
 	}
+
 	a.first = v.number
 	if err := a.publish(&v); err != nil {
 		return err
@@ -169,11 +173,13 @@ func (a *App) Start(ctx context.Context, replicas int) error {
 	}
 	v.recordFiles()
 	a.linkCurrent(v) // before it may look there
+
 	a.opts.Gate(false, "waiting for the app to be ready")
 	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
 	if err := a.replicas.start(ctx, v, replicas); err != nil {
 		return err
 	}
+
 	if a.opts.Settings.AppReadyTimeout > 0 {
 		a.background.Go(a.watchReadiness)
 	}
@@ -237,6 +243,7 @@ func (a *App) afterFirstReady(v version) {
 	if a.replicas.current().number == v.number {
 		a.recordServing(v)
 	}
+
 	select { // no deployment's hooks run beside these
 	case <-a.opts.Changing:
 		defer func() { a.opts.Changing <- struct{}{} }()

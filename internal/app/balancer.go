@@ -147,6 +147,7 @@ func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, 
 		}
 		news := b.news
 		b.mu.Unlock()
+
 		if over == nil {
 			over = time.After(limit)
 		}

@@ -25,6 +25,7 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	if a.opts.stopping() {
 		return api.DeployResult{}, ErrStopped
 	}
+
 	old := a.replicas.current()
 	v := version{command: old.command}
 	restart := path == "" && len(old.changedFiles()) == 0
@@ -37,10 +38,13 @@ func (a *App) Deploy(ctx context.Context, path string) (api.DeployResult, error)
 	default:
 		v, err = a.take(cmp.Or(path, old.origin.source), nil)
 	}
+
 	if err != nil {
 		return api.DeployResult{}, err
 	}
-	v.number, v.restart, v.origin.by = a.numbers.next(), restart, deployedBy(ctx)
+	v.number = a.numbers.next()
+	v.restart = restart
+	v.origin.by = deployedBy(ctx)
 	return a.deploy(ctx, old, v)
 }
 
@@ -81,7 +85,9 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 		copied := fingerprint(v.origin.source)
 		next, err = a.take(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
 		if err != nil || isSame() {
-			next.origin.source, next.copied, next.configOnly = v.origin.source, copied, true
+			next.origin.source = v.origin.source
+			next.copied = copied
+			next.configOnly = true
 			return next, err
 		}
 		a.removeCopy(next.dir())
@@ -96,6 +102,7 @@ func replaceFiles(dir, from string, names []string) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
+
 		text, err := os.ReadFile(filepath.Join(from, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -153,7 +160,9 @@ func (a *App) take(source string, change func(dir string) error) (v version, err
 		a.removeCopy(dir)
 		return version{}, err
 	}
-	v.origin, v.unpacked, v.copied = origin{source: source, isCopy: true}, true, copied
+	v.origin = origin{source: source, isCopy: true}
+	v.unpacked = true
+	v.copied = copied
 	return v, nil
 }
 
@@ -176,6 +185,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 	if v.bundle, err = bundle.Open(path); err != nil {
 		return version{}, Refused(err)
 	}
+
 	v.bundle.Archive = archive // others may decide what is in it
 	if len(a.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
@@ -185,6 +195,7 @@ func (a *App) open(path, archive string) (v version, err error) {
 			return version{}, Refused(err)
 		}
 	}
+
 	if err := a.opts.Check(v.bundle); err != nil {
 		return version{}, Refused(err)
 	}
@@ -300,6 +311,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 	ctx, cancel := a.untilStop(ctx)
 	defer cancel(nil)
 	a.deployments.begin(old, v, cancel)
+
 	err := a.publish(&v)
 	if err == nil {
 		err = a.steps.run(ctx, v, beforeStart)
@@ -321,6 +333,7 @@ func (a *App) configure(ctx context.Context, old, v version) (api.ReloadResult, 
 		event.Deploy.Log(a.opts.Log, slog.LevelError, "changing the settings failed, the old ones are still in force", "err", err)
 		return api.ReloadResult{}, a.fail(ctx, api.DeployRolledBack, err)
 	}
+
 	a.opts.Apply(v.change, false)
 	a.RefreshFacts()
 	a.recordServing(v)

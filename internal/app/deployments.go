@@ -90,12 +90,14 @@ func (d *deployments) cancel(ctx context.Context) (api.Deployment, error) {
 			Hint: "'tendril versions' lists what was deployed"}
 	}
 	d.mu.Unlock()
+
 	abort(fmt.Errorf("%w by %s", errAborted, deployedBy(ctx)))
 	select {
 	case <-over:
 	case <-ctx.Done():
 		return api.Deployment{}, ctx.Err()
 	}
+
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last.State != api.DeployRolledBack {

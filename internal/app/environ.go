@@ -50,6 +50,7 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 			}
 		}
 	}
+
 	env = slices.DeleteFunc(env, func(entry string) bool {
 		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") ||
 			strings.HasPrefix(entry, "PORT=") // only what is to listen there has one
@@ -58,6 +59,7 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 	if port != 0 {
 		set("PORT", strconv.Itoa(port))
 	}
+
 	if q.URL != "" {
 		set("TENDRIL_QUEUE", q.Name)
 		set("TENDRIL_QUEUE_URL", q.URL)

@@ -25,6 +25,7 @@ func (g *gate) change(open bool, reason string) {
 		g.timer.Stop()
 		g.timer = nil
 	}
+
 	switch {
 	case open:
 		g.pass(true, "") // first: ready means that the workers may deliver, and health is judged then

@@ -57,6 +57,7 @@ func (k *keptVersions) open() {
 		k.log.Warn("list of versions not read", "file", k.path, "err", err, "hint", "versions deployed before cannot be "+
 			"rolled back to; deploy their archives again")
 	}
+
 	for i := range stored.Versions {
 		v := &stored.Versions[i]
 		v.Folder = k.located(v.Folder)

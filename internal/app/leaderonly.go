@@ -15,8 +15,8 @@ import (
 	"tendril/internal/bundle"
 )
 
-// Claim is the right of this instance to run the leader_only commands of a version.
-type Claim interface {
+// CommandClaim is the right of this instance to run the leader_only commands of a version.
+type CommandClaim interface {
 	// Context is done when another instance may have taken the commands over, or with the context of the deployment.
 	Context() context.Context
 	// Finish ends the claim. done tells that the commands have run, so that no other instance runs them.
@@ -32,7 +32,7 @@ type leaderCommands struct {
 	digest string // of the version
 	left   int    // how many are yet to come
 	asked  bool
-	claim  Claim // nil when another instance has run them, and before the first
+	claim  CommandClaim // nil when another instance has run them, and before the first
 }
 
 // leaderCommandsOf prepares the leader_only commands among steps. The version is known to other instances by its
@@ -58,7 +58,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 		return run(ctx)
 	}
 	if !l.asked {
-		if l.claim, err = l.opts.ClaimVersion(ctx, l.digest); err != nil {
+		if l.claim, err = l.opts.ClaimCommands(ctx, l.digest); err != nil {
 			return fmt.Errorf("%s:%d: %s is for one instance, and it is not known which: %w", step.File, step.Line,
 				step.Name, err)
 		}
@@ -68,6 +68,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 		l.opts.Log.Info("command skipped", "step", step.Name, "reason", "leader_only: another instance has run it")
 		return nil
 	}
+
 	if err := run(l.claim.Context()); err != nil {
 		return err
 	}
@@ -77,6 +78,7 @@ func (l *leaderCommands) run(ctx context.Context, step *bundle.Step, run func(co
 	if l.left > 0 {
 		return nil
 	}
+
 	claim := l.claim
 	l.claim = nil
 	return claim.Finish(ctx, true)
@@ -103,6 +105,7 @@ func contentDigest(dir string) (string, error) {
 		return "", err
 	}
 	defer root.Close()
+
 	all, files := sha256.New(), 0
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {

@@ -53,7 +53,7 @@ func TestLeaderOnlyCommandsRunWhereTheClaimIs(t *testing.T) {
 		var ran []string
 		asked := 0
 		l := &leaderCommands{left: 2, digest: "v", opts: &Options{Log: slog.New(slog.DiscardHandler),
-			ClaimVersion: func(_ context.Context, version string) (Claim, error) {
+			ClaimCommands: func(_ context.Context, version string) (CommandClaim, error) {
 				if asked++; version != "v" || c.claim == nil {
 					return nil, c.refuse
 				}

@@ -90,6 +90,7 @@ func (m *machineSystem) Run(ctx context.Context, c *machine.Call) (string, error
 	if c.Shell != "" {
 		p.Argv = shellOf(c.Shell)
 	}
+
 	var mu sync.Mutex // the two streams come from a goroutine each
 	var answer strings.Builder
 	err := m.runner.runStep(ctx, m.version, &p, func(stream string, line []byte) {

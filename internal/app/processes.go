@@ -87,6 +87,7 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	if opts.RestartLimit == 0 {
 		opts.RestartLimit = -1 // never
 	}
+
 	if r != nil {
 		opts.Excused = func(string, supervisor.Exit) bool { return s.excused(r) }
 		opts.Output = func(process, stream string, line []byte) {
@@ -94,6 +95,7 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 			r.output.add(string(line))
 		}
 	}
+
 	all, err := supervisor.New(list, opts)
 	if err == nil {
 		err = all.Start(ctx)
@@ -133,6 +135,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			r.recordExit(how, func(ids []string) { s.detector.crashed(ids, time.Now()) })
 		}
 	}
+
 	return supervisor.Events{
 		Started: func(e supervisor.Started) {
 			level := slog.LevelInfo // nothing says whether a helper is ready

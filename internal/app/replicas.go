@@ -159,6 +159,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 		return err
 	}
 	defer end()
+
 	began := time.Now()
 	before := s.now.Load()
 	old := before.replicas
@@ -169,6 +170,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	if err == nil {
 		err = awaitReady(ctx, replicas, s.opts.readyTimeout)
 	}
+
 	var helpers processes
 	if err == nil {
 		helpers, err = s.exchangeHelpers(ctx, v, replicas)
@@ -176,12 +178,14 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	if err != nil {
 		return s.rollBack(ctx, replicas, err)
 	}
+
 	s.now.Store(&serving{v, replicas, helpers})
 	limit := s.opts.drainTimeout() // of the old version, before the settings of the new one are in force
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
 	s.opts.switched()
 	event.Deploy.Log(s.opts.log, slog.LevelInfo, "new version is serving", "version", v.number, "duration_ms", time.Since(began).Milliseconds())
+
 	s.retiring.Go(func() {
 		s.retireAll(old, limit)
 		s.opts.log.Info("old version stopped", "version", before.version.number, "duration_ms", time.Since(began).Milliseconds())
@@ -220,6 +224,7 @@ func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []
 		err = failed
 		s.stopOne(helpers)
 	}
+
 	again, againErr := s.launcher.helpers(context.WithoutCancel(ctx), old.version)
 	s.now.Store(&serving{old.version, old.replicas, again})
 	if againErr != nil {
@@ -287,6 +292,7 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 		return err
 	}
 	defer end()
+
 	n = max(n, 1)
 	old := s.now.Load()
 	replicas, from := old.replicas, len(old.replicas)

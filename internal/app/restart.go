@@ -48,6 +48,7 @@ func (s *replicaSet) restart(ctx context.Context, name string) (now string, err 
 		return "", err
 	}
 	defer end()
+
 	serves := s.now.Load()
 	at := slices.IndexFunc(serves.replicas, func(r *replica) bool { return r.name() == name })
 	if at >= 0 {

@@ -57,6 +57,7 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 		return fmt.Errorf("the last new replicas were not ready in time: no more are started for another %s",
 			wait.Round(time.Second))
 	}
+
 	if s.wanted != 0 {
 		s.wanted = n
 		return nil

@@ -45,6 +45,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if err := s.prepareMachine(ctx, v, after); err != nil {
 		return err
 	}
+
 	plan := v.bundle.Plan()
 	if v.configOnly {
 		plan = v.bundle.ConfigPlan()
@@ -52,11 +53,13 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	plan = slices.DeleteFunc(plan, func(step bundle.Step) bool {
 		return step.Phase == bundle.PhaseStart || (step.Phase == bundle.PhasePostdeploy) != after
 	})
+
 	legacy, err := s.legacy.steps(v, after)
 	if err != nil {
 		return err
 	}
 	plan = append(legacy, plan...)
+
 	leaders, err := s.leaderCommandsOf(v, plan)
 	if err != nil {
 		return err
@@ -76,6 +79,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	s.opts.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
+
 	began := time.Now()
 	var kept lastLines
 	output := func(stream string, line []byte) {
@@ -85,6 +89,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
 		Env: withVariables(s.opts.environ(v, s.opts.Settings.Port, false), step.Env), OneOutput: true,
 		OutputWait: outputWait}
+
 	err := s.runCommand(ctx, v.number, step, &p, output)
 	if err == nil {
 		return nil
@@ -93,6 +98,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step *bundle.Step) e
 		s.opts.Log.Warn("command failed, its errors are ignored", "step", step.Name, "file", step.File, "err", err)
 		return nil
 	}
+
 	where := step.File
 	if step.Line > 0 {
 		where = fmt.Sprintf("%s:%d", step.File, step.Line)
@@ -163,6 +169,7 @@ func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Pro
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+
 	runner, err := s.runner()
 	if err != nil {
 		return err
@@ -171,6 +178,7 @@ func (s *stepRunner) runStep(ctx context.Context, version int, p *supervisor.Pro
 	if err != nil {
 		return err
 	}
+
 	select {
 	case <-run.Exited():
 	case <-ctx.Done():

@@ -96,10 +96,12 @@ func (t *turn) take(ctx context.Context, kind changeKind, giveUp context.CancelC
 		<-t.token
 		return nil
 	}
+
 	t.deploying = true
 	if t.giveUp != nil {
 		t.giveUp(ErrBusy)
 	}
+
 	t.mu.Unlock() // pass needs it
 	var err error
 	select {

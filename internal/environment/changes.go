@@ -117,6 +117,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 	case <-ctx.Done():
 		return done, ctx.Err()
 	}
+
 	b := c.opts.Bundle
 	if c.programs.app != nil {
 		result, changed, err := c.programs.app.Reload(ctx)
@@ -129,6 +130,7 @@ func (c *changes) reloadChanged(ctx context.Context) (done api.ReloadResult, err
 			return done, app.Refused(err)
 		}
 	}
+
 	return c.reloadSettings(ctx, b)
 }
 
@@ -139,6 +141,7 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 	if err != nil {
 		return done, app.Refused(err)
 	}
+
 	dir := ""
 	if c.programs.app != nil {
 		dir = c.programs.app.SourceFolder()
@@ -148,12 +151,14 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done ap
 	if err := c.cron.tasks.Refresh(ctx, dir); err != nil && !errors.Is(err, tasks.ErrNotScheduled) {
 		return done, err
 	}
+
 	st := c.cron.tasks.Status()
 	done = api.ReloadResult{Settings: change.Live, Later: change.Later, File: st.File, Tasks: len(st.Tasks),
 		NotScheduled: c.cron.tasks.Off()}
 	if !c.cron.tasks.Any() && len(change.Live)+len(change.Later) == 0 {
 		done.Unchanged = cmp.Or(dir, "the settings")
 	}
+
 	c.adopt(change, b)
 	return done, nil
 }
@@ -248,22 +253,24 @@ func (c *changes) keepConnections(change *config.Change) {
 }
 
 func (c *changes) sharesConnections() bool {
-	return c.work.pool != nil || slices.ContainsFunc(c.settings.now().Queues, runsHere) || c.settings.now().AdaptiveConcurrency || c.settings.now().Breaker != 0
+	s := c.settings.now()
+	return c.work.pool != nil || slices.ContainsFunc(s.Queues, runsHere) || s.AdaptiveConcurrency || s.Breaker != 0
 }
 
 // checkVersion refuses the bundle of a new version that must not be run, or whose periodic
 // tasks cannot be put in force.
 func (c *changes) checkVersion(b *bundle.Bundle) error {
-	if err := refuseRoot(c.settings.now(), b, "the app", isMachineRoot()); err != nil {
+	s := c.settings.now()
+	if err := refuseRoot(s, b, "the app", isMachineRoot()); err != nil {
 		return err
 	}
-	warnOfRoot(c.opts.Logger.Logger, c.settings.now(), b, isMachineRoot())
-	if c.settings.now().MachineSections == config.MachineApply && len(c.opts.Command) == 0 {
+	warnOfRoot(c.opts.Logger.Logger, s, b, isMachineRoot())
+	if s.MachineSections == config.MachineApply && len(c.opts.Command) == 0 {
 		if err := refuseMachine(b); err != nil {
 			return err
 		}
 	}
-	if b.Cron == "" || c.settings.now().Cron != "" {
+	if b.Cron == "" || s.Cron != "" {
 		return nil
 	}
 	_, err := tasks.Read(b.Cron)

@@ -75,6 +75,7 @@ func (c *changes) configuration() api.Configuration {
 	} else if change, err := c.pending(); err == nil {
 		shown.Changes = pendingChanges(&change)
 	}
+
 	locked := lockOfFile(&f, "http-path")
 	explained := c.settings.explanations()
 	described := describedOptions(explained)
@@ -152,6 +153,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	if err := c.refuseLocked(change.Set); err != nil {
 		return plan, err
 	}
+
 	edited, err := config.EditFile(old.file, change.Set)
 	if err != nil {
 		return plan, refusedChange(change.Set, err)
@@ -163,6 +165,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	if err != nil {
 		return plan, refusedChange(change.Set, err)
 	}
+
 	plan = settingsPlan{old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
 		File: old.place(), Base: old.hash(), Hash: hashOf(edited.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
@@ -229,6 +232,7 @@ func (c *changes) refuseLocked(set map[string]*string) error {
 			details = append(details, api.Detail{Option: name, Text: o.Name + " is locked: " + why})
 		}
 	}
+
 	if len(details) == 0 {
 		return nil
 	}
@@ -274,6 +278,7 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 	case <-ctx.Done():
 		return none, ctx.Err()
 	}
+
 	plan, err := c.plan(change)
 	if err != nil {
 		return none, err
@@ -282,12 +287,14 @@ func (c *changes) changeSettings(ctx context.Context, change api.SettingsChange)
 		return none, &api.Error{Status: http.StatusConflict, Message: "the settings file was changed meanwhile: " +
 			plan.File, Hint: "look at the difference again, and repeat the change"}
 	}
+
 	b := c.currentBundle()
 	now, err := c.replaceSettings(&plan, b)
 	if err != nil {
 		return none, err
 	}
 	c.adopt(now, b)
+
 	var names []string
 	for _, l := range plan.Changes {
 		names = append(names, l.Name)
@@ -309,6 +316,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 		return change, &api.Error{Status: http.StatusConflict, Message: "the settings file cannot be written: " +
 			err.Error(), Hint: "let the user who runs tendril write " + filepath.Dir(plan.File)}
 	}
+
 	cfg, change, err := c.compare(b, nil)
 	if err == nil && cfg.ConfigFile != plan.old.file.Path {
 		err = fmt.Errorf("another settings file is in force: %s", cfg.ConfigFile)
@@ -317,6 +325,7 @@ func (c *changes) replaceSettings(plan *settingsPlan, b *bundle.Bundle) (change 
 		c.logNotApplied(cfg, b)
 		return change, nil
 	}
+
 	restored := os.Remove
 	if plan.old.info != nil {
 		restored = func(path string) error { return writeSettings(path, plan.old.file.Data, mode, plan.old.info) }

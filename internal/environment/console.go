@@ -21,21 +21,23 @@ import (
 // startConsole opens the console's listener early, so that it can show the
 // start, and closes it late, so that it can show the drain.
 func (e *Environment) startConsole(context.Context) error {
-	if e.settings.now().Console == config.Off {
+	s := e.settings.now()
+	if s.Console == config.Off {
 		return nil
 	}
 	l, err := e.instance.listen()
 	if err != nil {
 		return err
 	}
+
 	opts := &console.Options{
-		Environment: e.settings.now().Name, Version: e.opts.Version, Status: e.Status,
+		Environment: s.Name, Version: e.opts.Version, Status: e.Status,
 		Handlers:  console.Handlers{Metrics: e.observe.telemetry.Handler()},
 		Probes:    console.Probes{Ready: e.observe.monitor.Ready, Live: e.observe.monitor.Live, Started: e.observe.monitor.Started},
 		Receiving: console.Receiving{Pause: e.work.pause, Resume: e.work.resume, Quiet: e.hookQuiet},
 		Broker:    e.queues.broker, History: e.observe.history.kept(),
 		Deliveries: e.observe.shown, InWork: e.work.inWork, Token: e.instance.token, Logger: e.opts.Logger.Logger,
-		Access: consoleAccess(e.settings.now(), e.observe.history.acted), Views: console.Views{Series: e.observe.curves.read},
+		Access: consoleAccess(s, e.observe.history.acted), Views: console.Views{Series: e.observe.curves.read},
 		Drain: func(ctx context.Context) error {
 			err := e.life.Drain(ctx)
 			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
@@ -58,11 +60,13 @@ func (e *Environment) startConsole(context.Context) error {
 		opts.Tasks = e.cron.console()
 		opts.Reload = e.changes.reload
 	}
+
 	if e.opts.HasApp() {
 		opts.Deploy = e.changes.DeployPath
 		opts.Versions = console.VersionOptions{Versions: e.programs.app.Versions, Rollback: e.changes.rollBack,
 			AbortDeploy: e.programs.app.Abort, RestartProcess: e.changes.restart}
 	}
+
 	var server *console.Server
 	opts.Handlers.Pages = web.New(web.Options{Logger: e.opts.Logger.Logger,
 		Client: func(r *http.Request) *api.Client { return console.NewInProcessClient(server, r) }})
@@ -72,7 +76,8 @@ func (e *Environment) startConsole(context.Context) error {
 		e.opts.Logger.Warn("console open to every user and program of this machine", "component", "console",
 			"hint", "leave out --console-auth none")
 	}
-	_, most := connectionShares(openFiles(), deliveryDescriptors(e.settings.now()))
+
+	_, most := connectionShares(openFiles(), deliveryDescriptors(s))
 	limits := httplimit.Limits{Connections: most, Bodies: httplimit.NewBodies(sharesOf(e.opts.Memory).console, api.MaxBody),
 		Anonymous: server.Anonymous, Probe: console.IsProbe}
 	e.life.serve(e.opts.Logger, "the console", console.HTTPServer(server), l, limits, server.Close)
@@ -116,6 +121,7 @@ func (e *Environment) Status() api.Status {
 	if e.life.stopping() {
 		s.State = api.StateDraining
 	}
+
 	named := map[string]bool{} // targets with a limit
 	for _, l := range e.work.lines {
 		s.Workers = append(s.Workers, l.status())
@@ -133,10 +139,12 @@ func (e *Environment) Status() api.Status {
 			TrialAt: st.TrialAt, Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
 		})
 	}
+
 	if e.cron.tasks != nil && e.cron.tasks.Any() {
 		t := e.cron.tasks.Status()
 		s.Tasks = &t
 	}
+
 	if e.programs.app != nil {
 		s.App = e.programs.processes(e.programs.app.Processes())
 		s.Deployment = e.programs.app.Deployment()

@@ -60,12 +60,14 @@ func (c *curves) count(now time.Time) series.Reading {
 			r.In, r.Out = r.In+one.In, r.Out+one.Out
 		}
 	}
+
 	for _, n := range limits {
 		r.Limit += n
 	}
 	if c.work.pool != nil {
 		r.Limit = min(r.Limit, c.settings.now().HTTPConnections)
 	}
+
 	if c.queues.broker != nil {
 		total := c.queues.broker.TotalLedger()
 		r.In, r.Out = r.In+total.Sent, r.Out+total.Done
@@ -124,11 +126,13 @@ func (c *curves) mark(now time.Time) {
 			}
 		}
 	}
+
 	m := c.cron.tasks
 	if m == nil {
 		return
 	}
 	st := m.Election().Status()
+
 	leader := cmp.Or(st.Holder, c.leader) // nobody leads for the moment of a change
 	if st.Leading {
 		leader = "this instance"

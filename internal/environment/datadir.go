@@ -66,6 +66,7 @@ func OpenDataDirectory(s *config.Settings) (*DataDirectory, error) {
 	} else if err != nil {
 		return nil, err
 	}
+
 	d.Path = s.DataDir
 	if has(databaseFile) {
 		if d.Queues, err = storedQueues(s.DataDir); err != nil {

@@ -99,6 +99,7 @@ func (c *depthCounter) read(name string, now time.Time) (r depth, known bool) {
 	if !known {
 		return depth{}, false
 	}
+
 	held, longestWait := q.held()
 	r.backlog = r.visible + int64(held)
 	switch {
@@ -123,7 +124,9 @@ func (c *depthCounter) embedded(name string) (depth, bool) {
 	r.hasAge = err == nil
 	if dead := c.queues[name].deadLetterQueue; dead != "" {
 		deadLedger, err := c.broker.Ledger(dead)
-		r.deadLetters, r.deadLettered, r.hasDeadLetters = deadLedger.Live, ledger.DeadLettered, err == nil
+		r.deadLetters = deadLedger.Live
+		r.deadLettered = ledger.DeadLettered
+		r.hasDeadLetters = err == nil
 	}
 	return r, true
 }
@@ -202,6 +205,7 @@ func (c *depthCounter) deadLetters(ctx context.Context, name string) (int64, boo
 	if q == nil {
 		return 0, false
 	}
+
 	r, err := askDepth(ctx, q)
 	if isFinal(err) {
 		c.deadLetterQueues[name] = nil

@@ -42,6 +42,7 @@ func (o *Options) describeOffline() api.Description {
 		Options: describedOptions(o.Config.ExplainAll()), Places: api.Places{Files: o.describedFiles(o.Bundle)},
 		Resources: []api.Resource{}, Scaling: plannedScaling(o.Config),
 	}
+
 	if o.CronFile() != "" || isFleet(s) {
 		d.Election = electionText(s)
 	}
@@ -54,6 +55,7 @@ func (o *Options) describeOffline() api.Description {
 	if o.HasApp() && o.Bundle != nil {
 		d.AppVersion = o.Bundle.Dir
 	}
+
 	if file, err := tasks.Read(o.CronFile()); o.CronFile() != "" {
 		d.Tasks = &api.TasksStatus{File: o.CronFile(), Off: "nothing runs"}
 		if err == nil {
@@ -62,6 +64,7 @@ func (o *Options) describeOffline() api.Description {
 			d.Notes = append(d.Notes, "the periodic tasks cannot be read: "+err.Error())
 		}
 	}
+
 	if s.Console != config.Off {
 		d.Ports = append(d.Ports, api.Place{Use: "console", At: s.Console})
 	}
@@ -83,6 +86,7 @@ func (o *Options) plannedQueue(set *config.QueueSettings) api.DescribedQueue {
 		}
 		return q
 	}
+
 	created, own := ownAttributes(s, set)
 	dead := deadName(set.Name)
 	q.ARN = embeddedARN(s, set.Name)
@@ -117,6 +121,7 @@ func (o *Options) describedProcesses(b *bundle.Bundle) (all []api.DescribedProce
 			all = append(all, p)
 		}
 	}
+
 	if len(o.Command) > 0 {
 		add(bundle.MainProcess, strings.Join(o.Command, " "))
 	} else if b != nil {
@@ -144,6 +149,7 @@ func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 			all = append(all, p)
 		}
 	}
+
 	s := &o.Config.Settings
 	add("data directory", s.DataDir)
 	add("settings file", s.ConfigFile)
@@ -153,6 +159,7 @@ func (o *Options) describedFiles(b *bundle.Bundle) (all []api.Place) {
 			add("settings of the bundle", setting.File)
 		}
 	}
+
 	cron := cmp.Or(s.Cron, o.CronFile())
 	if s.Cron == "" && b != nil {
 		cron = b.Cron
@@ -231,6 +238,7 @@ func (o *Options) addResources(ctx context.Context, d *api.Description) {
 	if err != nil {
 		d.Notes = append(d.Notes, "not everything on AWS is known: "+err.Error())
 	}
+
 	for i := range found {
 		r := &found[i]
 		d.Resources = append(d.Resources, api.Resource{Kind: r.Kind, Name: r.Name, ARN: r.ARN, URL: r.URL, Owned: r.Owned,
@@ -246,6 +254,7 @@ func (o *Options) addResources(ctx context.Context, d *api.Description) {
 			}
 		}
 	}
+
 	if err == nil {
 		d.Notes = append(d.Notes, missing(d, o.Config, found)...)
 	}
@@ -270,6 +279,7 @@ func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (no
 	exists := func(name string) bool {
 		return slices.ContainsFunc(found, func(r cloud.Resource) bool { return r.Name == name })
 	}
+
 	for i := range d.Queues {
 		if q := &d.Queues[i]; q.Backend == config.BackendSQS && !exists(q.Name) {
 			note := "queue " + q.Name + " does not exist on Amazon SQS"
@@ -279,6 +289,7 @@ func missing(d *api.Description, cfg *config.Config, found []cloud.Resource) (no
 			notes = append(notes, note)
 		}
 	}
+
 	if table := cfg.RegistryTable; table != "" && cfg.Backend == config.BackendSQS && !exists(table) {
 		note := "table " + table + " does not exist in DynamoDB"
 		if cfg.RegistryCreate {
@@ -301,6 +312,7 @@ func sharedResources(s *config.Settings) []api.Resource {
 			all = append(all, r)
 		}
 	}
+
 	for i := range s.Queues {
 		if function := s.Queues[i].Function; function != "" {
 			add(kindFunction, function)

@@ -17,20 +17,26 @@ import (
 // Describe says what the running environment consists of. ctx bounds what is asked of Amazon; what is not known by
 // then is noted.
 func (e *Environment) Describe(ctx context.Context) api.Description {
+	s := e.settings.now()
 	now := *e.opts // with the version of the app that serves
 	if e.life.running() {
 		now.Bundle = e.changes.currentBundle()
 	}
+
 	d := now.describeOffline()
 	st := e.Status()
-	d.Running, d.PID, d.StartedAt, d.State = true, os.Getpid(), st.StartedAt, st.State
+	d.Running = true
+	d.PID = os.Getpid()
+	d.StartedAt = st.StartedAt
+	d.State = st.State
 	explained := e.settings.explanations()
 	d.Options = describedOptions(explained)
 	d.Ports = e.openPorts()
 	if e.instance.address != "" {
-		token := filepath.Join(e.settings.now().DataDir, api.TokenFile)
+		token := filepath.Join(s.DataDir, api.TokenFile)
 		d.Files = append(d.Files, api.Place{Use: "token of the console", At: token})
 	}
+
 	if !e.life.running() {
 		d.Notes = append(d.Notes, errStarting.Error())
 		return d
@@ -40,16 +46,18 @@ func (e *Environment) Describe(ctx context.Context) api.Description {
 	now.addResources(ctx, &d)
 	if d.Tasks = st.Tasks; d.Tasks != nil {
 		d.Tasks.Tasks = withoutSecrets(d.Tasks.Tasks)
-		d.Election = electionText(e.settings.now())
+		d.Election = electionText(s)
 	}
 	d.Scaling = st.Scaling
 	if d.Election != "" && d.Tasks.Off == "" && e.cron.election != nil { // off: nobody is to lead
 		leader := e.cron.election.Status()
 		d.Leader = &leader
 	}
+
 	if e.programs.app != nil {
 		d.AppVersion, d.Deployments = e.programs.app.Version(), e.programs.app.Deployments()
 	}
+
 	change, err := e.changes.pending()
 	if err != nil {
 		d.Notes = append(d.Notes, "the settings in the files are wrong by now, and would be refused: "+refusal(err))
@@ -92,6 +100,7 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueu
 		}
 		return all, nil
 	}
+
 	all = make([]api.DescribedQueue, len(p.lines))
 	errs := make([]error, len(p.lines))
 	var asked sync.WaitGroup
@@ -99,6 +108,7 @@ func (p *pipelines) describeQueues(ctx context.Context) (all []api.DescribedQueu
 		asked.Go(func() { all[i], errs[i] = p.queues.describeQueue(ctx, l) })
 	}
 	asked.Wait()
+
 	for i, err := range errs {
 		if err != nil {
 			notes = append(notes, "attributes of "+all[i].Name+" are not known: "+err.Error())
@@ -115,11 +125,13 @@ func (q *queues) describeQueue(ctx context.Context, l *pipeline) (found api.Desc
 	} else {
 		found, err = q.describeEmbedded(l.queue.name)
 	}
+
 	found.Target = withoutSecret(l.target.current())
 	dead, _ := queue.ParseRedrivePolicy(found.Attributes["RedrivePolicy"])
 	if err != nil || dead == "" {
 		return found, err
 	}
+
 	if onSQS == nil {
 		deadQueue, err := q.describeEmbedded(dead)
 		found.DeadLetterQueue = &deadQueue

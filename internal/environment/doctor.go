@@ -57,28 +57,32 @@ func (o *Options) Examine(ctx context.Context) doctor.Examination {
 // examineRunning looks for what is wrong with a running environment, its machine and what it works with. ctx bounds
 // what is asked of others.
 func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
+	s := e.settings.now()
 	now := *e.opts // with the version of the app that serves
-	x := &examiner{opts: &now, settings: e.settings.now(), facts: doctor.Facts{Running: true}}
+	x := &examiner{opts: &now, settings: s, facts: doctor.Facts{Running: true}}
 	for _, p := range e.openPorts() {
 		if p.Use != "app" {
 			x.lookAtPort(ctx, p.Use, p.At)
 		}
 	}
 	x.endpoint = strings.TrimPrefix(e.queues.endpoint, "http://")
+
 	report := e.observe.monitor.Report()
 	x.facts.HealthStatus = string(report.Status)
 	for _, c := range report.Each() {
 		x.facts.Health = append(x.facts.Health, doctor.Cause{Level: levelOf(c.Status), Text: c.Text})
 	}
+
 	if !e.life.running() {
 		x.facts.Problems = append(x.facts.Problems, doctor.Problem{ID: "state", What: errStarting.Error(),
 			Why: "what it works with is not known yet", Remedy: "tendril status"})
 		return x.examine(ctx)
 	}
-	now.Bundle, x.settings = e.changes.currentBundle(), e.settings.now()
+	now.Bundle, x.settings = e.changes.currentBundle(), s
 	for _, p := range now.MissingPrograms() {
 		x.facts.Apps = append(x.facts.Apps, doctor.App{Own: true, Problem: p.Text, Remedy: p.Hint})
 	}
+
 	for _, l := range e.work.lines {
 		described := api.DescribedQueue{Name: l.queue.name, URL: l.queue.url}
 		if l.queue.embedded {
@@ -88,6 +92,7 @@ func examineRunning(ctx context.Context, e *Environment) doctor.Examination {
 		last := &x.facts.Queues[len(x.facts.Queues)-1]
 		last.Missing = l.queue.embedded && last.Attributes == nil
 	}
+
 	for _, p := range e.Status().App {
 		if p.Port != 0 {
 			x.lookAtPort(ctx, "app", net.JoinHostPort("localhost", strconv.Itoa(p.Port)))
@@ -162,6 +167,7 @@ func (o *Options) certificates(s *config.Settings) (all []doctor.Certificate) {
 			all = append(all, c)
 		}
 	}
+
 	if s.AnyEmbedded() || o.QueuesOnly {
 		add("tls-cert", s.TLSCert, s.TLSKey)
 	}
@@ -201,6 +207,7 @@ func queueTimes(s *config.Settings, set *config.QueueSettings) doctor.Times {
 		t.Attempt, t.AttemptText = set.Deadline, "deadline"
 	}
 	backoff := worker.Backoff{Min: s.BackoffMin, Max: s.BackoffMax, Doublings: s.BackoffDoublings}
+
 	t.Pause = func(attempt int) time.Duration {
 		switch {
 		case s.BackoffMin > 0:
@@ -236,6 +243,7 @@ func (e *examiner) plannedPorts() {
 		}
 		e.facts.Ports = append(e.facts.Ports, p)
 	}
+
 	if address, _ := s.ListenOn(); s.AnyEmbedded() || e.opts.QueuesOnly {
 		add("listen", "queues, SQS protocol", address)
 	}
@@ -301,6 +309,7 @@ func (e *examiner) lookAtTargets(ctx context.Context) {
 			app.Problem = err.Error()
 		}
 		e.facts.Apps = append(e.facts.Apps, app)
+
 		local := isLocal(set.Target)
 		if answer.Dated && !local {
 			e.facts.Clocks = append(e.facts.Clocks, doctor.Clock{Server: app.Target, Ahead: answer.Ahead})
@@ -447,6 +456,7 @@ func (e *examiner) lookAtPermissions(ctx context.Context, sqs string) {
 		e.facts.Unchecked = err.Error()
 		return
 	}
+
 	use := &cloud.Use{}
 	if file, err := tasks.Read(e.opts.CronFile()); err == nil && e.opts.CronFile() != "" {
 		for _, t := range file.Tasks {
@@ -460,6 +470,7 @@ func (e *examiner) lookAtPermissions(ctx context.Context, sqs string) {
 			names.dead = append(names.dead, cloud.UnknownDeadLetterQueue+q.Name, q.Dead.Name)
 		}
 	}
+
 	for _, statement := range cloud.PolicyFor(e.opts.Config, use).Statement {
 		for _, pattern := range statement.Resource {
 			if err := e.simulate(ctx, iam, caller, &statement, names.concrete(pattern)); err != nil {

@@ -39,6 +39,7 @@ func (q *queues) serveBroker(context.Context) error {
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+
 	shares := sharesOf(q.opts.Memory)
 	bodies := httplimit.NewBodies(shares.endpoint, sqsapi.MaxBody)
 	opts := &sqsapi.Options{Keys: keys, RegistryToken: token}
@@ -46,6 +47,7 @@ func (q *queues) serveBroker(context.Context) error {
 		opts.Memory = bodies
 	}
 	handler := sqsapi.New(q.broker, opts)
+
 	most, _ := connectionShares(openFiles(), deliveryDescriptors(q.settings.now()))
 	limits := httplimit.Limits{Connections: min(most, shares.connections), Bodies: bodies, Anonymous: handler.Anonymous}
 	q.life.serve(q.opts.Logger, "the queue endpoint", sqsapi.Server(handler), l, limits, handler.Stop)
@@ -55,8 +57,9 @@ func (q *queues) serveBroker(context.Context) error {
 // ownToken is the token that callers of the registry must show: the one that was set, else the one in the data
 // directory. Where it cannot be shared with the other environments of this user, they have to be given it.
 func (q *queues) ownToken() (token string, err error) {
-	if token = q.settings.now().RegistryToken; token == "" {
-		if token, err = tasks.Token(q.settings.now().DataDir); err != nil {
+	s := q.settings.now()
+	if token = s.RegistryToken; token == "" {
+		if token, err = tasks.Token(s.DataDir); err != nil {
 			return "", err
 		}
 	}
@@ -72,10 +75,11 @@ func (q *queues) ownToken() (token string, err error) {
 
 // openKeys reads the file of credentials, and makes a key pair for the app; nil where there is no such file.
 func (q *queues) openKeys() (*access.Keyring, error) {
-	if q.settings.now().Credentials == "" {
+	s := q.settings.now()
+	if s.Credentials == "" {
 		return nil, nil
 	}
-	keys, err := access.Open(q.settings.now().Credentials, func(err error) {
+	keys, err := access.Open(s.Credentials, func(err error) {
 		q.opts.Logger.Error("credentials not replaced", "component", "the queue endpoint", "err", err)
 	})
 	if err != nil {
@@ -88,27 +92,29 @@ func (q *queues) openKeys() (*access.Keyring, error) {
 // listenEndpoint listens on all that --listen names. Where the app cannot use that, since it is encrypted, a socket
 // or another machine's view of this one, it gets a loopback address of its own.
 func (q *queues) listenEndpoint() (l net.Listener, err error) {
+	s := q.settings.now()
 	var all []net.Listener
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, listen.CloseAll(all))
 		}
 	}()
-	address, socket := q.settings.now().ListenOn()
-	own := address == "" || q.settings.now().TLSCert != ""
+	address, socket := s.ListenOn()
+	own := address == "" || s.TLSCert != ""
 	if address != "" {
-		l, err := opened("listen")(listen.TCP(address, q.settings.now().Credentials == ""))
+		l, err := opened("listen")(listen.TCP(address, s.Credentials == ""))
 		if err != nil {
 			return nil, err
 		}
 		bound := listen.Address(l).Addr()
 		own = own || !bound.IsLoopback() && !bound.IsUnspecified()
-		q.endpoint = scheme(q.settings.now()) + listen.Local(l)
+		q.endpoint = scheme(s) + listen.Local(l)
 		if l, err = q.encrypt(l); err != nil {
 			return nil, err
 		}
 		all = append(all, l)
 	}
+
 	if socket != "" {
 		l, err := opened("listen")(listen.Unix(socket))
 		if err != nil {
@@ -117,8 +123,9 @@ func (q *queues) listenEndpoint() (l net.Listener, err error) {
 		all = append(all, l)
 		q.endpoint = cmp.Or(q.endpoint, "http://localhost") // any host will do on a socket
 	}
+
 	q.appEndpoint = q.endpoint
-	if own && (q.opts.HasApp() || slices.ContainsFunc(q.settings.now().Queues, runsHere)) {
+	if own && (q.opts.HasApp() || slices.ContainsFunc(s.Queues, runsHere)) {
 		l, err := opened("listen")(listen.TCP(anyLoopback, true))
 		if err != nil {
 			return nil, err
@@ -138,14 +145,15 @@ func scheme(s *config.Settings) string {
 
 // encrypt puts TLS on a listener, where there is a certificate.
 func (q *queues) encrypt(l net.Listener) (net.Listener, error) {
-	if q.settings.now().TLSCert == "" {
+	s := q.settings.now()
+	if s.TLSCert == "" {
 		if !listen.Address(l).Addr().IsLoopback() {
 			q.opts.Logger.Warn("queue endpoint is not encrypted", "component", "the queue endpoint", "address", l.Addr().String(),
 				"hint", "whoever can read this network's traffic can read the messages: add --tls-cert and --tls-key")
 		}
 		return l, nil
 	}
-	certificate, err := openEndpointCertificate(q.settings.now(), console.CertificateEvents{
+	certificate, err := openEndpointCertificate(s, console.CertificateEvents{
 		Changed: func(string) { q.opts.Logger.Info("certificate replaced", "component", "the queue endpoint") },
 		Rejected: func(err error) {
 			q.opts.Logger.Error("certificate not replaced", "component", "the queue endpoint", "err", err)

@@ -76,6 +76,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	var reports sync.WaitGroup
 	reports.Go(func() { e.opts.Logger.ReportOmitted(running) })
 	defer func() { ended(); reports.Wait(); e.observe.history.totals.reportStopped() }()
+
 	go e.systemd.extendStart(running)
 	err := e.life.unlessStopped(stop, now, e.Start)
 	switch {
@@ -96,6 +97,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	default:
 		e.observe.history.totals.reason = err.Error()
 	}
+
 	ctx, over := e.lastPhase(now)
 	defer over()
 	return errors.Join(err, e.Stop(ctx))
@@ -104,10 +106,11 @@ func (e *Environment) Run(stop, now context.Context) error {
 // lastPhase begins the stop: nothing says from now on that the service is up. The context
 // bounds it, for the cause [ErrLate], or [ErrCutShort] when now is done before.
 func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
+	s := e.settings.now()
 	e.life.beginDrain()
 	e.systemd.systemd.Stopping()
-	e.systemd.systemd.Extend(e.settings.now().ShutdownTimeout + 2*e.settings.now().AppGrace + systemMargin)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), e.settings.now().ShutdownTimeout, ErrLate)
+	e.systemd.systemd.Extend(s.ShutdownTimeout + 2*s.AppGrace + systemMargin)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), s.ShutdownTimeout, ErrLate)
 	ctx, cut := context.WithCancelCause(ctx)
 	hurried := context.AfterFunc(now, func() { cut(ErrCutShort) })
 	return ctx, func() { hurried(); cancel() }

@@ -30,23 +30,25 @@ const startFacts = 0
 // open makes the folder with the answers, in the data directory where that is this environment's alone, and has it
 // answer about the bundle of the start.
 func (f *facts) open(context.Context) error {
+	s := f.settings.now()
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding the program of get-config: %w", err)
 	}
-	dir := f.settings.now().DataDir
-	if f.settings.now().Console == config.Off && f.queues.broker == nil { // it was not claimed
+	dir := s.DataDir
+	if s.Console == config.Off && f.queues.broker == nil { // it was not claimed
 		dir = ""
 	}
 	uid, gid := -1, -1
-	if os.Geteuid() == 0 && f.settings.now().AppUser != "" {
-		if uid, gid, err = supervisor.IDsOf(f.settings.now().AppUser); err != nil {
+	if os.Geteuid() == 0 && s.AppUser != "" {
+		if uid, gid, err = supervisor.IDsOf(s.AppUser); err != nil {
 			return fmt.Errorf("%w: --app-user: %w", ErrSettings, err)
 		}
 		if uid == 0 {
 			uid = -1
 		}
 	}
+
 	f.life.steps.push("the answers of get-config", func(context.Context) error { return f.Folder.Close() })
 	if err := f.Create(dir, program, uid, gid); err != nil {
 		return err
@@ -71,6 +73,7 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	properties := f.properties(b)
 	daemon := s.Daemon()
 	daemon["queue_url"] = home.url
+
 	options := map[string]map[string]string{}
 	set := func(namespace, option, value string) {
 		if options[namespace] == nil {
@@ -78,6 +81,7 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 		}
 		options[namespace][option] = value
 	}
+
 	own := map[[2]string]string{} // values in force of options that tendril knows
 	for _, known := range s.Bundled() {
 		own[[2]string{known.Namespace, known.Option}] = known.Value
@@ -100,6 +104,7 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 			set(written.Namespace, written.Option, value)
 		}
 	}
+
 	port := strconv.Itoa(s.Port)
 	container := map[string]any{"app_user": appUser(s.AppUser), "environment_name": s.Name, "instance_port": port,
 		"proxy_server": noProxy, "xray_enabled": "false"}
@@ -111,6 +116,7 @@ func (f *facts) describe(b *bundle.Bundle, s *config.Settings) *getconfig.Facts 
 	if s.AppLogDir != "" {
 		container["app_log_dir"] = s.AppLogDir
 	}
+
 	return &getconfig.Facts{
 		Environment: properties, OptionSettings: options, Container: container,
 		Meta: map[string]any{"sqsdconfig": daemon, "region": s.Region},
@@ -134,12 +140,14 @@ func (f *facts) properties(b *bundle.Bundle) map[string]string {
 			named[link.Variable] = true
 		}
 	}
+
 	for _, entry := range f.opts.AppEnv {
 		name, _, _ := strings.Cut(entry, "=")
 		if _, known := named[name]; !known {
 			named[name] = false
 		}
 	}
+
 	all := map[string]string{}
 	for _, entry := range f.programs.environ(b, f.settings.now().Port) {
 		name, value, _ := strings.Cut(entry, "=")

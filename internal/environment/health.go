@@ -30,6 +30,7 @@ func (p *pipelines) queueStates(now time.Time) (all []health.QueueState) {
 		if !l.queue.embedded {
 			state.Taken = r.taken
 		}
+
 		for _, r := range st.Reasons {
 			problem := health.Problem{Since: r.Since, Reason: r.Text}
 			switch r.Block {

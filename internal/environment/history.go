@@ -58,6 +58,7 @@ func (h *history) acted(a console.Act) {
 
 // open opens the log on disk. It ends after everything that is started later, and tells how that went.
 func (h *history) open(context.Context) error {
+	s := h.settings.now()
 	if !h.queues.ownsDataDir() {
 		return nil
 	}
@@ -71,22 +72,25 @@ func (h *history) open(context.Context) error {
 			}
 		}
 	}
-	log := eventlog.Open(h.settings.now().DataDir, writes(eventlog.CurrentFile))
-	fields := map[string]string{"version": h.opts.Version, "environment": h.settings.now().Name}
+
+	log := eventlog.Open(s.DataDir, writes(eventlog.CurrentFile))
+	fields := map[string]string{"version": h.opts.Version, "environment": s.Name}
 	if last, found := log.Newest(); found && last.Text != stopText {
 		fields["previous_run"] = "ended without a stop"
 	}
 	log.Happened(event.Event{Kind: event.Start, Text: "environment started", Fields: fields})
 	h.log.Store(log)
+
 	h.life.steps.push("the events", func(context.Context) error {
 		h.lost.flush() // after all that reports losses
 		log.Happened(event.Event{Kind: event.Stop, Text: stopText, Fields: h.totals.stopFields()})
 		return log.Close()
 	})
-	if !h.settings.now().AnyOnSQS() {
+
+	if !s.AnyOnSQS() {
 		return nil
 	}
-	failed := eventlog.OpenFailures(h.settings.now().DataDir, writes(eventlog.FailuresFile))
+	failed := eventlog.OpenFailures(s.DataDir, writes(eventlog.FailuresFile))
 	if err := h.failed.restore(failed); err != nil {
 		h.opts.Logger.Warn("failures of the last run not read", "component", "environment", "file", eventlog.FailuresFile,
 			"err", err)

@@ -49,14 +49,15 @@ type instance struct {
 // claim makes this process the one that the other commands find in the data directory. The embedded queues have
 // a lock of their own there; an environment without any may not take the files of another one either.
 func (i *instance) claim(context.Context) error {
+	s := i.settings.now()
 	i.program = api.ThisProgram()
 	if !i.queues.ownsDataDir() {
 		return nil
 	}
-	if err := datadir.Make(i.settings.now().DataDir); err != nil {
+	if err := datadir.Make(s.DataDir); err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	release, err := api.Claim(i.settings.now().DataDir)
+	release, err := api.Claim(s.DataDir)
 	if errors.Is(err, api.ErrClaimed) {
 		advice := "give this one its own --data-dir"
 		if i.queues.broker == nil {
@@ -67,10 +68,11 @@ func (i *instance) claim(context.Context) error {
 	if err != nil {
 		return err
 	}
-	files := datadir.Identify(i.settings.now().DataDir, filepath.Join(i.settings.now().DataDir, claimFile))
+
+	files := datadir.Identify(s.DataDir, filepath.Join(s.DataDir, claimFile))
 	i.files.Store(&files)
 	i.life.steps.push("the claim of the data directory", func(context.Context) error { return release() })
-	if err := bundle.CloseVersions(i.settings.now().DataDir); err != nil {
+	if err := bundle.CloseVersions(s.DataDir); err != nil {
 		i.opts.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
 	}
 	return nil
@@ -92,16 +94,18 @@ func (i *instance) dataDir() (st health.DataDirState) {
 }
 
 func (i *instance) listen() (net.Listener, error) {
-	l, err := listenConsole(i.settings.now())
+	s := i.settings.now()
+	l, err := listenConsole(s)
 	if err != nil {
 		return nil, err
 	}
 	i.address = listen.Local(l)
-	i.token = cmp.Or(i.settings.now().ConsoleToken, api.NewToken())
-	if i.settings.now().ConsoleTLSCert == "" {
+	i.token = cmp.Or(s.ConsoleToken, api.NewToken())
+	if s.ConsoleTLSCert == "" {
 		return l, nil
 	}
-	certificate, err := console.OpenCertificate(i.settings.now().ConsoleTLSCert, i.settings.now().ConsoleTLSKey, console.CertificateEvents{
+
+	certificate, err := console.OpenCertificate(s.ConsoleTLSCert, s.ConsoleTLSKey, console.CertificateEvents{
 		Changed: i.certificateChanged,
 		Rejected: func(err error) {
 			i.opts.Logger.Error("certificate not replaced", "component", "console", "err", err)
@@ -136,8 +140,9 @@ func (i *instance) claimFiles(context.Context) error {
 
 // writeFiles lets the other commands find this environment.
 func (i *instance) writeFiles() error {
+	s := i.settings.now()
 	if i.token != "" {
-		if err := api.WriteToken(i.settings.now().DataDir, i.token); err != nil {
+		if err := api.WriteToken(s.DataDir, i.token); err != nil {
 			return fmt.Errorf("writing the console's token: %w", err)
 		}
 	}
@@ -146,7 +151,7 @@ func (i *instance) writeFiles() error {
 	if i.written = i.visible(); !i.written {
 		return nil
 	}
-	if err := i.describe().Write(i.settings.now().DataDir); err != nil {
+	if err := i.describe().Write(s.DataDir); err != nil {
 		return fmt.Errorf("writing the instance file: %w", err)
 	}
 	return nil
@@ -169,13 +174,14 @@ func (i *instance) certificateChanged(fingerprint string) {
 
 // describe is what the instance file says; the caller holds its lock.
 func (i *instance) describe() *api.Instance {
+	s := i.settings.now()
 	file := &api.Instance{
-		PID: os.Getpid(), Version: i.opts.Version, Program: i.program, Environment: i.settings.now().Name, Console: i.address, ConsoleCertificate: i.certificate,
-		Endpoint: i.queues.endpoint, Region: i.settings.now().Region, AccountID: i.settings.now().AccountID, StartedAt: i.began,
+		PID: os.Getpid(), Version: i.opts.Version, Program: i.program, Environment: s.Name, Console: i.address, ConsoleCertificate: i.certificate,
+		Endpoint: i.queues.endpoint, Region: s.Region, AccountID: s.AccountID, StartedAt: i.began,
 		AppliesMachine: i.opts.AppliesMachine(), Folder: i.opts.Folder,
 	}
 	if i.opts.HasApp() {
-		file.AppPort = i.settings.now().Port
+		file.AppPort = s.Port
 	}
 	for _, l := range i.work.lines {
 		file.Queues = append(file.Queues,
@@ -186,17 +192,19 @@ func (i *instance) describe() *api.Instance {
 
 // greet prints the start: a few lines on a terminal, one event elsewhere.
 func (i *instance) greet() {
+	s := i.settings.now()
 	console := "off"
 	if i.address != "" {
 		console = "http://" + i.address
-		if i.settings.now().ConsoleTLSCert != "" {
+		if s.ConsoleTLSCert != "" {
 			console = "https://" + i.address
 		}
 	}
+
 	var rows [][2]string
 	row := func(name, value string) { rows = append(rows, [2]string{name, value}) }
 	if i.queues.endpoint != "" {
-		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.queues.endpoint, i.settings.now().DataDir))
+		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.queues.endpoint, s.DataDir))
 	}
 	for _, l := range i.work.lines {
 		row("queue", l.queue.url)
@@ -207,6 +215,7 @@ func (i *instance) greet() {
 	if len(i.work.lines) > 1 {
 		row("order", i.queues.orderText())
 	}
+
 	var targets []string
 	for _, l := range i.work.lines {
 		text := l.target.name
@@ -221,15 +230,17 @@ func (i *instance) greet() {
 			row("delivers", text)
 		}
 	}
-	if i.opts.Terminal && i.login != nil && i.settings.now().ConsoleAuth != config.ConsoleAuthNone {
+
+	if i.opts.Terminal && i.login != nil && s.ConsoleAuth != config.ConsoleAuthNone {
 		row("console", console+i.login()+"  (once, for 10 minutes; then 'tendril open')")
 	} else {
 		row("console", console)
 	}
-	if i.opts.Logger.Banner("tendril "+i.opts.Version, i.settings.now().Name, rows) {
+	if i.opts.Logger.Banner("tendril "+i.opts.Version, s.Name, rows) {
 		return
 	}
-	attrs := []any{"component", "environment", "environment", i.settings.now().Name, "version", i.opts.Version, "backend", i.settings.now().Backend,
+
+	attrs := []any{"component", "environment", "environment", s.Name, "version", i.opts.Version, "backend", s.Backend,
 		"endpoint", i.queues.endpoint, "console", console}
 	if home := i.queues.home(); home != nil {
 		attrs = append(attrs, "queue", home.name, "queue_url", home.url, "dead_letter_queue", home.dead,

@@ -25,6 +25,7 @@ func (k *knownInstances) list() api.Instances {
 	if !k.scale.life.running() || k.scale.opts.QueuesOnly {
 		return api.Instances{Instances: []api.KnownInstance{self}, Notes: k.aloneNotes()}
 	}
+
 	inFlight := 0
 	for _, w := range st.Workers {
 		inFlight += w.InWork
@@ -38,6 +39,7 @@ func (k *knownInstances) list() api.Instances {
 		self.Protected = &on
 	}
 	out := api.Instances{Instances: []api.KnownInstance{self}}
+
 	leader := k.scale.cron.election.Status()
 	if !leader.Local {
 		out.Election = electionText(k.scale.settings.now())
@@ -65,7 +67,9 @@ func addLeader(out *api.Instances, leader *api.Leader) {
 	switch self := &out.Instances[0]; {
 	case leader.Local: // nobody is elected
 	case leader.Leading:
-		self.Leads, self.Term, self.LeaseAgeSeconds = true, leader.Term, leader.AgeSeconds
+		self.Leads = true
+		self.Term = leader.Term
+		self.LeaseAgeSeconds = leader.AgeSeconds
 	case leader.Holder != "":
 		out.Instances = append(out.Instances, api.KnownInstance{Name: leader.Holder, Source: "lease", Leads: true,
 			Term: leader.Term, LeaseAgeSeconds: leader.AgeSeconds, Console: leader.Console})
@@ -77,7 +81,9 @@ func addMembers(out *api.Instances, group *fleet.Members) {
 	for _, one := range group.Instances {
 		if one.ID == group.Self {
 			self := &out.Instances[0]
-			self.Name, self.Unhealthy, self.SeenAt = one.ID+", "+self.Name, !one.Healthy, group.At
+			self.Name = one.ID + ", " + self.Name
+			self.Unhealthy = !one.Healthy
+			self.SeenAt = group.At
 			self.State += ", " + one.State
 			continue
 		}
@@ -103,6 +109,7 @@ func sharedNotes(group string, sole bool, leader *api.Leader) []string {
 	if group != "" {
 		notes[0] = "Of the other members of the group " + group + ", only what Auto Scaling says is known."
 	}
+
 	switch {
 	case sole:
 		notes = append(notes, "No leader is elected: --leader local declares this instance to be the only one.")

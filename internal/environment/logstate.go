@@ -23,6 +23,7 @@ const (
 func LogState(e *Environment) {
 	log := e.opts.Logger.With("component", "environment")
 	logGoroutines(log, readStacks())
+
 	st := e.Status()
 	attrs := []any{"state", st.State, "uptime_ms", time.Since(st.StartedAt).Milliseconds(), "version", e.opts.Version,
 		"goroutines", runtime.NumGoroutine()}
@@ -38,6 +39,7 @@ func LogState(e *Environment) {
 		attrs = append(attrs, "status", string(report.Status), "reason", strings.Join(report.Causes, " "))
 	}
 	log.Info("state of the environment", attrs...)
+
 	e.queues.logQueues(log)
 	for i := range st.Workers {
 		w := &st.Workers[i]
@@ -127,6 +129,7 @@ func groupStacks(stacks string) (groups []stackGroup) {
 			}
 			calls = append(calls, line)
 		}
+
 		if left := len(calls) - maxStackDepth; left > 0 {
 			calls = append(calls[:maxStackDepth-1], "...", calls[len(calls)-1])
 		}
@@ -138,6 +141,7 @@ func groupStacks(stacks string) (groups []stackGroup) {
 		}
 		groups[i].count++
 	}
+
 	slices.SortStableFunc(groups, func(a, b stackGroup) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.stack, b.stack))
 	})

@@ -28,6 +28,7 @@ func NotUsed(opts *Options) []bundle.Finding {
 		found = append(found, b.Machine.Sections...)
 	}
 	found = append(found, opts.unrunSteps()...)
+
 	for _, p := range b.Environment() {
 		if what := opts.Withheld(p); what != "" {
 			found = append(found, b.Finding(p.File, p.Line, what))
@@ -38,6 +39,7 @@ func NotUsed(opts *Options) []bundle.Finding {
 			found = append(found, b.Finding(link.File, link.Line, what))
 		}
 	}
+
 	slices.SortStableFunc(found, func(a, b bundle.Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
@@ -86,6 +88,7 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	case o.HasApp():
 		return nil
 	}
+
 	b := o.Bundle
 	if len(b.Build) > 0 {
 		found = append(found, bundle.Finding{File: "Buildfile", What: "it is not run" + why})
@@ -97,6 +100,7 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	if len(b.Hooks)+len(b.ConfigHooks) > 0 {
 		found = append(found, bundle.Finding{File: ".platform", What: "the hooks are not run" + why})
 	}
+
 	var others []string
 	for _, p := range b.Processes {
 		if p.Name != bundle.MainProcess {

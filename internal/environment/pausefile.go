@@ -118,6 +118,7 @@ func (p *pauseFile) change(alter func(*storedPauses)) error {
 	if maps.Equal(p.stored.Queues, after.Queues) && maps.Equal(p.stored.Tasks, after.Tasks) {
 		return nil
 	}
+
 	data, err := json.MarshalIndent(after, "", "  ")
 	if err == nil {
 		err = datadir.Replace(p.path, append(data, '\n'), 0o600)

@@ -44,6 +44,7 @@ func (p *pipeline) status() api.Worker {
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
 		LimitedBy: st.LimitedBy,
 	}
+
 	for _, r := range st.Reasons {
 		if r.Block == worker.Paused {
 			w.Paused, w.PauseReason = true, r.Text

@@ -214,6 +214,7 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 	case s.Outcome == queue.Unreached && w.embedded:
 		return logging.Redelivery{Known: true} // its receive does not count
 	}
+
 	var dead string
 	if w.embedded {
 		var err error
@@ -225,8 +226,11 @@ func (p *pipelines) afterFailure(w *workQueue, s *worker.Settled) (next logging.
 		}
 	} else {
 		r, ok := p.depths.onSQS(w.name, time.Now())
-		next.Known, next.MaxReceives, dead = ok, r.maxReceives, r.deadLetterQueue
+		next.Known = ok
+		next.MaxReceives = r.maxReceives
+		dead = r.deadLetterQueue
 	}
+
 	if now || next.Known && next.MaxReceives > 0 && s.ReceivesHere >= next.MaxReceives {
 		next.DeadLetterQueue = dead
 	}

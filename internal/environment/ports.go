@@ -69,6 +69,7 @@ func (p *portChooser) choose(option, address string) {
 	if p.cfg.IsSet(option) || err != nil || wrong != nil || first == 0 {
 		return
 	}
+
 	for port := first; port < first+portTries; port++ {
 		if p.chosen[port] || !isFree(host, port) {
 			continue

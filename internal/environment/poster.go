@@ -30,7 +30,10 @@ func NewPoster(s *config.Settings, set *config.QueueSettings, name, version, add
 	if err != nil {
 		return nil, err
 	}
-	opts.Target, opts.Path, opts.Version, opts.Trace = address, cmp.Or(path, opts.Path), version, telemetry.Propagate
+	opts.Target = address
+	opts.Path = cmp.Or(path, opts.Path)
+	opts.Version = version
+	opts.Trace = telemetry.Propagate
 	p := &Poster{URL: address + opts.Path, name: name}
 	opts.Events.Record = func(m *queue.Message) func(*deliver.Exchange) {
 		return func(x *deliver.Exchange) {

@@ -127,6 +127,7 @@ func (p *problems) isLeft(name string) bool {
 // leftElsewhere are messages in databases that this environment could work on and does not: embedded queues of an
 // environment that has moved to Amazon SQS, and those that an older version wrote to the shared data directory.
 func (p *problems) leftElsewhere() []problem {
+	s := p.settings.now()
 	if time.Since(p.elsewhereAt) < leftBehindRefresh {
 		return p.elsewhere
 	}
@@ -147,12 +148,14 @@ func (p *problems) leftElsewhere() []problem {
 			}
 		}
 	}
+
 	if p.queues.broker == nil && p.queues.ownsDataDir() {
-		add(p.settings.now().DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
-			filepath.Join(p.settings.now().DataDir, databaseFile), func(string) bool { return true })
+		add(s.DataDir, "move them with 'tendril migrate --from embedded --to sqs', or delete "+
+			filepath.Join(s.DataDir, databaseFile), func(string) bool { return true })
 	}
+
 	state := p.opts.stateFolder()
-	if p.queues.broker == nil || p.opts.Config.IsSet("data-dir") || state == "" || state == p.settings.now().DataDir || !exists(
+	if p.queues.broker == nil || p.opts.Config.IsSet("data-dir") || state == "" || state == s.DataDir || !exists(
 		filepath.Join(state, databaseFile)) {
 		return p.elsewhere
 	}

@@ -45,7 +45,7 @@ func (p *programs) build(c *changes, cron *schedule) {
 		Hurry: p.life.urgent, Draining: p.life.draining, Ready: p.life.ready, Changing: c.changing, Gate: p.work.gate,
 		Failed:       func(err error) { p.life.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
 		DrainTimeout: p.work.drainLimit, Check: c.checkVersion, Change: c.change, Apply: p.work.tune, Facts: p.facts,
-		AdoptTasks: cron.adopt, ClaimVersion: cron.claimVersion,
+		AdoptTasks: cron.adopt, ClaimCommands: cron.claimCommands,
 	})
 }
 
@@ -88,10 +88,11 @@ func (p *programs) forget(id string) {
 }
 
 func (p *programs) openLogs() error {
-	if p.settings.now().AppLogDir == "" || p.logs != nil {
+	s := p.settings.now()
+	if s.AppLogDir == "" || p.logs != nil {
 		return nil
 	}
-	logs, err := supervisor.NewLogFolder(p.settings.now().AppLogDir)
+	logs, err := supervisor.NewLogFolder(s.AppLogDir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
@@ -115,6 +116,7 @@ func (p *programs) processes(all []supervisor.Status) (shown []api.Process) {
 			pids = append(pids, all[i].PID)
 		}
 	}
+
 	usage := p.meter.Read(pids, time.Now())
 	for i := range all {
 		one := &all[i]
@@ -146,7 +148,9 @@ func (p *programs) environ(b *bundle.Bundle, port int) []string {
 	home := p.queues.home()
 	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
 	if home.embedded {
-		q.Endpoint, q.AccessKeyID, q.SecretAccessKey = p.queues.appEndpoint, p.queues.appKeys.AccessKeyID, string(p.queues.appKeys.SecretAccessKey)
+		q.Endpoint = p.queues.appEndpoint
+		q.AccessKeyID = p.queues.appKeys.AccessKeyID
+		q.SecretAccessKey = string(p.queues.appKeys.SecretAccessKey)
 	}
 	return app.Environ(p.opts.AppEnv, b, p.linkedURL, port, q)
 }
@@ -175,14 +179,16 @@ func linkedQueue(s *config.Settings, queues []string, environment string) string
 // startFunction starts a function as the app's processes are: as whom, within which
 // limits and with which variables the settings and the bundle say.
 func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
-	if err := refuseRoot(p.settings.now(), p.opts.Bundle, "the function", isMachineRoot()); err != nil {
+	s := p.settings.now()
+	if err := refuseRoot(s, p.opts.Bundle, "the function", isMachineRoot()); err != nil {
 		return nil, err
 	}
-	warnOfRoot(p.opts.Logger.Logger, p.settings.now(), p.opts.Bundle, isMachineRoot())
+	warnOfRoot(p.opts.Logger.Logger, s, p.opts.Bundle, isMachineRoot())
 	if err := p.openLogs(); err != nil {
 		return nil, err
 	}
-	process := app.Guard(p.settings.now(), supervisor.Process{})
+
+	process := app.Guard(s, supervisor.Process{})
 	events := delivery.LogFunction(p.opts.Logger.Logger, p.life.stopping)
 	events.LinesDropped = func(d supervisor.LinesDropped) {
 		d.Process = strings.Replace(d.Process, "-", ".", 1) // the name that its lines have
@@ -190,14 +196,15 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	}
 	opts := runtimeapi.Options{
 		Command: []string{"/bin/sh", "-c", command}, Env: p.facts.Environ(p.environ(p.opts.Bundle, 0), startFacts, true),
-		Instances: p.settings.now().HTTPConnections,
-		User:      process.User, Limits: process.Limits, Timeout: p.settings.now().FunctionTimeout,
-		Grace: max(p.settings.now().AppGrace, time.Nanosecond), Hurry: p.life.urgent, Name: p.settings.now().Name, Region: p.settings.now().Region,
-		AccountID: p.settings.now().AccountID, LinesPerSecond: p.settings.now().AppLogRate, Events: events,
+		Instances: s.HTTPConnections,
+		User:      process.User, Limits: process.Limits, Timeout: s.FunctionTimeout,
+		Grace: max(s.AppGrace, time.Nanosecond), Hurry: p.life.urgent, Name: s.Name, Region: s.Region,
+		AccountID: s.AccountID, LinesPerSecond: s.AppLogRate, Events: events,
 		Output: func(instance int, stream string, text []byte) {
 			p.output(fmt.Sprintf("function.%d", instance), stream, text)
 		},
 	}
+
 	if p.opts.Bundle != nil {
 		opts.Dir = p.opts.Bundle.Dir
 	}
@@ -205,6 +212,7 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
+
 	pool.Start()
 	p.life.steps.push("the function", pool.Stop)
 	return pool, nil

@@ -42,8 +42,9 @@ type queues struct {
 }
 
 func (q *queues) openBroker(events *broker.Events) error {
-	b, err := broker.Open(q.settings.now().DataDir, &broker.Options{
-		Region: q.settings.now().Region, AccountID: q.settings.now().AccountID, Logger: q.opts.Logger.Logger, Events: events,
+	s := q.settings.now()
+	b, err := broker.Open(s.DataDir, &broker.Options{
+		Region: s.Region, AccountID: s.AccountID, Logger: q.opts.Logger.Logger, Events: events,
 		Memory: q.opts.Memory,
 	})
 	switch {
@@ -61,20 +62,22 @@ func (q *queues) openBroker(events *broker.Events) error {
 
 // alreadyRuns explains that another process has the data directory.
 func (q *queues) alreadyRuns(err error) error {
-	i, unknown := api.ReadInstance(q.settings.now().DataDir)
+	s := q.settings.now()
+	i, unknown := api.ReadInstance(s.DataDir)
 	if unknown != nil || q.opts.Config.IsSet("data-dir") {
 		return conflict{fmt.Errorf("%w; a second environment needs its own --data-dir", err)}
 	}
 	return conflict{fmt.Errorf("environment %q runs already: process %d, started in %s; stop it, or choose another name "+
-		"for this one with --name", i.Environment, i.PID, cmp.Or(i.Folder, q.settings.now().DataDir))}
+		"for this one with --name", i.Environment, i.PID, cmp.Or(i.Folder, s.DataDir))}
 }
 
 func (q *queues) openSQS(ctx context.Context) error {
-	if !q.settings.now().AnyOnSQS() {
+	s := q.settings.now()
+	if !s.AnyOnSQS() {
 		return nil
 	}
 	opts := q.opts.aws()
-	opts.Endpoint, opts.Events = q.settings.now().EndpointURL, q.opts.Logger.AWS()
+	opts.Endpoint, opts.Events = s.EndpointURL, q.opts.Logger.AWS()
 	client, err := aws.OpenSQS(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
@@ -253,14 +256,15 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (*wor
 // warnOfConflicts prints what the queue's owner should know. Reading the
 // attributes needs a permission of its own; without it the worker still works.
 func (q *queues) warnOfConflicts(set *config.QueueSettings, name, url string, attrs map[string]string, denied error) {
+	s := q.settings.now()
 	log := q.opts.Logger.With("component", "aws", "queue", name)
 	if denied != nil {
 		log.Warn("queue attributes not readable, settings are not compared with them", "err", denied,
 			"hint", "allow sqs:GetQueueAttributes")
 		return
 	}
-	examined := doctor.Queue{Name: name, URL: url, OnSQS: true, Several: len(q.settings.now().Queues) > 1, Attributes: attrs,
-		Times: queueTimes(q.settings.now(), set)}
+	examined := doctor.Queue{Name: name, URL: url, OnSQS: true, Several: len(s.Queues) > 1, Attributes: attrs,
+		Times: queueTimes(s, set)}
 	for _, f := range examined.Examine() {
 		switch {
 		case f.Level != doctor.OK:

@@ -112,6 +112,7 @@ func containerMark(read func(path string) (string, bool), getenv func(string) st
 			return name
 		}
 	}
+
 	systemd, _ := read("/run/systemd/container")
 	environ, _ := read("/proc/1/environ")
 	_, first, _ := strings.Cut("\x00"+environ, "\x00container=")
@@ -120,6 +121,7 @@ func containerMark(read func(path string) (string, bool), getenv func(string) st
 	if engine != "" && engine != "wsl" { // which is a machine
 		return "container=" + engine
 	}
+
 	groups, _ := read("/proc/1/cgroup")
 	if found := containerGroup.FindStringSubmatch(groups); found != nil {
 		return "control group " + found[1]

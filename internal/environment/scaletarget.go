@@ -15,14 +15,16 @@ import (
 // The sizes of a bundle are those of a group. Where this process runs alone, they are the app's processes. In a
 // group, tendril acts on it only if nothing else does: two that set one size undo each other's changes.
 func (s *sizing) chooseTarget(ctx context.Context) error {
-	s.target = s.settings.now().ScaleTarget
+	set := s.settings.now()
+	s.target = set.ScaleTarget
 	if s.target != config.ScaleAuto {
 		return nil
 	}
+
 	log := s.opts.Logger.With("component", "scale")
 	var place fleet.Place
 	var err error
-	if s.settings.now().AnyOnSQS() { // embedded queues are this process's own: so is the work
+	if set.AnyOnSQS() { // embedded queues are this process's own: so is the work
 		place, err = fleet.Find(ctx, s.opts.aws().Region, s.opts.Logger.SDK)
 	}
 	switch {
@@ -34,9 +36,9 @@ func (s *sizing) chooseTarget(ctx context.Context) error {
 		s.leaveSize(place.String() + " is scaled by " + place.ScaledBy)
 	default:
 		s.target = place.String()
-		least, most := s.settings.now().ScaleMinSize, s.settings.now().ScaleMaxSize
+		least, most := set.ScaleMinSize, set.ScaleMaxSize
 		if place.Alone() {
-			least, most = s.settings.now().ProcessesMin, maxReplicas(s.settings.now())
+			least, most = set.ProcessesMin, maxReplicas(set)
 		}
 		event.Scaling.Log(log, slog.LevelInfo, "scale target chosen", "target", s.target, "min_size", least, "max_size", most,
 			"hint", "--scale-target none keeps the size")

@@ -108,9 +108,9 @@ func (s *schedule) adopt(ctx context.Context, b *bundle.Bundle) {
 	}
 }
 
-// claimVersion asks for the right to run the leader_only commands of a version. An instance that has nobody to agree
+// claimCommands asks for the right to run the leader_only commands of a version. An instance that has nobody to agree
 // with runs them.
-func (s *schedule) claimVersion(ctx context.Context, version string) (app.Claim, error) {
+func (s *schedule) claimCommands(ctx context.Context, version string) (app.CommandClaim, error) {
 	claim, alone, err := tasks.AcquireVersion(ctx, s.tasks, version)
 	switch {
 	case err != nil:

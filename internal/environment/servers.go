@@ -93,12 +93,14 @@ func (l *lifecycle) serve(logger *logging.Logger, name string, server *http.Serv
 				"component", name, "connections", limits.Connections, "open_files", openFiles())
 		}
 	}
+
 	at = httplimit.Listen(server, at, limits)
 	go func() {
 		if err := server.Serve(at); !errors.Is(err, http.ErrServerClosed) {
 			l.fail(fmt.Errorf("serving %s: %w", name, err))
 		}
 	}()
+
 	l.steps.push(name, func(ctx context.Context) error {
 		before()
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)

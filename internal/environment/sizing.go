@@ -67,11 +67,13 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 		return nil
 	}
 	log := s.opts.Logger.With("component", "scale")
+
 	elected, err := s.cron.election.Join(ctx)
 	if err == nil && !elected && s.isAuto() {
 		s.leaveSize("no leader is elected: give all instances the same --registry-table")
 		return nil
 	}
+
 	var group, cluster, service string
 	if name, found := strings.CutPrefix(s.target, config.ScaleGroup); found {
 		group = name
@@ -81,6 +83,7 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+
 	s.fleet, err = fleet.Open(ctx, fleet.Options{Region: s.opts.aws().Region, Group: group, Cluster: cluster, Service: service,
 		Namespace: loadNamespace(s.settings.now()), Work: s.inFlight.Work, Drain: s.life.Drain,
 		Load: s.gauge(false).Read, Unprotected: s.settings.now().ScaleInProtection == config.ProtectionOff,
@@ -89,6 +92,7 @@ func (s *sizing) openFleet(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, s.target, err)
 	}
+
 	if !elected {
 		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
 			"hint", "give all instances the same --registry-table, so that one is elected")
@@ -125,8 +129,10 @@ func (s *sizing) runScaling(context.Context) error {
 		stop()
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
+
 	s.loop = loop
 	s.life.steps.background("the counts of the queues", s.work.depths.run) // scaling waits for the first ones
+
 	var ended sync.WaitGroup
 	ended.Go(func() {
 		if s.target == config.ScaleProcesses { // a second one that starts beside the first could take its port
@@ -145,17 +151,19 @@ func (s *sizing) runScaling(context.Context) error {
 // newLoop makes the loop for what is scaled. There always is one: where nothing is scaled it
 // works out an advice for an external scaler.
 func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
+	set := s.settings.now()
 	log := s.opts.Logger.With("component", "scale")
-	gauge, interval, target := s.gauge(false), loadInterval, autoscale.Target(&autoscale.Advice{})
-	opts := autoscale.Options{Policy: scalePolicy(s.settings.now(), s.settings.now().ScaleMinSize, s.settings.now().ScaleMaxSize)}
+	gauge, interval := s.gauge(false), loadInterval
+	var target autoscale.Target = &autoscale.Advice{}
+	opts := autoscale.Options{Policy: scalePolicy(set, set.ScaleMinSize, set.ScaleMaxSize)}
 	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)
 	service, isService := strings.CutPrefix(s.target, config.ScaleService)
 	switch {
 	case s.target == config.ScaleProcesses && s.programs.app != nil:
-		opts.Policy.MinSize, opts.Policy.MaxSize = s.settings.now().ProcessesMin, maxReplicas(s.settings.now())
-		if opts.Policy.MaxSize < s.settings.now().ProcessesMax {
-			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", s.settings.now().ProcessesMax,
-				"http_connections", s.settings.now().HTTPConnections, "used", opts.Policy.MaxSize)
+		opts.Policy.MinSize, opts.Policy.MaxSize = set.ProcessesMin, maxReplicas(set)
+		if opts.Policy.MaxSize < set.ProcessesMax {
+			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", set.ProcessesMax,
+				"http_connections", set.HTTPConnections, "used", opts.Policy.MaxSize)
 		}
 		opts.Events = autoscale.LogEvents(log, "replicas of the app")
 		gauge, target = s.replicaGauge(opts.Policy.MaxSize), s.programs.app.Scaler(run)
@@ -169,13 +177,17 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 			log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
 		}
 	}
+
 	if logged := opts.Events.Decided; s.target != config.ScaleNone {
 		opts.Events.Decided = func(d autoscale.Decided) { logged(d); s.decided(d) }
 	}
 	if isGroup || isService {
-		opts.IsLeader, interval, target = s.fleet.IsLeader, groupInterval, s.fleet.Target()
+		opts.IsLeader = s.fleet.IsLeader
+		interval = groupInterval
+		target = s.fleet.Target()
 		opts.Policy.OneInstance = true
 	}
+
 	opts.Interval = loadIntervalOf(interval, opts.Policy)
 	return autoscale.New(gauge.Read, target, opts)
 }
@@ -194,12 +206,15 @@ func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	if s.ScaleMeasureName == "" {
 		return p
 	}
-	p.Measure, p.Statistic, p.Unit = autoscale.Measure(s.ScaleMeasureName), autoscale.Statistic(s.ScaleStatistic),
-		s.ScaleUnit
+	p.Measure = autoscale.Measure(s.ScaleMeasureName)
+	p.Statistic = autoscale.Statistic(s.ScaleStatistic)
+	p.Unit = s.ScaleUnit
 	p.LowerThreshold, p.UpperThreshold = s.ScaleLowerThreshold, s.ScaleUpperThreshold
 	p.LowerBreachScaleIncrement, p.UpperBreachScaleIncrement = s.ScaleLowerBreachScaleIncrement,
 		s.ScaleUpperBreachScaleIncrement
-	p.Period, p.EvaluationPeriods, p.BreachDuration = s.ScalePeriod, s.ScaleEvaluationPeriods, s.ScaleBreachDuration
+	p.Period = s.ScalePeriod
+	p.EvaluationPeriods = s.ScaleEvaluationPeriods
+	p.BreachDuration = s.ScaleBreachDuration
 	return p
 }
 
@@ -275,6 +290,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 		}
 		return nil
 	}
+
 	st := s.loop.Status()
 	out := &api.Scaling{
 		Target: s.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
@@ -286,6 +302,7 @@ func (s *sizing) scalingStatus() *api.Scaling {
 	if held := s.heldScaleIn(); held != "" {
 		out.Problem = cmp.Or(out.Problem, held)
 	}
+
 	for _, d := range st.Decisions[:min(len(st.Decisions), api.ShownDecisions)] {
 		out.Decisions = append(out.Decisions, decision(&d))
 	}

@@ -18,12 +18,14 @@ import (
 // takeOver moves the data directory that all environments of this user shared into the one of this environment, when
 // a queue of this environment is in it. That happens once: afterwards there is nothing to take over.
 func (q *queues) takeOver(context.Context) error {
+	s := q.settings.now()
 	state := q.opts.stateFolder()
-	if !q.settings.now().AnyEmbedded() || q.opts.Config.IsSet("data-dir") || state == "" ||
-		exists(filepath.Join(q.settings.now().DataDir, databaseFile)) || exists(filepath.Join(q.settings.now().DataDir, broker.CreatedFile)) ||
+	if !s.AnyEmbedded() || q.opts.Config.IsSet("data-dir") || state == "" ||
+		exists(filepath.Join(s.DataDir, databaseFile)) || exists(filepath.Join(s.DataDir, broker.CreatedFile)) ||
 		!exists(filepath.Join(state, databaseFile)) {
 		return nil
 	}
+
 	shared := &config.Settings{DataDir: state}
 	d, err := OpenDataDirectory(shared)
 	if errors.Is(err, ErrConflict) { // an environment still runs there, and keeps it
@@ -33,17 +35,18 @@ func (q *queues) takeOver(context.Context) error {
 		return fmt.Errorf("taking over the queues in %s: %w; move them away, or use them with --data-dir %s", state, err,
 			state)
 	}
+
 	var names []string
 	for _, stored := range d.Queues {
 		names = append(names, stored.Name)
 	}
-	if !slices.ContainsFunc(q.settings.now().Queues, func(set config.QueueSettings) bool { return slices.Contains(names, set.Name) }) {
+	if !slices.ContainsFunc(s.Queues, func(set config.QueueSettings) bool { return slices.Contains(names, set.Name) }) {
 		return d.Close()
 	}
-	if err := errors.Join(moveData(state, q.settings.now().DataDir), d.Close()); err != nil {
+	if err := errors.Join(moveData(state, s.DataDir), d.Close()); err != nil {
 		return fmt.Errorf("taking over the queues in %s: %w", state, err)
 	}
-	q.opts.Logger.Info("data directory taken over", "component", "environment", "from", state, "to", q.settings.now().DataDir,
+	q.opts.Logger.Info("data directory taken over", "component", "environment", "from", state, "to", s.DataDir,
 		"queues", names)
 	return nil
 }
@@ -58,6 +61,7 @@ func moveData(from, to string) error {
 	if err != nil {
 		return err
 	}
+
 	if exists(filepath.Join(from, databaseFile+"-wal")) {
 		return errors.New("the database was not closed completely")
 	}
@@ -65,6 +69,7 @@ func moveData(from, to string) error {
 	if err := os.Remove(filepath.Join(from, broker.CreatedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+
 	for _, entry := range entries {
 		switch name := entry.Name(); {
 		case name == databaseFile || name == broker.CreatedFile || name == claimFile || name == api.InstanceFile ||

@@ -83,14 +83,15 @@ type targetOpener struct {
 }
 
 func (t *targetOpener) openBuckets(ctx context.Context) error {
-	buckets := t.settings.now().S3Payloads
+	s := t.settings.now()
+	buckets := s.S3Payloads
 	if len(buckets) == 0 {
 		return nil
 	}
 	opts := t.opts.aws()
 	s3, err := aws.OpenS3(ctx, opts)
 	if err != nil && t.opts.Config.Origin("region") != (config.Origin{}) {
-		opts.Region = t.settings.now().Region // the one in the queue's URL
+		opts.Region = s.Region // the one in the queue's URL
 		s3, err = aws.OpenS3(ctx, opts)
 	}
 	if err != nil {
@@ -187,8 +188,9 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
 func (t *targetOpener) openHTTP(to *target, address string, ignored func(problem string)) (*deliver.Client, error) {
+	s := t.settings.now()
 	q := to.queue
-	opts, err := httpOptions(t.settings.now(), q.settings(), q.name)
+	opts, err := httpOptions(s, q.settings(), q.name)
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +204,7 @@ func (t *targetOpener) openHTTP(to *target, address string, ignored func(problem
 	opts.Events = t.observe.telemetry.Deliver(q.name, to.name)
 	opts.Events.CertificateRead = func(c deliver.CertificateRead) { t.logCertificate(q.name, c) }
 	opts.Events.OutcomeIgnored = ignored
-	if !t.settings.now().Quiet {
+	if !s.Quiet {
 		opts.Events.Record = t.recorder(q, strings.TrimSuffix(address, "/"))
 	}
 	return deliver.NewClient(opts)

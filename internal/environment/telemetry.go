@@ -33,12 +33,14 @@ func (p *pipelines) queueReadings() (all []telemetry.Queue) {
 				OldestAge: r.oldest, HasAge: r.hasAge})
 		}
 	}
+
 	if p.queues.broker != nil {
 		for _, name := range p.queues.broker.ListQueues("") {
 			r, known := p.depths.embedded(name)
 			add(name, r, known)
 		}
 	}
+
 	now := time.Now()
 	for _, l := range p.lines {
 		r, known := p.depths.onSQS(l.queue.name, now)

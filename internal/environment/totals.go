@@ -61,6 +61,7 @@ func (t *totals) count() (all []total) {
 		all = append(all, total{"received", sum.Received}, total{"done", sum.Done}, total{"failed", sum.Failed},
 			total{"given_back", sum.Returned})
 	}
+
 	b := t.queues.broker
 	if b == nil {
 		return all

@@ -51,6 +51,7 @@ func (o *Options) ProbePorts() error {
 			held = append(held, l)
 		}
 	}
+
 	if s.Console != config.Off {
 		hold(listenConsole(s))
 	}
@@ -64,6 +65,7 @@ func (o *Options) ProbePorts() error {
 			problems = append(problems, portConflict(err))
 		}
 	}
+
 	for _, l := range held {
 		problems = append(problems, l.Close())
 	}
@@ -77,6 +79,7 @@ func (o *Options) validateApp() (problems []error) {
 		_, err := supervisor.New([]supervisor.Process{function}, nil)
 		problems = append(problems, err, refuseRoot(s, o.Bundle, "the function", isMachineRoot()))
 	}
+
 	if !o.HasApp() {
 		return problems
 	}
@@ -88,6 +91,7 @@ func (o *Options) validateApp() (problems []error) {
 		}
 		web.Shell = main.Command
 	}
+
 	if s.Healthcheck != "" {
 		web.Check, _ = supervisor.ParseCheck(s.Healthcheck) // validateTargets judges it
 	}
@@ -104,6 +108,7 @@ func (o *Options) validateTargets() (problems []error) {
 	if err != nil {
 		problems = append(problems, fmt.Errorf("success codes %w", err))
 	}
+
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		if _, err := terminalCodes(q); err != nil {
@@ -121,6 +126,7 @@ func (o *Options) validateTargets() (problems []error) {
 		}
 		way.Close()
 	}
+
 	if s.Healthcheck != "" {
 		_, err := supervisor.ParseCheck(s.Healthcheck)
 		problems = append(problems, err)
@@ -140,6 +146,7 @@ func (o *Options) validatePaths() (problems []error) {
 	if s.PIDFile != "" {
 		problems = append(problems, validatePIDFile(s.PIDFile))
 	}
+
 	if s.Credentials != "" && s.AnyEmbedded() {
 		if _, err := access.ReadFile(s.Credentials); err != nil {
 			problems = append(problems, fmt.Errorf("--credentials: %w", err))
@@ -207,6 +214,7 @@ func (o *Options) validateTasks() error {
 		}
 		return err
 	}
+
 	s := &o.Config.Settings
 	first := &s.Queues[0]
 	for _, t := range file.Tasks {

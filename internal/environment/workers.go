@@ -30,6 +30,7 @@ func (p *pipelines) buildWorkers(ctx context.Context) error {
 	if len(p.queues.all) > 1 || s.Sleep > 0 {
 		p.pool = worker.NewPool(&worker.PoolOptions{Concurrency: s.HTTPConnections, Sleep: s.Sleep})
 	}
+
 	lines := make([]*pipeline, len(p.queues.all))
 	limiters := map[string]*limit.Limiter{} // by target
 	for _, w := range p.queues.joiningOrder() {
@@ -78,6 +79,7 @@ func (p *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Op
 	s, w := p.settings.now(), l.queue
 	set := w.settings()
 	tuning := tuningOf(s, set)
+
 	opts := &worker.Options{
 		Name: w.name, Concurrency: tuning.Concurrency,
 		VisibilityTimeout: zeroMeant(set.VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
@@ -118,11 +120,13 @@ func (p *pipelines) runWorkers(context.Context) error {
 	if p.pool != nil {
 		p.openTogether(receive)
 	}
+
 	var running sync.WaitGroup
 	errs := make([]error, len(p.lines))
 	for i, l := range p.lines {
 		running.Go(func() { errs[i] = l.worker.Run(receive, deliveries) })
 	}
+
 	p.life.steps.push("the workers", func(ctx context.Context) error {
 		defer abort()
 		defer context.AfterFunc(ctx, abort)()

@@ -77,6 +77,7 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 	l := &Log{files: at, maxSegment: maxSegment, failed: failed,
 		tail: tail[Event]{most: heldEvents, maxBytes: 1}, poke: make(chan struct{}, 1), stop: make(chan struct{}),
 		stopped: make(chan struct{})}
+
 	err := l.openFile()
 	for _, path := range []string{at.older, at.current} {
 		events, whole, failure := readEnd(path)
@@ -88,6 +89,7 @@ func open(at files, maxSegment int64, failed func(error)) *Log {
 			}
 		}
 	}
+
 	if l.failing = err != nil; l.failing {
 		failed(err)
 	}
@@ -144,7 +146,9 @@ func (l *Log) Read(q Query) ([]Event, error) {
 	if !dropped || enough || len(entries) > 0 && q.After >= entries[0].ID-1 {
 		return s.result(), nil
 	}
+
 	s.selected = nil
+
 	first := int64(math.MaxInt64)
 	if len(entries) > 0 {
 		first = entries[0].ID
@@ -227,9 +231,11 @@ func (l *Log) append(e *Event) error {
 			return err
 		}
 	}
+
 	if l.torn {
 		line = append([]byte{'\n'}, line...)
 	}
+
 	n, err := l.file.WriteAt(line, l.size)
 	if err != nil {
 		// The next line is written over what a full disk took of this one.
@@ -253,7 +259,9 @@ func (l *Log) openFile() error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.file, l.size, l.torn = f, size, last[0] != '\n'
+	l.file = f
+	l.size = size
+	l.torn = last[0] != '\n'
 	return nil
 }
 
@@ -277,6 +285,7 @@ func scan(at files, take func(Event) bool) error {
 		return err
 	}
 	defer older.Close()
+
 	last := int64(0)
 	for _, f := range []io.Reader{older, current} {
 		more, err := decode(f, func(e Event) bool {

@@ -123,6 +123,7 @@ func gateListener(log *slog.Logger) func(worker.GateChanged) {
 			log.Info("receiving started")
 			return
 		}
+
 		reason, level := g.Reasons[0], slog.LevelInfo
 		if reason.Text == logged || reason.Block == worker.Draining {
 			return

@@ -32,7 +32,9 @@ func (s *sampler) admit(outcome queue.Outcome, now time.Time) (ok bool, omitted 
 	k := &s.kinds[outcome]
 	if now.Sub(k.since) >= time.Second {
 		omitted = k.omitted
-		k.since, k.printed, k.omitted = now, 0, 0
+		k.since = now
+		k.printed = 0
+		k.omitted = 0
 	}
 	if k.printed >= s.perSecond {
 		k.omitted++

@@ -40,6 +40,7 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 	if silent && !noted {
 		return
 	}
+
 	now := time.Now()
 	if !l.admit(s.Outcome, now) {
 		return
@@ -51,11 +52,13 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 	if silent {
 		return
 	}
+
 	if o := l.observer.Load(); o != nil {
 		var b bytes.Buffer
 		l.settledText(&printer{}, &b, s, next, now)
 		o.lines(&Record{At: now, Level: levelOf(s.Outcome), Text: b.String()})
 	}
+
 	switch l.opts.Format {
 	case SQSD:
 		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, s)) })
@@ -81,6 +84,7 @@ func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redel
 			attrs = append(attrs, a)
 		}
 	}
+
 	last := next.DeadLetterQueue != ""
 	add(s.Status != 0, slog.Int("status", s.Status))
 	add(s.Reason != "", slog.String("reason", s.Reason))
@@ -117,6 +121,7 @@ func (l *Logger) settledText(p *printer, b *bytes.Buffer, s *worker.Settled, nex
 	if s.Status != 0 {
 		status = fmt.Sprint(s.Status)
 	}
+
 	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
 	p.paint(b, dim, s.ID)
 	switch {
