@@ -34,7 +34,7 @@ func generated(t *testing.T, args ...string) string {
 		args[i] = strings.Replace(args[i], "/srv/orders", app, 1)
 	}
 	var out, talk bytes.Buffer
-	c := &base.CLI{In: strings.NewReader(""), Out: &out, Err: &talk, Args: args, Environ: []string{"HOME=" + dir}}
+	c := &base.CLI{Version: version, In: strings.NewReader(""), Out: &out, Err: &talk, Args: args, Environ: []string{"HOME=" + dir}}
 	root := cli.NewRoot(c)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(t.Context()); err != nil {

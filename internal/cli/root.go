@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
@@ -164,7 +163,7 @@ func newVersion(c *base.CLI) *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(c.Out, "tendril %s%s %s %s/%s\n", c.Version, revision(), runtime.Version(), runtime.GOOS,
+			_, err := c.Printf("tendril %s%s %s %s/%s\n", c.Version, revision(), runtime.Version(), runtime.GOOS,
 				runtime.GOARCH)
 			return err
 		},

@@ -234,20 +234,20 @@ func invalidFlag(invalid *pflag.InvalidValueError) error {
 	name := "--" + invalid.GetFlag().Name
 	switch invalid.GetFlag().Value.Type() {
 	case "duration":
-		return base.Fail(base.ExitUsage, fmt.Errorf("%s: %q is not a duration", name, invalid.GetValue()),
-			"write a number and its unit (ms, s, m or h), such as "+name+"=30s")
+		return base.Usagef("%s: %q is not a duration", name, invalid.GetValue()).
+			Hint("write a number and its unit (ms, s, m or h), such as " + name + "=30s")
 	case "int":
-		return base.Fail(base.ExitUsage, fmt.Errorf("%s: %q is not a whole number", name, invalid.GetValue()),
-			"write digits only, such as "+name+"=10")
+		return base.Usagef("%s: %q is not a whole number", name, invalid.GetValue()).
+			Hint("write digits only, such as " + name + "=10")
 	case "bool":
-		return base.Fail(base.ExitUsage, fmt.Errorf("%s: %q is neither true nor false", name, invalid.GetValue()),
-			"write "+name+" alone for true, or "+name+"=false")
+		return base.Usagef("%s: %q is neither true nor false", name, invalid.GetValue()).
+			Hint("write " + name + " alone for true, or " + name + "=false")
 	}
 	text, hint, _ := strings.Cut(invalid.Unwrap().Error(), ": use ")
 	if hint != "" {
 		hint = "use " + hint
 	}
-	return base.Fail(base.ExitUsage, fmt.Errorf("%s: %s", name, text), hint)
+	return base.Usagef("%s: %s", name, text).Hint(hint)
 }
 
 // argumentsError explains a wrong number of arguments.

@@ -98,7 +98,7 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 	if app, err := scaffold.Recognize(os.DirFS(".")); err == nil {
 		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes what starts it"
 	}
-	return opts, Fail(ExitUsage, errors.New("there is no app to deliver to"), here,
+	return opts, Usagef("there is no app to deliver to").Hint(here,
 		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
 		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
@@ -111,7 +111,7 @@ func withDefault(c *CLI, b *bundle.Bundle) *bundle.Bundle {
 		return b
 	}
 	d := b.Default
-	fmt.Fprintf(c.Err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n",
+	c.PrintErrf("no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n",
 		Plain(d.Process.Command), d.Platform, d.File)
 	return b.WithDefault()
 }
@@ -182,7 +182,7 @@ func FoundFolder(c *CLI, cmd *cobra.Command) (*bundle.Bundle, error) {
 	}
 	var wrong *trust.Error
 	if err := b.Trusted(); errors.As(err, &wrong) {
-		return nil, Fail(ExitUsage, fmt.Errorf("the working folder is not trusted: %w", wrong), "type '"+wrong.Fix+"'",
+		return nil, Usagef("the working folder is not trusted: %w", wrong).Hint("type '"+wrong.Fix+"'",
 			"or name the folder if what it says is to be run: tendril "+cmd.Name()+" .")
 	} else if err != nil {
 		return nil, err

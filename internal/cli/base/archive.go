@@ -21,8 +21,8 @@ import (
 func OpenBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, Fail(ExitUsage, fmt.Errorf("there is no folder %s", dir),
-			"name the folder of the app and its Procfile, or a zip archive of its content")
+		return nil, Usagef("there is no folder %s", dir).
+			Hint("name the folder of the app and its Procfile, or a zip archive of its content")
 	} else if err != nil {
 		return nil, Fail(ExitUsage, err)
 	}

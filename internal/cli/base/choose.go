@@ -86,7 +86,7 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	if names = slices.Compact(names); len(names) > 0 {
 		hint = "choose one of " + strings.Join(names, ", ") + ", or start it with 'tendril up'"
 	}
-	return "", Fail(ExitNotFound, fmt.Errorf("there is no environment %q", name), hint)
+	return "", NotFoundf("there is no environment %q", name).Hint(hint)
 }
 
 // chooseRunning returns the data directory of the environment that the working folder belongs to, or names in its
@@ -119,8 +119,8 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 	for _, f := range running {
 		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))
 	}
-	return "", Fail(ExitUsage, fmt.Errorf("%d environments run, and none of them is in this folder: %s", len(running),
-		strings.Join(names, ", ")), "name one with -e, such as -e "+running[0].Environment)
+	return "", Usagef("%d environments run, and none of them is in this folder: %s", len(running),
+		strings.Join(names, ", ")).Hint("name one with -e, such as -e " + running[0].Environment)
 }
 
 // Within reports whether a folder is another one or lies in it.

@@ -85,9 +85,9 @@ func (c *CLI) Confirm(act, word string, yes bool) error {
 		return nil
 	}
 	if !c.TtyIn {
-		return Fail(ExitUsage, fmt.Errorf("this would %s, which cannot be undone", act), "add --yes to confirm")
+		return Usagef("this would %s, which cannot be undone", act).Hint("add --yes to confirm")
 	}
-	fmt.Fprintf(c.Err, "This will %s. It cannot be undone.\nType %s to go on: ", act, word)
+	c.PrintErrf("This will %s. It cannot be undone.\nType %s to go on: ", act, word)
 	line, err := bufio.NewReader(c.In).ReadString('\n')
 	if err != nil && line == "" || strings.TrimSpace(line) != word {
 		return Fail(ExitFailed, errors.New("nothing was changed: the answer was not "+word))
@@ -168,12 +168,28 @@ func (c *CLI) Agree(question string, yes bool) error {
 		return nil
 	}
 	if !c.TtyIn {
-		return Fail(ExitUsage, errors.New("nothing was changed: nobody is here to confirm it"), "add --yes to confirm")
+		return Usagef("nothing was changed: nobody is here to confirm it").Hint("add --yes to confirm")
 	}
-	fmt.Fprintf(c.Err, "%s [y/N] ", Plain(question))
+	c.PrintErrf("%s [y/N] ", Plain(question))
 	line, err := bufio.NewReader(c.In).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil && line == "" || answer != "y" && answer != "yes" {
-		return Fail(ExitFailed, errors.New("nothing was changed"))
+		return Failedf("nothing was changed")
 	}
 	return nil
 }
+
+// Printf prints on standard output.
+func (c *CLI) Printf(format string, args ...any) (int, error) {
+	return fmt.Fprintf(c.Out, format, args...)
+}
+
+// Println prints a line on standard output.
+func (c *CLI) Println(args ...any) (int, error) { return fmt.Fprintln(c.Out, args...) }
+
+// PrintErrf prints on standard error, for people.
+func (c *CLI) PrintErrf(format string, args ...any) (int, error) {
+	return fmt.Fprintf(c.Err, format, args...)
+}
+
+// PrintErrln prints a line on standard error, for people.
+func (c *CLI) PrintErrln(args ...any) (int, error) { return fmt.Fprintln(c.Err, args...) }

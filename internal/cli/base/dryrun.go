@@ -69,11 +69,11 @@ type plannedSteps struct {
 func (f Format) printSteps(c *CLI, steps []string) error {
 	return f.Print(c, plannedSteps{true, append([]string{}, steps...)}, steps, func() error {
 		for _, step := range steps {
-			if _, err := fmt.Fprintln(c.Out, "would "+Plain(step)); err != nil {
+			if _, err := c.Println("would " + Plain(step)); err != nil {
 				return err
 			}
 		}
-		fmt.Fprintln(c.Err, Unchanged)
+		c.PrintErrln(Unchanged)
 		return nil
 	})
 }

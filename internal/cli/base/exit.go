@@ -218,3 +218,29 @@ func Written(err error) error {
 	}
 	return err
 }
+
+// Usagef returns an error about wrong arguments or settings.
+func Usagef(format string, args ...any) *ExitError {
+	return &ExitError{Code: ExitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// NotFoundf returns an error about something that does not exist.
+func NotFoundf(format string, args ...any) *ExitError {
+	return &ExitError{Code: ExitNotFound, err: fmt.Errorf(format, args...)}
+}
+
+// Conflictf returns an error about something that is in use, or in another state.
+func Conflictf(format string, args ...any) *ExitError {
+	return &ExitError{Code: ExitConflict, err: fmt.Errorf(format, args...)}
+}
+
+// Failedf returns an error about something that went wrong.
+func Failedf(format string, args ...any) *ExitError {
+	return &ExitError{Code: ExitFailed, err: fmt.Errorf(format, args...)}
+}
+
+// Hint adds hints that say what to type instead. Empty ones are left out.
+func (e *ExitError) Hint(hints ...string) *ExitError {
+	e.Hints = append(e.Hints, hints...)
+	return e
+}

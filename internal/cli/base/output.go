@@ -103,7 +103,7 @@ func (f Format) PrintEach(c *CLI, v any, name, text string) error {
 	case AsName:
 		return printNames(c.Out, name)
 	}
-	_, err := fmt.Fprintln(c.Out, text)
+	_, err := c.Println(text)
 	return err
 }
 
@@ -268,7 +268,7 @@ func Plural(n int, noun string) string {
 // Summary prints how many messages an act reached, also before an error.
 func (c *CLI) Summary(what string, n int, err error) error {
 	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
-		fmt.Fprintf(c.Err, "%s %s\n", Plural(n, "message"), what)
+		c.PrintErrf("%s %s\n", Plural(n, "message"), what)
 	}
 	return err
 }

@@ -1,7 +1,6 @@
 package base
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,9 +93,9 @@ func (c *CLI) ReadSettings(cmd *cobra.Command, b *bundle.Bundle, file *config.Fi
 // PrintWarnings prints problems that do not end the command.
 func (c *CLI) PrintWarnings(warnings ...yamlfile.Problem) {
 	for _, w := range warnings {
-		fmt.Fprintf(c.Err, "warning: %s\n", Plain(w.String()))
+		c.PrintErrf("warning: %s\n", Plain(w.String()))
 		if w.Hint != "" {
-			fmt.Fprintf(c.Err, "hint: %s\n", Plain(w.Hint))
+			c.PrintErrf("hint: %s\n", Plain(w.Hint))
 		}
 	}
 }

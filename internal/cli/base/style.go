@@ -54,9 +54,9 @@ func printStyled(w io.Writer, rows [][]string) error {
 			case heading && i < len(rows[0]):
 				as = stateStyle(rows[0][i], text)
 			}
-			l = append(l, cell{text, as})
+			l = append(l, Cell{text, as})
 			if gap := widths[i] - uniseg.StringWidth(Plain(text)); i < len(row)-1 {
-				l = append(l, cell{strings.Repeat(" ", gap+2), PlainText})
+				l = append(l, Cell{strings.Repeat(" ", gap+2), PlainText})
 			}
 		}
 		if _, err := fmt.Fprintln(w, strings.TrimRight(l.Render(math.MaxInt, true), " ")); err != nil {
@@ -127,14 +127,14 @@ const (
 	cyan Style = "36"
 )
 
-// cell is text in one style, and cells some of them beside each other.
-type cell struct {
+// Cell is text in one style.
+type Cell struct {
 	Text  string
 	Style Style
 }
 
 // Cells is one line.
-type Cells []cell
+type Cells []Cell
 
 // Render is a line as text for the terminal.
 func (l Cells) Render(width int, color bool) string {
@@ -187,5 +187,14 @@ func HealthStyle(s health.Status) Style {
 	return PlainText
 }
 
-// styled returns a text in a style.
-func StyledText(text string, style Style) cell { return cell{text, style} }
+// Text returns a text in this style.
+func (s Style) Text(text string) Cell { return Cell{text, s} }
+
+// Heading returns the names of columns.
+func Heading(names ...string) Cells {
+	var line Cells
+	for _, name := range names {
+		line = append(line, Faint.Text(name))
+	}
+	return line
+}

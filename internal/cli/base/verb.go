@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os/signal"
 	"strings"
@@ -98,7 +97,7 @@ func Argument(args []string) string { return strings.Join(args, "") }
 // CheckLimit refuses a --limit that lists nothing.
 func CheckLimit(limit int) error {
 	if limit < 1 {
-		return Fail(ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 or more")
+		return Usagef("--limit %d is out of range", limit).Hint("use 1 or more")
 	}
 	return nil
 }

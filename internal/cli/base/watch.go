@@ -52,7 +52,7 @@ func AddWatch(c *CLI, cmd *cobra.Command) {
 // CheckInterval refuses an --interval that nobody can follow.
 func CheckInterval(interval time.Duration) error {
 	if interval < 100*time.Millisecond || interval > time.Hour {
-		return Fail(ExitUsage, fmt.Errorf("--interval %s is out of range", interval), "use 100ms to 1h")
+		return Usagef("--interval %s is out of range", interval).Hint("use 100ms to 1h")
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (w *watch) print(ctx context.Context) error {
 	for {
 		switch f := formatOf(w.cmd); f {
 		case AsTable:
-			fmt.Fprintln(w.cli.Out, Stamp(time.Now()))
+			w.cli.Println(Stamp(time.Now()))
 		case AsYAML:
 			fmt.Fprintln(w.cli.Programs(), "---")
 		}

@@ -42,7 +42,7 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		if abort && len(args) > 0 {
-			return base.Plan{}, base.Fail(base.ExitUsage, errors.New("--abort takes no folder or archive"), "it ends what is in progress")
+			return base.Plan{}, base.Usagef("--abort takes no folder or archive").Hint("it ends what is in progress")
 		}
 		client, err := c.Dial(cmd)
 		if err != nil {
@@ -79,8 +79,8 @@ func readyToDeploy(ctx context.Context, client *api.Client) ([]api.AppVersion, e
 	}
 	st, err := client.Status(ctx)
 	if err == nil && st.Deployment != nil && !st.Deployment.Over() {
-		err = base.Fail(base.ExitConflict, fmt.Errorf("a deployment of %s is under way", base.Plain(st.Deployment.To)),
-			"'tendril status' shows what is under way")
+		err = base.Conflictf("a deployment of %s is under way", base.Plain(st.Deployment.To)).
+			Hint("'tendril status' shows what is under way")
 	}
 	return all, err
 }
@@ -113,7 +113,7 @@ func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 	return base.PlanOf(func(ctx context.Context) ([]string, error) {
 		st, err := client.Status(ctx)
 		if err == nil && (st.Deployment == nil || st.Deployment.Over()) {
-			err = base.Fail(base.ExitConflict, errors.New("no deployment is in progress"), "'tendril status' shows what is under way")
+			err = base.Conflictf("no deployment is in progress").Hint("'tendril status' shows what is under way")
 		}
 		if err != nil {
 			return nil, err
@@ -125,7 +125,7 @@ func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 			return err
 		}
 		return f.Print(c, d, []string{d.From}, func() error {
-			fmt.Fprintf(c.Err, "the deployment of %s was aborted; environment %q still runs %s\n", base.Plain(d.To),
+			c.PrintErrf("the deployment of %s was aborted; environment %q still runs %s\n", base.Plain(d.To),
 				client.Instance.Environment, base.Plain(d.From))
 			return nil
 		})
@@ -144,9 +144,9 @@ func deployAndFollow(c *base.CLI, ctx context.Context, client *api.Client, f bas
 		return explainRefusal(c, err)
 	}
 	return f.Print(c, done, []string{done.To}, func() error {
-		fmt.Fprintln(c.Err, deployedText(client.Instance.Environment, &done))
+		c.PrintErrln(deployedText(client.Instance.Environment, &done))
 		if len(done.Later) > 0 {
-			fmt.Fprintln(c.Err, laterText(done.Later))
+			c.PrintErrln(laterText(done.Later))
 		}
 		return nil
 	})
@@ -177,9 +177,9 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 func explainRefusal(c *base.CLI, err error) error {
 	var refused *api.Error
 	if errors.As(err, &refused) && len(refused.Output) > 0 {
-		fmt.Fprintf(c.Err, "%s wrote last:\n", base.Plain(refused.Step))
+		c.PrintErrf("%s wrote last:\n", base.Plain(refused.Step))
 		for _, line := range refused.Output {
-			fmt.Fprintf(c.Err, "  | %s\n", base.Plain(line))
+			c.PrintErrf("  | %s\n", base.Plain(line))
 		}
 	}
 	return err
@@ -218,7 +218,7 @@ func followDeployment(c *base.CLI, ctx context.Context, client *api.Client,
 				continue
 			}
 			if text := StepText(now.Deployment); text != reported && !now.Deployment.Over() {
-				fmt.Fprintln(c.Err, text)
+				c.PrintErrln(text)
 				reported = text
 			}
 		}
@@ -271,7 +271,7 @@ folder: if the new version does not become ready, the old one keeps running (exi
 			if err != nil {
 				return explainRefusal(c, err)
 			}
-			fmt.Fprintln(c.Err, reloadText(client.Instance.Environment, &done))
+			c.PrintErrln(reloadText(client.Instance.Environment, &done))
 			return nil
 		}), err
 	})
@@ -346,7 +346,7 @@ on, or if the environment's --shutdown-timeout returned work to its queue.`,
 	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
 		if wait < 0 {
-			return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
+			return base.Plan{}, base.Usagef("--wait %s is out of range", wait).Hint("use 0s or more")
 		}
 		client, err := c.Dial(cmd)
 		return base.PlanOf(func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
@@ -378,13 +378,13 @@ func drainEnvironment(c *base.CLI, ctx context.Context, client *api.Client, wait
 	case err != nil:
 		return fmt.Errorf("draining environment %q: %w", name, err)
 	case wait == 0:
-		fmt.Fprintf(c.Err, "environment %q drains and ends\n", name)
+		c.PrintErrf("environment %q drains and ends\n", name)
 		return nil
 	case !drained || !ended(ctx, client.Instance.PID, until):
 		return base.Fail(base.ExitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
 			"the drain goes on; 'tendril status' shows it")
 	}
-	fmt.Fprintf(c.Err, "environment %q has drained and ended\n", name)
+	c.PrintErrf("environment %q has drained and ended\n", name)
 	return nil
 }
 

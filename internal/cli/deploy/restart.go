@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -38,7 +37,7 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			st, err := client.Status(ctx)
 			if err == nil && !slices.ContainsFunc(st.App, func(p api.Process) bool { return p.Name == name }) {
-				err = base.Fail(base.ExitNotFound, fmt.Errorf("there is no process %s", strconv.Quote(name)), "'tendril status' lists them")
+				err = base.NotFoundf("there is no process %s", strconv.Quote(name)).Hint("'tendril status' lists them")
 			}
 			return []string{"restart " + base.Plain(name)}, err
 		}, func(ctx context.Context) error {
@@ -52,7 +51,7 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 				if done.Process != name {
 					text += " as " + base.Plain(done.Process)
 				}
-				_, err := fmt.Fprintln(c.Err, text)
+				_, err := c.PrintErrln(text)
 				return err
 			})
 		}), err

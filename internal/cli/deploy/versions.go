@@ -27,7 +27,7 @@ deployed from it last.`,
 		return client.Versions(ctx)
 	}, base.ViewOf(func(all []api.AppVersion) error {
 		if len(all) == 0 {
-			fmt.Fprintln(c.Err, "no version has served yet")
+			c.PrintErrln("no version has served yet")
 			return nil
 		}
 		rows := base.Table{{"VERSION", "STATE", "SOURCE", "SIZE", "DEPLOYED", "BY"}}
@@ -85,8 +85,8 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 		if len(args) > 0 {
 			var err error
 			if number, err = strconv.Atoi(args[0]); err != nil || number < 1 {
-				return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("invalid version %q: use a number from 1", args[0]),
-					"'tendril versions' lists them")
+				return base.Plan{}, base.Usagef("invalid version %q: use a number from 1", args[0]).
+					Hint("'tendril versions' lists them")
 			}
 		}
 		client, err := c.Dial(cmd)

@@ -141,7 +141,7 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 		}
 	}
 	for _, note := range d.Notes {
-		fmt.Fprintf(c.Out, "\nnote: %s\n", base.Plain(note))
+		c.Printf("\nnote: %s\n", base.Plain(note))
 	}
 	if !all {
 		fmt.Fprint(c.Out, "\nThe other options have their defaults; --all lists them.\n")

@@ -126,19 +126,19 @@ func printFindings(c *base.CLI, e *doctor.Examination) {
 	if e.Running {
 		about = "the running environment"
 	}
-	fmt.Fprintf(c.Out, "%s %s\n", about, base.Plain(e.Environment))
+	c.Printf("%s %s\n", about, base.Plain(e.Environment))
 	const below = "                                " // the column of what is so
 	for i := range e.Findings {
 		f := &e.Findings[i]
-		fmt.Fprintf(c.Out, "%-8s %-22s %s\n", f.Level, f.ID, base.Plain(f.What))
+		c.Printf("%-8s %-22s %s\n", f.Level, f.ID, base.Plain(f.What))
 		if f.Why != "" {
-			fmt.Fprintf(c.Out, "%s%s\n", below, base.Plain(f.Why))
+			c.Printf("%s%s\n", below, base.Plain(f.Why))
 		}
 		if f.Remedy != "" {
-			fmt.Fprintf(c.Out, "%shint: %s\n", below, base.Plain(f.Remedy))
+			c.Printf("%shint: %s\n", below, base.Plain(f.Remedy))
 		}
 	}
-	fmt.Fprintf(c.Out, "%s, %s, %d ok\n", base.Plural(count(e.Findings, doctor.Error), "error"),
+	c.Printf("%s, %s, %d ok\n", base.Plural(count(e.Findings, doctor.Error), "error"),
 		base.Plural(count(e.Findings, doctor.Warning), "warning"), count(e.Findings, doctor.OK))
 }
 

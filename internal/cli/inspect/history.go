@@ -47,15 +47,15 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		for _, kind := range filter.Kinds {
 			if !slices.Contains(event.Kinds(), kind) {
-				return base.Fail(base.ExitUsage, fmt.Errorf("there is no kind of events %q", kind),
-					"use one or more of "+strings.Join(event.Kinds(), ","))
+				return base.Usagef("there is no kind of events %q", kind).
+					Hint("use one or more of " + strings.Join(event.Kinds(), ","))
 			}
 		}
 		if err := checkShown(filter.Limit); err != nil {
 			return err
 		}
 		if since < 0 {
-			return base.Fail(base.ExitUsage, fmt.Errorf("--since %s is out of range", since), "use a duration such as 90m")
+			return base.Usagef("--since %s is out of range", since).Hint("use a duration such as 90m")
 		}
 		if since > 0 {
 			filter.Since = time.Now().Add(-since)
@@ -119,7 +119,7 @@ func eventID(e *eventlog.Event) string { return strconv.FormatInt(e.ID, 10) }
 func texts[E any](c *base.CLI, text func(*E) string) func([]E) error {
 	return func(all []E) error {
 		for i := range all {
-			if _, err := fmt.Fprintln(c.Out, text(&all[i])); err != nil {
+			if _, err := c.Println(text(&all[i])); err != nil {
 				return err
 			}
 		}
@@ -215,8 +215,8 @@ func knowProcess(c *base.CLI, ctx context.Context, cmd *cobra.Command, client *a
 		return nil
 	}
 	slices.Sort(names)
-	return base.Fail(base.ExitNotFound, fmt.Errorf("there is no process %q", name),
-		"choose one of "+strings.Join(slices.Compact(names), ", "))
+	return base.NotFoundf("there is no process %q", name).
+		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
 }
 
 // processNames returns a function that names the process of a line, and "" for one that it has named before.
@@ -234,7 +234,7 @@ func processNames() func(*eventlog.Line) string {
 // checkShown refuses a --limit that the console does not take.
 func checkShown(limit int) error {
 	if limit < 1 || limit > 1000 {
-		return base.Fail(base.ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
+		return base.Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func checkShown(limit int) error {
 // streamEnd says why nothing more comes.
 func streamEnd(c *base.CLI, err error) error {
 	if err == nil || errors.Is(err, api.ErrNotRunning) {
-		fmt.Fprintln(c.Err, "the environment has stopped")
+		c.PrintErrln("the environment has stopped")
 		return nil
 	}
 	return err

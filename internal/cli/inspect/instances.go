@@ -36,7 +36,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 		if a.Advice {
 			what = "advised; nothing is scaled"
 		}
-		fmt.Fprintf(c.Out, "%d %s, %s waiting\n", a.Desired, what, base.Plural(int(a.Backlog), "message"))
+		c.Printf("%d %s, %s waiting\n", a.Desired, what, base.Plural(int(a.Backlog), "message"))
 		if len(a.Decisions) == 0 {
 			return nil
 		}
@@ -99,7 +99,7 @@ What is not known of another instance is left out, and a line below says why.`,
 			return err
 		}
 		for _, note := range all.Notes {
-			fmt.Fprintln(c.Err, base.Plain(note))
+			c.PrintErrln(base.Plain(note))
 		}
 		return nil
 	}, func(all api.Instances) []string {

@@ -41,8 +41,8 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 		return nil, fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
 	}
 	if len(paths) == 0 {
-		return nil, base.Fail(base.ExitNotFound, fmt.Errorf("there are no log files in %s", cfg.AppLogDir),
-			"name the folder that the environment ran with: --app-log-dir DIR")
+		return nil, base.NotFoundf("there are no log files in %s", cfg.AppLogDir).
+			Hint("name the folder that the environment ran with: --app-log-dir DIR")
 	}
 	for _, path := range paths {
 		process, stream := strings.TrimSuffix(filepath.Base(path), ".log"), ""

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -40,11 +39,11 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(c.Out, link); err != nil || printOnly || !c.Tty {
+		if _, err := c.Println(link); err != nil || printOnly || !c.Tty {
 			return err
 		}
 		if err := openBrowser(c, link); err != nil {
-			fmt.Fprintf(c.Err, "no browser was opened (%v): open the link yourself\n", err)
+			c.PrintErrf("no browser was opened (%v): open the link yourself\n", err)
 		}
 		return nil
 	})

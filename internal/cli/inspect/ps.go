@@ -88,7 +88,7 @@ func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
 
 func printPS(c *base.CLI, all []runningEnvironment) error {
 	if len(all) == 0 {
-		fmt.Fprintln(c.Err, "no environment runs; start one with 'tendril up'")
+		c.PrintErrln("no environment runs; start one with 'tendril up'")
 		return nil
 	}
 	rows := [][]string{{"NAME", "STATE", "HEALTH", "QUEUES", "ENDPOINT", "CONSOLE", "UP", "PROCESS", "FOLDER"}}
@@ -109,7 +109,7 @@ func printPS(c *base.CLI, all []runningEnvironment) error {
 	}
 	for _, e := range all {
 		if e.Problem != "" {
-			fmt.Fprintf(c.Err, "%s: %s\n", e.Name, e.Problem)
+			c.PrintErrf("%s: %s\n", e.Name, e.Problem)
 		}
 	}
 	return nil

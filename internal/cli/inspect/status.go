@@ -37,14 +37,14 @@ messages that are in a dead-letter queue now.`,
 }
 
 func printStatus(c *base.CLI, st *api.Status) error {
-	if err := base.PrintCells(c, base.Cells{base.StyledText(st.Environment, base.Bold), base.StyledText(": ", base.PlainText),
-		base.StyledText(healthText(st), base.ReadyStyle(st))}); err != nil {
+	if err := base.PrintCells(c, base.Cells{base.Bold.Text(st.Environment), base.PlainText.Text(": "),
+		base.ReadyStyle(st).Text(healthText(st))}); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "tendril %s, process %d, up %s\n", st.Version, st.PID, base.Since(st.StartedAt))
+	c.Printf("tendril %s, process %d, up %s\n", st.Version, st.PID, base.Since(st.StartedAt))
 	for _, check := range st.Checks {
 		if !check.OK {
-			fmt.Fprintf(c.Out, "not ready: %s: %s\n", check.Name, base.Plain(check.Detail))
+			c.Printf("not ready: %s: %s\n", check.Name, base.Plain(check.Detail))
 		}
 	}
 	for _, line := range append(breakerLines(st), stateLines(st)...) {
@@ -54,7 +54,7 @@ func printStatus(c *base.CLI, st *api.Status) error {
 			}
 			continue
 		}
-		fmt.Fprintln(c.Out, line)
+		c.Println(line)
 	}
 	if len(st.Queues) > 0 {
 		if err := c.PrintSection(queues.QueueTable(st.Queues)); err != nil {
@@ -62,19 +62,19 @@ func printStatus(c *base.CLI, st *api.Status) error {
 		}
 	}
 	if st.Ledger != nil {
-		fmt.Fprintf(c.Out, "\nledger: %s\n", accountText(*st.Ledger))
+		c.Printf("\nledger: %s\n", accountText(*st.Ledger))
 	}
 	for i := range st.Workers {
-		fmt.Fprintf(c.Out, "\nworker: %s\n", workerText(&st.Workers[i]))
+		c.Printf("\nworker: %s\n", workerText(&st.Workers[i]))
 	}
 	for i := range st.Limits {
-		fmt.Fprintf(c.Out, "\nlimit: %s\n", limitText(&st.Limits[i]))
+		c.Printf("\nlimit: %s\n", limitText(&st.Limits[i]))
 	}
 	if st.Scaling != nil {
-		fmt.Fprintf(c.Out, "\nscaling of %s\n", scalingText(st.Scaling))
+		c.Printf("\nscaling of %s\n", scalingText(st.Scaling))
 	}
 	if st.Tasks != nil {
-		fmt.Fprintf(c.Out, "\nperiodic tasks: %s\n", tasks.TasksText(st.Tasks))
+		c.Printf("\nperiodic tasks: %s\n", tasks.TasksText(st.Tasks))
 	}
 	if len(st.App) > 0 {
 		if err := c.PrintSection(appTable(st.App)); err != nil {
@@ -376,9 +376,9 @@ func reportText(r *health.Report) string {
 // printReport prints a status after a prefix, and a line for each cause.
 func printReport(c *base.CLI, prefix string, r *health.Report) error {
 	first, causes, _ := strings.Cut(reportText(r), "\n")
-	err := base.PrintCells(c, base.Cells{base.StyledText(prefix, base.PlainText), base.StyledText(first, base.HealthStyle(r.Status))})
+	err := base.PrintCells(c, base.Cells{base.PlainText.Text(prefix), base.HealthStyle(r.Status).Text(first)})
 	if err == nil && causes != "" {
-		_, err = fmt.Fprintln(c.Out, causes)
+		_, err = c.Println(causes)
 	}
 	return err
 }

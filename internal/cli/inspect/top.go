@@ -49,7 +49,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 		in, _ := c.In.(*os.File)
 		out, _ := base.Behind(c.Out).(*os.File)
 		if in == nil || out == nil || !c.Tty || !c.TtyIn || c.Env("TERM") == "dumb" {
-			return base.Fail(base.ExitUsage, errors.New("this is not a terminal that can be drawn on"), "print once with --once")
+			return base.Usagef("this is not a terminal that can be drawn on").Hint("print once with --once")
 		}
 		w := &topWatch{interval: interval, client: client, frame: topFrame{color: c.Color()},
 			dial: func() (*api.Client, error) { return c.Dial(cmd) }}

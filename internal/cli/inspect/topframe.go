@@ -42,12 +42,12 @@ func (f *topFrame) lines(width, height int) []string {
 		for len(middle) < room {
 			middle = append(middle, nil)
 		}
-		footer := base.Cells{base.StyledText(cmp.Or(f.footer, topKeys), base.Faint)}
+		footer := base.Cells{base.Faint.Text(cmp.Or(f.footer, topKeys))}
 		if f.footer != "" {
 			footer[0].Style = base.Bold
 		}
 		if below > 0 {
-			footer = append(footer, base.StyledText(fmt.Sprintf("   %d more ↓", below), base.PlainText))
+			footer = append(footer, base.PlainText.Text(fmt.Sprintf("   %d more ↓", below)))
 		}
 		middle = append(middle, footer)
 		head = head[:min(len(head), max(height-1, 0))]
@@ -70,9 +70,9 @@ func (f *topFrame) head(width int) []base.Cells {
 			word += " for " + base.Age(f.now.Sub(h.Since))
 		}
 	}
-	first := base.Cells{base.StyledText(st.Environment, base.Bold), base.StyledText("  ", base.PlainText), base.StyledText("● "+word, tone)}
+	first := base.Cells{base.Bold.Text(st.Environment), base.PlainText.Text("  "), tone.Text("● " + word)}
 	if paused := f.paused(); paused > 0 {
-		first = append(first, base.StyledText("  "+base.Plural(paused, "queue")+" paused", base.Yellow))
+		first = append(first, base.Yellow.Text("  "+base.Plural(paused, "queue")+" paused"))
 	}
 	backend := "embedded queue"
 	if st.Backend == api.BackendSQS {
@@ -88,11 +88,11 @@ func (f *topFrame) head(width int) []base.Cells {
 		used += uniseg.StringWidth(base.Plain(s.Text))
 	}
 	if gap := width - used - uniseg.StringWidth(right); gap > 1 {
-		first = append(first, base.StyledText(strings.Repeat(" ", gap), base.PlainText), base.StyledText(right, base.Faint))
+		first = append(first, base.PlainText.Text(strings.Repeat(" ", gap)), base.Faint.Text(right))
 	}
 	lines := []base.Cells{first, f.totals(width)}
 	if f.lost != "" {
-		lines = append(lines, base.Cells{base.StyledText("■ "+f.lost, base.Red)})
+		lines = append(lines, base.Cells{base.Red.Text("■ " + f.lost)})
 	}
 	return append(lines, nil)
 }
@@ -121,16 +121,16 @@ func (f *topFrame) totals(width int) base.Cells {
 		flight += f.status.Workers[i].InWork
 		limit = max(limit, f.status.Workers[i].Concurrency)
 	}
-	l := base.Cells{base.StyledText("in ", base.Faint), base.StyledText(rateText(c.In.Newest())+spark(c.In), base.PlainText),
-		base.StyledText("   out ", base.Faint), base.StyledText(rateText(c.Out.Newest())+spark(c.Out), base.PlainText)}
+	l := base.Cells{base.Faint.Text("in "), base.PlainText.Text(rateText(c.In.Newest()) + spark(c.In)),
+		base.Faint.Text("   out "), base.PlainText.Text(rateText(c.Out.Newest()) + spark(c.Out))}
 	if len(f.status.Workers) > 0 {
-		l = append(l, base.StyledText("   in work ", base.Faint), base.StyledText(fmt.Sprintf("%d of %d", flight, limit), base.PlainText))
+		l = append(l, base.Faint.Text("   in work "), base.PlainText.Text(fmt.Sprintf("%d of %d", flight, limit)))
 	}
 	if p95, known := c.P95MS.Newest(); known {
-		l = append(l, base.StyledText("   p95 ", base.Faint), base.StyledText(shortDuration(p95), base.PlainText))
+		l = append(l, base.Faint.Text("   p95 "), base.PlainText.Text(shortDuration(p95)))
 	}
 	if oldest, known := c.OldestSeconds.Newest(); known {
-		l = append(l, base.StyledText("   oldest ", base.Faint), base.StyledText(base.Seconds(float64(oldest)), base.PlainText))
+		l = append(l, base.Faint.Text("   oldest "), base.PlainText.Text(base.Seconds(float64(oldest))))
 	}
 	return l
 }
@@ -186,10 +186,10 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 	}
 	if h := f.status.Health; h != nil {
 		for _, cause := range h.Each() {
-			lines = append(lines, base.Cells{base.StyledText("▲ ", base.HealthStyle(cause.Status)), base.StyledText(cause.Text, base.PlainText)})
+			lines = append(lines, base.Cells{base.HealthStyle(cause.Status).Text("▲ "), base.PlainText.Text(cause.Text)})
 		}
 		if len(h.Causes) == 0 {
-			lines = append(lines, base.Cells{base.StyledText("Nothing needs you.", base.Faint)})
+			lines = append(lines, base.Cells{base.Faint.Text("Nothing needs you.")})
 		}
 	}
 	if len(f.status.Queues) > 0 {
@@ -208,8 +208,7 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 }
 
 func (f *topFrame) queues() topTable {
-	rows := topTable{{base.StyledText("QUEUE", base.Faint), base.StyledText("STATE", base.Faint), base.StyledText("WAITING", base.Faint), base.StyledText("IN FLIGHT", base.Faint), base.StyledText("OLDEST", base.Faint),
-		base.StyledText("IN/S", base.Faint), base.StyledText("OUT/S", base.Faint), base.StyledText("FAILING", base.Faint), base.StyledText("WHY", base.Faint)}}
+	rows := topTable{base.Heading("QUEUE", "STATE", "WAITING", "IN FLIGHT", "OLDEST", "IN/S", "OUT/S", "FAILING", "WHY")}
 	workers := map[string]*api.Worker{}
 	dead := map[string]bool{}
 	for i := range f.status.Workers {
@@ -242,10 +241,10 @@ func (f *topFrame) queues() topTable {
 			}
 		}
 		traffic := f.curves.Queues[q.Name]
-		rows = append(rows, base.Cells{base.StyledText(q.Name, base.PlainText), base.StyledText(state, tone), base.StyledText(fmt.Sprint(q.Ledger.Visible), base.PlainText),
-			base.StyledText(fmt.Sprint(q.Ledger.InFlight), base.PlainText), base.StyledText(base.Seconds(q.OldestSeconds), base.PlainText),
-			base.StyledText(perSecond(traffic.In.Newest()), base.PlainText), base.StyledText(perSecond(traffic.Out.Newest()), base.PlainText), base.StyledText(failing, base.PlainText),
-			base.StyledText(why, base.Faint)})
+		rows = append(rows, base.Cells{base.PlainText.Text(q.Name), tone.Text(state), base.PlainText.Text(fmt.Sprint(q.Ledger.Visible)),
+			base.PlainText.Text(fmt.Sprint(q.Ledger.InFlight)), base.PlainText.Text(base.Seconds(q.OldestSeconds)),
+			base.PlainText.Text(perSecond(traffic.In.Newest())), base.PlainText.Text(perSecond(traffic.Out.Newest())), base.PlainText.Text(failing),
+			base.Faint.Text(why)})
 	}
 	return rows
 }
@@ -253,8 +252,7 @@ func (f *topFrame) queues() topTable {
 func perSecond(v float32, known bool) string { return strings.TrimSuffix(rateText(v, known), "/s") }
 
 func (f *topFrame) processes() topTable {
-	rows := topTable{{base.StyledText("PROCESS", base.Faint), base.StyledText("STATE", base.Faint), base.StyledText("PID", base.Faint), base.StyledText("FOR", base.Faint), base.StyledText("RESTARTS", base.Faint),
-		base.StyledText("LAST EXIT", base.Faint)}}
+	rows := topTable{base.Heading("PROCESS", "STATE", "PID", "FOR", "RESTARTS", "LAST EXIT")}
 	for _, p := range f.status.App {
 		tone, pid, lasts := base.Yellow, "-", "-"
 		if p.Ready {
@@ -266,14 +264,14 @@ func (f *topFrame) processes() topTable {
 		if !p.Since.IsZero() {
 			lasts = base.Age(f.now.Sub(p.Since))
 		}
-		rows = append(rows, base.Cells{base.StyledText(p.Name, base.PlainText), base.StyledText(p.State, tone), base.StyledText(pid, base.PlainText), base.StyledText(lasts, base.PlainText),
-			base.StyledText(fmt.Sprint(p.Restarts), base.PlainText), base.StyledText(p.LastExit, base.PlainText)})
+		rows = append(rows, base.Cells{base.PlainText.Text(p.Name), tone.Text(p.State), base.PlainText.Text(pid), base.PlainText.Text(lasts),
+			base.PlainText.Text(fmt.Sprint(p.Restarts)), base.PlainText.Text(p.LastExit)})
 	}
 	return rows
 }
 
 func (f *topFrame) tasks(tasks []api.Task) topTable {
-	rows := topTable{{base.StyledText("TASK", base.Faint), base.StyledText("STATE", base.Faint), base.StyledText("LAST RUN", base.Faint), base.StyledText("NEXT IN", base.Faint), base.StyledText("WHY", base.Faint)}}
+	rows := topTable{base.Heading("TASK", "STATE", "LAST RUN", "NEXT IN", "WHY")}
 	for i := range tasks {
 		t := &tasks[i]
 		last, next := "-", "-"
@@ -284,17 +282,17 @@ func (f *topFrame) tasks(tasks []api.Task) topTable {
 			next = base.Age(t.Next[0].Sub(f.now))
 		}
 		tone := map[string]base.Style{api.TaskScheduled: base.Green, api.TaskFailing: base.Red}[t.State()]
-		rows = append(rows, base.Cells{base.StyledText(t.Name, base.PlainText), base.StyledText(t.State(), cmp.Or(tone, base.Yellow)), base.StyledText(last, base.PlainText),
-			base.StyledText(next, base.PlainText), base.StyledText(cmp.Or(t.Why(), t.Words), base.Faint)})
+		rows = append(rows, base.Cells{base.PlainText.Text(t.Name), cmp.Or(tone, base.Yellow).Text(t.State()), base.PlainText.Text(last),
+			base.PlainText.Text(next), base.Faint.Text(cmp.Or(t.Why(), t.Words))})
 	}
 	return rows
 }
 
 func (f *topFrame) problems() topTable {
-	rows := topTable{{base.StyledText("FAILED IN", base.Faint), base.StyledText("COUNT", base.Faint), base.StyledText("LAST", base.Faint), base.StyledText("REASON", base.Faint)}}
+	rows := topTable{base.Heading("FAILED IN", "COUNT", "LAST", "REASON")}
 	for _, p := range f.status.Problems[:min(len(f.status.Problems), 10)] {
-		rows = append(rows, base.Cells{base.StyledText(p.Queue, base.PlainText), base.StyledText(fmt.Sprint(p.Count), base.Red), base.StyledText(base.Age(f.now.Sub(p.Last)), base.PlainText),
-			base.StyledText(p.Reason, base.PlainText)})
+		rows = append(rows, base.Cells{base.PlainText.Text(p.Queue), base.Red.Text(fmt.Sprint(p.Count)), base.PlainText.Text(base.Age(f.now.Sub(p.Last))),
+			base.PlainText.Text(p.Reason)})
 	}
 	return rows
 }
@@ -336,7 +334,7 @@ func (t topTable) lines(width int) []base.Cells {
 				}
 				text += strings.Repeat(" ", topGap)
 			}
-			all[j] = append(all[j], base.StyledText(text, c.Style))
+			all[j] = append(all[j], c.Style.Text(text))
 		}
 	}
 	return all

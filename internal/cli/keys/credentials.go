@@ -3,7 +3,6 @@ package keys
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 	"time"
@@ -38,8 +37,8 @@ func credentialsFile(c *base.CLI, cmd *cobra.Command) (string, error) {
 	case err != nil:
 		return "", err
 	case cfg.Credentials == "":
-		return "", base.Fail(base.ExitUsage, errors.New("no file of credentials is named"),
-			"add --credentials FILE, or set TENDRIL_CREDENTIALS")
+		return "", base.Usagef("no file of credentials is named").
+			Hint("add --credentials FILE, or set TENDRIL_CREDENTIALS")
 	}
 	return cfg.Credentials, nil
 }
@@ -77,7 +76,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 			return base.Plan{}, err
 		}
 		if lifetime < 0 {
-			return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--expires %s is in the past", lifetime), "use a positive time")
+			return base.Plan{}, base.Usagef("--expires %s is in the past", lifetime).Hint("use a positive time")
 		}
 		now := time.Now()
 		pair := access.KeyPair{Name: args[0], Allow: access.AllowAll, Queues: queues}
@@ -95,7 +94,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 			if err != nil {
 				return base.Fail(base.ExitUsage, err)
 			}
-			fmt.Fprintf(c.Err, "created %s in %s; the secret is not shown again\n", pair.Name, path)
+			c.PrintErrf("created %s in %s; the secret is not shown again\n", pair.Name, path)
 			created := createdPair{pair.Name, pair.AccessKeyID, string(pair.SecretAccessKey), string(pair.SessionToken),
 				pair.Expires}
 			return f.Print(c, created, []string{pair.Name}, func() error { return printPair(c, &created) })
@@ -105,9 +104,9 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 
 // printPair prints a new key pair as variables of the environment.
 func printPair(c *base.CLI, p *createdPair) error {
-	_, err := fmt.Fprintf(c.Out, "AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
+	_, err := c.Printf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n", p.AccessKeyID, p.SecretAccessKey)
 	if p.SessionToken != "" && err == nil {
-		_, err = fmt.Fprintf(c.Out, "AWS_SESSION_TOKEN=%s\n", p.SessionToken)
+		_, err = c.Printf("AWS_SESSION_TOKEN=%s\n", p.SessionToken)
 	}
 	return err
 }
@@ -173,7 +172,7 @@ func newCredentialsRevoke(c *base.CLI) *cobra.Command {
 			if err := access.Revoke(path, args[0]); err != nil {
 				return readFailure(err)
 			}
-			fmt.Fprintf(c.Err, "revoked %s\n", args[0])
+			c.PrintErrf("revoked %s\n", args[0])
 			return nil
 		}), nil
 	})

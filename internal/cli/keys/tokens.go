@@ -2,7 +2,6 @@ package keys
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -59,8 +58,8 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 		if lifetime != "" {
 			lasts, err := config.ParseDuration(lifetime)
 			if err != nil || lasts <= 0 {
-				return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--expires %q is not a lifetime", lifetime),
-					"use a duration such as 12h or 30d")
+				return base.Plan{}, base.Usagef("--expires %q is not a lifetime", lifetime).
+					Hint("use a duration such as 12h or 30d")
 			}
 			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
 		}
@@ -73,9 +72,9 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Err, "created %s in %s; the token is not shown again\n", token.Name, dir)
+			c.PrintErrf("created %s in %s; the token is not shown again\n", token.Name, dir)
 			return f.Print(c, createdToken{token.Name, secret, scopes, token.Expires}, []string{token.Name}, func() error {
-				_, err := fmt.Fprintln(c.Out, secret)
+				_, err := c.Println(secret)
 				return err
 			})
 		}), nil
@@ -124,7 +123,7 @@ func newTokensRevoke(c *base.CLI) *cobra.Command {
 			if err := console.RevokeToken(dir, args[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.Err, "revoked %s\n", args[0])
+			c.PrintErrf("revoked %s\n", args[0])
 			return nil
 		}), nil
 	})

@@ -3,7 +3,6 @@ package messages
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,8 +97,8 @@ func findDeadSources(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *ta
 		}
 	}
 	if err == nil && len(queues) == 0 {
-		err = base.Fail(base.ExitNotFound, errors.New("there is no dead-letter queue"),
-			"create a queue with one: tendril queues create NAME")
+		err = base.NotFoundf("there is no dead-letter queue").
+			Hint("create a queue with one: tendril queues create NAME")
 	}
 	return queues, err
 }
@@ -160,8 +159,8 @@ func (d deadLetterQueues) refuseLimit(cmd *cobra.Command, which *selector) error
 	if which.limit == 0 || len(d) == 1 {
 		return nil
 	}
-	return base.Fail(base.ExitUsage, fmt.Errorf("--limit works on one queue, and there are %d dead-letter queues: %s", len(d),
-		d.names()), fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
+	return base.Usagef("--limit works on one queue, and there are %d dead-letter queues: %s", len(d),
+		d.names()).Hint(fmt.Sprintf("name one: %s --queue %s", cmd.CommandPath(), d[0].queue.Name))
 }
 
 func embeddedDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) {
@@ -211,8 +210,8 @@ func remoteDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) 
 }
 
 func noDeadLetterQueue(name string) error {
-	return base.Fail(base.ExitNotFound, fmt.Errorf("queue %s has no dead-letter queue", name),
-		"create a queue with one: tendril queues create NAME")
+	return base.NotFoundf("queue %s has no dead-letter queue", name).
+		Hint("create a queue with one: tendril queues create NAME")
 }
 
 // contents are the messages of the dead-letter queue; their source also knows where messages go back to.
@@ -263,7 +262,7 @@ func newDeadList(c *base.CLI) *cobra.Command {
 
 func printDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, messages []api.Message) error {
 	if len(messages) == 0 {
-		fmt.Fprintf(c.Err, "no dead letters in %s\n", dead.names())
+		c.PrintErrf("no dead letters in %s\n", dead.names())
 		return nil
 	}
 	reasons := dead.reasons(ctx)
@@ -282,7 +281,7 @@ func printDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, messages
 		return err
 	}
 	if n := dead.count(); n > len(messages) {
-		fmt.Fprintf(c.Err, "%d of %s; --limit shows more\n", len(messages), base.Plural(n, "dead letter"))
+		c.PrintErrf("%d of %s; --limit shows more\n", len(messages), base.Plural(n, "dead letter"))
 	}
 	return nil
 }
@@ -361,7 +360,7 @@ attempt was recorded are counted under -.`,
 
 func printReasons(c *base.CLI, dead deadLetterQueues, groups []queueReason) error {
 	if len(groups) == 0 {
-		fmt.Fprintf(c.Err, "no dead letters in %s\n", dead.names())
+		c.PrintErrf("no dead letters in %s\n", dead.names())
 		return nil
 	}
 	rows := [][]string{{"COUNT", "LAST DAY", "OLDEST", "NEWEST", "QUEUE", "REASON"}}

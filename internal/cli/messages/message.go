@@ -3,7 +3,6 @@ package messages
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,8 +44,8 @@ func findMessage(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target
 			return nil, m, err
 		}
 		if p.Remote != nil {
-			return nil, m, base.Fail(base.ExitUsage, fmt.Errorf("%s is on Amazon SQS, where messages cannot be named by id", p.Name),
-				"'tendril peek' shows some of them, at the price of a receive")
+			return nil, m, base.Usagef("%s is on Amazon SQS, where messages cannot be named by id", p.Name).
+				Hint("'tendril peek' shows some of them, at the price of a receive")
 		}
 		m, err = p.Client.Message(ctx, p.Name, id)
 		return p.Client, m, err
@@ -64,8 +63,8 @@ func findMessage(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target
 			return client, m, err
 		}
 	}
-	return nil, m, base.Fail(base.ExitNotFound, fmt.Errorf("no queue holds a message %s", id),
-		"it was delivered, deleted or has expired; 'tendril peek QUEUE' shows what a queue holds")
+	return nil, m, base.NotFoundf("no queue holds a message %s", id).
+		Hint("it was delivered, deleted or has expired; 'tendril peek QUEUE' shows what a queue holds")
 }
 
 func newMessageShow(c *base.CLI) *cobra.Command {
@@ -90,8 +89,8 @@ work is given out a second time. A dead letter stays where it is: see 'tendril d
 		if m.DeadAt.IsZero() {
 			return nil
 		}
-		return base.Fail(base.ExitConflict, fmt.Errorf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue),
-			"put it back to work with 'tendril dead redrive "+m.ID+" --queue "+m.Queue+"'")
+		return base.Conflictf("message %s is a dead letter: nothing receives from %s", m.ID, m.Queue).
+			Hint("put it back to work with 'tendril dead redrive " + m.ID + " --queue " + m.Queue + "'")
 	}, func(ctx context.Context, client *api.Client, m *api.Message) error {
 		placed, err := client.Retry(ctx, m.Queue, m.ID)
 		return printPlaced(c, m, placed, err)
@@ -105,7 +104,7 @@ func newMessageDelay(c *base.CLI) *cobra.Command {
 	cmd.Flags().DurationVar(&delay, "for", 0, "How long from now it is hidden (1s-12h, required).")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if delay < time.Second || delay > queue.MaxVisibility {
-			return base.Fail(base.ExitUsage, fmt.Errorf("--for %s is out of range", delay), "use 1s to "+queue.MaxVisibility.String())
+			return base.Usagef("--for %s is out of range", delay).Hint("use 1s to " + queue.MaxVisibility.String())
 		}
 		return nil
 	}
@@ -122,9 +121,9 @@ func printPlaced(c *base.CLI, m *api.Message, p api.Placed, err error) error {
 		return err
 	}
 	if p.VisibleAt.IsZero() {
-		fmt.Fprintf(c.Err, "message %s is visible in %s\n", p.ID, m.Queue)
+		c.PrintErrf("message %s is visible in %s\n", p.ID, m.Queue)
 	} else {
-		fmt.Fprintf(c.Err, "message %s is hidden in %s until %s\n", p.ID, m.Queue, base.Moment(p.VisibleAt))
+		c.PrintErrf("message %s is hidden in %s until %s\n", p.ID, m.Queue, base.Moment(p.VisibleAt))
 	}
 	return nil
 }
@@ -135,10 +134,10 @@ func newMessageDelete(c *base.CLI) *cobra.Command {
 		m *api.Message) error {
 		n, err := client.Delete(ctx, m.Queue, []string{m.ID}, 0)
 		if err == nil && n == 0 {
-			err = base.Fail(base.ExitNotFound, fmt.Errorf("message %s is gone already", m.ID))
+			err = base.NotFoundf("message %s is gone already", m.ID)
 		}
 		if err == nil {
-			fmt.Fprintf(c.Err, "message %s was deleted from %s\n", m.ID, m.Queue)
+			c.PrintErrf("message %s was deleted from %s\n", m.ID, m.Queue)
 		}
 		return err
 	})

@@ -241,11 +241,11 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 	case err != nil:
 		return "", 0, err
 	case first == "":
-		return "", 0, base.Fail(base.ExitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID),
-			"say where to with --to QUEUE")
+		return "", 0, base.Usagef("message %s does not say which queue it came from", messages[0].ID).
+			Hint("say where to with --to QUEUE")
 	case !trusted:
-		return "", 0, base.Fail(base.ExitFailed, fmt.Errorf("message %s says that it came from %s, which has no such dead-letter queue",
-			messages[0].ID, first), "say where to with --to QUEUE")
+		return "", 0, base.Failedf("message %s says that it came from %s, which has no such dead-letter queue",
+			messages[0].ID, first).Hint("say where to with --to QUEUE")
 	}
 	n := 1
 	for !p.fifo && n < len(messages) && origin(&messages[n]) == first {

@@ -3,7 +3,6 @@ package messages
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,8 +57,8 @@ message from others until the command ends, for at most 5 minutes.`,
 			if embedded, ok := source.(*embeddedSource); ok {
 				embedded.filter.State = state
 			} else if state != "" {
-				return nil, base.Fail(base.ExitUsage, errors.New("--state works on the embedded queue only"),
-					"Amazon SQS shows visible messages only")
+				return nil, base.Usagef("--state works on the embedded queue only").
+					Hint("Amazon SQS shows visible messages only")
 			} else {
 				warnOfReceives(c, p.Name)
 			}
@@ -135,7 +134,7 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 		}
 		return nil
 	case len(messages) == 0:
-		fmt.Fprintln(c.Err, "no messages")
+		c.PrintErrln("no messages")
 		return nil
 	}
 	rows := [][]string{{"ID", "QUEUE", "STATE", "AGE", "RECEIVES", "BODY"}}
@@ -193,7 +192,7 @@ func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 	if err := c.PrintTable(t); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.Out, "\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
+	_, err := c.Printf("\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
 	if err == nil && len(m.Attempts) > 0 {
 		err = printAttempts(c, m.Attempts)
 	}
@@ -202,9 +201,9 @@ func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 
 // printAttempts prints the failed deliveries of a message, each with the begin of its answer.
 func printAttempts(c *base.CLI, attempts []api.Attempt) error {
-	fmt.Fprintf(c.Out, "%s failed:\n", base.Plural(len(attempts), "attempt"))
+	c.Printf("%s failed:\n", base.Plural(len(attempts), "attempt"))
 	for i := range attempts {
-		if _, err := fmt.Fprintln(c.Out, "  "+attemptText(&attempts[i])); err != nil {
+		if _, err := c.Println("  " + attemptText(&attempts[i])); err != nil {
 			return err
 		}
 		if err := send.PrintAnswer(c, attempts[i].Answer); err != nil {

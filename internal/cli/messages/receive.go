@@ -68,10 +68,10 @@ line, which 'tendril send --ndjson' sends again.`,
 func (f *receiveFlags) check(visibility bool) error {
 	switch {
 	case f.wait < 0 || f.wait > 20*time.Second || f.wait%time.Second != 0:
-		return base.Fail(base.ExitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use whole seconds from 0s to 20s")
+		return base.Usagef("--wait %s is out of range", f.wait).Hint("use whole seconds from 0s to 20s")
 	case visibility && (f.visibility < 0 || f.visibility > queue.MaxVisibility || f.visibility%time.Second != 0):
-		return base.Fail(base.ExitUsage, fmt.Errorf("--visibility-timeout %s is out of range", f.visibility),
-			"use whole seconds from 0s to 12h")
+		return base.Usagef("--visibility-timeout %s is out of range", f.visibility).
+			Hint("use whole seconds from 0s to 12h")
 	}
 	return nil
 }
@@ -104,11 +104,11 @@ func receiveMessages(c *base.CLI, ctx context.Context, p *target.Queue, f *recei
 	}
 	switch {
 	case received == 0:
-		fmt.Fprintf(c.Err, "no messages were received from %s\n", p.Name)
+		c.PrintErrf("no messages were received from %s\n", p.Name)
 	case f.delete:
-		fmt.Fprintf(c.Err, "%s received and deleted\n", base.Plural(received, "message"))
+		c.PrintErrf("%s received and deleted\n", base.Plural(received, "message"))
 	default:
-		fmt.Fprintf(c.Err, "%s received: hidden from others until the visibility timeout ends\n",
+		c.PrintErrf("%s received: hidden from others until the visibility timeout ends\n",
 			base.Plural(received, "message"))
 	}
 	return nil

@@ -154,8 +154,8 @@ func followTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, task api.M
 		case "CANCELLED":
 			return moved, errors.New("it was cancelled by another command")
 		default:
-			return moved, base.Fail(base.ExitFailed, fmt.Errorf("it ended early: %s", task.FailureReason),
-				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
+			return moved, base.Failedf("it ended early: %s", task.FailureReason).
+				Hint("messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
 		}
 		select {
 		case <-time.After(lookAtTask):
@@ -325,7 +325,7 @@ func exportDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, which *
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if cannot != nil {
-			return 0, base.Fail(base.ExitUsage, fmt.Errorf("--file: %w", cannot))
+			return 0, base.Usagef("--file: %w", cannot)
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		to = file
@@ -386,7 +386,7 @@ func parseRate(text string) (rate.Limit, error) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || !(n > 0) || math.IsInf(n, 0) {
-		return 0, base.Fail(base.ExitUsage, fmt.Errorf("invalid --rate: %s", text), "use messages a second, such as 50/s or 0.5/s")
+		return 0, base.Usagef("invalid --rate: %s", text).Hint("use messages a second, such as 50/s or 0.5/s")
 	}
 	return rate.Limit(n), nil
 }

@@ -22,7 +22,7 @@ func redriveOnSQS(c *base.CLI, ctx context.Context, g *deadLetterQueue, perSecon
 	err error) {
 	task, err := g.queue.Remote.StartMove(ctx, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {
-		fmt.Fprintf(c.Err, "warning: %v: copying the messages instead\n", err)
+		c.PrintErrf("warning: %v: copying the messages instead\n", err)
 		return 0, false, nil
 	}
 	if err != nil {
@@ -30,7 +30,7 @@ func redriveOnSQS(c *base.CLI, ctx context.Context, g *deadLetterQueue, perSecon
 	}
 	n, err = followMove(c, ctx, g, task)
 	if errors.Is(err, errNoSource) {
-		fmt.Fprintln(c.Err, "warning: Amazon SQS does not know where some messages came from: copying the rest instead")
+		c.PrintErrln("warning: Amazon SQS does not know where some messages came from: copying the rest instead")
 		return n, false, nil
 	}
 	return n, true, err

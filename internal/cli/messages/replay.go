@@ -109,7 +109,7 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 		return nil, fmt.Errorf("reading messages: %w", err)
 	}
 	if len(messages) == 0 {
-		return nil, base.Fail(base.ExitUsage, errors.New("there is no message to post"), "give one message on each line")
+		return nil, base.Usagef("there is no message to post").Hint("give one message on each line")
 	}
 	return messages, nil
 }
@@ -158,7 +158,7 @@ func (p *replay) postAll(ctx context.Context, messages []api.Message) error {
 		}
 	}
 	if failed > 0 {
-		return base.Fail(base.ExitFailed, fmt.Errorf("%d of %s failed", failed, base.Plural(len(messages), "message")))
+		return base.Failedf("%d of %s failed", failed, base.Plural(len(messages), "message"))
 	}
 	return nil
 }
@@ -194,7 +194,7 @@ func (p *replay) print(a *replayAnswer) error {
 	} else if a.Status != 0 {
 		text += fmt.Sprintf(", status %d", a.Status)
 	}
-	_, err := fmt.Fprintf(p.c.Err, "%s\n", base.Plain(text))
+	_, err := p.c.PrintErrf("%s\n", base.Plain(text))
 	return err
 }
 
@@ -229,8 +229,8 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 		return poster, nil
 	}
 	if name == "" && p.client != nil && len(p.client.Instance.Queues) > 1 {
-		return nil, base.Fail(base.ExitUsage, errors.New("the message does not say which queue it is from"),
-			"name the queue with --queue: one of "+target.QueueNames(&p.client.Instance, ""))
+		return nil, base.Usagef("the message does not say which queue it is from").
+			Hint("name the queue with --queue: one of " + target.QueueNames(&p.client.Instance, ""))
 	}
 	set, err := p.settings(ctx, name)
 	if err != nil {
@@ -328,8 +328,8 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 	}
 	u, err := url.Parse(to)
 	if to == "" || err != nil || !slices.Contains([]string{"http", "https", "unix", "http+unix"}, u.Scheme) {
-		return "", base.Fail(base.ExitUsage, fmt.Errorf("the messages of %s do not go to a URL", cmp.Or(name, "this environment")),
-			"say where to post with --to URL")
+		return "", base.Usagef("the messages of %s do not go to a URL", cmp.Or(name, "this environment")).
+			Hint("say where to post with --to URL")
 	}
 	first := p.client.Instance.AppPort
 	if first == 0 || u.Host != fmt.Sprintf("localhost:%d", first) {
@@ -349,7 +349,7 @@ func splitURL(text string) (address, path string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme == "":
-		return "", "", base.Fail(base.ExitUsage, fmt.Errorf("invalid URL %q", text), "write it as http://127.0.0.1:8080/path")
+		return "", "", base.Usagef("invalid URL %q", text).Hint("write it as http://127.0.0.1:8080/path")
 	case u.Scheme != "http" && u.Scheme != "https":
 		return text, "", nil
 	}

@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -96,8 +95,8 @@ func timeBefore(flag, text string) (time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, base.Fail(base.ExitUsage, fmt.Errorf("invalid %s: %s", flag, text),
-			"use a duration such as 90m, or a time such as 2006-01-02T15:04:05Z")
+		return at, base.Usagef("invalid %s: %s", flag, text).
+			Hint("use a duration such as 90m, or a time such as 2006-01-02T15:04:05Z")
 	}
 	return at, nil
 }
@@ -108,11 +107,11 @@ func (p *selector) knownBy(q *target.Queue) error {
 	case q.Remote == nil:
 		return nil
 	case p.reason != nil:
-		return base.Fail(base.ExitUsage, errors.New("--reason works on the embedded queue only"),
-			"Amazon SQS does not know why a message failed")
+		return base.Usagef("--reason works on the embedded queue only").
+			Hint("Amazon SQS does not know why a message failed")
 	case p.since != "" || p.until != "":
-		return base.Fail(base.ExitUsage, errors.New("--since and --until work on the embedded queue only"),
-			"Amazon SQS does not say when a message was dead-lettered")
+		return base.Usagef("--since and --until work on the embedded queue only").
+			Hint("Amazon SQS does not say when a message was dead-lettered")
 	}
 	return nil
 }
@@ -135,14 +134,13 @@ func (p *selector) check(args []string) error {
 	}
 	switch {
 	case p.limit < 0:
-		return base.Fail(base.ExitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
+		return base.Usagef("--limit %d is out of range", p.limit).Hint("use 1 or more")
 	case len(p.ids) > 0 && broad:
-		return base.Fail(base.ExitUsage,
-			errors.New("messages are named by id and by --all, --match, --reason, --limit or another filter"),
-			"give only one of them")
+		return base.Usagef("messages are named by id and by --all, --match, --reason, --limit or another filter").
+			Hint("give only one of them")
 	case len(p.ids) == 0 && !broad:
-		return base.Fail(base.ExitUsage, errors.New("no messages are named"),
-			"give ids, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
+		return base.Usagef("no messages are named").
+			Hint("give ids, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
 	}
 	return nil
 }
@@ -226,8 +224,8 @@ func (s *selection) lost(queueName string) error {
 		return nil
 	}
 	names := strings.Join(slices.Sorted(maps.Keys(s.missing)), ", ")
-	return base.Fail(base.ExitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, names),
-		"'tendril dead list' shows what it holds")
+	return base.NotFoundf("queue %s holds no message %s", queueName, names).
+		Hint("'tendril dead list' shows what it holds")
 }
 
 // portion is how many messages are read at once.

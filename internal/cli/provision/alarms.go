@@ -90,7 +90,7 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 		return base.PlanOf(func(context.Context) ([]string, error) { return stepTexts(steps), nil },
 			func(ctx context.Context) error {
 				for _, text := range stepTexts(steps) {
-					fmt.Fprintln(c.Out, base.Plain(text))
+					c.Println(base.Plain(text))
 				}
 				return alarms.Apply(ctx, cloud, want.Environment, steps)
 			}), nil
@@ -122,7 +122,7 @@ func addTemplateFormat(cmd *cobra.Command, format *string) {
 // checkTemplateFormat rejects any other value of --format.
 func checkTemplateFormat(format string) error {
 	if format != asCloudFormation {
-		return base.Fail(base.ExitUsage, fmt.Errorf("%q is not a format of templates", format), "use cloudformation")
+		return base.Usagef("%q is not a format of templates", format).Hint("use cloudformation")
 	}
 	return nil
 }
@@ -306,11 +306,11 @@ func deletions(name string, found *alarms.Found) (texts []string) {
 func deleteAlarms(c *base.CLI, ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
 	yes bool) error {
 	if len(found.Alarms) == 0 && found.Dashboard == "" {
-		fmt.Fprintf(c.Err, "the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
+		c.PrintErrf("the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
 		return nil
 	}
 	for _, text := range deletions(name, found) {
-		fmt.Fprintln(c.Out, base.Plain(text))
+		c.Println(base.Plain(text))
 	}
 	what := base.Plural(len(found.Alarms), "alarm")
 	if found.Dashboard != "" {
@@ -338,7 +338,7 @@ func wantedAlarms(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []s
 		return nil, nil, err
 	}
 	for _, text := range want.LeftOut {
-		fmt.Fprintf(c.Err, "no alarm %s\n", base.Plain(text))
+		c.PrintErrf("no alarm %s\n", base.Plain(text))
 	}
 	return cloud, want, nil
 }

@@ -66,7 +66,7 @@ func placeFiles(c *base.CLI, made []generate.File, path string) error {
 	info, err := os.Stat(path)
 	folder := err == nil && info.IsDir()
 	if !folder && len(made) > 1 && !made[1].Beside {
-		return base.Fail(base.ExitUsage, fmt.Errorf("%d files do not fit into %s", len(made), path), "name a folder that exists")
+		return base.Usagef("%d files do not fit into %s", len(made), path).Hint("name a folder that exists")
 	}
 	for i, file := range made {
 		to := path
@@ -86,7 +86,7 @@ func placeFiles(c *base.CLI, made []generate.File, path string) error {
 func printFiles(c *base.CLI, made []generate.File) error {
 	for i, file := range made {
 		if file.Beside {
-			fmt.Fprintf(c.Err, "hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
+			c.PrintErrf("hint: write %s too, so that no secrets get into the image: add --file FOLDER\n", file.Path)
 			continue
 		}
 		if i > 0 {
@@ -103,11 +103,11 @@ func printFiles(c *base.CLI, made []generate.File) error {
 func writeFile(c *base.CLI, path string, file generate.File) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) && file.Beside {
-		fmt.Fprintf(c.Err, "kept %s: see that it names *.env and .git\n", base.Plain(path))
+		c.PrintErrf("kept %s: see that it names *.env and .git\n", base.Plain(path))
 		return nil
 	}
 	if errors.Is(err, fs.ErrExist) {
-		return base.Fail(base.ExitConflict, fmt.Errorf("%s exists", path), "delete it, or name another file")
+		return base.Conflictf("%s exists", path).Hint("delete it, or name another file")
 	}
 	if err == nil {
 		_, err = f.WriteString(file.Text)
@@ -116,7 +116,7 @@ func writeFile(c *base.CLI, path string, file generate.File) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Err, "wrote %s\n", base.Plain(path))
+	c.PrintErrf("wrote %s\n", base.Plain(path))
 	return nil
 }
 
@@ -127,8 +127,8 @@ func newManifest(c *base.CLI, name, short string, files func(*generate.Plan) []g
 		error) {
 		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && name == "keda" && p.Embedded {
-			err = base.Fail(base.ExitUsage, errors.New("an embedded queue is for one pod: there is nothing to scale"),
-				"name a queue on Amazon SQS with --queue-url, or give --backend sqs and --name")
+			err = base.Usagef("an embedded queue is for one pod: there is nothing to scale").
+				Hint("name a queue on Amazon SQS with --queue-url, or give --backend sqs and --name")
 		}
 		if err != nil {
 			return nil, err
@@ -159,8 +159,8 @@ func newSystemd(c *base.CLI) *cobra.Command {
 		args []string) ([]generate.File, error) {
 		p, err := deploymentPlan(c, cmd, args, f)
 		if err == nil && split && p.AppCommand == "" {
-			err = base.Fail(base.ExitUsage, errors.New("--split needs an app that tendril would start"),
-				"name its folder, or a command after --")
+			err = base.Usagef("--split needs an app that tendril would start").
+				Hint("name its folder, or a command after --")
 		}
 		if err != nil {
 			return nil, err
@@ -312,7 +312,7 @@ func newIAM(c *base.CLI) *cobra.Command {
 	cmd := newGenerator(c, "iam", "Print the IAM policy of a role", f, func(_ context.Context, cmd *cobra.Command,
 		args []string) ([]generate.File, error) {
 		if role != RoleRun && role != RoleOperate {
-			return nil, base.Fail(base.ExitUsage, fmt.Errorf("--role=%s is not known", role), "use run or operate")
+			return nil, base.Usagef("--role=%s is not known", role).Hint("use run or operate")
 		}
 		policy, err := IamPolicy(c, cmd, args, role)
 		if err != nil || policy == nil {

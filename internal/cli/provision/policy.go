@@ -1,8 +1,6 @@
 package provision
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"tendril/internal/bundle"
@@ -36,7 +34,7 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 	}
 	policy := cloud.PolicyFor(opts.Config, use)
 	if len(policy.Statement) == 0 {
-		fmt.Fprintln(c.Err, "these settings need no permissions on AWS")
+		c.PrintErrln("these settings need no permissions on AWS")
 		return nil, nil
 	}
 	for _, q := range opts.Config.Queues {

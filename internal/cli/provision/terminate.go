@@ -62,8 +62,8 @@ const terminateTimeout = 5 * time.Minute
 
 func planTermination(c *base.CLI, ctx context.Context, cfg *config.Config, yes string) (base.Plan, error) {
 	if yes != "" && yes != cfg.Name {
-		return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
-			"give the settings of the environment that is meant, for example with --name or --config")
+		return base.Plan{}, base.Usagef("--yes %s is not the name of this environment, which is %s", yes, cfg.Name).
+			Hint("give the settings of the environment that is meant, for example with --name or --config")
 	}
 	t := &termination{cli: c, cfg: cfg}
 	c.AtEnd(t.close)
@@ -75,7 +75,7 @@ func planTermination(c *base.CLI, ctx context.Context, cfg *config.Config, yes s
 		return base.Plan{}, err
 	}
 	if owned == 0 {
-		fmt.Fprintf(c.Err, "environment %q has nothing to delete\n", cfg.Name)
+		c.PrintErrf("environment %q has nothing to delete\n", cfg.Name)
 		return base.PlanOf(base.Step("delete nothing"), func(context.Context) error { return nil }), nil
 	}
 	would := base.Step("delete what is listed, of environment %s, with all messages", cfg.Name)
@@ -182,9 +182,9 @@ func (t *termination) delete(ctx context.Context) error {
 		err := t.inventory.Delete(ctx, r)
 		switch what := r.Kind + " " + r.Name; {
 		case err == nil:
-			fmt.Fprintf(t.cli.Err, "deleted %s\n", what)
+			t.cli.PrintErrf("deleted %s\n", what)
 		case errors.Is(err, queue.ErrNoQueue), errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
-			fmt.Fprintf(t.cli.Err, "%s was gone already\n", what)
+			t.cli.PrintErrf("%s was gone already\n", what)
 		default:
 			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, base.Explained(err)))
 		}
@@ -195,10 +195,10 @@ func (t *termination) delete(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("data directory %s was not deleted: %w", t.data.Path, err))
 		case len(left) > 0:
-			fmt.Fprintf(t.cli.Err, "emptied data directory %s but for what is not tendril's: %s\n", base.Plain(t.data.Path),
+			t.cli.PrintErrf("emptied data directory %s but for what is not tendril's: %s\n", base.Plain(t.data.Path),
 				base.Plain(strings.Join(left, ", ")))
 		default:
-			fmt.Fprintf(t.cli.Err, "deleted data directory %s\n", base.Plain(t.data.Path))
+			t.cli.PrintErrf("deleted data directory %s\n", base.Plain(t.data.Path))
 		}
 	}
 	return errors.Join(failed...)

@@ -3,7 +3,6 @@ package queues
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -65,8 +64,8 @@ func listQueues(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.
 		return nil, err
 	}
 	if !client.Instance.Embedded() {
-		return nil, base.Fail(base.ExitUsage, fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own",
-			client.Instance.Environment), "add --backend sqs to list those of the account")
+		return nil, base.Usagef("environment %q works on Amazon SQS and has no queues of its own",
+			client.Instance.Environment).Hint("add --backend sqs to list those of the account")
 	}
 	all, err := client.Queues(ctx)
 	for _, q := range all {
@@ -210,7 +209,7 @@ func purgeQueue(c *base.CLI, ctx context.Context, p *target.Queue, yes bool) err
 		if err := p.Remote.Purge(ctx); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.Err, "%s is being purged; Amazon SQS takes up to a minute\n", p.Name)
+		c.PrintErrf("%s is being purged; Amazon SQS takes up to a minute\n", p.Name)
 		return nil
 	}
 	n, err := p.Client.Purge(ctx, p.Name, p.Name, 0)
@@ -258,14 +257,14 @@ func actsOnReceiving(c *base.CLI, cmd *cobra.Command, would string, act func(con
 		return base.PlanOf(func(context.Context) ([]string, error) {
 			i := &client.Instance
 			if name != "" && i.Queue(name).Name != name {
-				return nil, base.Fail(base.ExitNotFound, fmt.Errorf("this environment does not receive from %s", name),
-					"it receives from "+target.QueueNames(i, ""))
+				return nil, base.NotFoundf("this environment does not receive from %s", name).
+					Hint("it receives from " + target.QueueNames(i, ""))
 			}
 			return []string{would + " " + target.QueueNames(i, name)}, nil
 		}, func(ctx context.Context) error {
 			format, err := act(ctx, client, name)
 			if err == nil {
-				fmt.Fprintf(c.Err, format, client.Instance.Environment, target.QueueNames(&client.Instance, name))
+				c.PrintErrf(format, client.Instance.Environment, target.QueueNames(&client.Instance, name))
 			}
 			return err
 		}), err
@@ -291,8 +290,8 @@ func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, s
 		name = ref.Name
 	}
 	if len(client.Instance.Queues) == 0 {
-		return nil, "", base.Fail(base.ExitConflict, errors.New("this process has no worker: it only serves queues"),
-			"pause the environment that works on the queue, where 'tendril up' runs")
+		return nil, "", base.Conflictf("this process has no worker: it only serves queues").
+			Hint("pause the environment that works on the queue, where 'tendril up' runs")
 	}
 	return client, name, nil
 }

@@ -56,8 +56,8 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		for _, name := range []string{"dead-letter", "max-receives"} {
 			if alone && flags.Changed(name) {
-				return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("--%s has no effect with --no-dead-letter-queue", name),
-					"give one of them")
+				return base.Plan{}, base.Usagef("--%s has no effect with --no-dead-letter-queue", name).
+					Hint("give one of them")
 			}
 		}
 		n.byDefault = !flags.Changed("dead-letter") && !flags.Changed("max-receives")
@@ -76,8 +76,8 @@ func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) 
 	for _, text := range attributes {
 		key, value, found := strings.Cut(text, "=")
 		if !found || key == "" {
-			return base.Fail(base.ExitUsage, fmt.Errorf("--attribute %s has no = between name and value", text),
-				"write it as VisibilityTimeout=300")
+			return base.Usagef("--attribute %s has no = between name and value", text).
+				Hint("write it as VisibilityTimeout=300")
 		}
 		n.attributes[key] = value
 	}
@@ -91,7 +91,7 @@ func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) 
 	}
 	if n.deadLetter != "" {
 		if n.maxReceives < 1 || n.maxReceives > 1000 {
-			return base.Fail(base.ExitUsage, fmt.Errorf("--max-receives %d is out of range", n.maxReceives), "use 1 to 1000")
+			return base.Usagef("--max-receives %d is out of range", n.maxReceives).Hint("use 1 to 1000")
 		}
 		n.deadLetter = withSuffix(n.deadLetter, strings.HasSuffix(n.name, target.FifoSuffix))
 	}
@@ -120,9 +120,9 @@ func createQueue(c *base.CLI, ctx context.Context, m *queueMaker, n *newQueue) e
 		return err
 	}
 	if n.deadLetter == "" && n.byDefault {
-		fmt.Fprintf(c.Err, "%s keeps its redrive policy\n", n.name)
+		c.PrintErrf("%s keeps its redrive policy\n", n.name)
 	}
-	_, err = fmt.Fprintln(c.Out, made)
+	_, err = c.Println(made)
 	return err
 }
 
@@ -184,7 +184,7 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 	if err == nil {
 		for name, value := range n.attributes {
 			if now, known := is[name]; known && now != value {
-				return nil, base.Fail(base.ExitConflict, fmt.Errorf("queue %s exists with %s=%s", n.name, name, now))
+				return nil, base.Conflictf("queue %s exists with %s=%s", n.name, name, now)
 			}
 		}
 		return []string{"leave queue " + n.name + " as it is: it exists"}, nil

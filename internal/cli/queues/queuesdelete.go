@@ -64,16 +64,16 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 // refuseNeeded refuses a queue that the running environment works on, or that takes the dead letters of another.
 func refuseNeeded(c *base.CLI, ctx context.Context, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
-		return base.Fail(base.ExitConflict, fmt.Errorf("environment %q works on queue %s", client.Instance.Environment, p.Name),
-			"stop it, and start it with other --queues before the queue is deleted")
+		return base.Conflictf("environment %q works on queue %s", client.Instance.Environment, p.Name).
+			Hint("stop it, and start it with other --queues before the queue is deleted")
 	}
 	if p.Remote != nil {
 		return nil // Amazon SQS allows it, also where its messages would go nowhere
 	}
 	q, err := p.Client.Queue(ctx, p.Name)
 	if err == nil && len(q.DeadLetterSources) > 0 {
-		err = base.Fail(base.ExitConflict, fmt.Errorf("%s takes the dead letters of %s", p.Name,
-			strings.Join(q.DeadLetterSources, ", ")), "delete those first, or give them another redrive policy")
+		err = base.Conflictf("%s takes the dead letters of %s", p.Name,
+			strings.Join(q.DeadLetterSources, ", ")).Hint("delete those first, or give them another redrive policy")
 	}
 	return err
 }
@@ -86,7 +86,7 @@ func confirmDeletion(c *base.CLI, name string, messages int, yes bool) error {
 
 func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 	if err == nil {
-		fmt.Fprintf(c.Err, "queue %s was deleted with %s\n", name, base.Plural(messages, "message"))
+		c.PrintErrf("queue %s was deleted with %s\n", name, base.Plural(messages, "message"))
 	}
 	return err
 }

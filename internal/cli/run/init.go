@@ -33,7 +33,7 @@ that exists stays as it is. Nothing is installed or started.`,
 			dir = args[0]
 		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			return base.Plan{}, base.Fail(base.ExitUsage, fmt.Errorf("there is no folder %s", dir), "name the folder of the app")
+			return base.Plan{}, base.Usagef("there is no folder %s", dir).Hint("name the folder of the app")
 		}
 		app, err := scaffold.Recognize(os.DirFS(dir))
 		if err != nil {
@@ -56,10 +56,10 @@ func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string)
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		if _, err := os.Lstat(path); err == nil {
-			fmt.Fprintf(c.Err, "%s exists and stays as it is\n", base.Plain(path))
+			c.PrintErrf("%s exists and stays as it is\n", base.Plain(path))
 			continue
 		}
-		fmt.Fprintf(c.Out, "%s\n", f.Text)
+		c.Printf("%s\n", f.Text)
 		steps = append(steps, "write "+path)
 	}
 	return steps
@@ -67,23 +67,23 @@ func wouldWrite(c *base.CLI, dir string, files []scaffold.File) (steps []string)
 
 // writeScaffold writes the files that are missing, and says what comes next.
 func writeScaffold(c *base.CLI, dir string, app *scaffold.App, files []scaffold.File) error {
-	fmt.Fprintf(c.Err, "recognised %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
+	c.PrintErrf("recognised %s by %s\n", app.Platform, base.Plain(filepath.Join(dir, app.File)))
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name)
 		switch err := writeNew(path, f.Text); {
 		case errors.Is(err, os.ErrExist):
-			fmt.Fprintf(c.Err, "%s exists and stays as it is\n", base.Plain(path))
+			c.PrintErrf("%s exists and stays as it is\n", base.Plain(path))
 		case err != nil:
 			return fmt.Errorf("writing %s: %w; choose a folder that may be written to", path, err)
 		default:
-			fmt.Fprintf(c.Err, "wrote %s\n", base.Plain(path))
+			c.PrintErrf("wrote %s\n", base.Plain(path))
 		}
 	}
 	steps := append(slices.Clone(app.Before), "tendril up")
 	if dir != "." { // tendril.yaml is that of the working folder
 		steps = slices.Insert(steps, 0, "cd "+base.Plain(dir))
 	}
-	fmt.Fprintf(c.Err, "next: %s\n", strings.Join(steps, " && "))
+	c.PrintErrf("next: %s\n", strings.Join(steps, " && "))
 	return nil
 }
 

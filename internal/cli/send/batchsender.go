@@ -58,7 +58,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 		return o.failed(err)
 	}
 	if o.refused > 0 {
-		return base.Fail(base.ExitFailed, fmt.Errorf("%d of %s refused", o.refused, base.Plural(o.refused+len(o.sent), "message")))
+		return base.Failedf("%d of %s refused", o.refused, base.Plural(o.refused+len(o.sent), "message"))
 	}
 	return nil
 }
@@ -66,7 +66,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 // failed adds how far it came to an error that ended the sending of many.
 func (o *batchSender) failed(err error) error {
 	if o.many && len(o.sent) > 0 {
-		fmt.Fprintf(o.c.Err, "%s sent before this\n", base.Plural(len(o.sent), "message"))
+		o.c.PrintErrf("%s sent before this\n", base.Plural(len(o.sent), "message"))
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (o *batchSender) flush(ctx context.Context) error {
 		}
 		if r.Err != nil {
 			o.refused++
-			fmt.Fprintf(o.c.Err, "tendril: line %d: %v\n", batch[i].number, r.Err)
+			o.c.PrintErrf("tendril: line %d: %v\n", batch[i].number, r.Err)
 			continue
 		}
 		o.sent = append(o.sent, r.ID)
@@ -148,7 +148,7 @@ func (o *batchSender) print(r queue.Sent) error {
 	case o.wait && o.many:
 		return nil
 	case o.wait:
-		_, err := fmt.Fprintf(o.c.Err, "message %s is sent; waiting for its first attempt\n", r.ID)
+		_, err := o.c.PrintErrf("message %s is sent; waiting for its first attempt\n", r.ID)
 		return err
 	}
 	return o.format.PrintEach(o.c, struct {
@@ -168,8 +168,8 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 		return client, nil
 	}
 	works := cmp.Or(target.QueueNames(&i, ""), "no queue")
-	return nil, base.Fail(base.ExitUsage, fmt.Errorf("--wait would never end: environment %q works on %s, not on %s", i.Environment,
-		works, p.Name), "omit --wait, or give the --data-dir of the environment that works on it")
+	return nil, base.Usagef("--wait would never end: environment %q works on %s, not on %s", i.Environment,
+		works, p.Name).Hint("omit --wait, or give the --data-dir of the environment that works on it")
 }
 
 // awaitOutcomes prints what became of each message that was sent. The error says how many did not succeed in time.
@@ -197,7 +197,7 @@ func awaitOutcomes(c *base.CLI, ctx context.Context, watch *api.Client, o *batch
 				return err
 			}
 			if x == nil {
-				fmt.Fprintf(c.Err, "no request was recorded for message %s: a function gets none\n", id)
+				c.PrintErrf("no request was recorded for message %s: a function gets none\n", id)
 			}
 		}
 		if err := printOutcome(c, d, x, o.format); err != nil {

@@ -40,7 +40,7 @@ func PrintExchange(c *base.CLI, x *api.Exchange) error {
 // PrintAnswer prints the lines of an answer, indented.
 func PrintAnswer(c *base.CLI, answer string) error {
 	for line := range strings.Lines(strings.TrimSpace(answer)) {
-		if _, err := fmt.Fprintln(c.Out, "      "+base.Plain(strings.TrimRight(line, "\r\n"))); err != nil {
+		if _, err := c.Println("      " + base.Plain(strings.TrimRight(line, "\r\n"))); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 			yield(line{number: number + 1},
-				base.Fail(base.ExitUsage, fmt.Errorf("line %d is longer than %s", number+1, base.Size(MaxLine)), "SQS takes messages up to 1 MiB"))
+				base.Usagef("line %d is longer than %s", number+1, base.Size(MaxLine)).Hint("SQS takes messages up to 1 MiB"))
 		} else if err != nil {
 			yield(line{}, fmt.Errorf("reading messages: %w", err))
 		}
@@ -91,7 +91,7 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	case !utf8.Valid(text):
 		return m, when, errors.New("this is not valid UTF-8")
 	case !json.Valid(text):
-		return m, when, base.Fail(base.ExitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
+		return m, when, base.Usagef("this is not JSON").Hint("add --raw to send every line as it stands")
 	}
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
@@ -109,9 +109,9 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&message); err != nil {
 		return m, when,
-			base.Fail(base.ExitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
-				strings.TrimPrefix(err.Error(), "json: ")),
-				"a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to "+
+			base.Usagef("the object has a body, so it is read as a message, but %s",
+				strings.TrimPrefix(err.Error(), "json: ")).
+				Hint("a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to " +
 					"send every line as it stands")
 	}
 	m = message.Message
@@ -131,7 +131,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 			return nil, err
 		}
 		if seen[a.Name] {
-			return nil, base.Fail(base.ExitUsage, fmt.Errorf("--attr %s is given twice", a.Name), "an attribute has one value")
+			return nil, base.Usagef("--attr %s is given twice", a.Name).Hint("an attribute has one value")
 		}
 		seen[a.Name] = true
 		attributes = append(attributes, a)
@@ -143,7 +143,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 func parseAttribute(text string) (queue.Attribute, error) {
 	const forms = "write name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {
-		return queue.Attribute{}, base.Fail(base.ExitUsage, fmt.Errorf("--attr %s: "+format, append([]any{text}, args...)...), forms)
+		return queue.Attribute{}, base.Usagef("--attr %s: "+format, append([]any{text}, args...)...).Hint(forms)
 	}
 	name, value, found := strings.Cut(text, "=")
 	name, kind, typed := strings.Cut(name, ":")

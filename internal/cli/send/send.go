@@ -2,7 +2,6 @@ package send
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -93,7 +92,7 @@ const recordingMargin = 10 * time.Second
 
 func planSend(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (base.Plan, error) {
 	if f.verbose && !f.wait {
-		return base.Plan{}, base.Fail(base.ExitUsage, errors.New("--verbose has no effect without --wait"), "add --wait")
+		return base.Plan{}, base.Usagef("--verbose has no effect without --wait").Hint("add --wait")
 	}
 	template, err := f.template()
 	if err != nil {
@@ -180,12 +179,12 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	}
 	if f.many() && f.dedup != "" {
 		return queue.Outgoing{},
-			base.Fail(base.ExitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
+			base.Usagef("--dedup would make one message of all lines").Hint(`write "dedup_id" into each line`)
 	}
 	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
 	switch {
 	case f.delay != "" && f.at != "":
-		return out, base.Fail(base.ExitUsage, errors.New("--delay and --at say when the message is visible"), "give one of them")
+		return out, base.Usagef("--delay and --at say when the message is visible").Hint("give one of them")
 	case f.at != "":
 		out.NotBefore, err = parseAt(f.at, time.Now())
 	case f.delay != "":
@@ -221,8 +220,8 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		}
 		return at, nil
 	}
-	return time.Time{}, base.Fail(base.ExitUsage, fmt.Errorf("invalid --at: %s", text),
-		"use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
+	return time.Time{}, base.Usagef("invalid --at: %s", text).
+		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }
 
 // parseDelay reads a delay with its unit, or in seconds.
@@ -232,8 +231,8 @@ func parseDelay(text string) (time.Duration, error) {
 		delay, err = time.Duration(seconds)*time.Second, nil
 	}
 	if err != nil || delay < 0 || delay%time.Second != 0 {
-		return 0, base.Fail(base.ExitUsage, fmt.Errorf("--delay %s is out of range", text),
-			"use whole seconds from 0s on, such as 30s, 15m or 72h")
+		return 0, base.Usagef("--delay %s is out of range", text).
+			Hint("use whole seconds from 0s on, such as 30s, 15m or 72h")
 	}
 	return delay, nil
 }
@@ -242,8 +241,8 @@ func parseDelay(text string) (time.Duration, error) {
 func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
-		return nil, base.Fail(base.ExitUsage, errors.New("the body is given as an argument and as a file or lines"),
-			"give only one of them")
+		return nil, base.Usagef("the body is given as an argument and as a file or lines").
+			Hint("give only one of them")
 	case len(args) == 1 && args[0] != "-":
 		return nil, nil
 	case f.file != "" && f.file != "-":
@@ -253,15 +252,15 @@ func openInput(c *base.CLI, args []string, f *sendFlags) (io.ReadCloser, error) 
 		}
 		return file, nil
 	case f.file == "" && len(args) == 0 && c.TtyIn:
-		return nil, base.Fail(base.ExitUsage, errors.New("there is no body"),
-			`give it as an argument: tendril send '{"order": 42}'`, "or as a file with --file, or through a pipe")
+		return nil, base.Usagef("there is no body").
+			Hint(`give it as an argument: tendril send '{"order": 42}'`, "or as a file with --file, or through a pipe")
 	}
 	return io.NopCloser(c.In), nil
 }
 
 // unreadable is the error for a file that cannot be read.
 func unreadable(err error) error {
-	return base.Fail(base.ExitUsage, fmt.Errorf("reading the body: %w", err), "name a file that can be read with --file, or - for "+
+	return base.Usagef("reading the body: %w", err).Hint("name a file that can be read with --file, or - for " +
 		"standard input")
 }
 

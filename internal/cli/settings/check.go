@@ -51,7 +51,7 @@ and terminate.`,
 		case provision.RoleRun, provision.RoleOperate:
 			return printPolicy(c, cmd, args, role)
 		}
-		return base.Fail(base.ExitUsage, fmt.Errorf("--iam=%s is not known", role), "use run or operate")
+		return base.Usagef("--iam=%s is not known", role).Hint("use run or operate")
 	}
 	return cmd
 }
@@ -97,13 +97,13 @@ func (r *checkReport) warn(warnings ...yamlfile.Problem) {
 // show prints the report to people, but for warnings and problems: they are on standard error.
 func (r *checkReport) show() error {
 	for _, i := range r.Items {
-		fmt.Fprintf(r.cli.Out, "%-8s %s\n", i.Kind, base.Plain(i.Text))
+		r.cli.Printf("%-8s %s\n", i.Kind, base.Plain(i.Text))
 		if i.Next != "" {
-			fmt.Fprintf(r.cli.Out, "%-8s next %s\n", "", i.Next)
+			r.cli.Printf("%-8s next %s\n", "", i.Next)
 		}
 	}
 	if r.OK {
-		fmt.Fprintln(r.cli.Out, "ok")
+		r.cli.Println("ok")
 	}
 	return nil
 }

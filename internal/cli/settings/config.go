@@ -90,9 +90,9 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 	if !shown.Exists {
 		file += " (not there yet)"
 	}
-	fmt.Fprintf(c.Out, "settings file: %s\n", base.Plain(file))
+	c.Printf("settings file: %s\n", base.Plain(file))
 	if shown.Problem != "" {
-		fmt.Fprintf(c.Err, "warning: the settings file is wrong by now: %s\n", base.Plain(shown.Problem))
+		c.PrintErrf("warning: the settings file is wrong by now: %s\n", base.Plain(shown.Problem))
 	}
 	section := func(title string, is func(*api.ConfigOption) bool) error {
 		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o api.ConfigOption) bool {
@@ -158,8 +158,8 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
-			return base.Fail(base.ExitUsage, fmt.Errorf("%q is not OPTION=VALUE", arg), "write "+arg+"=VALUE, or 'tendril config unset "+
-				terminal.ShellWord(arg)+"' to remove it")
+			return base.Usagef("%q is not OPTION=VALUE", arg).Hint("write " + arg + "=VALUE, or 'tendril config unset " +
+				terminal.ShellWord(arg) + "' to remove it")
 		}
 		set[name] = &value
 		return nil
@@ -225,22 +225,22 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 
 func printPreview(c *base.CLI, p *api.SettingsPreview) {
 	if len(p.Lines) == 0 {
-		fmt.Fprintf(c.Err, "%s says that already: nothing to change\n", base.Plain(p.File))
+		c.PrintErrf("%s says that already: nothing to change\n", base.Plain(p.File))
 		return
 	}
-	fmt.Fprintf(c.Out, "%s\n", base.Plain(p.File))
+	c.Printf("%s\n", base.Plain(p.File))
 	for _, l := range p.Lines {
-		fmt.Fprintf(c.Out, "%4d %s\n", l.Line, base.Plain(l.String()))
+		c.Printf("%4d %s\n", l.Line, base.Plain(l.String()))
 	}
 	for _, o := range p.Changes {
 		when := "takes effect when saved"
 		if o.Restart {
 			when = "takes effect at the next start"
 		}
-		fmt.Fprintf(c.Out, "%s is %s then: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
+		c.Printf("%s is %s then: %s\n", base.Plain(o.Name), orNone(base.Plain(o.Value)), when)
 	}
 	for _, w := range p.Warnings {
-		fmt.Fprintf(c.Err, "warning: %s\n", base.Plain(w.Text))
+		c.PrintErrf("warning: %s\n", base.Plain(w.Text))
 	}
 }
 
@@ -260,11 +260,11 @@ func printEffect(c *base.CLI, p *api.SettingsPreview) {
 			now = append(now, o.Name)
 		}
 	}
-	fmt.Fprintf(c.Err, "%s was written\n", base.Plain(p.File))
+	c.PrintErrf("%s was written\n", base.Plain(p.File))
 	if len(now) > 0 {
-		fmt.Fprintf(c.Err, "changed, and in force now: %s\n", base.Plain(strings.Join(now, ", ")))
+		c.PrintErrf("changed, and in force now: %s\n", base.Plain(strings.Join(now, ", ")))
 	}
 	if len(later) > 0 {
-		fmt.Fprintf(c.Err, "changed, for the next start: %s\n", base.Plain(strings.Join(later, ", ")))
+		c.PrintErrf("changed, for the next start: %s\n", base.Plain(strings.Join(later, ", ")))
 	}
 }

@@ -107,7 +107,7 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 			}
 		}
 	}
-	fmt.Fprintf(c.Err, "asked environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
+	c.PrintErrf("asked environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
 	for _, note := range d.Notes {
 		c.PrintWarnings(yamlfile.Problem{Text: note})
 	}
@@ -128,9 +128,9 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 	about := inspect.ExplanationOf(o, d)
 	_, changes := d.Option(o.Name)
 	return explanations{[]explainedOption{forPrograms(about, changes)}, true, func() error {
-		fmt.Fprintln(c.Out, about)
+		c.Println(about)
 		for _, change := range changes {
-			fmt.Fprintf(c.Out, "\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
+			c.Printf("\n  changed since: %s is now %s (%s); in force after %s\n", change.Name,
 				cmp.Or(base.Plain(change.Value), "none"), base.OriginOf(change.OptionValue), inspect.TakesEffect(change))
 		}
 		return nil
@@ -167,7 +167,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 		return explainOther(c, b, args[0])
 	}
 	return explanations{[]explainedOption{forPrograms(about, nil)}, true, func() error {
-		_, err := fmt.Fprintln(c.Out, about)
+		_, err := c.Println(about)
 		return err
 	}}, nil
 }
@@ -237,7 +237,7 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 	}
 	e.show = func() error {
 		if len(rows) == 1 {
-			fmt.Fprintln(c.Err, "nothing is set: every option has its default")
+			c.PrintErrln("nothing is set: every option has its default")
 		} else if err := c.PrintTable(rows); err != nil {
 			return err
 		}
@@ -253,16 +253,16 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 // properties, and what has no effect here.
 func explainBundled(c *base.CLI, settings []bundle.Setting) {
 	last := settings[len(settings)-1]
-	fmt.Fprintf(c.Out, "%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))
+	c.Printf("%s\n  %s\n\n", base.Plain(last.Option), bundledMeaning(last))
 	value, from := settingInForce(c, last)
-	fmt.Fprintf(c.Out, "  %-18s %s (%s)\n", "value", value, from)
-	fmt.Fprintf(c.Out, "  %-18s %s\n", "namespace", base.Plain(last.Namespace))
+	c.Printf("  %-18s %s (%s)\n", "value", value, from)
+	c.Printf("  %-18s %s\n", "namespace", base.Plain(last.Namespace))
 	fmt.Fprint(c.Out, "\n  set by, the last one counts:\n")
 	for _, s := range settings {
-		fmt.Fprintf(c.Out, "    %-12s %s (%s)\n", "bundle", base.Plain(s.Shown()), base.Position(s.File, s.Line))
+		c.Printf("    %-12s %s (%s)\n", "bundle", base.Plain(s.Shown()), base.Position(s.File, s.Line))
 	}
 	if from == base.Plain(last.Option) {
-		fmt.Fprintf(c.Out, "    %-12s %s (%s)\n", "environment", value, from)
+		c.Printf("    %-12s %s (%s)\n", "environment", value, from)
 	}
 }
 

@@ -65,10 +65,10 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	base.AddDataDir(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if g.form = strings.ToUpper(g.form); g.form != formJSON && g.form != formYAML {
-			return base.Fail(base.ExitUsage, fmt.Errorf("invalid --output %q", g.form), "use JSON or YAML")
+			return base.Usagef("invalid --output %q", g.form).Hint("use JSON or YAML")
 		}
 		if len(path) > 1 && path[0] == "" && path[1] != "" {
-			return base.Fail(base.ExitUsage, fmt.Errorf("--%s needs --%s", options[1], options[0]))
+			return base.Usagef("--%s needs --%s", options[1], options[0])
 		}
 		answer, err := g.ask(cmd, use, path)
 		if err != nil {
@@ -97,8 +97,8 @@ func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 	facts, err := getconfig.Open(file, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file == "":
-		return nil, base.Fail(base.ExitNotFound, fmt.Errorf("no environment is running in %s", dir),
-			"name its data directory with --data-dir, or start it with 'tendril up'")
+		return nil, base.NotFoundf("no environment is running in %s", dir).
+			Hint("name its data directory with --data-dir, or start it with 'tendril up'")
 	case errors.Is(err, fs.ErrPermission):
 		return nil, base.Fail(base.ExitUnreachable, fmt.Errorf("the answers belong to another user: %w", err), "run it with sudo")
 	case err != nil:

@@ -118,7 +118,7 @@ func Find(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *Flags) (*Queu
 	}
 	if ref.Remote() || w.Backend == BackendSQS {
 		if w.Queue == "" {
-			return nil, base.Fail(base.ExitUsage, errors.New("no queue is named"), "name one on Amazon SQS, by name, URL or ARN")
+			return nil, base.Usagef("no queue is named").Hint("name one on Amazon SQS, by name, URL or ARN")
 		}
 		return findOnSQS(ctx, w.Queue)
 	}
@@ -138,8 +138,8 @@ func severalQueues(cmd *cobra.Command, i *api.Instance) error {
 	if cmd.Flags().Lookup("queue") != nil {
 		command += "--queue "
 	}
-	return base.Fail(base.ExitUsage, fmt.Errorf("environment %q works on several queues: %s", i.Environment, QueueNames(i, "")),
-		"name one: "+command+i.Queues[0].Name)
+	return base.Usagef("environment %q works on several queues: %s", i.Environment, QueueNames(i, "")).
+		Hint("name one: " + command + i.Queues[0].Name)
 }
 
 // Check rejects an unknown --backend.
@@ -148,7 +148,7 @@ func (w *Flags) Check() error {
 	case backendAuto, BackendEmbedded, BackendSQS:
 		return nil
 	}
-	return base.Fail(base.ExitUsage, fmt.Errorf("--backend %s is not known", w.Backend), "use auto, embedded or sqs")
+	return base.Usagef("--backend %s is not known", w.Backend).Hint("use auto, embedded or sqs")
 }
 
 // ParseQueue reads a queue's name, URL or ARN; "" is the zero reference.
@@ -181,15 +181,15 @@ func ownQueue(ctx context.Context, client *api.Client, name string) (*Queue, err
 	}
 	switch {
 	case name == "":
-		return nil, base.Fail(base.ExitUsage, fmt.Errorf("environment %q works on no queue of its own", instance.Environment),
-			"name a queue; 'tendril queues list' shows the queues")
+		return nil, base.Usagef("environment %q works on no queue of its own", instance.Environment).
+			Hint("name a queue; 'tendril queues list' shows the queues")
 	case own.URL != "" && !own.Embedded:
 		return findOnSQS(ctx, own.URL)
 	case instance.Embedded():
 		return &Queue{Name: name, Client: client}, nil
 	}
-	return nil, base.Fail(base.ExitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own",
-		instance.Environment, name), "give the queue's URL or ARN, or add --backend sqs")
+	return nil, base.NotFoundf("environment %q works on Amazon SQS and has no queue %s of its own",
+		instance.Environment, name).Hint("give the queue's URL or ARN, or add --backend sqs")
 }
 
 func findOnSQS(ctx context.Context, reference string) (*Queue, error) {
@@ -339,8 +339,8 @@ func ForSQS(messages []queue.Outgoing) ([]queue.Outgoing, error) {
 		}
 		wait := time.Until(m.NotBefore)
 		if wait > MaxDelay {
-			return nil, base.Fail(base.ExitUsage, fmt.Errorf("a message on Amazon SQS cannot be delayed until %s: the limit is 15 minutes",
-				m.NotBefore.Format(time.RFC3339)), "send it to an embedded queue, which has no such limit",
+			return nil, base.Usagef("a message on Amazon SQS cannot be delayed until %s: the limit is 15 minutes",
+				m.NotBefore.Format(time.RFC3339)).Hint("send it to an embedded queue, which has no such limit",
 				"or let a periodic task send it when it is due: see docs/periodic.md")
 		}
 		wait = max(0, wait+time.Second-1).Truncate(time.Second)

@@ -48,7 +48,7 @@ func listsTasks(c *base.CLI, cmd *cobra.Command) {
 		if err := c.PrintTable(TaskTable(st.Tasks)); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.Out, "\n%s\n", leaderText(&st))
+		c.Printf("\n%s\n", leaderText(&st))
 		return nil
 	}, func(st api.TasksStatus) []string {
 		return base.Named(func(t *api.Task) string { return t.Name })(st.Tasks)
@@ -70,7 +70,7 @@ func newTasksRun(c *base.CLI) *cobra.Command {
 			return err
 		}
 		return f.Print(c, run, []string{run.MessageID}, func() error {
-			_, err := fmt.Fprintln(c.Out, run.MessageID)
+			_, err := c.Println(run.MessageID)
 			return err
 		})
 	})
@@ -87,7 +87,7 @@ func changesTask(c *base.CLI, cmd *cobra.Command, would string,
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			st, err := client.Tasks(ctx)
 			if err == nil && !slices.ContainsFunc(st.Tasks, func(t api.Task) bool { return t.Name == name }) {
-				err = base.Fail(base.ExitNotFound, fmt.Errorf("there is no task %q", name), "'tendril tasks' lists the tasks that exist")
+				err = base.NotFoundf("there is no task %q", name).Hint("'tendril tasks' lists the tasks that exist")
 			}
 			return []string{fmt.Sprintf(would, name)}, err
 		}, func(ctx context.Context) error { return act(ctx, client, name, *f) }), err
@@ -137,7 +137,7 @@ func printPaused(c *base.CLI, f base.Format, task taskPaused, failed error) erro
 		if task.Paused {
 			text = "task %s is paused; 'tendril tasks resume' goes on\n"
 		}
-		_, err := fmt.Fprintf(c.Err, text, base.Plain(task.Task))
+		_, err := c.PrintErrf(text, base.Plain(task.Task))
 		return err
 	})
 }
@@ -154,7 +154,7 @@ that other instances enqueued and its app processed.`,
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if limit < 1 || limit > 1000 {
-			return base.Fail(base.ExitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
+			return base.Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
 		}
 		return nil
 	}

@@ -92,6 +92,6 @@ func sayCopied(c *base.CLI, queues []broker.StoredQueue, verb, where string) {
 				base.Plural(int(q.Damaged), "message"), q.Name), Hint: "see docs/backup.md"})
 		}
 	}
-	fmt.Fprintf(c.Err, "%s %s of %s %s, verified\n", verb, base.Plural(messages, "message"), base.Plural(len(queues), "queue"),
+	c.PrintErrf("%s %s of %s %s, verified\n", verb, base.Plural(messages, "message"), base.Plural(len(queues), "queue"),
 		base.Plain(where))
 }

@@ -75,17 +75,17 @@ func (f *migrateFlags) check(args []string) error {
 	known := func(name string) bool { return name == target.BackendEmbedded || name == target.BackendSQS }
 	switch {
 	case !known(f.from) || !known(f.to) || f.from == f.to:
-		return base.Fail(base.ExitUsage, errors.New("--from and --to are embedded and sqs, or sqs and embedded"),
-			"such as tendril migrate --from embedded --to sqs --region eu-west-1")
+		return base.Usagef("--from and --to are embedded and sqs, or sqs and embedded").
+			Hint("such as tendril migrate --from embedded --to sqs --region eu-west-1")
 	case f.from == target.BackendSQS && len(args) == 0 && !f.all:
-		return base.Fail(base.ExitUsage, errors.New("no queue is named"),
-			"name queues on Amazon SQS, or give --all for all of the region")
+		return base.Usagef("no queue is named").
+			Hint("name queues on Amazon SQS, or give --all for all of the region")
 	case f.all && len(args) > 0:
-		return base.Fail(base.ExitUsage, errors.New("queues are named, and --all is given"), "give only one of them")
+		return base.Usagef("queues are named, and --all is given").Hint("give only one of them")
 	case f.uncertain != "" && f.uncertain != string(migrate.Resend) && f.uncertain != string(migrate.Drop):
-		return base.Fail(base.ExitUsage, fmt.Errorf("--uncertain %s is not known", f.uncertain), "use send or drop")
+		return base.Usagef("--uncertain %s is not known", f.uncertain).Hint("use send or drop")
 	case f.wait < 0:
-		return base.Fail(base.ExitUsage, fmt.Errorf("--wait %s is out of range", f.wait), "use 0s or more")
+		return base.Usagef("--wait %s is out of range", f.wait).Hint("use 0s or more")
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func migrateQueues(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []
 	}
 	if base.IsDryRun(cmd) {
 		err := p.show()
-		fmt.Fprintln(c.Err, base.Unchanged)
+		c.PrintErrln(base.Unchanged)
 		return err
 	}
 	err = p.run(ctx)
@@ -128,8 +128,8 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 		return nil, "", err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "queues.db")); err != nil && f.from == target.BackendEmbedded {
-		return nil, "", base.Fail(base.ExitNotFound, fmt.Errorf("there are no embedded queues in %s", dir),
-			"name the environment with -e, or its data directory with --data-dir")
+		return nil, "", base.NotFoundf("there are no embedded queues in %s", dir).
+			Hint("name the environment with -e, or its data directory with --data-dir")
 	}
 	b, err := broker.Open(dir, &broker.Options{Region: cfg.Region, AccountID: cfg.AccountID})
 	if errors.Is(err, broker.ErrInUse) {
@@ -137,8 +137,8 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 		if i, err := api.ReadInstance(dir); err == nil {
 			name = "environment " + i.Environment
 		}
-		return nil, "", base.Fail(base.ExitConflict, fmt.Errorf("%s runs: %w", name, err),
-			"stop it first (Ctrl-C, or systemctl stop): its queues must be at rest while they are moved")
+		return nil, "", base.Conflictf("%s runs: %w", name, err).
+			Hint("stop it first (Ctrl-C, or systemctl stop): its queues must be at rest while they are moved")
 	}
 	return b, dir, err
 }
@@ -229,7 +229,7 @@ func (p *migration) names(ctx context.Context, names []string) ([]string, error)
 		return names, nil
 	case p.toSQS:
 		if names = p.b.ListQueues(""); len(names) == 0 {
-			return nil, base.Fail(base.ExitNotFound, fmt.Errorf("there are no queues in %s", p.dir))
+			return nil, base.NotFoundf("there are no queues in %s", p.dir)
 		}
 		return names, nil
 	}
@@ -325,8 +325,8 @@ func (p *migration) notServed() error {
 	for _, running := range api.Running(dirs) {
 		for _, q := range running.Queues {
 			if slices.ContainsFunc(p.all, func(m *planned) bool { return !q.Embedded && q.URL == m.from.address() }) {
-				return base.Fail(base.ExitConflict, fmt.Errorf("environment %q works on %s", running.Environment, q.Name),
-					"stop it first, on every machine: nothing may receive from the queues while they are moved")
+				return base.Conflictf("environment %q works on %s", running.Environment, q.Name).
+					Hint("stop it first, on every machine: nothing may receive from the queues while they are moved")
 			}
 		}
 	}
@@ -353,10 +353,10 @@ func (p *migration) showTable() error {
 	}
 	for _, q := range p.all {
 		for _, note := range q.Notes {
-			fmt.Fprintf(p.c.Err, "%s: %s\n", q.Queue, base.Plain(note))
+			p.c.PrintErrf("%s: %s\n", q.Queue, base.Plain(note))
 		}
 	}
-	fmt.Fprintln(p.c.Err, notCarried)
+	p.c.PrintErrln(notCarried)
 	return nil
 }
 
@@ -393,8 +393,8 @@ func (p *migration) run(ctx context.Context) error {
 	}
 	for _, r := range results {
 		if !r.Balanced() {
-			return base.Fail(base.ExitFailed, errors.New("the counts do not balance"), "the journal of what was sent stays in "+
-				filepath.Join(p.dir, "migrate")+"; the same command goes on with it, and counts again")
+			return base.Failedf("the counts do not balance").Hint("the journal of what was sent stays in " +
+				filepath.Join(p.dir, "migrate") + "; the same command goes on with it, and counts again")
 		}
 	}
 	return nil
@@ -448,7 +448,7 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 		o.MaxDelay = target.MaxDelay
 	}
 	if journal.Begun() {
-		fmt.Fprintf(p.c.Err, "%s: going on, %s sent before\n", q.Queue, base.Plural(journal.Sent(), "message"))
+		p.c.PrintErrf("%s: going on, %s sent before\n", q.Queue, base.Plural(journal.Sent(), "message"))
 	}
 	watch := newMigrateWatch(p.c, q.Queue, journal.SourceBefore())
 	o.Progress, o.Waiting = watch.progress, watch.waiting
@@ -483,7 +483,7 @@ func (p *migration) printTable(results []*migrate.Result) error {
 	}
 	for _, r := range results {
 		for _, line := range r.Lines() {
-			fmt.Fprintf(p.c.Err, "%s: %s\n", r.Queue, base.Plain(line))
+			p.c.PrintErrf("%s: %s\n", r.Queue, base.Plain(line))
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func (w *migrateWatch) progress(sent, total int) {
 	_ = w.bar.Set(min(sent, w.bar.GetMax())) // it is only for looking at
 	if now := time.Now(); w.bar.String() == "" && now.After(w.next) {
 		w.next = now.Add(progressEvery)
-		fmt.Fprintf(w.c.Err, "%s: %d of %d messages sent\n", w.name, sent, total)
+		w.c.PrintErrf("%s: %d of %d messages sent\n", w.name, sent, total)
 	}
 }
 
@@ -50,7 +50,7 @@ func (w *migrateWatch) waiting(left migrate.Count) {
 		left.Delayed)
 	if line != w.said && left.InFlight+left.Delayed > 0 {
 		w.said = line
-		fmt.Fprintln(w.c.Err, line)
+		w.c.PrintErrln(line)
 	}
 }
 
