@@ -145,7 +145,7 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	var out bytes.Buffer
 	c := &base.CLI{Out: &out, Err: &out}
 	archive := writeArchive(t, "letters.zip", map[string]string{"Procfile": "web: ./app\n"})
-	b, done, err := c.LookInto(archive)
+	b, err := c.LookInto(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,12 +156,12 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 		out.String() != "in "+archive+"/Procfile\n" {
 		t.Errorf("printed %q, %v", &out, err)
 	}
-	done()
+	c.End()
 	if _, err := os.Stat(filepath.Dir(b.Dir)); err == nil {
 		t.Errorf("%s is left", b.Dir)
 	}
-	_, done, err = c.LookInto(filepath.Join(t.TempDir(), "missing.zip"))
-	done()
+	_, err = c.LookInto(filepath.Join(t.TempDir(), "missing.zip"))
+	c.End()
 	if base.ExitCode(err) != base.ExitUsage || !strings.Contains(err.Error(), "there is no folder") {
 		t.Errorf("a missing archive: %v", err)
 	}

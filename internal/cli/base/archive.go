@@ -69,25 +69,25 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 }
 
 // LookInto opens a folder or an archive to look at. What is in an archive is unpacked for a moment; whatever is
-// printed calls that folder by the archive's name. The caller calls done at the end, also after an error.
-func (c *CLI) LookInto(path string) (b *bundle.Bundle, done func(), err error) {
-	done = func() {}
+// printed calls that folder by the archive's name. The folder is removed when the command has ended.
+func (c *CLI) LookInto(path string) (*bundle.Bundle, error) {
 	if !IsArchive(path) {
-		b, err = OpenBundle(path)
-		return b, done, err
+		return OpenBundle(path)
 	}
+
 	folder, err := os.MkdirTemp("", "tendril-")
 	if err != nil {
-		return nil, done, fmt.Errorf("making a folder to unpack %s in: %w", path, err)
+		return nil, fmt.Errorf("making a folder to unpack %s in: %w", path, err)
 	}
-	done = func() { _ = os.RemoveAll(folder) } // the system removes what is left
+	c.AtEnd(func() { _ = os.RemoveAll(folder) }) // the system removes what is left
+
 	dir := filepath.Join(folder, bundle.ArchiveName(path))
 	if err := bundle.Unpack(path, dir); err != nil {
-		return nil, done, Fail(ExitUsage, err)
+		return nil, Fail(ExitUsage, err)
 	}
-	c.Out, c.Err = &renaming{c.Out, []byte(dir), []byte(path)}, &renaming{c.Err, []byte(dir), []byte(path)}
-	b, err = OpenBundle(dir)
-	return b, done, err
+	c.Out = &renaming{c.Out, []byte(dir), []byte(path)}
+	c.Err = &renaming{c.Err, []byte(dir), []byte(path)}
+	return OpenBundle(dir)
 }
 
 // renaming is a writer that calls a folder by another name. Each write must hold the folder whole or not at all.

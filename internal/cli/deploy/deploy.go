@@ -64,7 +64,7 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 			all, err := readyToDeploy(ctx, client)
 			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
 		}, func(ctx context.Context) error {
-			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (api.DeployResult, error) {
+			return deployAndFollow(ctx, c, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Deploy(ctx, path)
 			})
 		}), nil
@@ -133,9 +133,9 @@ func planAbort(c *base.CLI, client *api.Client, f base.Format) base.Plan {
 }
 
 // deployAndFollow begins a deployment, tells what happens until it is over, and prints the result.
-func deployAndFollow(c *base.CLI, ctx context.Context, client *api.Client, f base.Format,
+func deployAndFollow(ctx context.Context, c *base.CLI, client *api.Client, f base.Format,
 	begin func(context.Context) (api.DeployResult, error)) error {
-	done, err := followDeployment(c, ctx, client, begin)
+	done, err := followDeployment(ctx, c, client, begin)
 	switch {
 	case err != nil && errors.Is(err, context.Canceled):
 		return base.Fail(base.ExitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
@@ -159,8 +159,7 @@ func checkCandidate(c *base.CLI, path string, appliesMachine bool) (string, erro
 	if path == "" {
 		return "", nil
 	}
-	b, done, err := c.LookInto(path)
-	defer done()
+	b, err := c.LookInto(path)
 	if err != nil {
 		return "", err
 	}
@@ -188,7 +187,7 @@ func explainRefusal(c *base.CLI, err error) error {
 const deployTick = 200 * time.Millisecond
 
 // followDeployment begins a deployment and tells what happens until it is over.
-func followDeployment(c *base.CLI, ctx context.Context, client *api.Client,
+func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 	begin func(context.Context) (api.DeployResult, error)) (api.DeployResult, error) {
 	before, err := client.Status(ctx)
 	if err != nil {
@@ -350,7 +349,7 @@ on, or if the environment's --shutdown-timeout returned work to its queue.`,
 		}
 		client, err := c.Dial(cmd)
 		return base.PlanOf(func(ctx context.Context) ([]string, error) { return wouldDrain(ctx, client) },
-			func(ctx context.Context) error { return drainEnvironment(c, ctx, client, wait) }), err
+			func(ctx context.Context) error { return drainEnvironment(ctx, c, client, wait) }), err
 	})
 }
 
@@ -366,7 +365,7 @@ func wouldDrain(ctx context.Context, client *api.Client) ([]string, error) {
 }
 
 // drainEnvironment drains the environment and waits for its end.
-func drainEnvironment(c *base.CLI, ctx context.Context, client *api.Client, wait time.Duration) error {
+func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	drained, err := client.Drain(ctx, wait)
 	name := client.Instance.Environment

@@ -98,7 +98,7 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 			to, err := api.ChooseVersion(all, number)
 			return []string{fmt.Sprintf("roll back to version %d, %s%s", to.Number, sourceText(&to), replacing(all))}, err
 		}, func(ctx context.Context) error {
-			return deployAndFollow(c, ctx, client, *f, func(ctx context.Context) (api.DeployResult, error) {
+			return deployAndFollow(ctx, c, client, *f, func(ctx context.Context) (api.DeployResult, error) {
 				return client.Rollback(ctx, number)
 			})
 		}), err

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"tendril/api"
-	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/tasks"
 	"tendril/internal/config"
@@ -45,15 +44,10 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 	base.AddEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
-		if d, err := AskRunning(c, ctx, cmd, args); d != nil || err != nil {
+		if d, err := AskRunning(ctx, c, cmd, args); d != nil || err != nil {
 			return d, err
 		}
-		done := func() {}
-		defer func() { done() }()
-		opts, err := base.PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-			b, done, err = c.LookInto(path)
-			return b, err
-		})
+		opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 		if opts.Config == nil {
 			return nil, err
 		}
@@ -71,7 +65,7 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
 
 // AskRunning returns the description of the environment that runs on the data directory. It is nil where none runs,
 // where it cannot be asked, and where the command line says what to describe; the last two are told.
-func AskRunning(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string) (*api.Description, error) {
+func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*api.Description, error) {
 	dir, err := c.DataDir(cmd)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/api"
-	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/config"
 	"tendril/internal/config/yamlfile"
@@ -48,7 +47,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 		defer cancel()
-		e, err := examine(c, ctx, cmd, args)
+		e, err := examine(ctx, c, cmd, args)
 		if err != nil {
 			return err
 		}
@@ -65,7 +64,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 }
 
 // examine asks the running environment, or looks at what the arguments would run.
-func examine(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
+func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string) (*doctor.Examination, error) {
 	client, err := dialUnlessGiven(c, cmd, args)
 	if err != nil {
 		return nil, err
@@ -80,12 +79,7 @@ func examine(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string
 		e.Add(doctor.Versions(c.Version, i.Version, otherProgram(i.Program)))
 		return &e, nil
 	}
-	done := func() {}
-	defer func() { done() }()
-	opts, err := base.PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.LookInto(path)
-		return b, err
-	})
+	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil {
 		return nil, err
 	}

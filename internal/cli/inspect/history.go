@@ -166,7 +166,7 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 			lines, err = storedLines(c, cmd, &filter, err)
 		}
 		if err == nil && len(lines) == 0 {
-			err = knowProcess(c, ctx, cmd, client, filter.Process)
+			err = knowProcess(ctx, c, cmd, client, filter.Process)
 		}
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 
 // knowProcess refuses the name of a process of which there can be no line: the app has none of that name, or there is
 // no file of it. client is nil where no environment runs.
-func knowProcess(c *base.CLI, ctx context.Context, cmd *cobra.Command, client *api.Client,
+func knowProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *api.Client,
 	name string) error {
 	names := []string{eventlog.Own}
 	if client != nil {

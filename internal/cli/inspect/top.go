@@ -44,7 +44,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 			return err
 		}
 		if once {
-			return printTop(c, ctx, client)
+			return printTop(ctx, c, client)
 		}
 		in, _ := c.In.(*os.File)
 		out, _ := base.Behind(c.Out).(*os.File)
@@ -59,7 +59,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 }
 
 // printTop prints one frame, of any height.
-func printTop(c *base.CLI, ctx context.Context, client *api.Client) error {
+func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 	look := lookAt(ctx, client)
 	if look.err != nil {
 		return look.err

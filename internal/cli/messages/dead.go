@@ -34,9 +34,9 @@ type deadLetterQueues []*deadLetterQueue
 // findDead finds the dead-letter queue of the queue that is named, or that queue itself when others send their dead
 // letters there. Without a name it finds every dead-letter queue of the environment. It refuses a selector that one of
 // them cannot answer.
-func findDead(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags, which *selector) (
+func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, which *selector) (
 	deadLetterQueues, error) {
-	queues, err := findDeadSources(c, ctx, cmd, w)
+	queues, err := findDeadSources(ctx, c, cmd, w)
 	if err != nil {
 		return nil, err
 	}
@@ -76,17 +76,17 @@ func findDead(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Fl
 
 // findDeadSources finds the queue that is named. Without a name it finds the environment's queues, and every dead-letter
 // queue of its data directory.
-func findDeadSources(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
+func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) ([]*target.Queue, error) {
 	if w.IsNamed() {
-		return target.FindAll(c, ctx, cmd, w)
+		return target.FindAll(ctx, c, cmd, w)
 	}
 	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() {
-		return target.FindAll(c, ctx, cmd, w)
+		return target.FindAll(ctx, c, cmd, w)
 	}
 	var queues []*target.Queue
 	if len(client.Instance.Queues) > 0 {
-		if queues, err = target.FindAll(c, ctx, cmd, w); err != nil {
+		if queues, err = target.FindAll(ctx, c, cmd, w); err != nil {
 			return nil, err
 		}
 	}
@@ -250,17 +250,17 @@ func newDeadList(c *base.CLI) *cobra.Command {
 		if err := cmp.Or(base.CheckLimit(which.limit), which.check(nil)); err != nil {
 			return nil, err
 		}
-		if dead, err = findDead(c, ctx, cmd, w, which); err != nil {
+		if dead, err = findDead(ctx, c, cmd, w, which); err != nil {
 			return nil, err
 		}
 		return dead.collect(ctx, which)
 	}, base.ViewOf(func(messages []api.Message) error {
-		return printDead(c, cmd.Context(), dead, messages)
+		return printDead(cmd.Context(), c, dead, messages)
 	}, messageIDs))
 	return cmd
 }
 
-func printDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, messages []api.Message) error {
+func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages []api.Message) error {
 	if len(messages) == 0 {
 		c.PrintErrf("no dead letters in %s\n", dead.names())
 		return nil
@@ -338,7 +338,7 @@ attempt was recorded are counted under -.`,
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	var dead deadLetterQueues
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
-		if dead, err = findDead(c, ctx, cmd, w, &selector{reason: new(string)}); err != nil {
+		if dead, err = findDead(ctx, c, cmd, w, &selector{reason: new(string)}); err != nil {
 			return nil, err
 		}
 		groups = []queueReason{}
@@ -384,7 +384,7 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 	f := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		which := &selector{ids: args}
-		dead, err := findDead(c, ctx, cmd, w, which)
+		dead, err := findDead(ctx, c, cmd, w, which)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 	do func(context.Context, *api.Client, *api.Message) error) *cobra.Command {
 	w := target.AddQueue(cmd, target.AllQueues)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
-		client, m, err := findMessage(c, ctx, cmd, w, args[0])
+		client, m, err := findMessage(ctx, c, cmd, w, args[0])
 		if err == nil && check != nil {
 			err = check(&m)
 		}
@@ -36,10 +36,10 @@ func onMessage(c *base.CLI, cmd *cobra.Command, would string, check func(*api.Me
 }
 
 // findMessage finds a message in the queue that is named, or in any.
-func findMessage(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags, id string) (
+func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, id string) (
 	client *api.Client, m api.Message, err error) {
 	if w.Queue != "" {
-		p, err := target.Find(c, ctx, cmd, w)
+		p, err := target.Find(ctx, c, cmd, w)
 		if err != nil {
 			return nil, m, err
 		}
@@ -72,7 +72,7 @@ func newMessageShow(c *base.CLI) *cobra.Command {
 		Example: "  tendril message show 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11 -o json | jq -r .body"}
 	w := target.AddQueue(cmd, target.AllQueues)
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (*api.Message, error) {
-		_, m, err := findMessage(c, ctx, cmd, w, args[0])
+		_, m, err := findMessage(ctx, c, cmd, w, args[0])
 		return &m, err
 	}, base.ViewOf(
 		func(m *api.Message) error { return printMessage(c, m) },

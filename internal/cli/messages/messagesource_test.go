@@ -85,7 +85,7 @@ func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do fu
 	c := &base.CLI{Err: &strings.Builder{}}
 	dead := deadLetterQueues{{queue: &target.Queue{Name: "dead"}, count: 10}}
 	return dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return actOn(c, t.Context(), g, p, selection, limit, "done", do)
+		return actOn(t.Context(), c, g, p, selection, limit, "done", do)
 	})
 }
 

@@ -47,7 +47,7 @@ message from others until the command ends, for at most 5 minutes.`,
 		if err := base.CheckLimit(which.limit); err != nil {
 			return nil, err
 		}
-		queues, err := target.FindAll(c, ctx, cmd, w)
+		queues, err := target.FindAll(ctx, c, cmd, w)
 		if err != nil {
 			return nil, err
 		}

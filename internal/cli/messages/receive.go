@@ -52,7 +52,7 @@ line, which 'tendril send --ndjson' sends again.`,
 		if err := cmp.Or(base.CheckLimit(f.limit), f.check(cmd.Flags().Changed("visibility-timeout"))); err != nil {
 			return base.Plan{}, err
 		}
-		p, err := target.Find(c, ctx, cmd, w)
+		p, err := target.Find(ctx, c, cmd, w)
 		action := "receive"
 		if f.delete {
 			action = "receive and delete"
@@ -61,7 +61,7 @@ line, which 'tendril send --ndjson' sends again.`,
 			text, err := p.CountText(ctx)
 			return []string{fmt.Sprintf("%s at most %s from queue %s, which holds %s", action, base.Plural(f.limit, "message"),
 				p.Name, text)}, err
-		}, func(ctx context.Context) error { return receiveMessages(c, ctx, p, f) }), err
+		}, func(ctx context.Context) error { return receiveMessages(ctx, c, p, f) }), err
 	})
 }
 
@@ -77,7 +77,7 @@ func (f *receiveFlags) check(visibility bool) error {
 }
 
 // receiveMessages prints messages portion by portion, until there are enough of them or none comes any more.
-func receiveMessages(c *base.CLI, ctx context.Context, p *target.Queue, f *receiveFlags) error {
+func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *receiveFlags) error {
 	received := 0
 	for received < f.limit {
 		req := api.ReceiveRequest{Max: min(f.limit-received, queue.MaxBatch), WaitSeconds: int(f.wait.Seconds())}

@@ -48,16 +48,16 @@ accepted. SQS does not know where a dead letter came from that says why it faile
 		n, whole := taskRate(pace.limit)
 		switch {
 		case whole && which.isTask() && g.queue.Remote == nil:
-			return redriveTask(c, ctx, g, which, to, n)
+			return redriveTask(ctx, c, g, which, to, n)
 		case whole && which.isEverything() && g.queue.Remote != nil && to == "":
 			var over bool
 			var err error
-			if moved, over, err = redriveOnSQS(c, ctx, g, n); over || err != nil {
+			if moved, over, err = redriveOnSQS(ctx, c, g, n); over || err != nil {
 				return moved, err
 			}
 		}
 		from := g.contents(which)
-		n, err := actOn(c, ctx, g, from, selection, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+		n, err := actOn(ctx, c, g, from, selection, pace.limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
 		return moved + n, err
@@ -94,7 +94,7 @@ func taskRate(limit rate.Limit) (n int, whole bool) {
 const lookAtTask = 200 * time.Millisecond
 
 // redriveTask moves dead letters of the embedded queue by a task, and cancels it when ctx ends.
-func redriveTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, which *selector, to string,
+func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
 	sel, err := which.selection()
 	if err != nil {
@@ -104,11 +104,11 @@ func redriveTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, which *se
 	if err != nil {
 		return 0, err
 	}
-	return followTask(c, ctx, g, task, "moved")
+	return followTask(ctx, c, g, task, "moved")
 }
 
 // deleteTask deletes dead letters of the embedded queue by a task, once their number was typed.
-func deleteTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, which *selector, perSecond int,
+func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, perSecond int,
 	yes bool) (int, error) {
 	sel, err := which.selection()
 	if err != nil {
@@ -130,14 +130,14 @@ func deleteTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, which *sel
 	if err != nil {
 		return 0, err
 	}
-	return followTask(c, ctx, g, task, "deleted")
+	return followTask(ctx, c, g, task, "deleted")
 }
 
 // countTime is how long the messages of a selector are counted.
 const countTime = 20 * time.Second
 
 // followTask shows how far a task of the embedded queue is until it ends.
-func followTask(c *base.CLI, ctx context.Context, g *deadLetterQueue, task api.MoveTask, done string) (int,
+func followTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, task api.MoveTask, done string) (int,
 	error) {
 	client, name := g.queue.Client, g.queue.Name
 	var err error
@@ -187,7 +187,7 @@ func changesDead(c *base.CLI, cmd *cobra.Command, which *selector, done string,
 		if err := which.check(args); err != nil {
 			return base.Plan{}, err
 		}
-		dead, err := findDead(c, ctx, cmd, w, which)
+		dead, err := findDead(ctx, c, cmd, w, which)
 		if err == nil {
 			err = dead.refuseLimit(cmd, which)
 		}
@@ -272,7 +272,7 @@ SQS for the name of the queue), unless they are named by id.`,
 		return "delete " + which.text() + " of " + g.queue.Name
 	}, func(ctx context.Context, g *deadLetterQueue, selection *selection) (int, error) {
 		if n, whole := taskRate(pace.limit); whole && which.isTask() && g.queue.Remote == nil {
-			return deleteTask(c, ctx, g, which, n, yes)
+			return deleteTask(ctx, c, g, which, n, yes)
 		}
 		if len(which.ids) == 0 {
 			if err := c.Confirm("delete "+which.text()+" of "+g.queue.Name, g.queue.Name, yes); err != nil {
@@ -280,7 +280,7 @@ SQS for the name of the queue), unless they are named by id.`,
 			}
 		}
 		from := g.contents(which)
-		return actOn(c, ctx, g, from, selection, pace.limit, "deleted", from.remove)
+		return actOn(ctx, c, g, from, selection, pace.limit, "deleted", from.remove)
 	})
 }
 
@@ -305,20 +305,20 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 		if err := which.check(args); err != nil {
 			return err
 		}
-		dead, err := findDead(c, ctx, cmd, w, which)
+		dead, err := findDead(ctx, c, cmd, w, which)
 		if err == nil {
 			err = dead.refuseLimit(cmd, which)
 		}
 		if err != nil {
 			return err
 		}
-		n, err := exportDead(c, ctx, dead, which, path)
+		n, err := exportDead(ctx, c, dead, which, path)
 		return c.Summary("exported", n, err)
 	})
 	return cmd
 }
 
-func exportDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, which *selector, path string) (n int,
+func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *selector, path string) (n int,
 	err error) {
 	base.OutliveReader() // what is held has to be given back
 	to := c.Programs()
@@ -340,14 +340,14 @@ func exportDead(c *base.CLI, ctx context.Context, dead deadLetterQueues, which *
 		return len(messages), nil
 	}
 	n, err = dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
-		return actOn(c, ctx, g, g.contents(which), selection, rate.Inf, "exported", write)
+		return actOn(ctx, c, g, g.contents(which), selection, rate.Inf, "exported", write)
 	})
 	return n, errors.Join(err, base.Written(buffered.Flush()))
 }
 
 // actOn goes through a message source, does something to the picked messages at most as fast as the limit allows, and
 // returns to how many it was done. What is not touched is given back.
-func actOn(c *base.CLI, ctx context.Context, g *deadLetterQueue, from messageSource, selection *selection,
+func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSource, selection *selection,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
 	bar := c.Progress(selection.selector.expect(g.count), what, true)

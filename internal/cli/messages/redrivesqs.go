@@ -18,7 +18,7 @@ const lookAtRemoteTask = time.Second
 // when ctx ends. With over false there is something left that has to be copied: the endpoint has no such tasks, or
 // there are messages that tendril sent here. SQS does not know where those came from, so that a task fails at the first
 // of them. A task with a target would leave the reasons on them: a copy of each is made then.
-func redriveOnSQS(c *base.CLI, ctx context.Context, g *deadLetterQueue, perSecond int) (n int, over bool,
+func redriveOnSQS(ctx context.Context, c *base.CLI, g *deadLetterQueue, perSecond int) (n int, over bool,
 	err error) {
 	task, err := g.queue.Remote.StartMove(ctx, perSecond)
 	if errors.Is(err, aws.ErrNoMoveTasks) {
@@ -28,7 +28,7 @@ func redriveOnSQS(c *base.CLI, ctx context.Context, g *deadLetterQueue, perSecon
 	if err != nil {
 		return 0, true, err
 	}
-	n, err = followMove(c, ctx, g, task)
+	n, err = followMove(ctx, c, g, task)
 	if errors.Is(err, errNoSource) {
 		c.PrintErrln("warning: Amazon SQS does not know where some messages came from: copying the rest instead")
 		return n, false, nil
@@ -42,7 +42,7 @@ const noSource = "CouldNotDetermineMessageSource"
 var errNoSource = errors.New("the move ended early: " + noSource)
 
 // followMove shows how far a task is until it ends.
-func followMove(c *base.CLI, ctx context.Context, g *deadLetterQueue, task *aws.MoveTask) (int, error) {
+func followMove(ctx context.Context, c *base.CLI, g *deadLetterQueue, task *aws.MoveTask) (int, error) {
 	bar := c.Progress(g.count, "moved", true)
 	defer func() { _ = bar.Finish() }()
 	moved := 0

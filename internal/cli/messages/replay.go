@@ -50,7 +50,7 @@ that may be secrets are not shown.`,
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		p := &replay{c: c, to: to, queue: w.Queue, format: *f}
-		messages, err := messagesToReplay(c, ctx, cmd, w, args[0], p)
+		messages, err := messagesToReplay(ctx, c, cmd, w, args[0], p)
 		return base.PlanOf(func(ctx context.Context) (steps []string, err error) {
 			defer p.close()
 			for i := range messages {
@@ -66,13 +66,13 @@ that may be secrets are not shown.`,
 }
 
 // messagesToReplay finds the messages, and the environment whose settings hold, if one runs.
-func messagesToReplay(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags, name string, p *replay) (
+func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags, name string, p *replay) (
 	messages []api.Message, err error) {
 	in := c.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if errors.Is(err, os.ErrNotExist) {
-			client, m, err := findMessage(c, ctx, cmd, w, name)
+			client, m, err := findMessage(ctx, c, cmd, w, name)
 			p.client = client
 			return []api.Message{m}, err
 		}

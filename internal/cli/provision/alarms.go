@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/internal/aws"
-	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cloud/alarms"
 	"tendril/internal/config"
@@ -69,7 +68,7 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
-		cloud, want, err := wantedAlarms(c, ctx, cmd, args, f)
+		cloud, want, err := wantedAlarms(ctx, c, cmd, args, f)
 		if err != nil {
 			return base.Plan{}, err
 		}
@@ -147,12 +146,12 @@ way; CloudWatch is not asked then.`,
 				return err
 			}
 		}
-		cloud, want, err := wantedAlarms(c, ctx, cmd, args, f)
+		cloud, want, err := wantedAlarms(ctx, c, cmd, args, f)
 		if err != nil {
 			return err
 		}
 		if text == "" {
-			return showAlarms(c, ctx, cloud, want, *output)
+			return showAlarms(ctx, c, cloud, want, *output)
 		}
 
 		template, err := want.CloudFormation()
@@ -191,7 +190,7 @@ type shownAlarms struct {
 var statuses = map[string]string{alarms.Create: "not created", alarms.Update: "differs", alarms.Keep: "in force",
 	alarms.Remove: "not described"}
 
-func showAlarms(c *base.CLI, ctx context.Context, cloud *aws.CloudWatch, want *alarms.Set, output base.Format) error {
+func showAlarms(ctx context.Context, c *base.CLI, cloud *aws.CloudWatch, want *alarms.Set, output base.Format) error {
 	found, err := alarms.Find(ctx, cloud, want.Environment)
 	if err != nil {
 		return err
@@ -278,7 +277,7 @@ after asking. Those of other environments and programs stay.`,
 		if err != nil {
 			return base.Plan{}, err
 		}
-		cloud, err := openCloudWatch(c, ctx, &opts)
+		cloud, err := openCloudWatch(ctx, c, &opts)
 		if err != nil {
 			return base.Plan{}, err
 		}
@@ -288,7 +287,7 @@ after asking. Those of other environments and programs stay.`,
 			return base.Plan{}, err
 		}
 		return base.PlanOf(func(context.Context) ([]string, error) { return deletions(name, found), nil },
-			func(ctx context.Context) error { return deleteAlarms(c, ctx, cloud, name, found, yes) }), nil
+			func(ctx context.Context) error { return deleteAlarms(ctx, c, cloud, name, found, yes) }), nil
 	})
 }
 
@@ -303,7 +302,7 @@ func deletions(name string, found *alarms.Found) (texts []string) {
 	return texts
 }
 
-func deleteAlarms(c *base.CLI, ctx context.Context, cloud *aws.CloudWatch, name string, found *alarms.Found,
+func deleteAlarms(ctx context.Context, c *base.CLI, cloud *aws.CloudWatch, name string, found *alarms.Found,
 	yes bool) error {
 	if len(found.Alarms) == 0 && found.Dashboard == "" {
 		c.PrintErrf("the environment %s has no alarms and no dashboard in %s\n", name, cloud.Region())
@@ -323,17 +322,17 @@ func deleteAlarms(c *base.CLI, ctx context.Context, cloud *aws.CloudWatch, name 
 }
 
 // wantedAlarms works out the alarms of the environment that the arguments describe.
-func wantedAlarms(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string, f *alarmFlags) (
+func wantedAlarms(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags) (
 	*aws.CloudWatch, *alarms.Set, error) {
 	opts, err := alarmSettings(c, cmd, args, f)
 	if err != nil {
 		return nil, nil, err
 	}
-	cloud, err := openCloudWatch(c, ctx, &opts)
+	cloud, err := openCloudWatch(ctx, c, &opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	want, err := describeAlarmSet(c, ctx, &opts, f, cloud.Region())
+	want, err := describeAlarmSet(ctx, c, &opts, f, cloud.Region())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -351,11 +350,7 @@ func alarmSettings(c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags
 			return opts, base.Fail(base.ExitUsage, err)
 		}
 	}
-	opts, err = base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
-		b, done, err := c.LookInto(path)
-		c.AtEnd(done)
-		return b, err
-	})
+	opts, err = base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config != nil {
 		err = nil // an app that cannot be run has alarms too
 	}
@@ -364,7 +359,7 @@ func alarmSettings(c *base.CLI, cmd *cobra.Command, args []string, f *alarmFlags
 
 // openCloudWatch connects to CloudWatch where 'tendril up' sends its metrics, and, where nothing names a region, to that of the
 // queue's URL.
-func openCloudWatch(c *base.CLI, ctx context.Context, opts *environment.Options) (*aws.CloudWatch, error) {
+func openCloudWatch(ctx context.Context, c *base.CLI, opts *environment.Options) (*aws.CloudWatch, error) {
 	cfg := opts.Config
 	cloud, err := aws.OpenCloudWatch(ctx, &aws.Options{Region: setRegion(cfg)})
 	if err != nil {
@@ -390,12 +385,12 @@ func setRegion(cfg *config.Config) string {
 }
 
 // describeAlarmSet works out the alarms. It asks Amazon SQS for the dead-letter queues.
-func describeAlarmSet(c *base.CLI, ctx context.Context, opts *environment.Options, f *alarmFlags,
+func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Options, f *alarmFlags,
 	region string) (*alarms.Set, error) {
 	cfg := opts.Config
 	s := &alarms.Settings{Environment: cfg.Name, HealthName: cfg.EnvironmentName, Publishes: cfg.CloudWatch == config.On,
 		Interval: cfg.MetricsInterval, Periodic: opts.CronFile() != "", Region: region}
-	queues, err := alarmQueues(c, ctx, cfg)
+	queues, err := alarmQueues(ctx, c, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -432,7 +427,7 @@ func describeAlarmSet(c *base.CLI, ctx context.Context, opts *environment.Option
 }
 
 // alarmQueues are the queues of the environment; those on Amazon SQS with what SQS says of them.
-func alarmQueues(c *base.CLI, ctx context.Context, cfg *config.Config) (all []alarms.Queue, err error) {
+func alarmQueues(ctx context.Context, c *base.CLI, cfg *config.Config) (all []alarms.Queue, err error) {
 	var sqs *aws.SQS
 	for i := range cfg.Queues {
 		set := &cfg.Queues[i]

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/internal/aws"
-	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/generate"
 	"tendril/internal/cloud/alarms"
@@ -175,12 +174,7 @@ func newSystemd(c *base.CLI) *cobra.Command {
 
 // deploymentPlan works out what is to be deployed.
 func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateFlags) (*generate.Plan, error) {
-	done := func() {}
-	defer func() { done() }()
-	opts, err := base.PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.LookInto(path)
-		return b, err
-	})
+	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if err != nil {
 		return nil, err
 	}
@@ -335,7 +329,7 @@ func newAlarmTemplate(c *base.CLI, name, short string) *cobra.Command {
 		if err := checkTemplateFormat(text); err != nil {
 			return nil, err
 		}
-		_, set, err := wantedAlarms(c, ctx, cmd, args, of)
+		_, set, err := wantedAlarms(ctx, c, cmd, args, of)
 		switch {
 		case err != nil:
 			return nil, err

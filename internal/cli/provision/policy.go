@@ -3,7 +3,6 @@ package provision
 import (
 	"github.com/spf13/cobra"
 
-	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cloud"
 	"tendril/internal/config"
@@ -13,12 +12,7 @@ import (
 
 // IamPolicy is the IAM policy that the settings need; nil where they need none, which is told.
 func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cloud.Policy, error) {
-	done := func() {}
-	defer func() { done() }()
-	opts, err := base.PrepareApp(c, cmd, args, func(path string) (b *bundle.Bundle, err error) {
-		b, done, err = c.LookInto(path)
-		return b, err
-	})
+	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil { // else there is only no app to run, which does not matter here
 		return nil, err
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tendril/internal/bundle"
 	"tendril/internal/cli/base"
 	"tendril/internal/cli/target"
 	"tendril/internal/cloud"
@@ -45,22 +44,18 @@ directory.`,
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
-		opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
-			b, done, err := c.LookInto(path)
-			c.AtEnd(done)
-			return b, err
-		})
+		opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 		if opts.Config == nil { // else there is only no app to run, which does not matter here
 			return base.Plan{}, err
 		}
-		return planTermination(c, ctx, opts.Config, name)
+		return planTermination(ctx, c, opts.Config, name)
 	})
 }
 
 // terminateTimeout bounds the listing, and the deletion after it.
 const terminateTimeout = 5 * time.Minute
 
-func planTermination(c *base.CLI, ctx context.Context, cfg *config.Config, yes string) (base.Plan, error) {
+func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes string) (base.Plan, error) {
 	if yes != "" && yes != cfg.Name {
 		return base.Plan{}, base.Usagef("--yes %s is not the name of this environment, which is %s", yes, cfg.Name).
 			Hint("give the settings of the environment that is meant, for example with --name or --config")

@@ -44,13 +44,13 @@ func listsQueues(c *base.CLI, cmd *cobra.Command) {
 	w := target.AddWhere(cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
-		return listQueues(c, ctx, cmd, w, prefix)
+		return listQueues(ctx, c, cmd, w, prefix)
 	}, base.ViewOf(func(queues []api.Queue) error { return c.PrintTable(QueueTable(queues)) },
 		base.Named(func(q *api.Queue) string { return q.Name })))
 	base.AddWatch(c, cmd)
 }
 
-func listQueues(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags,
+func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags,
 	prefix string) ([]api.Queue, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func newQueuesShow(c *base.CLI) *cobra.Command {
 	w := target.AddWhere(cmd)
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q api.Queue, err error) {
 		w.Queue = base.Argument(args)
-		p, err := target.Find(c, ctx, cmd, w)
+		p, err := target.Find(ctx, c, cmd, w)
 		switch {
 		case err != nil:
 			return q, err
@@ -193,15 +193,15 @@ func newQueuesPurge(c *base.CLI) *cobra.Command {
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		w.Queue = args[0]
-		p, err := target.Find(c, ctx, cmd, w)
+		p, err := target.Find(ctx, c, cmd, w)
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"remove all messages of queue " + p.Name + ": " + text}, err
-		}, func(ctx context.Context) error { return purgeQueue(c, ctx, p, yes) }), err
+		}, func(ctx context.Context) error { return purgeQueue(ctx, c, p, yes) }), err
 	})
 }
 
-func purgeQueue(c *base.CLI, ctx context.Context, p *target.Queue, yes bool) error {
+func purgeQueue(ctx context.Context, c *base.CLI, p *target.Queue, yes bool) error {
 	if err := c.Confirm("remove all messages of "+p.Name, p.Name, yes); err != nil {
 		return err
 	}

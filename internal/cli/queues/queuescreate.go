@@ -64,9 +64,9 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
 		if err := n.complete(args[0], fifo, alone, attributes); err != nil {
 			return base.Plan{}, err
 		}
-		m, err := openMaker(c, ctx, cmd, w)
+		m, err := openMaker(ctx, c, cmd, w)
 		return base.PlanOf(func(ctx context.Context) ([]string, error) { return m.wouldCreate(ctx, n) },
-			func(ctx context.Context) error { return createQueue(c, ctx, &m, n) }), err
+			func(ctx context.Context) error { return createQueue(ctx, c, &m, n) }), err
 	})
 }
 
@@ -114,7 +114,7 @@ func (n *newQueue) forDead() map[string]string {
 }
 
 // createQueue creates a queue, and its dead-letter queue first where that is missing.
-func createQueue(c *base.CLI, ctx context.Context, m *queueMaker, n *newQueue) error {
+func createQueue(ctx context.Context, c *base.CLI, m *queueMaker, n *newQueue) error {
 	made, err := m.createWithDeadLetterQueue(ctx, n)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ type queueMaker struct {
 	sqs    *aws.SQS
 }
 
-func openMaker(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *target.Flags) (m queueMaker, err error) {
+func openMaker(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Flags) (m queueMaker, err error) {
 	switch err = w.Check(); {
 	case err != nil:
 	case w.Backend == target.BackendSQS:

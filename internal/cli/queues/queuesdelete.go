@@ -37,16 +37,16 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 		"With --yes: also delete a queue on Amazon SQS without the tag of an environment.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		w.Queue = args[0]
-		p, err := target.Find(c, ctx, cmd, w)
+		p, err := target.Find(ctx, c, cmd, w)
 		if err == nil {
-			err = refuseNeeded(c, ctx, cmd, p)
+			err = refuseNeeded(ctx, c, cmd, p)
 		}
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"delete queue " + p.Name + " with " + text}, err
 		}, func(ctx context.Context) error {
 			if p.Remote != nil {
-				return deleteRemote(c, ctx, p, yes, untagged)
+				return deleteRemote(ctx, c, p, yes, untagged)
 			}
 			q, err := p.Client.Queue(ctx, p.Name)
 			if err != nil {
@@ -62,7 +62,7 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 }
 
 // refuseNeeded refuses a queue that the running environment works on, or that takes the dead letters of another.
-func refuseNeeded(c *base.CLI, ctx context.Context, cmd *cobra.Command, p *target.Queue) error {
+func refuseNeeded(ctx context.Context, c *base.CLI, cmd *cobra.Command, p *target.Queue) error {
 	if client, err := c.Dial(cmd); err == nil && p.WorkedOnBy(&client.Instance) {
 		return base.Conflictf("environment %q works on queue %s", client.Instance.Environment, p.Name).
 			Hint("stop it, and start it with other --queues before the queue is deleted")
@@ -92,7 +92,7 @@ func queueDeleted(c *base.CLI, name string, messages int, err error) error {
 }
 
 // deleteRemote deletes a queue on Amazon SQS. The tag of an environment is the proof that tendril created it.
-func deleteRemote(c *base.CLI, ctx context.Context, p *target.Queue, yes, untagged bool) error {
+func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagged bool) error {
 	attributes, err := p.Remote.Attributes(ctx)
 	if err != nil {
 		return err

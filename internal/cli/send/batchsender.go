@@ -173,7 +173,7 @@ func watcher(c *base.CLI, cmd *cobra.Command, p *target.Queue) (*api.Client, err
 }
 
 // awaitOutcomes prints what became of each message that was sent. The error says how many did not succeed in time.
-func awaitOutcomes(c *base.CLI, ctx context.Context, watch *api.Client, o *batchSender, timeout time.Duration) error {
+func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
 		d, last, known, err := o.outcome(ctx, watch, id, timeout)
@@ -193,7 +193,7 @@ func awaitOutcomes(c *base.CLI, ctx context.Context, watch *api.Client, o *batch
 		}
 		var x *api.Exchange
 		if o.verbose && known && d.Tried() {
-			if x, err = exchangeOf(c, ctx, watch, id); err != nil {
+			if x, err = exchangeOf(ctx, c, watch, id); err != nil {
 				return err
 			}
 			if x == nil {
@@ -249,7 +249,7 @@ func (o *batchSender) outcome(ctx context.Context, watch *api.Client, id string,
 }
 
 // exchangeOf is what was posted for a message, and the answer; nil while there is none.
-func exchangeOf(c *base.CLI, ctx context.Context, watch *api.Client, id string) (*api.Exchange, error) {
+func exchangeOf(ctx context.Context, c *base.CLI, watch *api.Client, id string) (*api.Exchange, error) {
 	x, err := watch.Exchange(ctx, id)
 	var unknown *api.Error
 	if errors.As(err, &unknown) && unknown.Status == http.StatusNotFound {

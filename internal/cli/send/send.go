@@ -83,14 +83,14 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
 	f.format = base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
-		return planSend(c, ctx, cmd, args, f)
+		return planSend(ctx, c, cmd, args, f)
 	})
 }
 
 // recordingMargin is how much longer requests are recorded than an outcome is waited for.
 const recordingMargin = 10 * time.Second
 
-func planSend(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) (base.Plan, error) {
+func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *sendFlags) (base.Plan, error) {
 	if f.verbose && !f.wait {
 		return base.Plan{}, base.Usagef("--verbose has no effect without --wait").Hint("add --wait")
 	}
@@ -105,7 +105,7 @@ func planSend(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []strin
 	if input != nil {
 		c.AtEnd(func() { _ = input.Close() }) // it was only read
 	}
-	p, err := target.Find(c, ctx, cmd, f.where)
+	p, err := target.Find(ctx, c, cmd, f.where)
 	if err != nil {
 		return base.Plan{}, err
 	}
@@ -132,7 +132,7 @@ func planSend(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []strin
 			}
 			err := o.send(ctx, messages)
 			if err == nil && watch != nil {
-				err = awaitOutcomes(c, ctx, watch, o, f.timeout)
+				err = awaitOutcomes(ctx, c, watch, o, f.timeout)
 			}
 			return err
 		}), nil

@@ -125,11 +125,7 @@ func checkApp(c *base.CLI, cmd *cobra.Command, args []string, f base.Format) err
 
 // fillReport fills a report, and returns what 'tendril up' would refuse.
 func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) error {
-	opts, err := base.PrepareApp(c, cmd, args, func(path string) (*bundle.Bundle, error) {
-		b, done, err := c.LookInto(path)
-		c.AtEnd(done)
-		return b, err
-	})
+	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil {
 		return err
 	}

@@ -40,7 +40,7 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
 	f := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		d, err := inspect.AskRunning(c, ctx, cmd, nil)
+		d, err := inspect.AskRunning(ctx, c, cmd, nil)
 		if err != nil {
 			return err
 		}
@@ -148,8 +148,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 	}
 	var b *bundle.Bundle
 	if dir != "" {
-		opened, done, err := c.LookInto(dir)
-		c.AtEnd(done)
+		opened, err := c.LookInto(dir)
 		if err != nil {
 			return e, err
 		}

@@ -67,7 +67,7 @@ func AddQueue(cmd *cobra.Command, unnamed string) *Flags {
 func (w *Flags) IsNamed() bool { return w.Queue != "" || w.Backend == BackendSQS }
 
 // FindAll finds the queue that is named, or all that the running environment works on.
-func FindAll(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
+func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]*Queue, error) {
 	names := []string{w.Queue}
 	if !w.IsNamed() {
 		client, err := c.Dial(cmd)
@@ -83,7 +83,7 @@ func FindAll(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *Flags) ([]
 	}
 	var queues []*Queue
 	for _, name := range names {
-		p, err := Find(c, ctx, cmd, &Flags{Queue: name, Backend: w.Backend})
+		p, err := Find(ctx, c, cmd, &Flags{Queue: name, Backend: w.Backend})
 		if err != nil {
 			return nil, err
 		}
@@ -103,7 +103,7 @@ func QueueList(queues []*Queue) string {
 
 // Find finds a queue by its name in the running environment, or by its URL or
 // ARN on Amazon SQS; "" is the only one that the running environment works on.
-func Find(c *base.CLI, ctx context.Context, cmd *cobra.Command, w *Flags) (*Queue, error) {
+func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queue, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
 	}

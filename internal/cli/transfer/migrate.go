@@ -66,7 +66,7 @@ Stop the environment first, on every machine: nothing may receive from the queue
 	base.Complete(cmd, "uncertain", string(migrate.Resend), string(migrate.Drop))
 	f.format = base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		return migrateQueues(c, ctx, cmd, args, f)
+		return migrateQueues(ctx, c, cmd, args, f)
 	})
 	return cmd
 }
@@ -90,7 +90,7 @@ func (f *migrateFlags) check(args []string) error {
 	return nil
 }
 
-func migrateQueues(c *base.CLI, ctx context.Context, cmd *cobra.Command, args []string, f *migrateFlags) error {
+func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string, f *migrateFlags) error {
 	if err := f.check(args); err != nil {
 		return err
 	}
