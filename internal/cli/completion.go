@@ -85,10 +85,12 @@ func completes(c *base.CLI, source completionSource, several bool) cobra.Complet
 		if len(args) > 0 && !several {
 			return nil, nothingElse
 		}
+
 		client, err := c.Dial(cmd)
 		if err != nil {
 			return nil, nothingElse
 		}
+
 		defer client.Close()
 		client.Bodies = false
 		ctx, cancel := context.WithTimeout(context.Background(), completionTimeout)
@@ -97,6 +99,7 @@ func completes(c *base.CLI, source completionSource, several bool) cobra.Complet
 		if err != nil {
 			return nil, nothingElse
 		}
+
 		offered = slices.DeleteFunc(offered, func(line string) bool {
 			word, _, _ := strings.Cut(line, "\t")
 			return slices.Contains(args, word)

@@ -36,6 +36,7 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 	for i, o := range base.OptionTable() {
 		table[o.Name], order[o.Name] = o, i
 	}
+
 	topics := map[string][]*pflag.Flag{}
 	settings := 0
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -58,6 +59,7 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 	if len(own.flags) > 0 {
 		sections = append(sections, own)
 	}
+
 	for _, topic := range config.Topics() {
 		list := topics[topic]
 		slices.SortFunc(list, func(a, b *pflag.Flag) int { return order[a.Name] - order[b.Name] })
@@ -65,6 +67,7 @@ func flagSections(flags *pflag.FlagSet, all bool) (sections []flagSection, left 
 			sections = append(sections, flagSection{topic, list})
 		}
 	}
+
 	return sections, left
 }
 
@@ -87,6 +90,7 @@ func reflow(text string) string {
 			paragraph = ""
 		}
 	}
+
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		line = strings.TrimRight(line, " \n")
 		if line == "" || strings.HasPrefix(line, " ") {
@@ -96,6 +100,7 @@ func reflow(text string) string {
 			paragraph += " " + line
 		}
 	}
+
 	end()
 	return strings.Join(lines, "\n")
 }
@@ -107,15 +112,19 @@ func printUsage(cmd *cobra.Command) error {
 	if cmd.Runnable() && cmd.HasParent() && !cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "  %s\n", cmd.UseLine())
 	}
+
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "  %s COMMAND\n", cmd.CommandPath())
 	}
+
 	if len(cmd.Aliases) > 0 {
 		fmt.Fprintf(&b, "\nAliases:\n  %s\n", cmd.NameAndAliases())
 	}
+
 	if cmd.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", strings.TrimRight(cmd.Example, "\n"))
 	}
+
 	printCommands(&b, cmd)
 	cmd.InheritedFlags() // makes cobra merge those of the parents
 	all, _ := cmd.Flags().GetBool(base.HelpAll)
@@ -128,19 +137,23 @@ func printUsage(cmd *cobra.Command) error {
 			}
 		}
 	}
+
 	for _, s := range sections {
 		fmt.Fprintf(&b, "\n%s:\n", s.title)
 		for _, f := range s.flags {
 			printFlag(&b, f, column)
 		}
 	}
+
 	if left > 0 {
 		fmt.Fprintf(&b, "\n'%s --%s' shows %d more options by topic.\n'tendril explain OPTION' tells about one. "+
 			"Each is also a TENDRIL_ variable and key of tendril.yaml.\n", cmd.CommandPath(), base.HelpAll, left)
 	}
+
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n'%s COMMAND --help' tells about one command.\n", cmd.CommandPath())
 	}
+
 	_, err := io.WriteString(cmd.OutOrStderr(), b.String())
 	return err
 }
@@ -158,9 +171,11 @@ func printCommands(b *strings.Builder, cmd *cobra.Command) {
 			fmt.Fprintf(b, "\n%s:\n%s", title, strings.Join(lines, ""))
 		}
 	}
+
 	for _, group := range cmd.Groups() {
 		list(group.Title, group.ID)
 	}
+
 	if len(cmd.Groups()) > 0 {
 		list("More", "")
 	} else {

@@ -66,6 +66,7 @@ signal.`,
 		}
 		return unknownCommand(cmd, args[0])
 	}
+
 	root.SetIn(c.In)
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
@@ -80,6 +81,7 @@ signal.`,
 			root.AddCommand(cmd)
 		}
 	}
+
 	add("run", run.NewUp(c), run.NewInit(c), deploy.NewDeploy(c), deploy.NewRollback(c), deploy.NewRestart(c), run.NewServe(c))
 	add("work", send.NewSend(c), messages.NewPeek(c), messages.NewReceive(c), messages.NewMessage(c), messages.NewReplay(c), queues.NewQueues(c), messages.NewDead(c), transfer.NewMigrate(c),
 		transfer.NewBackup(c), transfer.NewRestore(c), keys.NewCredentials(c), keys.NewTokens(c))
@@ -94,6 +96,7 @@ signal.`,
 			plural.Aliases = append(plural.Aliases, strings.TrimSuffix(plural.Name(), "s"))
 		}
 	}
+
 	newMan(c, root)
 	usageErrors(root)
 	completeArguments(c, root)

@@ -110,10 +110,12 @@ func suggestCommands(cmd *cobra.Command, word string) []string {
 			names = append(names, sub.Name())
 		}
 	}
+
 	meanings := commandMeanings
 	if cmd.HasParent() {
 		meanings = subcommandMeanings
 	}
+
 	near := slices.DeleteFunc(meant(meanings, word), func(line string) bool {
 		first, _, _ := strings.Cut(line, " ")
 		return !slices.Contains(names, first)
@@ -121,14 +123,17 @@ func suggestCommands(cmd *cobra.Command, word string) []string {
 	if len(near) == 0 {
 		near = config.Nearest(word, names)
 	}
+
 	for _, name := range names {
 		if len(word) > 1 && strings.HasPrefix(name, word) && !slices.Contains(near, name) {
 			near = append(near, name)
 		}
 	}
+
 	for i := range near {
 		near[i] = cmd.CommandPath() + " " + near[i]
 	}
+
 	return near
 }
 
@@ -185,6 +190,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		return invalidFlag(invalid)
 	}
+
 	return base.Fail(base.ExitUsage, err, "see '"+cmd.CommandPath()+" --help'")
 }
 
@@ -200,21 +206,27 @@ func unknownFlagHint(cmd *cobra.Command, name string) string {
 	if o, found := config.Lookup(name); found && slices.Contains(names, o.Name) { // by another of its names
 		near = []string{o.Name}
 	}
+
 	if len(near) == 0 {
 		near = config.Nearest(name, names)
 	}
+
 	for i := range near {
 		near[i] = "--" + near[i]
 	}
+
 	if hint := didYouMean(near); hint != "" {
 		return hint
 	}
+
 	if others := commandsWith(cmd.Root(), name); len(others) > 0 {
 		return "--" + name + " is a flag of '" + strings.Join(others[:min(len(others), 3)], "', '") + "'"
 	}
+
 	if base.IsFlag(name) {
 		return "--" + name + " is a flag of 'tendril up'"
 	}
+
 	return "see '" + cmd.CommandPath() + " --help'"
 }
 
@@ -272,5 +284,6 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 		}
 		err = errors.New(text)
 	}
+
 	return base.Fail(base.ExitUsage, err, hint)
 }

@@ -40,22 +40,26 @@ func PrepareApp(c *CLI, cmd *cobra.Command, args []string,
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		dirs, command = args[:dash], args[dash:]
 	}
+
 	var err error
 	if len(dirs) == 0 {
 		if dirs, err = CurrentFolder(c, cmd, command); err != nil {
 			return environment.Options{}, err
 		}
 	}
+
 	var b *bundle.Bundle
 	if len(dirs) > 0 {
 		if b, err = open(dirs[0]); err != nil {
 			return environment.Options{}, err
 		}
 	}
+
 	cfg, err := c.LoadSettings(cmd, b)
 	if err != nil {
 		return environment.Options{}, err
 	}
+
 	opts, err := optionsFor(c, cfg, b, command)
 	opts.Folder = FolderOf(dirs)
 	return opts, err
@@ -79,25 +83,31 @@ func upOptions(c *CLI, cfg *config.Config, b *bundle.Bundle, command []string) (
 		}
 		return opts, nil
 	}
+
 	for i := range cfg.Queues {
 		if q := &cfg.Queues[i]; q.ToOwnApp() && cfg.DaemonFile() {
 			q.Target = "http://localhost" // where aws-sqsd posts to
 		}
 	}
+
 	if !cfg.AnyToOwnApp() {
 		return opts, nil
 	}
+
 	if opts.Bundle = withDefault(c, b); opts.Bundle != b {
 		return opts, nil
 	}
+
 	if b != nil {
 		_, err := b.Web()
 		return opts, Fail(ExitUsage, err)
 	}
+
 	here := ""
 	if app, err := scaffold.Recognize(os.DirFS(".")); err == nil {
 		here = "this folder has an app (" + app.Platform + "): 'tendril init' writes what starts it"
 	}
+
 	return opts, Usagef("there is no app to deliver to").Hint(here,
 		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
 		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
@@ -157,10 +167,12 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 	if !bundle.MarksFolder(here) {
 		return nil, nil
 	}
+
 	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
 		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
 			c.PrintWarnings(yamlfile.Problem{Where: "cron.yaml", Text: "this file is not read, since the app is not running from this " +
@@ -168,9 +180,11 @@ func CurrentFolder(c *CLI, cmd *cobra.Command, command []string) ([]string, erro
 		}
 		return nil, nil
 	}
+
 	if _, err := FoundFolder(c, cmd); err != nil {
 		return nil, err
 	}
+
 	return []string{here}, nil
 }
 

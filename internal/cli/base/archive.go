@@ -47,15 +47,18 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	dir, err := bundle.UnpackVersion(dataDir, path, time.Now())
 	if err != nil {
 		return nil, Fail(ExitUsage, err)
 	}
+
 	b, err := OpenBundle(dir)
 	if err != nil {
 		c.Err = &renaming{c.Err, []byte(dir), []byte(path)}
 		return nil, errors.Join(err, bundle.RemoveVersion(dir))
 	}
+
 	if b.Archive, err = filepath.Abs(path); err != nil {
 		return nil, err
 	}
@@ -65,6 +68,7 @@ func OpenApp(c *CLI, cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 			c.PrintWarnings(yamlfile.Problem{Text: err.Error()})
 		}
 	}
+
 	return b, nil
 }
 

@@ -36,10 +36,12 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
 	}
+
 	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
 		return "", err
 	}
+
 	state := config.StateFolder(c.Environ, os.Geteuid() == 0)
 	name := c.Env(environmentVariable)
 	if f := cmd.Flags().Lookup("environment"); f != nil && f.Changed {
@@ -47,9 +49,11 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 	} else if cfg.IsSet("data-dir") {
 		return cfg.DataDir, nil
 	}
+
 	if name != "" {
 		return chooseNamed(name, api.DataDirectories(state))
 	}
+
 	running := api.Running(api.DataDirectories(state))
 	if len(running) == 0 && !cfg.IsSet("name") && bundle.MarksFolder(".") {
 		// What was stopped here: its name is that of the folder. A folder that is wrong has none.
@@ -59,10 +63,12 @@ func (c *CLI) DataDir(cmd *cobra.Command) (string, error) {
 			}
 		}
 	}
+
 	here, err := os.Getwd()
 	if err != nil {
 		here = ""
 	}
+
 	return chooseRunning(cfg, here, running)
 }
 
@@ -75,17 +81,20 @@ func chooseNamed(name string, dirs []string) (string, error) {
 		}
 		names = append(names, found.Environment)
 	}
+
 	for _, dir := range dirs[:max(len(dirs)-1, 0)] { // the last one is the state folder
 		if filepath.Base(dir) == name {
 			return dir, nil
 		}
 		names = append(names, filepath.Base(dir))
 	}
+
 	slices.Sort(names)
 	hint := "start it with 'tendril up'"
 	if names = slices.Compact(names); len(names) > 0 {
 		hint = "choose one of " + strings.Join(names, ", ") + ", or start it with 'tendril up'"
 	}
+
 	return "", NotFoundf("there is no environment %q", name).Hint(hint)
 }
 
@@ -102,6 +111,7 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 		several = best != nil && f.Folder == best.Folder
 		best = f
 	}
+
 	if named := cfg.IsSet("name"); named || best == nil && len(running) == 0 {
 		// What the settings of this folder name, whether it runs or not; and nothing runs at all.
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
@@ -109,16 +119,19 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 		}
 		return cfg.DataDir, nil
 	}
+
 	switch {
 	case best != nil && !several:
 		return best.DataDir, nil
 	case best == nil && len(running) == 1:
 		return running[0].DataDir, nil
 	}
+
 	var names []string
 	for _, f := range running {
 		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))
 	}
+
 	return "", Usagef("%d environments run, and none of them is in this folder: %s", len(running),
 		strings.Join(names, ", ")).Hint("name one with -e, such as -e " + running[0].Environment)
 }

@@ -116,11 +116,13 @@ func (c *CLI) Buffer(text bool) {
 	if text {
 		delay, report = 0, reportPlain
 	}
+
 	if c.Err = (&terminal.Writer{To: Behind(c.Err), Colors: text && c.Color()}); text {
 		c.Out = &terminal.Writer{To: Behind(c.Out), Colors: c.Color()}
 	} else {
 		c.Out = c.Programs()
 	}
+
 	out := newLineBuffer(c.Out, delay, report)
 	c.buffers = append(c.buffers, out)
 	if sameFile(c.Out, c.Err) { // a terminal, or 2>&1: lines of both keep their order
@@ -130,6 +132,7 @@ func (c *CLI) Buffer(text bool) {
 		c.buffers = append(c.buffers, err)
 		c.Err = err
 	}
+
 	c.Out = out
 	log.SetOutput(c.Err) // what net/http has to say
 }

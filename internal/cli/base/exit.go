@@ -82,6 +82,7 @@ func ExitCode(err error) int {
 		errors.Is(err, environment.ErrTarget) && errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
 		return ExitNotFound
 	}
+
 	for _, known := range []struct {
 		err  error
 		code int
@@ -94,6 +95,7 @@ func ExitCode(err error) int {
 			return known.code
 		}
 	}
+
 	return ExitFailed
 }
 
@@ -136,28 +138,33 @@ func NoticesOf(err error) (all []Notice) {
 	if err == nil {
 		return nil
 	}
+
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
 		for _, one := range joined.Unwrap() {
 			all = append(all, NoticesOf(one)...)
 		}
 		return all
 	}
+
 	if problems := ProblemsOf(err); problems != nil {
 		for _, p := range problems {
 			all = append(all, NoticeOf(p))
 		}
 		return all
 	}
+
 	var said *api.Error
 	if errors.As(err, &said) {
 		for _, d := range said.Details {
 			all = append(all, NoticeOf(yamlfile.Problem{Text: d.Text, Hint: d.Hint}))
 		}
 	}
+
 	var hints []string
 	if coded := (*ExitError)(nil); errors.As(err, &coded) {
 		hints = coded.Hints
 	}
+
 	for line := range strings.Lines(err.Error()) {
 		line = strings.TrimSuffix(line, "\n")
 		hint, indented := strings.CutPrefix(line, "  ") // as problems of files are written
@@ -167,10 +174,12 @@ func NoticesOf(err error) (all []Notice) {
 		}
 		all = append(all, NoticeOf(yamlfile.Problem{Text: line}))
 	}
+
 	hints = slices.DeleteFunc(slices.Clone(hints), func(hint string) bool { return hint == "" })
 	if len(all) > 0 {
 		all[len(all)-1].Hints = append(all[len(all)-1].Hints, hints...)
 	}
+
 	return all
 }
 

@@ -322,6 +322,45 @@ func PausedText(paused bool, reason string) string {
 	return "PAUSED: " + Plain(reason)
 }
 
+// List says how values are listed: as rows of a table, and by their names.
+type List[T any] struct {
+	Heading []string
+	Row     func(*T) []string
+	Name    func(*T) string
+	// Empty is printed on standard error in the place of a table without rows; "" for the heading alone.
+	Empty string
+}
+
+// View returns the view that prints a list. Each of the further functions prints something below the table.
+func (l List[T]) View(c *CLI, below ...func([]T) error) view[[]T] {
+	show := func(all []T) error {
+		if len(all) == 0 && l.Empty != "" {
+			c.PrintErrln(l.Empty)
+			return nil
+		}
+
+		if err := c.PrintTable(l.Table(all)); err != nil {
+			return err
+		}
+		for _, print := range below {
+			if err := print(all); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return view[[]T]{show, Named(l.Name)}
+}
+
+// Table returns the rows of a list below its heading.
+func (l List[T]) Table(all []T) [][]string {
+	rows := [][]string{l.Heading}
+	for i := range all {
+		rows = append(rows, l.Row(&all[i]))
+	}
+	return rows
+}
+
 // ViewOf returns a view that shows values with show, and names what is in them.
 func ViewOf[T any](show func(T) error, names func(T) []string) view[T] {
 	return view[T]{show, names}

@@ -154,6 +154,7 @@ func (b *lineBuffer) write() {
 			b.reportLeftOut()
 		}
 	}
+
 	b.writing, b.due = false, false
 	if b.closed != nil && b.held == 0 {
 		select {

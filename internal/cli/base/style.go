@@ -44,6 +44,7 @@ func printStyled(w io.Writer, rows [][]string) error {
 			widths[i] = max(widths[i], uniseg.StringWidth(Plain(text)))
 		}
 	}
+
 	for n, row := range rows {
 		var l Cells
 		for i, text := range row {
@@ -63,6 +64,7 @@ func printStyled(w io.Writer, rows [][]string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -78,6 +80,7 @@ func stateStyle(column, text string) Style {
 	default:
 		return PlainText
 	}
+
 	first, _, _ := strings.Cut(strings.TrimRight(text, ":,;"), " ")
 	switch strings.TrimRight(first, ":,;") {
 	case "running", "ready", "live", "done", "yes":
@@ -91,6 +94,7 @@ func stateStyle(column, text string) Style {
 			return Red
 		}
 	}
+
 	return HealthStyle(health.Status(text))
 }
 

@@ -102,6 +102,14 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
+// CheckShown refuses a --limit that the console does not take.
+func CheckShown(limit int) error {
+	if limit < 1 || limit > 1000 {
+		return Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
+	}
+	return nil
+}
+
 // Explained gives errors of the console and of queues their exit status and hints; others stay what they are.
 func Explained(err error) error {
 	var reported *ExitError

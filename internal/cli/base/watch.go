@@ -108,6 +108,7 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	if err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	resized := make(chan os.Signal, 1)
@@ -117,6 +118,7 @@ func (w *watch) draw(ctx context.Context, in, out *os.File) (err error) {
 	if err != nil {
 		return fmt.Errorf("preparing the terminal: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, screen.Restore()) }()
 	keys := make(chan string)
 	go ReadKeys(ctx, in, keys)

@@ -37,6 +37,7 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip\n  tendril deploy --abort",
 		Args:    cobra.MaximumNArgs(1),
 	}
+
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&abort, "abort", false, "End the deployment that is in progress.")
 	f := base.AddOutput(cmd)
@@ -44,22 +45,27 @@ ends the last hooks; 'tendril rollback' then goes back, also while old versions 
 		if abort && len(args) > 0 {
 			return base.Plan{}, base.Usagef("--abort takes no folder or archive").Hint("it ends what is in progress")
 		}
+
 		client, err := c.Dial(cmd)
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		if abort {
 			return planAbort(c, client, *f), nil
 		}
+
 		path := base.Argument(args)
 		if len(args) == 0 {
 			if path, err = ownFolder(c, cmd, client.Instance.Folder); err != nil {
 				return base.Plan{}, err
 			}
 		}
+
 		if path, err = checkCandidate(c, path, client.Instance.AppliesMachine); err != nil {
 			return base.Plan{}, err
 		}
+
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			all, err := readyToDeploy(ctx, client)
 			return []string{"deploy " + cmp.Or(path, "the app's folder as it is now") + replacing(all)}, err
@@ -193,6 +199,7 @@ func followDeployment(ctx context.Context, c *base.CLI, client *api.Client,
 	if err != nil {
 		return api.DeployResult{}, err
 	}
+
 	type outcome struct {
 		result api.DeployResult
 		err    error
@@ -230,6 +237,7 @@ func StepText(d *api.Deployment) string {
 	if from == "" {
 		from = "the old version"
 	}
+
 	switch d.State {
 	case api.DeployPreparing:
 		if d.Step != "" {
@@ -245,6 +253,7 @@ func StepText(d *api.Deployment) string {
 		}
 		return text
 	}
+
 	return base.Plain(d.State) + " " + to
 }
 
@@ -260,6 +269,7 @@ folder: if the new version does not become ready, the old one keeps running (exi
 1). A file with a mistake is refused and changes nothing (exit status 2).`,
 		Args: cobra.NoArgs,
 	}
+
 	base.AddDataDir(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
 		client, err := c.Dial(cmd)
@@ -308,12 +318,15 @@ func reloadText(environment string, done *api.ReloadResult) string {
 	case len(done.Settings)+len(done.Later) == 0:
 		lines = append(lines, "the new settings leave everything as it was")
 	}
+
 	if len(done.Settings) > 0 {
 		lines = append(lines, "changed, and in force now: "+base.Plain(strings.Join(done.Settings, ", ")))
 	}
+
 	if len(done.Later) > 0 {
 		lines = append(lines, laterText(done.Later))
 	}
+
 	return strings.Join(lines, "\n")
 }
 
@@ -341,6 +354,7 @@ it has stopped. The exit status is 3 if that takes longer than --wait, while the
 on, or if the environment's --shutdown-timeout returned work to its queue.`,
 		Args: cobra.NoArgs,
 	}
+
 	base.AddDataDir(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) (base.Plan, error) {
@@ -383,6 +397,7 @@ func drainEnvironment(ctx context.Context, c *base.CLI, client *api.Client, wait
 		return base.Fail(base.ExitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
 			"the drain goes on; 'tendril status' shows it")
 	}
+
 	c.PrintErrf("environment %q has drained and ended\n", name)
 	return nil
 }

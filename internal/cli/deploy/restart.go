@@ -29,6 +29,7 @@ stops first. The other processes are left alone; 'tendril deploy' restarts all o
 		Example: "  tendril restart web\n  tendril restart mailer",
 		Args:    cobra.ExactArgs(1),
 	}
+
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {

@@ -25,20 +25,17 @@ deployed from it last.`,
 	}
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) ([]api.AppVersion, error) {
 		return client.Versions(ctx)
-	}, base.ViewOf(func(all []api.AppVersion) error {
-		if len(all) == 0 {
-			c.PrintErrln("no version has served yet")
-			return nil
-		}
-		rows := base.Table{{"VERSION", "STATE", "SOURCE", "SIZE", "DEPLOYED", "BY"}}
-		for i := range all {
-			v := &all[i]
-			rows = append(rows, []string{versionText(v), v.State, sourceText(v), bytesText(v.Size), base.Since(v.DeployedAt) + " ago",
-				v.By})
-		}
-		return c.PrintTable(rows)
-	}, base.Named(func(v *api.AppVersion) string { return strconv.Itoa(v.Number) })))
+	}, versionList.View(c))
 	return cmd
+}
+
+var versionList = base.List[api.AppVersion]{
+	Heading: []string{"VERSION", "STATE", "SOURCE", "SIZE", "DEPLOYED", "BY"},
+	Name:    func(v *api.AppVersion) string { return strconv.Itoa(v.Number) },
+	Empty:   "no version has served yet",
+	Row: func(v *api.AppVersion) []string {
+		return []string{versionText(v), v.State, sourceText(v), bytesText(v.Size), base.Since(v.DeployedAt) + " ago", v.By}
+	},
 }
 
 // versionText is the number of a version, and of the one that it is again.
@@ -78,6 +75,7 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 		Example: "  tendril rollback\n  tendril rollback 12",
 		Args:    cobra.MaximumNArgs(1),
 	}
+
 	base.AddDataDir(cmd)
 	f := base.AddOutput(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
@@ -89,6 +87,7 @@ before is used. It gets a new number. A version from a folder runs in place, as 
 					Hint("'tendril versions' lists them")
 			}
 		}
+
 		client, err := c.Dial(cmd)
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			all, err := readyToDeploy(ctx, client)

@@ -40,6 +40,7 @@ a command or flags of 'tendril up', it shows what 'tendril up' would run with th
   tendril describe path/to/app`,
 		Args: base.OneApp,
 	}
+
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	base.AddEnvironment(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "Also list the options that have their default.")
@@ -70,11 +71,13 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 	if err != nil {
 		return nil, err
 	}
+
 	const instead = "this is what 'tendril up' would run with the same arguments"
 	client, err := api.Dial(dir)
 	if errors.Is(err, api.ErrNotRunning) {
 		return nil, nil
 	}
+
 	if err == nil {
 		defer client.Close()
 		if given := givenArguments(cmd, args); given != "" {
@@ -87,13 +90,16 @@ func AskRunning(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []str
 			return &d, nil
 		}
 	}
+
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
+
 	hint := ""
 	if said := (*api.Error)(nil); errors.As(err, &said) {
 		hint = said.Hint
 	}
+
 	c.PrintWarnings(yamlfile.Problem{Text: "the running environment cannot be asked: " + err.Error() + "; " + instead, Hint: hint})
 	return nil, nil
 }
@@ -116,9 +122,11 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 	for i := range d.Queues {
 		sections = append(sections, describedQueue(&d.Queues[i]))
 	}
+
 	if d.Tasks != nil {
-		sections = append(sections, tasks.TaskTable(d.Tasks.Tasks))
+		sections = append(sections, tasks.List.Table(d.Tasks.Tasks))
 	}
+
 	sections = append(sections, describedDeployments(d.Deployments), describedResources(d.Resources),
 		describedPlaces(d.Ports, d.Files), DescribedOptions(d.Options, all), DescribedChanges(d.Changes))
 	first := true
@@ -134,12 +142,15 @@ func printDescription(c *base.CLI, d *api.Description, all bool) error {
 			return err
 		}
 	}
+
 	for _, note := range d.Notes {
 		c.Printf("\nnote: %s\n", base.Plain(note))
 	}
+
 	if !all {
 		fmt.Fprint(c.Out, "\nThe other options have their defaults; --all lists them.\n")
 	}
+
 	return nil
 }
 
@@ -151,25 +162,30 @@ func describedFacts(d *api.Description) [][]string {
 	} else {
 		rows.Add("process", "none: this is what 'tendril up' would run")
 	}
+
 	rows.Add("tendril", d.Version)
 	rows.Add("app", d.AppVersion)
 	for _, p := range d.Processes {
 		rows.Add("command", p.Name+": "+p.Command)
 	}
+
 	rows.Add("region", d.Region)
 	if d.Tasks != nil {
 		rows.Add("tasks", fmt.Sprintf("%d, %s", len(d.Tasks.Tasks), d.Tasks.File))
 		rows.Add("", d.Tasks.Off)
 	}
+
 	rows.Add("election", d.Election)
 	if d.Leader != nil {
 		rows.Add("leader", describedLeader(d.Leader))
 	}
+
 	if d.Scaling != nil && d.Running {
 		rows.Add("scaling", strings.ReplaceAll(scalingText(d.Scaling), "\n        ", "; "))
 	} else if d.Scaling != nil {
 		rows.Add("scaling", fmt.Sprintf("%s, %d to %d", d.Scaling.Target, d.Scaling.MinSize, d.Scaling.MaxSize))
 	}
+
 	return rows
 }
 
@@ -277,12 +293,15 @@ func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
 	for _, set := range said.SetBy {
 		e.Chain = append(e.Chain, config.Setting{Origin: base.OriginOf(set), Value: set.Value})
 	}
+
 	if len(e.Chain) == 0 {
 		e.Chain = []config.Setting{{Origin: e.From, Value: e.Value}}
 	}
+
 	if o.Name != "queues" {
 		return e
 	}
+
 	for _, q := range d.Queues {
 		of := config.QueueExplanation{Name: q.Name}
 		for _, s := range q.Settings {
@@ -290,5 +309,6 @@ func ExplanationOf(o config.Option, d *api.Description) *config.Explanation {
 		}
 		e.Queues = append(e.Queues, of)
 	}
+
 	return e
 }

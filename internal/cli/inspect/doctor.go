@@ -41,6 +41,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
   tendril doctor --queue-url URL -o json`,
 		Args: base.OneApp,
 	}
+
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	base.AddEnvironment(cmd)
 	f := base.AddOutput(cmd)
@@ -60,6 +61,7 @@ Exit status: 0 without errors, 1 with errors; warnings do not count.`,
 		}
 		return err
 	})
+
 	return cmd
 }
 
@@ -69,6 +71,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 	if err != nil {
 		return nil, err
 	}
+
 	if client != nil {
 		defer client.Close()
 		e, err := client.Examine(ctx)
@@ -79,10 +82,12 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 		e.Add(doctor.Versions(c.Version, i.Version, otherProgram(i.Program)))
 		return &e, nil
 	}
+
 	opts, err := base.PrepareApp(c, cmd, args, c.LookInto)
 	if opts.Config == nil {
 		return nil, err
 	}
+
 	e := opts.Examine(ctx)
 	if err != nil {
 		hint := ""
@@ -92,6 +97,7 @@ func examine(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []string
 		e.Add(doctor.Finding{Level: doctor.Error, ID: "settings", What: err.Error(), Why: "'tendril up' is refused",
 			Remedy: hint})
 	}
+
 	return &e, nil
 }
 

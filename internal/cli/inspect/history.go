@@ -35,6 +35,7 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 		Example: "  tendril events --kind deploy,pause --since 24h\n  tendril events -f -o json",
 		Args:    cobra.NoArgs,
 	}
+
 	flags := cmd.Flags()
 	flags.BoolVarP(&follow, "follow", "f", false, "Go on with events as they happen, until interrupted.")
 	flags.StringSliceVar(&filter.Kinds, "kind", nil, "Kinds to show: "+strings.Join(event.Kinds(), ", ")+".")
@@ -51,15 +52,19 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 					Hint("use one or more of " + strings.Join(event.Kinds(), ","))
 			}
 		}
-		if err := checkShown(filter.Limit); err != nil {
+
+		if err := base.CheckShown(filter.Limit); err != nil {
 			return err
 		}
+
 		if since < 0 {
 			return base.Usagef("--since %s is out of range", since).Hint("use a duration such as 90m")
 		}
+
 		if since > 0 {
 			filter.Since = time.Now().Add(-since)
 		}
+
 		print := func(e eventlog.Event) error { return format.PrintEach(c, e, eventID(&e), eventText(&e)) }
 		client, err := c.Dial(cmd)
 		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
@@ -67,24 +72,30 @@ are kept in the data directory, about 8 MiB of them, and are shown also when no 
 		} else if err != nil {
 			return err
 		}
+
 		events, err := client.Events(ctx, filter)
 		if errors.Is(err, api.ErrNotRunning) && !follow {
 			return storedEvents(c, cmd, filter, *format, err)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		if !follow {
 			return printEvents(c, events, *format)
 		}
+
 		for _, e := range slices.Backward(events) {
 			if err := print(e); err != nil {
 				return err
 			}
 			filter.After = e.ID
 		}
+
 		return streamEnd(c, client.FollowEvents(ctx, filter, print))
 	})
+
 	return cmd
 }
 
@@ -141,6 +152,7 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 		Example: "  tendril logs -f web\n  tendril logs --level warn --match timeout",
 		Args:    cobra.MaximumNArgs(1),
 	}
+
 	flags := cmd.Flags()
 	flags.BoolVarP(&follow, "follow", "f", false, "Go on with lines as they come, until interrupted.")
 	flags.StringVar(&filter.Match, "match", "", "Show only lines that contain this text, in any case.")
@@ -151,9 +163,10 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 	base.AddSettings(cmd, func(o config.Option) bool { return o.Name == "app-log-dir" })
 	format := base.AddOutput(cmd)
 	cmd.RunE = base.Verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if err := checkShown(filter.Limit); err != nil {
+		if err := base.CheckShown(filter.Limit); err != nil {
 			return err
 		}
+
 		filter.Process, filter.Level = base.Argument(args), level
 		client, err := c.Dial(cmd)
 		var lines []eventlog.Line
@@ -161,21 +174,26 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 			lines, err = client.Logs(ctx, filter)
 			slices.Reverse(lines)
 		}
+
 		if stopped := errors.Is(err, api.ErrNotRunning) || errors.Is(err, api.ErrOff); stopped && !follow {
 			client = nil
 			lines, err = storedLines(c, cmd, &filter, err)
 		}
+
 		if err == nil && len(lines) == 0 {
 			err = knowProcess(ctx, c, cmd, client, filter.Process)
 		}
+
 		if err != nil {
 			return err
 		}
+
 		process := processNames()
 		if !follow {
 			return base.PrintValue(c, *format, append([]eventlog.Line{}, lines...),
 				base.ViewOf(texts(c, lineText), base.Named(process)))
 		}
+
 		print := func(l eventlog.Line) error { return format.PrintEach(c, l, process(&l), lineText(&l)) }
 		for _, l := range lines {
 			if err := print(l); err != nil {
@@ -183,8 +201,10 @@ last 4,000 lines. When none runs, the files in --app-log-dir are read.`,
 			}
 			filter.After = l.ID
 		}
+
 		return streamEnd(c, client.FollowLogs(ctx, filter, print))
 	})
+
 	return cmd
 }
 
@@ -210,10 +230,12 @@ func knowProcess(ctx context.Context, c *base.CLI, cmd *cobra.Command, client *a
 			names = append(names, l.Process)
 		}
 	}
+
 	known := func(process string) bool { return eventlog.IsOf(process, name) }
 	if name == "" || slices.ContainsFunc(names, known) {
 		return nil
 	}
+
 	slices.Sort(names)
 	return base.NotFoundf("there is no process %q", name).
 		Hint("choose one of " + strings.Join(slices.Compact(names), ", "))
@@ -229,14 +251,6 @@ func processNames() func(*eventlog.Line) string {
 		seen[l.Process] = true
 		return l.Process
 	}
-}
-
-// checkShown refuses a --limit that the console does not take.
-func checkShown(limit int) error {
-	if limit < 1 || limit > 1000 {
-		return base.Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
-	}
-	return nil
 }
 
 // streamEnd says why nothing more comes.

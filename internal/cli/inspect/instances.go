@@ -21,6 +21,7 @@ func NewScale(c *base.CLI) *cobra.Command {
 with what each was made by. Where nothing is scaled, the decisions are advice for an external scaler.`,
 		Args: cobra.NoArgs,
 	}
+
 	var environment string
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (answer scaleAnswer, err error) {
 		environment = client.Instance.Environment
@@ -36,10 +37,12 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 		if a.Advice {
 			what = "advised; nothing is scaled"
 		}
+
 		c.Printf("%d %s, %s waiting\n", a.Desired, what, base.Plural(int(a.Backlog), "message"))
 		if len(a.Decisions) == 0 {
 			return nil
 		}
+
 		rows := base.Table{{"WHEN", "FROM", "TO", "RULE", "BACKLOG", "OLDEST", "BUSY", "CPU", "WHY"}}
 		for i := range a.Decisions {
 			d := &a.Decisions[i]
@@ -50,6 +53,7 @@ with what each was made by. Where nothing is scaled, the decisions are advice fo
 			row := []string{base.Since(d.Until) + " ago", strconv.Itoa(d.From), strconv.Itoa(d.Desired), d.Rule}
 			rows = append(rows, append(append(row, inputTexts(d.Inputs)...), why))
 		}
+
 		return c.PrintTable(rows)
 	}, func(scaleAnswer) []string { return []string{environment} }))
 	return cmd
@@ -86,26 +90,28 @@ func NewInstances(c *base.CLI) *cobra.Command {
 What is not known of another instance is left out, and a line below says why.`,
 		Args: cobra.NoArgs,
 	}
+
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.Instances, error) {
 		return client.Instances(ctx)
 	}, base.ViewOf(func(all api.Instances) error {
-		rows := base.Table{{"INSTANCE", "KNOWN FROM", "STATE", "LEADS", "IN FLIGHT", "VERSION", "STARTED"}}
-		for i := range all.Instances {
-			one := &all.Instances[i]
-			rows = append(rows, []string{one.Name, one.Source, instanceState(one), leadsText(one), inFlightText(one),
-				one.Version, base.Since(one.StartedAt)})
-		}
-		if err := c.PrintTable(rows); err != nil {
+		if err := c.PrintTable(instanceList.Table(all.Instances)); err != nil {
 			return err
 		}
 		for _, note := range all.Notes {
 			c.PrintErrln(base.Plain(note))
 		}
 		return nil
-	}, func(all api.Instances) []string {
-		return base.Named(func(one *api.KnownInstance) string { return one.Name })(all.Instances)
-	}))
+	}, func(all api.Instances) []string { return base.Named(instanceList.Name)(all.Instances) }))
 	return cmd
+}
+
+var instanceList = base.List[api.KnownInstance]{
+	Heading: []string{"INSTANCE", "KNOWN FROM", "STATE", "LEADS", "IN FLIGHT", "VERSION", "STARTED"},
+	Name:    func(one *api.KnownInstance) string { return one.Name },
+	Row: func(one *api.KnownInstance) []string {
+		return []string{one.Name, one.Source, instanceState(one), leadsText(one), inFlightText(one), one.Version,
+			base.Since(one.StartedAt)}
+	},
 }
 
 func instanceState(one *api.KnownInstance) string {

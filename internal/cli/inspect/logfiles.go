@@ -29,21 +29,26 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	if err != nil {
 		return nil, err
 	}
+
 	if cfg.AppLogDir == "" && errors.Is(notRunning, api.ErrOff) {
 		return nil, notRunning
 	}
+
 	if cfg.AppLogDir == "" {
 		return nil, base.Fail(base.ExitNotFound, notRunning, "lines of an environment that does not run are read from files: "+
 			"start it with --app-log-dir DIR, and name DIR here too", "'tendril events' shows what happened")
 	}
+
 	paths, err := filepath.Glob(filepath.Join(cfg.AppLogDir, "*.log"))
 	if err != nil {
 		return nil, fmt.Errorf("looking for log files in %s: %w", cfg.AppLogDir, err)
 	}
+
 	if len(paths) == 0 {
 		return nil, base.NotFoundf("there are no log files in %s", cfg.AppLogDir).
 			Hint("name the folder that the environment ran with: --app-log-dir DIR")
 	}
+
 	for _, path := range paths {
 		process, stream := strings.TrimSuffix(filepath.Base(path), ".log"), ""
 		for _, name := range []string{"stdout", "stderr"} {
@@ -57,6 +62,7 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 		}
 		all = append(all, lines...)
 	}
+
 	return all, nil
 }
 
@@ -66,18 +72,22 @@ func lastLines(path string, f *api.LineFilter, sample eventlog.Line) (lines []ev
 	if err != nil {
 		return nil, err
 	}
+
 	defer file.Close()
 	info, err := file.Stat()
 	if err == nil && !info.Mode().IsRegular() {
 		return nil, errors.New("it is not a regular file")
 	}
+
 	if err != nil {
 		return nil, err
 	}
+
 	cut := info.Size() > readOfLog
 	if _, err := file.Seek(max(info.Size()-readOfLog, 0), io.SeekStart); err != nil {
 		return nil, err
 	}
+
 	q := eventlog.LineQuery{Process: f.Process, Level: f.Level, Match: f.Match}
 	text := bufio.NewScanner(file)
 	text.Buffer(nil, longestLine)
@@ -94,5 +104,6 @@ func lastLines(path string, f *api.LineFilter, sample eventlog.Line) (lines []ev
 			lines = lines[1:]
 		}
 	}
+
 	return lines, text.Err()
 }

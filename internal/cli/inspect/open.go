@@ -26,6 +26,7 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 		Example: "  tendril open\n  tendril open --print --scope read",
 		Args:    cobra.NoArgs,
 	}
+
 	cmd.Flags().BoolVar(&printOnly, "print", false, "Print the link only.")
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What the browser may do: read, act, deploy (default all).")
 	base.Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
@@ -47,6 +48,7 @@ browser in, once, within 10 minutes. The session ends 12 hours after its last re
 		}
 		return nil
 	})
+
 	return cmd
 }
 

@@ -43,14 +43,21 @@ func NewPS(c *base.CLI) *cobra.Command {
 The other commands ask the environment of the working folder, else the only one that runs; -e NAME chooses.`,
 		Args: cobra.NoArgs,
 	}
+
 	base.Prints(c, cmd, func(ctx context.Context, _ *cobra.Command, _ []string) ([]runningEnvironment, error) {
 		all := []runningEnvironment{}
 		for _, found := range api.Running(knownDirectories(c)) {
 			all = append(all, stateOf(ctx, &found))
 		}
 		return all, nil
-	}, base.ViewOf(func(all []runningEnvironment) error { return printPS(c, all) },
-		base.Named(func(e *runningEnvironment) string { return e.Name })))
+	}, environmentList.View(c, func(all []runningEnvironment) error {
+		for _, e := range all {
+			if e.Problem != "" {
+				c.PrintErrf("%s: %s\n", e.Name, e.Problem)
+			}
+		}
+		return nil
+	}))
 	return cmd
 }
 
@@ -69,6 +76,7 @@ func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
 	for _, q := range found.Queues {
 		e.Queues = append(e.Queues, q.Name)
 	}
+
 	client, err := api.Dial(found.DataDir)
 	if err == nil {
 		defer client.Close()
@@ -82,17 +90,16 @@ func stateOf(ctx context.Context, found *api.Found) runningEnvironment {
 			return e
 		}
 	}
+
 	e.Problem = err.Error()
 	return e
 }
 
-func printPS(c *base.CLI, all []runningEnvironment) error {
-	if len(all) == 0 {
-		c.PrintErrln("no environment runs; start one with 'tendril up'")
-		return nil
-	}
-	rows := [][]string{{"NAME", "STATE", "HEALTH", "QUEUES", "ENDPOINT", "CONSOLE", "UP", "PROCESS", "FOLDER"}}
-	for _, e := range all {
+var environmentList = base.List[runningEnvironment]{
+	Heading: []string{"NAME", "STATE", "HEALTH", "QUEUES", "ENDPOINT", "CONSOLE", "UP", "PROCESS", "FOLDER"},
+	Name:    func(e *runningEnvironment) string { return e.Name },
+	Empty:   "no environment runs; start one with 'tendril up'",
+	Row: func(e *runningEnvironment) []string {
 		state := e.State
 		if e.Problem != "" {
 			state = "no answer"
@@ -102,15 +109,6 @@ func printPS(c *base.CLI, all []runningEnvironment) error {
 		for i := range row {
 			row[i] = cmp.Or(row[i], "-")
 		}
-		rows = append(rows, row)
-	}
-	if err := c.PrintTable(rows); err != nil {
-		return err
-	}
-	for _, e := range all {
-		if e.Problem != "" {
-			c.PrintErrf("%s: %s\n", e.Name, e.Problem)
-		}
-	}
-	return nil
+		return row
+	},
 }

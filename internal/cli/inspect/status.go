@@ -41,12 +41,14 @@ func printStatus(c *base.CLI, st *api.Status) error {
 		base.ReadyStyle(st).Text(healthText(st))}); err != nil {
 		return err
 	}
+
 	c.Printf("tendril %s, process %d, up %s\n", st.Version, st.PID, base.Since(st.StartedAt))
 	for _, check := range st.Checks {
 		if !check.OK {
 			c.Printf("not ready: %s: %s\n", check.Name, base.Plain(check.Detail))
 		}
 	}
+
 	for _, line := range append(breakerLines(st), stateLines(st)...) {
 		if prefix := "health: "; strings.HasPrefix(line, prefix) {
 			if err := printReport(c, prefix, st.Health); err != nil {
@@ -56,34 +58,43 @@ func printStatus(c *base.CLI, st *api.Status) error {
 		}
 		c.Println(line)
 	}
+
 	if len(st.Queues) > 0 {
-		if err := c.PrintSection(queues.QueueTable(st.Queues)); err != nil {
+		if err := c.PrintSection(queues.List.Table(st.Queues)); err != nil {
 			return err
 		}
 	}
+
 	if st.Ledger != nil {
 		c.Printf("\nledger: %s\n", accountText(*st.Ledger))
 	}
+
 	for i := range st.Workers {
 		c.Printf("\nworker: %s\n", workerText(&st.Workers[i]))
 	}
+
 	for i := range st.Limits {
 		c.Printf("\nlimit: %s\n", limitText(&st.Limits[i]))
 	}
+
 	if st.Scaling != nil {
 		c.Printf("\nscaling of %s\n", scalingText(st.Scaling))
 	}
+
 	if st.Tasks != nil {
 		c.Printf("\nperiodic tasks: %s\n", tasks.TasksText(st.Tasks))
 	}
+
 	if len(st.App) > 0 {
 		if err := c.PrintSection(appTable(st.App)); err != nil {
 			return err
 		}
 	}
+
 	if len(st.Problems) > 0 {
 		return c.PrintSection(problemTable(st.Problems))
 	}
+
 	return nil
 }
 
@@ -93,10 +104,12 @@ func healthText(st *api.Status) string {
 	if st.State != "" {
 		words = append(words, st.State)
 	}
+
 	ready := "NOT READY"
 	if st.Ready {
 		ready = "ready"
 	}
+
 	words = append(words, ready)
 	for _, w := range st.Workers {
 		text := base.PausedText(w.Paused, w.PauseReason)
@@ -107,6 +120,7 @@ func healthText(st *api.Status) string {
 			words = append(words, text)
 		}
 	}
+
 	return strings.Join(words, ", ")
 }
 
@@ -124,27 +138,34 @@ func workerText(w *api.Worker) string {
 	if !w.Receiving {
 		state = "NOT " + state
 	}
+
 	if len(w.GateReasons) > 0 {
 		state += ": " + base.Plain(strings.Join(w.GateReasons, "; "))
 	}
+
 	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
 		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
 		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.Returned, w.Expired)
 	if w.Filtered > 0 {
 		text += fmt.Sprintf(", filtered out %d", w.Filtered)
 	}
+
 	if w.Throttled > 0 {
 		text += fmt.Sprintf(", throttled %d", w.Throttled)
 	}
+
 	if w.PerSecond > 0 {
 		text += fmt.Sprintf(", %.1f/s", w.PerSecond)
 	}
+
 	if pace := paceText(w); pace != "" {
 		text += "\n        " + pace
 	}
+
 	if w.LastError != "" {
 		text += "\n        last error: " + base.Plain(w.LastError)
 	}
+
 	return text
 }
 
@@ -218,6 +239,7 @@ func breakerLines(st *api.Status) (lines []string) {
 			lines = append(lines, "receiving from "+strings.Join(trying, ", ")+" for a trial: the breaker is open")
 		}
 	}
+
 	return lines
 }
 
@@ -277,9 +299,11 @@ func limitText(l *api.Limit) string {
 	if l.Concurrency > 0 {
 		words[0] = fmt.Sprintf("%d of %d in work", l.InWork, l.Concurrency)
 	}
+
 	if l.Rate > 0 {
 		words = append(words, fmt.Sprintf("%g/s at most", l.Rate))
 	}
+
 	if l.Breaker != "" {
 		breaker := "breaker " + l.Breaker
 		if left := time.Until(l.TrialAt); !l.TrialAt.IsZero() && left > 0 {
@@ -287,12 +311,15 @@ func limitText(l *api.Limit) string {
 		}
 		words = append(words, breaker)
 	}
+
 	if l.Failing > 0 {
 		words = append(words, fmt.Sprintf("%.0f%% failing", 100*l.Failing))
 	}
+
 	if l.Refused > 0 {
 		words = append(words, fmt.Sprintf("kept back %d times", l.Refused))
 	}
+
 	return base.Plain(l.Target) + "\n        " + strings.Join(words, ", ")
 }
 
@@ -313,23 +340,28 @@ func scalingText(s *api.Scaling) string {
 	case s.Target == config.ScalePublish:
 		what = "instances, by published metrics"
 	}
+
 	wanted := "no decision yet"
 	if s.Desired > 0 {
 		wanted = fmt.Sprintf("%d wanted", s.Desired)
 	}
+
 	text := fmt.Sprintf("%s: %s (%d to %d), %d ready", what, wanted, s.MinSize, s.MaxSize, s.Ready)
 	if !s.IsLeader {
 		text += ", another instance is the leader"
 	}
+
 	for _, d := range s.Decisions {
 		if d.From != d.Desired && d.Applied {
 			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", base.Since(d.At), d.From, d.Desired, base.Plain(d.Why))
 			break
 		}
 	}
+
 	if s.Problem != "" {
 		text += "\n        PROBLEM: " + base.Plain(s.Problem)
 	}
+
 	return text
 }
 
@@ -343,6 +375,7 @@ or No Data), and its causes. The exit status suits monitoring systems: 0 for Ok 
 for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment runs.`,
 		Args: cobra.NoArgs,
 	}
+
 	var environment string
 	var status health.Status
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (health.Report, error) {
@@ -358,6 +391,7 @@ for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment run
 		}
 		return nil
 	}
+
 	return cmd
 }
 

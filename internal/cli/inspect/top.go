@@ -32,6 +32,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 		Example: "  tendril top\n  tendril top --interval 5s\n  tendril top --once",
 		Args:    cobra.NoArgs,
 	}
+
 	cmd.Flags().DurationVar(&interval, "interval", interval, "Time between two looks (100ms-1h, default 1s).")
 	cmd.Flags().BoolVar(&once, "once", false, "Print what there is once, and end.")
 	base.AddDataDir(cmd)
@@ -55,6 +56,7 @@ Keys: q ends it, p pauses every queue or resumes them after it has asked, the ar
 			dial: func() (*api.Client, error) { return c.Dial(cmd) }}
 		return w.run(ctx, in, out)
 	})
+
 	return cmd
 }
 
@@ -64,13 +66,16 @@ func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 	if look.err != nil {
 		return look.err
 	}
+
 	width := 80
 	if columns, err := strconv.Atoi(c.Env("COLUMNS")); err == nil && columns > 0 {
 		width = columns
 	}
+
 	if file, ok := base.Behind(c.Out).(*os.File); ok && c.Tty {
 		width, _ = (&base.ScreenTerminal{Out: file}).Size()
 	}
+
 	out := &terminal.Writer{To: base.Behind(c.Out), Colors: c.Color()}
 	f := topFrame{now: time.Now(), status: look.status, curves: look.curves, color: c.Color()}
 	for _, l := range f.lines(width, 0) {
@@ -78,6 +83,7 @@ func printTop(ctx context.Context, c *base.CLI, client *api.Client) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -130,12 +136,14 @@ func (w *topWatch) run(ctx context.Context, in, out *os.File) (err error) {
 	if look.err != nil {
 		return look.err
 	}
+
 	look.client = w.client
 	w.take(look)
 	screen, err := base.OpenScreen(in, out)
 	if err != nil {
 		return fmt.Errorf("preparing the terminal: %w", err)
 	}
+
 	defer func() { err = errors.Join(err, screen.Restore()) }()
 	keys, looks, results := make(chan string), make(chan topLook), make(chan string, 1)
 	go base.ReadKeys(ctx, in, keys)

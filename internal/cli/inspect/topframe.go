@@ -52,11 +52,13 @@ func (f *topFrame) lines(width, height int) []string {
 		middle = append(middle, footer)
 		head = head[:min(len(head), max(height-1, 0))]
 	}
+
 	all := append(head, middle...)
 	shown := make([]string, len(all))
 	for i, l := range all {
 		shown[i] = l.Render(width, f.color)
 	}
+
 	return shown
 }
 
@@ -70,30 +72,37 @@ func (f *topFrame) head(width int) []base.Cells {
 			word += " for " + base.Age(f.now.Sub(h.Since))
 		}
 	}
+
 	first := base.Cells{base.Bold.Text(st.Environment), base.PlainText.Text("  "), tone.Text("● " + word)}
 	if paused := f.paused(); paused > 0 {
 		first = append(first, base.Yellow.Text("  "+base.Plural(paused, "queue")+" paused"))
 	}
+
 	backend := "embedded queue"
 	if st.Backend == api.BackendSQS {
 		backend = "Amazon SQS"
 	}
+
 	right := backend
 	if !st.StartedAt.IsZero() {
 		right += "  up " + base.Age(f.now.Sub(st.StartedAt))
 	}
+
 	right += "  " + f.now.UTC().Format("15:04:05Z")
 	used := 0
 	for _, s := range first {
 		used += uniseg.StringWidth(base.Plain(s.Text))
 	}
+
 	if gap := width - used - uniseg.StringWidth(right); gap > 1 {
 		first = append(first, base.PlainText.Text(strings.Repeat(" ", gap)), base.Faint.Text(right))
 	}
+
 	lines := []base.Cells{first, f.totals(width)}
 	if f.lost != "" {
 		lines = append(lines, base.Cells{base.Red.Text("■ " + f.lost)})
 	}
+
 	return append(lines, nil)
 }
 
@@ -115,23 +124,28 @@ func (f *topFrame) totals(width int) base.Cells {
 		}
 		return " " + strings.TrimLeft(sparkline(values, 16), " ")
 	}
+
 	flight := 0
 	limit := 0
 	for i := range f.status.Workers {
 		flight += f.status.Workers[i].InWork
 		limit = max(limit, f.status.Workers[i].Concurrency)
 	}
+
 	l := base.Cells{base.Faint.Text("in "), base.PlainText.Text(rateText(c.In.Newest()) + spark(c.In)),
 		base.Faint.Text("   out "), base.PlainText.Text(rateText(c.Out.Newest()) + spark(c.Out))}
 	if len(f.status.Workers) > 0 {
 		l = append(l, base.Faint.Text("   in work "), base.PlainText.Text(fmt.Sprintf("%d of %d", flight, limit)))
 	}
+
 	if p95, known := c.P95MS.Newest(); known {
 		l = append(l, base.Faint.Text("   p95 "), base.PlainText.Text(shortDuration(p95)))
 	}
+
 	if oldest, known := c.OldestSeconds.Newest(); known {
 		l = append(l, base.Faint.Text("   oldest "), base.PlainText.Text(base.Seconds(float64(oldest))))
 	}
+
 	return l
 }
 
@@ -161,6 +175,7 @@ func sparkline(values series.Values, columns int) string {
 			most = max(most, v)
 		}
 	}
+
 	bars := []rune("▁▂▃▄▅▆▇█")
 	var b strings.Builder
 	for _, v := range values {
@@ -173,6 +188,7 @@ func sparkline(values series.Values, columns int) string {
 			b.WriteRune(bars[int(v/most*float32(len(bars)-1)+0.5)])
 		}
 	}
+
 	return b.String()
 }
 
@@ -184,6 +200,7 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 		}
 		lines = append(lines, rows.lines(width)...)
 	}
+
 	if h := f.status.Health; h != nil {
 		for _, cause := range h.Each() {
 			lines = append(lines, base.Cells{base.HealthStyle(cause.Status).Text("▲ "), base.PlainText.Text(cause.Text)})
@@ -192,18 +209,23 @@ func (f *topFrame) middle(width int) (lines []base.Cells) {
 			lines = append(lines, base.Cells{base.Faint.Text("Nothing needs you.")})
 		}
 	}
+
 	if len(f.status.Queues) > 0 {
 		section(f.queues())
 	}
+
 	if len(f.status.App) > 0 {
 		section(f.processes())
 	}
+
 	if tasks := f.status.Tasks.First(5); len(tasks) > 0 {
 		section(f.tasks(tasks))
 	}
+
 	if len(f.status.Problems) > 0 {
 		section(f.problems())
 	}
+
 	return lines
 }
 
@@ -214,9 +236,11 @@ func (f *topFrame) queues() topTable {
 	for i := range f.status.Workers {
 		workers[f.status.Workers[i].Queue] = &f.status.Workers[i]
 	}
+
 	for i := range f.status.Queues {
 		dead[f.status.Queues[i].DeadLetterQueue] = true
 	}
+
 	rank := func(q api.Queue) int {
 		switch {
 		case workers[q.Name] != nil:
@@ -226,6 +250,7 @@ func (f *topFrame) queues() topTable {
 		}
 		return 2
 	}
+
 	queues := slices.Clone(f.status.Queues)
 	slices.SortStableFunc(queues, func(a, b api.Queue) int { return cmp.Compare(rank(a), rank(b)) })
 	for _, q := range queues {
@@ -246,6 +271,7 @@ func (f *topFrame) queues() topTable {
 			base.PlainText.Text(perSecond(traffic.In.Newest())), base.PlainText.Text(perSecond(traffic.Out.Newest())), base.PlainText.Text(failing),
 			base.Faint.Text(why)})
 	}
+
 	return rows
 }
 
@@ -315,10 +341,12 @@ func (t topTable) lines(width int) []base.Cells {
 			figures[i] = figures[i] && (j == 0 || isFigure(row[i].Text))
 		}
 	}
+
 	rest := width
 	for _, w := range widths[1 : columns-1] {
 		rest -= w + topGap
 	}
+
 	widths[0] = max(min(widths[0], rest-topGap, 40), 8)
 	all := make([]base.Cells, len(t))
 	for j, row := range t {
@@ -337,6 +365,7 @@ func (t topTable) lines(width int) []base.Cells {
 			all[j] = append(all[j], c.Style.Text(text))
 		}
 	}
+
 	return all
 }
 

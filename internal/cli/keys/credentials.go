@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -64,6 +65,7 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
   tendril credentials create ops --expires 12h`,
 		Args: cobra.ExactArgs(1),
 	}
+
 	cmd.Flags().BoolVar(&sendOnly, "send-only", false, "Allow sending messages only.")
 	cmd.Flags().StringSliceVar(&queues, "queue", nil, "Queues that the pair may use, with commas between (default all).")
 	cmd.Flags().DurationVar(&lifetime, "expires", 0,
@@ -75,20 +77,25 @@ func newCredentialsCreate(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		if lifetime < 0 {
 			return base.Plan{}, base.Usagef("--expires %s is in the past", lifetime).Hint("use a positive time")
 		}
+
 		now := time.Now()
 		pair := access.KeyPair{Name: args[0], Allow: access.AllowAll, Queues: queues}
 		if sendOnly {
 			pair.Allow = access.AllowSend
 		}
+
 		if lifetime > 0 {
 			pair.Expires = now.Add(lifetime).UTC().Truncate(time.Second)
 		}
+
 		if err := access.CanCreate(path, pair); err != nil {
 			return base.Plan{}, base.Fail(base.ExitUsage, err)
 		}
+
 		return base.PlanOf(base.Step("create the key pair %s in %s", pair.Name, path), func(context.Context) error {
 			pair, err := access.Create(path, pair, now)
 			if err != nil {
@@ -139,21 +146,17 @@ func newCredentialsList(c *base.CLI) *cobra.Command {
 			listed[i] = listedPair{p.Name, p.AccessKeyID, p.Allow, p.Queues, p.Created, p.Expires}
 		}
 		return listed, nil
-	}, base.ViewOf(func(pairs []listedPair) error {
-		rows := [][]string{{"NAME", "ACCESS KEY", "ALLOW", "QUEUES", "CREATED", "EXPIRES"}}
-		for _, p := range pairs {
-			queues, expires := strings.Join(p.Queues, ","), "never"
-			if queues == "" {
-				queues = "all"
-			}
-			if !p.Expires.IsZero() {
-				expires = p.Expires.Format(time.RFC3339)
-			}
-			rows = append(rows, []string{p.Name, p.AccessKeyID, p.Allow, queues, p.Created.Format(time.RFC3339), expires})
-		}
-		return c.PrintTable(rows)
-	}, base.Named(func(p *listedPair) string { return p.Name })))
+	}, pairList.View(c))
 	return cmd
+}
+
+var pairList = base.List[listedPair]{
+	Heading: []string{"NAME", "ACCESS KEY", "ALLOW", "QUEUES", "CREATED", "EXPIRES"},
+	Name:    func(p *listedPair) string { return p.Name },
+	Row: func(p *listedPair) []string {
+		return []string{p.Name, p.AccessKeyID, p.Allow, cmp.Or(strings.Join(p.Queues, ","), "all"),
+			p.Created.Format(time.RFC3339), timeOrNever(p.Expires)}
+	},
 }
 
 func newCredentialsRevoke(c *base.CLI) *cobra.Command {

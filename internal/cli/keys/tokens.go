@@ -44,6 +44,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
   tendril tokens create grafana --scope read`,
 		Args: cobra.ExactArgs(1),
 	}
+
 	cmd.Flags().StringSliceVar(&scopes, "scope", nil, "What it may do: read, act, deploy, with commas between.")
 	base.Complete(cmd, "scope", api.ScopeRead, api.ScopeAct, api.ScopeDeploy)
 	cmd.Flags().StringVar(&lifetime, "expires", "", "Lifetime (such as 12h or 30d, default unlimited).")
@@ -54,6 +55,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		now, token := time.Now(), console.Token{Name: args[0], Scopes: scopes}
 		if lifetime != "" {
 			lasts, err := config.ParseDuration(lifetime)
@@ -63,9 +65,11 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 			}
 			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
 		}
+
 		if err := console.CanCreateToken(dir, token); err != nil {
 			return base.Plan{}, err
 		}
+
 		would := base.Step("create the token %s in %s, which may %s", token.Name, dir, strings.Join(scopes, ", "))
 		return base.PlanOf(would, func(context.Context) error {
 			secret, err := console.CreateToken(dir, token, now)
@@ -91,21 +95,25 @@ func newTokensList(c *base.CLI) *cobra.Command {
 			return nil, err
 		}
 		return console.Tokens(dir)
-	}, base.ViewOf(func(tokens []console.Token) error {
-		rows := [][]string{{"NAME", "SCOPES", "CREATED", "EXPIRES", "LAST USED"}}
-		moment := func(at time.Time) string {
-			if at.IsZero() {
-				return "never"
-			}
-			return at.Format(time.RFC3339)
-		}
-		for _, t := range tokens {
-			rows = append(rows, []string{t.Name, strings.Join(t.Scopes, ","), moment(t.Created), moment(t.Expires),
-				moment(t.LastUsed)})
-		}
-		return c.PrintTable(rows)
-	}, base.Named(func(t *console.Token) string { return t.Name })))
+	}, tokenList.View(c))
 	return cmd
+}
+
+var tokenList = base.List[console.Token]{
+	Heading: []string{"NAME", "SCOPES", "CREATED", "EXPIRES", "LAST USED"},
+	Name:    func(t *console.Token) string { return t.Name },
+	Row: func(t *console.Token) []string {
+		return []string{t.Name, strings.Join(t.Scopes, ","), timeOrNever(t.Created), timeOrNever(t.Expires),
+			timeOrNever(t.LastUsed)}
+	},
+}
+
+// timeOrNever is a time, or "never" for the zero time.
+func timeOrNever(at time.Time) string {
+	if at.IsZero() {
+		return "never"
+	}
+	return at.Format(time.RFC3339)
 }
 
 func newTokensRevoke(c *base.CLI) *cobra.Command {

@@ -40,6 +40,7 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 	if err != nil {
 		return nil, err
 	}
+
 	var dead deadLetterQueues
 	known := map[string]bool{}
 	for _, p := range queues {
@@ -68,9 +69,11 @@ func findDead(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.Fl
 			g.worker = client
 		}
 	}
+
 	if len(dead) == 0 {
 		return nil, noDeadLetterQueue(target.QueueList(queues))
 	}
+
 	return dead, nil
 }
 
@@ -80,26 +83,31 @@ func findDeadSources(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *ta
 	if w.IsNamed() {
 		return target.FindAll(ctx, c, cmd, w)
 	}
+
 	client, err := c.Dial(cmd)
 	if err != nil || !client.Instance.Embedded() {
 		return target.FindAll(ctx, c, cmd, w)
 	}
+
 	var queues []*target.Queue
 	if len(client.Instance.Queues) > 0 {
 		if queues, err = target.FindAll(ctx, c, cmd, w); err != nil {
 			return nil, err
 		}
 	}
+
 	all, err := client.Queues(ctx)
 	for _, q := range all {
 		if len(q.DeadLetterSources) > 0 {
 			queues = append(queues, &target.Queue{Name: q.Name, Client: client})
 		}
 	}
+
 	if err == nil && len(queues) == 0 {
 		err = base.NotFoundf("there is no dead-letter queue").
 			Hint("create a queue with one: tendril queues create NAME")
 	}
+
 	return queues, err
 }
 
@@ -187,6 +195,7 @@ func remoteDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	name, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	if name == "" {
 		sources, err := p.Remote.DeadLetterSources(ctx)
@@ -198,13 +207,16 @@ func remoteDead(ctx context.Context, p *target.Queue) (*deadLetterQueue, error) 
 		}
 		return &deadLetterQueue{queue: p, count: target.Counted(attributes)}, nil
 	}
+
 	dead, err := p.Sqs.Queue(ctx, target.SiblingURL(p.Remote.URL(), name))
 	if err != nil {
 		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.Name, err)
 	}
+
 	if attributes, err = dead.Attributes(ctx); err != nil {
 		return nil, err
 	}
+
 	return &deadLetterQueue{queue: &target.Queue{Name: dead.Name(), Sqs: p.Sqs, Remote: dead}, source: p.Name,
 		count: target.Counted(attributes)}, nil
 }
@@ -240,6 +252,7 @@ func newDeadList(c *base.CLI) *cobra.Command {
 		Short:   "List dead letters, the oldest first",
 		Args:    cobra.NoArgs,
 	}
+
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
 	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
@@ -265,6 +278,7 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 		c.PrintErrf("no dead letters in %s\n", dead.names())
 		return nil
 	}
+
 	reasons := dead.reasons(ctx)
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
@@ -277,12 +291,15 @@ func printDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, messages
 		rows = append(rows, []string{m.ID, base.Since(m.SentAt), base.Since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
 			cmp.Or(base.AfterColon(m.DeadLetterSource), "-"), cmp.Or(base.Preview(reason, 40), "-"), base.Preview(m.Body, previewWidth)})
 	}
+
 	if err := c.PrintTable(rows); err != nil {
 		return err
 	}
+
 	if n := dead.count(); n > len(messages) {
 		c.PrintErrf("%d of %s; --limit shows more\n", len(messages), base.Plural(n, "dead letter"))
 	}
+
 	return nil
 }
 
@@ -335,6 +352,7 @@ attempt was recorded are counted under -.`,
   tendril dead redrive --reason 'HTTP 503 database is locked'`,
 		Args: cobra.NoArgs,
 	}
+
 	w := target.AddQueue(cmd, target.AllDeadLetters)
 	var dead deadLetterQueues
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) (groups []queueReason, err error) {
@@ -399,6 +417,7 @@ func newDeadShow(c *base.CLI) *cobra.Command {
 		}
 		return absent(args, messages, dead.names())
 	})
+
 	return cmd
 }
 

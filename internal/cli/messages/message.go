@@ -50,19 +50,23 @@ func findMessage(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target
 		m, err = p.Client.Message(ctx, p.Name, id)
 		return p.Client, m, err
 	}
+
 	if client, err = c.Dial(cmd); err != nil {
 		return nil, m, err
 	}
+
 	queues, err := client.Queues(ctx)
 	if err != nil {
 		return nil, m, err
 	}
+
 	for _, q := range queues {
 		m, err = client.Message(ctx, q.Name, id)
 		if !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			return client, m, err
 		}
 	}
+
 	return nil, m, base.NotFoundf("no queue holds a message %s", id).
 		Hint("it was delivered, deleted or has expired; 'tendril peek QUEUE' shows what a queue holds")
 }

@@ -58,6 +58,7 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 	if len(p.ids) > 0 {
 		return p.named(ctx)
 	}
+
 	return func(yield func([]held, error) bool) {
 		f := p.filter
 		f.Limit = n
@@ -190,6 +191,7 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	for i := range messages {
 		receipts[i] = messages[i].receipt
 	}
+
 	errs := p.from.Delete(ctx, receipts)
 	removed := 0
 	var cause error
@@ -201,9 +203,11 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 		delete(p.holding, messages[i].ID)
 		removed++
 	}
+
 	if cause != nil {
 		return removed, fmt.Errorf("%s could not be deleted: %w", base.Plural(len(messages)-removed, "message"), cause)
 	}
+
 	return removed, nil
 }
 
@@ -236,6 +240,7 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 		}
 		return cmp.Or(base.AfterColon(m.source()), p.source)
 	}
+
 	first := origin(&messages[0])
 	switch trusted, err := p.sendsHere(ctx, &messages[0], first, to); {
 	case err != nil:
@@ -247,10 +252,12 @@ func (p *sqsSource) sameTarget(ctx context.Context, messages []held, to string) 
 		return "", 0, base.Failedf("message %s says that it came from %s, which has no such dead-letter queue",
 			messages[0].ID, first).Hint("say where to with --to QUEUE")
 	}
+
 	n := 1
 	for !p.fifo && n < len(messages) && origin(&messages[n]) == first {
 		n++
 	}
+
 	return first, n, nil
 }
 
@@ -279,6 +286,7 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	if err != nil {
 		return nil, err
 	}
+
 	var accepted []held
 	for len(messages) > 0 {
 		n, copies := copies(messages, strings.HasSuffix(target, ".fifo"))
@@ -300,6 +308,7 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 		}
 		messages = messages[n:]
 	}
+
 	return accepted, nil
 }
 
@@ -344,6 +353,7 @@ func (p *sqsSource) release(ctx context.Context) error {
 	for _, receipt := range p.holding {
 		changes = append(changes, queue.VisibilityChange{ReceiptHandle: receipt})
 	}
+
 	clear(p.holding)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
@@ -356,10 +366,12 @@ func (p *sqsSource) release(ctx context.Context) error {
 			}
 		}
 	}
+
 	if failed > 0 {
 		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", base.Plural(failed, "message"),
 			holdTime, cause)
 	}
+
 	return nil
 }
 

@@ -36,6 +36,7 @@ message from others until the command ends, for at most 5 minutes.`,
   tendril peek -o json -n 100 | jq -r .[].body`,
 		Args: cobra.MaximumNArgs(1),
 	}
+
 	w := target.AddWhere(cmd)
 	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, the oldest first.")
 	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
@@ -47,10 +48,12 @@ message from others until the command ends, for at most 5 minutes.`,
 		if err := base.CheckLimit(which.limit); err != nil {
 			return nil, err
 		}
+
 		queues, err := target.FindAll(ctx, c, cmd, w)
 		if err != nil {
 			return nil, err
 		}
+
 		var sources []messageSource
 		for _, p := range queues {
 			source := sourceOf(p, which)
@@ -64,6 +67,7 @@ message from others until the command ends, for at most 5 minutes.`,
 			}
 			sources = append(sources, source)
 		}
+
 		return collectAll(ctx, sources, which)
 	}, base.ViewOf(func(messages []api.Message) error { return printMessages(c, messages, full) },
 		messageIDs))
@@ -117,6 +121,7 @@ func collect(ctx context.Context, from messageSource, p *selector) (messages []a
 			break
 		}
 	}
+
 	return messages, nil
 }
 
@@ -137,6 +142,7 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 		c.PrintErrln("no messages")
 		return nil
 	}
+
 	rows := [][]string{{"ID", "QUEUE", "STATE", "AGE", "RECEIVES", "BODY"}}
 	several := false
 	for _, m := range messages {
@@ -144,9 +150,11 @@ func printMessages(c *base.CLI, messages []api.Message, full bool) error {
 		rows = append(rows, []string{m.ID, m.Queue, cmp.Or(m.State, "-"), base.Since(m.SentAt), fmt.Sprint(m.ReceiveCount),
 			base.Preview(m.Body, previewWidth)})
 	}
+
 	if !several {
 		rows = base.WithoutColumn(rows, 1)
 	}
+
 	return c.PrintTable(rows)
 }
 
@@ -187,15 +195,18 @@ func printMessage(c *base.CLI, m *api.Message, more ...[]string) error {
 		}
 		t.Add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
 	}
+
 	t = append(t, more...)
 	t.Add("body", base.Size(len(m.Body)))
 	if err := c.PrintTable(t); err != nil {
 		return err
 	}
+
 	_, err := c.Printf("\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
 	if err == nil && len(m.Attempts) > 0 {
 		err = printAttempts(c, m.Attempts)
 	}
+
 	return err
 }
 

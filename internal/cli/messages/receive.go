@@ -39,6 +39,7 @@ line, which 'tendril send --ndjson' sends again.`,
   tendril receive https://sqs.eu-west-1.amazonaws.com/123456789012/orders --wait 20s`,
 		Args: cobra.MaximumNArgs(1),
 	}
+
 	w := target.AddWhere(cmd)
 	cmd.Flags().IntVarP(&f.limit, "limit", "n", 1, "Maximum messages to receive.")
 	cmd.Flags().DurationVar(&f.wait, "wait", 0, "Longest wait for a message, 0s to 20s.")
@@ -102,6 +103,7 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 			}
 		}
 	}
+
 	switch {
 	case received == 0:
 		c.PrintErrf("no messages were received from %s\n", p.Name)
@@ -111,6 +113,7 @@ func receiveMessages(ctx context.Context, c *base.CLI, p *target.Queue, f *recei
 		c.PrintErrf("%s received: hidden from others until the visibility timeout ends\n",
 			base.Plural(received, "message"))
 	}
+
 	return nil
 }
 

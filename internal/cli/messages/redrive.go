@@ -37,6 +37,7 @@ accepted. SQS does not know where a dead letter came from that says why it faile
   tendril dead redrive --attribute tenant=7 --since 2h
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
 	}
+
 	which := addSelector(cmd)
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
@@ -90,9 +91,6 @@ func taskRate(limit rate.Limit) (n int, whole bool) {
 	return n, rate.Limit(n) == limit && n >= 1 && n <= maxTaskRate
 }
 
-// lookAtTask is how often the progress of a move task is asked for.
-const lookAtTask = 200 * time.Millisecond
-
 // redriveTask moves dead letters of the embedded queue by a task, and cancels it when ctx ends.
 func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *selector, to string,
 	perSecond int) (int, error) {
@@ -104,7 +102,7 @@ func redriveTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *se
 	if err != nil {
 		return 0, err
 	}
-	return followTask(ctx, c, g, task, "moved")
+	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "moved")
 }
 
 // deleteTask deletes dead letters of the embedded queue by a task, once their number was typed.
@@ -114,11 +112,13 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 	if err != nil {
 		return 0, err
 	}
+
 	sel.Through = g.newest // what arrives while the number is typed stays
 	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
 	if err != nil {
 		return 0, err
 	}
+
 	if total.N > 1 {
 		err := c.Confirm(fmt.Sprintf("delete %s of %s: %s", which.text(), g.queue.Name, base.Plural(int(total.N), "message")),
 			strconv.FormatInt(total.N, 10), yes)
@@ -126,56 +126,17 @@ func deleteTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, which *sel
 			return 0, err
 		}
 	}
+
 	task, err := g.queue.Client.DeleteMatching(ctx, g.queue.Name, sel, perSecond, total.N)
 	if err != nil {
 		return 0, err
 	}
-	return followTask(ctx, c, g, task, "deleted")
+
+	return followTask(ctx, c, &embeddedTask{queue: g.queue}, int(task.ToMove), "deleted")
 }
 
 // countTime is how long the messages of a selector are counted.
 const countTime = 20 * time.Second
-
-// followTask shows how far a task of the embedded queue is until it ends.
-func followTask(ctx context.Context, c *base.CLI, g *deadLetterQueue, task api.MoveTask, done string) (int,
-	error) {
-	client, name := g.queue.Client, g.queue.Name
-	var err error
-	bar := c.Progress(int(task.ToMove), done, true)
-	defer func() { _ = bar.Finish() }()
-	moved := 0
-	for {
-		_ = bar.Add(int(task.Moved) - moved)
-		moved = int(task.Moved)
-		switch task.Status {
-		case "RUNNING":
-		case "COMPLETED":
-			return moved, nil
-		case "CANCELLED":
-			return moved, errors.New("it was cancelled by another command")
-		default:
-			return moved, base.Failedf("it ended early: %s", task.FailureReason).
-				Hint("messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
-		}
-		select {
-		case <-time.After(lookAtTask):
-			task, err = client.RedriveTask(ctx, name)
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		if ctx.Err() != nil {
-			late, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
-			defer stop()
-			if task, err = client.CancelRedrive(late, name); err == nil {
-				moved = int(task.Moved)
-			}
-			return moved, ctx.Err()
-		}
-		if err != nil {
-			return moved, err
-		}
-	}
-}
 
 // changesDead makes a command do something to the dead letters that are selected, and say to how many. would says
 // what it does, without their number.
@@ -224,9 +185,11 @@ func (d deadLetterQueues) steps(ctx context.Context, which *selector, would func
 		}
 		steps = append(steps, would(g)+": "+count)
 	}
+
 	if d[0].queue.Remote == nil && len(which.ids) > 0 {
 		err = absent(which.ids, found, d.names())
 	}
+
 	return steps, err
 }
 
@@ -239,10 +202,12 @@ func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (s
 		}
 		return "some of about " + base.Plural(g.count, "message"), nil
 	}
+
 	sel, err := which.selection()
 	if err != nil {
 		return "", err
 	}
+
 	total, err := g.queue.Client.Count(ctx, g.queue.Name, sel, countTime)
 	text := base.Plural(int(total.N), "message")
 	switch {
@@ -251,6 +216,7 @@ func (g *deadLetterQueue) countSelected(ctx context.Context, which *selector) (s
 	case !total.Exact:
 		text = "at least " + text
 	}
+
 	return text, err
 }
 
@@ -264,6 +230,7 @@ SQS for the name of the queue), unless they are named by id.`,
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
 	}
+
 	which := addSelector(cmd)
 	addDeadFilter(cmd, which)
 	pace := addRate(cmd, "deleted")
@@ -296,6 +263,7 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 		Example: `  tendril dead export --file dead.ndjson
   tendril dead export --match tenant-7 | jq -r .body`,
 	}
+
 	addMatch(cmd, which)
 	addDeadFilter(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
@@ -315,6 +283,7 @@ again, without the attempts. Without ids, --match, --reason or --limit, all are 
 		n, err := exportDead(ctx, c, dead, which, path)
 		return c.Summary("exported", n, err)
 	})
+
 	return cmd
 }
 
@@ -330,6 +299,7 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 		defer func() { err = errors.Join(err, file.Close()) }()
 		to = file
 	}
+
 	buffered := bufio.NewWriter(to)
 	write := func(_ context.Context, messages []held) (int, error) {
 		for i := range messages {
@@ -339,6 +309,7 @@ func exportDead(ctx context.Context, c *base.CLI, dead deadLetterQueues, which *
 		}
 		return len(messages), nil
 	}
+
 	n, err = dead.forEach(which, func(g *deadLetterQueue, selection *selection) (int, error) {
 		return actOn(ctx, c, g, g.contents(which), selection, rate.Inf, "exported", write)
 	})
@@ -356,6 +327,7 @@ func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSou
 	if limit != rate.Inf {
 		burst = max(1, min(smallPortion, int(math.Ceil(float64(limit)))))
 	}
+
 	pace := rate.NewLimiter(limit, burst)
 	for portion, err := range from.read(ctx, burst) {
 		if err != nil {
@@ -376,6 +348,7 @@ func actOn(ctx context.Context, c *base.CLI, g *deadLetterQueue, from messageSou
 			break
 		}
 	}
+
 	return n, nil
 }
 

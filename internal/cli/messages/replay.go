@@ -45,6 +45,7 @@ that may be secrets are not shown.`,
   tendril dead export | tendril replay - --to http://127.0.0.1:8080/jobs`,
 		Args: cobra.ExactArgs(1),
 	}
+
 	w := target.AddQueue(cmd, target.AllQueues)
 	cmd.Flags().StringVar(&to, "to", "", "URL to post to (default: where the messages of the queue go).")
 	f := base.AddOutput(cmd)
@@ -88,6 +89,7 @@ func messagesToReplay(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *t
 			return nil, err
 		}
 	}
+
 	return readMessages(in)
 }
 
@@ -105,12 +107,15 @@ func readMessages(r io.Reader) (messages []api.Message, err error) {
 		}
 		messages = append(messages, m)
 	}
+
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("reading messages: %w", err)
 	}
+
 	if len(messages) == 0 {
 		return nil, base.Usagef("there is no message to post").Hint("give one message on each line")
 	}
+
 	return messages, nil
 }
 
@@ -203,23 +208,28 @@ func (p *replay) home(m *api.Message) string {
 	if p.client == nil {
 		return m.Queue
 	}
+
 	i := &p.client.Instance
 	for _, name := range []string{base.AfterColon(m.DeadLetterSource), m.Queue} {
 		if name != "" && i.Queue(name).Name != "" {
 			return name
 		}
 	}
+
 	for _, q := range i.Queues {
 		if m.Queue != "" && q.DeadLetterQueue == m.Queue {
 			return q.Name
 		}
 	}
+
 	if ref, err := target.ParseQueue(p.queue); err == nil && ref.Name != "" {
 		return ref.Name
 	}
+
 	if len(i.Queues) == 1 {
 		return i.Queues[0].Name
 	}
+
 	return ""
 }
 
@@ -228,31 +238,38 @@ func (p *replay) poster(ctx context.Context, name string) (*environment.Poster, 
 	if poster := p.posters[name]; poster != nil {
 		return poster, nil
 	}
+
 	if name == "" && p.client != nil && len(p.client.Instance.Queues) > 1 {
 		return nil, base.Usagef("the message does not say which queue it is from").
 			Hint("name the queue with --queue: one of " + target.QueueNames(&p.client.Instance, ""))
 	}
+
 	set, err := p.settings(ctx, name)
 	if err != nil {
 		return nil, err
 	}
+
 	to := p.to
 	if to == "" {
 		if to, err = p.target(ctx, name); err != nil {
 			return nil, err
 		}
 	}
+
 	address, path, err := splitURL(to)
 	if err != nil {
 		return nil, err
 	}
+
 	poster, err := environment.NewPoster(&set.Settings, &set.Queues[0], name, p.c.Version, address, path)
 	if err != nil {
 		return nil, base.Fail(base.ExitUsage, err)
 	}
+
 	if p.posters == nil {
 		p.posters = map[string]*environment.Poster{}
 	}
+
 	p.posters[name] = poster
 	return poster, nil
 }
@@ -269,10 +286,12 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 	if p.client == nil {
 		return config.Load(config.Sources{Environ: p.c.Environ, Root: os.Geteuid() == 0})
 	}
+
 	now, err := p.client.Configuration(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	given := map[string]string{}
 	for _, option := range postOptions {
 		o := now.Option(option)
@@ -289,6 +308,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		}
 		given[option] = shown
 	}
+
 	environ := slices.DeleteFunc(slices.Clone(p.c.Environ), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
 		return strings.HasPrefix(name, "TENDRIL_") && !slices.Contains(signingVariables, name)
@@ -297,6 +317,7 @@ func (p *replay) settings(ctx context.Context, name string) (*config.Config, err
 		p.c.PrintWarnings(yamlfile.Problem{Text: "the signing keys of the environment are not available here: the POST is not signed",
 			Hint: "set " + strings.Join(signingVariables, " or ")})
 	}
+
 	return config.Load(config.Sources{Flags: given, Environ: environ, File: &config.File{Path: now.File},
 		Root: os.Geteuid() == 0})
 }
@@ -320,27 +341,32 @@ func (p *replay) target(ctx context.Context, name string) (string, error) {
 		}
 		p.status = &st
 	}
+
 	to := ""
 	for i := range p.status.Workers {
 		if w := &p.status.Workers[i]; w.Queue == name {
 			to = w.Target
 		}
 	}
+
 	u, err := url.Parse(to)
 	if to == "" || err != nil || !slices.Contains([]string{"http", "https", "unix", "http+unix"}, u.Scheme) {
 		return "", base.Usagef("the messages of %s do not go to a URL", cmp.Or(name, "this environment")).
 			Hint("say where to post with --to URL")
 	}
+
 	first := p.client.Instance.AppPort
 	if first == 0 || u.Host != fmt.Sprintf("localhost:%d", first) {
 		return to, nil
 	}
+
 	for i := range p.status.App {
 		if one := &p.status.App[i]; one.Ready && one.Port != 0 {
 			u.Host = fmt.Sprintf("localhost:%d", one.Port)
 			return u.String(), nil
 		}
 	}
+
 	return to, nil
 }
 

@@ -128,10 +128,12 @@ func (p *selector) check(args []string) error {
 	if _, err := p.selection(); err != nil {
 		return err
 	}
+
 	broad := p.all || p.narrow() || p.limit != 0
 	if p.allUnlessNamed && len(args) == 0 && !broad {
 		p.all, broad = true, true
 	}
+
 	switch {
 	case p.limit < 0:
 		return base.Usagef("--limit %d is out of range", p.limit).Hint("use 1 or more")
@@ -142,6 +144,7 @@ func (p *selector) check(args []string) error {
 		return base.Usagef("no messages are named").
 			Hint("give ids, or --all, --match TEXT, --reason TEXT, --limit N or another filter")
 	}
+
 	return nil
 }
 
@@ -149,6 +152,7 @@ func (p *selector) text() string {
 	if len(p.ids) > 0 {
 		return base.Plural(len(p.ids), "message")
 	}
+
 	text := "all messages"
 	switch {
 	case p.limit > 0 && p.narrow():
@@ -156,21 +160,27 @@ func (p *selector) text() string {
 	case p.limit > 0:
 		return "the oldest " + base.Plural(p.limit, "message")
 	}
+
 	if p.match != "" {
 		text += fmt.Sprintf(" containing %q", p.match)
 	}
+
 	if p.attribute != "" {
 		text += " with the attribute " + p.attribute
 	}
+
 	if p.reason != nil {
 		text += fmt.Sprintf(" that failed with %q", *p.reason)
 	}
+
 	if p.since != "" {
 		text += " dead since " + p.since
 	}
+
 	if p.until != "" {
 		text += " dead until " + p.until
 	}
+
 	return text
 }
 

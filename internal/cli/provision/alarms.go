@@ -65,6 +65,7 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 		Example: `  tendril alarms apply --queue-url URL --environment-name shop --name shop --dry-run
   tendril alarms apply path/to/app --action arn:aws:sns:eu-west-1:123456789012:on-call`,
 	}
+
 	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&prune, "prune", false, "Delete alarms of the environment that are no longer described.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
@@ -72,20 +73,24 @@ did. Applying again changes nothing. Alarms that are no longer described stay, u
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		found, err := alarms.Find(ctx, cloud, want.Environment)
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		steps, err := alarms.Compare(want, found, prune)
 		if err != nil {
 			return base.Plan{}, base.Fail(base.ExitConflict, err)
 		}
+
 		notifies := slices.ContainsFunc(want.Alarms, func(a aws.Alarm) bool { return len(a.Actions) > 0 }) ||
 			slices.ContainsFunc(found.Alarms, func(a aws.AlarmState) bool { return len(a.Actions) > 0 })
 		if !notifies && len(want.Alarms) > 0 {
 			c.PrintWarnings(yamlfile.Problem{Text: "these alarms notify nobody",
 				Hint: "name an SNS topic with --action, or with actions in " + alarms.FileName})
 		}
+
 		return base.PlanOf(func(context.Context) ([]string, error) { return stepTexts(steps), nil },
 			func(ctx context.Context) error {
 				for _, text := range stepTexts(steps) {
@@ -137,6 +142,7 @@ way; CloudWatch is not asked then.`,
 		Example: `  tendril alarms show path/to/app
   tendril alarms show path/to/app --format cloudformation > alarms.json`,
 	}
+
 	f := addAppAndAlarmFlags(c, cmd)
 	output := base.AddOutput(cmd)
 	addTemplateFormat(cmd, &text)
@@ -160,6 +166,7 @@ way; CloudWatch is not asked then.`,
 		}
 		return err
 	})
+
 	return cmd
 }
 
@@ -225,10 +232,12 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 	for i := range found.Alarms {
 		there[found.Alarms[i].Name] = &found.Alarms[i]
 	}
+
 	described := map[string]*aws.Alarm{}
 	for i := range want.Alarms {
 		described[want.Alarms[i].Name] = &want.Alarms[i]
 	}
+
 	own := *found
 	own.Foreign, own.ForeignDashboard = nil, false
 	steps, _ := alarms.Compare(want, &own, true) // its only error is about what is foreign
@@ -248,6 +257,7 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 		}
 		shown.Alarms = append(shown.Alarms, row)
 	}
+
 	for i := range found.Foreign {
 		is := &found.Foreign[i]
 		for j := range shown.Alarms {
@@ -256,9 +266,11 @@ func describeAlarms(want *alarms.Set, found *alarms.Found) *shownAlarms {
 			}
 		}
 	}
+
 	if found.ForeignDashboard {
 		shown.DashboardStatus = "foreign"
 	}
+
 	return shown
 }
 
@@ -270,6 +282,7 @@ func newAlarmsDelete(c *base.CLI) *cobra.Command {
 		Long: `Deletes the alarms and the dashboard that 'tendril alarms apply' created for this environment,
 after asking. Those of other environments and programs stay.`,
 	}
+
 	f := addAppAndAlarmFlags(c, cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
@@ -394,15 +407,18 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 	if err != nil {
 		return nil, err
 	}
+
 	s.Queues = queues
 	var names []string
 	for _, q := range queues {
 		names = append(names, q.Name)
 	}
+
 	path, optional := f.file, false
 	if path == "" && opts.Bundle != nil {
 		path, optional = filepath.Join(opts.Bundle.Dir, alarms.FileName), true
 	}
+
 	file := &alarms.File{}
 	if path != "" {
 		if file, err = alarms.Read(path, optional, names); err != nil {
@@ -412,6 +428,7 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 			return nil, err
 		}
 	}
+
 	if b := opts.Bundle; b != nil {
 		file.AddBundle(b, s)
 		topic, found := b.Setting("aws:elasticbeanstalk:sns:topics", "Notification Topic ARN")
@@ -419,9 +436,11 @@ func describeAlarmSet(ctx context.Context, c *base.CLI, opts *environment.Option
 			s.Actions = []string{topic.Value}
 		}
 	}
+
 	if len(f.actions) > 0 {
 		file.Actions = f.actions
 	}
+
 	set := alarms.Describe(s, file)
 	return &set, nil
 }
@@ -452,6 +471,7 @@ func alarmQueues(ctx context.Context, c *base.CLI, cfg *config.Config) (all []al
 		}
 		all = append(all, q)
 	}
+
 	return all, nil
 }
 

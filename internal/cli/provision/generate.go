@@ -62,11 +62,13 @@ func placeFiles(c *base.CLI, made []generate.File, path string) error {
 	if path == "" {
 		return printFiles(c, made)
 	}
+
 	info, err := os.Stat(path)
 	folder := err == nil && info.IsDir()
 	if !folder && len(made) > 1 && !made[1].Beside {
 		return base.Usagef("%d files do not fit into %s", len(made), path).Hint("name a folder that exists")
 	}
+
 	for i, file := range made {
 		to := path
 		switch {
@@ -79,6 +81,7 @@ func placeFiles(c *base.CLI, made []generate.File, path string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -178,6 +181,7 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 	if err != nil {
 		return nil, err
 	}
+
 	cfg := opts.Config
 	c.PrintWarnings(cfg.Warnings...)
 	s := &cfg.Settings
@@ -192,6 +196,7 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 		p.Beside = true
 		p.AppPort = cmp.Or(port, 80)
 	}
+
 	if len(opts.Command) > 0 {
 		p.AppCommand = strings.Join(opts.Command, " ")
 	} else if b := opts.Bundle; p.App && b != nil {
@@ -203,13 +208,16 @@ func deploymentPlan(c *base.CLI, cmd *cobra.Command, args []string, f *generateF
 			p.Folder = "/srv/" + s.Name // an archive is unpacked there
 		}
 	}
+
 	if !p.App {
 		p.Folder = ""
 	}
+
 	p.Runtime = runtimeOf(opts.Folder, p.App)
 	if err := addArgs(c, p, &opts); err != nil {
 		return nil, err
 	}
+
 	return p, nil
 }
 
@@ -263,6 +271,7 @@ func addArgs(c *base.CLI, p *generate.Plan, opts *environment.Options) error {
 				Hint: "copy " + cfg.ConfigFile + " to where tendril runs, and name it with --config"})
 		}
 	}
+
 	return nil
 }
 
@@ -339,9 +348,11 @@ func newAlarmTemplate(c *base.CLI, name, short string) *cobra.Command {
 		template, err := set.CloudFormation()
 		return []generate.File{{Path: "alarms.json", Text: template}}, err
 	})
+
 	addAlarmFlags(c, cmd, of)
 	if name == "alarms" {
 		addTemplateFormat(cmd, &text)
 	}
+
 	return cmd
 }

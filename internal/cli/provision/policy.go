@@ -16,6 +16,7 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 	if opts.Config == nil { // else there is only no app to run, which does not matter here
 		return nil, err
 	}
+
 	use := &cloud.Use{Operate: role == RoleOperate}
 	if path := opts.CronFile(); path != "" {
 		file, err := tasks.Read(path)
@@ -26,17 +27,20 @@ func IamPolicy(c *base.CLI, cmd *cobra.Command, args []string, role string) (*cl
 			use.TaskQueues = append(use.TaskQueues, t.Queue)
 		}
 	}
+
 	policy := cloud.PolicyFor(opts.Config, use)
 	if len(policy.Statement) == 0 {
 		c.PrintErrln("these settings need no permissions on AWS")
 		return nil, nil
 	}
+
 	for _, q := range opts.Config.Queues {
 		if q.Backend == config.BackendSQS && !q.Managed {
 			c.PrintWarnings(yamlfile.Problem{Text: "the dead-letter queue of " + q.Name + " is not known here",
 				Hint: "write its name in place of " + cloud.UnknownDeadLetterQueue + q.Name})
 		}
 	}
+
 	return policy, nil
 }
 

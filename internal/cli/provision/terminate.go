@@ -41,6 +41,7 @@ directory.`,
   tendril terminate --name orders --backend sqs --region eu-west-1 --yes orders`,
 		Args: base.OneApp,
 	}
+
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
 	return base.Changes(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
@@ -60,19 +61,23 @@ func planTermination(ctx context.Context, c *base.CLI, cfg *config.Config, yes s
 		return base.Plan{}, base.Usagef("--yes %s is not the name of this environment, which is %s", yes, cfg.Name).
 			Hint("give the settings of the environment that is meant, for example with --name or --config")
 	}
+
 	t := &termination{cli: c, cfg: cfg}
 	c.AtEnd(t.close)
 	if err := t.open(ctx); err != nil {
 		return base.Plan{}, err
 	}
+
 	owned, err := t.show()
 	if err != nil {
 		return base.Plan{}, err
 	}
+
 	if owned == 0 {
 		c.PrintErrf("environment %q has nothing to delete\n", cfg.Name)
 		return base.PlanOf(base.Step("delete nothing"), func(context.Context) error { return nil }), nil
 	}
+
 	would := base.Step("delete what is listed, of environment %s, with all messages", cfg.Name)
 	return base.PlanOf(would, func(ctx context.Context) error {
 		if err := c.Confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
@@ -143,6 +148,7 @@ func (t *termination) show() (owned int, err error) {
 				base.Plural(inWork, "message"))})
 		}
 	}
+
 	if t.deletesData() {
 		owned++
 		rows = append(rows, []string{"delete", "data directory", t.data.Path})
@@ -150,9 +156,11 @@ func (t *termination) show() (owned int, err error) {
 			rows = append(rows, []string{"delete", "embedded queue", q.Name, countText(&q.Messages)})
 		}
 	}
+
 	if len(rows) == 1 {
 		return 0, nil
 	}
+
 	return owned, t.cli.PrintTable(rows)
 }
 
@@ -184,6 +192,7 @@ func (t *termination) delete(ctx context.Context) error {
 			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, base.Explained(err)))
 		}
 	}
+
 	if t.deletesData() {
 		left, err := t.data.Delete()
 		switch {
@@ -196,5 +205,6 @@ func (t *termination) delete(ctx context.Context) error {
 			t.cli.PrintErrf("deleted data directory %s\n", base.Plain(t.data.Path))
 		}
 	}
+
 	return errors.Join(failed...)
 }

@@ -45,8 +45,7 @@ func listsQueues(c *base.CLI, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]api.Queue, error) {
 		return listQueues(ctx, c, cmd, w, prefix)
-	}, base.ViewOf(func(queues []api.Queue) error { return c.PrintTable(QueueTable(queues)) },
-		base.Named(func(q *api.Queue) string { return q.Name })))
+	}, List.View(c))
 	base.AddWatch(c, cmd)
 }
 
@@ -55,24 +54,29 @@ func listQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *target.
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
+
 	queues := []api.Queue{}
 	if w.Backend == target.BackendSQS {
 		return listOnSQS(ctx, queues, prefix)
 	}
+
 	client, err := c.Dial(cmd)
 	if err != nil {
 		return nil, err
 	}
+
 	if !client.Instance.Embedded() {
 		return nil, base.Usagef("environment %q works on Amazon SQS and has no queues of its own",
 			client.Instance.Environment).Hint("add --backend sqs to list those of the account")
 	}
+
 	all, err := client.Queues(ctx)
 	for _, q := range all {
 		if strings.HasPrefix(q.Name, prefix) {
 			queues = append(queues, q)
 		}
 	}
+
 	return queues, err
 }
 
@@ -106,18 +110,18 @@ func remoteQueue(q *aws.Queue, attributes map[string]string) api.Queue {
 	return out
 }
 
-// QueueTable is a table of queues with their messages.
-func QueueTable(queues []api.Queue) [][]string {
-	rows := [][]string{{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"}}
-	for _, q := range queues {
+// List lists queues with their messages.
+var List = base.List[api.Queue]{
+	Heading: []string{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"},
+	Name:    func(q *api.Queue) string { return q.Name },
+	Row: func(q *api.Queue) []string {
 		oldest := "-"
 		if q.OldestSeconds > 0 {
 			oldest = base.Seconds(q.OldestSeconds)
 		}
-		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
-			fmt.Sprint(q.Ledger.Delayed), oldest, cmp.Or(q.DeadLetterQueue, "-"), queueNote(&q)})
-	}
-	return rows
+		return []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight), fmt.Sprint(q.Ledger.Delayed),
+			oldest, cmp.Or(q.DeadLetterQueue, "-"), queueNote(q)}
+	},
 }
 
 // queueNote is what a person should know of a queue.
@@ -135,6 +139,7 @@ func newQueuesShow(c *base.CLI) *cobra.Command {
 		Short: "Show a queue: attributes, counts, ledger",
 		Args:  cobra.MaximumNArgs(1),
 	}
+
 	w := target.AddWhere(cmd)
 	base.Prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q api.Queue, err error) {
 		w.Queue = base.Argument(args)
@@ -278,10 +283,12 @@ func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, s
 	if err != nil {
 		return nil, "", err
 	}
+
 	name := ""
 	if len(client.Instance.Queues) == 1 {
 		name = client.Instance.Queues[0].Name
 	}
+
 	if len(args) > 0 {
 		ref, err := target.ParseQueue(args[0])
 		if err != nil {
@@ -289,9 +296,11 @@ func workedQueue(c *base.CLI, cmd *cobra.Command, args []string) (*api.Client, s
 		}
 		name = ref.Name
 	}
+
 	if len(client.Instance.Queues) == 0 {
 		return nil, "", base.Conflictf("this process has no worker: it only serves queues").
 			Hint("pause the environment that works on the queue, where 'tendril up' runs")
 	}
+
 	return client, name, nil
 }

@@ -44,6 +44,7 @@ retention period, 14 days. A queue that exists keeps its redrive policy, unless 
   tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,
 		Args: cobra.ExactArgs(1),
 	}
+
 	w := target.AddWhere(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue; .fifo is added to the name.")
@@ -81,20 +82,24 @@ func (n *newQueue) complete(name string, fifo, alone bool, attributes []string) 
 		}
 		n.attributes[key] = value
 	}
+
 	n.name = withSuffix(name, fifo)
 	if strings.HasSuffix(n.name, target.FifoSuffix) {
 		n.attributes["FifoQueue"] = "true"
 	}
+
 	if _, own := n.attributes["RedrivePolicy"]; n.deadLetter == "" && !alone && !own {
 		base, _ := strings.CutSuffix(n.name, target.FifoSuffix)
 		n.deadLetter = cloud.DeadLetterName(base)
 	}
+
 	if n.deadLetter != "" {
 		if n.maxReceives < 1 || n.maxReceives > 1000 {
 			return base.Usagef("--max-receives %d is out of range", n.maxReceives).Hint("use 1 to 1000")
 		}
 		n.deadLetter = withSuffix(n.deadLetter, strings.HasSuffix(n.name, target.FifoSuffix))
 	}
+
 	return nil
 }
 
@@ -150,6 +155,7 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 		n.byDefault = false
 		return m.create(ctx, n.name, n.attributes)
 	}
+
 	if n.byDefault {
 		_, err := m.arn(ctx, n.name)
 		if err == nil {
@@ -159,6 +165,7 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 			return "", err
 		}
 	}
+
 	arn, err := m.arn(ctx, n.deadLetter)
 	fresh := errors.Is(err, queue.ErrNoQueue)
 	if fresh {
@@ -167,14 +174,17 @@ func (m *queueMaker) createWithDeadLetterQueue(ctx context.Context, n *newQueue)
 			arn, err = m.arn(ctx, dead)
 		}
 	}
+
 	if err != nil {
 		return "", fmt.Errorf("dead-letter queue %s: %w", n.deadLetter, err)
 	}
+
 	n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
 	made, err := m.create(ctx, n.name, n.attributes)
 	if err != nil && fresh {
 		err = fmt.Errorf("%w (its dead-letter queue %s was created)", err, n.deadLetter)
 	}
+
 	return made, err
 }
 
@@ -189,9 +199,11 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 		}
 		return []string{"leave queue " + n.name + " as it is: it exists"}, nil
 	}
+
 	if !errors.Is(err, queue.ErrNoQueue) {
 		return nil, err
 	}
+
 	text := "create queue " + n.name
 	if n.deadLetter != "" {
 		switch _, err := m.attributes(ctx, n.deadLetter); {
@@ -202,6 +214,7 @@ func (m *queueMaker) wouldCreate(ctx context.Context, n *newQueue) (steps []stri
 		}
 		text += fmt.Sprintf(", which dead-letters to %s after %s", n.deadLetter, base.Plural(n.maxReceives, "receive"))
 	}
+
 	return append(steps, text), nil
 }
 

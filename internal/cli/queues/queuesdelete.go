@@ -31,6 +31,7 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
   tendril queues delete https://sqs.eu-west-1.amazonaws.com/123456789012/scratch --yes --untagged`,
 		Args: cobra.ExactArgs(1),
 	}
+
 	w := target.AddWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.Flags().BoolVar(&untagged, "untagged", false,
@@ -41,6 +42,7 @@ an environment: it asks for the queue's name instead, and --yes alone is not eno
 		if err == nil {
 			err = refuseNeeded(ctx, c, cmd, p)
 		}
+
 		return base.PlanOf(func(ctx context.Context) ([]string, error) {
 			text, err := p.CountText(ctx)
 			return []string{"delete queue " + p.Name + " with " + text}, err
@@ -97,10 +99,12 @@ func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagg
 	if err != nil {
 		return err
 	}
+
 	tags, err := p.Remote.Tags(ctx)
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
 		return err
 	}
+
 	messages := target.Counted(attributes)
 	if aws.OwnerOf(tags) != "" || yes && untagged {
 		err = confirmDeletion(c, p.Name, messages, yes)
@@ -112,8 +116,10 @@ func deleteRemote(ctx context.Context, c *base.CLI, p *target.Queue, yes, untagg
 			refused.Hints = []string{"add --yes --untagged to confirm"}
 		}
 	}
+
 	if err == nil {
 		err = p.Remote.DeleteQueue(ctx)
 	}
+
 	return queueDeleted(c, p.Name, messages, err)
 }

@@ -27,22 +27,27 @@ that exists stays as it is. Nothing is installed or started.`,
 		Example: "  tendril init\n  tendril init path/to/app --dry-run",
 		Args:    cobra.MaximumNArgs(1),
 	}
+
 	return base.Changes(c, cmd, func(_ context.Context, _ *cobra.Command, args []string) (base.Plan, error) {
 		dir := "."
 		if len(args) > 0 {
 			dir = args[0]
 		}
+
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return base.Plan{}, base.Usagef("there is no folder %s", dir).Hint("name the folder of the app")
 		}
+
 		app, err := scaffold.Recognize(os.DirFS(dir))
 		if err != nil {
 			return base.Plan{}, base.Fail(base.ExitUsage, err)
 		}
+
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		files := app.Files(filepath.Base(absolute))
 		return base.Plan{
 			Would: func(context.Context) ([]string, error) { return wouldWrite(c, dir, files), nil },

@@ -95,6 +95,7 @@ func leastLimit(root fs.FS, groups string) int64 {
 			}
 		}
 	}
+
 	return least
 }
 

@@ -63,6 +63,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 		func(q config.QueueSettings) bool { return q.Lambda != "" })); err != nil {
 		return base.Fail(base.ExitUsage, err, "raise the limit, for example to the 64 MiB that the shipped sidecar requests")
 	}
+
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.Tty
 	c.Buffer(text)
 	log := newLogger(c, cfg, text)
@@ -79,6 +80,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 			log.Warn("bundle warning", attributesOf("bundle", w.String(), w.Hint)...)
 		}
 	}
+
 	opts.Logger = log
 	stop, stopNow := context.WithCancel(context.Background())
 	now, cancelNow := context.WithCancel(context.Background())
@@ -92,6 +94,7 @@ func runEnvironment(c *base.CLI, cfg *config.Config, opts environment.Options) e
 		go releaseProgram() // before the memory of messages adds to the pages that the start has read
 		time.AfterFunc(startEnds, releaseStart)
 	}
+
 	env := environment.New(opts)
 	killed := watchSignals(env, stopNow, cancelNow, log)
 	err = env.Run(stop, now)
@@ -138,6 +141,7 @@ func NewServe(c *base.CLI) *cobra.Command {
 		Example: `  tendril serve
   tendril serve --data-dir /var/lib/tendril --listen 127.0.0.1:9324`,
 	}
+
 	base.AddSettings(cmd, func(o config.Option) bool { return o.Serve })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := c.LoadSettings(cmd, nil)
@@ -154,6 +158,7 @@ func NewServe(c *base.CLI) *cobra.Command {
 		}
 		return runEnvironment(c, cfg, opts)
 	}
+
 	return cmd
 }
 

@@ -54,12 +54,15 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 		}
 		o.batch, o.bytes = append(o.batch, l), o.bytes+n
 	}
+
 	if err := o.flush(ctx); err != nil {
 		return o.failed(err)
 	}
+
 	if o.refused > 0 {
 		return base.Failedf("%d of %s refused", o.refused, base.Plural(o.refused+len(o.sent), "message"))
 	}
+
 	return nil
 }
 
@@ -75,16 +78,19 @@ func (o *batchSender) flush(ctx context.Context) error {
 	if len(o.batch) == 0 {
 		return nil
 	}
+
 	batch := o.batch
 	o.batch, o.bytes = nil, 0
 	msgs := make([]queue.Outgoing, len(batch))
 	for i := range batch {
 		msgs[i] = batch[i].msg
 	}
+
 	results, err := o.sendAll(ctx, msgs)
 	if err != nil {
 		return base.Explained(withSendHint(err))
 	}
+
 	for i, r := range results {
 		if r.Err != nil && !o.many {
 			return base.Explained(withSendHint(r.Err))
@@ -99,6 +105,7 @@ func (o *batchSender) flush(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return o.bar.Add(len(batch))
 }
 
@@ -209,6 +216,7 @@ func awaitOutcomes(ctx context.Context, c *base.CLI, watch *api.Client, o *batch
 			}
 		}
 	}
+
 	return attemptsError(failed, running, unknown)
 }
 
@@ -302,18 +310,22 @@ func deliveryText(d api.Delivery) string {
 	case d.Outcome == api.InWork:
 		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)
 	}
+
 	text += ": " + d.Reason
 	if d.Answer != "" {
 		text += ` "` + d.Answer + `"`
 	}
+
 	if d.ReceiveCount > 0 {
 		text += fmt.Sprintf(" (receive %d)", d.ReceiveCount)
 	}
+
 	switch {
 	case d.DeadLetterQueue != "":
 		text += ", the last attempt: it goes to " + d.DeadLetterQueue
 	case !d.RetryAt.IsZero():
 		text += ", next attempt at " + d.RetryAt.Local().Format("15:04:05")
 	}
+
 	return text
 }

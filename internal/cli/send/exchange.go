@@ -24,15 +24,18 @@ func PrintExchange(c *base.CLI, x *api.Exchange) error {
 			fmt.Fprintf(&text, "%s (%d of %d bytes)\n", sign, len(body), size)
 		}
 	}
+
 	write(">", x.Request, x.Body, x.BodySize)
 	if len(x.Answer) > 0 {
 		write("<", x.Answer, x.AnswerBody, len(x.AnswerBody))
 	}
+
 	if x.Error != "" {
 		fmt.Fprintf(&text, "* no whole answer after %d ms: %s\n", x.DurationMS, base.Plain(x.Error))
 	} else {
 		fmt.Fprintf(&text, "* answered after %d ms\n", x.DurationMS)
 	}
+
 	_, err := fmt.Fprint(c.Out, text.String())
 	return err
 }

@@ -53,6 +53,7 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 				return
 			}
 		}
+
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
 			yield(line{number: number + 1},
 				base.Usagef("line %d is longer than %s", number+1, base.Size(MaxLine)).Hint("SQS takes messages up to 1 MiB"))
@@ -93,10 +94,12 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 	case !json.Valid(text):
 		return m, when, base.Usagef("this is not JSON").Hint("add --raw to send every line as it stands")
 	}
+
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
 		return api.Message{Body: string(text)}, delayed{}, nil
 	}
+
 	var message struct {
 		api.Message
 		Body         json.RawMessage `json:"body"`
@@ -114,11 +117,13 @@ func ParseMessage(text []byte) (m api.Message, when delayed, err error) {
 				Hint("a message has body, attributes, group_id, dedup_id, trace_header, delay_seconds and not_before; add --raw to " +
 					"send every line as it stands")
 	}
+
 	m = message.Message
 	m.Body = string(message.Body)
 	if message.Body[0] == '"' {
 		err = json.Unmarshal(message.Body, &m.Body)
 	}
+
 	return m, delayed{message.DelaySeconds, message.NotBefore}, err
 }
 
@@ -150,6 +155,7 @@ func parseAttribute(text string) (queue.Attribute, error) {
 	if !typed {
 		kind = "String"
 	}
+
 	a := queue.Attribute{Name: name, Type: kind, Value: value}
 	base, _, _ := strings.Cut(kind, ".")
 	switch {
@@ -172,5 +178,6 @@ func parseAttribute(text string) (queue.Attribute, error) {
 	case base != "String":
 		return refuse("unknown type %q: use String, Number or Binary", kind)
 	}
+
 	return a, nil
 }

@@ -64,6 +64,7 @@ is delayed for longer counts as sent when the delay ends: its age and its retent
       --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 		Args: cobra.MaximumNArgs(1),
 	}
+
 	f.where = target.AddQueue(cmd, target.OnlyQueue)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.file, "file", "f", "", "File with the body, or the lines; - is standard input.")
@@ -94,21 +95,26 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 	if f.verbose && !f.wait {
 		return base.Plan{}, base.Usagef("--verbose has no effect without --wait").Hint("add --wait")
 	}
+
 	template, err := f.template()
 	if err != nil {
 		return base.Plan{}, err
 	}
+
 	input, err := openInput(c, args, f)
 	if err != nil {
 		return base.Plan{}, err
 	}
+
 	if input != nil {
 		c.AtEnd(func() { _ = input.Close() }) // it was only read
 	}
+
 	p, err := target.Find(ctx, c, cmd, f.where)
 	if err != nil {
 		return base.Plan{}, err
 	}
+
 	o := &batchSender{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.Progress(-1, "sent",
 		f.many())}
 	var watch *api.Client
@@ -119,10 +125,12 @@ func planSend(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []strin
 		o.embedded = embeddedNames(watch, p)
 		o.verbose = f.verbose
 	}
+
 	messages, err := f.messages(args, input, template)
 	if err != nil {
 		return base.Plan{}, err
 	}
+
 	return base.PlanOf(func(ctx context.Context) ([]string, error) { return wouldSend(ctx, p, messages) },
 		func(ctx context.Context) error {
 			if o.verbose {
@@ -177,10 +185,12 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 	if err != nil {
 		return queue.Outgoing{}, err
 	}
+
 	if f.many() && f.dedup != "" {
 		return queue.Outgoing{},
 			base.Usagef("--dedup would make one message of all lines").Hint(`write "dedup_id" into each line`)
 	}
+
 	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
 	switch {
 	case f.delay != "" && f.at != "":
@@ -195,6 +205,7 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 			out.Delay = &delay
 		}
 	}
+
 	return out, err
 }
 
@@ -203,11 +214,13 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
 	}
+
 	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
 		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
 			return at, nil
 		}
 	}
+
 	for _, layout := range []string{"15:04", "15:04:05"} {
 		clock, err := time.Parse(layout, text)
 		if err != nil {
@@ -220,6 +233,7 @@ func parseAt(text string, now time.Time) (time.Time, error) {
 		}
 		return at, nil
 	}
+
 	return time.Time{}, base.Usagef("invalid --at: %s", text).
 		Hint("use a time such as 18:30, 2026-12-24 18:00 or 2026-12-24T18:00:00Z")
 }

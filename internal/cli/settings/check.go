@@ -39,6 +39,7 @@ and terminate.`,
   tendril check --iam --backend sqs --name orders > policy.json`,
 		Args: base.OneApp,
 	}
+
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&role, "iam", "", "Print the IAM policy of a role: run or operate.")
 	cmd.Flags().Lookup("iam").NoOptDefVal = provision.RoleRun
@@ -53,6 +54,7 @@ and terminate.`,
 		}
 		return base.Usagef("--iam=%s is not known", role).Hint("use run or operate")
 	}
+
 	return cmd
 }
 
@@ -129,31 +131,38 @@ func fillReport(c *base.CLI, cmd *cobra.Command, args []string, r *checkReport) 
 	if opts.Config == nil {
 		return err
 	}
+
 	if err == nil { // 'tendril up' would take other ports where the default ones are taken
 		err = base.TakeFreePorts(c, cmd, &opts)
 		if opts.Announced != nil {
 			opts.Announced()
 		}
 	}
+
 	refused := []error{err} // where there is no app to run, the rest is looked at all the same
 	cfg := opts.Config
 	r.warn(cfg.Warnings...)
 	if err := r.addBundle(&opts); err != nil {
 		return err
 	}
+
 	if len(opts.Command) > 0 {
 		r.add("process", bundle.MainProcess, bundle.MainProcess+": "+strings.Join(opts.Command, " "))
 	}
+
 	r.addTasks(opts.CronFile(), time.Now())
 	if cfg.ConfigFile != "" {
 		r.add("file", cfg.ConfigFile, cfg.ConfigFile)
 	}
+
 	for _, q := range cfg.Queues {
 		r.add("queue", q.Name, queueText(&q))
 	}
+
 	if text := scaledText(&cfg.Settings); text != "" {
 		r.add("scaling", cfg.ScaleTarget, text)
 	}
+
 	return errors.Join(append(refused, opts.Validate(), r.checkPorts(&opts))...)
 }
 
@@ -175,12 +184,15 @@ func queueText(q *config.QueueSettings) string {
 	if text == "" {
 		text = fmt.Sprintf("%s (%s)", q.Name, q.Backend)
 	}
+
 	if q.Managed {
 		text = fmt.Sprintf("%s (%s, created with %s if missing)", q.Name, q.Backend, cloud.DeadLetterName(q.Name))
 	}
+
 	if q.Weight > 0 {
 		text += fmt.Sprintf(", weight %d", q.Weight)
 	}
+
 	switch {
 	case q.Function != "":
 		text += " to the function " + q.Function
@@ -189,6 +201,7 @@ func queueText(q *config.QueueSettings) string {
 	case q.Target != "":
 		text += " to " + q.Target + q.HTTPPath
 	}
+
 	return text
 }
 
@@ -206,6 +219,7 @@ func scaledText(s *config.Settings) string {
 	case s.ScalesInstances():
 		return base.Plain(s.ScaleTarget)
 	}
+
 	instances := fmt.Sprintf("%d to %d instances of the Auto Scaling group or ECS service that this one is in, unless "+
 		"something else scales it", s.ScaleMinSize, s.ScaleMaxSize)
 	switch {
@@ -214,6 +228,7 @@ func scaledText(s *config.Settings) string {
 	case !s.AnyOnSQS():
 		return processes
 	}
+
 	return instances + "; " + processes + " where it is in none"
 }
 
@@ -246,6 +261,7 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 	if b == nil {
 		return nil
 	}
+
 	r.warn(slices.Concat(b.Warnings, opts.MissingPrograms())...)
 	if len(opts.Command) == 0 && len(b.Processes) > 0 {
 		if opts.AppliesMachine() {
@@ -257,23 +273,28 @@ func (r *checkReport) addBundle(opts *environment.Options) error {
 			r.addStep(step)
 		}
 	}
+
 	if err := r.addSettings(cfg, b); err != nil {
 		return err
 	}
+
 	for _, p := range b.Environment() {
 		if opts.Withheld(p) == "" {
 			value, from := settingInForce(r.cli, p)
 			r.add("property", p.Option, fmt.Sprintf("%s=%s (%s)", p.Option, value, from))
 		}
 	}
+
 	for _, l := range b.Links {
 		if queue := opts.LinkedQueue(l); queue != "" {
 			r.add("link", l.Variable, fmt.Sprintf("%s to the queue %s (%s)", l.Variable, queue, base.Position(l.File, l.Line)))
 		}
 	}
+
 	for _, f := range environment.NotUsed(opts) {
 		r.add("not used", f.File, f.String())
 	}
+
 	return nil
 }
 

@@ -47,6 +47,7 @@ or a variable sets it, is marked as locked.`,
   tendril config show --all -o json`,
 		ValidArgsFunction: base.CompleteOptions,
 	}
+
 	cmd.Flags().BoolVar(&all, "all", false, "List options at their default too.")
 	var names []string
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) (api.Configuration, error) {
@@ -90,20 +91,24 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 	if !shown.Exists {
 		file += " (not there yet)"
 	}
+
 	c.Printf("settings file: %s\n", base.Plain(file))
 	if shown.Problem != "" {
 		c.PrintErrf("warning: the settings file is wrong by now: %s\n", base.Plain(shown.Problem))
 	}
+
 	section := func(title string, is func(*api.ConfigOption) bool) error {
 		return showOptions(c, title, slices.DeleteFunc(slices.Clone(shown.Options), func(o api.ConfigOption) bool {
 			return !is(&o)
 		}))
 	}
+
 	for _, block := range shown.Blocks {
 		if err := section(block, func(o *api.ConfigOption) bool { return o.Block == block }); err != nil {
 			return err
 		}
 	}
+
 	for _, topic := range shown.Topics {
 		if err := section("other: "+topic, func(o *api.ConfigOption) bool {
 			return o.Topic == topic && o.Block == "" && (all || len(o.SetBy) > 1)
@@ -111,6 +116,7 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 			return err
 		}
 	}
+
 	for _, q := range shown.Queues {
 		own := slices.DeleteFunc(slices.Clone(q.Settings), func(o api.ConfigOption) bool {
 			return len(shown.Queues) < 2 || !all && o.Layer == config.Default.String()
@@ -119,10 +125,12 @@ func showConfiguration(c *base.CLI, shown *api.Configuration, all bool) error {
 			return err
 		}
 	}
+
 	if len(shown.Changes) > 0 {
 		fmt.Fprintln(c.Out)
 		return c.PrintTable(inspect.DescribedChanges(shown.Changes))
 	}
+
 	return nil
 }
 
@@ -155,6 +163,7 @@ any of its names. "OPTION of QUEUE" is a setting of one queue that has a map of 
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: base.CompleteAssignment,
 	}
+
 	return changesSettings(c, cmd, func(arg string, set map[string]*string) error {
 		name, value, found := strings.Cut(arg, "=")
 		if !found {
@@ -192,14 +201,17 @@ func changesSettings(c *base.CLI, cmd *cobra.Command,
 				return base.Plan{}, err
 			}
 		}
+
 		client, err := c.Dial(cmd)
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		preview, err := client.PreviewChange(ctx, change)
 		if err != nil {
 			return base.Plan{}, err
 		}
+
 		printPreview(c, &preview)
 		return base.PlanOf(func(context.Context) ([]string, error) {
 			if len(preview.Lines) == 0 {

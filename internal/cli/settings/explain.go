@@ -35,6 +35,7 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: base.CompleteOptions,
 	}
+
 	base.AddSettings(cmd, func(config.Option) bool { return true })
 	base.AddEnvironment(cmd)
 	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
@@ -55,6 +56,7 @@ flags of 'tendril up', it reads the settings as 'tendril up' would.`,
 		}
 		return f.Print(c, e.value(), base.Named(func(o *explainedOption) string { return o.Name })(e.options), e.show)
 	})
+
 	return cmd
 }
 
@@ -107,10 +109,12 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 			}
 		}
 	}
+
 	c.PrintErrf("asked environment %q, process %d, up %s\n", d.Environment, d.PID, base.Since(d.StartedAt))
 	for _, note := range d.Notes {
 		c.PrintWarnings(yamlfile.Problem{Text: note})
 	}
+
 	if len(args) == 0 {
 		for _, o := range d.Options {
 			if o.Layer != config.Default.String() {
@@ -121,10 +125,12 @@ func explainRunning(c *base.CLI, d *api.Description, args []string) (e explanati
 		rows := inspect.DescribedOptions(d.Options, false)
 		return listedSettings(c, e, append(rows, otherSettings(c, b)...), d.Changes), nil
 	}
+
 	o, found := config.Lookup(args[0])
 	if !found {
 		return explainOther(c, b, args[0])
 	}
+
 	about := inspect.ExplanationOf(o, d)
 	_, changes := d.Option(o.Name)
 	return explanations{[]explainedOption{forPrograms(about, changes)}, true, func() error {
@@ -146,6 +152,7 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 		}
 		dir = base.Argument(here)
 	}
+
 	var b *bundle.Bundle
 	if dir != "" {
 		opened, err := c.LookInto(dir)
@@ -154,17 +161,21 @@ func explainSettings(c *base.CLI, cmd *cobra.Command, dir string, args []string)
 		}
 		b = opened
 	}
+
 	cfg, err := c.LoadSettings(cmd, b)
 	if err != nil {
 		return e, err
 	}
+
 	if len(args) == 0 {
 		return listSettings(c, cfg, b)
 	}
+
 	about, err := cfg.Explain(args[0])
 	if err != nil {
 		return explainOther(c, b, args[0])
 	}
+
 	return explanations{[]explainedOption{forPrograms(about, nil)}, true, func() error {
 		_, err := c.Println(about)
 		return err
@@ -228,12 +239,14 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 	for _, o := range e.options {
 		known[o.Name] = true
 	}
+
 	for _, row := range rows[1:] { // a bundle has settings that are no options
 		if name := row[0]; !known[name] {
 			e.options = append(e.options, explainedOption{DescribedOption: api.DescribedOption{Name: name,
 				OptionValue: api.OptionValue{Value: row[1], Layer: config.FromBundle.String(), Where: row[2]}}})
 		}
 	}
+
 	e.show = func() error {
 		if len(rows) == 1 {
 			c.PrintErrln("nothing is set: every option has its default")
@@ -245,6 +258,7 @@ func listedSettings(c *base.CLI, e explanations, rows [][]string, changes []api.
 		}
 		return nil
 	}
+
 	return e
 }
 

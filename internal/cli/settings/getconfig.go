@@ -41,6 +41,7 @@ commands and the app find it as "get-config" on their PATH.`,
 		g.command(getconfig.Addons, "The database that the RDS_ properties describe", "add-on", "key"),
 		g.command(getconfig.PlatformConfig, "User, folders and port of the app", "key"),
 	)
+
 	cmd.Example = `  tendril get-config environment -k DATABASE_URL
   tendril get-config optionsettings -n aws:elasticbeanstalk:sqsd -o HttpPath
   tendril get-config --output YAML meta -k sqsdconfig`
@@ -62,6 +63,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 	for i, name := range options {
 		cmd.Flags().StringVarP(&path[i], name, name[:1], "", optionHelp[name])
 	}
+
 	base.AddDataDir(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if g.form = strings.ToUpper(g.form); g.form != formJSON && g.form != formYAML {
@@ -81,6 +83,7 @@ func (g *getConfigCommand) command(use, short string, options ...string) *cobra.
 		_, err = fmt.Fprintln(g.cli.Programs(), text)
 		return err
 	}
+
 	return cmd
 }
 
@@ -94,6 +97,7 @@ func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 		}
 		file = ""
 	}
+
 	facts, err := getconfig.Open(file, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file == "":
@@ -104,13 +108,16 @@ func (g *getConfigCommand) ask(cmd *cobra.Command, command string, path []string
 	case err != nil:
 		return nil, base.Fail(base.ExitFailed, err)
 	}
+
 	answer, err := facts.Answer(command, path...)
 	if err == nil {
 		return answer, nil
 	}
+
 	if value, inherited := g.cli.LookUp(path[0]); inherited && command == getconfig.Environment && file != "" {
 		return value, nil
 	}
+
 	return nil, base.Fail(base.ExitNotFound, err, "docs/bundles.md#get-config says what exists")
 }
 

@@ -81,6 +81,7 @@ func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]
 			}
 		}
 	}
+
 	var queues []*Queue
 	for _, name := range names {
 		p, err := Find(ctx, c, cmd, &Flags{Queue: name, Backend: w.Backend})
@@ -89,6 +90,7 @@ func FindAll(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) ([]
 		}
 		queues = append(queues, p)
 	}
+
 	return queues, nil
 }
 
@@ -107,28 +109,34 @@ func Find(ctx context.Context, c *base.CLI, cmd *cobra.Command, w *Flags) (*Queu
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
+
 	ref, err := ParseQueue(w.Queue)
 	if err != nil {
 		return nil, err
 	}
+
 	if ref.Remote() {
 		if client := servedHere(c, cmd, ref); client != nil {
 			return &Queue{Name: ref.Name, Client: client}, nil
 		}
 	}
+
 	if ref.Remote() || w.Backend == BackendSQS {
 		if w.Queue == "" {
 			return nil, base.Usagef("no queue is named").Hint("name one on Amazon SQS, by name, URL or ARN")
 		}
 		return findOnSQS(ctx, w.Queue)
 	}
+
 	client, err := c.Dial(cmd)
 	if err != nil {
 		return nil, err
 	}
+
 	if w.Queue == "" && len(client.Instance.Queues) > 1 {
 		return nil, severalQueues(cmd, &client.Instance)
 	}
+
 	return ownQueue(ctx, client, ref.Name)
 }
 

@@ -45,14 +45,12 @@ func listsTasks(c *base.CLI, cmd *cobra.Command) {
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, _ []string) (api.TasksStatus, error) {
 		return client.Tasks(ctx)
 	}, base.ViewOf(func(st api.TasksStatus) error {
-		if err := c.PrintTable(TaskTable(st.Tasks)); err != nil {
+		if err := c.PrintTable(List.Table(st.Tasks)); err != nil {
 			return err
 		}
 		c.Printf("\n%s\n", leaderText(&st))
 		return nil
-	}, func(st api.TasksStatus) []string {
-		return base.Named(func(t *api.Task) string { return t.Name })(st.Tasks)
-	}))
+	}, func(st api.TasksStatus) []string { return base.Named(List.Name)(st.Tasks) }))
 	base.AddWatch(c, cmd)
 }
 
@@ -152,24 +150,18 @@ that other instances enqueued and its app processed.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if limit < 1 || limit > 1000 {
-			return base.Usagef("--limit %d is out of range", limit).Hint("use 1 to 1000")
-		}
-		return nil
-	}
+	cmd.PreRunE = func(*cobra.Command, []string) error { return base.CheckShown(limit) }
 	base.Asks(c, cmd, func(ctx context.Context, client *api.Client, args []string) ([]api.TaskRun, error) {
 		return client.TaskHistory(ctx, base.Argument(args), limit)
-	}, base.ViewOf(func(runs []api.TaskRun) error { return c.PrintTable(runTable(runs)) },
-		base.Named(func(r *api.TaskRun) string { return r.MessageID })))
+	}, runList.View(c))
 	return cmd
 }
 
-// TaskTable shows tasks; their schedules in words name the time zone.
-func TaskTable(tasks []api.Task) [][]string {
-	rows := [][]string{{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"}}
-	for i := range tasks {
-		t := &tasks[i]
+// List lists tasks; their schedules in words name the time zone.
+var List = base.List[api.Task]{
+	Heading: []string{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
+	Name:    func(t *api.Task) string { return t.Name },
+	Row: func(t *api.Task) []string {
 		next, last, outcome := "-", "-", "-"
 		if len(t.Next) > 0 {
 			next = base.Clock(t.Next[0], t.Zone)
@@ -177,9 +169,8 @@ func TaskTable(tasks []api.Task) [][]string {
 		if t.Last != nil {
 			last, outcome = base.Clock(t.Last.ScheduledAt, t.Zone), runText(t.Last)
 		}
-		rows = append(rows, []string{base.Plain(t.Name), t.Words, next, last, outcome, noteText(t)})
-	}
-	return rows
+		return []string{base.Plain(t.Name), t.Words, next, last, outcome, noteText(t)}
+	},
 }
 
 func noteText(t *api.Task) string {
@@ -219,19 +210,18 @@ func runText(r *api.TaskRun) string {
 	return text
 }
 
-// runTable is the history. Times are in UTC, as the runs' ids have them.
-func runTable(runs []api.TaskRun) [][]string {
-	rows := [][]string{{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"}}
-	for i := range runs {
-		r := &runs[i]
+// runList is the history. Times are in UTC, as the runs' ids have them.
+var runList = base.List[api.TaskRun]{
+	Heading: []string{"TASK", "SCHEDULED", "LATE", "OUTCOME", "MESSAGE", "NOTE"},
+	Name:    func(r *api.TaskRun) string { return r.MessageID },
+	Row: func(r *api.TaskRun) []string {
 		late := "-"
 		if !r.EnqueuedAt.IsZero() {
 			late = (time.Duration(r.LatenessMS) * time.Millisecond).String()
 		}
-		rows = append(rows, []string{base.Plain(r.Task), base.Clock(r.ScheduledAt, "UTC"), late, runText(r), cmp.Or(r.MessageID, "-"),
-			originText(r)})
-	}
-	return rows
+		return []string{base.Plain(r.Task), base.Clock(r.ScheduledAt, "UTC"), late, runText(r), cmp.Or(r.MessageID, "-"),
+			originText(r)}
+	},
 }
 
 func originText(r *api.TaskRun) string {
@@ -273,6 +263,7 @@ func TasksText(st *api.TasksStatus) string {
 	if st.Off != "" {
 		return text
 	}
+
 	var first *api.Task
 	paused, failing := 0, 0
 	for i := range st.Tasks {
@@ -287,14 +278,18 @@ func TasksText(st *api.TasksStatus) string {
 			first = t
 		}
 	}
+
 	if first != nil {
 		text += fmt.Sprintf("; next %s, %s", base.Plain(first.Name), base.Clock(first.Next[0], first.Zone))
 	}
+
 	if failing > 0 {
 		text += fmt.Sprintf("; %d FAILING", failing)
 	}
+
 	if paused > 0 {
 		text += fmt.Sprintf("; %d PAUSED", paused)
 	}
+
 	return text
 }

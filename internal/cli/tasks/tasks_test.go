@@ -18,7 +18,7 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 
 func TestTaskTable(t *testing.T) {
 	t.Parallel()
-	got := TaskTable([]api.Task{
+	got := List.Table([]api.Task{
 		{Name: "tidy", Words: "every day at 14:00 Europe/Berlin", Zone: "Europe/Berlin",
 			Next: []time.Time{noon, noon.Add(time.Hour)},
 			Last: &api.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "status 500",
@@ -40,7 +40,7 @@ func TestTaskTable(t *testing.T) {
 
 func TestRunTable(t *testing.T) {
 	t.Parallel()
-	got := runTable([]api.TaskRun{
+	got := runList.Table([]api.TaskRun{
 		{Task: "tidy", RunID: "x", ScheduledAt: noon, EnqueuedAt: noon, LatenessMS: 12, MessageID: "m1", Manual: true,
 			Resent: true},
 		{Task: "tidy", ScheduledAt: noon, MessageID: "m2", Attempts: 1, Outcome: "done", Status: 200, DurationMS: 41},

@@ -27,6 +27,7 @@ queues, tokens and versions of the app are not in it: see docs/backup.md.`,
 		Example: "  tendril backup /backups/orders-$(date +%F).db\n  tendril backup orders.db --data-dir /var/lib/tendril",
 		Args:    cobra.ExactArgs(1),
 	}
+
 	base.AddDataDir(cmd)
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {
 		dir, err := c.DataDir(cmd)
@@ -60,6 +61,7 @@ What was sent after the backup is lost, and what was done since is done again.`,
 		Example: "  tendril restore orders.db --data-dir /var/lib/tendril",
 		Args:    cobra.ExactArgs(1),
 	}
+
 	base.AddDataDir(cmd)
 	cmd.Flags().BoolVar(&replace, "replace", false, "Replace the queues that the data directory holds.")
 	return base.Changes(c, cmd, func(_ context.Context, cmd *cobra.Command, args []string) (base.Plan, error) {

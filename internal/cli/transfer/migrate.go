@@ -49,6 +49,7 @@ Stop the environment first, on every machine: nothing may receive from the queue
   tendril migrate --from embedded --to sqs --region eu-west-1
   tendril migrate --from sqs --to embedded orders`,
 	}
+
 	base.AddDataDir(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "Where the messages are: embedded or sqs (required).")
@@ -94,25 +95,30 @@ func migrateQueues(ctx context.Context, c *base.CLI, cmd *cobra.Command, args []
 	if err := f.check(args); err != nil {
 		return err
 	}
+
 	b, dir, err := openQueues(c, cmd, f)
 	if err != nil {
 		return err
 	}
+
 	defer func() { _ = b.Close() }() // after an error of its own; else it is closed below
 	sqs, err := aws.OpenSQS(ctx, &aws.Options{Region: f.region})
 	if err != nil {
 		return err
 	}
+
 	defer sqs.Close()
 	p := &migration{c: c, f: f, b: b, sqs: sqs, dir: dir, toSQS: f.to == target.BackendSQS}
 	if err := p.plan(ctx, args); err != nil {
 		return err
 	}
+
 	if base.IsDryRun(cmd) {
 		err := p.show()
 		c.PrintErrln(base.Unchanged)
 		return err
 	}
+
 	err = p.run(ctx)
 	return errors.Join(err, b.Close())
 }
@@ -123,14 +129,17 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 	if err != nil {
 		return nil, "", err
 	}
+
 	cfg, err := c.LoadSettings(cmd, nil)
 	if err != nil {
 		return nil, "", err
 	}
+
 	if _, err := os.Stat(filepath.Join(dir, "queues.db")); err != nil && f.from == target.BackendEmbedded {
 		return nil, "", base.NotFoundf("there are no embedded queues in %s", dir).
 			Hint("name the environment with -e, or its data directory with --data-dir")
 	}
+
 	b, err := broker.Open(dir, &broker.Options{Region: cfg.Region, AccountID: cfg.AccountID})
 	if errors.Is(err, broker.ErrInUse) {
 		name := dir
@@ -140,6 +149,7 @@ func openQueues(c *base.CLI, cmd *cobra.Command, f *migrateFlags) (*broker.Broke
 		return nil, "", base.Conflictf("%s runs: %w", name, err).
 			Hint("stop it first (Ctrl-C, or systemctl stop): its queues must be at rest while they are moved")
 	}
+
 	return b, dir, err
 }
 
@@ -183,6 +193,7 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+
 	known := map[string]*planned{}
 	for len(names) > 0 {
 		name := names[0]
@@ -200,11 +211,13 @@ func (p *migration) plan(ctx context.Context, names []string) error {
 			names = append(names, q.DeadLetter)
 		}
 	}
+
 	for _, q := range p.all {
 		if dead := known[q.DeadLetter]; dead != nil {
 			dead.isDead = true
 		}
 	}
+
 	slices.SortStableFunc(p.all, func(a, b *planned) int {
 		if a.isDead == b.isDead {
 			return 0
@@ -249,40 +262,49 @@ func (p *migration) look(ctx context.Context, name string) (*planned, error) {
 	if p.toSQS {
 		found, err = p.sqs.Queue(ctx, q.Queue)
 	}
+
 	if err == nil {
 		remote = &sqsEnd{found}
 	} else if !p.toSQS || !errors.Is(err, queue.ErrNoQueue) {
 		return nil, err
 	}
+
 	q.Target = "Amazon SQS"
 	if q.from = queueEnd(embedded); !p.toSQS {
 		q.from, q.Target = remote, embedded.address()
 	}
+
 	has, err := q.from.attributes(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	q.DeadLetter, q.maxReceives = queue.ParseRedrivePolicy(has["RedrivePolicy"])
 	var missing []string
 	q.Attributes, missing = migrate.Attributes(has)
 	for _, name := range missing {
 		q.Notes = append(q.Notes, name+" is not carried over")
 	}
+
 	if q.Count, err = q.from.Count(ctx); err != nil {
 		return nil, err
 	}
+
 	if q.Count.InFlight > 0 {
 		q.Notes = append(q.Notes, base.Plural(q.Count.InFlight, "message")+" in flight")
 	}
+
 	if q.tags, err = p.tags(ctx, q.Queue, remote); err != nil {
 		return nil, err
 	}
+
 	switch {
 	case !p.toSQS:
 		q.to = embedded
 	case remote != nil:
 		q.to, q.Target = remote, remote.address()
 	}
+
 	return q, p.compare(ctx, q)
 }
 
@@ -348,14 +370,17 @@ func (p *migration) showTable() error {
 		rows = append(rows, []string{q.Queue, q.Target, action, fmt.Sprint(q.Count.Visible), fmt.Sprint(q.Count.Delayed),
 			fmt.Sprint(q.Count.InFlight)})
 	}
+
 	if err := p.c.PrintTable(rows); err != nil {
 		return err
 	}
+
 	for _, q := range p.all {
 		for _, note := range q.Notes {
 			p.c.PrintErrf("%s: %s\n", q.Queue, base.Plain(note))
 		}
 	}
+
 	p.c.PrintErrln(notCarried)
 	return nil
 }
@@ -367,6 +392,7 @@ func (p *migration) run(ctx context.Context) error {
 			return fmt.Errorf("creating %s: %w", q.Queue, err)
 		}
 	}
+
 	var results []*migrate.Result
 	var failed error
 	for _, q := range p.all {
@@ -378,9 +404,11 @@ func (p *migration) run(ctx context.Context) error {
 			break
 		}
 	}
+
 	if err := p.print(results); err != nil {
 		return err
 	}
+
 	again := "run the same command again: it goes on where it stopped"
 	switch {
 	case failed != nil && ctx.Err() != nil:
@@ -391,12 +419,14 @@ func (p *migration) run(ctx context.Context) error {
 	case failed != nil:
 		return base.Fail(base.ExitFailed, failed, again)
 	}
+
 	for _, r := range results {
 		if !r.Balanced() {
 			return base.Failedf("the counts do not balance").Hint("the journal of what was sent stays in " +
 				filepath.Join(p.dir, "migrate") + "; the same command goes on with it, and counts again")
 		}
 	}
+
 	return nil
 }
 
@@ -405,6 +435,7 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 	if q.Exists {
 		return nil
 	}
+
 	attributes := q.Attributes
 	if q.DeadLetter != "" {
 		i := slices.IndexFunc(p.all, func(d *planned) bool { return d.Queue == q.DeadLetter })
@@ -414,13 +445,16 @@ func (p *migration) create(ctx context.Context, q *planned) error {
 		}
 		attributes["RedrivePolicy"] = migrate.RedrivePolicy(has["QueueArn"], q.maxReceives)
 	}
+
 	if !p.toSQS {
 		return p.b.CreateQueue(ctx, q.Queue, attributes, q.tags)
 	}
+
 	made, err := p.sqs.Create(ctx, q.Queue, attributes, q.tags)
 	if err != nil {
 		return err
 	}
+
 	end := &sqsEnd{made}
 	q.to = end
 	has, err := end.attributes(ctx)
@@ -437,19 +471,23 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
+
 	journal, err := migrate.OpenJournal(filepath.Join(folder, q.Queue+".to-"+p.f.to+".journal"), q.from.address(),
 		q.to.address())
 	if err != nil {
 		return nil, err
 	}
+
 	o := migrate.Options{FIFO: strings.HasSuffix(q.Queue, target.FifoSuffix), SourceExact: p.toSQS, DestinationExact: !p.toSQS,
 		CutDelays: p.f.cutDelays, Wait: p.f.wait, Uncertain: migrate.Decision(p.f.uncertain), Concurrency: migrateConcurrency}
 	if p.toSQS {
 		o.MaxDelay = target.MaxDelay
 	}
+
 	if journal.Begun() {
 		p.c.PrintErrf("%s: going on, %s sent before\n", q.Queue, base.Plural(journal.Sent(), "message"))
 	}
+
 	watch := newMigrateWatch(p.c, q.Queue, journal.SourceBefore())
 	o.Progress, o.Waiting = watch.progress, watch.waiting
 	result, err := migrate.Run(ctx, q.from, q.to, journal, o)
@@ -458,6 +496,7 @@ func (p *migration) move(ctx context.Context, q *planned) (*migrate.Result, erro
 	if err == nil && result.Balanced() {
 		return result, journal.Remove()
 	}
+
 	return result, errors.Join(err, journal.Close())
 }
 
@@ -478,13 +517,16 @@ func (p *migration) printTable(results []*migrate.Result) error {
 			fmt.Sprint(r.Skipped), fmt.Sprint(r.Left),
 			fmt.Sprintf("%d -> %d", r.DestinationBefore, r.DestinationCount), balanced})
 	}
+
 	if err := p.c.PrintTable(rows); err != nil {
 		return err
 	}
+
 	for _, r := range results {
 		for _, line := range r.Lines() {
 			p.c.PrintErrf("%s: %s\n", r.Queue, base.Plain(line))
 		}
 	}
+
 	return nil
 }

@@ -123,6 +123,7 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 	if e.q.FIFO() {
 		calls = 1
 	}
+
 	parts := make([][]queue.Message, calls)
 	errs := make([]error, calls)
 	var group sync.WaitGroup
@@ -132,6 +133,7 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 			parts[i], errs[i] = e.q.Receive(ctx, queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &wait, Visibility: &hold})
 		})
 	}
+
 	group.Wait()
 	var items []migrate.Item
 	at := map[string]int{}
@@ -145,9 +147,11 @@ func (e *sqsEnd) Take(ctx context.Context, n int) ([]migrate.Item, error) {
 		at[m.ID] = len(items)
 		items = append(items, it)
 	}
+
 	if len(items) > 0 {
 		return items, nil // what failed is asked for again
 	}
+
 	return nil, errors.Join(errs...)
 }
 

@@ -1,0 +1,106 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tendril/internal/aws"
+	"tendril/internal/cli/base"
+	"tendril/internal/cli/target"
+)
+
+// moveTask is a task of a queue that moves or deletes its messages. [aws.MoveTask] is one.
+type moveTask interface {
+	Progress(ctx context.Context) (aws.MoveProgress, error)
+	// Cancel returns how many messages were moved before.
+	Cancel(ctx context.Context) (int64, error)
+}
+
+// embeddedTask is the task of a queue of the running environment.
+type embeddedTask struct {
+	queue *target.Queue
+	moved int64
+}
+
+// Progress implements [moveTask].
+func (t *embeddedTask) Progress(ctx context.Context) (aws.MoveProgress, error) {
+	task, err := t.queue.Client.RedriveTask(ctx, t.queue.Name)
+	if err == nil {
+		t.moved = task.Moved
+	}
+	return aws.MoveProgress{Status: task.Status, Moved: task.Moved, ToMove: task.ToMove,
+		FailureReason: task.FailureReason}, err
+}
+
+// Cancel implements [moveTask]. A task that has ended meanwhile is not an error.
+func (t *embeddedTask) Cancel(ctx context.Context) (int64, error) {
+	task, err := t.queue.Client.CancelRedrive(ctx, t.queue.Name)
+	if err == nil {
+		t.moved = task.Moved
+	}
+	return t.moved, nil
+}
+
+// lookAtTask and lookAtRemoteTask are how often a task is asked for its progress.
+const (
+	lookAtTask       = 200 * time.Millisecond
+	lookAtRemoteTask = time.Second
+)
+
+// noSource is why a move task fails that comes to a message which was sent to the dead-letter queue directly.
+const noSource = "CouldNotDetermineMessageSource"
+
+var errNoSource = errors.New("the task ended early: " + noSource)
+
+// followTask shows the progress of a task until it ends, and cancels it when ctx ends. done is what it does to messages.
+func followTask(ctx context.Context, c *base.CLI, task moveTask, total int, done string) (int, error) {
+	every := lookAtRemoteTask
+	if _, embedded := task.(*embeddedTask); embedded {
+		every = lookAtTask
+	}
+
+	bar := c.Progress(total, done, true)
+	defer func() { _ = bar.Finish() }()
+
+	moved := 0
+	for {
+		now, err := task.Progress(ctx)
+		if err != nil && ctx.Err() == nil {
+			return moved, fmt.Errorf("the task goes on, but its progress is not known: %w", err)
+		}
+		if err == nil {
+			moved = int(now.Moved)
+			_ = bar.Set(moved)
+		}
+
+		switch now.Status {
+		case "COMPLETED":
+			return moved, nil
+		case "CANCELLED", "CANCELLING":
+			return moved, errors.New("the task was cancelled by another command")
+		case "FAILED":
+			early := fmt.Errorf("the task ended early: %s", cmp.Or(now.FailureReason, "no reason given"))
+			if now.FailureReason == noSource {
+				early = errNoSource
+			}
+			return moved, base.Fail(base.ExitFailed, early,
+				"messages whose queue is gone, or that were sent here directly, can be moved with --to QUEUE")
+		}
+
+		select {
+		case <-time.After(every):
+		case <-ctx.Done():
+			late, stop := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+			defer stop()
+
+			n, err := task.Cancel(late)
+			if err != nil {
+				return moved, fmt.Errorf("the task could not be cancelled, and may go on: %w", err)
+			}
+			return int(n), ctx.Err()
+		}
+	}
+}
