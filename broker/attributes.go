@@ -61,7 +61,7 @@ func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set 
 	if !set.fifo || old.delay == set.delay || err != nil {
 		return err
 	}
-	if err := t.flush(); err != nil {
+	if err := t.flushRows(); err != nil {
 		return err
 	}
 

@@ -79,8 +79,11 @@ func (r *Registry) Enqueue(ctx context.Context, fence registry.Fence, queueName 
 	if err != nil {
 		return queue.Sent{}, nil, err
 	}
-	s := newSending(q, []queue.Outgoing{m})
-	if err := cmp.Or(s.set.checkIDs([]queue.Outgoing{m}), s.sent[0].Err); err != nil {
+	s, err := newSending(q, []queue.Outgoing{m})
+	if err == nil {
+		err = s.sent[0].Err
+	}
+	if err != nil {
 		return queue.Sent{}, nil, err
 	}
 

@@ -20,9 +20,8 @@ func (q *Queue) Replace(ctx context.Context, id, to string, msg queue.Outgoing) 
 		return queue.Sent{}, err
 	}
 
-	msgs := []queue.Outgoing{msg}
-	s := newSending(target, msgs)
-	if err := s.set.checkIDs(msgs); err != nil {
+	s, err := newSending(target, []queue.Outgoing{msg})
+	if err != nil {
 		return queue.Sent{}, err
 	}
 	if len(s.items) == 0 {

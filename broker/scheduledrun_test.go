@@ -259,7 +259,11 @@ func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := registry.Record{Kind: registry.KindRun, Key: "report@1"}
-	f := &recordWrite{sending: newSending(q, body("x")), changes: []registry.Change{{Old: next, Next: next}}}
+	sending, err := newSending(q, body("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &recordWrite{sending: sending, changes: []registry.Change{{Old: next, Next: next}}}
 	if err := b.DeleteQueue(t.Context(), "work"); err != nil {
 		t.Fatal(err)
 	}

@@ -22,15 +22,11 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	if err != nil {
 		return nil, err
 	}
-	if err := checkBatch(msgs); err != nil {
-		return nil, err
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-
-	s := newSending(live, msgs)
-	if err := s.set.checkIDs(msgs); err != nil {
+	s, err := newSending(live, msgs)
+	if err != nil {
 		return nil, err
 	}
 	if len(s.items) == 0 {
@@ -66,9 +62,14 @@ type sendingItem struct {
 // fresh reports whether the message is not a duplicate, and was stored.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.record.key }
 
-// newSending checks the messages and makes records of the good ones.
-func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
-	s := &sending{q: q, set: q.settings(), items: make([]sendingItem, 0, len(msgs)), sent: make([]queue.Sent, len(msgs))}
+// newSending checks the messages and makes records of the good ones. Its error refuses the whole call.
+func newSending(q *liveQueue, msgs []queue.Outgoing) (*sending, error) {
+	set := q.settings()
+	if err := set.checkCall(msgs); err != nil {
+		return nil, err
+	}
+
+	s := &sending{q: q, set: set, items: make([]sendingItem, 0, len(msgs)), sent: make([]queue.Sent, len(msgs))}
 	for i := range msgs {
 		m := &msgs[i]
 		notBefore, err := s.set.notBefore(m)
@@ -92,7 +93,7 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
 		}
 		s.items = append(s.items, it)
 	}
-	return s
+	return s, nil
 }
 
 func (s *sending) apply(t *tx) error {

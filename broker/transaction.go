@@ -25,20 +25,42 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}, reasons: map[reasonCount]int64{}}
 }
 
-// write makes the changes of a group of requests and commits them.
-func (t *tx) write(group []pendingRequest) error {
+// commit makes the changes of a group of requests in one transaction. After an error it is rolled
+// back, and the counters are as they were.
+func (t *tx) commit(s *store, group []pendingRequest) (err error) {
+	defer func() {
+		if err != nil {
+			// SQLite may have rolled back by itself; then this has nothing to do.
+			_, _ = t.c.exec(`ROLLBACK`)
+		}
+		t.end(err)
+	}()
+	durable := slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.durable })
+	if err := s.synchronous(durable); err != nil {
+		return err
+	}
 	if _, err := t.c.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
+
 	for _, r := range group {
 		if err := r.request.apply(t); err != nil {
 			return err
 		}
 	}
-	if err := t.flush(); err != nil {
+
+	if err := t.flushRows(); err != nil {
 		return err
 	}
-	_, err := t.c.exec(`COMMIT`)
+	for q := range t.touched {
+		if t.dropped[q] {
+			continue
+		}
+		if err := writeCounters(t.c, q.index.number, &q.disk); err != nil {
+			return err
+		}
+	}
+	_, err = t.c.exec(`COMMIT`)
 	return err
 }
 
@@ -66,23 +88,8 @@ func (t *tx) removeMoved(key int64) {
 	t.received = append(t.received, key)
 }
 
-// flush writes what was gathered: rows, and the counters of the touched queues.
-func (t *tx) flush() error {
-	if err := t.flushRows(); err != nil {
-		return err
-	}
-	for q := range t.touched {
-		if t.dropped[q] {
-			continue
-		}
-		if err := writeCounters(t.c, q.index.number, &q.disk); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// flushRows writes the rows that were gathered, for a request that looks at those of requests before it.
+// flushRows writes the rows that were gathered: before the commit, and for a request that reads those of
+// requests before it.
 func (t *tx) flushRows() error {
 	defer t.forgetRows()
 	if err := t.flushInserts(); err != nil {

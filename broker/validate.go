@@ -21,16 +21,31 @@ const (
 	maxWait          = 20 * time.Second
 )
 
-// checkBatch refuses a call as a whole.
-func checkBatch(msgs []queue.Outgoing) error {
-	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil || len(msgs) == 1 {
+// checkCall refuses a call as a whole: for the number of its messages, for their size together, or, as SQS does, for a
+// message of a FIFO queue without its group or deduplication id.
+func (s *settings) checkCall(msgs []queue.Outgoing) error {
+	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil {
 		return err
 	}
 	total := 0
 	for i := range msgs {
 		total += msgs[i].Size()
 	}
-	return queue.CheckBatchSize(total)
+	if err := queue.CheckBatchSize(total); err != nil && len(msgs) > 1 {
+		return err
+	}
+
+	for i := 0; i < len(msgs) && s.fifo; i++ {
+		if msgs[i].GroupID == "" {
+			return queue.Errorf(queue.CodeMissingRequiredParameter,
+				"The request must contain the parameter MessageGroupId.")
+		}
+		if msgs[i].DedupID == "" && !s.contentDedup {
+			return queue.Errorf(queue.CodeInvalidParameterValue,
+				"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+		}
+	}
+	return nil
 }
 
 // checkOutgoing refuses one message, with the codes and texts of SQS.
@@ -62,21 +77,6 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 		return errParameter("MessageGroupId", m.GroupID, "MessageGroupId"+idRule)
 	case m.DedupID != "" && !validID(m.DedupID):
 		return errParameter("MessageDeduplicationId", m.DedupID, "MessageDeduplicationId"+idRule)
-	}
-	return nil
-}
-
-// checkIDs refuses a call as a whole when a message of a FIFO queue lacks its group or deduplication id, as SQS does.
-func (s *settings) checkIDs(msgs []queue.Outgoing) error {
-	for i := 0; i < len(msgs) && s.fifo; i++ {
-		if msgs[i].GroupID == "" {
-			return queue.Errorf(queue.CodeMissingRequiredParameter,
-				"The request must contain the parameter MessageGroupId.")
-		}
-		if msgs[i].DedupID == "" && !s.contentDedup {
-			return queue.Errorf(queue.CodeInvalidParameterValue,
-				"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
-		}
 	}
 	return nil
 }

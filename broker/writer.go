@@ -216,7 +216,7 @@ func (w *writer) commit(group []pendingRequest) {
 		return
 	}
 
-	err := w.try(group)
+	err := w.tx.commit(w.b.store.Load(), group)
 	if isFull(err) {
 		group = refuseGrowing(group, errFull)
 		w.b.disk.giveUpReserve()
@@ -224,7 +224,7 @@ func (w *writer) commit(group []pendingRequest) {
 		// either, they fail, and say so.
 		_ = w.b.store.Load().restartLog("RESTART")
 		if err = nil; len(group) > 0 {
-			err = w.try(group)
+			err = w.tx.commit(w.b.store.Load(), group)
 		}
 		if isFull(err) {
 			finishAll(group, errFull)
@@ -255,23 +255,6 @@ func refuseGrowing(group []pendingRequest, refusal error) (rest []pendingRequest
 		}
 	}
 	return rest
-}
-
-// try runs one transaction. After an error it is rolled back, and the
-// counters are as they were.
-func (w *writer) try(group []pendingRequest) error {
-	t := w.tx
-	durable := slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.durable })
-	err := w.b.store.Load().synchronous(durable)
-	if err == nil {
-		err = t.write(group)
-	}
-	if err != nil {
-		// SQLite may have rolled back by itself; then this has nothing to do.
-		_, _ = t.c.exec(`ROLLBACK`)
-	}
-	t.end(err)
-	return err
 }
 
 // fail handles a failed commit. What the disk did with it is unknown, and a

@@ -25,18 +25,7 @@ type exchange struct {
 	caller *access.Caller
 }
 
-// serveJSON answers a request of the AWS JSON 1.0 protocol.
-func (x *exchange) serveJSON(target string) {
-	act, request, err := x.readJSON(target)
-	if err != nil {
-		x.fail(err)
-		return
-	}
-	x.run(act, request)
-}
-
-// readJSON reads a request and checks who makes it. It is not part of serveJSON so that its frame is
-// gone from the stack of a long poll.
+// readJSON reads a request of the AWS JSON 1.0 protocol and checks who makes it.
 func (x *exchange) readJSON(target string) (act *action, request any, err error) {
 	if act = x.h.actions[target]; act == nil {
 		return nil, nil, queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.",

@@ -116,11 +116,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.fail(err)
 		return
 	}
-	if target := r.Header.Get("X-Amz-Target"); target != "" {
-		x.serveJSON(target)
-	} else {
+	target := r.Header.Get("X-Amz-Target")
+	if target == "" {
 		x.serveQuery()
+		return
 	}
+
+	act, request, err := x.readJSON(target)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.run(act, request)
 }
 
 // keptBuffer is the largest buffer kept for the next request: larger ones are
