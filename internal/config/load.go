@@ -21,21 +21,3 @@ func Load(src Sources) (*Config, error) {
 	warn(l)
 	return l.cfg, nil
 }
-
-func readFlags(l *loader) {
-	for _, o := range l.rows {
-		given := ""
-		for _, name := range append([]string{o.Name}, o.Aliases...) {
-			text, set := l.src.Flags[name]
-			switch {
-			case !set:
-			case given == "":
-				given = name
-				l.assign(assignment{option: o, origin: Origin{fromFlag, "--" + name}, name: name, text: text})
-			case text != l.src.Flags[given]:
-				l.refuseAt("--"+name, o.Name, "give only one of them",
-					"this is the same option as --%s, but the value differs", given)
-			}
-		}
-	}
-}

@@ -76,6 +76,14 @@ func find(rows []*Option, name string) *Option {
 	return nil
 }
 
+// withKey returns the row of a key in tendril.yaml; nil if there isn't one.
+func withKey(rows []*Option, key string) *Option {
+	if i := slices.IndexFunc(rows, func(o *Option) bool { return o.Key == key }); i >= 0 && key != "" {
+		return rows[i]
+	}
+	return nil
+}
+
 // Kind says in a word how a value is written: duration, integer, size, switch, choice, rate, number, list or text.
 func (o *Option) Kind() string { return o.value.kind }
 

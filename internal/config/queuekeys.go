@@ -53,14 +53,6 @@ func queueTable(q *QueueSettings, rows []*Option) []*Option {
 	return append(queueKeys(q), slices.DeleteFunc(slices.Clone(rows), func(o *Option) bool { return !o.PerQueue })...)
 }
 
-// withKey returns the row of a key in tendril.yaml; nil if there isn't one.
-func withKey(rows []*Option, key string) *Option {
-	if i := slices.IndexFunc(rows, func(o *Option) bool { return o.Key == key }); i >= 0 && key != "" {
-		return rows[i]
-	}
-	return nil
-}
-
 func takeQueues(l *loader, file string, e entry) {
 	before := len(l.refused.Problems)
 	var queues []QueueSettings

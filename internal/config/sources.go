@@ -168,3 +168,22 @@ func warnAboutTypo(l *loader, name string, own []string) {
 		l.warnAt(name, "", hint, "this variable is not an option and has no effect")
 	}
 }
+
+// readFlags takes the flags that were given.
+func readFlags(l *loader) {
+	for _, o := range l.rows {
+		given := ""
+		for _, name := range append([]string{o.Name}, o.Aliases...) {
+			text, set := l.src.Flags[name]
+			switch {
+			case !set:
+			case given == "":
+				given = name
+				l.assign(assignment{option: o, origin: Origin{fromFlag, "--" + name}, name: name, text: text})
+			case text != l.src.Flags[given]:
+				l.refuseAt("--"+name, o.Name, "give only one of them",
+					"this is the same option as --%s, but the value differs", given)
+			}
+		}
+	}
+}
