@@ -61,15 +61,11 @@ func (u *unpacking) check(file *os.File) error {
 	reader.whole = true
 	names := names{places: map[string]place{}}
 	for _, f := range archive.File {
-		e, problem := u.admit(f, &names)
-		if problem != nil {
-			u.problems = append(u.problems, *problem)
-			if len(u.problems) == maxShown {
-				break
-			}
-			continue
+		if e, ok := u.admit(f, &names); ok {
+			u.entries = append(u.entries, e)
+		} else if len(u.problems) == maxShown {
+			break
 		}
-		u.entries = append(u.entries, e)
 	}
 
 	if len(u.problems) == 0 {
@@ -99,11 +95,11 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 }
 
 // admit looks at one entry's name, type and claims.
-func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
-	e := entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
-	refuse := func(hint, text string) (entry, *Problem) {
-		return entry{}, &Problem{Where: u.archive, Text: fmt.Sprintf("the entry %q %s", yamlfile.Short(f.Name), text),
-			Hint: hint}
+func (u *unpacking) admit(f *zip.File, names *names) (e entry, ok bool) {
+	e = entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
+	refuse := func(hint, text string) (entry, bool) {
+		u.refuse(hint, "the entry %q %s", yamlfile.Short(f.Name), text)
+		return entry{}, false
 	}
 	if text, hint := harmful(f.Name, u.limits.depth); text != "" {
 		return refuse(hint, text)
@@ -132,7 +128,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 		return refuse("give each file its own path, also on file systems that ignore case", text)
 	}
 
-	return e, nil
+	return e, true
 }
 
 // harmful says why a name may not be unpacked; "" when it may.
@@ -233,8 +229,7 @@ func (u *unpacking) refuseOverlap() {
 		begin, err := e.file.DataOffset()
 		size := e.file.CompressedSize64
 		if err != nil || size > uint64(u.size) || begin+int64(size) > u.size {
-			u.problems = append(u.problems,
-				Problem{Where: u.archive, Text: e.shown() + " is outside the archive", Hint: "create the archive again"})
+			u.refuse("create the archive again", "%s is outside the archive", e.shown())
 			return
 		}
 		if size > 0 {
@@ -245,9 +240,8 @@ func (u *unpacking) refuseOverlap() {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
 	for i := 1; i < len(spans); i++ {
 		if spans[i].begin < spans[i-1].end {
-			u.problems = append(u.problems,
-				Problem{Where: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(),
-					Hint: "this archive looks malicious; create it again with zip"})
+			u.refuse("this archive looks malicious; create it again with zip", "%s shares bytes with %s", spans[i].e.shown(),
+				spans[i-1].e.shown())
 			return
 		}
 	}
@@ -378,8 +372,18 @@ type unpacking struct {
 	problems []Problem
 }
 
+func (u *unpacking) problem(hint, format string, args ...any) Problem {
+	return Problem{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// refuse notes a problem, so that the check can go on and find others.
+func (u *unpacking) refuse(hint, format string, args ...any) {
+	u.problems = append(u.problems, u.problem(hint, format, args...))
+}
+
+// errorf is the error of an archive with one problem.
 func (u *unpacking) errorf(hint, format string, args ...any) error {
-	return &invalidError{Problems: []Problem{{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
+	return &invalidError{Problems: []Problem{u.problem(hint, format, args...)}}
 }
 
 // damaged is the problem of an entry whose data cannot be read.

@@ -287,8 +287,13 @@ func (m *missingPrograms) name(file string, line int, name string) {
 	}
 }
 
+// problem is one of a line, or of the container command under way.
+func (m *missingPrograms) problem(file string, line int, text, hint string) Problem {
+	return Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text, Hint: hint}
+}
+
 func (m *missingPrograms) report(file string, line int, text, hint string) {
-	p := Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text, Hint: hint}
+	p := m.problem(file, line, text, hint)
 	if !slices.Contains(m.found, p) {
 		m.found = append(m.found, p)
 	}
@@ -312,8 +317,7 @@ func (m *missingPrograms) startable(file string, line int, name string) {
 		if m.after || m.optional {
 			m.report(file, line, text, hint)
 		} else {
-			m.refused = append(m.refused, Problem{Where: yamlfile.Place(file, cmp.Or(m.line, line), 0), Text: text,
-				Hint: hint})
+			m.refused = append(m.refused, m.problem(file, line, text, hint))
 		}
 	}
 

@@ -14,7 +14,7 @@ type EditedLine = yamlfile.EditedLine
 
 // Edited is a settings file after a change that is not on disk yet.
 type Edited struct {
-	File
+	File File
 	// Lines are those that were taken away and put in, in the order of the file, without secrets.
 	Lines []EditedLine
 }

@@ -51,7 +51,7 @@ func TestSettingsFileIsEdited(t *testing.T) {
 			t.Errorf("%q: %v", c.file, err)
 			continue
 		}
-		got := string(edited.Data)
+		got := string(edited.File.Data)
 		if got == "" {
 			got = "\n"
 		}

@@ -150,10 +150,10 @@ func (e *Explanation) String() string {
 	b.WriteString("\n  set by, the last one counts:\n")
 	for _, s := range e.Chain {
 		where := ""
-		if s.Where != "" {
-			where = " (" + s.Where + ")"
+		if s.Origin.Where != "" {
+			where = " (" + s.Origin.Where + ")"
 		}
-		fmt.Fprintf(&b, "    %-12s %s%s\n", s.Layer, orNone(s.Value), where)
+		fmt.Fprintf(&b, "    %-12s %s%s\n", s.Origin.Layer, orNone(s.Value), where)
 	}
 
 	for _, q := range e.Queues {

@@ -49,7 +49,8 @@ func (o Origin) String() string {
 
 // Setting is one layer's value for one option.
 type Setting struct {
-	Origin
+	// Origin is where the layer sets it.
+	Origin Origin
 	// Value is in the option's usual form.
 	Value string
 }

@@ -167,7 +167,7 @@ func (c *changes) plan(change api.SettingsChange) (plan settingsPlan, err error)
 	}
 
 	plan = settingsPlan{old: old, new: edited.File, SettingsPreview: api.SettingsPreview{
-		File: old.place(), Base: old.hash(), Hash: hashOf(edited.Data), Scope: scopeOf(change.Set),
+		File: old.place(), Base: old.hash(), Hash: hashOf(edited.File.Data), Scope: scopeOf(change.Set),
 		Lines:   fileLines(edited.Lines),
 		Changes: pendingChanges(&after), Warnings: c.newWarnings(loaded)}}
 	if _, before, err := c.compare(c.currentBundle(), nil); err == nil { // what waits already is no part of this change
