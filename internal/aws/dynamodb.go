@@ -192,7 +192,7 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 			message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
 				"--registry-create (registry_create: true)", t.name, t.host)
 		case queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s refused access: %s; allow these credentials dynamodb:GetItem, BatchGetItem, PutItem, "+
+			message = fmt.Sprintf("%s refused access: %s; allow these credentials dynamodb:GetItem, BatchGetItem, "+
 				"UpdateItem, ConditionCheckItem and DescribeTable on the table, and CreateTable, TagResource, "+
 				"UpdateTimeToLive and DescribeTimeToLive where it is to be created ('tendril check --iam' prints a policy)",
 				t.host, refused)

@@ -46,7 +46,7 @@ var permissions = map[Feature]string{
 	SendDeadLetters:  "sqs:SendMessageBatch",
 	CreateQueues:     "sqs:GetQueueUrl ListQueueTags CreateQueue GetQueueAttributes SetQueueAttributes",
 	Enqueue:          "sqs:GetQueueUrl SendMessageBatch",
-	KeepRegistry: "dynamodb:GetItem BatchGetItem PutItem UpdateItem TransactWriteItems DescribeTable " +
+	KeepRegistry: "dynamodb:GetItem BatchGetItem UpdateItem TransactWriteItems DescribeTable " +
 		"DescribeTimeToLive",
 	CreateRegistry:  "dynamodb:CreateTable UpdateTimeToLive",
 	InvokeFunctions: "lambda:Invoke GetFunctionConfiguration",
@@ -78,7 +78,7 @@ var callActions = map[string]string{
 	"sqs:CreateQueue":                  "CreateQueue TagQueue", // it has tags
 	"cloudwatch:PutMetricAlarm":        "PutMetricAlarm TagResource",
 	"dynamodb:CreateTable":             "CreateTable TagResource",
-	"dynamodb:TransactWriteItems":      "ConditionCheckItem PutItem UpdateItem",
+	"dynamodb:TransactWriteItems":      "ConditionCheckItem UpdateItem",
 	"lambda:Invoke":                    "InvokeFunction",
 }
 

@@ -127,7 +127,7 @@ func TestActions(t *testing.T) {
 	for feature, want := range map[Feature]string{
 		Receive: "sqs:ChangeMessageVisibility sqs:DeleteMessage sqs:GetQueueAttributes sqs:GetQueueUrl sqs:ReceiveMessage",
 		KeepRegistry: "dynamodb:BatchGetItem dynamodb:ConditionCheckItem dynamodb:DescribeTable " +
-			"dynamodb:DescribeTimeToLive dynamodb:GetItem dynamodb:PutItem dynamodb:UpdateItem",
+			"dynamodb:DescribeTimeToLive dynamodb:GetItem dynamodb:UpdateItem",
 		CreateRegistry:  "dynamodb:CreateTable dynamodb:TagResource dynamodb:UpdateTimeToLive",
 		InvokeFunctions: "lambda:GetFunctionConfiguration lambda:InvokeFunction",
 	} {
