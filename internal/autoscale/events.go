@@ -32,13 +32,15 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 	log = log.With("scaled", scaled)
 	return Events{
 		Decided: func(d Decided) {
-			log := log.With("from", d.From, "desired", d.Desired, "rule", string(d.Rule), "reason", d.Why)
+			made := d.Decision
+			log := log.With("from", made.From, "desired", made.Desired, "rule", string(made.Rule), "reason", made.Why)
+
 			switch {
 			case d.Applied:
 				log.Info("size changed")
-			case d.Changes():
+			case made.Changes():
 				log.Debug("size not changed", "err", d.NotApplied)
-			case d.HeldByOneInstance():
+			case made.HeldByOneInstance():
 				log.Warn("scale-in held", "hint", "lower the desired size yourself, or scale by BacklogPerProcess")
 			default:
 				log.Debug("size kept")
@@ -65,12 +67,19 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 
 // Decided is one decision.
 type Decided struct {
-	Decision
+	Decision Decision
+
 	// Applied is true when the target was set; false also when nothing changes.
 	Applied bool
 	// NotApplied says why a change was not applied; "" when it was, or when nothing
 	// changes.
 	NotApplied string
+}
+
+// repeats reports whether other was the same decision with the same effect.
+func (d Decided) repeats(other Decided) bool {
+	return d.Decision.Rule == other.Decision.Rule && d.Decision.From == other.Decision.From &&
+		d.Decision.Desired == other.Decision.Desired && d.Applied == other.Applied && d.NotApplied == other.NotApplied
 }
 
 // Failed is one call that failed.

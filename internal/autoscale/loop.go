@@ -109,6 +109,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 		return
 	}
 	in.Desired, in.Ready = l.size.desired, l.size.current
+
 	policy, now := l.opts.Policy, time.Now()
 	if own, ok := l.target.(boundedTarget); ok {
 		least, most := own.Bounds()
@@ -120,6 +121,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 		}
 		policy = policy.within(least, most)
 	}
+
 	next, d := policy.Decide(l.state, in, now)
 	l.state = next
 	l.decided(policy, in, l.apply(ctx, d, mayApply))
@@ -194,9 +196,12 @@ func (l *Loop) setFailed(f *Failed) {
 func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
 	l.mu.Lock()
 	l.status.Policy = policy
-	l.status.Inputs, l.status.Desired, l.status.Ready = in, d.Desired, in.Ready
+	l.status.Inputs = in
+	l.status.Desired = d.Decision.Desired
+	l.status.Ready = in.Ready
 	changed := l.status.record(d, in)
 	l.mu.Unlock()
+
 	if changed {
 		call(l.opts.Events.Decided, d)
 	}
@@ -221,7 +226,8 @@ type Status struct {
 
 // Entry is one decision, with its repetitions.
 type Entry struct {
-	Decided
+	Decided Decided
+
 	// Inputs are those of the last time that it was made.
 	Inputs Inputs
 	// Until is when the decision was last repeated, Times how often it was made.
@@ -244,16 +250,18 @@ func (l *Loop) Status() Status {
 func (s *Status) record(d Decided, in Inputs) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]
-		if last.Rule == d.Rule && last.From == d.From && last.Desired == d.Desired &&
-			last.Applied == d.Applied && last.NotApplied == d.NotApplied {
-			last.Until, last.Why, last.Inputs = d.At, d.Why, in
+		if last.Decided.repeats(d) {
+			last.Until = d.Decision.At
+			last.Decided.Decision.Why = d.Decision.Why
+			last.Inputs = in
 			last.Times++
 			return false
 		}
+
 		if n == maxDecisions {
 			s.Decisions = slices.Delete(s.Decisions, 0, 1)
 		}
 	}
-	s.Decisions = append(s.Decisions, Entry{Decided: d, Inputs: in, Until: d.At, Times: 1})
+	s.Decisions = append(s.Decisions, Entry{Decided: d, Inputs: in, Until: d.Decision.At, Times: 1})
 	return true
 }

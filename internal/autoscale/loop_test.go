@@ -91,7 +91,9 @@ func (j *recorder) take() []string {
 
 func (j *recorder) events() Events {
 	return Events{
-		Decided:     func(d Decided) { j.add("%s %d to %d %v %s", d.Rule, d.From, d.Desired, d.Applied, d.NotApplied) },
+		Decided: func(d Decided) {
+			j.add("%s %d to %d %v %s", d.Decision.Rule, d.Decision.From, d.Decision.Desired, d.Applied, d.NotApplied)
+		},
 		Failed:      func(f Failed) { j.add("%s: %v (%d)", f.Doing, f.Err, f.Consecutive) },
 		Protected:   func(on bool) { j.add("protected %v", on) },
 		Terminating: func() { j.add("terminating") },
@@ -126,11 +128,11 @@ func TestLoop(t *testing.T) {
 			t.Error(diff)
 		}
 		s := l.Status()
-		if s.Desired != 8 || s.Ready != 8 || len(s.Decisions) != 4 || s.Decisions[0].Rule != ruleLimit ||
+		if s.Desired != 8 || s.Ready != 8 || len(s.Decisions) != 4 || s.Decisions[0].Decided.Decision.Rule != ruleLimit ||
 			s.Decisions[0].Times != 3 || s.Inputs.Backlog.Value != 1e6 {
 			t.Errorf("the status is %+v", s)
 		}
-		if s.Decisions[0].Until.Sub(s.Decisions[0].At) != 20*time.Second {
+		if s.Decisions[0].Until.Sub(s.Decisions[0].Decided.Decision.At) != 20*time.Second {
 			t.Error("the last decision does not say how long it has been so")
 		}
 	})
@@ -299,7 +301,7 @@ func TestNumberOfDecisionsIsLimited(t *testing.T) {
 	for i := range 250 {
 		s.record(Decided{Decision: Decision{From: i, Desired: i, Rule: ruleSteady}}, Inputs{Ready: i})
 	}
-	if len(s.Decisions) != 100 || s.Decisions[99].From != 249 || s.Decisions[0].From != 150 ||
+	if len(s.Decisions) != 100 || s.Decisions[99].Decided.Decision.From != 249 || s.Decisions[0].Decided.Decision.From != 150 ||
 		s.Decisions[99].Inputs.Ready != 249 {
 		t.Errorf("the log has %d entries", len(s.Decisions))
 	}

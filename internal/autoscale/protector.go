@@ -76,18 +76,19 @@ const (
 // that it may have set. At the start it removes the protection of an
 // earlier process that was killed, unless that expires by itself.
 func (p *Protector) Run(ctx context.Context) {
-	k := protectorRun{Protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
-	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { k.update(ctx, time.Now()); return true })
-	if k.maybeSet {
-		_ = k.set(context.WithoutCancel(ctx), false) // reported
+	run := protectorRun{protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
+	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { run.update(ctx, time.Now()); return true })
+
+	if run.maybeSet {
+		_ = run.set(context.WithoutCancel(ctx), false) // reported
 	}
 }
 
 // protectorRun is one run of a Protector.
 type protectorRun struct {
-	*Protector
-	calls caller
-	state protectionState
+	protector *Protector
+	calls     caller
+	state     protectionState
 	// on is the protection that was last set; known is false until a call succeeded.
 	on, known bool
 	// maybeSet is true when protection was requested and not removed since.
@@ -99,35 +100,38 @@ type protectorRun struct {
 
 // update sets the protection that the work needs, unless it is set already or a call has
 // just failed.
-func (k *protectorRun) update(ctx context.Context, now time.Time) {
+func (p *protectorRun) update(ctx context.Context, now time.Time) {
 	var want bool
-	k.state, want = k.Protection.Decide(k.state, k.Work(), now)
-	expires := want && !k.renewAt.IsZero() && !now.Before(k.renewAt)
-	if ctx.Err() != nil || k.known && k.on == want && !expires || now.Before(k.notBefore) {
+	p.state, want = p.protector.Protection.Decide(p.state, p.protector.Work(), now)
+	expires := want && !p.renewAt.IsZero() && !now.Before(p.renewAt)
+	if ctx.Err() != nil || p.known && p.on == want && !expires || now.Before(p.notBefore) {
 		return
 	}
-	if err := k.set(ctx, want); err != nil {
-		k.pause = min(max(2*k.pause, minRetryDelay), maxRetryDelay)
-		k.notBefore = now.Add(k.pause)
+	if err := p.set(ctx, want); err != nil {
+		p.pause = min(max(2*p.pause, minRetryDelay), maxRetryDelay)
+		p.notBefore = now.Add(p.pause)
 	}
 }
 
 // set makes the call and reports its result.
-func (k *protectorRun) set(ctx context.Context, on bool) error {
-	k.maybeSet = k.maybeSet || on
-	err := k.calls.do(ctx, "setting scale-in protection",
-		func(ctx context.Context) error { return k.Guard.Protect(ctx, on) })
+func (p *protectorRun) set(ctx context.Context, on bool) error {
+	p.maybeSet = p.maybeSet || on
+	err := p.calls.do(ctx, "setting scale-in protection",
+		func(ctx context.Context) error { return p.protector.Guard.Protect(ctx, on) })
 	if err != nil {
-		k.known = false // it may have been applied
+		p.known = false // it may have been applied
 		return err
 	}
-	changed := k.on != on
-	k.on, k.maybeSet, k.known, k.pause = on, on, true, 0
-	if k.Renew > 0 {
-		k.renewAt = time.Now().Add(k.Renew)
+	changed := p.on != on
+	p.on = on
+	p.maybeSet = on
+	p.known = true
+	p.pause = 0
+	if p.protector.Renew > 0 {
+		p.renewAt = time.Now().Add(p.protector.Renew)
 	}
 	if changed {
-		call(k.Events.Protected, on)
+		call(p.protector.Events.Protected, on)
 	}
 	return nil
 }

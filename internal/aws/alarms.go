@@ -202,8 +202,8 @@ func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
 func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 func (c *CloudWatch) alarmError(ctx context.Context, action string, err error) error {
-	return c.explain(ctx, action, err, func(refused *refusal) (code, message string) {
-		message = fmt.Sprintf("%s refused: %s", c.host, refused)
+	return c.service.explain(ctx, action, err, func(refused *refusal) (code, message string) {
+		message = fmt.Sprintf("%s refused: %s", c.service.host, refused)
 		switch code = refused.queueCode(); {
 		case strings.HasPrefix(refused.ErrorCode(), "ResourceNotFound"),
 			strings.HasPrefix(refused.ErrorCode(), "DashboardNotFound"):

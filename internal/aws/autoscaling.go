@@ -18,9 +18,12 @@ import (
 // what to do; a group or instance that does not exist is
 // queue.CodeResourceNotFound.
 type AutoScaling struct {
-	service
-	api client[autoscaling.Client]
+	service service
+	api     client[autoscaling.Client]
 }
+
+// Close drops the idle connections. Calls under way end as they would.
+func (a *AutoScaling) Close() { a.service.close() }
 
 // OpenAutoScaling reads the AWS configuration. It asks at most the metadata of
 // this instance, for the region, where nothing else names one.
@@ -60,7 +63,7 @@ func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, err
 	}
 	if len(out.AutoScalingInstances) == 0 {
 		return "", queue.Errorf(queue.CodeResourceNotFound,
-			"instance %s is not in any Auto Scaling group known to %s: name the group, or check the region", instance, a.host)
+			"instance %s is not in any Auto Scaling group known to %s: name the group, or check the region", instance, a.service.host)
 	}
 	return sdk.ToString(out.AutoScalingInstances[0].AutoScalingGroupName), nil
 }
@@ -118,7 +121,7 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	}
 	if len(out.AutoScalingGroups) == 0 {
 		return GroupState{}, queue.Errorf(queue.CodeResourceNotFound, "Auto Scaling group %s does not exist at %s: "+
-			"check its name, the account and the region", g.name, g.scaling.host)
+			"check its name, the account and the region", g.name, g.scaling.service.host)
 	}
 	found := &out.AutoScalingGroups[0]
 	s := GroupState{Min: int(sdk.ToInt32(found.MinSize)), Max: int(sdk.ToInt32(found.MaxSize)),
@@ -242,14 +245,14 @@ func (g *Group) explain(ctx context.Context, action string, err error) error {
 func (a *AutoScaling) explain(ctx context.Context, action, what string, err error) error {
 	return a.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code,
 		message string) {
-		message = fmt.Sprintf("%s: %s", a.host, refused)
+		message = fmt.Sprintf("%s: %s", a.service.host, refused)
 		switch code = scalingCode(refused); code {
 		case queue.CodeResourceNotFound:
 			message += "; check the name, the account and the region"
 		case queue.CodeUnreachable, queue.CodeRequestThrottled:
 			message += "; it is tried again"
 		case queue.CodeAccessDenied:
-			message = fmt.Sprintf("%s refused: %s; allow these credentials autoscaling:%s", a.host, refused, action)
+			message = fmt.Sprintf("%s refused: %s; allow these credentials autoscaling:%s", a.service.host, refused, action)
 		}
 		return code, message
 	})

@@ -42,9 +42,12 @@ type Datum struct {
 // counted, and it is for the caller to say whether figures are better counted
 // twice or not at all.
 type CloudWatch struct {
-	service
-	api client[cloudwatch.Client]
+	service service
+	api     client[cloudwatch.Client]
 }
+
+// Close drops the idle connections. Calls under way end as they would.
+func (c *CloudWatch) Close() { c.service.close() }
 
 // OpenCloudWatch reads the AWS configuration. It calls nobody. The error names
 // the variable or the file at fault.
@@ -86,8 +89,8 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 		in.MetricData = append(in.MetricData, d.metric())
 	}
 	_, err := c.api.get().PutMetricData(ctx, in)
-	return c.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
-		message = fmt.Sprintf("%s refused: %s", c.host, refused)
+	return c.service.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
+		message = fmt.Sprintf("%s refused: %s", c.service.host, refused)
 		switch code = refused.queueCode(); code {
 		case queue.CodeAccessDenied:
 			message += "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired"

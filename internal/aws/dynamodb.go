@@ -28,10 +28,13 @@ import (
 // writes began. Errors are [queue.Error] and say what to do; that of a missing
 // table has queue.CodeResourceNotFound.
 type Table struct {
-	service
-	api  client[dynamodb.Client]
-	name string
+	service service
+	api     client[dynamodb.Client]
+	name    string
 }
+
+// Close drops the idle connections. Calls under way end as they would.
+func (t *Table) Close() { t.service.close() }
 
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
@@ -190,20 +193,20 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 		switch code = tableCode(refused.shape, refused.queueCode()); code {
 		case queue.CodeResourceNotFound:
 			message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
-				"--registry-create (registry_create: true)", t.name, t.host)
+				"--registry-create (registry_create: true)", t.name, t.service.host)
 		case queue.CodeAccessDenied:
 			message = fmt.Sprintf("%s refused access: %s; allow these credentials dynamodb:GetItem, BatchGetItem, "+
 				"UpdateItem, ConditionCheckItem and DescribeTable on the table, and CreateTable, TagResource, "+
 				"UpdateTimeToLive and DescribeTimeToLive where it is to be created ('tendril check --iam' prints a policy)",
-				t.host, refused)
+				t.service.host, refused)
 		case queue.CodeRequestThrottled:
 			message = fmt.Sprintf("the table is throttled: %s; use on-demand capacity, or at least 5 read and write units",
 				refused)
 		case queue.CodeUnreachable:
-			message = fmt.Sprintf("%s failed: %s; try again later", t.host, refused)
+			message = fmt.Sprintf("%s failed: %s; try again later", t.service.host, refused)
 		default:
 			message = fmt.Sprintf("%s refused: %s; check that no other program writes to this table, or use another table",
-				t.host, refused)
+				t.service.host, refused)
 		}
 		return code, message
 	})

@@ -387,8 +387,8 @@ func TestOpenTableRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	table.Close()
-	if table.host != "http://127.0.0.1:1" {
-		t.Errorf("the endpoint of the environment was not taken: %s", table.host)
+	if table.service.host != "http://127.0.0.1:1" {
+		t.Errorf("the endpoint of the environment was not taken: %s", table.service.host)
 	}
 }
 

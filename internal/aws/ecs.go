@@ -64,10 +64,13 @@ func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:
 // ECS is Amazon ECS, or a server that speaks its protocol. All methods are safe for concurrent
 // use. Errors are [queue.Error] and say what to do.
 type ECS struct {
-	service
+	service service
 	api     client[ecs.Client]
 	scaling serviceScaling
 }
+
+// Close drops the idle connections. Calls under way end as they would.
+func (e *ECS) Close() { e.service.close() }
 
 // OpenECS reads the AWS configuration, and calls nobody. The error names the file or the variable at fault.
 func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
@@ -81,8 +84,8 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	}))
 	o, s := e.api.get().Options(), e.scaling.api.get().Options()
-	return e, cmp.Or(e.locate(o.Region, o.BaseEndpoint, e.name),
-		e.scaling.locate(s.Region, s.BaseEndpoint, e.scaling.name))
+	return e, cmp.Or(e.service.locate(o.Region, o.BaseEndpoint, e.service.name),
+		e.scaling.service.locate(s.Region, s.BaseEndpoint, e.scaling.service.name))
 }
 
 // ServiceOf returns the name of the service that a task belongs to; "" for none.
@@ -93,7 +96,7 @@ func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, erro
 	}
 	if len(out.Tasks) == 0 {
 		return "", queue.Errorf(queue.CodeResourceNotFound, "task %s does not exist in the cluster %s at %s", lastPart(task),
-			cluster, e.host)
+			cluster, e.service.host)
 	}
 	name, found := strings.CutPrefix(sdk.ToString(out.Tasks[0].Group), "service:")
 	if !found {
@@ -125,7 +128,7 @@ func (s *ECSService) describe(ctx context.Context) (types.Service, error) {
 	}
 	if len(out.Services) == 0 || sdk.ToString(out.Services[0].Status) == "INACTIVE" {
 		return types.Service{}, queue.Errorf(queue.CodeResourceNotFound,
-			"%s does not exist at %s: check its name, the cluster, the account and the region", s.text(), s.ecs.host)
+			"%s does not exist at %s: check its name, the cluster, the account and the region", s.text(), s.ecs.service.host)
 	}
 	return out.Services[0], nil
 }
@@ -150,13 +153,13 @@ func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
 	if err != nil || !registered {
 		return "", err
 	}
-	return s.ecs.scaling.name, nil
+	return s.ecs.scaling.service.name, nil
 }
 
 func (s *ECSService) text() string { return "service " + s.name + " in the cluster " + s.cluster }
 
 func (e *ECS) explain(ctx context.Context, action, what string, err error) error {
-	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.adviseScaling("ecs:"+action))
+	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.service.adviseScaling("ecs:"+action))
 }
 
 // adviseScaling returns what says of a refusal what to do; permission is the one that the call needs.

@@ -92,7 +92,7 @@ func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	groups := scaling.api.get().Options()
 	groups.Retryer = once
 	scaling.api = hold(autoscaling.New(groups))
-	function, err := OpenLambda(ctx, &LambdaOptions{Function: "resize", Options: Options{Endpoint: endpoint}})
+	function, err := OpenLambda(ctx, &LambdaOptions{Function: "resize", Client: Options{Endpoint: endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,12 +25,15 @@ import (
 //
 // Its two calls are signed and read here: for them a client of the SDK would be one more dependency.
 type IAM struct {
-	service
+	service     service
 	credentials sdk.CredentialsProvider
 	sts, iam    globalEndpoint
 	region      string
 	configured  bool
 }
+
+// Close drops the idle connections. Calls under way end as they would.
+func (i *IAM) Close() { i.service.close() }
 
 // Region is that of the AWS configuration; "" for none.
 func (i *IAM) Region() string { return i.region }
@@ -75,7 +78,7 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 		i.configured = i.configured || other != ""
 		at.url = cmp.Or(other, at.url)
 	}
-	i.host = i.iam.url
+	i.service.host = i.iam.url
 	return i, nil
 }
 
@@ -141,7 +144,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 		}
 	}
 	if judged < len(actions) {
-		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s judged %d of %d actions", i.host, judged,
+		return nil, queue.Errorf(queue.CodeUnreachable, "SimulatePrincipalPolicy: %s judged %d of %d actions", i.service.host, judged,
 			len(actions))
 	}
 	return denied, nil
@@ -166,7 +169,7 @@ func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, ans
 		return err
 	}
 	action := form.Get("Action")
-	return i.explain(ctx, action, i.exchange(ctx, at, form, answer), func(r *refusal) (code, message string) {
+	return i.service.explain(ctx, action, i.exchange(ctx, at, form, answer), func(r *refusal) (code, message string) {
 		return r.queueCode(), r.Error()
 	})
 }
@@ -188,7 +191,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 	if err != nil {
 		return fmt.Errorf("signing %s: %w", form.Get("Action"), err)
 	}
-	resp, err := i.transport.RoundTrip(req)
+	resp, err := i.service.transport.RoundTrip(req)
 	if err != nil {
 		return undelivered(ctx, err)
 	}

@@ -27,16 +27,19 @@ const longestFunction = 905 * time.Second
 // Lambda calls one function of AWS Lambda, or of a server that speaks its
 // protocol. All methods are safe for concurrent use.
 type Lambda struct {
-	service
+	service   service
 	api       client[lambda.Client]
 	function  functionReference
 	qualifier *string // nil for none
 	timeout   time.Duration
 }
 
+// Close drops the idle connections. Calls under way end as they would.
+func (l *Lambda) Close() { l.service.close() }
+
 // LambdaOptions configure [OpenLambda]. Only Function must be set.
 type LambdaOptions struct {
-	Options
+	Client Options
 	// Connections is how many idle connections are kept for the next call; it should be at
 	// least the number of calls made at the same time. 0 means 1000.
 	Connections int
@@ -56,7 +59,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	if err != nil {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "%w", err)
 	}
-	cfg, service, err := connect(ctx, &opts.Options, "Lambda", "AWS_ENDPOINT_URL_LAMBDA",
+	cfg, service, err := connect(ctx, &opts.Client, "Lambda", "AWS_ENDPOINT_URL_LAMBDA",
 		cmp.Or(max(opts.Connections, 0), 1000))
 	if err != nil {
 		return nil, err
@@ -68,7 +71,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		o.Retryer = sdk.NopRetryer{}
 		o.Logger = logging.Nop{} // each error is returned
 		o.Region = cmp.Or(function.Region, o.Region)
-		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
+		chooseEndpoint(opts.Client.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
 	o := api.Options()
 	use := "Lambda function " + function.String() // its ARN would tell the region too
@@ -179,16 +182,16 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 		region := l.api.get().Options().Region
 		message = fmt.Sprintf("Lambda function %s does not exist in region %s (%s): check its name, its alias or version, "+
 			"the account and the region; 'aws lambda list-functions --region %s' lists those that do", l.function, region,
-			l.host, region)
+			l.service.host, region)
 	case code == queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check "+
-			"that they have not expired", l.host, l.function, message, permission)
+			"that they have not expired", l.service.host, l.function, message, permission)
 	case refused.foreign() && refused.status != http.StatusTooManyRequests:
 		message = fmt.Sprintf("Lambda function %s: %s", l.function,
-			refused.foreignAnswer(l.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
+			refused.foreignAnswer(l.service.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
 	default:
 		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the console of Lambda", l.function,
-			l.host, message)
+			l.service.host, message)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

@@ -73,7 +73,7 @@ func lambdaServer(t *testing.T, function string, handle http.HandlerFunc) *Lambd
 	t.Helper()
 	server := httptest.NewServer(handle)
 	t.Cleanup(server.Close)
-	return openLambda(t, &LambdaOptions{Function: function, Options: Options{Region: "eu-west-1", Endpoint: server.URL}})
+	return openLambda(t, &LambdaOptions{Function: function, Client: Options{Region: "eu-west-1", Endpoint: server.URL}})
 }
 
 func openLambda(t *testing.T, opts *LambdaOptions) *Lambda {
@@ -227,10 +227,10 @@ func TestLambdaSettings(t *testing.T) {
 	_, err = OpenLambda(t.Context(), &LambdaOptions{Function: "resize"})
 	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for Lambda function resize: set AWS_REGION")
 	if l := openLambda(t,
-		&LambdaOptions{Function: "arn:aws:lambda:eu-north-1:1:function:a"}); l.host != "Lambda in eu-north-1" {
-		t.Errorf("the host is %s", l.host)
+		&LambdaOptions{Function: "arn:aws:lambda:eu-north-1:1:function:a"}); l.service.host != "Lambda in eu-north-1" {
+		t.Errorf("the host is %s", l.service.host)
 	}
-	if _, err := OpenLambda(t.Context(), &LambdaOptions{Function: "a", Options: Options{Profile: "nobody"}}); err == nil ||
+	if _, err := OpenLambda(t.Context(), &LambdaOptions{Function: "a", Client: Options{Profile: "nobody"}}); err == nil ||
 		!strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Errorf("a profile that is not there: %v", err)
 	}
@@ -386,7 +386,7 @@ func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
 func TestDeadConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	l := openLambda(t, &LambdaOptions{Function: "resize", Options: Options{Region: "eu-west-1"}})
+	l := openLambda(t, &LambdaOptions{Function: "resize", Client: Options{Region: "eu-west-1"}})
 	l.api = hold(rewiredLambda(l, roundTrip(func(r *http.Request) (*http.Response, error) {
 		calls++
 		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: &tappedConn{Conn: memoryConn{}},

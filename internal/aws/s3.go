@@ -31,12 +31,15 @@ const codeObjectTooLarge = "ObjectTooLarge"
 // It makes its one call without the SDK's client, of which the linker would keep all 112 operations (decision 0066).
 // The rules of endpoints, credentials, signatures and retries are the SDK's.
 type S3 struct {
-	service
+	service     service
 	credentials sdk.CredentialsProvider
 	signer      *v4.Signer
 	retries     retries
 	place       s3.EndpointParameters // of every request, without its bucket
 }
+
+// Close drops the idle connections. Calls under way end as they would.
+func (s *S3) Close() { s.service.close() }
 
 // OpenS3 reads the AWS configuration. It calls nobody. The error names the
 // variable or the file at fault.
@@ -136,7 +139,7 @@ func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, 
 		if err != nil {
 			return err
 		}
-		if resp, err = s.transport.RoundTrip(req); err != nil {
+		if resp, err = s.service.transport.RoundTrip(req); err != nil {
 			return undelivered(ctx, err)
 		}
 		if resp.StatusCode == http.StatusOK {
@@ -219,16 +222,16 @@ func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
 		code = objectCode(refused)
 		switch {
 		case refused.shape == "NoSuchBucket":
-			message = fmt.Sprintf("bucket %s does not exist at %s", bucket, s.host)
+			message = fmt.Sprintf("bucket %s does not exist at %s", bucket, s.service.host)
 		case code == queue.CodeResourceNotFound:
 			message = fmt.Sprintf("object %q does not exist in bucket %s", key, bucket)
 		case code == queue.CodeAccessDenied:
 			message = fmt.Sprintf("S3 refused access: %s; allow these credentials s3:GetObject on the object "+
 				"(without s3:ListBucket an object that does not exist looks the same)", refused)
 		case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
-			message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", bucket, s.host)
+			message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", bucket, s.service.host)
 		case !refused.foreign():
-			message = fmt.Sprintf("%s refused s3:GetObject: %s", s.host, refused)
+			message = fmt.Sprintf("%s refused s3:GetObject: %s", s.service.host, refused)
 		}
 		return code, message
 	})

@@ -49,7 +49,7 @@ func TestAgainstAForeignS3(t *testing.T) {
 	_, err = s.Fetch(ctx, "nowhere", "missing", 10)
 	wantCode(t, err, queue.CodeResourceNotFound, "bucket nowhere does not exist")
 
-	l := openLambda(t, &LambdaOptions{Function: "missing", Options: Options{Region: "eu-west-1", Endpoint: endpoint}})
+	l := openLambda(t, &LambdaOptions{Function: "missing", Client: Options{Region: "eu-west-1", Endpoint: endpoint}})
 	wantCode(t, l.Check(ctx), queue.CodeResourceNotFound, "Lambda function missing does not exist")
 	_, err = l.FunctionTimeout(ctx)
 	wantCode(t, err, queue.CodeResourceNotFound, "Lambda function missing does not exist")

@@ -187,8 +187,8 @@ func TestS3Settings(t *testing.T) {
 	_, err := OpenS3(t.Context(), nil)
 	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for the S3 client: set AWS_REGION")
 	s := openS3(t, &Options{Region: "eu-north-1"})
-	if o := s.place; *o.ForcePathStyle || s.host != "S3 in eu-north-1" {
-		t.Errorf("path style %v, host %s", *o.ForcePathStyle, s.host)
+	if o := s.place; *o.ForcePathStyle || s.service.host != "S3 in eu-north-1" {
+		t.Errorf("path style %v, host %s", *o.ForcePathStyle, s.service.host)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
 	s = openS3(t, nil)

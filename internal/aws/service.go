@@ -43,8 +43,8 @@ type service struct {
 	terse     bool // refuses with a status alone, too
 }
 
-// Close drops the idle connections. Calls under way end as they would.
-func (s *service) Close() { s.transport.CloseIdleConnections() }
+// close drops the idle connections. Calls under way end as they would.
+func (s *service) close() { s.transport.CloseIdleConnections() }
 
 // connect reads the AWS configuration for a service. connections is how many idle
 // ones are kept for the next call.

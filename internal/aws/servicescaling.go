@@ -10,8 +10,8 @@ import (
 
 // serviceScaling is Application Auto Scaling, as far as it scales services of Amazon ECS.
 type serviceScaling struct {
-	service
-	api client[applicationautoscaling.Client]
+	service service
+	api     client[applicationautoscaling.Client]
 }
 
 // newServiceScaling returns a client that shares the connections of another one.
@@ -29,8 +29,8 @@ func (s *serviceScaling) isRegistered(ctx context.Context, cluster, name string)
 	out, err := s.api.get().DescribeScalableTargets(ctx, &applicationautoscaling.DescribeScalableTargetsInput{
 		ServiceNamespace: types.ServiceNamespaceEcs, ResourceIds: []string{resource}})
 	if err != nil {
-		return false, s.explain(ctx, "DescribeScalableTargets ("+resource+")", err,
-			s.adviseScaling("application-autoscaling:DescribeScalableTargets"))
+		return false, s.service.explain(ctx, "DescribeScalableTargets ("+resource+")", err,
+			s.service.adviseScaling("application-autoscaling:DescribeScalableTargets"))
 	}
 	return len(out.ScalableTargets) > 0, nil
 }

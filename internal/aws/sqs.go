@@ -29,8 +29,8 @@ import (
 // in that is the SDK's own: credentials and their renewal, the signature, and
 // the rules of what is tried again, after how long and how often in all.
 type SQS struct {
-	service
-	api *sqs.Client // makes the other calls
+	service service
+	api     *sqs.Client // makes the other calls
 
 	roundTripper http.RoundTripper
 	credentials  sdk.CredentialsProvider
@@ -39,6 +39,9 @@ type SQS struct {
 	buffers      sync.Pool // of *[]byte, for answers
 	events       *Events
 }
+
+// Close drops the idle connections. Calls under way end as they would.
+func (s *SQS) Close() { s.service.close() }
 
 // sqsConnections are kept for the next call: a worker has at most 64 receives under way, and about as many deletes.
 const sqsConnections = 128

@@ -57,7 +57,7 @@ func (c *curves) count(now time.Time) series.Reading {
 		if !l.queue.embedded {
 			one := series.Counts{In: st.Counts.Received - st.Counts.Duplicates, Out: st.Counts.Done}
 			r.Queues[l.queue.name] = one
-			r.In, r.Out = r.In+one.In, r.Out+one.Out
+			r.Total.In, r.Total.Out = r.Total.In+one.In, r.Total.Out+one.Out
 		}
 	}
 
@@ -70,7 +70,7 @@ func (c *curves) count(now time.Time) series.Reading {
 
 	if c.queues.broker != nil {
 		total := c.queues.broker.TotalLedger()
-		r.In, r.Out = r.In+total.Sent, r.Out+total.Done
+		r.Total.In, r.Total.Out = r.Total.In+total.Sent, r.Total.Out+total.Done
 		c.countEmbedded(&r)
 	}
 	return r

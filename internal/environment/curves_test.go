@@ -37,10 +37,10 @@ func TestCurvesReadTheCounters(t *testing.T) {
 	read := func() series.Reading { return r.observe.curves.count(time.Now()) }
 	eventually(t, "five messages done and two in work", func() bool {
 		now := read()
-		return now.Out == 5 && now.InFlight == 2
+		return now.Total.Out == 5 && now.InFlight == 2
 	})
 	now := read()
-	if now.In != 7 || now.Limit != 7 || !now.HasOldest || now.Queues["jobs"] != (series.Counts{In: 7, Out: 5}) ||
+	if now.Total.In != 7 || now.Limit != 7 || !now.HasOldest || now.Queues["jobs"] != (series.Counts{In: 7, Out: 5}) ||
 		now.Latencies == (health.Latencies{}) {
 		t.Errorf("it reads %+v", now)
 	}

@@ -117,12 +117,14 @@ func (h *history) observe(r *logging.Record) {
 
 // decided is told of the decisions about the size.
 func (h *history) decided(d autoscale.Decided) {
-	fields := map[string]string{"from": fmt.Sprint(d.From), "desired": fmt.Sprint(d.Desired), "rule": string(d.Rule),
-		"reason": d.Why}
+	made := d.Decision
+	fields := map[string]string{"from": fmt.Sprint(made.From), "desired": fmt.Sprint(made.Desired), "rule": string(made.Rule),
+		"reason": made.Why}
+
 	switch {
 	case d.Applied:
 		h.Happened(event.Event{Kind: event.Scaling, Text: "size changed", Fields: fields})
-	case d.Changes():
+	case made.Changes():
 		fields["not_applied"] = d.NotApplied
 		h.Happened(event.Event{Kind: event.Scaling, Text: "size not changed", Fields: fields})
 	}

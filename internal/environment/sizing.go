@@ -174,7 +174,7 @@ func (s *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 		opts.Events = autoscale.LogEvents(log, "tasks of the service "+service)
 	default:
 		opts.Events.Decided = func(d autoscale.Decided) { // at debug, because it is read by whoever wants it
-			log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
+			log.Debug("size advised", "desired", d.Decision.Desired, "reason", d.Decision.Why)
 		}
 	}
 
@@ -314,16 +314,17 @@ func (s *sizing) heldScaleIn() string {
 	if s.loop == nil || !s.fleet.IsLeader() {
 		return ""
 	}
-	if all := s.loop.Status().Decisions; len(all) > 0 && all[0].HeldByOneInstance() {
-		return all[0].Why
+	if all := s.loop.Status().Decisions; len(all) > 0 && all[0].Decided.Decision.HeldByOneInstance() {
+		return all[0].Decided.Decision.Why
 	}
 	return ""
 }
 
 func decision(d *autoscale.Entry) api.ScaleDecision {
+	made := d.Decided.Decision
 	return api.ScaleDecision{
-		At: d.At, Until: d.Until, Times: d.Times, From: d.From, Desired: d.Desired, Rule: string(d.Rule), Why: d.Why,
-		Applied: d.Applied, NotApplied: d.NotApplied,
+		At: made.At, Until: d.Until, Times: d.Times, From: made.From, Desired: made.Desired, Rule: string(made.Rule), Why: made.Why,
+		Applied: d.Decided.Applied, NotApplied: d.Decided.NotApplied,
 	}
 }
 

@@ -289,7 +289,7 @@ func terminalCodes(set *config.QueueSettings) (deliver.StatusSet, error) {
 
 func (t *targetOpener) openFunction(ctx context.Context, to *target, opts *delivery.Options) error {
 	q, set := to.queue, to.queue.settings()
-	client := aws.LambdaOptions{Options: *t.opts.aws(), Function: set.Function, Connections: set.Concurrency,
+	client := aws.LambdaOptions{Client: *t.opts.aws(), Function: set.Function, Connections: set.Concurrency,
 		Timeout: t.settings.now().FunctionTimeout + 5*time.Second} // beyond the function's own limit
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {

@@ -89,7 +89,7 @@ const dedupWindow = 4*time.Minute + 30*time.Second
 
 // run is one run.
 type run struct {
-	Options
+	options Options
 	from    Source
 	to      Destination
 	journal *Journal
@@ -109,7 +109,7 @@ type run struct {
 // came for Options.Wait, with the first error that repeating does not help against, or with ctx. The result is valid
 // with an error too.
 func Run(ctx context.Context, from Source, to Destination, journal *Journal, o Options) (*Result, error) {
-	r := &run{Options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, blocked: map[string]bool{},
+	r := &run{options: o, from: from, to: to, journal: journal, skipped: map[string]Reason{}, blocked: map[string]bool{},
 		waiting: map[string]bool{}, result: &Result{FIFO: o.FIFO}, began: time.Now()}
 	err := r.begin(ctx)
 	if err == nil {
@@ -142,7 +142,7 @@ const (
 )
 
 func (r *run) loop(ctx context.Context) error {
-	n := perCall * max(1, r.Concurrency)
+	n := perCall * max(1, r.options.Concurrency)
 	idleSince, empty := time.Now(), 0
 	for {
 		items, err := r.from.Take(ctx, n)
@@ -165,14 +165,14 @@ func (r *run) loop(ctx context.Context) error {
 		}
 		// A count that is approximate may lag behind: it must be so several times.
 		empty++
-		if left.Total() <= len(r.skipped) && (empty > 2 || r.SourceExact) {
+		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {
 			return nil
 		}
-		if r.gaveUp = time.Since(idleSince) > r.Wait; r.gaveUp {
+		if r.gaveUp = time.Since(idleSince) > r.options.Wait; r.gaveUp {
 			return nil
 		}
-		if r.Waiting != nil && left.Total() > len(r.skipped) {
-			r.Waiting(left)
+		if r.options.Waiting != nil && left.Total() > len(r.skipped) {
+			r.options.Waiting(left)
 		}
 		if err := pause(ctx, poll); err != nil {
 			return err
@@ -197,7 +197,7 @@ func (r *run) move(ctx context.Context, items []Item) (moved bool, err error) {
 	if err := r.remove(ctx, gone); err != nil {
 		return false, err
 	}
-	if r.FIFO {
+	if r.options.FIFO {
 		err = r.sendInOrder(ctx, fresh)
 	} else {
 		err = r.sendAtOnce(ctx, fresh)
@@ -212,13 +212,13 @@ func (r *run) stays(it *Item) bool {
 	}
 	wait := time.Until(it.VisibleAt)
 	switch {
-	case r.FIFO && r.blocked[it.Message.GroupID]:
+	case r.options.FIFO && r.blocked[it.Message.GroupID]:
 		r.skip(it, Behind)
 		return true
-	case r.FIFO && (it.InFlight && wait > 0 || r.waiting[it.Message.GroupID]):
+	case r.options.FIFO && (it.InFlight && wait > 0 || r.waiting[it.Message.GroupID]):
 		r.waiting[it.Message.GroupID] = true
 		return true
-	case !r.FIFO && r.MaxDelay > 0 && wait > r.MaxDelay && !r.CutDelays:
+	case !r.options.FIFO && r.options.MaxDelay > 0 && wait > r.options.MaxDelay && !r.options.CutDelays:
 		r.skip(it, DueLater)
 		return true
 	}

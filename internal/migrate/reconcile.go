@@ -105,7 +105,7 @@ func (r *run) finish(ctx context.Context, settle bool) error {
 			r.result.Reasons[why]++
 		}
 		r.result.Reconcile(r.journal.Uncertain())
-		if r.result.Balanced() || !settle || r.SourceExact && r.DestinationExact || time.Since(began) > settleTime {
+		if r.result.Balanced() || !settle || r.options.SourceExact && r.options.DestinationExact || time.Since(began) > settleTime {
 			return nil
 		}
 		if err := pause(ctx, 5*poll); err != nil {

@@ -35,7 +35,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 		if err := pause(ctx, time.Second<<min(try, 4)); err != nil {
 			return err
 		}
-		if r.FIFO {
+		if r.options.FIFO {
 			// The call may take longer than the destination remembers the messages.
 			if again, err = r.settleUncertain(ctx, again); err != nil {
 				return err
@@ -53,7 +53,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	for i := range items {
 		out[i], ids[i] = r.outgoing(&items[i]), items[i].ID
 	}
-	if err := r.journal.Intend(ids, r.FIFO); err != nil {
+	if err := r.journal.Intend(ids, r.options.FIFO); err != nil {
 		return nil, nil, err
 	}
 	sent, err := r.to.Send(ctx, out)
@@ -99,7 +99,7 @@ func (r *run) refuse(it *Item, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result.refused(it.ID, why)
-	if r.FIFO {
+	if r.options.FIFO {
 		r.blocked[it.Message.GroupID] = true
 	}
 	r.journal.forget(it.ID)
@@ -118,8 +118,8 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 	if err := r.journal.Accept(ids); err != nil {
 		return err
 	}
-	if r.Progress != nil {
-		r.Progress(r.journal.Sent(), r.journal.SourceBefore())
+	if r.options.Progress != nil {
+		r.options.Progress(r.journal.Sent(), r.journal.SourceBefore())
 	}
 	return r.remove(context.WithoutCancel(ctx), items)
 }
@@ -127,18 +127,18 @@ func (r *run) accept(ctx context.Context, items []Item) error {
 // outgoing is a message as it is sent.
 func (r *run) outgoing(it *Item) queue.Outgoing {
 	out := it.Message
-	if r.FIFO {
+	if r.options.FIFO {
 		// Under the one that it was sent with, another message that was sent with it later would be dropped.
 		out.DedupID = dedupID(it.ID)
 		return out
 	}
 	wait := max(0, time.Until(it.VisibleAt))
-	if wait > 0 && r.MaxDelay == 0 {
+	if wait > 0 && r.options.MaxDelay == 0 {
 		out.NotBefore = it.VisibleAt
 		return out
 	}
-	if r.MaxDelay > 0 && wait > r.MaxDelay {
-		wait = r.MaxDelay
+	if r.options.MaxDelay > 0 && wait > r.options.MaxDelay {
+		wait = r.options.MaxDelay
 		r.mu.Lock()
 		r.result.DelaysCut++
 		r.mu.Unlock()
@@ -154,7 +154,7 @@ func dedupID(id string) string { return "migrate-" + id }
 // settleUncertain finds out what became of messages of a FIFO queue that may have been sent, longer ago than the
 // destination remembers. It returns those that are to be sent.
 func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error) {
-	if !r.FIFO {
+	if !r.options.FIFO {
 		return items, nil
 	}
 	old := slices.DeleteFunc(slices.Clone(items), func(it Item) bool {
@@ -197,7 +197,7 @@ func (r *run) wereAccepted(ctx context.Context, items []Item) (bool, error) {
 // decide reports whether the messages of which nobody knows it were accepted: all, or else none. The destination's
 // count tells it where nobody else sends or receives there, and where the first count is one to rely on.
 func (r *run) decide(ctx context.Context) (there bool, err error) {
-	switch r.Uncertain {
+	switch r.options.Uncertain {
 	case Resend:
 		return false, nil
 	case Drop:
@@ -208,7 +208,7 @@ func (r *run) decide(ctx context.Context) (there bool, err error) {
 		return false, fmt.Errorf("counting the destination: %w", err)
 	}
 	more := count.Total() - r.journal.DestinationBefore() - r.journal.Sent()
-	if r.DestinationExact || r.journal.DestinationBefore() == 0 {
+	if r.options.DestinationExact || r.journal.DestinationBefore() == 0 {
 		switch more {
 		case 0:
 			return false, nil

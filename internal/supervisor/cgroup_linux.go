@@ -84,7 +84,7 @@ func cgroupPath(text string) string {
 
 // cgroup is the control group of one run.
 type cgroup struct {
-	cgroupFolder
+	folder cgroupFolder
 	// fd is the open folder, into which the process is started.
 	fd int
 }
@@ -93,7 +93,7 @@ type cgroup struct {
 // each before what it holds.
 func (c *cgroup) folders() []string {
 	var all []string
-	_ = filepath.WalkDir(c.folder, func(path string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(c.folder.folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return nil // It was removed meanwhile.
 		}
@@ -130,12 +130,12 @@ func (c *cgroup) members() []process {
 func (c *cgroup) holds(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
 	path := cgroupPath(string(text))
-	return err == nil && (path == c.path || strings.HasPrefix(path, c.path+"/"))
+	return err == nil && (path == c.folder.path || strings.HasPrefix(path, c.folder.path+"/"))
 }
 
 // empty asks the kernel, which does not count zombies.
 func (c *cgroup) empty() bool {
-	text, err := os.ReadFile(filepath.Join(c.folder, "cgroup.events"))
+	text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 	if err != nil {
 		return errors.Is(err, fs.ErrNotExist)
 	}
@@ -159,7 +159,7 @@ func (c *cgroup) kill() bool {
 	}
 	deadline := time.Now().Add(freezeWait)
 	for time.Now().Before(deadline) {
-		text, err := os.ReadFile(filepath.Join(c.folder, "cgroup.events"))
+		text, err := os.ReadFile(filepath.Join(c.folder.folder, "cgroup.events"))
 		if err != nil || strings.Contains(string(text), "frozen 1") {
 			break
 		}
@@ -169,7 +169,7 @@ func (c *cgroup) kill() bool {
 }
 
 func (c *cgroup) write(file, text string) error {
-	f, err := os.OpenFile(filepath.Join(c.folder, file), os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(c.folder.folder, file), os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (c *cgroup) remove() {
 		for i := len(all) - 1; i >= 0; i-- {
 			_ = unix.Rmdir(all[i])
 		}
-		if _, err := os.Stat(c.folder); err != nil {
+		if _, err := os.Stat(c.folder.folder); err != nil {
 			return
 		}
 		time.Sleep(time.Millisecond)

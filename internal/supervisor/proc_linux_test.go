@@ -35,8 +35,8 @@ func FuzzParseSockets(f *testing.F) {
 	f.Add("a b:zz c 0A e f g h i j", "")
 	f.Fuzz(func(t *testing.T, text, part string) {
 		for _, s := range parseSockets(text, part) {
-			if s.inode == "" || !strings.Contains(text, s.inode) {
-				t.Errorf("it made up the socket %q", s.inode)
+			if s.client.inode == "" || !strings.Contains(text, s.client.inode) {
+				t.Errorf("it made up the socket %q", s.client.inode)
 			}
 		}
 	})

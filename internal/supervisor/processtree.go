@@ -168,7 +168,7 @@ func (t *processTree) environment() []string {
 // begins with a slash, or the mark.
 func (t *processTree) marker() string {
 	if t.cgroup != nil {
-		return t.cgroup.folder
+		return t.cgroup.folder.folder
 	}
 	return t.mark
 }

@@ -73,7 +73,7 @@ func listeningPorts(k *processTree) []int {
 	for _, s := range all {
 		address, port, _ := strings.Cut(s.local, ":")
 		if number, err := strconv.ParseUint(port, 16, 16); err == nil && s.state == listening && takesLoopback(address) {
-			portOf["socket:["+s.inode+"]"] = int(number)
+			portOf["socket:["+s.client.inode+"]"] = int(number)
 		}
 	}
 
@@ -140,7 +140,7 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 	links := map[string]bool{}
 	for _, s := range all {
 		if address, ok := strings.CutSuffix(s.local, suffix); ok && s.state == listening && takesLoopback(address) {
-			maps.Copy(links, s.sockets())
+			maps.Copy(links, s.client.sockets())
 		}
 	}
 	return links
@@ -149,7 +149,7 @@ func listeners(all []tcpSocket, suffix string) map[string]bool {
 // tcpSocket is a line of /proc/net/tcp or tcp6, with addresses in the system's hexadecimal.
 type tcpSocket struct {
 	local, remote, state string
-	client
+	client               client
 }
 
 // tcpSockets returns the sockets whose lines contain part; known is false where the

@@ -55,7 +55,7 @@ func serveFunction(t testing.TB, answer func(http.ResponseWriter, events.SQSEven
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
 	opts := &aws.LambdaOptions{Function: "resize",
-		Options: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: server.URL}}
+		Client: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: server.URL}}
 	for _, f := range change {
 		f(opts)
 	}
@@ -245,7 +245,7 @@ func TestNobodyAtTheEndpoint(t *testing.T) {
 	listener.Close()
 	address := "http://" + listener.Addr().String()
 	l := newFunction(t, &aws.LambdaOptions{Function: "resize",
-		Options: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: address}})
+		Client: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: address}})
 	r := l.Deliver(t.Context(), message())
 	if r.Outcome != queue.Unreached ||
 		!strings.Contains(r.Reason,

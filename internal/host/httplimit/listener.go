@@ -33,7 +33,7 @@ type Limits struct {
 // listener bounds the connections of one server.
 type listener struct {
 	net.Listener
-	Limits
+	limits   Limits
 	requests http.Handler
 
 	anonymous atomic.Int64 // anonymous requests being answered
@@ -63,11 +63,11 @@ type connectionKey struct{}
 // Listen returns l within limits. It takes the server's Handler, ConnState and ConnContext; the server must serve the
 // listener and nothing else.
 func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
-	limited := &listener{Listener: l, Limits: limits, changed: make(chan struct{}, 1),
+	limited := &listener{Listener: l, limits: limits, changed: make(chan struct{}, 1),
 		conns: map[net.Conn]*connection{}, peers: map[netip.Addr]int{}}
 	limited.closed, limited.end = context.WithCancel(context.Background())
-	if limited.Full == nil {
-		limited.Full = func() {}
+	if limited.limits.Full == nil {
+		limited.limits.Full = func() {}
 	}
 
 	limited.requests = server.Handler
@@ -92,7 +92,7 @@ func Listen(server *http.Server, l net.Listener, limits Limits) net.Listener {
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	for ; err == nil && !l.makeRoomOf(conn); conn, err = l.Listener.Accept() {
-		l.Full()
+		l.limits.Full()
 		conn.Close()
 	}
 	if err != nil {
@@ -108,7 +108,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // awaitRoom waits for room, first for the given time; false if the listener is closed before. Meanwhile answers ask
 // clients to close their connections, so that none is closed while its next request is on the way.
 func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
-	l.Full()
+	l.limits.Full()
 	l.waiting.Store(true)
 	defer l.waiting.Store(false)
 	for !ok {
@@ -130,7 +130,7 @@ func (l *listener) awaitRoom(wait time.Duration) (ok bool) {
 // If not, it returns how long at least one stays in its grace, or an hour if none is idle.
 func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	l.mu.Lock()
-	if len(l.conns) < l.Connections {
+	if len(l.conns) < l.limits.Connections {
 		l.mu.Unlock()
 		return true, 0
 	}
@@ -145,7 +145,7 @@ func (l *listener) makeRoom() (ok bool, wait time.Duration) {
 	}
 	victim := l.giveUp(oldest)
 	l.mu.Unlock()
-	l.Full()
+	l.limits.Full()
 	end(victim)
 	return true, 0
 }
@@ -158,7 +158,7 @@ func (l *listener) makeRoomOf(conn net.Conn) bool {
 		return true
 	}
 	l.mu.Lock()
-	if l.peers[peer] < max(l.Connections/2, 1) {
+	if l.peers[peer] < max(l.limits.Connections/2, 1) {
 		l.mu.Unlock()
 		return true
 	}

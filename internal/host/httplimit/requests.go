@@ -18,7 +18,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.waiting.Load() {
 		w.Header().Set("Connection", "close")
 	}
-	if l.Anonymous != nil && l.Anonymous(r) {
+	if l.limits.Anonymous != nil && l.limits.Anonymous(r) {
 		l.serveAnonymous(w, r)
 		return
 	}
@@ -31,9 +31,9 @@ func (l *listener) serveAnonymous(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	rc := http.NewResponseController(w)
 	defer func() { _ = rc.SetReadDeadline(time.Now().Add(discardTime)) }()
-	if l.Probe == nil || !l.Probe(r) {
+	if l.limits.Probe == nil || !l.limits.Probe(r) {
 		defer l.anonymous.Add(-1)
-		if l.anonymous.Add(1) > int64(max(l.Connections/8, 2)) {
+		if l.anonymous.Add(1) > int64(max(l.limits.Connections/8, 2)) {
 			w.Header().Set("Retry-After", "10")
 			http.Error(w, "too many requests without valid credentials at once; send credentials, or try again",
 				http.StatusServiceUnavailable)

@@ -31,12 +31,12 @@ func TestQueues(t *testing.T) {
 		says   string // in the remedy, or in what is so where there is none
 	}{
 		"all fits": {func(*Queue) {}, "ok queue", "fit together"},
-		"short visibility": {func(q *Queue) { q.Attempt = 900 * time.Second },
+		"short visibility": {func(q *Queue) { q.Times.Attempt = 900 * time.Second },
 			"warning visibility-short", "--visibility-timeout=900s"},
-		"short visibility of one of several": {func(q *Queue) { q.Attempt, q.Several = 900*time.Second, true },
+		"short visibility of one of several": {func(q *Queue) { q.Times.Attempt, q.Several = 900*time.Second, true },
 			"warning visibility-short", "below the queue jobs: visibility_timeout: 900s"},
-		"visibility that equals": {func(q *Queue) { q.Attempt = q.Visibility }, "ok queue", ""},
-		"no visibility": {func(q *Queue) { q.Visibility = 0 },
+		"visibility that equals": {func(q *Queue) { q.Times.Attempt = q.Times.Visibility }, "ok queue", ""},
+		"no visibility": {func(q *Queue) { q.Times.Visibility = 0 },
 			"error visibility-short", "--visibility-timeout=185s"},
 		"no dead-letter queue": {func(q *Queue) { q.Attributes["RedrivePolicy"], q.Dead = "", nil },
 			"warning no-dead-letter-queue", `\"deadLetterTargetArn\": \"arn:aws:sqs:eu-west-1:1:jobs-dead\"`},
@@ -45,7 +45,7 @@ func TestQueues(t *testing.T) {
 			q.Attributes["RedrivePolicy"], q.Dead = "", nil
 		}, "warning no-dead-letter-queue", "tendril queues create jobs-dead.fifo "},
 		"no dead-letter queue for terminal codes": {func(q *Queue) {
-			q.Attributes["RedrivePolicy"], q.Dead, q.TerminalCodes = "", nil, "422"
+			q.Attributes["RedrivePolicy"], q.Dead, q.Times.TerminalCodes = "", nil, "422"
 		}, "warning no-dead-letter-queue", "so that terminal-codes 422 has no effect"},
 		"no dead-letter queue here": {func(q *Queue) { q.OnSQS, q.Attributes["RedrivePolicy"] = false, "" },
 			"warning no-dead-letter-queue", "restart"},
@@ -73,16 +73,16 @@ func TestQueues(t *testing.T) {
 		"the queue keeps shorter": {attribute("MessageRetentionPeriod", "7200"), "warning retention-longer",
 			"MessageRetentionPeriod=345600, or tendril up --retention-period=7200s"},
 		"more attempts than time": {func(q *Queue) {
-			q.Pause = func(n int) time.Duration { return time.Duration(n) * 3 * time.Hour }
+			q.Times.Pause = func(n int) time.Duration { return time.Duration(n) * 3 * time.Hour }
 		}, "warning retention-short", "--retention-period=489600s"},
 		"attempts that just fit": {func(q *Queue) {
-			q.Pause = func(int) time.Duration { return 96 * time.Hour / 9 }
+			q.Times.Pause = func(int) time.Duration { return 96 * time.Hour / 9 }
 		}, "ok queue", ""},
-		"pauses that nothing fits": {func(q *Queue) { q.Pause = func(int) time.Duration { return 40 * 24 * time.Hour } },
+		"pauses that nothing fits": {func(q *Queue) { q.Times.Pause = func(int) time.Duration { return 40 * 24 * time.Hour } },
 			"warning retention-short", "backoff-max"},
 		"attempts by the settings, without a policy": {func(q *Queue) {
-			q.Attributes, q.Dead, q.MaxRetries = nil, nil, 1000
-			q.Pause = func(int) time.Duration { return 12 * time.Minute }
+			q.Attributes, q.Dead, q.Times.MaxRetries = nil, nil, 1000
+			q.Times.Pause = func(int) time.Duration { return 12 * time.Minute }
 		}, "warning retention-short", "retention-period"},
 		"a queue that up creates": {func(q *Queue) { q.Missing, q.Managed, q.Attributes, q.Dead = true, true, nil, nil },
 			"ok queue", "creates it"},
@@ -101,7 +101,7 @@ func TestQueues(t *testing.T) {
 		})
 	}
 	q := fitting()
-	q.Visibility = time.Second
+	q.Times.Visibility = time.Second
 	hold(t, Examine(&Facts{Queues: []Queue{q}, Running: true}), "warning visibility-short",
 		"tendril config set visibility-timeout=185s")
 	hold(t, q.Examine(), "warning visibility-short", "visibility-timeout=185s")

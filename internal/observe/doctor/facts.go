@@ -51,8 +51,8 @@ type Queue struct {
 	// Attributes are those of the queue, by their SQS names; nil when they are not known.
 	Attributes map[string]string
 	// Dead is the dead-letter queue; nil when there is none, or when it is not known.
-	Dead *DeadLetterQueue
-	Times
+	Dead  *DeadLetterQueue
+	Times Times
 }
 
 // DeadLetterQueue is the dead-letter queue of a queue.

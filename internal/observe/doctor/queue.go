@@ -49,21 +49,21 @@ func (q *Queue) examine(running bool) []Finding {
 
 // queueExamination gathers the findings about one queue.
 type queueExamination struct {
-	*Queue
+	queue   *Queue
 	running bool
 	found   findings
 }
 
 func (q *queueExamination) add(level Level, id, what, why, remedy string) {
-	q.found.add(level, id, "queue "+q.Name+": "+what, why, remedy)
+	q.found.add(level, id, "queue "+q.queue.Name+": "+what, why, remedy)
 }
 
 // setting says what to type to change an option for the queue.
 func (q *queueExamination) setting(option string, d time.Duration) string {
 	value := seconds(d) + "s"
 	switch {
-	case q.Several:
-		return fmt.Sprintf("write into tendril.yaml, below the queue %s: %s: %s", q.Name,
+	case q.queue.Several:
+		return fmt.Sprintf("write into tendril.yaml, below the queue %s: %s: %s", q.queue.Name,
 			strings.ReplaceAll(option, "-", "_"), value)
 	case q.running:
 		return fmt.Sprintf("tendril config set %s=%s", option, value)
@@ -79,33 +79,33 @@ func attribute(url, name, value string) string {
 // times compares the visibility timeout with what an attempt may take.
 func (q *queueExamination) times() {
 	switch {
-	case q.Attempt == 0:
-	case q.Visibility == 0:
+	case q.queue.Times.Attempt == 0:
+	case q.queue.Times.Visibility == 0:
 		q.add(Error, "visibility-short", "visibility-timeout 0 does not hide a message while it is delivered",
-			"it is delivered many times at once", q.setting("visibility-timeout", q.Attempt))
-	case q.Visibility < q.Attempt:
+			"it is delivered many times at once", q.setting("visibility-timeout", q.queue.Times.Attempt))
+	case q.queue.Times.Visibility < q.queue.Times.Attempt:
 		q.add(Warning, "visibility-short", fmt.Sprintf("visibility timeout %s is shorter than an attempt may take: %s, by %s",
-			shown(q.Visibility), shown(q.Attempt), q.AttemptText),
+			shown(q.queue.Times.Visibility), shown(q.queue.Times.Attempt), q.queue.Times.AttemptText),
 			"tendril extends it while the app works, but if tendril is paused or killed, a second attempt begins while the "+
-				"first still runs", q.setting("visibility-timeout", q.Attempt))
+				"first still runs", q.setting("visibility-timeout", q.queue.Times.Attempt))
 	}
 }
 
 // attempts compares the time that all attempts take with the retention.
 func (q *queueExamination) attempts() {
-	most := q.MaxRetries
-	if _, n := queue.ParseRedrivePolicy(q.Attributes["RedrivePolicy"]); n > 0 {
+	most := q.queue.Times.MaxRetries
+	if _, n := queue.ParseRedrivePolicy(q.queue.Attributes["RedrivePolicy"]); n > 0 {
 		most = n
 	}
-	if q.Pause == nil || most < 2 {
+	if q.queue.Times.Pause == nil || most < 2 {
 		return
 	}
 	var all time.Duration
 	for attempt := 1; attempt < most && all <= maxRetention; attempt++ {
-		all += q.Pause(attempt)
+		all += q.queue.Times.Pause(attempt)
 	}
-	limit, name := q.Retention, "the retention period"
-	if keeps, known := duration(q.Attributes, "MessageRetentionPeriod"); q.OnSQS && known && keeps < limit {
+	limit, name := q.queue.Times.Retention, "the retention period"
+	if keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod"); q.queue.OnSQS && known && keeps < limit {
 		limit, name = keeps, "its MessageRetentionPeriod"
 	}
 	if limit == 0 || all <= limit {
@@ -113,8 +113,8 @@ func (q *queueExamination) attempts() {
 	}
 	remedy := "make the pause shorter with backoff-max, or have fewer attempts"
 	if all <= maxRetention {
-		if remedy = q.setting("retention-period", all+time.Hour); name != "the retention period" && q.URL != "" {
-			remedy = attribute(q.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
+		if remedy = q.setting("retention-period", all+time.Hour); name != "the retention period" && q.queue.URL != "" {
+			remedy = attribute(q.queue.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
 		}
 	}
 	q.add(Warning, "retention-short",
@@ -124,31 +124,31 @@ func (q *queueExamination) attempts() {
 
 // redrive looks at the redrive policy.
 func (q *queueExamination) redrive() {
-	policy := strings.TrimSpace(q.Attributes["RedrivePolicy"])
+	policy := strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])
 	dead, most := queue.ParseRedrivePolicy(policy)
 	set := func(receives int) string {
-		if !q.OnSQS {
+		if !q.queue.OnSQS {
 			return "restart the environment: 'tendril up' sets it"
 		}
-		arn := defaulted(q.Attributes["QueueArn"], "ARN-OF-"+q.Name)
+		arn := defaulted(q.queue.Attributes["QueueArn"], "ARN-OF-"+q.queue.Name)
 		name := deadName(arn)
 		if dead != "" {
 			name = arn[:strings.LastIndexByte(arn, ':')+1] + dead
 		}
 		return fmt.Sprintf(`aws sqs set-queue-attributes --queue-url %s --attributes `+
-			`'{"RedrivePolicy": "{\"deadLetterTargetArn\": \"%s\", \"maxReceiveCount\": \"%d\"}"}'`, q.URL, name, receives)
+			`'{"RedrivePolicy": "{\"deadLetterTargetArn\": \"%s\", \"maxReceiveCount\": \"%d\"}"}'`, q.queue.URL, name, receives)
 	}
 	switch {
-	case policy == "" && q.Missing:
+	case policy == "" && q.queue.Missing:
 	case policy == "":
 		create := ""
-		if q.OnSQS {
+		if q.queue.OnSQS {
 			create = fmt.Sprintf("tendril queues create %s --backend sqs --no-dead-letter-queue -a "+
-				"MessageRetentionPeriod=1209600, then ", deadName(q.Name))
+				"MessageRetentionPeriod=1209600, then ", deadName(q.queue.Name))
 		}
 		what := "it has no dead-letter queue"
-		if q.TerminalCodes != "" {
-			what += ", so that terminal-codes " + q.TerminalCodes + " has no effect"
+		if q.queue.Times.TerminalCodes != "" {
+			what += ", so that terminal-codes " + q.queue.Times.TerminalCodes + " has no effect"
 		}
 		q.add(Warning, "no-dead-letter-queue", what,
 			"a message that always fails is tried again until its retention ends, and is then gone", create+set(10))
@@ -173,60 +173,60 @@ func deadName(name string) string {
 
 // deadLetters compares the retention of the two queues.
 func (q *queueExamination) deadLetters() {
-	if q.Dead == nil {
+	if q.queue.Dead == nil {
 		return
 	}
-	if q.Dead.Missing {
+	if q.queue.Dead.Missing {
 		onSQS := ""
-		if q.OnSQS {
+		if q.queue.OnSQS {
 			onSQS = " --backend sqs"
 		}
-		q.add(Error, "dead-letter-queue", fmt.Sprintf("its dead-letter queue %s does not exist", q.Dead.Name),
+		q.add(Error, "dead-letter-queue", fmt.Sprintf("its dead-letter queue %s does not exist", q.queue.Dead.Name),
 			"messages that always fail are tried until their retention ends, and are then gone",
 			fmt.Sprintf("tendril queues create %s%s --no-dead-letter-queue -a MessageRetentionPeriod=1209600",
-				q.Dead.Name, onSQS))
+				q.queue.Dead.Name, onSQS))
 		return
 	}
-	keeps, known := duration(q.Attributes, "MessageRetentionPeriod")
-	dead, also := duration(q.Dead.Attributes, "MessageRetentionPeriod")
-	if !q.OnSQS || !known || !also || q.Attributes["FifoQueue"] == "true" || dead > keeps || dead >= maxRetention {
+	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
+	dead, also := duration(q.queue.Dead.Attributes, "MessageRetentionPeriod")
+	if !q.queue.OnSQS || !known || !also || q.queue.Attributes["FifoQueue"] == "true" || dead > keeps || dead >= maxRetention {
 		return
 	}
 	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, and the queue "+
-		"itself for %s", q.Dead.Name, shown(dead), shown(keeps)),
+		"itself for %s", q.queue.Dead.Name, shown(dead), shown(keeps)),
 		"dead letters keep their age on Amazon SQS: one that failed late is deleted before anybody has seen it",
-		attribute(defaulted(q.Dead.URL, "URL-OF-"+q.Dead.Name), "MessageRetentionPeriod", "1209600"))
+		attribute(defaulted(q.queue.Dead.URL, "URL-OF-"+q.queue.Dead.Name), "MessageRetentionPeriod", "1209600"))
 }
 
 // retention compares that of the worker with that of the queue.
 func (q *queueExamination) retention() {
-	keeps, known := duration(q.Attributes, "MessageRetentionPeriod")
+	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
 	switch {
-	case !known || q.Retention == 0 || !q.OnSQS:
-	case q.Retention < keeps:
+	case !known || q.queue.Times.Retention == 0 || !q.queue.OnSQS:
+	case q.queue.Times.Retention < keeps:
 		q.add(Warning, "retention-shorter", fmt.Sprintf("the worker deletes a message %s after its first receive, though "+
-			"the queue keeps it for %s", shown(q.Retention), shown(keeps)), "late messages are lost, if they still matter",
+			"the queue keeps it for %s", shown(q.queue.Times.Retention), shown(keeps)), "late messages are lost, if they still matter",
 			q.setting("retention-period", keeps))
-	case q.Retention > keeps:
+	case q.queue.Times.Retention > keeps:
 		q.add(Warning, "retention-longer", fmt.Sprintf("the worker tries a message for %s, but the queue drops it %s after "+
-			"it was sent", shown(q.Retention), shown(keeps)), "a message that keeps failing is lost before it is dead-lettered",
-			attribute(q.URL, "MessageRetentionPeriod", seconds(q.Retention))+", or "+q.setting("retention-period", keeps))
+			"it was sent", shown(q.queue.Times.Retention), shown(keeps)), "a message that keeps failing is lost before it is dead-lettered",
+			attribute(q.queue.URL, "MessageRetentionPeriod", seconds(q.queue.Times.Retention))+", or "+q.setting("retention-period", keeps))
 	}
 }
 
 // facts are what the owner of a worker should have in mind about the kind of queue.
 func (q *queueExamination) facts() {
-	if q.Attributes["FifoQueue"] == "true" {
+	if q.queue.Attributes["FifoQueue"] == "true" {
 		q.found.ok("fifo-order", "queue %s is a FIFO queue: messages of one group run one at a time and in order, so a "+
-			"failing message holds up its group until it succeeds, expires or is dead-lettered", q.Name)
-		if q.Attributes["ContentBasedDeduplication"] == "false" {
+			"failing message holds up its group until it succeeds, expires or is dead-lettered", q.queue.Name)
+		if q.queue.Attributes["ContentBasedDeduplication"] == "false" {
 			q.found.ok("fifo-deduplication", "queue %s has no content-based deduplication: every sender must give a "+
-				"deduplication id", q.Name)
+				"deduplication id", q.queue.Name)
 		}
 	}
-	if delay, known := duration(q.Attributes, "DelaySeconds"); known && delay > 0 {
+	if delay, known := duration(q.queue.Attributes, "DelaySeconds"); known && delay > 0 {
 		q.found.ok("delayed-delivery", "queue %s hides every new message for %s before it can be received (its DelaySeconds)",
-			q.Name, shown(delay))
+			q.queue.Name, shown(delay))
 	}
 }
 

@@ -94,8 +94,8 @@ type queueInputs struct {
 // pollFailure is why a queue cannot be received from. It is final when the queue will not answer: it does not
 // exist, or access is denied.
 type pollFailure struct {
-	Problem
-	Final bool
+	problem Problem
+	Final   bool
 }
 
 // QueueState is what is known of one queue and of the worker that receives from it.

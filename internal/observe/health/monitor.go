@@ -100,9 +100,9 @@ func (m *Monitor) PollFailed(queue string, err error, final bool) {
 	defer m.pollsMu.Unlock()
 	f, again := m.polls[queue]
 	if !again {
-		f.Since = time.Now()
+		f.problem.Since = time.Now()
 	}
-	m.polls[queue] = pollFailure{Problem{f.Since, err.Error()}, final}
+	m.polls[queue] = pollFailure{Problem{f.problem.Since, err.Error()}, final}
 }
 
 // PollAnswered notes that a queue was received from.
@@ -290,9 +290,9 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 		switch f, fails := m.polls[q.Name]; {
 		case !fails || !q.Receiving:
 		case q.Embedded:
-			in.Queue.Failed = cmp.Or(in.Queue.Failed, f.Reason)
+			in.Queue.Failed = cmp.Or(in.Queue.Failed, f.problem.Reason)
 		case !in.Poll.Final:
-			in.Poll = pollFailure{Problem{f.Since, q.Name + ": " + f.Reason}, f.Final}
+			in.Poll = pollFailure{Problem{f.problem.Since, q.Name + ": " + f.problem.Reason}, f.Final}
 		}
 	}
 	if app.Ready {

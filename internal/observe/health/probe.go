@@ -37,7 +37,7 @@ func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	checks = append(checks, store(in)...)
 	queue := failing("queue", in.Queue.DeletesRefused != "", in.Queue.DeletesRefused)
-	if silence := in.Now.Sub(in.Poll.Since); queue.OK && !in.Poll.Since.IsZero() && silence >= maxSilence {
+	if silence := in.Now.Sub(in.Poll.problem.Since); queue.OK && !in.Poll.problem.Since.IsZero() && silence >= maxSilence {
 		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so this instance stays in use"
 	}
 	return append(checks, queue)

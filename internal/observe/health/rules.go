@@ -332,15 +332,15 @@ func dataDirRule(in *inputs) []finding {
 
 func pollRule(in *inputs) []finding {
 	p := in.Poll
-	if p.Since.IsZero() {
+	if p.problem.Since.IsZero() {
 		return nil
 	}
-	failing := in.Now.Sub(p.Since)
+	failing := in.Now.Sub(p.problem.Since)
 	if p.Final {
-		return certain(Severe, "The queue refuses to be read, for %s.%s", ago(failing), in.because(p.Reason))
+		return certain(Severe, "The queue refuses to be read, for %s.%s", ago(failing), in.because(p.problem.Reason))
 	}
 	return measured(reach(failing.Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe}),
-		"The queue has not answered for %s.%s", ago(failing), in.because(p.Reason))
+		"The queue has not answered for %s.%s", ago(failing), in.because(p.problem.Reason))
 }
 
 func leaderRule(in *inputs) []finding {

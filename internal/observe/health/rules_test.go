@@ -227,14 +227,14 @@ func TestRules(t *testing.T) {
 			in.Queue.Failed = "input/output error"
 		}, Severe, "The queue accepts no messages. Input/output error."},
 
-		{"a short silence of the queue", func(in *inputs) { in.Poll.Since = before(29 * s) }, Ok, ""},
+		{"a short silence of the queue", func(in *inputs) { in.Poll.problem.Since = before(29 * s) }, Ok, ""},
 		{"a silence of the queue", func(in *inputs) {
-			in.Poll.Since, in.Poll.Reason = before(30*s), "no route to host"
+			in.Poll.problem.Since, in.Poll.problem.Reason = before(30*s), "no route to host"
 		}, Warning, "The queue has not answered for 30 seconds. No route to host."},
-		{"a longer silence", func(in *inputs) { in.Poll.Since = before(2 * min) }, Degraded, ""},
-		{"a long silence", func(in *inputs) { in.Poll.Since = before(5 * min) }, Severe, "5 minutes"},
+		{"a longer silence", func(in *inputs) { in.Poll.problem.Since = before(2 * min) }, Degraded, ""},
+		{"a long silence", func(in *inputs) { in.Poll.problem.Since = before(5 * min) }, Severe, "5 minutes"},
 		{"a refusal", func(in *inputs) {
-			in.Poll.Since, in.Poll.Final, in.Poll.Reason = before(s), true, "access denied"
+			in.Poll.problem.Since, in.Poll.Final, in.Poll.problem.Reason = before(s), true, "access denied"
 		}, Severe, "The queue refuses to be read, for 1 second. Access denied."},
 
 		{"no leader for a moment", func(in *inputs) { in.Leader.Tasks, in.NoLeader = 2, before(59*s) }, Ok, ""},
@@ -349,16 +349,16 @@ func TestProbes(t *testing.T) {
 		{"the app is down", func(in *inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
 		// Fails open: every instance would say so at once.
 		{"the queue is away", func(in *inputs) {
-			in.Poll.Since = long
+			in.Poll.problem.Since = long
 		}, true, true, "the queue has not answered for 60 minutes"},
 		{"the queue is gone", func(in *inputs) {
-			in.Poll.Since, in.Poll.Final = long, true
+			in.Poll.problem.Since, in.Poll.Final = long, true
 		}, true, true, "it is shared"},
 		{"the queue is away for a moment", func(in *inputs) {
-			in.Poll.Since = noon.Add(-59 * time.Second)
+			in.Poll.problem.Since = noon.Add(-59 * time.Second)
 		}, true, true, ""},
 		{"the queue is away for a minute", func(in *inputs) {
-			in.Poll.Since = noon.Add(-time.Minute)
+			in.Poll.problem.Since = noon.Add(-time.Minute)
 		}, true, true, "the queue has not answered for 60 seconds"},
 		{"its own store is broken", func(in *inputs) { in.Queue.Failed = "no space left" }, false, true, "no space left"},
 		{"draining", func(in *inputs) { in.Draining = true }, false, true, "draining"},

@@ -14,8 +14,8 @@ const (
 
 // pastCheck is one report of the past.
 type pastCheck struct {
-	at time.Time
-	Report
+	at     time.Time
+	report Report
 }
 
 // steady keeps a status from flapping. The zero value is a start. It is a
@@ -63,7 +63,7 @@ func (s steady) settle(r Report, now time.Time) (steady, Report) {
 // between prepares for a report between two checks. It takes the place of the last check if it is as bad or
 // worse: what was measured once is not a second measurement.
 func (s steady) between(r Report) steady {
-	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].Status.rank() {
+	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].report.Status.rank() {
 		s.checks = s.checks[:n-1]
 	}
 	return s
@@ -73,7 +73,7 @@ func (s steady) between(r Report) steady {
 func (s steady) status(r Report) Status {
 	ranks := make([]int, 0, len(s.checks))
 	for _, c := range s.checks {
-		ranks = append(ranks, c.Status.rank())
+		ranks = append(ranks, c.report.Status.rank())
 	}
 	slices.Sort(ranks)
 	worst, was := ranks[len(ranks)-1], s.shown.Status.rank()
@@ -103,10 +103,10 @@ func (s steady) agreed(ranks []int) int {
 func (s steady) remembered(out Report) []Cause {
 	causes := slices.Clone(out.Details)
 	for _, c := range slices.Backward(s.checks) {
-		if c.Status.rank() < out.Status.rank() || out.Color == Green && c.Color != Green {
+		if c.report.Status.rank() < out.Status.rank() || out.Color == Green && c.report.Color != Green {
 			continue
 		}
-		for _, cause := range c.Details {
+		for _, cause := range c.report.Details {
 			past := Cause{cause.Status, "Within the last minute: " + cause.Text}
 			if !slices.Contains(causes, cause) && !slices.Contains(causes, past) {
 				causes = append(causes, past)

@@ -22,7 +22,7 @@ type Counts struct{ In, Out int64 }
 // Reading is what is known at one moment.
 type Reading struct {
 	// Counts are those of all queues, Queues those of each, by name.
-	Counts
+	Total  Counts
 	Queues map[string]Counts
 	// InFlight is how many messages the target has, Limit the most that it would be given now.
 	InFlight, Limit int
@@ -96,7 +96,7 @@ const total = ""
 // since returns how much came and went after an earlier reading. A queue that was not in it is left out until the
 // next reading.
 func (r *Reading) since(earlier *Reading) map[string]Counts {
-	rose := map[string]Counts{total: r.Counts.since(earlier.Counts)}
+	rose := map[string]Counts{total: r.Total.since(earlier.Total)}
 	for name, counts := range r.Queues {
 		if before, known := earlier.Queues[name]; known {
 			rose[name] = counts.since(before)

@@ -68,12 +68,12 @@ func isNear(got float32, want float64) bool {
 
 func TestRatesAreOfTheTimeBetweenReadings(t *testing.T) {
 	r := New(nil)
-	r.record(&Reading{Counts: Counts{In: 1000, Out: 900}, Queues: map[string]Counts{"a": {500, 400}}}, noon)
+	r.record(&Reading{Total: Counts{In: 1000, Out: 900}, Queues: map[string]Counts{"a": {500, 400}}}, noon)
 	if got := known(curves(t, r, "15m", noon).Series.In); len(got) != 0 {
 		t.Fatalf("after the first reading there are %v: it is not known when those messages came", got)
 	}
 	at := noon.Add(5 * time.Second)
-	r.record(&Reading{Counts: Counts{In: 1050, Out: 925}, InFlight: 7, Limit: 50, Oldest: 3 * time.Second, HasOldest: true,
+	r.record(&Reading{Total: Counts{In: 1050, Out: 925}, InFlight: 7, Limit: 50, Oldest: 3 * time.Second, HasOldest: true,
 		Queues: map[string]Counts{"a": {550, 425}, "new": {70, 70}}, Latencies: latencies(t, 90, 10, time.Second/10)}, at)
 	c := curves(t, r, "", at)
 	last := points - 1
@@ -108,8 +108,8 @@ func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
 	s := &source{Reading: Reading{HasOldest: true}}
 	r := New(nil)
 	for i := range int64(24 * 720) { // a day
-		s.In += i % 2 * 100
-		s.Out += 50
+		s.Total.In += i % 2 * 100
+		s.Total.Out += 50
 		s.InFlight = int(i%2) * 10
 		s.Oldest = time.Duration(i%12) * time.Second
 		s.Latencies.Add(&fast)
@@ -134,10 +134,10 @@ func TestLongRangesAreComputedFromAllReadings(t *testing.T) {
 func TestGapsHaveNoValues(t *testing.T) {
 	r := New(nil)
 	for i := range 181 {
-		r.record(&Reading{Counts: Counts{In: int64(i)}}, noon.Add(time.Duration(i)*5*time.Second))
+		r.record(&Reading{Total: Counts{In: int64(i)}}, noon.Add(time.Duration(i)*5*time.Second))
 	}
 	asleep := noon.Add(181*5*time.Second + time.Minute) // the machine was suspended for a minute
-	r.record(&Reading{Counts: Counts{In: 1000}}, asleep)
+	r.record(&Reading{Total: Counts{In: 1000}}, asleep)
 	c := curves(t, r, "15m", asleep)
 	if got := len(known(c.Series.In)); got != points-12 {
 		t.Errorf("%d points have values after twelve were missed", got)
@@ -156,18 +156,18 @@ func TestGapsHaveNoValues(t *testing.T) {
 
 func TestCountersThatBeginAnewAndClocksThatLeap(t *testing.T) {
 	r := New(nil)
-	r.record(&Reading{Counts: Counts{In: 100}}, noon)
-	r.record(&Reading{Counts: Counts{In: 3}}, noon.Add(5*time.Second))
+	r.record(&Reading{Total: Counts{In: 100}}, noon)
+	r.record(&Reading{Total: Counts{In: 3}}, noon.Add(5*time.Second))
 	if got := known(curves(t, r, "", noon.Add(5*time.Second)).Series.In); !slices.Equal(got, []float32{0}) {
 		t.Errorf("a counter that fell gives %v", got)
 	}
-	r.record(&Reading{Counts: Counts{In: 10}}, noon.Add(-5*time.Second))
+	r.record(&Reading{Total: Counts{In: 10}}, noon.Add(-5*time.Second))
 	if got := known(curves(t, r, "", noon.Add(5*time.Second)).Series.In); !slices.Equal(got, []float32{0}) {
 		t.Errorf("a small leap back gives %v", got)
 	}
 	back := noon.Add(-24 * time.Hour)
-	r.record(&Reading{Counts: Counts{In: 20}}, back)
-	r.record(&Reading{Counts: Counts{In: 70}}, back.Add(5*time.Second))
+	r.record(&Reading{Total: Counts{In: 20}}, back)
+	r.record(&Reading{Total: Counts{In: 70}}, back.Add(5*time.Second))
 	if got := known(curves(t, r, "", back.Add(5*time.Second)).Series.In); !slices.Equal(got, []float32{10}) {
 		t.Errorf("after a leap back of a day the curve is %v", got)
 	}
@@ -241,7 +241,7 @@ func TestMarksAreThoseOfTheRange(t *testing.T) {
 
 func TestRunReadsEveryFiveSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &source{next: func(r *Reading) { r.In += 50 }}
+		s := &source{next: func(r *Reading) { r.Total.In += 50 }}
 		r := New(s.read)
 		ctx, stop := context.WithCancel(t.Context())
 		go r.Run(ctx)

@@ -14,9 +14,9 @@ import (
 
 // Deliver returns the listeners of the deliveries from a queue to a target.
 func (t *Telemetry) Deliver(queue, target string) deliver.Events {
-	ok := t.counter("tendril_app_connects_total", target, "ok")
-	failed := t.counter("tendril_app_connects_total", target, "failed")
-	dropped := t.counter("tendril_attributes_dropped_total", queue)
+	ok := t.catalogue.counter("tendril_app_connects_total", target, "ok")
+	failed := t.catalogue.counter("tendril_app_connects_total", target, "failed")
+	dropped := t.catalogue.counter("tendril_attributes_dropped_total", queue)
 	return deliver.Events{
 		Connected: func(c deliver.Connected) {
 			if c.Err != nil {
@@ -26,7 +26,7 @@ func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 			ok.Inc()
 		},
 		AttributesDropped: func(d deliver.AttributesDropped) { dropped.Add(float64(d.Count)) },
-		Reconnected:       t.counter("tendril_app_reconnects_total", target).Inc,
+		Reconnected:       t.catalogue.counter("tendril_app_reconnects_total", target).Inc,
 	}
 }
 
@@ -37,11 +37,11 @@ func (t *Telemetry) Supervisor() *supervisor.Events {
 		Exited: func(e supervisor.Exited) { exits.Store(e.Process, exitReason(&e.Exit)) },
 		Restarting: func(r supervisor.Restarting) {
 			reason, _ := exits.LoadOrStore(r.Process, "exit")
-			t.counter("tendril_app_restarts_total", r.Process, reason.(string)).Inc()
+			t.catalogue.counter("tendril_app_restarts_total", r.Process, reason.(string)).Inc()
 		},
-		GaveUp: func(g supervisor.GaveUp) { t.counter("tendril_app_given_up_total", g.Process).Inc() },
+		GaveUp: func(g supervisor.GaveUp) { t.catalogue.counter("tendril_app_given_up_total", g.Process).Inc() },
 		LinesDropped: func(l supervisor.LinesDropped) {
-			t.counter("tendril_app_output_lines_dropped_total", l.Process).Add(float64(l.Lines))
+			t.catalogue.counter("tendril_app_output_lines_dropped_total", l.Process).Add(float64(l.Lines))
 		},
 	}
 }
@@ -64,27 +64,27 @@ func (t *Telemetry) Periodic() *periodic.Events {
 	}
 	return &periodic.Events{
 		Enqueued: func(f periodic.Enqueued) {
-			t.counter("tendril_cron_runs_total", f.Task, "enqueued").Inc()
+			t.catalogue.counter("tendril_cron_runs_total", f.Task, "enqueued").Inc()
 			if !f.Manual {
-				t.histogram("tendril_cron_lateness_seconds").Observe(max(f.Lateness, 0).Seconds())
+				t.catalogue.histogram("tendril_cron_lateness_seconds").Observe(max(f.Lateness, 0).Seconds())
 			}
 		},
 		Skipped: func(s periodic.Skipped) {
-			t.counter("tendril_cron_runs_total", s.Task, cmp.Or(reasons[s.Reason], "other")).Add(float64(max(s.Count, 0)))
+			t.catalogue.counter("tendril_cron_runs_total", s.Task, cmp.Or(reasons[s.Reason], "other")).Add(float64(max(s.Count, 0)))
 		},
 		Failed: func(f periodic.Failed) {
 			if f.Task == "" {
-				t.counter("tendril_cron_registry_errors_total").Inc()
+				t.catalogue.counter("tendril_cron_registry_errors_total").Inc()
 				return
 			}
-			t.counter("tendril_cron_runs_total", f.Task, "failed").Inc()
+			t.catalogue.counter("tendril_cron_runs_total", f.Task, "failed").Inc()
 		},
 	}
 }
 
 // Leader returns the listeners of the elector.
 func (t *Telemetry) Leader() *leader.Events {
-	terms, failed := t.counter("tendril_leader_terms_total"), t.counter("tendril_leader_store_errors_total")
+	terms, failed := t.catalogue.counter("tendril_leader_terms_total"), t.catalogue.counter("tendril_leader_store_errors_total")
 	return &leader.Events{
 		Elected: func(leader.Elected) { terms.Inc() },
 		Failed:  func(leader.Failure) { failed.Inc() },
@@ -115,10 +115,10 @@ func deadLetterReason(i queue.Instruction) string {
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	events := &broker.Events{
 		DeadLettered: func(from, _ string, ids []string) {
-			t.counter("tendril_dead_lettered_total", t.queues.label(from), reasonReceives).Add(float64(len(ids)))
+			t.catalogue.counter("tendril_dead_lettered_total", t.queues.label(from), reasonReceives).Add(float64(len(ids)))
 		},
 		Expired: func(name string, n int) {
-			t.counter("tendril_queue_expired_total", t.queues.label(name)).Add(float64(n))
+			t.catalogue.counter("tendril_queue_expired_total", t.queues.label(name)).Add(float64(n))
 		},
 	}
 	for _, name := range queues {

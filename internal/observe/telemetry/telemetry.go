@@ -26,9 +26,9 @@ type Options struct {
 
 // Telemetry counts events. Its methods are safe for concurrent use.
 type Telemetry struct {
-	catalogue
-	opts   Options
-	queues boundedNames
+	catalogue catalogue
+	opts      Options
+	queues    boundedNames
 }
 
 // New creates the metrics. It starts nothing.
@@ -37,15 +37,15 @@ func New(opts *Options) *Telemetry {
 	if opts != nil {
 		t.opts = *opts
 	}
-	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	t.catalogue.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	// Without labels, these are there from the start.
 	for _, name := range []string{"tendril_cron_registry_errors_total", "tendril_leader_terms_total",
 		"tendril_leader_store_errors_total"} {
-		t.counter(name)
+		t.catalogue.counter(name)
 	}
-	t.histogram("tendril_cron_lateness_seconds")
+	t.catalogue.histogram("tendril_cron_lateness_seconds")
 	t.Reloaded(nil)
-	t.gauge("tendril_build_info", t.opts.Version, runtime.Version()).Set(1)
+	t.catalogue.gauge("tendril_build_info", t.opts.Version, runtime.Version()).Set(1)
 	t.opts.Sources.collect(&t.catalogue, t.sinks)
 	return t
 }
@@ -66,14 +66,14 @@ func (t *Telemetry) Handler() http.Handler {
 	if t.opts.Logger != nil {
 		opts.ErrorLog = slog.NewLogLogger(t.opts.Logger.Handler(), slog.LevelWarn)
 	}
-	return promhttp.HandlerFor(t.registry, opts)
+	return promhttp.HandlerFor(t.catalogue.registry, opts)
 }
 
 // Reloaded records the result of a reload of the settings or the tasks; nil means
 // success.
 func (t *Telemetry) Reloaded(err error) {
-	t.gauge("tendril_config_last_reload_successful").Set(boolValue(err == nil))
+	t.catalogue.gauge("tendril_config_last_reload_successful").Set(boolValue(err == nil))
 	if err == nil {
-		t.gauge("tendril_config_last_reload_timestamp_seconds").Set(timestamp(time.Now()))
+		t.catalogue.gauge("tendril_config_last_reload_timestamp_seconds").Set(timestamp(time.Now()))
 	}
 }

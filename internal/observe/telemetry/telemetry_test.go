@@ -218,7 +218,7 @@ func TestEveryMetricIsServed(t *testing.T) {
 
 func TestMetricsFollowPrometheusRules(t *testing.T) {
 	t.Parallel()
-	problems, err := testutil.GatherAndLint(newFullTelemetry().registry)
+	problems, err := testutil.GatherAndLint(newFullTelemetry().catalogue.registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,8 +258,8 @@ func TestReloaded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tel := New(nil)
-		reloadOK := tel.gauge("tendril_config_last_reload_successful")
-		reloadAt := tel.gauge("tendril_config_last_reload_timestamp_seconds")
+		reloadOK := tel.catalogue.gauge("tendril_config_last_reload_successful")
+		reloadAt := tel.catalogue.gauge("tendril_config_last_reload_timestamp_seconds")
 		began := testutil.ToFloat64(reloadAt)
 		time.Sleep(time.Minute)
 		tel.Reloaded(errors.New("bad file"))

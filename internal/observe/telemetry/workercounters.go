@@ -32,7 +32,7 @@ var outcomes = [...]string{"ok", "dropped", "retry", "dead_letter", "unreached",
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	c := t.deliveryCounters(queue, target)
 	counter := func(name string, labels ...string) prometheus.Counter {
-		return t.counter(name, append([]string{queue}, labels...)...)
+		return t.catalogue.counter(name, append([]string{queue}, labels...)...)
 	}
 	received, full := counter("tendril_messages_received_total"), counter("tendril_queue_polls_total", "messages")
 	empty, failed := counter("tendril_queue_polls_total", "empty"), counter("tendril_queue_polls_total", "failed")
@@ -107,10 +107,10 @@ type deliveryCounters struct {
 
 func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 	c := &deliveryCounters{catalogue: &t.catalogue, queue: queue, target: target,
-		late:     t.counter("tendril_late_deliveries_total", queue),
-		duration: t.histogram("tendril_delivery_duration_seconds", queue, target),
-		wait:     t.histogram("tendril_message_wait_seconds", queue),
-		attempts: t.histogram("tendril_message_attempts", queue)}
+		late:     t.catalogue.counter("tendril_late_deliveries_total", queue),
+		duration: t.catalogue.histogram("tendril_delivery_duration_seconds", queue, target),
+		wait:     t.catalogue.histogram("tendril_message_wait_seconds", queue),
+		attempts: t.catalogue.histogram("tendril_message_attempts", queue)}
 	// These start at 0, so that the first failure shows as a change.
 	c.delivery(outcomeOK, 200)
 	c.delivery(outcomeRetry, 500)

@@ -209,7 +209,7 @@ var registered struct {
 
 // system is a file system, and how the one below it opens a file.
 type system struct {
-	*FS
+	fs   *FS
 	open uintptr
 }
 
@@ -302,18 +302,18 @@ func faultOpen(tls *libc.TLS, vfs, name, file uintptr, flags int32, out uintptr)
 		path = libc.GoString(name)
 	}
 
-	if rc := fs.before("open", path); rc != sqlite3.SQLITE_OK {
+	if rc := fs.fs.before("open", path); rc != sqlite3.SQLITE_OK {
 		*at[uintptr](file) = 0
 		return rc
 	}
 
-	fs.opening(path)
+	fs.fs.opening(path)
 	rc := function[openFunc](fs.open)(tls, vfs, name, file, flags, out)
 	if rc == sqlite3.SQLITE_OK {
 		methods := *at[uintptr](file)
 		registered.Lock()
 		defer registered.Unlock()
-		registered.files[file] = &faultFile{fs.FS, path, at[sqlite3.Tsqlite3_io_methods](methods)}
+		registered.files[file] = &faultFile{fs.fs, path, at[sqlite3.Tsqlite3_io_methods](methods)}
 		*at[uintptr](file) = replaceMethods(tls, methods)
 	}
 	return rc
