@@ -194,6 +194,23 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
+// returnStale takes messages from the head of the line that waited too long to be started. Those that were postponed
+// before, and found no slot in time, are postponed once more.
+func (s *settler) returnStale(now time.Time) {
+	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
+		expired := !now.Before(h.hiddenUntil)
+		if !expired && !h.stale(&s.core.opts, now) {
+			break
+		}
+		s.messages.ready.pop()
+		if !h.postponedAt.IsZero() && !h.lapsed && !expired && s.keepable(h, now) {
+			s.postpone(h, postponeUsual, now)
+		} else {
+			s.visibility.returnWithGroup(h, now)
+		}
+	}
+}
+
 // end frees the slot of a delivery, whose first message holds the limiter's permit.
 func (s *slots) end(first *held, results []queue.Result, now time.Time) {
 	s.core.inWork--

@@ -188,23 +188,6 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 	}
 }
 
-// returnStale takes messages from the head of the line that waited too long to be started. Those that were postponed
-// before, and found no slot in time, are postponed once more.
-func (s *settler) returnStale(now time.Time) {
-	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
-		expired := !now.Before(h.hiddenUntil)
-		if !expired && !h.stale(&s.core.opts, now) {
-			break
-		}
-		s.messages.ready.pop()
-		if !h.postponedAt.IsZero() && !h.lapsed && !expired && s.keepable(h, now) {
-			s.postpone(h, postponeUsual, now)
-		} else {
-			s.visibility.returnWithGroup(h, now)
-		}
-	}
-}
-
 // withdraw returns every message that was received and not posted.
 func (s *settler) withdraw(now time.Time) {
 	m := s.messages

@@ -3,6 +3,7 @@ package deliver
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -119,6 +120,25 @@ type content struct {
 	batch   []*queue.Message // nil for a single message
 	body    string
 	failed  map[string]bool // of a batch, by id
+}
+
+// scheduledRun is a scheduled run, and the request target that its path asked for.
+type scheduledRun struct {
+	*queue.Run
+	target string
+}
+
+// runOf returns what is posted for m where it is a scheduled run; nil for an ordinary
+// message. The error says why the path was refused.
+func runOf(m *queue.Message) (*scheduledRun, error) {
+	if m.Run == nil {
+		return nil, nil
+	}
+	target, err := queue.ParsePath(m.Run.Path)
+	if err != nil {
+		return nil, fmt.Errorf("task path refused: %w", err)
+	}
+	return &scheduledRun{m.Run, target}, nil
 }
 
 // deliver makes the one POST.

@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -188,25 +187,6 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	}
 	b = append(append(b, name...), ": "...)
 	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
-}
-
-// scheduledRun is a scheduled run, and the request target that its path asked for.
-type scheduledRun struct {
-	*queue.Run
-	target string
-}
-
-// runOf returns what is posted for m where it is a scheduled run; nil for an ordinary
-// message. The error says why the path was refused.
-func runOf(m *queue.Message) (*scheduledRun, error) {
-	if m.Run == nil {
-		return nil, nil
-	}
-	target, err := queue.ParsePath(m.Run.Path)
-	if err != nil {
-		return nil, fmt.Errorf("task path refused: %w", err)
-	}
-	return &scheduledRun{m.Run, target}, nil
 }
 
 // scheduledAt turns the queue's spelling of a time into the header's. What it
