@@ -42,7 +42,7 @@ const (
 
 // Log appends events to files in the data directory. It is safe for concurrent use.
 type Log struct {
-	files
+	files      files
 	maxSegment int64
 	failed     func(error)
 	tail       tail[Event]
@@ -220,7 +220,7 @@ func (l *Log) append(e *Event) error {
 	}
 	line = append(line, '\n')
 	if l.file != nil && l.size > 0 && l.size+int64(len(line)) > l.maxSegment {
-		if err := os.Rename(l.current, l.older); err != nil {
+		if err := os.Rename(l.files.current, l.files.older); err != nil {
 			return err
 		}
 		_ = l.file.Close()
@@ -247,7 +247,7 @@ func (l *Log) append(e *Event) error {
 
 // openFile opens the current file at its end.
 func (l *Log) openFile() error {
-	f, err := datadir.OpenFile(l.current)
+	f, err := datadir.OpenFile(l.files.current)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ type Options struct {
 // Logger prints events, deliveries and the app's output. It is safe for concurrent use.
 type Logger struct {
 	*slog.Logger
-	*printer
+	printer  *printer
 	opts     Options
 	sampler  sampler
 	observer atomic.Pointer[observer] // nil while nothing observes
@@ -83,8 +83,8 @@ func (l *Logger) AppOutput(process, stream string, line []byte) {
 			slog.String("stream", stream), slog.String("line", string(line)))
 		return
 	}
-	l.print(func(b *bytes.Buffer) {
-		l.paint(b, cyan, process)
+	l.printer.print(func(b *bytes.Buffer) {
+		l.printer.paint(b, cyan, process)
 		b.WriteString(" | ")
 		b.Write(line)
 	})
@@ -99,8 +99,8 @@ func (l *Logger) SDK(level slog.Level, text string) {
 // are wanted. It reports whether the format has banners.
 func (l *Logger) Banner(title, name string, rows [][2]string) bool {
 	if l.opts.Format != jsonLines && !l.quiet() {
-		l.print(func(b *bytes.Buffer) {
-			l.paint(b, green, title)
+		l.printer.print(func(b *bytes.Buffer) {
+			l.printer.paint(b, green, title)
 			b.WriteString("  " + name)
 			for _, r := range rows {
 				fmt.Fprintf(b, "\n  %-12s %s", r[0], r[1])

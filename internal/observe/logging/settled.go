@@ -28,7 +28,7 @@ func (l *Logger) Sent(target func() string) {
 		return
 	}
 	if ok, _ := l.sampler.admit(queue.Done, time.Now()); ok {
-		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSent(b.AvailableBuffer(), time.Now(), target())) })
+		l.printer.print(func(b *bytes.Buffer) { b.Write(appendSqsdSent(b.AvailableBuffer(), time.Now(), target())) })
 	}
 }
 
@@ -61,10 +61,10 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 
 	switch l.opts.Format {
 	case SQSD:
-		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, s)) })
+		l.printer.print(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, s)) })
 	case Text:
-		l.print(func(b *bytes.Buffer) {
-			l.paint(b, dim, now.Format(time.TimeOnly))
+		l.printer.print(func(b *bytes.Buffer) {
+			l.printer.paint(b, dim, now.Format(time.TimeOnly))
 			b.WriteByte(' ')
 			l.settledText(l.printer, b, s, next, now)
 		})

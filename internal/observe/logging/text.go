@@ -51,10 +51,10 @@ func (p *printer) paint(b *bytes.Buffer, code, text string) {
 //
 //	12:00:00 ! message  key=value key="two words" hint="what to type"
 type textHandler struct {
-	*printer
-	level slog.Level
-	attrs []slog.Attr // with the names of their groups in their keys
-	group string      // the prefix of further keys
+	printer *printer
+	level   slog.Level
+	attrs   []slog.Attr // with the names of their groups in their keys
+	group   string      // the prefix of further keys
 }
 
 // Enabled reports whether events of a level are printed.
@@ -90,8 +90,8 @@ func (h *textHandler) withGroup(name string) textHandler {
 // Handle prints one event.
 func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 	message, attrs := actText(r.Level, r.Message, h.attrsOf(r))
-	h.print(func(b *bytes.Buffer) {
-		h.paint(b, dim, r.Time.Format(time.TimeOnly))
+	h.printer.print(func(b *bytes.Buffer) {
+		h.printer.paint(b, dim, r.Time.Format(time.TimeOnly))
 		mark, color := " · ", dim
 		if r.Level >= slog.LevelWarn {
 			mark, color = " ! ", yellow
@@ -99,7 +99,7 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 		if r.Level >= slog.LevelError {
 			color = red
 		}
-		h.paint(b, color, mark)
+		h.printer.paint(b, color, mark)
 		h.appendEvent(b, message, attrs)
 	})
 	return nil
@@ -148,7 +148,7 @@ func (h *textHandler) appendEvent(b *bytes.Buffer, message string, attrs []slog.
 				a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
 			}
 			b.WriteString(separator)
-			h.paint(b, dim, terminal.Plain(a.Key, false)+"=")
+			h.printer.paint(b, dim, terminal.Plain(a.Key, false)+"=")
 			b.WriteString(quoted(a.Value))
 			separator = " "
 		}
