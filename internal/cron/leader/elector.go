@@ -13,7 +13,7 @@ import (
 
 // Store keeps leases by name and replaces them by compare-and-swap. Both
 // methods must see the newest write (no stale replicas), return when their
-// context ends, and be safe for concurrent use. Package leadertest holds the
+// context ends, and be safe for concurrent use. Package registrytest has the
 // suite that every implementation passes.
 //
 // An error says that the outcome is unknown: a swap that reports one may have

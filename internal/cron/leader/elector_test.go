@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"tendril/internal/cron/leader/leadertest"
 	"tendril/internal/registry/registrytest"
 	"tendril/internal/testing/testpeer"
 	"tendril/queue"
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(testpeer.Contained(m)) }
 // harness is electors on one store, in virtual time.
 type harness struct {
 	t     *testing.T
-	store *leadertest.Memory
+	store *memoryStore
 	nodes []*node
 }
 
@@ -53,7 +52,7 @@ func (n *node) events() string {
 
 // cuttable is a node's own way to the store.
 type cuttable struct {
-	*leadertest.Memory
+	*memoryStore
 	mu  sync.Mutex
 	cut bool
 }
@@ -76,21 +75,21 @@ func (c *cuttable) Read(ctx context.Context, name string) (queue.Lease, error) {
 	if c.down() {
 		return queue.Lease{}, errCut
 	}
-	return c.Memory.Read(ctx, name)
+	return c.memoryStore.Read(ctx, name)
 }
 
 func (c *cuttable) Swap(ctx context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
 	if c.down() {
 		return false, queue.Lease{}, errCut
 	}
-	return c.Memory.Swap(ctx, name, old, next)
+	return c.memoryStore.Swap(ctx, name, old, next)
 }
 
 // in runs a test in a bubble of virtual time.
 func in(t *testing.T, test func(r *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &harness{t: t, store: leadertest.NewMemory()}
+		r := &harness{t: t, store: newMemory()}
 		test(r)
 		for _, n := range r.nodes {
 			n.stop()
@@ -102,7 +101,7 @@ func in(t *testing.T, test func(r *harness)) {
 func (r *harness) start(change ...func(*Options)) *node {
 	r.t.Helper()
 	n := &node{}
-	way := &cuttable{Memory: r.store}
+	way := &cuttable{memoryStore: r.store}
 	opts := Options{
 		Name:  "jobs",
 		Owner: fmt.Sprintf("node-%d", len(r.nodes)),
@@ -214,7 +213,7 @@ func TestFirstIsElectedAtOnceAndStays(t *testing.T) {
 
 func TestTenStartTogether(t *testing.T) {
 	in(t, func(r *harness) {
-		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Takes: 100 * time.Millisecond} })
+		r.store.SetFault(func(bool) storeFault { return storeFault{Takes: 100 * time.Millisecond} })
 		for range 10 {
 			r.start()
 		}
@@ -278,11 +277,11 @@ func TestStopReleasesTheLease(t *testing.T) {
 // not known.
 func TestAStopAmidALostReply(t *testing.T) {
 	in(t, func(r *harness) {
-		r.store.SetFault(func(swap bool) leadertest.Fault {
+		r.store.SetFault(func(swap bool) storeFault {
 			if swap {
-				return leadertest.Fault{Err: errors.New("reply lost")}
+				return storeFault{Err: errors.New("reply lost")}
 			}
-			return leadertest.Fault{}
+			return storeFault{}
 		})
 		a := r.start()
 		r.store.SetFault(nil)
@@ -329,9 +328,9 @@ func TestStoreAwayForAll(t *testing.T) {
 		a, b := r.start(), r.start()
 		r.sleep(time.Second)
 		calls := 0
-		r.store.SetFault(func(bool) leadertest.Fault {
+		r.store.SetFault(func(bool) storeFault {
 			calls++
-			return leadertest.Fault{Drop: true, Err: errors.New("throttled")}
+			return storeFault{Drop: true, Err: errors.New("throttled")}
 		})
 		r.sleep(12 * time.Second)
 		for range 600 {
@@ -351,7 +350,7 @@ func TestStoreAwayForAll(t *testing.T) {
 
 func TestSlowStore(t *testing.T) {
 	in(t, func(r *harness) {
-		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Takes: 1900 * time.Millisecond} })
+		r.store.SetFault(func(bool) storeFault { return storeFault{Takes: 1900 * time.Millisecond} })
 		a, b := r.start(), r.start()
 		r.until(10*time.Second, a, b)
 		leader := r.atMostOne()
@@ -359,8 +358,8 @@ func TestSlowStore(t *testing.T) {
 			r.sleep(time.Second)
 			leader.wants(t, 1)
 		}
-		beyondTheLimit := leadertest.Fault{Takes: 2100 * time.Millisecond}
-		r.store.SetFault(func(bool) leadertest.Fault { return beyondTheLimit })
+		beyondTheLimit := storeFault{Takes: 2100 * time.Millisecond}
+		r.store.SetFault(func(bool) storeFault { return beyondTheLimit })
 		r.sleep(13 * time.Second)
 		for range 100 {
 			r.sleep(time.Second)
@@ -375,11 +374,11 @@ func TestSlowStore(t *testing.T) {
 func TestLostReplies(t *testing.T) {
 	in(t, func(r *harness) {
 		n := 0
-		r.store.SetFault(func(swap bool) leadertest.Fault {
+		r.store.SetFault(func(swap bool) storeFault {
 			if n++; swap && n%2 == 0 {
-				return leadertest.Fault{Err: errors.New("connection reset")}
+				return storeFault{Err: errors.New("connection reset")}
 			}
-			return leadertest.Fault{}
+			return storeFault{}
 		})
 		a, b := r.start(), r.start()
 		r.until(5*time.Second, a, b)
@@ -396,17 +395,17 @@ func TestLostReplies(t *testing.T) {
 func TestTrustCountsFromTheFirstTry(t *testing.T) {
 	in(t, func(r *harness) {
 		first := true
-		r.store.SetFault(func(swap bool) leadertest.Fault {
+		r.store.SetFault(func(swap bool) storeFault {
 			if swap && first {
 				first = false
-				return leadertest.Fault{Err: errors.New("connection reset")}
+				return storeFault{Err: errors.New("connection reset")}
 			}
-			return leadertest.Fault{Takes: 900 * time.Millisecond}
+			return storeFault{Takes: 900 * time.Millisecond}
 		})
 		a := r.start()
 		begin := time.Now() // the read takes no time: faults begin with the swap
 		r.until(5*time.Second, a)
-		r.store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: errCut} })
+		r.store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: errCut} })
 		for r.atMostOne() == a && time.Since(begin) < time.Minute {
 			r.sleep(10 * time.Millisecond)
 		}
@@ -516,7 +515,7 @@ func TestRemovedLeaseEndsTheTerm(t *testing.T) {
 func TestContradictingStoreIsNotAskedInALoop(t *testing.T) {
 	in(t, func(r *harness) {
 		asked := 0
-		r.store.SetFault(func(bool) leadertest.Fault { asked++; return leadertest.Fault{Drop: true} })
+		r.store.SetFault(func(bool) storeFault { asked++; return storeFault{Drop: true} })
 		a := r.start()
 		r.sleep(time.Minute)
 		a.wants(t, 0)
@@ -573,7 +572,7 @@ func TestOptions(t *testing.T) {
 		{Options{Name: "x"}, ""},
 		{Options{Name: "x", Lease: 900 * time.Millisecond}, ""},
 	} {
-		_, err := New(leadertest.NewMemory(), test.opts)
+		_, err := New(newMemory(), test.opts)
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
 			t.Errorf("New(%+v): %v, want %q", test.opts, err, test.says)
 		}
@@ -593,5 +592,5 @@ func TestOptions(t *testing.T) {
 
 func TestMemoryIsALeaseStore(t *testing.T) {
 	t.Parallel()
-	registrytest.Leases(t, func(testing.TB) registrytest.LeaseStore { return leadertest.NewMemory() })
+	registrytest.Leases(t, func(testing.TB) registrytest.LeaseStore { return newMemory() })
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"tendril/internal/cron/leader/leadertest"
 	"tendril/internal/testing/testpeer"
 )
 
@@ -20,9 +19,9 @@ type perSecond struct {
 }
 
 // measure gives each call of the store 5 ms, the time of a call of DynamoDB, and begins to count.
-func measure(store *leadertest.Memory, err error) *perSecond {
+func measure(store *memoryStore, err error) *perSecond {
 	p := &perSecond{began: time.Now(), reads: map[int]int{}, writes: map[int]int{}}
-	store.SetFault(func(swap bool) leadertest.Fault {
+	store.SetFault(func(swap bool) storeFault {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		second := int(time.Since(p.began) / time.Second)
@@ -31,7 +30,7 @@ func measure(store *leadertest.Memory, err error) *perSecond {
 		} else {
 			p.reads[second]++
 		}
-		return leadertest.Fault{Takes: 5 * time.Millisecond, Drop: err != nil, Err: err}
+		return storeFault{Takes: 5 * time.Millisecond, Drop: err != nil, Err: err}
 	})
 	return p
 }

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tendril/internal/cron/leader/leadertest"
 	"tendril/queue"
 )
 
@@ -67,7 +66,7 @@ func finish(t *testing.T, c *Work, done bool) {
 func TestWorkIsDoneByOneInstance(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
 		time.Sleep(time.Hour) // long after the lease, which is renewed
@@ -84,7 +83,7 @@ func TestWorkIsDoneByOneInstance(t *testing.T) {
 func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		second := begin(t.Context(), store, "b", false)
 		synctest.Wait()
@@ -104,7 +103,7 @@ func TestFailedWorkIsTakenOverAtOnce(t *testing.T) {
 func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		dead := queue.Lease{Owner: "dead", Version: "1", Term: 1, Duration: 15 * time.Second}
 		if _, _, err := store.Swap(t.Context(), work, queue.Lease{}, dead); err != nil {
 			t.Fatal(err)
@@ -121,10 +120,10 @@ func TestWorkOfADeadInstanceIsTakenOverWhenItsLeaseIsOver(t *testing.T) {
 func TestWorkIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		held := begin(t.Context(), store, "a", false).mustHold(t)
 		away := errors.New("away")
-		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: away} })
+		store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: away} })
 		at := time.Now()
 		<-held.Context().Done()
 		if waited := time.Since(at); waited > 12*time.Second || !errors.Is(context.Cause(held.Context()), errWorkLost) {
@@ -145,10 +144,10 @@ func TestWorkIsLostWhenTheStoreIsAwayForItsLease(t *testing.T) {
 func TestRenewedWorkIsLostWithinItsTrust(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(time.Hour)
-		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: errors.New("away")} })
+		store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: errors.New("away")} })
 		at := time.Now()
 		<-held.Context().Done()
 		if waited := time.Since(at); waited > 12*time.Second {
@@ -160,10 +159,10 @@ func TestRenewedWorkIsLostWithinItsTrust(t *testing.T) {
 func TestFinishEndsWithTheTrustWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		held := begin(t.Context(), store, "a", false).mustHold(t)
 		away := errors.New("away")
-		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Drop: true, Err: away} })
+		store.SetFault(func(bool) storeFault { return storeFault{Drop: true, Err: away} })
 		at := time.Now()
 		if err := held.Finish(t.Context(), true); !errors.Is(err, away) {
 			t.Errorf("finished with %v", err)
@@ -177,10 +176,10 @@ func TestFinishEndsWithTheTrustWhenTheStoreIsAway(t *testing.T) {
 func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(4 * time.Second)
-		store.SetFault(func(bool) leadertest.Fault { return leadertest.Fault{Err: errors.New("lost")} })
+		store.SetFault(func(bool) storeFault { return storeFault{Err: errors.New("lost")} })
 		time.Sleep(1500 * time.Millisecond) // one renewal
 		store.SetFault(nil)
 		finish(t, held, true)
@@ -191,7 +190,7 @@ func TestFinishAfterARenewalWhoseAnswerWasLost(t *testing.T) {
 }
 
 // take replaces the lease of the work, as another instance does.
-func take(t *testing.T, store *leadertest.Memory, other queue.Lease) {
+func take(t *testing.T, store *memoryStore, other queue.Lease) {
 	t.Helper()
 	if won, _, err := store.Swap(t.Context(), work, store.Stored(work), other); !won || err != nil {
 		t.Fatalf("taking the lease: %v, %v", won, err)
@@ -202,7 +201,7 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 	t.Parallel()
 	for _, other := range []queue.Lease{{Owner: "b", Version: "x", Term: 1}, {Owner: "a", Version: "x", Term: 2}} {
 		synctest.Test(t, func(t *testing.T) {
-			store := leadertest.NewMemory()
+			store := newMemory()
 			held := begin(t.Context(), store, "a", false).mustHold(t)
 			take(t, store, other)
 			if err := held.Finish(t.Context(), true); !errors.Is(err, errWorkLost) {
@@ -216,7 +215,7 @@ func TestFinishOfWorkThatAnotherInstanceTook(t *testing.T) {
 func TestWaitingForWorkIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		first := begin(t.Context(), store, "a", false).mustHold(t)
 		var followed []Following
 		waiting, stop := context.WithCancel(t.Context())
@@ -247,16 +246,16 @@ func TestWaitingForWorkIsReportedOnce(t *testing.T) {
 func TestLostAnswersOfTheStoreDoNotLoseTheWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := leadertest.NewMemory()
+		store := newMemory()
 		lose := false
-		store.SetFault(func(swap bool) leadertest.Fault { // every second swap is applied, and its answer lost
+		store.SetFault(func(swap bool) storeFault { // every second swap is applied, and its answer lost
 			if swap {
 				lose = !lose
 			}
 			if swap && lose {
-				return leadertest.Fault{Err: errors.New("lost")}
+				return storeFault{Err: errors.New("lost")}
 			}
-			return leadertest.Fault{}
+			return storeFault{}
 		})
 		held := begin(t.Context(), store, "a", false).mustHold(t)
 		time.Sleep(time.Hour)

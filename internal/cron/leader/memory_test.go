@@ -1,4 +1,4 @@
-package leadertest
+package leader
 
 import (
 	"context"
@@ -9,60 +9,60 @@ import (
 	"tendril/queue"
 )
 
-// Memory is a lease store in memory, for tests of electors. It counts its calls, and can fail them. It uses the time
+// memoryStore is a lease store in memory, for tests of electors. It counts its calls, and can fail them. It uses the time
 // package alone, so that delays pass in virtual time inside a testing/synctest bubble. All methods are safe for
 // concurrent use.
-type Memory struct {
+type memoryStore struct {
 	mu     sync.Mutex
 	leases map[string]queue.Lease
-	counts Counts
-	fault  func(swap bool) Fault
+	counts callCounts
+	fault  func(swap bool) storeFault
 }
 
-// Counts are the calls of a [Memory]. Refused is the number of Swaps that found another version than they
+// callCounts are the calls of a [memoryStore]. Refused is the number of Swaps that found another version than they
 // expected.
-type Counts struct{ Reads, Swaps, Refused int }
+type callCounts struct{ Reads, Swaps, Refused int }
 
-// Fault is what goes wrong with one call of a [Memory]. The zero value is not a fault.
-type Fault struct {
+// storeFault is what goes wrong with one call of a [memoryStore]. The zero value is not a fault.
+type storeFault struct {
 	Takes time.Duration // until it is applied
 	Drop  bool          // it is not applied
 	Err   error         // what it returns
 }
 
-// NewMemory returns an empty store.
-func NewMemory() *Memory { return &Memory{leases: map[string]queue.Lease{}} }
+// newMemory returns an empty store.
+func newMemory() *memoryStore { return &memoryStore{leases: map[string]queue.Lease{}} }
 
 // SetFault sets what is asked before each call, one at a time; nil means no faults.
-func (m *Memory) SetFault(fault func(swap bool) Fault) {
+func (m *memoryStore) SetFault(fault func(swap bool) storeFault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.fault = fault
 }
 
 // Stored returns the lease stored under name, without a call.
-func (m *Memory) Stored(name string) queue.Lease {
+func (m *memoryStore) Stored(name string) queue.Lease {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.leases[name]
 }
 
 // Remove removes the lease stored under name, without a call.
-func (m *Memory) Remove(name string) {
+func (m *memoryStore) Remove(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.leases, name)
 }
 
 // Counts returns the calls so far. Those whose context ended while they were delayed do not count.
-func (m *Memory) Counts() Counts {
+func (m *memoryStore) Counts() callCounts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.counts
 }
 
 // Read returns a lease, as a [Store] does.
-func (m *Memory) Read(ctx context.Context, name string) (queue.Lease, error) {
+func (m *memoryStore) Read(ctx context.Context, name string) (queue.Lease, error) {
 	f, err := m.begin(ctx, false)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *Memory) Read(ctx context.Context, name string) (queue.Lease, error) {
 }
 
 // Swap replaces a lease, as a [Store] does.
-func (m *Memory) Swap(ctx context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
+func (m *memoryStore) Swap(ctx context.Context, name string, old, next queue.Lease) (bool, queue.Lease, error) {
 	if next.Version == "" {
 		return false, queue.Lease{}, errors.New("a lease needs a version")
 	}
@@ -96,9 +96,9 @@ func (m *Memory) Swap(ctx context.Context, name string, old, next queue.Lease) (
 }
 
 // begin waits as long as the call takes, or until its context ends.
-func (m *Memory) begin(ctx context.Context, swap bool) (Fault, error) {
+func (m *memoryStore) begin(ctx context.Context, swap bool) (storeFault, error) {
 	m.mu.Lock()
-	var f Fault
+	var f storeFault
 	if m.fault != nil {
 		f = m.fault(swap)
 	}
