@@ -43,6 +43,21 @@ func TestNothingIsReceivedBeforeTheAppAnswers(t *testing.T) {
 	})
 }
 
+// TestGateMayOpenBeforeRun: queues that share a target open together, which may be before some of them run.
+func TestGateMayOpenBeforeRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := prepare(t, queuetest.NewFake(nil), &testApp{}, nil)
+		r.w.Gate(false, "the app is starting")
+		r.w.Gate(true, "")
+		r.run()
+		r.send(10, "")
+		after(time.Second)
+		r.once(10)
+		r.stop()
+	})
+}
+
 func TestGateOfTheEnvironmentReplacesTheFirstProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
