@@ -2,6 +2,10 @@ package api
 
 import (
 	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // The scopes that a session or a token can have: what a caller may do. A scope does not include another one.
@@ -13,6 +17,19 @@ const (
 	// ScopeDeploy runs code: deployments and reloads.
 	ScopeDeploy = "deploy"
 )
+
+// Scopes returns the scopes that a session or a token can have.
+func Scopes() []string { return []string{ScopeRead, ScopeAct, ScopeDeploy} }
+
+// CheckScopes refuses names that are not scopes.
+func CheckScopes(scopes []string) error {
+	for _, scope := range scopes {
+		if !slices.Contains(Scopes(), scope) {
+			return NewError(http.StatusBadRequest, "unknown scope "+strconv.Quote(scope), "use "+strings.Join(Scopes(), ", "))
+		}
+	}
+	return nil
+}
 
 // callerNameKey is the key of the caller's name in a context.
 type callerNameKey struct{}

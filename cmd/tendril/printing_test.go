@@ -25,7 +25,7 @@ import (
 	"tendril/broker"
 	"tendril/internal/cli"
 	"tendril/internal/cli/base"
-	"tendril/internal/console"
+	"tendril/internal/console/tokens"
 	"tendril/internal/observe/event"
 	"tendril/internal/testing/testpeer"
 )
@@ -345,7 +345,7 @@ func (s *printingSuite) state() string {
 	}
 	status, err := client.Status(s.Context())
 	add([]any{status.PID, status.State, status.Deployment}, err)
-	for _, path := range []string{"tendril.yaml", "credentials.json", "data/" + console.TokensFile} {
+	for _, path := range []string{"tendril.yaml", "credentials.json", "data/" + tokens.Filename} {
 		text, err := os.ReadFile(filepath.Join(s.dir, path))
 		add(string(text), err)
 	}

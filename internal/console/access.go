@@ -19,9 +19,6 @@ const (
 	scopeOwn = "own"
 )
 
-// allScopes are those that a session or a token can have.
-var allScopes = []string{api.ScopeRead, api.ScopeAct, api.ScopeDeploy}
-
 // Access says who may ask for what, beside the holder of the owner's token. The zero value lets in nobody else.
 type Access struct {
 	// Hosts are host names that a request may address beside localhost and
@@ -29,7 +26,7 @@ type Access struct {
 	Hosts []string
 	// Anyone gives every request that comes over loopback all scopes, but for acts by GET.
 	Anyone bool
-	// TokenDir is the data directory whose tokens are accepted too, see [CreateToken]; "" for none.
+	// TokenDir is the data directory whose tokens are accepted too, see [tokens.Create]; "" for none.
 	TokenDir string
 	// DrainToken lets its holder use the hooks /-/drain and /-/quiet, and nothing else; "" for none.
 	DrainToken string
@@ -101,12 +98,12 @@ func (s *Server) authenticate(r *http.Request) caller {
 	if r.Header.Get("Authorization") != "" {
 		given := bearer(r)
 		if isToken(given, s.opts.Token) {
-			return caller{who: "owner", scopes: append([]string{scopeOwn}, allScopes...), bearer: true}
+			return caller{who: "owner", scopes: append([]string{scopeOwn}, api.Scopes()...), bearer: true}
 		}
 		if isToken(given, s.opts.Access.DrainToken) {
 			return caller{who: "drain hook", scopes: []string{scopeDrain}, bearer: true}
 		}
-		if t, ok := s.tokens.find(given); ok {
+		if t, ok := s.tokens.Find(given); ok {
 			return caller{who: "token " + t.Name, scopes: t.Scopes, bearer: true}
 		}
 		return caller{}
@@ -118,7 +115,7 @@ func (s *Server) authenticate(r *http.Request) caller {
 		}
 	}
 	if s.opts.Access.Anyone && remoteOf(r).IsLoopback() {
-		return caller{who: "anyone", scopes: allScopes}
+		return caller{who: "anyone", scopes: api.Scopes()}
 	}
 	return caller{}
 }
@@ -258,7 +255,7 @@ func (s *Server) senderOf(r *http.Request) string {
 func (e *environmentRoutes) getCaller(c *call) (api.Caller, error) {
 	access := &e.opts.Access
 	shown := api.Caller{Who: c.caller.who, Scopes: []string{}, ReadOnly: access.ReadOnly, BodiesHidden: access.HideBodies}
-	for _, scope := range allScopes {
+	for _, scope := range api.Scopes() {
 		if c.caller.may(scope) {
 			shown.Scopes = append(shown.Scopes, scope)
 		}

@@ -80,7 +80,7 @@ func check(body any) error {
 	case *api.RollbackRequest:
 		return checkRollback(b)
 	case *api.LoginRequest:
-		return checkScopes(b.Scopes)
+		return api.CheckScopes(b.Scopes)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/console/tokens"
 	"tendril/internal/host/proof"
 )
 
@@ -26,7 +27,7 @@ type Server struct {
 	crossOrigin *http.CrossOriginProtection
 	streams     streams
 	sessions    sessions
-	tokens      tokenFile
+	tokens      tokens.File
 
 	closed context.Context // ends every wait
 	close  context.CancelFunc
@@ -41,7 +42,7 @@ func New(opts *Options) *Server {
 	}
 	s.opts.Logger = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
 	s.opts.Deliveries = cmp.Or(s.opts.Deliveries, &Deliveries{})
-	s.tokens.dir, s.tokens.log = s.opts.Access.TokenDir, s.opts.Logger
+	s.tokens.Dir, s.tokens.Log = s.opts.Access.TokenDir, s.opts.Logger
 
 	s.service = &service{opts: s.opts, log: s.opts.Logger, routes: map[string]*route{}}
 	for _, rt := range s.routes() {

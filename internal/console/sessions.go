@@ -179,20 +179,9 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 // for none.
 func (s *Server) Login(scopes ...string) string {
 	if len(scopes) == 0 {
-		scopes = allScopes
+		scopes = api.Scopes()
 	}
 	return "/login?code=" + s.sessions.newCode(slices.Clone(scopes))
-}
-
-// checkScopes refuses what is not a scope.
-func checkScopes(scopes []string) error {
-	for _, scope := range scopes {
-		if !slices.Contains(allScopes, scope) {
-			return api.NewError(http.StatusBadRequest, "unknown scope "+fmt.Sprintf("%q", scope),
-				"use "+strings.Join(allScopes, ", "))
-		}
-	}
-	return nil
 }
 
 func (s *Server) newLogin(_ *call, body api.LoginRequest) (api.LoginLink, error) {

@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"tendril/api"
+	"tendril/internal/console/tokens"
 )
 
 // create adds a token and returns its secret.
 func create(t *testing.T, dir, name string, expires time.Time, scopes ...string) string {
 	t.Helper()
-	secret, err := CreateToken(dir, Token{Name: name, Scopes: scopes, Expires: expires}, time.Now())
+	secret, err := tokens.Create(dir, tokens.Token{Name: name, Scopes: scopes, Expires: expires}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,25 +36,25 @@ func TestTokensAreStoredHashed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	secret := create(t, dir, "ci", time.Time{}, api.ScopeRead)
-	if raw := strings.TrimPrefix(secret, tokenPrefix); len(raw) != 64 {
+	if raw := strings.TrimPrefix(secret, "tendril_"); len(raw) != 64 {
 		t.Errorf("%q is not 256 bits", secret)
 	}
 	s := New(&Options{Token: testToken, Access: Access{TokenDir: dir}})
 	if code := statusWith(t, s, secret); code != 409 {
 		t.Fatalf("the token answered %d", code)
 	}
-	for _, file := range []string{TokensFile, TokensUsedFile} {
+	for _, file := range []string{tokens.Filename, tokens.UsedFilename} {
 		path := filepath.Join(dir, file)
 		text, err := os.ReadFile(path)
 		info, err2 := os.Stat(path)
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Contains(text, []byte(strings.TrimPrefix(secret, tokenPrefix))) || info.Mode().Perm() != 0o600 {
+		if bytes.Contains(text, []byte(strings.TrimPrefix(secret, "tendril_"))) || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s has mode %o and the text\n%s", file, info.Mode().Perm(), text)
 		}
 	}
-	for _, wrong := range []string{secret + "0", secret[:len(secret)-1], tokenPrefix, "", strings.ToUpper(secret)} {
+	for _, wrong := range []string{secret + "0", secret[:len(secret)-1], "tendril_", "", strings.ToUpper(secret)} {
 		if code := statusWith(t, s, wrong); code != 401 {
 			t.Errorf("%q answered %d", wrong, code)
 		}
@@ -73,13 +74,13 @@ func TestTokenFileIsReadAgain(t *testing.T) {
 	if code := statusWith(t, s, second); code != 403 {
 		t.Errorf("a token without the scope answered %d", code)
 	}
-	if err := RevokeToken(dir, "first"); err != nil {
+	if err := tokens.Revoke(dir, "first"); err != nil {
 		t.Fatal(err)
 	}
 	if code := statusWith(t, s, first); code != 401 {
 		t.Errorf("a revoked token answered %d", code)
 	}
-	path := filepath.Join(dir, TokensFile)
+	path := filepath.Join(dir, tokens.Filename)
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestTokenExpires(t *testing.T) {
 		if code := statusWith(t, s, secret); code != 401 {
 			t.Errorf("an expired token answers %d", code)
 		}
-		tokens, err := Tokens(dir)
+		tokens, err := tokens.List(dir)
 		if err != nil || len(tokens) != 1 || !tokens[0].LastUsed.Equal(used) {
 			t.Errorf("%v %v, used at %s", tokens, err, used)
 		}
@@ -123,18 +124,18 @@ func TestTokenExpires(t *testing.T) {
 func TestDamagedTokenFileIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, TokensFile)
+	path := filepath.Join(dir, tokens.Filename)
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := CreateToken(dir, Token{Name: "a", Scopes: allScopes}, time.Now())
+	_, err := tokens.Create(dir, tokens.Token{Name: "a", Scopes: api.Scopes()}, time.Now())
 	if err == nil || !strings.Contains(err.Error(), "is damaged") {
 		t.Errorf("created with %v", err)
 	}
-	if err := RevokeToken(dir, "a"); err == nil {
+	if err := tokens.Revoke(dir, "a"); err == nil {
 		t.Error("revoked")
 	}
-	if _, err := Tokens(dir); err == nil {
+	if _, err := tokens.List(dir); err == nil {
 		t.Error("listed")
 	}
 }

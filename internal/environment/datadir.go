@@ -13,7 +13,7 @@ import (
 	"tendril/broker"
 	"tendril/internal/app"
 	"tendril/internal/config"
-	"tendril/internal/console"
+	"tendril/internal/console/tokens"
 	"tendril/internal/cron/tasks"
 	"tendril/internal/observe/eventlog"
 )
@@ -25,7 +25,7 @@ const (
 
 // dataFiles are the names of what an environment keeps in its data directory.
 var dataFiles = []string{databaseFile, databaseFile + "-wal", databaseFile + "-shm", databaseFile + "-journal",
-	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, console.TokensFile, console.TokensUsedFile,
+	databaseFile + ".restored", broker.ReplacedFile, broker.ReplacedLogFile, broker.CreatedFile, "reserve", "inflight", "lock", claimFile, api.InstanceFile, api.TokenFile, tokens.Filename, tokens.UsedFilename,
 	"app.version", app.VersionsFile, "versions", "get-config", tasks.TokenFile, tasks.HistoryFile, pausedFile,
 	eventlog.CurrentFile, eventlog.OlderFile, eventlog.FailuresFile, eventlog.OlderFailuresFile}
 

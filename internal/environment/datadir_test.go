@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tendril/internal/config"
-	"tendril/internal/console"
+	"tendril/internal/console/tokens"
 )
 
 // TestNothingIsLeftOfADataDirectory: a file that tendril keeps there and that Delete does not
@@ -26,7 +26,7 @@ func TestNothingIsLeftOfADataDirectory(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "versions"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := console.CreateToken(dir, console.Token{Name: "ci", Scopes: []string{"read"}}, time.Now()); err != nil {
+	if _, err := tokens.Create(dir, tokens.Token{Name: "ci", Scopes: []string{"read"}}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"app.version", "console-tokens.used.json", ".instance.json.123", "console.token"} {

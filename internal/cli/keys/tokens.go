@@ -10,7 +10,7 @@ import (
 	"tendril/api"
 	"tendril/internal/cli/base"
 	"tendril/internal/config"
-	"tendril/internal/console"
+	"tendril/internal/console/tokens"
 )
 
 // NewTokens returns the command 'tendril tokens'.
@@ -56,7 +56,7 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 			return base.Plan{}, err
 		}
 
-		now, token := time.Now(), console.Token{Name: args[0], Scopes: scopes}
+		now, token := time.Now(), tokens.Token{Name: args[0], Scopes: scopes}
 		if lifetime != "" {
 			lasts, err := config.ParseDuration(lifetime)
 			if err != nil || lasts <= 0 {
@@ -66,13 +66,13 @@ func newTokensCreate(c *base.CLI) *cobra.Command {
 			token.Expires = now.Add(lasts).UTC().Truncate(time.Second)
 		}
 
-		if err := console.CanCreateToken(dir, token); err != nil {
+		if err := tokens.CanCreate(dir, token); err != nil {
 			return base.Plan{}, err
 		}
 
 		would := base.Step("create the token %s in %s, which may %s", token.Name, dir, strings.Join(scopes, ", "))
 		return base.PlanOf(would, func(context.Context) error {
-			secret, err := console.CreateToken(dir, token, now)
+			secret, err := tokens.Create(dir, token, now)
 			if err != nil {
 				return err
 			}
@@ -89,20 +89,20 @@ func newTokensList(c *base.CLI) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List the tokens, without their secrets",
 		Args: cobra.NoArgs}
 	base.AddDataDir(cmd)
-	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]console.Token, error) {
+	base.Prints(c, cmd, func(_ context.Context, cmd *cobra.Command, _ []string) ([]tokens.Token, error) {
 		dir, err := c.DataDir(cmd)
 		if err != nil {
 			return nil, err
 		}
-		return console.Tokens(dir)
+		return tokens.List(dir)
 	}, tokenList.View(c))
 	return cmd
 }
 
-var tokenList = base.List[console.Token]{
+var tokenList = base.List[tokens.Token]{
 	Heading: []string{"NAME", "SCOPES", "CREATED", "EXPIRES", "LAST USED"},
-	Name:    func(t *console.Token) string { return t.Name },
-	Row: func(t *console.Token) []string {
+	Name:    func(t *tokens.Token) string { return t.Name },
+	Row: func(t *tokens.Token) []string {
 		return []string{t.Name, strings.Join(t.Scopes, ","), timeOrNever(t.Created), timeOrNever(t.Expires),
 			timeOrNever(t.LastUsed)}
 	},
@@ -124,11 +124,11 @@ func newTokensRevoke(c *base.CLI) *cobra.Command {
 		if err != nil {
 			return base.Plan{}, err
 		}
-		if err := console.CanRevokeToken(dir, args[0]); err != nil {
+		if err := tokens.CanRevoke(dir, args[0]); err != nil {
 			return base.Plan{}, err
 		}
 		return base.PlanOf(base.Step("revoke the token %s of %s", args[0], dir), func(context.Context) error {
-			if err := console.RevokeToken(dir, args[0]); err != nil {
+			if err := tokens.Revoke(dir, args[0]); err != nil {
 				return err
 			}
 			c.PrintErrf("revoked %s\n", args[0])

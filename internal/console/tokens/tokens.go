@@ -1,4 +1,4 @@
-package console
+package tokens
 
 import (
 	"bytes"
@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// TokensFile is the name of the file in the data directory that holds the tokens that were created.
-	TokensFile = "console-tokens.json"
-	// TokensUsedFile is that of the file in which the environment writes when they were used.
-	TokensUsedFile = "console-tokens.used.json"
-	// tokenPrefix makes a token easy to find where it should not be.
-	tokenPrefix = "tendril_"
-	maxTokens   = 100
+	// Filename is the name of the file in the data directory that holds the tokens that were created.
+	Filename = "console-tokens.json"
+	// UsedFilename is the name of the file in which the environment writes when they were used.
+	UsedFilename = "console-tokens.used.json"
+	// prefix makes a token easy to find where it should not be.
+	prefix    = "tendril_"
+	maxTokens = 100
 	// usedEvery is how exactly the time of use is kept on disk.
 	usedEvery = time.Minute
 )
@@ -49,18 +49,18 @@ type Token struct {
 	LastUsed time.Time `json:"last_used,omitzero"`
 }
 
-// storedToken is a token as it lies in the file: with the SHA-256 of its secret. That is enough, since the secret is
+// stored is a token as it lies in the file: with the SHA-256 of its secret. That is enough, since the secret is
 // 256 random bits.
-type storedToken struct {
+type stored struct {
 	Token
 	SHA256 string `json:"sha256"`
 }
 
-var validTokenName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+var validName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// CreateToken adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
+// Create adds a token to those in dataDir and returns its secret, which is kept nowhere. Of t only Name, Scopes
 // and Expires are read. A name that is there already is an error.
-func CreateToken(dataDir string, t Token, now time.Time) (secret string, err error) {
+func Create(dataDir string, t Token, now time.Time) (secret string, err error) {
 	tokens, err := t.besides(dataDir)
 	if err == nil {
 		err = datadir.Make(dataDir)
@@ -68,64 +68,64 @@ func CreateToken(dataDir string, t Token, now time.Time) (secret string, err err
 	if err != nil {
 		return "", err
 	}
-	secret = tokenPrefix + api.NewToken()
+	secret = prefix + api.NewToken()
 	sum := sha256.Sum256([]byte(secret))
 	t.Created, t.LastUsed = now.UTC().Truncate(time.Second), time.Time{}
-	return secret, writeTokens(filepath.Join(dataDir, TokensFile),
-		append(tokens, storedToken{t, hex.EncodeToString(sum[:])}))
+	return secret, write(filepath.Join(dataDir, Filename),
+		append(tokens, stored{t, hex.EncodeToString(sum[:])}))
 }
 
-// CanCreateToken returns the error that [CreateToken] would have before it writes, and changes nothing.
-func CanCreateToken(dataDir string, t Token) error {
+// CanCreate returns the error that [Create] would have before it writes, and changes nothing.
+func CanCreate(dataDir string, t Token) error {
 	_, err := t.besides(dataDir)
 	return err
 }
 
 // besides returns the tokens that a new one is added to, and what is wrong with it.
-func (t *Token) besides(dataDir string) ([]storedToken, error) {
-	tokens, err := readTokens(filepath.Join(dataDir, TokensFile))
+func (t *Token) besides(dataDir string) ([]stored, error) {
+	tokens, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {
 		return nil, err
 	}
-	isNamed := func(other storedToken) bool { return other.Name == t.Name }
+	isNamed := func(other stored) bool { return other.Name == t.Name }
 	switch {
-	case len(t.Name) > 64 || !validTokenName.MatchString(t.Name):
+	case len(t.Name) > 64 || !validName.MatchString(t.Name):
 		err = api.NewError(http.StatusBadRequest, fmt.Sprintf("invalid name %q", t.Name),
 			`use 1 to 64 letters, digits, "_", "-" and "."`)
 	case len(t.Scopes) == 0:
-		err = api.NewError(http.StatusBadRequest, "a token without a scope may do nothing", "use "+strings.Join(allScopes, ", "))
+		err = api.NewError(http.StatusBadRequest, "a token without a scope may do nothing", "use "+strings.Join(api.Scopes(), ", "))
 	case slices.ContainsFunc(tokens, isNamed):
 		err = api.NewError(http.StatusConflict, "there is a token "+t.Name+" already",
 			"type 'tendril tokens revoke "+t.Name+"', or choose another name")
 	case len(tokens) >= maxTokens:
 		err = api.NewError(http.StatusConflict, fmt.Sprintf("there are %d tokens already", len(tokens)), "revoke some")
 	default:
-		err = checkScopes(t.Scopes)
+		err = api.CheckScopes(t.Scopes)
 	}
 	return tokens, err
 }
 
-// RevokeToken removes a token from those in dataDir. One that is not there is an [Error] of status 404.
-func RevokeToken(dataDir, name string) error {
-	left, err := withoutToken(dataDir, name)
+// Revoke removes a token from those in dataDir. One that is not there is an [Error] of status 404.
+func Revoke(dataDir, name string) error {
+	left, err := without(dataDir, name)
 	if err != nil {
 		return err
 	}
-	return writeTokens(filepath.Join(dataDir, TokensFile), left)
+	return write(filepath.Join(dataDir, Filename), left)
 }
 
-// CanRevokeToken returns the error that [RevokeToken] would have before it writes, and changes nothing.
-func CanRevokeToken(dataDir, name string) error {
-	_, err := withoutToken(dataDir, name)
+// CanRevoke returns the error that [Revoke] would have before it writes, and changes nothing.
+func CanRevoke(dataDir, name string) error {
+	_, err := without(dataDir, name)
 	return err
 }
 
-func withoutToken(dataDir, name string) ([]storedToken, error) {
-	tokens, err := readTokens(filepath.Join(dataDir, TokensFile))
+func without(dataDir, name string) ([]stored, error) {
+	tokens, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {
 		return nil, err
 	}
-	left := slices.DeleteFunc(slices.Clone(tokens), func(t storedToken) bool { return t.Name == name })
+	left := slices.DeleteFunc(slices.Clone(tokens), func(t stored) bool { return t.Name == name })
 	if len(left) == len(tokens) {
 		return nil, api.NewError(http.StatusNotFound, fmt.Sprintf("there is no token %q", name),
 			"'tendril tokens list' shows them")
@@ -133,13 +133,13 @@ func withoutToken(dataDir, name string) ([]storedToken, error) {
 	return left, nil
 }
 
-// Tokens returns the tokens in dataDir, in the order in which they were created.
-func Tokens(dataDir string) ([]Token, error) {
-	stored, err := readTokens(filepath.Join(dataDir, TokensFile))
+// List returns the tokens in dataDir, in the order in which they were created.
+func List(dataDir string) ([]Token, error) {
+	stored, err := read(filepath.Join(dataDir, Filename))
 	if err != nil {
 		return nil, err
 	}
-	used := readUsed(filepath.Join(dataDir, TokensUsedFile))
+	used := readUsed(filepath.Join(dataDir, UsedFilename))
 	tokens := make([]Token, len(stored))
 	for i := range stored {
 		tokens[i] = stored[i].Token
@@ -150,8 +150,8 @@ func Tokens(dataDir string) ([]Token, error) {
 	return tokens, nil
 }
 
-// readTokens returns none for a file that is missing.
-func readTokens(path string) ([]storedToken, error) {
+// read returns none for a file that is missing.
+func read(path string) ([]stored, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -166,7 +166,7 @@ func readTokens(path string) ([]storedToken, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading tokens: %w", err)
 	}
-	var tokens []storedToken
+	var tokens []stored
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&tokens); err != nil {
@@ -175,7 +175,7 @@ func readTokens(path string) ([]storedToken, error) {
 	return tokens, nil
 }
 
-func writeTokens(path string, tokens []storedToken) error {
+func write(path string, tokens []stored) error {
 	text, err := json.MarshalIndent(tokens, "", "  ")
 	if err == nil {
 		err = datadir.Replace(path, append(text, '\n'), 0o600)
@@ -196,20 +196,20 @@ func readUsed(path string) map[string]time.Time {
 	return used
 }
 
-// tokenFile are the created tokens as they are in force: the file is read again when it changes.
-type tokenFile struct {
-	dir string // "" for no tokens
-	log *slog.Logger
+// File holds the created tokens in force: the file is read again when it changes.
+type File struct {
+	Dir string // "" for no tokens
+	Log *slog.Logger
 
 	mu     sync.Mutex
 	seen   fs.FileInfo
-	tokens []storedToken
+	tokens []stored
 	used   map[string]time.Time
 }
 
-// find returns the token of a secret. The comparison takes the same time whatever was sent.
-func (f *tokenFile) find(secret string) (Token, bool) {
-	if f.dir == "" || !strings.HasPrefix(secret, tokenPrefix) {
+// Find returns the token of a secret. The comparison takes the same time whatever was sent.
+func (f *File) Find(secret string) (Token, bool) {
+	if f.Dir == "" || !strings.HasPrefix(secret, prefix) {
 		return Token{}, false
 	}
 	f.mu.Lock()
@@ -217,7 +217,7 @@ func (f *tokenFile) find(secret string) (Token, bool) {
 	f.reread()
 	sum := sha256.Sum256([]byte(secret))
 	got, now := []byte(hex.EncodeToString(sum[:])), time.Now()
-	var found *storedToken
+	var found *stored
 	for i := range f.tokens {
 		if subtle.ConstantTimeCompare([]byte(f.tokens[i].SHA256), got) == 1 {
 			found = &f.tokens[i]
@@ -231,8 +231,8 @@ func (f *tokenFile) find(secret string) (Token, bool) {
 }
 
 // reread reads the file where it is another one than before. One that cannot be read lets nobody in.
-func (f *tokenFile) reread() {
-	path := filepath.Join(f.dir, TokensFile)
+func (f *File) reread() {
+	path := filepath.Join(f.Dir, Filename)
 	info, err := os.Lstat(path)
 	if err != nil {
 		f.seen, f.tokens = nil, nil
@@ -243,26 +243,26 @@ func (f *tokenFile) reread() {
 		return
 	}
 	f.seen = info
-	if f.tokens, err = readTokens(path); err != nil {
-		f.log.Error("tokens not accepted", "err", err)
+	if f.tokens, err = read(path); err != nil {
+		f.Log.Error("tokens not accepted", "err", err)
 	}
-	f.used = readUsed(filepath.Join(f.dir, TokensUsedFile))
+	f.used = readUsed(filepath.Join(f.Dir, UsedFilename))
 	maps.DeleteFunc(f.used, func(name string, _ time.Time) bool {
-		return !slices.ContainsFunc(f.tokens, func(t storedToken) bool { return t.Name == name })
+		return !slices.ContainsFunc(f.tokens, func(t stored) bool { return t.Name == name })
 	})
 }
 
 // use writes down that a token was used, once in a while.
-func (f *tokenFile) use(name string, now time.Time) {
+func (f *File) use(name string, now time.Time) {
 	if now.Sub(f.used[name]) < usedEvery {
 		return
 	}
 	f.used[name] = now.UTC().Truncate(time.Second)
 	text, err := json.Marshal(f.used)
 	if err == nil {
-		err = datadir.Replace(filepath.Join(f.dir, TokensUsedFile), append(text, '\n'), 0o600)
+		err = datadir.Replace(filepath.Join(f.Dir, UsedFilename), append(text, '\n'), 0o600)
 	}
 	if err != nil {
-		f.log.Warn("writing the use of a token failed", "err", err)
+		f.Log.Warn("writing the use of a token failed", "err", err)
 	}
 }
