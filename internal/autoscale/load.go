@@ -51,22 +51,32 @@ func (g *Gauge) Read() Inputs {
 	in := Inputs{Slots: g.Slots, CPU: g.CPU()}
 	var backlog int64
 	var oldest time.Duration
-	inWork, known, aged, paused := 0, len(queues) > 0, len(queues) > 0, len(queues) > 0
+	inWork := 0
+	known := len(queues) > 0
+	aged, paused := known, known
 	var serviceTime, weights float64 // the average of the queues by how much each settles
+
 	for _, q := range queues {
 		backlog += q.Backlog
 		oldest = max(oldest, q.Oldest)
 		inWork += q.InWork
-		known, aged, paused = known && q.Known, aged && q.Known && q.HasAge, paused && q.Paused
+		known = known && q.Known
+		aged = aged && q.Known && q.HasAge
+		paused = paused && q.Paused
+
 		if q.ServiceTime > 0 {
 			weight := max(q.PerSecond, 1e-9)
-			serviceTime, weights = serviceTime+weight*q.ServiceTime.Seconds(), weights+weight
+			serviceTime += weight * q.ServiceTime.Seconds()
+			weights += weight
 		}
 	}
-	in.Backlog, in.OldestAge = Reading{float64(backlog), known}, Reading{oldest.Seconds(), aged}
+
+	in.Backlog = Reading{float64(backlog), known}
+	in.OldestAge = Reading{oldest.Seconds(), aged}
 	if weights > 0 {
 		in.ServiceTime = serviceTime / weights
 	}
+
 	slots := g.Slots
 	if g.Ready != nil {
 		slots *= g.Ready()
@@ -74,6 +84,7 @@ func (g *Gauge) Read() Inputs {
 	if slots > 0 {
 		in.Busy = of(min(100*float64(inWork)/float64(slots), 100))
 	}
+
 	switch {
 	case g.Deploying():
 		in.Hold = "a deployment is under way"

@@ -79,6 +79,7 @@ func (p Policy) Complete() (Policy, error) {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+
 	reject(c.MinSize < 1 || c.MinSize > MaxSize, "invalid MinSize %d: use 1 to %d", c.MinSize, MaxSize)
 	reject(c.MaxSize < c.MinSize || c.MaxSize > MaxSize,
 		"invalid MaxSize %d: use MinSize (%d) to %d", c.MaxSize, c.MinSize, MaxSize)
@@ -87,6 +88,7 @@ func (p Policy) Complete() (Policy, error) {
 	reject(c.DrainWithin < time.Second, "invalid time to drain the backlog %v: use 1s or more", c.DrainWithin)
 	reject(c.ScaleOutAfter < 0 || c.ScaleInAfter < c.ScaleOutAfter,
 		"invalid scale-in delay %v: use at least the scale-out delay, %v", c.ScaleInAfter, c.ScaleOutAfter)
+
 	if c.Measure == "" {
 		return c, errors.Join(errs...)
 	}
@@ -95,6 +97,7 @@ func (p Policy) Complete() (Policy, error) {
 			"or leave the option out to follow the backlog and the busy slots", c.Measure)
 		return c, errors.Join(errs...)
 	}
+
 	reject(!slices.Contains([]Statistic{Average, Minimum, Maximum, Sum}, c.Statistic),
 		"invalid Statistic %q: use Average, Minimum, Maximum or Sum", c.Statistic)
 	reject(c.Unit != t.unit, "invalid Unit %q for %s: use %s, or leave Unit out", c.Unit, c.Measure, t.unit)
@@ -118,10 +121,12 @@ func (p Policy) complete() Policy {
 	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
 	p.ScaleOutAfter = cmp.Or(p.ScaleOutAfter, 20*time.Second)
 	p.ScaleInAfter = cmp.Or(p.ScaleInAfter, 5*time.Minute)
+
 	t, ok := p.Measure.measureInfo()
 	if !ok {
 		return p
 	}
+
 	p.Statistic = cmp.Or(p.Statistic, Average)
 	p.Unit = cmp.Or(p.Unit, t.unit)
 	if p.LowerThreshold == 0 && p.UpperThreshold == 0 {
@@ -129,12 +134,14 @@ func (p Policy) complete() Policy {
 	}
 	p.LowerBreachScaleIncrement = cmp.Or(p.LowerBreachScaleIncrement, -1)
 	p.UpperBreachScaleIncrement = cmp.Or(p.UpperBreachScaleIncrement, 1)
+
 	if p.Period == 0 {
 		p.Period = 5 * time.Minute
 		if p.BreachDuration > 0 {
 			p.Period = min(p.Period, p.BreachDuration)
 		}
 	}
+
 	p.EvaluationPeriods = max(p.EvaluationPeriods, int((p.BreachDuration+p.Period-1)/max(p.Period, 1)), 1)
 	p.BreachDuration = p.Period * time.Duration(p.EvaluationPeriods)
 	return p
@@ -202,6 +209,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 	p = p.complete()
 	s = s.observe(in.Desired, now)
 	d := Decision{At: now, From: in.Desired, Desired: in.Desired}
+
 	switch {
 	case in.Desired < p.MinSize || in.Desired > p.MaxSize:
 		d.Desired = min(max(in.Desired, p.MinSize), p.MaxSize)
@@ -216,11 +224,13 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 			in.Desired)
 		return s.forget(), d
 	}
+
 	in.Ready = min(in.Ready, in.Desired)
 	decide := p.trigger
 	if p.Measure == "" {
 		decide = p.track
 	}
+
 	s, d = decide(s, in, d)
 	if d.Rule == ruleIn && p.OneInstance && p.Measure != BacklogPerProcess {
 		d.Desired, d.Rule = d.From, ruleOneInstance

@@ -35,12 +35,15 @@ func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decisi
 		d.Rule, d.Why = ruleMissing, "neither the busy slots nor the backlog is known"
 		return s, d
 	}
+
 	s.recommendations = p.appendRecent(s.recommendations, v)
 	if out, ok := p.leastRecent(s.recommendations); ok && out.size > in.Desired {
 		return s, p.scaleOut(out, d)
 	}
+
 	top, covered := p.mostRecent(s.recommendations, v.at)
 	floor := max(roundUp(top.exact*headroom), (in.Desired+1)/2, p.MinSize)
+
 	switch {
 	case v.idle:
 		d.Rule, d.Why = ruleIdle, v.why
@@ -68,15 +71,18 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
 	v := recommendation{at: now, exact: max(busy, backlog), whole: in.Busy.Known && drained}
+
 	v.size = max(roundUp(v.exact), 1)
 	if v.idle = in.idle() && v.size > in.Desired; v.idle {
 		v.exact, v.size = float64(in.Desired), in.Desired
 	}
+
 	v.why = busyWhy
 	if backlog > busy {
 		v.why = backlogWhy
 	}
 	v.why = fmt.Sprintf("%s: %d", v.why, v.size)
+
 	switch {
 	case v.idle:
 		v.why = fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", backlogWhy, 100-in.Busy.Value)

@@ -99,6 +99,7 @@ func (p Policy) measure(s policyState, in Inputs, now time.Time) policyState {
 func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
 	d.Why = why
+
 	switch now := in.read(p.Measure); {
 	case next == d.From:
 		d.Rule = ruleLimit

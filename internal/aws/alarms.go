@@ -127,6 +127,7 @@ func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]str
 		AlarmActions:     a.Actions, OKActions: a.OKActions, InsufficientDataActions: a.MissingActions,
 		ActionsEnabled: sdk.Bool(!a.Muted),
 	}
+
 	if a.DatapointsToAlarm > 0 {
 		in.DatapointsToAlarm = sdk.Int32(int32(a.DatapointsToAlarm))
 	}
@@ -135,12 +136,14 @@ func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]str
 	} else {
 		in.ExtendedStatistic = &a.Statistic
 	}
+
 	for _, d := range a.Dimensions {
 		in.Dimensions = append(in.Dimensions, types.Dimension{Name: sdk.String(d.Name), Value: sdk.String(d.Value)})
 	}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
 		in.Tags = append(in.Tags, types.Tag{Key: sdk.String(key), Value: sdk.String(tags[key])})
 	}
+
 	_, err := c.api.get().PutMetricAlarm(ctx, in, repeated)
 	return c.alarmError(ctx, "PutMetricAlarm", err)
 }

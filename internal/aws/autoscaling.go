@@ -33,9 +33,11 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	api := autoscaling.NewFromConfig(cfg, func(o *autoscaling.Options) {
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
+
 	o := api.Options()
 	if o.Region == "" {
 		instance, err := NewInstance("")
@@ -48,6 +50,7 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 		}
 		api = autoscaling.New(o)
 	}
+
 	if err := service.locate(o.Region, o.BaseEndpoint, "Auto Scaling"); err != nil {
 		return nil, err
 	}

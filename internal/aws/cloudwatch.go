@@ -84,10 +84,12 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"%d values in one PutMetricData call, the maximum is %d: split them", len(data), maxDatums)
 	}
+
 	in := &cloudwatch.PutMetricDataInput{Namespace: &namespace}
 	for _, d := range data {
 		in.MetricData = append(in.MetricData, d.metric())
 	}
+
 	_, err := c.api.get().PutMetricData(ctx, in)
 	return c.service.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
 		message = fmt.Sprintf("%s refused: %s", c.service.host, refused)

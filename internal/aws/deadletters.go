@@ -43,6 +43,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	if to == "" {
 		return slices.Repeat([]error{errNoDeadLetterQueue}, len(letters))
 	}
+
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
 	var places []int // of these in letters
@@ -53,6 +54,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 			errs[i] = errNoRoomForReason
 		}
 	}
+
 	for len(out) > 0 {
 		n := fitting(out)
 		sent, err := d.sibling(to).Send(ctx, out[:n])
@@ -63,6 +65,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 		}
 		out, places = out[n:], places[n:]
 	}
+
 	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
 		return errs
 	}

@@ -33,6 +33,7 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 		return TaskPlace{}, fmt.Errorf("ECS_CONTAINER_METADATA_URI_V4 %q is not a URL: Amazon ECS sets it in its "+
 			"containers; unset it anywhere else", metadata)
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(metadata, "/")+"/task", nil)
 	if err != nil {
 		return TaskPlace{}, err
@@ -42,12 +43,14 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 		return TaskPlace{}, agentError(queue.CodeUnreachable, "it does not answer: "+firstLine(err.Error()))
 	}
 	defer resp.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
 	var answer struct{ Cluster, TaskARN, ServiceName string }
 	if err = cmp.Or(err, json.Unmarshal(text, &answer)); err != nil || resp.StatusCode != http.StatusOK {
 		return TaskPlace{}, agentError(queue.CodeUnreachable,
 			fmt.Sprintf("status %d, but no metadata of the task", resp.StatusCode))
 	}
+
 	p := TaskPlace{Cluster: lastPart(answer.Cluster), ARN: answer.TaskARN, Service: answer.ServiceName}
 	if parts := strings.Split(answer.TaskARN, ":"); len(parts) > 3 {
 		p.Region = parts[3]

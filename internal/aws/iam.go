@@ -57,11 +57,13 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	region := cmp.Or(cfg.Region, localRegion)
 	i := &IAM{service: s, credentials: cfg.Credentials, region: cfg.Region}
 	// IAM is one for all regions of a partition.
 	i.iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
 	i.sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
+
 	switch {
 	case strings.HasPrefix(region, "cn-"):
 		i.iam = globalEndpoint{"iam", "https://iam.cn-north-1.amazonaws.com.cn", "cn-north-1"}
@@ -69,6 +71,7 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	case strings.HasPrefix(region, "us-gov-"):
 		i.iam = globalEndpoint{"iam", "https://iam.us-gov.amazonaws.com", "us-gov-west-1"}
 	}
+
 	for id, at := range map[string]*globalEndpoint{"IAM": &i.iam, "STS": &i.sts} {
 		configured, err := endpointOf(ctx, &cfg, id)
 		if err != nil {
@@ -78,6 +81,7 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 		i.configured = i.configured || other != ""
 		at.url = cmp.Or(other, at.url)
 	}
+
 	i.service.host = i.iam.url
 	return i, nil
 }
@@ -179,6 +183,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 	if err != nil {
 		return noCredentials(err)
 	}
+
 	body := form.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.url+"/", strings.NewReader(body))
 	if err != nil {
@@ -186,11 +191,13 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	req.Header.Set("User-Agent", "tendril")
+
 	sum := sha256.Sum256([]byte(body))
 	err = v4.NewSigner().SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), at.name, at.region, time.Now())
 	if err != nil {
 		return fmt.Errorf("signing %s: %w", form.Get("Action"), err)
 	}
+
 	resp, err := i.service.transport.RoundTrip(req)
 	if err != nil {
 		return undelivered(ctx, err)
@@ -200,6 +207,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 	if err != nil {
 		return undelivered(ctx, err)
 	}
+
 	if resp.StatusCode/100 != 2 {
 		var refused struct {
 			Code    string `xml:"Error>Code"`

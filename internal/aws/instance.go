@@ -187,6 +187,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	if on {
 		wanted.ExpiresInMinutes = int(TaskProtection / time.Minute)
 	}
+
 	body, err := json.Marshal(wanted)
 	if err != nil {
 		return err
@@ -196,6 +197,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+
 	resp, err := t.client.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -204,6 +206,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 		return agentError(queue.CodeUnreachable, "it does not answer: "+firstLine(err.Error()))
 	}
 	defer resp.Body.Close()
+
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
 	if err != nil {
 		return agentError(queue.CodeUnreachable, "its answer was cut off")

@@ -59,11 +59,13 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	if err != nil {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "%w", err)
 	}
+
 	cfg, service, err := connect(ctx, &opts.Client, "Lambda", "AWS_ENDPOINT_URL_LAMBDA",
 		cmp.Or(max(opts.Connections, 0), 1000))
 	if err != nil {
 		return nil, err
 	}
+
 	service.transport.DialContext = tapDial(service.transport.DialContext)
 	api := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport}, CheckRedirect: keepRedirect}
@@ -73,11 +75,13 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		o.Region = cmp.Or(function.Region, o.Region)
 		chooseEndpoint(opts.Client.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
+
 	o := api.Options()
 	use := "Lambda function " + function.String() // its ARN would tell the region too
 	if err := service.locate(o.Region, o.BaseEndpoint, use); err != nil {
 		return nil, err
 	}
+
 	l := &Lambda{service: service, api: hold(api), function: function,
 		timeout: cmp.Or(max(opts.Timeout, 0), longestFunction)}
 	if function.Qualifier != "" {
@@ -256,6 +260,7 @@ func parseFunction(s string) (functionReference, error) {
 			problem = fmt.Sprintf("%q is not an account", r.Account)
 		}
 	}
+
 	var qualified bool
 	r.Name, r.Qualifier, qualified = strings.Cut(rest, ":")
 	switch {
@@ -265,11 +270,13 @@ func parseFunction(s string) (functionReference, error) {
 	case qualified && (len(r.Qualifier) > 128 || !functionQualifier.MatchString(r.Qualifier)):
 		problem = fmt.Sprintf("%q is not an alias or version", r.Qualifier)
 	}
+
 	if problem != "" {
 		return functionReference{},
 			fmt.Errorf("%q is not a Lambda function: %s; write its name, such as resize or resize:live, "+
 				"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, problem)
 	}
+
 	r.called = r.Name
 	switch {
 	case r.Region != "":

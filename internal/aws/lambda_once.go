@@ -63,6 +63,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var conn *tappedConn
 	var before int64
 	var known, reused bool
+
 	req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GotConn: func(got httptrace.GotConnInfo) {
 			known, reused = true, got.Reused
@@ -71,10 +72,12 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 			}
 		},
 	}))
+
 	s, _ := req.Context().Value(sendingKey{}).(*sending)
 	if s != nil && req.Body != nil && req.ContentLength == int64(len(s.payload)) {
 		req.Body = io.NopCloser(bytes.NewReader(s.payload))
 	}
+
 	resp, err := t.next.RoundTrip(req)
 	left := err == nil || known && (conn == nil || conn.seal() != before)
 	if s != nil {
@@ -83,6 +86,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	// Where only the connection's end ends the body, an empty one may be a lost one.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}

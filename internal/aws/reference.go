@@ -72,6 +72,7 @@ func parseURL(s string) (Reference, error) {
 	if err != nil {
 		return Reference{}, fmt.Errorf("%q is not a queue URL: %w", s, err)
 	}
+
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
 	name := segments[len(segments)-1]
 	switch {
@@ -86,14 +87,17 @@ func parseURL(s string) (Reference, error) {
 	case !validName(name):
 		err = fmt.Errorf("its last part, %q, is not a queue name", name)
 	}
+
 	if err != nil {
 		return Reference{}, fmt.Errorf("%q is not a queue URL: %w; it should look like "+
 			"https://sqs.us-east-1.amazonaws.com/123456789012/jobs", s, err)
 	}
+
 	r := Reference{Name: name, URL: s}
 	if len(segments) > 1 {
 		r.Account = segments[len(segments)-2]
 	}
+
 	var public bool
 	r.Region, public = regionOfHost(u.Hostname())
 	if !public {

@@ -145,10 +145,12 @@ func refusalIn(err error) *refusal {
 	if errors.As(err, &own) {
 		return own
 	}
+
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) && response.HTTPStatusCode() != 0 {
 		own = &refusal{status: response.HTTPStatusCode()}
 	}
+
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		if own == nil {

@@ -36,6 +36,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 		if err != nil {
 			return err
 		}
+
 		offset := time.Duration(r.clock.Load())
 		err = attempt(offset)
 		// Handing a token back cannot fail in a way that matters here.
@@ -43,12 +44,14 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 		if err == nil {
 			return nil
 		}
+
 		if r.learnClock(err, offset) && tried == 1 {
 			if r.adjusted != nil {
 				r.adjusted(time.Duration(r.clock.Load()))
 			}
 			continue
 		}
+
 		if once || tried >= r.retryer.MaxAttempts() || !r.retryer.IsErrorRetryable(err) {
 			return err
 		}

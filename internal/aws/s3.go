@@ -49,12 +49,14 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	region, base := cfg.Region, configuredEndpoint(ctx, &cfg, "S3")
 	chooseEndpoint(opts.Endpoint, &base, &region)
 	service.terse = true
 	if err := service.locate(region, base, "the S3 client"); err != nil {
 		return nil, err
 	}
+
 	common := sqs.NewFromConfig(cfg).Options() // what the clients of all services have in common, as the SDK reads it
 	fips, dual := common.EndpointOptions.UseFIPSEndpoint, common.EndpointOptions.UseDualStackEndpoint
 	return &S3{
@@ -114,6 +116,7 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 		if err != nil {
 			return nil, s.explain(ctx, bucket, key, err)
 		}
+
 		contents, err := readObject(resp, limit)
 		switch {
 		case errors.Is(err, errObjectTooLarge):
@@ -122,6 +125,7 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 		case err == nil:
 			return contents, nil
 		}
+
 		if broken = err; ctx.Err() != nil {
 			break
 		}
@@ -160,12 +164,14 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 	if err != nil {
 		return nil, noCredentials(err)
 	}
+
 	place := s.place
 	place.Bucket = &bucket
 	resolved, err := s3.NewDefaultEndpointResolverV2().ResolveEndpoint(ctx, place)
 	if err != nil {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "bucket %q: %w", bucket, err)
 	}
+
 	where := resolved.URI
 	where.RawPath = strings.TrimSuffix(where.EscapedPath(), "/") + "/" + httpbinding.EscapePath(key, false)
 	where.Path = strings.TrimSuffix(where.Path, "/") + "/" + key
@@ -174,6 +180,7 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 		Header: http.Header{"User-Agent": {"tendril"}, "X-Amz-Content-Sha256": {emptyDigest},
 			"X-Amz-Checksum-Mode": {"ENABLED"}},
 	}).WithContext(ctx)
+
 	options, _ := auth.GetAuthOptions(&resolved.Properties)
 	for _, option := range options {
 		if option.SchemeID != "sigv4" { // as the rules of the endpoints write it

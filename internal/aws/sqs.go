@@ -177,11 +177,13 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	if err != nil {
 		return err
 	}
+
 	resp, err := s.roundTripper.RoundTrip(req)
 	if err != nil {
 		return undelivered(ctx, err)
 	}
 	defer resp.Body.Close()
+
 	buffer, _ := s.buffers.Get().(*[]byte)
 	if buffer == nil {
 		buffer = new([]byte)
@@ -191,9 +193,11 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 			s.buffers.Put(buffer)
 		}
 	}()
+
 	if *buffer, err = readAll((*buffer)[:0], resp); err != nil {
 		return undelivered(ctx, err)
 	}
+
 	if resp.StatusCode/100 != 2 {
 		return newRefusal(resp, *buffer)
 	}

@@ -77,6 +77,7 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 		ProjectionExpression:      sdk.String("id"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": encode(prefix)},
 	}
+
 	for more := true; more; more = in.ExclusiveStartKey != nil {
 		page, err := t.api.get().Scan(ctx, in)
 		if err != nil {
@@ -88,6 +89,7 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 		}
 		in.ExclusiveStartKey = page.LastEvaluatedKey
 	}
+
 	slices.Sort(names)
 	return names, nil
 }

@@ -75,6 +75,7 @@ type Inventory struct{ sources []source }
 func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 	i := &Inventory{}
 	s := &e.Config.Settings
+
 	if s.CloudWatch == config.On {
 		cloudWatch, err := aws.OpenCloudWatch(ctx, e.aws())
 		if err != nil {
@@ -82,6 +83,7 @@ func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 		}
 		i.sources = append(i.sources, &alarmSource{cloudWatch: cloudWatch, environment: s.Name})
 	}
+
 	if s.AnyOnSQS() {
 		opts := e.aws()
 		opts.Endpoint = s.EndpointURL
@@ -92,6 +94,7 @@ func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 		}
 		i.sources = append(i.sources, &queues{sqs: sqs, settings: s})
 	}
+
 	if s.RegistryTable != "" && s.Queues[0].Backend == config.BackendSQS {
 		table, err := aws.OpenTable(ctx, s.RegistryTable, &aws.Options{Region: s.Region, Log: e.SDK})
 		if err != nil {
@@ -100,6 +103,7 @@ func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 		}
 		i.sources = append(i.sources, &registryTable{table: table, settings: s})
 	}
+
 	return i, nil
 }
 

@@ -98,14 +98,17 @@ func (p *policyMaker) run(use *Use) {
 			p.allow(aws.InvokeFunctions, p.function(q.Function))
 		}
 	}
+
 	p.schedule(use.TaskQueues)
 	p.scale()
+
 	if s.CloudWatch == config.On {
 		p.publish("Workerless-" + s.Name)
 		if s.EnvironmentName != "" {
 			p.publish("ElasticBeanstalk/SQSD")
 		}
 	}
+
 	for _, bucket := range s.S3Payloads {
 		p.allow(aws.FetchPayloads, "arn:"+partitionOf(p.region)+":s3:::"+bucket+"/*")
 	}
@@ -118,6 +121,7 @@ func (p *policyMaker) schedule(queues []string) {
 	if first.Backend != config.BackendSQS {
 		return
 	}
+
 	for _, reference := range queues {
 		q := *first
 		if reference != "" {
@@ -128,9 +132,11 @@ func (p *policyMaker) schedule(queues []string) {
 		}
 		p.allow(aws.Enqueue, p.queue(&q, q.Name))
 	}
+
 	if s.RegistryTable == "" {
 		return
 	}
+
 	p.allow(aws.KeepRegistry, p.table())
 	if s.RegistryCreate {
 		p.allow(aws.CreateRegistry, p.table())
@@ -144,21 +150,25 @@ func (p *policyMaker) scale() {
 	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
 	publishes := p.settings.ScaleTarget == config.ScalePublish
 	finds := p.settings.ScaleTarget == config.ScaleAuto && p.settings.AnyOnSQS()
+
 	if publishes {
 		p.publish("tendril/" + p.settings.Name)
 	}
 	if publishes || finds {
 		group, service = "*", "*/*"
 	}
+
 	if finds {
 		p.allow(aws.DescribeScaling, "*")
 		p.allow(aws.FindScalers, "*")
 	}
+
 	if inGroup || publishes || finds {
 		p.allow(aws.DescribeGroups, "*")
 		p.allow(aws.TakePartInGroup, fmt.Sprintf("arn:%s:autoscaling:%s:*:autoScalingGroup:*:autoScalingGroupName/%s",
 			partitionOf(p.region), p.region, group))
 	}
+
 	if inService || publishes || finds {
 		cluster, _, _ := strings.Cut(service, "/")
 		place := fmt.Sprintf("arn:%s:ecs:%s:*:", partitionOf(p.region), p.region)
@@ -193,9 +203,11 @@ func (p *policyMaker) operate() {
 			p.allow(aws.TerminateQueues, p.queue(q, q.Name), p.queue(q, DeadLetterName(q.Name)))
 		}
 	}
+
 	if s.RegistryTable != "" && s.Queues[0].Backend == config.BackendSQS {
 		p.allow(aws.TerminateRegistry, p.table())
 	}
+
 	if s.AnyOnSQS() || s.CloudWatch == config.On {
 		arn := fmt.Sprintf("arn:%s:cloudwatch:%s:*:alarm:", partitionOf(p.region), p.region)
 		p.allow(aws.ListAlarms, arn+"*")

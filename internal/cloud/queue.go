@@ -78,6 +78,7 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	tags, err := q.Tags(ctx)
 	switch owner := aws.OwnerOf(tags); {
 	case errors.Is(err, queue.ErrNoQueue): // deleted a moment ago

@@ -37,11 +37,13 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 		all = append(all, *r)
 		return r, nil
 	}
+
 	for i := range s.settings.Queues {
 		q := &s.settings.Queues[i]
 		if q.Backend != config.BackendSQS {
 			continue
 		}
+
 		r, err := add(kindQueue, cmp.Or(q.URL, q.Name), false)
 		if err != nil {
 			return all, err
@@ -49,6 +51,7 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 		if r == nil {
 			continue
 		}
+
 		if dead, _ := queue.ParseRedrivePolicy(r.Attributes["RedrivePolicy"]); dead != "" {
 			// SQS wants it in the account and region of its source.
 			if _, err := add(kindDeadLetterQueue, sibling(r.URL, dead), false); err != nil {
@@ -56,12 +59,14 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 			}
 		}
 	}
+
 	own, dead, named := s.settings.Name, DeadLetterName(s.settings.Name), !s.settings.Queues[0].Managed
 	if named && len(all) == 0 {
 		return nil, nil
 	} else if named { // in the account and region of the others
 		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
 	}
+
 	if _, err := add(kindQueue, own, named); err != nil {
 		return all, err
 	}
@@ -83,6 +88,7 @@ func (s *queues) describe(ctx context.Context, kind, reference string) (*Resourc
 	if err != nil {
 		return nil, err
 	}
+
 	r := &Resource{Kind: kind, Name: q.Name(), URL: q.URL()}
 	attributes, err := q.Attributes(ctx)
 	switch {
@@ -95,6 +101,7 @@ func (s *queues) describe(ctx context.Context, kind, reference string) (*Resourc
 		return nil, err
 	}
 	r.ARN, r.Attributes = attributes["QueueArn"], attributes
+
 	messages := int64(0)
 	for _, name := range []string{"ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
 		"ApproximateNumberOfMessagesDelayed"} {
@@ -102,6 +109,7 @@ func (s *queues) describe(ctx context.Context, kind, reference string) (*Resourc
 		messages += n
 	}
 	r.Messages = &messages
+
 	tags, err := q.Tags(ctx)
 	if errors.Is(err, queue.ErrNoQueue) {
 		return nil, nil

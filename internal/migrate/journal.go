@@ -91,6 +91,7 @@ func (j *Journal) load() error {
 		if err != nil {
 			return fmt.Errorf("reading the journal: %w", err)
 		}
+
 		var r record
 		if err := json.Unmarshal(bytes.TrimSpace(line), &r); err != nil {
 			return fmt.Errorf("reading the journal %s at byte %d: %w", j.path, good, err)
@@ -98,6 +99,7 @@ func (j *Journal) load() error {
 		good += int64(len(line))
 		j.replay(&r)
 	}
+
 	if err := j.file.Truncate(good); err != nil {
 		return fmt.Errorf("opening the journal: %w", err)
 	}
@@ -235,12 +237,14 @@ func (j *Journal) write(r record, durable bool) error {
 	if err != nil {
 		return err
 	}
+
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
 		_, j.err = j.file.Write(append(line, '\n'))
 	}
 	j.written++
+
 	for mine := j.written; durable && j.err == nil && j.syncedTo < mine; {
 		if j.syncing {
 			j.synced.Wait()
@@ -256,6 +260,7 @@ func (j *Journal) write(r record, durable bool) error {
 		}
 		j.synced.Broadcast()
 	}
+
 	if j.err != nil {
 		return fmt.Errorf("writing the journal %s: %w", j.path, j.err)
 	}

@@ -149,6 +149,7 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading the source: %w", err)
 		}
+
 		moved, err := r.move(ctx, items)
 		if err != nil {
 			return err
@@ -159,6 +160,7 @@ func (r *run) loop(ctx context.Context) error {
 		if len(items) > 0 {
 			continue
 		}
+
 		left, err := r.from.Count(ctx)
 		if err != nil {
 			return fmt.Errorf("counting the source: %w", err)
@@ -168,12 +170,14 @@ func (r *run) loop(ctx context.Context) error {
 		if left.Total() <= len(r.skipped) && (empty > 2 || r.options.SourceExact) {
 			return nil
 		}
+
 		if r.gaveUp = time.Since(idleSince) > r.options.Wait; r.gaveUp {
 			return nil
 		}
 		if r.options.Waiting != nil && left.Total() > len(r.skipped) {
 			r.options.Waiting(left)
 		}
+
 		if err := pause(ctx, poll); err != nil {
 			return err
 		}

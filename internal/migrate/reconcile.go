@@ -97,17 +97,24 @@ func (r *run) finish(ctx context.Context, settle bool) error {
 		if err != nil {
 			return fmt.Errorf("counting the destination: %w", err)
 		}
-		r.result.SourceCount, r.result.DestinationBefore = r.journal.SourceBefore(), r.journal.DestinationBefore()
-		r.result.Left, r.result.DestinationCount, r.result.Sent = source.Total(), destination.Total(), r.journal.Sent()
+
+		r.result.SourceCount = r.journal.SourceBefore()
+		r.result.DestinationBefore = r.journal.DestinationBefore()
+		r.result.Left = source.Total()
+		r.result.DestinationCount = destination.Total()
+		r.result.Sent = r.journal.Sent()
 		r.result.Resent, r.result.Deleted = r.journal.counts()
-		r.result.Skipped, r.result.Reasons = len(r.skipped), map[Reason]int{}
+		r.result.Skipped = len(r.skipped)
+		r.result.Reasons = map[Reason]int{}
 		for _, why := range r.skipped {
 			r.result.Reasons[why]++
 		}
+
 		r.result.Reconcile(r.journal.Uncertain())
 		if r.result.Balanced() || !settle || r.options.SourceExact && r.options.DestinationExact || time.Since(began) > settleTime {
 			return nil
 		}
+
 		if err := pause(ctx, 5*poll); err != nil {
 			return err
 		}
@@ -124,6 +131,7 @@ func (r *Result) Reconcile(uncertain int) {
 	if r.Left <= r.Skipped {
 		r.Deleted = r.Sent // a kill may have come between a delete and its note
 	}
+
 	r.Arrived = max(0, r.Deleted+r.Left-r.SourceCount)
 	if missing := r.SourceCount - r.Sent - r.Left; missing > 0 {
 		problem(missing, "gone from the source and not sent: something else received them, or they expired")
@@ -131,6 +139,7 @@ func (r *Result) Reconcile(uncertain int) {
 	if left := r.Left - r.Skipped; left > 0 {
 		problem(left, "still at the source")
 	}
+
 	copies := r.Resent
 	if r.FIFO {
 		copies = 0

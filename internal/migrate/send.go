@@ -20,6 +20,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 	if err != nil {
 		return err
 	}
+
 	for try := 0; len(items) > 0; try++ {
 		again, cause, err := r.attempt(ctx, items)
 		switch {
@@ -32,6 +33,7 @@ func (r *run) sendBatch(ctx context.Context, items []Item) error {
 		case try == retries || !passing(cause):
 			return fmt.Errorf("sending %d messages: %w", len(again), cause)
 		}
+
 		if err := pause(ctx, time.Second<<min(try, 4)); err != nil {
 			return err
 		}
@@ -53,9 +55,11 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	for i := range items {
 		out[i], ids[i] = r.outgoing(&items[i]), items[i].ID
 	}
+
 	if err := r.journal.Intend(ids, r.options.FIFO); err != nil {
 		return nil, nil, err
 	}
+
 	sent, err := r.to.Send(ctx, out)
 	switch {
 	case errors.Is(err, &queue.Error{Code: queue.CodeBatchRequestTooLong}) && len(items) > 1:
@@ -76,6 +80,7 @@ func (r *run) attempt(ctx context.Context, items []Item) (again []Item, cause, e
 	case err != nil:
 		return items, err, nil
 	}
+
 	var accepted []Item
 	for i := range sent {
 		switch err := sent[i].Err; {
@@ -132,17 +137,20 @@ func (r *run) outgoing(it *Item) queue.Outgoing {
 		out.DedupID = dedupID(it.ID)
 		return out
 	}
+
 	wait := max(0, time.Until(it.VisibleAt))
 	if wait > 0 && r.options.MaxDelay == 0 {
 		out.NotBefore = it.VisibleAt
 		return out
 	}
+
 	if r.options.MaxDelay > 0 && wait > r.options.MaxDelay {
 		wait = r.options.MaxDelay
 		r.mu.Lock()
 		r.result.DelaysCut++
 		r.mu.Unlock()
 	}
+
 	wait = (wait + time.Second - 1).Truncate(time.Second)
 	out.Delay = &wait // 0 too: the destination may have a delay of its own
 	return out
@@ -157,6 +165,7 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	if !r.options.FIFO {
 		return items, nil
 	}
+
 	old := slices.DeleteFunc(slices.Clone(items), func(it Item) bool {
 		at := r.journal.intendedAt(it.ID)
 		return at.IsZero() || time.Since(at) <= dedupWindow
@@ -164,6 +173,7 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	if len(old) == 0 {
 		return items, nil
 	}
+
 	there, err := r.wereAccepted(ctx, old)
 	if err != nil {
 		return nil, err
@@ -174,6 +184,7 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 		}
 		return items, nil
 	}
+
 	if err := r.accept(ctx, old); err != nil {
 		return nil, err
 	}
@@ -203,10 +214,12 @@ func (r *run) decide(ctx context.Context) (there bool, err error) {
 	case Drop:
 		return true, nil
 	}
+
 	count, err := r.to.Count(ctx)
 	if err != nil {
 		return false, fmt.Errorf("counting the destination: %w", err)
 	}
+
 	more := count.Total() - r.journal.DestinationBefore() - r.journal.Sent()
 	if r.options.DestinationExact || r.journal.DestinationBefore() == 0 {
 		switch more {

@@ -109,21 +109,25 @@ func (c Check) get(ctx context.Context) error {
 			return c.dial(ctx)
 		},
 	}
+
 	target := "http://" + c.address()
 	if c.TLS {
 		target = "https://" + c.address()
 	}
 	path, _, _ := strings.Cut(c.Path, "?") // a query may hold what is not to be told
 	asked := "GET " + target + path
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target+c.Path, nil)
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", c, err)
 	}
+
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return fmt.Errorf("%s: %w", asked, plainReason(err))
 	}
 	resp.Body.Close()
+
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return fmt.Errorf("%s: answered with status %d%s; 200 to 299 is expected", asked, resp.StatusCode, redirectedTo(resp))
 	}

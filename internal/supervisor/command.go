@@ -34,12 +34,14 @@ func lookPath(file, dir string, env []string) (string, error) {
 		}
 		return file, executable(path)
 	}
+
 	search := "/usr/local/bin:/usr/bin:/bin"
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
 			search = value
 		}
 	}
+
 	for _, folder := range filepath.SplitList(search) {
 		path := filepath.Join(folder, file)
 		if filepath.IsAbs(path) && executable(path) == nil {
@@ -160,9 +162,11 @@ func (p *Process) missing(code int) string {
 		}
 		words = strings.Fields(line)
 	}
+
 	if p.isExpanded(words[0]) {
 		return ""
 	}
+
 	if code == 126 || code == 127 {
 		_, err := lookPath(words[0], p.Dir, p.Env)
 		switch {
@@ -173,6 +177,7 @@ func (p *Process) missing(code int) string {
 		}
 		return err.Error()
 	}
+
 	if !interpreters.MatchString(filepath.Base(words[0])) {
 		return ""
 	}
@@ -180,6 +185,7 @@ func (p *Process) missing(code int) string {
 	if file == "" || p.isExpanded(file) {
 		return ""
 	}
+
 	path := file
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(p.Dir, file)

@@ -50,10 +50,12 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	g, barrier, err := h.launch(o)
 	if err != nil {
 		return nil, o.explain(err)
 	}
+
 	h.guard.Add(g.PID(), g.tree.marker())
 	if err = barrier.open(g.PID(), o.limits, o.user); err != nil {
 		barrier.close()
@@ -62,11 +64,13 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 		g.reap()
 		return nil, err
 	}
+
 	exited := make(chan struct{})
 	go func() {
 		defer close(exited)
 		g.Await()
 	}()
+
 	return &child{
 		pid: g.PID(), exited: exited, group: g,
 		foreignListener: func(port int) (string, bool) { return foreignListenerOn(port, g.tree) },
@@ -102,8 +106,10 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		SysProcAttr: procgroup.Attributes(),
 		WaitDelay:   cmp.Or(o.process.OutputWait, waitDelay),
 	}
+
 	g.Cmd.SysProcAttr.Credential = o.user.credential()
 	k.attach(g.Cmd.SysProcAttr)
+
 	if o.out != nil {
 		stdout, stderr := o.out.stream("stdout"), o.out.stream("stderr")
 		if o.process.OneOutput {
@@ -112,10 +118,12 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		g.Cmd.Stdout, g.Cmd.Stderr = stdout, stderr
 		g.streams = []io.Closer{stdout, stderr}
 	}
+
 	barrier, err := newStartBarrier(g.Cmd, o.limits)
 	if err != nil {
 		return nil, nil, err
 	}
+
 	h.guard.Watch() // so that the process is without it for no longer than a line takes
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()

@@ -28,10 +28,12 @@ func parseLimits(limits map[string]string) ([]rlimit, error) {
 		if _, ok := limitNumbers()[name]; !ok {
 			return nil, limitNameError(name)
 		}
+
 		softText, hardText, both := strings.Cut(limits[name], ":")
 		if !both {
 			hardText = softText
 		}
+
 		soft, err := parseLimit(softText)
 		hard, err2 := parseLimit(hardText)
 		if err != nil || err2 != nil {
@@ -42,6 +44,7 @@ func parseLimits(limits map[string]string) ([]rlimit, error) {
 			return nil, fmt.Errorf("limit %s=%s: the first, which counts, cannot be above the second, up to which a program "+
 				"may raise it", name, limits[name])
 		}
+
 		parsed = append(parsed, rlimit{name, soft, hard})
 	}
 	return parsed, nil

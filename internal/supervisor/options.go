@@ -72,6 +72,7 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		set = *o
 	}
+
 	for _, d := range []struct {
 		name  string
 		value *time.Duration
@@ -93,6 +94,7 @@ func (o *Options) withDefaults() (Options, error) {
 			*d.value = d.zero
 		}
 	}
+
 	for _, n := range []struct {
 		name  string
 		value *int
@@ -105,10 +107,12 @@ func (o *Options) withDefaults() (Options, error) {
 			*n.value = n.zero
 		}
 	}
+
 	if set.RestartMin > set.RestartMax {
 		return set, fmt.Errorf("RestartMin %s is longer than RestartMax %s: make it the same or shorter", set.RestartMin,
 			set.RestartMax)
 	}
+
 	if set.Hurry == nil {
 		set.Hurry = context.Background()
 	}

@@ -32,10 +32,12 @@ func parseStat(text []byte) (p process, ok bool) {
 	if open < 0 || end < open {
 		return p, false
 	}
+
 	fields := bytes.Fields(text[end+1:])
 	if len(fields) < 3 || len(fields[0]) != 1 || !isLetter(fields[0][0]) {
 		return p, false
 	}
+
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
 	ppid, err2 := strconv.Atoi(string(fields[1]))
 	pgrp, err3 := strconv.Atoi(string(fields[2]))
@@ -43,13 +45,17 @@ func parseStat(text []byte) (p process, ok bool) {
 		return p, false
 	}
 	p = process{pid: pid, ppid: ppid, pgrp: pgrp, state: fields[0][0]}
+
 	number := func(i int) (n uint64) {
 		if len(fields) > i {
 			n, _ = strconv.ParseUint(string(fields[i]), 10, 64)
 		}
 		return n
 	}
-	p.start, p.ticks, p.memory = number(19), number(11)+number(12), int64(number(21))*int64(os.Getpagesize())
+
+	p.start = number(19)
+	p.ticks = number(11) + number(12)
+	p.memory = int64(number(21)) * int64(os.Getpagesize())
 	return p, true
 }
 
@@ -100,6 +106,7 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 			in[p.pid] = true
 		}
 	}
+
 	for grown := true; grown; {
 		grown = false
 		for _, p := range all {
@@ -108,6 +115,7 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 			}
 		}
 	}
+
 	var found []process
 	for _, p := range all {
 		if in[p.pid] {

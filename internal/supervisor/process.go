@@ -80,9 +80,11 @@ func (p *Process) validate() error {
 	case p.Port < 0 || p.Port > 65535:
 		return fmt.Errorf("process %s: port %d: use 1 to 65535, or 0 for a process that does not listen", p.Name, p.Port)
 	}
+
 	if strings.ContainsRune(p.Shell+strings.Join(p.Argv, ""), 0) {
 		return fmt.Errorf("process %s: a command cannot contain a NUL byte", p.Name)
 	}
+
 	if err := p.Check.validate(); err != nil {
 		return fmt.Errorf("process %s: %w", p.Name, err)
 	}

@@ -52,6 +52,7 @@ func (l *processLoop) run() {
 	if l.out != nil {
 		defer l.out.close(sinkPatience)
 	}
+
 	for life := 1; ; life++ {
 		c, err := l.start(life)
 		if life == 1 {
@@ -61,12 +62,14 @@ func (l *processLoop) run() {
 				return
 			}
 		}
+
 		l.answer(err)
 		event := Exited{Process: l.proc.Name, Exit: Exit{Code: -1, Err: err, At: time.Now()}}
 		if err == nil {
 			event.PID, event.Exit = c.pid, l.watch(c)
 			event.Restart = l.restart != nil
 		}
+
 		if err == nil || !l.stopping() {
 			l.mu.Lock()
 			l.status.PID, l.status.LastExit = 0, &event.Exit
@@ -74,6 +77,7 @@ func (l *processLoop) run() {
 			l.mu.Unlock()
 			call(l.opts.Events.Exited, event)
 		}
+
 		if l.stopping() || l.restart == nil && !l.follow(event.Exit, life) {
 			l.enter(Stopped, nil)
 			return
@@ -139,14 +143,17 @@ func (l *processLoop) watch(c *child) Exit {
 	case l.restart = <-l.asked:
 		why, asked = " is being restarted", true
 	}
+
 	stopProbing()
 	l.setReady(false, l.proc.Name+why, 0)
+
 	var killAt <-chan time.Time
 	killed := false
 	if asked {
 		killAt = l.terminate(c, "")
 		killed = l.awaitEnd(c, killAt)
 	}
+
 	at := time.Now()
 	othersGoOn := !asked && !c.group.empty()
 	call(l.opts.Events.Ended, Ended{Process: l.proc.Name, PID: c.pid})
@@ -155,6 +162,7 @@ func (l *processLoop) watch(c *child) Exit {
 	} else {
 		l.clearGroup(c, killAt)
 	}
+
 	exit := c.group.reap()
 	exit.At, exit.Ran = at, at.Sub(began)
 	if exit.Code > 0 && exit.Ran < soon {

@@ -147,6 +147,7 @@ func (t *processTree) empty() bool {
 		}
 		return false
 	}
+
 	leader, none := int(t.pid.Load()), true
 	for _, p := range t.members() {
 		if p.pid == leader {

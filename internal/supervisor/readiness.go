@@ -44,7 +44,9 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 	switch {
 	case passed:
 		step.changed = !r.ready
-		r.ready, r.failed, r.since = true, 0, now
+		r.ready = true
+		r.failed = 0
+		r.since = now
 		step.wait = o.HealthInterval
 		return step
 	case r.ready:
@@ -57,12 +59,14 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 		r.lateAfter = o.ReadyLateAfter
 		return step
 	}
+
 	if step.after >= r.lateAfter {
 		step.late = true
 		for r.lateAfter <= step.after {
 			r.lateAfter *= 2
 		}
 	}
+
 	step.wait = o.ReadyInterval
 	if step.after >= eagerFor {
 		step.wait = max(step.wait, recheckInterval)
@@ -94,21 +98,25 @@ func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
 	state := readiness{since: time.Now(), lateAfter: l.opts.ReadyLateAfter}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
+
 		err := l.probe(ctx, check, c, state.ready)
 		if ctx.Err() != nil {
 			return
 		}
+
 		if err == nil {
 			l.mu.Lock()
 			l.status.LastReady = time.Now()
 			l.mu.Unlock()
 		}
+
 		step := state.next(err == nil, time.Now(), l.opts)
 		timer.Reset(step.wait)
 		l.apply(step, err)

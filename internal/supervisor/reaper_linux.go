@@ -74,6 +74,7 @@ func reapOrphans() (left bool) {
 	if !seesItself() {
 		return false
 	}
+
 	var zombies []int
 	for _, p := range processes() {
 		if p.ppid == os.Getpid() && p.state == 'Z' {
@@ -83,11 +84,13 @@ func reapOrphans() (left bool) {
 	if len(zombies) == 0 {
 		return false
 	}
+
 	awaited := awaitedChildren()
 	if len(awaited) == 0 {
 		// Where the system knows no handles one cannot tell: orphans stay.
 		return false
 	}
+
 	for _, pid := range zombies {
 		if awaited[pid] {
 			left = true

@@ -103,6 +103,7 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 				delete(sockets, target)
 			}
 		}
+
 		if look("/proc/" + strconv.Itoa(p.pid)); !seen {
 			asOwner(p.pid, look)
 		}

@@ -78,6 +78,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	if again {
 		return errors.New("a supervisor starts once: create a new one")
 	}
+
 	var running sync.WaitGroup
 	sys := s.newSystem()
 	for _, l := range s.loops {
@@ -91,11 +92,13 @@ func (s *Supervisor) Start(ctx context.Context) error {
 		}
 		running.Go(l.run)
 	}
+
 	go func() {
 		running.Wait()
 		sys.close()
 		close(s.done)
 	}()
+
 	for _, l := range s.loops {
 		var err error
 		select {
@@ -131,6 +134,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	}
 	s.endAll()
 	s.mu.Unlock()
+
 	select {
 	case <-s.done:
 		return nil
@@ -138,12 +142,14 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-s.opts.Hurry.Done():
 	}
+
 	s.endNow()
 	select {
 	case <-s.done:
 		return nil
 	case <-time.After(killWait + waitDelay + sinkPatience):
 	}
+
 	var alive []string
 	for _, st := range s.Status() {
 		if st.PID != 0 {

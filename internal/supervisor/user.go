@@ -30,6 +30,7 @@ func identityOf(text string) (*identity, error) {
 	if who == "" || hasGroup && group == "" {
 		return nil, fmt.Errorf("user %q: write a name, a number, or uid:gid, for example nobody or 1000:1000", text)
 	}
+
 	id := &identity{}
 	entry, err := lookUser(who)
 	switch {
@@ -45,6 +46,7 @@ func identityOf(text string) (*identity, error) {
 	default:
 		id.uid = number(who)
 	}
+
 	if hasGroup {
 		if id.gid, err = lookupGroup(group); err != nil {
 			return nil, fmt.Errorf("user %q: %w", text, err)

@@ -26,6 +26,7 @@ func Open(ctx context.Context, opts Options) (*Fleet, error) {
 	f := &Fleet{opts: opts}
 	connection := &aws.Options{Region: opts.Region, Log: opts.LogSDK}
 	count := func(ctx context.Context) (int, error) { return f.tasks.count(ctx) }
+
 	switch {
 	case opts.Service != "":
 		api, err := aws.OpenECS(ctx, connection)
@@ -43,14 +44,17 @@ func Open(ctx context.Context, opts Options) (*Fleet, error) {
 		f.self = newMember(opts, service)
 		count = f.self.count
 	}
+
 	if opts.Group != "" || opts.Service != "" {
 		return f, nil
 	}
+
 	var err error
 	if f.metrics, err = aws.OpenCloudWatch(ctx, connection); err != nil {
 		f.closeConnections()
 		return nil, err
 	}
+
 	f.reporter = &autoscale.Reporter{
 		Load: opts.Load, Instances: count, IsLeader: f.IsLeader, Events: autoscale.LogEvents(opts.Log, "instances"),
 		Publish: func(ctx context.Context, metrics []autoscale.Metric) error {

@@ -101,6 +101,7 @@ func (m *member) start() {
 			if m.run.Err() != nil {
 				return
 			}
+
 			known := m.learn(self, err)
 			if try == 1 {
 				close(m.looked)
@@ -111,6 +112,7 @@ func (m *member) start() {
 			if known {
 				return
 			}
+
 			select {
 			case <-tick.C:
 			case <-m.run.Done():
@@ -138,6 +140,7 @@ func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 	if !aws.MayBeInstance() {
 		return self, notAMember{errors.New("this machine is not an EC2 instance; set TENDRIL_INSTANCE_ID if it is one")}
 	}
+
 	if self.machine, err = aws.NewInstance(""); err != nil {
 		return self, notAMember{err}
 	}
@@ -147,12 +150,14 @@ func (m *member) find(ctx context.Context, try int) (self identity, err error) {
 		}
 		return self, err
 	}
+
 	name := m.opts.Group
 	if name == "" {
 		if name, err = m.service.GroupOf(ctx, self.id); err != nil {
 			return self, final(err)
 		}
 	}
+
 	self.group = m.service.Group(name)
 	state, err := self.group.Describe(ctx)
 	if err != nil {

@@ -55,22 +55,26 @@ func findGroup(ctx context.Context, connection *aws.Options) (p Place, err error
 	if err != nil {
 		return p, err
 	}
+
 	asking, cancel := context.WithTimeout(ctx, metadataTimeout)
 	defer cancel()
 	id, err := machine.InstanceID(asking)
 	if err != nil {
 		return p, nil // nobody answers: no instance, or a container that may not ask
 	}
+
 	if named := os.Getenv("TENDRIL_INSTANCE_ID"); named == "" {
 		if is, err := machine.InGroup(asking); err != nil || !is {
 			return p, err
 		}
 	}
+
 	service, err := aws.OpenAutoScaling(ctx, connection)
 	if err != nil {
 		return p, err
 	}
 	defer service.Close()
+
 	if p.Group, err = service.GroupOf(ctx, id); err != nil {
 		if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			err = nil
@@ -101,12 +105,14 @@ func openService(ctx context.Context, connection *aws.Options) (*aws.ECS, aws.Ta
 	if err != nil {
 		return nil, task, err
 	}
+
 	here := *connection
 	here.Region = cmp.Or(here.Region, task.Region)
 	api, err := aws.OpenECS(ctx, &here)
 	if err != nil {
 		return nil, task, err
 	}
+
 	if task.Service == "" {
 		task.Service, err = api.ServiceOf(ctx, task.Cluster, task.ARN)
 	}

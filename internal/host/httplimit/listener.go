@@ -157,11 +157,13 @@ func (l *listener) makeRoomOf(conn net.Conn) bool {
 	if !other {
 		return true
 	}
+
 	l.mu.Lock()
 	if l.peers[peer] < max(l.limits.Connections/2, 1) {
 		l.mu.Unlock()
 		return true
 	}
+
 	oldest := l.idle.Front()
 	for ; oldest != nil; oldest = oldest.Next() {
 		if of, _ := peerOf(oldest.Value.(*connection)); of == peer {
@@ -172,6 +174,7 @@ func (l *listener) makeRoomOf(conn net.Conn) bool {
 		l.mu.Unlock()
 		return false
 	}
+
 	victim := l.giveUp(oldest)
 	l.mu.Unlock()
 	end(victim)

@@ -61,10 +61,12 @@ func Unix(path string) (net.Listener, error) {
 	fail := func(err error) (net.Listener, error) {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
+
 	// The socket is made under a shorter name, which would hide that nobody can connect to this one.
 	if most := len(syscall.RawSockaddrUnix{}.Path) - 1; len(path) > most {
 		return fail(fmt.Errorf("the path has %d bytes, and a socket's at most %d; name a shorter one", len(path), most))
 	}
+
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
 			return fail(errors.New("something else than a socket is there; remove it, or name another path"))
@@ -75,16 +77,19 @@ func Unix(path string) (net.Listener, error) {
 				ErrInUse)
 		}
 	}
+
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
 	if err != nil {
 		return fail(err)
 	}
 	defer os.RemoveAll(dir)
+
 	hidden := filepath.Join(dir, "s")
 	l, err := net.Listen("unix", hidden)
 	if err != nil {
 		return fail(err)
 	}
+
 	l.(*net.UnixListener).SetUnlinkOnClose(false)
 	if err = os.Chmod(hidden, 0o660); err == nil {
 		err = os.Rename(hidden, path)

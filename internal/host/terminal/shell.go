@@ -15,12 +15,14 @@ func ShellWord(text string) string {
 	isSafe := func(r rune) bool {
 		return r < 0x80 && (r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9' || strings.ContainsRune(shellSafe, r))
 	}
+
 	if text != "" && strings.TrimFunc(text, isSafe) == "" {
 		return text
 	}
 	if Plain(text, false) == text {
 		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 	}
+
 	var b strings.Builder
 	b.WriteString("$'")
 	for _, char := range strings.SplitAfter(text, "") {

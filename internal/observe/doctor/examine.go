@@ -221,11 +221,13 @@ func (f *findings) disk(d *Disk) {
 			"'tendril up' is refused", "name a folder that you may write to: tendril up --data-dir DIR")
 		return
 	}
+
 	if d.Kind != "" && d.Embedded {
 		f.add(Warning, "file-system", fmt.Sprintf("the data directory %s is on %s, a network file system", d.Path, d.Kind),
 			"locks and writes of the embedded queue are only safe on a local disk",
 			"name a folder on a local disk with --data-dir, or use Amazon SQS")
 	}
+
 	space := fmt.Sprintf("%s of %s are free below %s", bytes(d.Free), bytes(d.Total), d.Path)
 	remedy := fmt.Sprintf("free space on that disk, outside of the data directory (du -xh --max-depth=2 %s), or name a "+
 		"folder on another disk: tendril up --data-dir DIR", filepath.Dir(d.Path))
@@ -238,6 +240,7 @@ func (f *findings) disk(d *Disk) {
 	default:
 		f.ok("disk", "%s", space)
 	}
+
 	switch {
 	case d.Sync == 0 || !d.Embedded:
 	case d.Sync > syncSlow:

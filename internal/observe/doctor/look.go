@@ -40,11 +40,13 @@ func LookAtDisk(path string) Disk {
 		}
 		path = parent
 	}
+
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err == nil {
 		d.Free, d.Total = int64(s.Bavail)*int64(s.Bsize), int64(s.Blocks)*int64(s.Bsize)
 		d.Kind = networkFileSystem(&s)
 	}
+
 	var err error
 	if d.Sync, err = syncTime(path); err != nil {
 		d.Problem = err.Error()
@@ -62,6 +64,7 @@ func syncTime(dir string) (time.Duration, error) {
 	if err := os.Remove(f.Name()); err != nil {
 		return 0, err
 	}
+
 	var times []time.Duration
 	for range syncs {
 		began := time.Now()
@@ -73,6 +76,7 @@ func syncTime(dir string) (time.Duration, error) {
 		}
 		times = append(times, time.Since(began))
 	}
+
 	slices.Sort(times)
 	return times[len(times)/2], nil
 }
@@ -97,6 +101,7 @@ func LookAtServer(ctx context.Context, target string, transport *http.Transport)
 			return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(path, "//"))
 		}
 	}
+
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, target, nil)
 	if err != nil {
 		return Answer{}, err
@@ -104,6 +109,7 @@ func LookAtServer(ctx context.Context, target string, transport *http.Transport)
 	req.Header.Set("User-Agent", "tendril doctor")
 	client := &http.Client{Transport: transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 	began := time.Now()
 	resp, err := client.Do(req)
 	if err != nil {
@@ -114,6 +120,7 @@ func LookAtServer(ctx context.Context, target string, transport *http.Transport)
 		return Answer{}, err
 	}
 	defer resp.Body.Close()
+
 	a := Answer{Server: resp.Header.Get("Server")}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {
 		middle := began.Add(time.Since(began) / 2)
@@ -152,6 +159,7 @@ func readTimeout(path string) (shortest time.Duration, line int) {
 		return 0, 0
 	}
 	defer f.Close()
+
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
 		text, _, _ := strings.Cut(lines.Text(), "#")
@@ -159,6 +167,7 @@ func readTimeout(path string) (shortest time.Duration, line int) {
 		if len(fields) != 2 || fields[0] != "proxy_read_timeout" {
 			continue
 		}
+
 		value := strings.TrimSuffix(fields[1], ";")
 		if strings.Trim(value, "0123456789") == "" {
 			value += "s"

@@ -33,6 +33,7 @@ func (q *Queue) examine(running bool) []Finding {
 			"'tendril up' is refused", fmt.Sprintf("tendril queues create %s --backend sqs", q.Name))
 		return e.found
 	}
+
 	e.times()
 	e.attempts()
 	if q.Attributes != nil {
@@ -41,6 +42,7 @@ func (q *Queue) examine(running bool) []Finding {
 		e.retention()
 		e.facts()
 	}
+
 	if len(e.found) == 0 {
 		e.found.ok(QueueFits, "queue %s: its times, retention and dead-letter queue fit together", q.Name)
 	}
@@ -97,13 +99,16 @@ func (q *queueExamination) attempts() {
 	if _, n := queue.ParseRedrivePolicy(q.queue.Attributes["RedrivePolicy"]); n > 0 {
 		most = n
 	}
+
 	if q.queue.Times.Pause == nil || most < 2 {
 		return
 	}
+
 	var all time.Duration
 	for attempt := 1; attempt < most && all <= maxRetention; attempt++ {
 		all += q.queue.Times.Pause(attempt)
 	}
+
 	limit, name := q.queue.Times.Retention, "the retention period"
 	if keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod"); q.queue.OnSQS && known && keeps < limit {
 		limit, name = keeps, "its MessageRetentionPeriod"
@@ -111,12 +116,14 @@ func (q *queueExamination) attempts() {
 	if limit == 0 || all <= limit {
 		return
 	}
+
 	remedy := "make the pause shorter with backoff-max, or have fewer attempts"
 	if all <= maxRetention {
 		if remedy = q.setting("retention-period", all+time.Hour); name != "the retention period" && q.queue.URL != "" {
 			remedy = attribute(q.queue.URL, "MessageRetentionPeriod", seconds(all+time.Hour))
 		}
 	}
+
 	q.add(Warning, "retention-short",
 		fmt.Sprintf("%d attempts take up to %s, longer than %s of %s", most, shown(all), name, shown(limit)),
 		"a message that keeps failing is deleted before its last attempt, and never reaches the dead-letter queue", remedy)
@@ -126,6 +133,7 @@ func (q *queueExamination) attempts() {
 func (q *queueExamination) redrive() {
 	policy := strings.TrimSpace(q.queue.Attributes["RedrivePolicy"])
 	dead, most := queue.ParseRedrivePolicy(policy)
+
 	set := func(receives int) string {
 		if !q.queue.OnSQS {
 			return "restart the environment: 'tendril up' sets it"
@@ -138,6 +146,7 @@ func (q *queueExamination) redrive() {
 		return fmt.Sprintf(`aws sqs set-queue-attributes --queue-url %s --attributes `+
 			`'{"RedrivePolicy": "{\"deadLetterTargetArn\": \"%s\", \"maxReceiveCount\": \"%d\"}"}'`, q.queue.URL, name, receives)
 	}
+
 	switch {
 	case policy == "" && q.queue.Missing:
 	case policy == "":
@@ -187,11 +196,13 @@ func (q *queueExamination) deadLetters() {
 				q.queue.Dead.Name, onSQS))
 		return
 	}
+
 	keeps, known := duration(q.queue.Attributes, "MessageRetentionPeriod")
 	dead, also := duration(q.queue.Dead.Attributes, "MessageRetentionPeriod")
 	if !q.queue.OnSQS || !known || !also || q.queue.Attributes["FifoQueue"] == "true" || dead > keeps || dead >= maxRetention {
 		return
 	}
+
 	q.add(Warning, "dead-letter-retention", fmt.Sprintf("its dead-letter queue %s keeps messages for %s, and the queue "+
 		"itself for %s", q.queue.Dead.Name, shown(dead), shown(keeps)),
 		"dead letters keep their age on Amazon SQS: one that failed late is deleted before anybody has seen it",

@@ -58,6 +58,7 @@ func (h *Host) Read() Reading {
 		r.Disk = float64(disk.Blocks) * float64(disk.Bsize)
 		r.DiskFree = known(float64(disk.Bavail) * float64(disk.Bsize))
 	}
+
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return r // not Linux
@@ -68,10 +69,12 @@ func (h *Host) Read() Reading {
 	if m, err := fs.Meminfo(); err == nil && m.MemTotalBytes != nil && m.MemAvailableBytes != nil {
 		r.Memory, r.MemoryFree = float64(*m.MemTotalBytes), known(float64(*m.MemAvailableBytes))
 	}
+
 	stat, err := fs.Stat()
 	if err != nil {
 		return r
 	}
+
 	times := cpuTimesOf(stat.CPUTotal)
 	h.mu.Lock()
 	defer h.mu.Unlock()

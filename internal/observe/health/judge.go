@@ -14,6 +14,7 @@ func judge(in inputs) Report {
 		return grey(Pending, fmt.Sprintf("Performing initialization (running for %s).%s", ago(starting),
 			in.because(in.App.Reason)))
 	}
+
 	var found []finding
 	for _, rule := range []func(*inputs) []finding{
 		appRule, processRule, operationRule, deploymentRule,
@@ -25,6 +26,7 @@ func judge(in inputs) Report {
 	} {
 		found = append(found, rule(&in)...)
 	}
+
 	slices.SortStableFunc(found, func(a, b finding) int { return b.status.rank() - a.status.rank() })
 	out := Report{certain: Ok.rank(), calm: Ok.rank()}
 	worst := Ok.rank()
@@ -42,6 +44,7 @@ func judge(in inputs) Report {
 			out.certain = max(out.certain, rank)
 		}
 	}
+
 	out.because(causes)
 	out.Status = traits[worst].status
 	out.Color = out.Status.Color()

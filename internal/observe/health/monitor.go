@@ -127,6 +127,7 @@ func (m *Monitor) Run(ctx context.Context) {
 	defer tick.Stop()
 	severe := time.NewTimer(interval)
 	defer severe.Stop()
+
 	started, ready, draining := m.opts.Started, m.opts.AppReady, m.opts.Draining
 	for round := true; ; {
 		now := time.Now()
@@ -134,6 +135,7 @@ func (m *Monitor) Run(ctx context.Context) {
 		if at := app.Since.Add(notReadyGrace); !app.Ready && at.After(now) {
 			severe.Reset(time.Until(at))
 		}
+
 		round = false
 		select {
 		case <-ctx.Done():
@@ -160,20 +162,24 @@ func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
 		host = m.opts.Host.Read()
 		defer m.lastRound.Store(&now)
 	}
+
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if round {
 		m.host = host
 	}
+
 	in := m.gather(now)
 	r, before := judge(in), m.steady
 	if !round {
 		before = before.between(r)
 	}
+
 	steady, r := before.settle(r, now)
 	if round || r.Status != m.shown {
 		m.steady = steady
 	}
+
 	m.logChange(r)
 	return r, in.App
 }
@@ -272,8 +278,10 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 	in := m.starting(now)
 	app := &in.App
 	app.Ready = true
+
 	m.pollsMu.Lock()
 	defer m.pollsMu.Unlock()
+
 	for _, q := range queues {
 		in.InWork += q.InWork
 		for _, p := range q.NotReady {
@@ -282,10 +290,12 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 			}
 			app.Ready, app.Reason = false, p.Reason
 		}
+
 		if p := q.DeletesRefused; p != (Problem{}) {
 			in.Queue.DeletesRefused = q.Name + ": " + p.Reason
 			in.Poll = pollFailure{Problem{p.Since, in.Queue.DeletesRefused}, true}
 		}
+
 		// The store of an embedded queue is this instance's own; any other queue is shared.
 		switch f, fails := m.polls[q.Name]; {
 		case !fails || !q.Receiving:
@@ -295,10 +305,12 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 			in.Poll = pollFailure{Problem{f.problem.Since, q.Name + ": " + f.problem.Reason}, f.Final}
 		}
 	}
+
 	if app.Ready {
 		m.wasReady.Store(true)
 	}
 	app.WasReady = m.wasReady.Load()
+
 	if own, runs := m.opts.App(); runs {
 		app.WasReady = app.WasReady || isClosed(m.opts.AppReady)
 		if app.Processes = own.Processes; !app.Ready {
@@ -317,25 +329,33 @@ func (m *Monitor) gather(now time.Time) inputs {
 	if !isClosed(m.opts.Started) {
 		return m.starting(now)
 	}
+
 	queues := m.opts.Queues(now)
 	in := m.condition(now, queues)
 	for i := range in.App.Processes {
 		p := &in.App.Processes[i]
 		p.Restarts = int(m.increases.within("restarts of "+p.Name, 0, int64(p.Restarts), now))
 	}
+
 	recent := m.deliveries.sum(now)
 	in.Deliveries, in.P95 = recent.classes, recent.latencies.Percentile(0.95)
 	in.IgnoreClientErrors = m.opts.IgnoreClientErrors
+
 	in.Paused = len(queues) > 0
 	for _, q := range queues {
 		in.DeliveryLimit = max(in.DeliveryLimit, q.DeliveryLimit)
 		in.Paused = in.Paused && q.Paused
 	}
+
 	m.addQueues(&in.Queue, queues, now)
 	if m.opts.Problems != nil {
 		in.Problems = m.opts.Problems()
 	}
-	in.Leader, in.Tasks, in.Scaling = m.opts.Leader(), m.opts.Tasks(), m.opts.Scaling()
+
+	in.Leader = m.opts.Leader()
+	in.Tasks = m.opts.Tasks()
+	in.Scaling = m.opts.Scaling()
+
 	switch {
 	case in.Leader.Off:
 		m.noLeader = m.opts.Began
@@ -344,7 +364,9 @@ func (m *Monitor) gather(now time.Time) inputs {
 	case m.noLeader.IsZero():
 		m.noLeader = now
 	}
-	in.NoLeader, in.Host = m.noLeader, m.host
+
+	in.NoLeader = m.noLeader
+	in.Host = m.host
 	return in
 }
 
@@ -353,6 +375,7 @@ func (m *Monitor) gather(now time.Time) inputs {
 func (m *Monitor) addQueues(sum *queueInputs, queues []QueueState, now time.Time) {
 	sum.Known = len(queues) > 0
 	var nearest float64
+
 	for _, q := range queues {
 		if !q.Known {
 			sum.Known = false
@@ -370,6 +393,7 @@ func (m *Monitor) addQueues(sum *queueInputs, queues []QueueState, now time.Time
 			nearest, sum.Oldest, sum.Retention = share, q.Oldest, q.Retention
 		}
 	}
+
 	sum.Expired = m.increases.within("expired messages", 0, m.expired.Load(), now)
 	sum.NewDeadLetters = min(sum.NewDeadLetters, sum.DeadLetters)
 }

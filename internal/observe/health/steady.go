@@ -52,10 +52,12 @@ func (s steady) settle(r Report, now time.Time) (steady, Report) {
 			out.Status = Ok
 		}
 	}
+
 	out.Since = now
 	if s.shown.Status == out.Status {
 		out.Since = s.shown.Since
 	}
+
 	s.shown = out
 	return s, out
 }

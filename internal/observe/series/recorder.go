@@ -264,11 +264,13 @@ func (l *level) write() {
 		l.traffic[name].in[at] = float32(float64(counts.In) / took)
 		l.traffic[name].out[at] = float32(float64(counts.Out) / took)
 	}
+
 	l.gauges[inFlight][at] = float32(l.open.inFlight / took)
 	l.gauges[limit][at] = float32(l.open.limit)
 	if l.open.hasOldest {
 		l.gauges[oldest][at] = float32(l.open.oldest.Seconds())
 	}
+
 	for i, share := range [...]float64{0.5, 0.95, 0.99} {
 		if d := l.open.latencies.Percentile(share); d > 0 {
 			l.gauges[p50+i][at] = float32(d.Seconds() * 1000)
@@ -280,6 +282,7 @@ func (l *level) write() {
 func (l *level) curves(now time.Time) Curves {
 	// A period that has only begun has no point before it was read in.
 	newest := max(now.UnixNano()/int64(l.step)-1, l.slot)
+
 	copied := func(c *curve) Values {
 		v := make(Values, points)
 		for i := range v {
@@ -291,14 +294,17 @@ func (l *level) curves(now time.Time) Curves {
 		}
 		return v
 	}
+
 	c := Curves{At: make([]int64, points), Queues: map[string]Traffic{}, Series: Environment{
 		InFlight: copied(&l.gauges[inFlight]), Limit: copied(&l.gauges[limit]), P50MS: copied(&l.gauges[p50]),
 		P95MS: copied(&l.gauges[p95]), P99MS: copied(&l.gauges[p99]), OldestSeconds: copied(&l.gauges[oldest]),
 	}}
+
 	for i := range c.At {
 		c.At[i] = (newest - points + 2 + int64(i)) * int64(l.step/time.Second)
 	}
 	c.At[points-1] = min(c.At[points-1], now.Unix()) // its period is not over
+
 	for name, q := range l.traffic {
 		if name == total {
 			c.Series.Traffic = Traffic{copied(q.in), copied(q.out)}

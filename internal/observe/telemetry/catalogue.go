@@ -24,6 +24,7 @@ type catalogue struct {
 func newCatalogue() catalogue {
 	c := catalogue{registry: prometheus.NewRegistry(), vectors: map[string]prometheus.Collector{},
 		read: map[string]*prometheus.Desc{}}
+
 	for _, m := range countedMetrics() {
 		switch m.kind {
 		case "counter":
@@ -40,6 +41,7 @@ func newCatalogue() catalogue {
 		}
 		c.registry.MustRegister(c.vectors[m.name])
 	}
+
 	for _, m := range readMetrics() {
 		c.read[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, nil)
 	}

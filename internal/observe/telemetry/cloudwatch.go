@@ -138,6 +138,7 @@ func (c *CloudWatch) Run(ctx context.Context) {
 		bound := time.AfterFunc(flushTimeout, abort)
 		context.AfterFunc(calls, func() { bound.Stop() })
 	})()
+
 	intervalEnd, retry := time.Now().Add(c.opts.Interval), time.Time{}
 	for {
 		wake := intervalEnd
@@ -149,12 +150,14 @@ func (c *CloudWatch) Run(ctx context.Context) {
 			c.flush(calls)
 			return
 		}
+
 		now := time.Now()
 		if !now.Before(intervalEnd) {
 			c.endInterval(now, true)
 			intervalEnd = nextInterval(intervalEnd, now, c.opts.Interval)
 			c.sendHealth(calls, now)
 		}
+
 		if retry.IsZero() || !now.Before(retry) {
 			retry = c.flush(calls)
 		}

@@ -62,6 +62,7 @@ func (t *Telemetry) Periodic() *periodic.Events {
 		periodic.ReasonMissed: "missed", periodic.ReasonOverlap: "overlap", periodic.ReasonPaused: "paused",
 		periodic.ReasonUncertain: "uncertain", periodic.ReasonAlready: "already",
 	}
+
 	return &periodic.Events{
 		Enqueued: func(f periodic.Enqueued) {
 			t.catalogue.counter("tendril_cron_runs_total", f.Task, "enqueued").Inc()

@@ -65,17 +65,20 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if err != nil || !settings.traces && !settings.metrics {
 		return nil, err
 	}
+
 	resource, err := newResource(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf(
 			"reading OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME: %w; use name=value pairs separated by commas", err)
 	}
+
 	log := loggerOrDiscard(opts.Logger)
 	o := &OTLP{
 		traces:  sink{name: "otlp_traces", data: "traces", log: log},
 		metrics: sink{name: "otlp_metrics", data: "metrics", log: log},
 	}
 	o.exports, o.cancelExports = context.WithCancel(context.Background())
+
 	if settings.traces {
 		err = o.openTraces(ctx, resource)
 	}

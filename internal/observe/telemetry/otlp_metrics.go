@@ -43,12 +43,14 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 	record := func(operation string, more ...attribute.KeyValue) []metric.RecordOption {
 		return []metric.RecordOption{set(operation, more...)}
 	}
+
 	receive, remove, change := record(operationReceive), record(operationDelete), record(operationChange)
 	consume := []metric.AddOption{set(operationReceive)}
 	process := map[string][]metric.RecordOption{"done": record(operationProcess)} // by class of the result
 	for _, class := range append(codeClasses[:], "unreached", "throttled") {
 		process[class] = record(operationProcess, keyErrorType.String(class))
 	}
+
 	return &worker.Events{
 		Received: func(r worker.Received) {
 			m.operation.Record(ctx, r.Duration.Seconds(), receive...)

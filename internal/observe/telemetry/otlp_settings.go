@@ -37,6 +37,7 @@ func readSignal(getenv func(string) string, signal string) (on bool, err error) 
 	if getenv(endpoint) == "" && getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") == "" {
 		return false, nil
 	}
+
 	exporter := "OTEL_" + signal + "_EXPORTER"
 	switch strings.TrimSpace(getenv(exporter)) {
 	case "none":
@@ -45,6 +46,7 @@ func readSignal(getenv func(string) string, signal string) (on bool, err error) 
 	default:
 		return false, fmt.Errorf("invalid %s %q: use otlp or none", exporter, getenv(exporter))
 	}
+
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		switch protocol := strings.TrimSpace(getenv(name)); protocol {
 		case "":

@@ -45,11 +45,13 @@ func Propagate(ctx context.Context, m *queue.Message) (t deliver.TraceContext) {
 			}
 		}
 	}
+
 	if m.TraceHeader != "" && isPrintable(m.TraceHeader) && !strings.Contains(m.TraceHeader, " ") {
 		if _, err := parseXRay(m.TraceHeader); err == nil {
 			t.XRay = m.TraceHeader
 		}
 	}
+
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() { // the root of a trace of its own
 		t.Traceparent = traceparent(ctx)
 	} else if t.Traceparent != "" && len(state) <= maxState {

@@ -76,6 +76,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 	collect(c, s.Workers, sendWorkers)
 	var names boundedNames
 	collect(c, s.Queues, func(out samples, queues []Queue) { sendQueues(out, queues, &names) })
+
 	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
 		for _, p := range processes {
 			if p.State == supervisor.Finished {
@@ -84,6 +85,7 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
 		}
 	})
+
 	collect(c, s.Tasks, func(out samples, tasks []periodic.TaskStatus) {
 		for _, t := range tasks {
 			if !t.Paused && !t.Next.IsZero() {
@@ -91,14 +93,17 @@ func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
 			}
 		}
 	})
+
 	collect(c, s.Leader, func(out samples, leads bool) { out.send("tendril_leader", boolValue(leads)) })
 	collect(c, s.Limits, sendLimits)
 	collect(c, s.Desired, func(out samples, n int) { out.send("tendril_desired_capacity", float64(n)) })
+
 	collect(c, s.Certificates, func(out samples, all []Certificate) {
 		for _, one := range all {
 			out.send("tendril_certificate_expiry_timestamp_seconds", timestamp(one.Expires), one.Option, one.File)
 		}
 	})
+
 	collect(c, sinks, func(out samples, all []sinkStats) {
 		for _, s := range all {
 			out.send("tendril_sink_errors_total", float64(s.errors), s.sink)
@@ -120,12 +125,14 @@ func sendWorkers(out samples, workers []WorkerStatus) {
 		for _, reason := range s.Reasons {
 			out.send("tendril_receiving_blocked", 1, w.Queue, strings.ReplaceAll(string(reason.Block), " ", "_"))
 		}
+
 		limit := s.Limit
 		if w.AdaptiveLimit > 0 {
 			limit = min(limit, w.AdaptiveLimit)
 		}
 		limits[w.Target] = max(limits[w.Target], limit)
 	}
+
 	for target, n := range limits {
 		out.send("tendril_concurrency_limit", float64(n), target)
 	}

@@ -53,11 +53,14 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 	duration, failed := t.duration, t.failed
 	t.duration, t.failed = aws.Datum{}, 0
 	t.mu.Unlock()
+
 	n := duration.Samples
 	if n == 0 && !whole {
 		return data
 	}
-	duration.Name, duration.Unit, duration.At = "Duration", "Milliseconds", at
+
+	duration.Name, duration.Unit = "Duration", "Milliseconds"
+	duration.At = at
 	duration.Dimension, duration.DimensionValue = "Queue", t.queue
 	processed, failures := duration, duration
 	processed.Name, processed.Unit = "MessagesProcessed", "Count"
@@ -65,10 +68,14 @@ func (t *tally) endInterval(data []aws.Datum, at time.Time, whole bool) []aws.Da
 		processed.Samples = 1
 		return append(data, processed)
 	}
-	processed.Sum, processed.Minimum, processed.Maximum = n, 1, 1
+
+	processed.Sum = n
+	processed.Minimum, processed.Maximum = 1, 1
+
 	// 1 for each failure and 0 for each success, so the average is the failure ratio.
 	failures.Name, failures.Unit = "MessagesFailed", "Count"
-	failures.Sum, failures.Minimum, failures.Maximum = failed, boolValue(failed == n), boolValue(failed > 0)
+	failures.Sum = failed
+	failures.Minimum, failures.Maximum = boolValue(failed == n), boolValue(failed > 0)
 	return append(data, processed, failures, duration)
 }
 
@@ -87,9 +94,11 @@ func mergeOldest(data []aws.Datum, limit int) []aws.Datum {
 				intervals++
 			}
 		}
+
 		if intervals <= limit {
 			return data
 		}
+
 		oldest, rest := data[:second], data[second:]
 		for _, d := range oldest {
 			d.At = data[second].At

@@ -34,6 +34,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	counter := func(name string, labels ...string) prometheus.Counter {
 		return t.catalogue.counter(name, append([]string{queue}, labels...)...)
 	}
+
 	received, full := counter("tendril_messages_received_total"), counter("tendril_queue_polls_total", "messages")
 	empty, failed := counter("tendril_queue_polls_total", "empty"), counter("tendril_queue_polls_total", "failed")
 	extended := counter("tendril_visibility_extensions_total", "ok")
@@ -41,6 +42,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	deleted, notDeleted := counter("tendril_deletes_total", "ok"), counter("tendril_deletes_total", "failed")
 	lost, duplicates := counter("tendril_deletes_total", "lost"), counter("tendril_duplicates_total")
 	lapsed, stalls := counter("tendril_receipts_lapsed_total"), counter("tendril_stalls_total")
+
 	all := []*worker.Events{{
 		Received: func(r worker.Received) {
 			if r.Messages == 0 {
@@ -85,6 +87,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 		Filtered:          func(worker.Filtered) { c.delivery(outcomeFiltered, 0).Inc() },
 		Stalled:           func(worker.Stalled) { stalls.Inc() },
 	}}
+
 	if t.opts.CloudWatch != nil {
 		all = append(all, t.opts.CloudWatch.Worker(queue))
 	}
@@ -146,13 +149,16 @@ func (c *deliveryCounters) settled(s worker.Settled) {
 	case s.DeadLettering && s.Instruction.DeadLetters():
 		outcome = outcomeDeadLetter
 	}
+
 	c.delivery(outcome, s.Status).Inc()
 	if s.Late {
 		c.late.Inc()
 	}
+
 	if outcome > outcomeDeadLetter {
 		return
 	}
+
 	c.duration.Observe(s.Duration.Seconds())
 	if s.Attempt <= 1 {
 		c.wait.Observe(s.Wait.Seconds())

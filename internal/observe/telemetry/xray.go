@@ -22,6 +22,7 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 	if len(header) > maxXRay {
 		return sc, errXRay
 	}
+
 	for field := range strings.SplitSeq(header, ";") {
 		name, value, found := strings.Cut(strings.TrimSpace(field), "=")
 		switch {
@@ -42,6 +43,7 @@ func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
 			sc.TraceFlags = sc.TraceFlags.WithSampled(value == "1")
 		}
 	}
+
 	if !sc.TraceID.IsValid() {
 		return sc, errXRay
 	}

@@ -105,11 +105,13 @@ func (s *Systemd) send(assignments ...string) {
 		s.report(assignments[0], errNotReading)
 		return
 	}
+
 	written := make(chan error, 1)
 	go func() {
 		defer func() { <-s.sending }()
 		written <- s.write(strings.Join(assignments, "\n"))
 	}()
+
 	timer.Reset(s.timeout)
 	select {
 	case err := <-written:

@@ -24,6 +24,7 @@ func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 	if within <= 0 {
 		return
 	}
+
 	next := time.NewTimer(0)
 	defer next.Stop()
 	wasAlive := true
@@ -33,12 +34,14 @@ func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 		case <-ctx.Done():
 			return
 		}
+
 		if alive() {
 			s.send(daemon.SdNotifyWatchdog)
 			wasAlive = true
 			next.Reset(within / 2)
 			continue
 		}
+
 		if wasAlive && s.events.WatchdogSkipped != nil {
 			s.events.WatchdogSkipped(within)
 		}
