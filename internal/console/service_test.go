@@ -58,7 +58,7 @@ func TestPagesAndRequestsMayDoTheSame(t *testing.T) {
 					strings.Join(rt.wildcards(), " ")))
 				into := reflect.New(rt.gives).Interface()
 				err := inProcess{s, page}.Answer(t.Context(), &api.Request{Pattern: rt.pattern, Names: names, Body: body}, into)
-				status := http.StatusOK
+				var status int
 				if err != nil {
 					status = err.(*api.Error).Status
 				} else {

@@ -269,9 +269,6 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
-// Drain makes Run end and waits until every delivery is settled, or ctx is done.
-func (e *Environment) Drain(ctx context.Context) error { return e.life.Drain(ctx) }
-
 // Quiet pauses every queue for a reason until the end of this process, or, where all are paused already, lets all go
 // on; it reports whether they are paused now. The error says that there is no worker, or none yet.
 func (e *Environment) Quiet(reason string) (paused bool, err error) { return e.work.quiet(reason) }

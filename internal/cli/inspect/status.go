@@ -82,7 +82,7 @@ func printStatus(c *base.CLI, st *api.Status) error {
 	}
 
 	if st.Tasks != nil {
-		c.Printf("\nperiodic tasks: %s\n", tasks.TasksText(st.Tasks))
+		c.Printf("\nperiodic tasks: %s\n", tasks.Summary(st.Tasks))
 	}
 
 	if len(st.App) > 0 {

@@ -257,8 +257,8 @@ func leaderText(st *api.TasksStatus) string {
 	return text
 }
 
-// TasksText sums up the periodic tasks on one line.
-func TasksText(st *api.TasksStatus) string {
+// Summary sums up the periodic tasks on one line.
+func Summary(st *api.TasksStatus) string {
 	text := fmt.Sprintf("%d, %s", len(st.Tasks), leaderText(st))
 	if st.Off != "" {
 		return text

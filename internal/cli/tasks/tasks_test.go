@@ -80,7 +80,7 @@ func TestStatusSaysWhoLeads(t *testing.T) {
 		"3, led by this instance (term 4); the registry: timed out" +
 			next: {Leader: api.Leader{Leading: true, Term: 4, Error: "timed out"}, Tasks: tasks},
 	} {
-		if got := TasksText(&st); got != want {
+		if got := Summary(&st); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}

@@ -46,7 +46,7 @@ type kindKey struct{}
 
 // Log reports an event to a log, whose listener receives it if the level is [slog.LevelInfo] or above.
 func (k Kind) Log(log *slog.Logger, level slog.Level, text string, attrs ...any) {
-	log.Log(context.WithValue(context.Background(), kindKey{}, k), level, text, attrs...)
+	log.Log(context.WithValue(context.Background(), kindKey{}, k), level, text, attrs...) //nolint:sloglint // callers pass constants
 }
 
 // KindOf returns the kind of event in the context of a log line; "" if the line is no event.
