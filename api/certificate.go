@@ -5,7 +5,7 @@ import (
 	"encoding/hex"
 )
 
-// fingerprint is that of a certificate in DER.
+// CertificateFingerprint returns the SHA-256 of a certificate in DER, in hexadecimal digits.
 func CertificateFingerprint(der []byte) string {
 	sum := sha256.Sum256(der)
 	return hex.EncodeToString(sum[:])

@@ -34,7 +34,7 @@ type Delivery struct {
 	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }
 
-// deliveryList is the answer of /api/v1/deliveries.
+// DeliveryList is the answer of /api/v1/deliveries.
 type DeliveryList struct {
 	Deliveries []Delivery `json:"deliveries"`
 }

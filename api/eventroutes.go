@@ -10,11 +10,12 @@ import (
 	"tendril/internal/observe/eventlog"
 )
 
-// eventList and lineList are the answers of the two routes.
 type (
+	// EventList is the answer of /api/v1/events.
 	EventList struct {
 		Events []eventlog.Event `json:"events"`
 	}
+	// LineList is the answer of /api/v1/logs.
 	LineList struct {
 		Lines []eventlog.Line `json:"lines"`
 	}

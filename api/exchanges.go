@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// maxRecording is the longest that one request has exchanges recorded.
+// MaxRecording is the longest that one request has exchanges recorded.
 const MaxRecording = 5 * time.Minute
 
 // Exchange is the request that was posted for a message, and the answer of the app. Values of headers that may be
@@ -29,12 +29,13 @@ type Exchange struct {
 	DurationMS int64     `json:"duration_ms"`
 }
 
-// The body and the answer of the request to record exchanges.
 type (
+	// RecordRequest is the body of the request to record exchanges.
 	RecordRequest struct {
 		// For is how long exchanges are recorded, up to 5m.
 		For string `json:"for"`
 	}
+	// Recording is the answer of the request to record exchanges.
 	Recording struct {
 		Until time.Time `json:"until"`
 	}

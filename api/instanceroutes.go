@@ -10,17 +10,17 @@ import (
 	"tendril/internal/host/terminal"
 )
 
-// restartedProcess is the answer of a restart: the process that runs in the place of the one that was named.
+// RestartedProcess is the answer of a restart: the process that runs in the place of the one that was named.
 type RestartedProcess struct {
 	Process string `json:"process"`
 }
 
-// versionList is the answer of the versions.
+// VersionList is the answer of the versions.
 type VersionList struct {
 	Versions []AppVersion `json:"versions"`
 }
 
-// rollbackRequest names a version by its number; 0 is the one that served last.
+// RollbackRequest names a version by its number; 0 is the one that served last.
 type RollbackRequest struct {
 	Version int `json:"version"`
 }

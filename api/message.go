@@ -79,7 +79,7 @@ type ReasonGroup struct {
 	Hours [24]int `json:"hours"`
 }
 
-// reasonList is the answer of /api/v1/queues/{name}/reasons.
+// ReasonList is the answer of /api/v1/queues/{name}/reasons.
 type ReasonList struct {
 	Reasons []ReasonGroup `json:"reasons"`
 }
@@ -219,14 +219,16 @@ func fromQueue(o *queue.Outgoing) Outgoing {
 	return out
 }
 
-// The body of a send, and its answer: one result for each message, in order.
 type (
+	// SendRequest is the body of a send. Its answer has one result for each message, in order.
 	SendRequest struct {
 		Messages []Outgoing `json:"messages"`
 	}
+	// SendAnswer has one result for each message of a send, in order.
 	SendAnswer struct {
 		Results []SendResult `json:"results"`
 	}
+	// SendResult is what became of one message of a send.
 	SendResult struct {
 		ID             string `json:"id,omitempty"`
 		SequenceNumber string `json:"sequence_number,omitempty"`
@@ -235,7 +237,7 @@ type (
 	}
 )
 
-// messagePage is one page of the messages of a queue.
+// MessagePage is one page of the messages of a queue.
 type MessagePage struct {
 	Messages []Message `json:"messages"`
 	// Next is the value of after for the next page; "" at the end. A page may

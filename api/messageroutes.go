@@ -64,7 +64,7 @@ type Total struct {
 	Exact bool `json:"exact"`
 }
 
-// delayRequest is the body of a delay.
+// DelayRequest is the body of a delay.
 type DelayRequest struct {
 	// Seconds is how long the message is hidden from now: 0 to 43200.
 	Seconds int `json:"seconds"`
@@ -78,7 +78,7 @@ type Placed struct {
 	VisibleAt time.Time `json:"visible_at,omitzero"`
 }
 
-// editRequest is the body of an edit: the message that takes the place of another.
+// EditRequest is the body of an edit: the message that takes the place of another.
 type EditRequest struct {
 	Message Outgoing `json:"message"`
 	// To is the name of the queue to send it to; "" means the one that the old message was dead-lettered from.

@@ -33,11 +33,12 @@ func (q *ReceiveRequest) ToQueue() queue.ReceiveRequest {
 	return out
 }
 
-// The answer of a receive, and the body of a deletion by receipt.
 type (
+	// ReceivedList is the answer of a receive.
 	ReceivedList struct {
 		Messages []ReceivedMessage `json:"messages"`
 	}
+	// Receipts is the body of a deletion by receipt handle.
 	Receipts struct {
 		Receipts []string `json:"receipts"`
 	}

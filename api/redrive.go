@@ -22,7 +22,7 @@ type MoveTask struct {
 	StartedAt     time.Time `json:"started_at"`
 }
 
-// redriveRequest is the body of starting such a task.
+// RedriveRequest is the body of starting such a task.
 type RedriveRequest struct {
 	// To is the name of the queue to move to; "" means the one that each message was dead-lettered from.
 	To string `json:"to,omitempty"`

@@ -7,12 +7,13 @@ const SessionKeyHeader = "X-Tendril-Session-Key"
 // CodeSessionKey is the [Error].Code of an act of a session without its key.
 const CodeSessionKey = "SessionKeyRequired"
 
-// The body and the answer of the route that makes a link.
 type (
+	// LoginRequest is the body of the request for a link to sign in with.
 	LoginRequest struct {
 		// Scopes are of the Scope constants; none stands for all.
 		Scopes []string `json:"scopes,omitempty"`
 	}
+	// LoginLink is the link to sign in with.
 	LoginLink struct {
 		Path string `json:"path"`
 	}

@@ -90,7 +90,7 @@ type TaskRun struct {
 	FinishedAt time.Time `json:"finished_at,omitzero"`
 }
 
-// runList is the answer of the histories.
+// RunList is the answer of the histories.
 type RunList struct {
 	Runs []TaskRun `json:"runs"`
 }

@@ -12,8 +12,8 @@ import (
 
 // cgroup, cgroupFolder, reaper: there are none here.
 type (
-	cgroup       struct{ folder string }
-	cgroupFolder struct{}
+	cgroup       struct{ folder cgroupFolder }
+	cgroupFolder struct{ folder string }
 	reaper       struct{}
 )
 
