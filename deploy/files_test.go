@@ -80,7 +80,7 @@ var commandUse = regexp.MustCompile(`Use:\s+"([a-z]+)`)
 // mustBeCommand fails the test unless tendril has the command.
 func mustBeCommand(t *testing.T, where, name string) {
 	t.Helper()
-	files, err := filepath.Glob("../cmd/tendril/*.go")
+	files, err := filepath.Glob("../internal/cli/*/*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no sources of the command: %v", err)
 	}
