@@ -54,13 +54,13 @@ func (r *diskGuard) opened() {
 	r.files = datadir.Identify(r.dir, path, path+"-wal", path+"-shm")
 }
 
-// closing forgets the log of the store, which is removed when the store closes. It says, like missing, whether the
-// directory and the queues' file are still there.
+// closing forgets the log of the store, which is removed when the store closes, and checks the directory and the queues'
+// file as [diskGuard.checkFiles] does.
 func (r *diskGuard) closing() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.files = r.files[:min(2, len(r.files))]
-	return r.compare()
+	return r.refreshLost()
 }
 
 // watch looks at the directory until stopped is closed.
@@ -72,20 +72,21 @@ func (r *diskGuard) watch(stopped <-chan struct{}) {
 		case <-stopped:
 			return
 		case <-tick.C:
-			_ = r.missing() // logs it
+			_ = r.checkFiles() // logs a change
 		}
 	}
 }
 
-// missing says how the open files differ from those in the data directory; nil while they are the same.
-func (r *diskGuard) missing() error {
+// checkFiles compares the open files with those in the data directory, and returns how they differ; nil while they are
+// the same.
+func (r *diskGuard) checkFiles() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.compare()
+	return r.refreshLost()
 }
 
-// compare is missing with the lock held. It logs a change.
-func (r *diskGuard) compare() error {
+// refreshLost updates and returns r.lost, and logs when the files get lost or are back. The lock is held.
+func (r *diskGuard) refreshLost() error {
 	before := r.lost
 	switch r.lost = r.files.Changed(); {
 	case r.lost != nil && before == nil:
@@ -161,17 +162,18 @@ func (r *diskGuard) wanted() int64 {
 	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
 }
 
-// tight reports what low said last.
+// tight reports whether there was too little space at the last measurement.
 func (r *diskGuard) tight() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.isLow
 }
 
-// measure looks at the directory and the disk. What cannot be measured is taken as enough.
+// measure checks the files and the free space, updates r.isLow, and makes the reserve longer if the log has grown. Space
+// that cannot be measured counts as enough. The lock is held.
 func (r *diskGuard) measure() {
 	r.checked = time.Now()
-	if r.compare() != nil {
+	if r.refreshLost() != nil {
 		return
 	}
 	free, total, err := r.free(r.dir)
@@ -205,7 +207,7 @@ func (r *diskGuard) giveUpReserve() {
 	defer r.mu.Unlock()
 	r.isLow, r.reserved = true, 0
 	r.checked = time.Now()
-	if r.compare() == nil {
+	if r.refreshLost() == nil {
 		_ = os.Remove(r.path()) // a full disk stays full, and the caller will see
 	}
 }

@@ -102,7 +102,8 @@ func (c *condition) chunk(after, high int64, rows int) (where string, args []any
 		[]any{after >> seqBits, c.reason, after, high, int64(rows)}
 }
 
-// admits decides about a row that the SQL has selected, whose attributes are there.
+// admits decides about a row that the SQL has selected. r.attributes must be loaded; it reports whether one has the
+// name and, if given, the value. Unreadable ones do not match.
 func (c *condition) admits(r *record) bool {
 	if c.attribute == "" {
 		return true

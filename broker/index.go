@@ -45,7 +45,8 @@ func (x *index) newOrder() {
 	}
 }
 
-// newMessage makes the memory of a row. Content is kept while memory allows.
+// newMessage returns the entry in memory for a row, with its group or tenant and, while the cache has room, its content.
+// Its due time is a reading of the clock; 0 means no delay.
 func (x *index) newMessage(r *record) *message {
 	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, size: int32(r.size),
 		arrived: int32(r.received), count: int32(r.received), first: r.first}
@@ -53,6 +54,14 @@ func (x *index) newMessage(r *record) *message {
 		m.due = max(1, x.broker.clock.reading(r.due))
 	}
 
+	x.assignGroup(m, r)
+	x.cacheContent(m, r)
+	return m
+}
+
+// assignGroup sets the message's group on a FIFO queue, or its tenant on a standard one. Once there are many tenants,
+// it first forgets those without messages.
+func (x *index) assignGroup(m *message, r *record) {
 	switch order := x.order.(type) {
 	case *fifoOrder:
 		m.group = order.group(r.group)
@@ -62,15 +71,20 @@ func (x *index) newMessage(r *record) *message {
 		}
 		m.tenant = order.tenantOf(r)
 	}
+}
 
-	if memory := &x.broker.memory; r.whole && r.size <= keepContent {
-		if memory.content.Add(r.footprint()) <= memory.limits.cache {
-			m.content = r
-		} else {
-			memory.content.Add(-r.footprint())
-		}
+// cacheContent keeps a row's content with its message if it is small and the cache of all queues has room, and counts
+// it there. [index.drop] takes it back.
+func (x *index) cacheContent(m *message, r *record) {
+	if !r.whole || r.size > keepContent {
+		return
 	}
-	return m
+	memory := &x.broker.memory
+	if memory.content.Add(r.footprint()) > memory.limits.cache {
+		memory.content.Add(-r.footprint())
+		return
+	}
+	m.content = r
 }
 
 // drop forgets the cached content of a message.
@@ -343,15 +357,19 @@ func (x *index) resetWindow() {
 	x.countFresh()
 	w := &x.window
 	w.generation++
-	w.cursor = x.low()
-	w.ahead = x.low()
-	w.dueAt = 0
-	w.dueKey = 0
-	w.early = nil
-	w.tail = max(w.tail, x.low())
 	w.filling = nil
-	w.stale = w.cursor < w.tail
-	if !x.fifo {
+	w.start(x.low(), max(w.tail, x.low()), x.fifo)
+}
+
+// start makes the window cover nothing: all messages with low < key <= last are to be read from the store.
+func (w *window) start(low, last int64, fifo bool) {
+	w.cursor, w.ahead, w.tail = low, low, last
+	w.dueAt, w.dueKey = 0, 0
+	w.early = nil
+	w.stale = low < last
+	if !fifo {
+		// Moving the cursor does not find the messages whose delay has ended: they are read by their due time, from the
+		// start again.
 		w.dueSeen++
 	}
 }
@@ -486,10 +504,10 @@ func (x *index) merge(f *fill) (added int) {
 	return added
 }
 
-// admit puts the rows into the window that memory does not hold already.
+// admit puts the rows that memory does not hold into the window, and returns how many it added.
 func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
-		if x.held[r.key] != nil || f.removed[r.key] || r.sent < x.cutoff || r.key <= x.low() || x.window.early[r.key] {
+		if x.skips(f, r) {
 			continue
 		}
 		if f.without != nil && r.due == 0 {
@@ -500,6 +518,20 @@ func (x *index) admit(f *fill, rows []*record) (added int) {
 	}
 	x.countFresh()
 	return added
+}
+
+// skips reports whether a row that a fill read does not belong in the window.
+func (x *index) skips(f *fill, r *record) bool {
+	switch {
+	case x.held[r.key] != nil: // it was received before, is leaving or is damaged
+	case f.removed[r.key]: // it left the queue after the fill began
+	case r.sent < x.cutoff: // its retention has ended: the sweep deletes it
+	case r.key <= x.low(): // it was purged
+	case x.window.early[r.key]: // it was read ahead
+	default:
+		return false
+	}
+	return true
 }
 
 // newDeadlines returns a heap of the messages in flight, the one whose visibility timeout

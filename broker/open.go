@@ -140,7 +140,7 @@ func (b *Broker) Close() error {
 
 	b.writer.close()
 	b.background.group.Wait()
-	if lost := b.disk.missing(); lost != nil {
+	if lost := b.disk.checkFiles(); lost != nil {
 		// The store stays open until the process ends: closing it would remove the log at the path, perhaps another
 		// broker's. What is in the log is copied, for a directory that was only moved.
 		if s := b.store.Load(); !s.closed {
@@ -159,7 +159,7 @@ func (b *Broker) Lost() error {
 	if b.background.closing.Load() {
 		return nil
 	}
-	return b.disk.missing()
+	return b.disk.checkFiles()
 }
 
 // ARN returns the Amazon resource name of a queue of this broker.
@@ -217,7 +217,7 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 	}
 
 	d.attributes = canonicalAttributes(d.attributes) // an earlier version stored them as they were given
-	b.opts.adopt(d.attributes)
+	b.opts.relocateRedrivePolicy(d.attributes)
 	var err error
 	if d.set, err = parseSettings(d.attributes["FifoQueue"] == "true", d.attributes); err != nil {
 		return nil, err
@@ -230,16 +230,12 @@ func (b *Broker) readQueue(row row) (*liveQueue, error) {
 
 // load brings the state of a queue's messages to memory.
 func (q *liveQueue) load(c *conn) error {
-	w := &q.index.window
-	w.cursor, w.tail = q.index.low(), q.index.last()
+	w, last := &q.index.window, q.index.last()
 	if q.index.counters.live() == 0 {
-		w.cursor = w.tail
+		w.cursor, w.tail = last, last
 		return nil
 	}
-	w.stale = w.cursor < w.tail
-	if !q.index.fifo {
-		w.dueSeen++
-	}
+	w.start(q.index.low(), last, q.index.fifo)
 	if err := q.loadReceives(c); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (b *Broker) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if lost := b.disk.missing(); lost != nil {
+	if lost := b.disk.checkFiles(); lost != nil {
 		return errLost(lost)
 	}
 	select {

@@ -346,11 +346,12 @@ func (o *Options) own(stored string) string {
 	return o.arn(stored[strings.LastIndexByte(stored, ':')+1:])
 }
 
-// adopt brings the redrive policy among stored attributes up to the broker's account and region.
-func (o *Options) adopt(attributes map[string]string) {
+// relocateRedrivePolicy changes the map of stored attributes in place: the redrive policy's target gets the account and
+// region of this broker, which may have been stored under others.
+func (o *Options) relocateRedrivePolicy(attributes map[string]string) {
 	policy, err := parseRedrivePolicy("RedrivePolicy", attributes["RedrivePolicy"])
 	if err != nil || policy == nil {
-		return // whoever reads the attributes reports it
+		return // parseSettings reports an invalid policy
 	}
 	attributes["RedrivePolicy"] = strings.Replace(attributes["RedrivePolicy"], policy.target, o.own(policy.target), 1)
 }

@@ -174,7 +174,8 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 		return items, nil
 	}
 
-	there, err := r.wereAccepted(ctx, old)
+	earlier := !slices.ContainsFunc(old, func(it Item) bool { return r.journal.intendedAt(it.ID).After(r.began) })
+	there, err := r.uncertainAccepted(ctx, earlier)
 	if err != nil {
 		return nil, err
 	}
@@ -191,22 +192,22 @@ func (r *run) settleUncertain(ctx context.Context, items []Item) ([]Item, error)
 	return slices.DeleteFunc(slices.Clone(items), func(it Item) bool { return r.journal.Accepted(it.ID) }), nil
 }
 
-// wereAccepted decides about messages of which nobody knows whether they were accepted, once about all those of
-// earlier runs.
-func (r *run) wereAccepted(ctx context.Context, items []Item) (bool, error) {
-	earlier := !slices.ContainsFunc(items, func(it Item) bool { return r.journal.intendedAt(it.ID).After(r.began) })
-	if earlier && r.settled != nil {
+// uncertainAccepted reports whether the destination accepted the uncertain messages: all, or else none. The answer for
+// messages of earlier runs is kept in settled, since it holds for all of them and the counts change with each send.
+func (r *run) uncertainAccepted(ctx context.Context, fromEarlierRun bool) (bool, error) {
+	if fromEarlierRun && r.settled != nil {
 		return *r.settled, nil
 	}
 	there, err := r.decide(ctx)
-	if err == nil && earlier {
+	if err == nil && fromEarlierRun {
 		r.settled = &there
 	}
 	return there, err
 }
 
-// decide reports whether the messages of which nobody knows it were accepted: all, or else none. The destination's
-// count tells it where nobody else sends or receives there, and where the first count is one to rely on.
+// decide reports whether the uncertain messages were accepted: all, or else none. Without an answer in the options the
+// destination's count tells, provided that only this migration sends and receives there and that the first count is
+// reliable.
 func (r *run) decide(ctx context.Context) (there bool, err error) {
 	switch r.options.Uncertain {
 	case Resend:

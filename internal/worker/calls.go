@@ -27,7 +27,7 @@ func (w *Worker) flush(now time.Time) {
 	// While the gate is closed, or once deliveries are cut off, returns wait for the end of the receives under way, which
 	// would only receive them again. Before Run there are no receives, and no context of the deliveries either.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
-		w.visibility.sendReturns(now)
+		w.visibility.queueReturns(now)
 	}
 	changes := &w.visibility.pending
 	for batch := changes.cut(now); batch != nil; batch = changes.cut(now) {

@@ -144,7 +144,7 @@ func (w *Worker) receive(o *openReceive) {
 		now := time.Now()
 		w.core.mu.Lock()
 		w.observe(now)
-		hiddenSince := w.poller.returned(o, msgs, err, now)
+		hiddenSince := w.poller.receiveEnded(o, msgs, err, now)
 		w.settler.accept(msgs, filtered, hiddenSince, now)
 		w.obeyGate(now)
 		w.startDeliveries(nil, now)
@@ -286,8 +286,10 @@ func inTens(room, near int) int {
 	return left
 }
 
-// returned takes the answer of a receive, and returns since when its messages are hidden.
-func (p *poller) returned(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
+// receiveEnded records the end of a receive. It returns since when the received messages are hidden; the zero time if
+// the receive brought no answer. A receive that was cancelled before its answer counts neither as answered nor as
+// failed.
+func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
 	p.expected -= o.expected
@@ -297,15 +299,20 @@ func (p *poller) returned(o *openReceive, msgs []queue.Message, err error, now t
 		hiddenSince = p.core.clock.began(o.start, now, p.pace.travel(p.core.opts.VisibilityTimeout))
 		p.answered(o, msgs, now)
 	case !o.cancelled:
-		class := classify(err)
-		wait := p.fail(o, class, now, p.core.opts.Random())
-		p.core.stats.counts.FailedPolls++
-		p.core.stats.failed("receive", err, now)
-		notify(p.core, p.core.events.PollFailed,
-			PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
+		p.failedReceive(o, err, now)
 	}
 	p.core.wakeAt(p.notBefore)
 	return hiddenSince
+}
+
+// failedReceive delays the next receive after a failed one, counts the failure and reports it.
+func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
+	class := classify(err)
+	wait := p.fail(o, class, now, p.core.opts.Random())
+	p.core.stats.counts.FailedPolls++
+	p.core.stats.failed("receive", err, now)
+	notify(p.core, p.core.events.PollFailed,
+		PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 }
 
 // answered learns from the answer of one receive.

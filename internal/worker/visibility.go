@@ -40,7 +40,7 @@ func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	}
 }
 
-// change is the only way in. A message has one change pending or on its way at a time:
+// change adds a change to the pending ones. A message has one change pending or on its way at a time:
 // two could arrive in the wrong order. The next waits for the end of the one before it.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
@@ -60,8 +60,8 @@ func (v *visibilityChanger) ended(h *held, now time.Time) {
 	}
 }
 
-// sendReturns lets the returns be sent.
-func (v *visibilityChanger) sendReturns(now time.Time) {
+// queueReturns moves the returns held back for open receives to the pending changes, due now.
+func (v *visibilityChanger) queueReturns(now time.Time) {
 	for _, p := range v.returning {
 		v.change(p, now)
 	}
