@@ -98,32 +98,34 @@ func chooseNamed(name string, dirs []string) (string, error) {
 	return "", NotFoundf("there is no environment %q", name).Hint(hint)
 }
 
-// chooseRunning returns the data directory of the environment that the working folder belongs to, or names in its
-// settings; else that of the only one that runs.
+// chooseRunning returns the data directory of, in this order: the environment that the settings name, running or not;
+// the one that runs from the deepest folder around here; the only one that runs. If none runs it is that of the
+// settings.
 func chooseRunning(cfg *config.Config, here string, running []api.Found) (string, error) {
-	var best *api.Found // in the deepest folder
-	several := false
-	for i := range running {
-		f := &running[i]
-		if !Within(here, f.Folder) || best != nil && len(f.Folder) < len(best.Folder) {
-			continue
-		}
-		several = best != nil && f.Folder == best.Folder
-		best = f
-	}
-
-	if named := cfg.IsSet("name"); named || best == nil && len(running) == 0 {
-		// What the settings of this folder name, whether it runs or not; and nothing runs at all.
+	if cfg.IsSet("name") {
 		if i := slices.IndexFunc(running, func(f api.Found) bool { return f.Environment == cfg.Name }); i >= 0 {
 			return running[i].DataDir, nil
 		}
 		return cfg.DataDir, nil
 	}
 
-	switch {
-	case best != nil && !several:
-		return best.DataDir, nil
-	case best == nil && len(running) == 1:
+	if len(running) == 0 {
+		return cfg.DataDir, nil
+	}
+
+	switch containing := deepestContaining(here, running); {
+	case len(containing) == 1:
+		return containing[0].DataDir, nil
+	case len(containing) > 1:
+		var names []string
+		for _, f := range containing {
+			names = append(names, f.Environment)
+		}
+		return "", Usagef("%d environments run in %s: %s", len(containing), containing[0].Folder,
+			strings.Join(names, ", ")).Hint(chooseHint(containing))
+	}
+
+	if len(running) == 1 {
 		return running[0].DataDir, nil
 	}
 
@@ -131,9 +133,27 @@ func chooseRunning(cfg *config.Config, here string, running []api.Found) (string
 	for _, f := range running {
 		names = append(names, fmt.Sprintf("%s (%s)", f.Environment, cmp.Or(f.Folder, f.DataDir)))
 	}
-
 	return "", Usagef("%d environments run, and none of them is in this folder: %s", len(running),
-		strings.Join(names, ", ")).Hint("name one with -e, such as -e " + running[0].Environment)
+		strings.Join(names, ", ")).Hint(chooseHint(running))
+}
+
+func chooseHint(choices []api.Found) string {
+	return "name one with -e, such as -e " + choices[0].Environment
+}
+
+// deepestContaining returns the environments whose folder is here or contains it, of the deepest such folder. Several
+// can run from one folder under different names.
+func deepestContaining(here string, running []api.Found) (containing []api.Found) {
+	for _, f := range running {
+		switch {
+		case !Within(here, f.Folder):
+		case len(containing) == 0 || len(f.Folder) > len(containing[0].Folder):
+			containing = []api.Found{f}
+		case f.Folder == containing[0].Folder:
+			containing = append(containing, f)
+		}
+	}
+	return containing
 }
 
 // Within reports whether a folder is another one or lies in it.

@@ -139,7 +139,7 @@ func (c *CLI) PrintJSON(v any) error {
 	return err
 }
 
-// IndentedJSON is what printJSON prints.
+// IndentedJSON returns v as JSON indented by two spaces, without HTML escapes, with a final newline.
 func IndentedJSON(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -158,7 +158,7 @@ func (c *CLI) printYAML(v any) error {
 	return err
 }
 
-// AsYAMLText is the JSON of a value as YAML.
+// AsYAMLText returns v as YAML, with the names and values of its JSON.
 func AsYAMLText(v any) (string, error) {
 	data, err := json.Marshal(v)
 	if err == nil {

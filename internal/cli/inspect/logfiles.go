@@ -66,37 +66,24 @@ func storedLines(c *base.CLI, cmd *cobra.Command, f *api.LineFilter, notRunning 
 	return all, nil
 }
 
-// lastLines returns the last lines of a file that f selects, each like the sample.
-func lastLines(path string, f *api.LineFilter, sample eventlog.Line) (lines []eventlog.Line, err error) {
-	file, err := os.Open(path)
+// lastLines returns the last lines of a file that f selects, among those in its last MiB. Each is a copy of template
+// with its text.
+func lastLines(path string, f *api.LineFilter, template eventlog.Line) (lines []eventlog.Line, err error) {
+	file, cut, err := openTail(path, readOfLog)
 	if err != nil {
 		return nil, err
 	}
 
 	defer file.Close()
-	info, err := file.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a regular file")
-	}
-
-	if err != nil {
-		return nil, err
-	}
-
-	cut := info.Size() > readOfLog
-	if _, err := file.Seek(max(info.Size()-readOfLog, 0), io.SeekStart); err != nil {
-		return nil, err
-	}
-
 	q := eventlog.LineQuery{Process: f.Process, Level: f.Level, Match: f.Match}
 	text := bufio.NewScanner(file)
 	text.Buffer(nil, longestLine)
 	for text.Scan() {
-		if cut { // a part of a line
+		if cut { // the first line is incomplete
 			cut = false
 			continue
 		}
-		l := sample
+		l := template
 		if l.Text = text.Text(); !q.Matches(&l) {
 			continue
 		}
@@ -106,4 +93,24 @@ func lastLines(path string, f *api.LineFilter, sample eventlog.Line) (lines []ev
 	}
 
 	return lines, text.Err()
+}
+
+// openTail opens a regular file at its last limit bytes. cut reports whether it left out bytes before them.
+func openTail(path string, limit int64) (file *os.File, cut bool, err error) {
+	if file, err = os.Open(path); err != nil {
+		return nil, false, err
+	}
+
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err == nil {
+		_, err = file.Seek(max(info.Size()-limit, 0), io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, false, err
+	}
+	return file, info.Size() > limit, nil
 }

@@ -57,24 +57,32 @@ func (e *embeddedEnd) item(s *broker.Stored) migrate.Item {
 	return migrate.Item{ID: s.ID, VisibleAt: s.Until, InFlight: s.State == broker.InFlight, Message: e.outgoing(s)}
 }
 
-// outgoing is a message as it is sent: with why it failed, where it is a dead letter that does not say so yet.
+// outgoing is a message as it is sent. A dead letter without a reason gets one, made of what the data directory knows; the
+// reason is left out if it does not fit into the message.
 func (e *embeddedEnd) outgoing(s *broker.Stored) queue.Outgoing {
 	m := queue.Outgoing{Body: s.Body, Attributes: s.Attributes, GroupID: s.GroupID, TraceHeader: s.TraceHeader}
 	_, said := queue.CutReason(s.Attributes)
 	if s.DeadLetterSource == "" || said != nil {
 		return m
 	}
-	dead := queue.DeadLetter{Message: &s.Message, Failure: queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount,
-		FailedAt: s.DeadAt, MessageID: s.ID, SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}}
-	if n := len(s.Attempts); n > 0 {
-		last, f := s.Attempts[n-1], &dead.Failure
-		f.Reason, f.Status, f.Answer, f.Attempts = cmp.Or(last.Reason, f.Reason), last.Status, last.Answer, n
-		f.DurationMS, f.FailedAt, f.Instance = last.Duration.Milliseconds(), last.At, last.Instance
-	}
-	if with, fits := dead.Outgoing(false); fits {
+	dead := queue.DeadLetter{Message: &s.Message, Failure: e.failureOf(s)}
+	const fifo = false // the deduplication id of a FIFO queue is set later, for all messages
+	if with, fits := dead.Outgoing(fifo); fits {
 		return with
 	}
 	return m
+}
+
+// failureOf returns how a dead letter failed: at its last attempt, if that is stored.
+func (e *embeddedEnd) failureOf(s *broker.Stored) queue.Failure {
+	f := queue.Failure{Reason: "dead-lettered", Receives: s.ReceiveCount, FailedAt: s.DeadAt, MessageID: s.ID,
+		SentAt: s.SentAt, Source: e.arnOf(base.AfterColon(s.DeadLetterSource))}
+	if n := len(s.Attempts); n > 0 {
+		last := s.Attempts[n-1]
+		f.Reason, f.Status, f.Answer, f.Attempts = cmp.Or(last.Reason, f.Reason), last.Status, last.Answer, n
+		f.DurationMS, f.FailedAt, f.Instance = last.Duration.Milliseconds(), last.At, last.Instance
+	}
+	return f
 }
 
 // Delete implements [migrate.Source].

@@ -1,0 +1,56 @@
+package base
+
+import (
+	"strings"
+	"testing"
+
+	"tendril/api"
+	"tendril/internal/config"
+)
+
+func TestChooseRunning(t *testing.T) {
+	t.Parallel()
+	found := func(name, folder string) api.Found {
+		return api.Found{DataDir: "/data/" + name, Instance: api.Instance{Environment: name, Folder: folder}}
+	}
+	apps, orders := found("apps", "/srv/apps"), found("orders", "/srv/apps/orders")
+	second := found("second", "/srv/apps/orders")
+	reports := found("reports", "/srv/reports")
+	for name, tt := range map[string]struct {
+		flags   map[string]string
+		here    string
+		running []api.Found
+		want    string // data directory
+		refused string // part of the error
+	}{
+		"nothing runs":                    {here: "/srv/apps", want: "/data/settings"},
+		"the only one is found anywhere":  {here: "/tmp", running: []api.Found{orders}, want: "/data/orders"},
+		"the folder decides":              {here: "/srv/reports/deep", running: []api.Found{apps, reports}, want: "/data/reports"},
+		"the deepest folder decides":      {here: "/srv/apps/orders", running: []api.Found{apps, orders}, want: "/data/orders"},
+		"the deepest folder in any order": {here: "/srv/apps/orders", running: []api.Found{orders, apps}, want: "/data/orders"},
+		"a named one outranks the folder": {flags: map[string]string{"name": "reports"}, here: "/srv/apps", running: []api.Found{apps, reports}, want: "/data/reports"},
+		"a named one that does not run":   {flags: map[string]string{"name": "gone"}, here: "/srv/apps", running: []api.Found{apps}, want: "/data/settings"},
+		"several elsewhere":               {here: "/tmp", running: []api.Found{apps, reports}, refused: "2 environments run, and none of them is in this folder: apps (/srv/apps), reports"},
+		"several in one folder":           {here: "/srv/apps/orders/deep", running: []api.Found{apps, orders, second, reports}, refused: "2 environments run in /srv/apps/orders: orders, second"},
+		"several below do not matter":     {here: "/srv/apps", running: []api.Found{apps, orders, second}, want: "/data/apps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			flags := map[string]string{"data-dir": "/data/settings"}
+			for name, value := range tt.flags {
+				flags[name] = value
+			}
+			cfg, err := config.Load(config.Sources{Flags: flags})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := chooseRunning(cfg, tt.here, tt.running)
+			if got != tt.want || (err == nil) != (tt.refused == "") {
+				t.Fatalf("chose %q, %v; want %q, error %q", got, err, tt.want, tt.refused)
+			}
+			if err != nil && (!strings.Contains(err.Error(), tt.refused) || ExitCode(err) != ExitUsage) {
+				t.Errorf("error %q, exit %d; want %q", err, ExitCode(err), tt.refused)
+			}
+		})
+	}
+}
