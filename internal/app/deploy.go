@@ -82,7 +82,7 @@ func (a *App) reopen(v version, files []string) (next version, err error) {
 	}
 
 	if settings {
-		copied := fingerprint(v.origin.source)
+		copied := fileStamps(v.origin.source)
 		next, err = a.take(v.dir(), func(dir string) error { return replaceFiles(dir, v.origin.source, files) })
 		if err != nil || isSame() {
 			next.origin.source = v.origin.source
@@ -129,7 +129,7 @@ func (a *App) take(source string, change func(dir string) error) (v version, err
 	}
 	var copied map[string]string
 	if !isArchive {
-		copied = fingerprint(source)
+		copied = fileStamps(source)
 		b, err := bundle.Open(source)
 		if err == nil {
 			err = a.opts.Check(b) // also whether others can change it, which the copy does not show

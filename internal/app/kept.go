@@ -172,7 +172,7 @@ func folderSize(dir string) (size int64) {
 		if info, err := d.Info(); err == nil {
 			size += info.Size()
 		}
-		if files++; files >= maxFingerprint {
+		if files++; files >= maxFolderFiles {
 			return fs.SkipAll
 		}
 		return nil

@@ -116,7 +116,7 @@ func contentDigest(dir string) (string, error) {
 		case d.IsDir():
 			return nil
 		}
-		if files++; files > maxFingerprint {
+		if files++; files > maxFolderFiles {
 			return fs.SkipAll
 		}
 		return digestFile(all, root, name, d)

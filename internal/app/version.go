@@ -68,7 +68,7 @@ func (v *version) recordFiles() {
 	if v.bundle == nil {
 		return
 	}
-	v.files = fingerprint(v.bundle.Dir)
+	v.files = fileStamps(v.bundle.Dir)
 	maps.DeleteFunc(v.files, func(name, _ string) bool { return isRead(name) })
 	maps.Copy(v.files, v.read)
 }
@@ -83,7 +83,7 @@ func (v version) changedFiles() (changed []string) {
 	if dir == "" || !isFolder(dir) {
 		return nil
 	}
-	now := fingerprint(dir)
+	now := fileStamps(dir)
 	all := maps.Clone(now)
 	maps.Copy(all, before)
 	for name := range all {
@@ -105,7 +105,7 @@ func areSettings(files []string) bool {
 
 // readFiles are the files of a folder that are read when a version is opened.
 func readFiles(dir string) map[string]string {
-	files := fingerprint(dir)
+	files := fileStamps(dir)
 	maps.DeleteFunc(files, func(name, _ string) bool { return !isRead(name) })
 	return files
 }
@@ -114,17 +114,17 @@ func isRead(name string) bool {
 	return name == "Procfile" || name == "Buildfile" || name == "env.yaml" || strings.HasPrefix(name, ".ebextensions/")
 }
 
-// maxFingerprint is how many files of a folder are looked at.
-const maxFingerprint = 50_000
+// maxFolderFiles is the most files of a folder that one walk looks at.
+const maxFolderFiles = 50_000
 
 // writtenFolders are the names of folders that apps write to while they run, and builds write.
 func writtenFolders() []string {
 	return []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 }
 
-// fingerprint returns size and time of each file in a bundle's folder, by its path with
-// slashes. The folders that are left out are those that apps write to while they run.
-func fingerprint(dir string) map[string]string {
+// fileStamps returns the size and modification time of each file in a bundle's folder, by its path with slashes. It
+// leaves out the folders that apps and builds write to, and files that cannot be read, and stops at maxFolderFiles files.
+func fileStamps(dir string) map[string]string {
 	written := writtenFolders()
 	files := map[string]string{}
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
@@ -137,7 +137,7 @@ func fingerprint(dir string) map[string]string {
 				files[name] = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 			}
 		}
-		if len(files) >= maxFingerprint {
+		if len(files) >= maxFolderFiles {
 			return fs.SkipAll
 		}
 		return nil

@@ -124,8 +124,9 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 		each)
 }
 
-// backlogPerProcess returns the allowed number of waiting messages per process.
-func (p Policy) backlogPerProcess(in Inputs) (float64, bool) {
+// backlogPerProcess returns how many messages may wait for each process: TargetBacklog, else what a process finishes in
+// DrainWithin, at least one per slot. known is false while the slots or the service time are not known.
+func (p Policy) backlogPerProcess(in Inputs) (n float64, known bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
 	}

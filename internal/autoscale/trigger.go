@@ -53,7 +53,7 @@ func (q period) value(s Statistic) (float64, bool) {
 
 // trigger compares one measure with two thresholds.
 func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
-	s = p.measure(s, in, d.At)
+	s = p.observe(s, in, d.At)
 	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
 	switch {
 	case s.over >= p.EvaluationPeriods:
@@ -73,8 +73,9 @@ func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Deci
 	return s, d
 }
 
-// measure adds a reading, and evaluates the period when it is over.
-func (p Policy) measure(s policyState, in Inputs, now time.Time) policyState {
+// observe adds a reading, and evaluates the period once it is as long as Period. A gap of more than Period between two
+// readings discards the period and the breaches counted before: they are no longer consecutive.
+func (p Policy) observe(s policyState, in Inputs, now time.Time) policyState {
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
 	}
@@ -82,6 +83,12 @@ func (p Policy) measure(s policyState, in Inputs, now time.Time) policyState {
 	if now.Sub(s.period.begun) < p.Period {
 		return s
 	}
+	return p.closePeriod(s, now)
+}
+
+// closePeriod counts whether the period breached a threshold, and begins the next one. A period that breached none, or
+// whose value is unknown, resets both counts.
+func (p Policy) closePeriod(s policyState, now time.Time) policyState {
 	value, ok := s.period.value(p.Statistic)
 	s.work, s.period, s.value = s.period.work, period{begun: now, last: now}, value
 	switch {

@@ -134,7 +134,7 @@ func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
 	return at.endpoint.String(), err
 }
 
-// at makes an SDK call go to the site.
+// setEndpoint makes an SDK call go to the site.
 func (w site) setEndpoint(o *sqs.Options) {
 	base := w.endpoint.String()
 	o.Region, o.BaseEndpoint = w.region, &base
@@ -156,13 +156,13 @@ type call struct {
 	site   *site
 	action string
 	body   []byte
-	// patience bounds one attempt.
+	// timeout bounds one attempt.
 	timeout time.Duration
 	// once forbids a second attempt where the first may have had an effect.
 	once bool
 }
 
-// do makes the call and hands the answer's body to read, which must not keep
+// perform makes the call and hands the answer's body to read, which must not keep
 // it. The error is a [*queue.Error], or ctx's own.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
@@ -311,29 +311,39 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 		return nil
 	}
 
-	refused := refusalIn(err)
 	var known *queue.Error
-	switch {
-	case refused == nil && ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &known):
-		return known
-	case refused == nil:
+	isKnown := errors.As(err, &known)
+	refused := refusalIn(err)
+	if refused == nil { // the server gave no answer
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case isKnown:
+			return known
+		}
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
 
-	code, message := refused.queueCode(), refused.Error()
+	if isKnown { // explained already, such as a refusal of the service that issues the credentials
+		return known
+	}
+	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}
+}
+
+// refusalMessage says what SQS refused about a queue and what to do.
+func refusalMessage(refused *refusal, queueName, host string) string {
+	message := refused.Error()
 	if refused.message == "" && refused.ErrorCode() == "" {
 		message = fmt.Sprintf("queue %s: %s", queueName, refused.foreignAnswer(host, "SQS", "AWS_ENDPOINT_URL_SQS"))
 	}
 
-	switch code {
+	switch refused.queueCode() {
 	case queue.CodeQueueDoesNotExist:
-		message = fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
+		return fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
 	case queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they "+
+		return fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they "+
 			"have not expired", host, queueName, message)
 	}
-	return &queue.Error{Code: code, Message: message, Err: refused}
+	return message
 }

@@ -18,7 +18,7 @@ func (r *reader) readManifest() error {
 	}
 	m := manifestReader{document: &document{path: file, name: manifestName}}
 	for _, p := range m.document.keys(data) {
-		m.key(p)
+		m.readKey(p)
 	}
 
 	r.bundle.Manifest, r.bundle.Links = m.manifest, m.links
@@ -32,10 +32,13 @@ type manifestReader struct {
 	links    []Link
 }
 
-func (m *manifestReader) key(p yamlfile.Pair) {
+// readKey reads one top-level key. It ignores the metadata of a saved configuration, such as DateCreated, without a
+// message.
+func (m *manifestReader) readKey(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":
 		if name, ok := m.text(p); ok {
+			// Elastic Beanstalk appends a group's name in place of a final "+"; there are no groups here.
 			m.manifest.Name, m.manifest.NameLine = strings.TrimSuffix(name, "+"), p.Line
 		}
 	case "EnvironmentTier":
@@ -60,14 +63,22 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
 		"DateModified":
 	default:
-		for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
-			if plainName(known) == plainName(p.Key) {
-				m.document.refuseKey(p, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
-				return
-			}
+		if known := misspelled(p.Key); known != "" {
+			m.document.refuseKey(p, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
+			return
 		}
 		m.document.notUsed(p.Line, "%s is not a known key of env.yaml: it is ignored", yamlfile.Printable(p.Key))
 	}
+}
+
+// misspelled returns the used key of env.yaml that key is another spelling of; "" if there is none.
+func misspelled(key string) string {
+	for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
+		if plainName(known) == plainName(key) {
+			return known
+		}
+	}
+	return ""
 }
 
 // text returns a plain value that must not be empty.

@@ -447,11 +447,20 @@ const (
 	highestFinal = 599
 )
 
+// codeRange is a range of statuses, both ends included.
 type codeRange struct{ first, last int }
 
-// successCodes takes a list such as "200,202-204" or "2xx" and returns it
+// String returns the range as [parseCodes] reads it: a single status alone, others as FIRST-LAST.
+func (r codeRange) String() string {
+	if r.first == r.last {
+		return strconv.Itoa(r.first)
+	}
+	return fmt.Sprintf("%d-%d", r.first, r.last)
+}
+
+// normalizeCodes takes a list such as "200,202-204" or "2xx" and returns it
 // sorted, joined where ranges touch, with classes written as ranges.
-func successCodes(text string) (string, error) {
+func normalizeCodes(text string) (string, error) {
 	var ranges []codeRange
 	for item := range strings.SplitSeq(text, ",") {
 		r, err := parseCodes(strings.TrimSpace(item))
@@ -461,33 +470,34 @@ func successCodes(text string) (string, error) {
 		ranges = append(ranges, r)
 	}
 
-	slices.SortFunc(ranges, func(a, b codeRange) int { return a.first - b.first })
-	var b strings.Builder
-	for i := 0; i < len(ranges); {
-		r := ranges[i]
-		for i++; i < len(ranges) && ranges[i].first <= r.last+1; i++ {
-			r.last = max(r.last, ranges[i].last)
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(r.first))
-		if r.last > r.first {
-			b.WriteString("-" + strconv.Itoa(r.last))
-		}
+	var texts []string
+	for _, r := range mergeRanges(ranges) {
+		texts = append(texts, r.String())
 	}
-
-	return b.String(), nil
+	return strings.Join(texts, ","), nil
 }
 
-// terminalCodes takes such a list too, or off.
+// mergeRanges returns the ranges sorted, with those joined that overlap or touch.
+func mergeRanges(ranges []codeRange) (merged []codeRange) {
+	for _, r := range slices.SortedFunc(slices.Values(ranges), func(a, b codeRange) int { return a.first - b.first }) {
+		if n := len(merged); n > 0 && r.first <= merged[n-1].last+1 {
+			merged[n-1].last = max(merged[n-1].last, r.last)
+		} else {
+			merged = append(merged, r)
+		}
+	}
+	return merged
+}
+
+// terminalCodes takes a list of statuses, which it normalizes too, or off.
 func terminalCodes(text string) (string, error) {
 	if text == Off || text == "" {
 		return "", nil
 	}
-	return successCodes(text)
+	return normalizeCodes(text)
 }
 
+// parseCodes reads one item of such a list: a status, a range or a class.
 func parseCodes(item string) (codeRange, error) {
 	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
 		item = class + "00-" + class + "99"

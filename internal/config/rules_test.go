@@ -78,7 +78,7 @@ func TestRules(t *testing.T) {
 		"console": {consoleAddress,
 			map[string]string{"off": "off", "false": "off", "no": "off", "0": "127.0.0.1:0", "127.0.0.1:9325": "127.0.0.1:9325"},
 			[]string{"", "on", "true", ":9325"}},
-		"success codes": {successCodes,
+		"success codes": {normalizeCodes,
 			map[string]string{"200": "200", "200,202-204": "200,202-204", "2xx": "200-299", "5XX,404": "404,500-599",
 				"204, 200 ,202,203":   "200,202-204",
 				"200-210,205-220,221": "200-221", "200-599": "200-599", "200,200": "200", "202 - 204": "202-204"},

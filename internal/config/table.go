@@ -134,7 +134,7 @@ func deliveryOptions(s *Settings) []Option {
 	}, {
 		Name: "success-codes", Live: true, Default: "200", list: true,
 		Help:  "HTTP statuses that mean success: the message is deleted.",
-		value: checked(&s.SuccessCodes, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
+		value: checked(&s.SuccessCodes, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", normalizeCodes),
 	}, {
 		Name: "terminal-codes", Live: true, PerQueue: true, Example: "400,404,410-422",
 		DefaultNote: "off: a failed message is tried again", list: true,

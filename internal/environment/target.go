@@ -150,8 +150,8 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 		}
 	}
 
-	ignored := t.opts.Logger.OutcomeIgnored(q.name)
-	open := func(address string) (*deliver.Client, error) { return t.openHTTP(to, address, ignored) }
+	onOutcomeIgnored := t.opts.Logger.OutcomeIgnored(q.name)
+	open := func(address string) (*deliver.Client, error) { return t.openHTTP(to, address, onOutcomeIgnored) }
 	if q.settings().ToOwnApp() && t.programs.app != nil {
 		route := t.programs.app.Route(open, q.fifo)
 		opts.Target = route
@@ -187,7 +187,9 @@ func (t *targetOpener) openApp(to *target, opts *delivery.Options) error {
 // ownAddress is where the app that runs here listens.
 func ownAddress(s *config.Settings) string { return fmt.Sprintf("http://localhost:%d", s.Port) }
 
-func (t *targetOpener) openHTTP(to *target, address string, ignored func(problem string)) (*deliver.Client, error) {
+// openHTTP returns a client that posts a queue's messages to an address, with the settings in force now.
+// onOutcomeIgnored is shared by all clients of the queue, so that each problem is logged once.
+func (t *targetOpener) openHTTP(to *target, address string, onOutcomeIgnored func(problem string)) (*deliver.Client, error) {
 	s := t.settings.now()
 	q := to.queue
 	opts, err := httpOptions(s, q.settings(), q.name)
@@ -203,7 +205,7 @@ func (t *targetOpener) openHTTP(to *target, address string, ignored func(problem
 	opts.Trace = telemetry.Propagate
 	opts.Events = t.observe.telemetry.Deliver(q.name, to.name)
 	opts.Events.CertificateRead = func(c deliver.CertificateRead) { t.logCertificate(q.name, c) }
-	opts.Events.OutcomeIgnored = ignored
+	opts.Events.OutcomeIgnored = onOutcomeIgnored
 	if !s.Quiet {
 		opts.Events.Record = t.recorder(q, strings.TrimSuffix(address, "/"))
 	}

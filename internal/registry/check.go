@@ -33,7 +33,8 @@ func checkText(what, text string) error {
 	return nil
 }
 
-// checkLease refuses a lease that cannot be stored as it is.
+// checkLease refuses a lease that cannot be stored as it is. Term 0 is accepted: it is before the first holder's term 1,
+// and no fence has it.
 func checkLease(name string, l queue.Lease) error {
 	if err := checkName("lease", name); err != nil {
 		return err
@@ -43,10 +44,10 @@ func checkLease(name string, l queue.Lease) error {
 	}
 	if l.Term < 0 || l.Duration < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %s was to be written with a negative term or duration; terms count from 1.", name)
+			"Lease %s was to be written with a negative term or duration.", name)
 	}
-	for field, text := range map[string]string{"version": l.Version, "owner": l.Owner, "data": l.Data} {
-		if err := checkText(fmt.Sprintf("%s of lease %s", field, name), text); err != nil {
+	for _, field := range []struct{ name, text string }{{"version", l.Version}, {"owner", l.Owner}, {"data", l.Data}} {
+		if err := checkText(fmt.Sprintf("%s of lease %s", field.name, name), field.text); err != nil {
 			return err
 		}
 	}

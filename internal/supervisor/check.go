@@ -43,12 +43,17 @@ func ParseCheck(s string) (Check, error) {
 	portText, path, hasPath := strings.Cut(rest, "/")
 	port, err := strconv.Atoi(portText)
 	c := Check{Port: port}
-	isHTTP := strings.EqualFold(kind, "http")
-	if isHTTP {
+	valid := err == nil && port != 0 // validate lets port 0 without a path pass, which is no check
+	switch strings.ToLower(kind) {
+	case "http":
 		c.Path = "/" + path
+	case "tcp":
+		valid = valid && !hasPath
+	default:
+		valid = false
 	}
-	valid := isHTTP || strings.EqualFold(kind, "tcp") && !hasPath
-	if err != nil || !valid || c.IsZero() || c.validate() != nil {
+
+	if !valid || c.validate() != nil {
 		return Check{}, fmt.Errorf("health check %q: write TCP:port or HTTP:port/path, for example HTTP:5000/health", s)
 	}
 	return c, nil

@@ -298,14 +298,15 @@ func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float6
 	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
 
-// pause waits before a restart; false means that stop came first.
+// pause waits before a restart; it returns false if stop came first.
 func (l *processLoop) pause(event Restarting) bool {
 	l.enter(Waiting, nil)
 	call(l.opts.Events.Restarting, event)
 	return l.await(time.After(event.Delay))
 }
 
-// await waits until it is time for a start, or until somebody asks for one; false means that stop came first.
+// await waits until start delivers or a restart is requested, and keeps the request in l.restart. A nil start means only
+// when requested. It returns false if stop came first.
 func (l *processLoop) await(start <-chan time.Time) bool {
 	select {
 	case <-start:

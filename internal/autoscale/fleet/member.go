@@ -75,10 +75,10 @@ type member struct {
 	completed   chan struct{}
 	all         sync.WaitGroup
 
-	mu    sync.Mutex
-	group *aws.Group // the one found; nil for none, or while it is not known
-	why   error      // why the group, or this instance in it, is not known
-	known bool       // there is nothing more to find out
+	mu      sync.Mutex
+	group   *aws.Group // the one found; nil for none, or while it is not known
+	why     error      // why the group, or this instance in it, is not known
+	settled bool       // there is nothing more to find out
 	// members are those of the group when it was asked last.
 	members Members
 }
@@ -102,14 +102,15 @@ func (m *member) start() {
 				return
 			}
 
-			known := m.learn(self, err)
+			settled, isNew := m.keep(self, err)
+			m.logFound(self, err, settled, isNew)
 			if try == 1 {
 				close(m.looked)
 			}
 			if err == nil {
 				m.hold(self)
 			}
-			if known {
+			if settled {
 				return
 			}
 
@@ -178,19 +179,23 @@ func final(err error) error {
 	return err
 }
 
-// learn keeps what was found out, logs what is missing when it is new, and reports whether there is
-// nothing more to find out.
-func (m *member) learn(self identity, err error) (known bool) {
+// keep records the result of find. settled reports whether there is nothing more to find out, isNew whether the error is
+// another one than the last time.
+func (m *member) keep(self identity, err error) (settled, isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.why
-	m.why, m.known = err, err == nil || errors.As(err, &notAMember{})
+	m.why, m.settled = err, err == nil || errors.As(err, &notAMember{})
 	if err == nil {
 		m.group, m.members.Self = self.group, self.id
 	}
-	isNew := err != nil && (before == nil || before.Error() != err.Error())
+	return m.settled, err != nil && (before == nil || before.Error() != err.Error())
+}
+
+// logFound logs a result of find: a new error, or a group without a lifecycle hook.
+func (m *member) logFound(self identity, err error, settled, isNew bool) {
 	switch {
-	case isNew && m.known && m.opts.Group == "":
+	case isNew && settled && m.opts.Group == "":
 		m.opts.Log.Info("instances are not counted: the backlog is published as a whole", "reason", err)
 	case isNew:
 		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
@@ -199,7 +204,6 @@ func (m *member) learn(self identity, err error) (known bool) {
 		m.opts.Log.Warn("group has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING", "group", self.group.Name(),
 			"hint", "without it, an instance that is terminated has no more time to finish its work than its shutdown takes")
 	}
-	return m.known
 }
 
 // hold protects the instance while it works, and drains it when the group terminates it.
@@ -252,7 +256,7 @@ func (m *member) leave(ctx context.Context) {
 // count returns how many instances share the queue: those in service in the group, or this one.
 func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
-	group, known, why := m.group, m.known, m.why
+	group, settled, why := m.group, m.settled, m.why
 	m.mu.Unlock()
 	switch {
 	case group != nil:
@@ -261,7 +265,7 @@ func (m *member) count(ctx context.Context) (int, error) {
 			m.saw(group.Name(), s)
 		}
 		return s.InService(), err
-	case known:
+	case settled:
 		return 1, nil
 	}
 	return 0, why

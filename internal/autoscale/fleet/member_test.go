@@ -74,15 +74,19 @@ func TestCountOutsideOfGroups(t *testing.T) {
 	m := newMember(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
 	slow, none := errors.New("no answer"),
 		notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
-	m.learn(identity{}, slow)
-	if n, err := m.count(t.Context()); n != 0 || !errors.Is(err, slow) || m.known || m.problem() != "no answer" {
-		t.Errorf("without an answer: %d, %v, settled %t", n, err, m.known)
+	learn := func(err error) {
+		settled, isNew := m.keep(identity{}, err)
+		m.logFound(identity{}, err, settled, isNew)
 	}
-	m.learn(identity{}, none)
-	if n, err := m.count(t.Context()); n != 1 || err != nil || !m.known || m.problem() != "in no group" {
-		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.known, m.problem())
+	learn(slow)
+	if n, err := m.count(t.Context()); n != 0 || !errors.Is(err, slow) || m.settled || m.problem() != "no answer" {
+		t.Errorf("without an answer: %d, %v, settled %t", n, err, m.settled)
 	}
-	m.learn(identity{}, none)
+	learn(none)
+	if n, err := m.count(t.Context()); n != 1 || err != nil || !m.settled || m.problem() != "in no group" {
+		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.settled, m.problem())
+	}
+	learn(none)
 	for _, once := range []string{"level=WARN msg=\"instance not found in any Auto Scaling group",
 		"level=INFO msg=\"instances are not counted"} {
 		if n := strings.Count(log.String(), once); n != 1 {

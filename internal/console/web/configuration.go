@@ -158,7 +158,7 @@ func (p *configurationPage) arrange(scopes []string) {
 		}
 		if len(s.Rows) > 0 {
 			s.Open = s.Block || p.Match != "" || p.Changed
-			s.lockTogether()
+			s.hoistLockReason()
 			p.Sections = append(p.Sections, s)
 		}
 	}
@@ -221,17 +221,19 @@ func (r *settingRow) matches(text string) bool {
 		func(of string) bool { return strings.Contains(strings.ToLower(of), text) })
 }
 
-// lockTogether says once why no row can be changed, where the reason is the same for all.
-func (s *settingsSection) lockTogether() {
+// hoistLockReason sets the section's reason why no row can be changed if all rows have the same one, so that the page says
+// it once. A single row says it itself.
+func (s *settingsSection) hoistLockReason() {
+	if len(s.Rows) < 2 {
+		return
+	}
 	why := s.Rows[0].Locked
 	for i := range s.Rows {
 		if s.Rows[i].Locked != why {
 			return
 		}
 	}
-	if len(s.Rows) > 1 {
-		s.Locked = why
-	}
+	s.Locked = why
 }
 
 // change is what the form that was sent would change, with the typed texts in the rows.

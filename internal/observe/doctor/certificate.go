@@ -48,7 +48,7 @@ func LookAtCertificate(option, file, key string) (c Certificate, known bool) {
 // certificateEnds is how long before its end a certificate is reported; the log does so at the same time.
 const certificateEnds = 14 * 24 * time.Hour
 
-func (f *findings) certificate(c *Certificate) {
+func (f *findings) judgeCertificate(c *Certificate) {
 	const id = "certificate"
 	verb := "expires"
 	if c.Left <= 0 {

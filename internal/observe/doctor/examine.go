@@ -14,34 +14,34 @@ func Examine(f *Facts) []Finding {
 	for _, p := range f.Problems {
 		found.add(Error, p.ID, p.What, p.Why, p.Remedy)
 	}
-	found.health(f)
+	found.judgeHealth(f)
 	for i := range f.Queues {
 		found = append(found, f.Queues[i].examine(f.Running)...)
 	}
-	found.apps(f.Apps, f.Running)
-	found.permissions(f.Permissions, f.Unchecked)
+	found.judgeApps(f.Apps, f.Running)
+	found.judgePermissions(f.Permissions, f.Unchecked)
 	for i := range f.Clocks {
-		found.clock(&f.Clocks[i])
+		found.judgeClock(&f.Clocks[i])
 	}
 	for i := range f.Proxies {
-		found.proxy(&f.Proxies[i])
+		found.judgeProxy(&f.Proxies[i])
 	}
 	for i := range f.Ports {
-		found.port(&f.Ports[i], f.Running)
+		found.judgePort(&f.Ports[i], f.Running)
 	}
 	for i := range f.Certificates {
-		found.certificate(&f.Certificates[i])
+		found.judgeCertificate(&f.Certificates[i])
 	}
-	found.disk(&f.Disk)
-	found.openFiles(&f.OpenFiles)
-	found.zones(&f.Zones)
-	found.localUsers(f)
+	found.judgeDisk(&f.Disk)
+	found.judgeOpenFiles(&f.OpenFiles)
+	found.judgeZones(&f.Zones)
+	found.judgeLocalUsers(f)
 	e := Examination{}
 	e.Add(found...)
 	return e.Findings
 }
 
-func (f *findings) health(facts *Facts) {
+func (f *findings) judgeHealth(facts *Facts) {
 	const id = "health"
 	for _, c := range facts.Health {
 		if c.Level == OK {
@@ -56,8 +56,8 @@ func (f *findings) health(facts *Facts) {
 	}
 }
 
-// localUsers tells who else may use the queues on this machine.
-func (f *findings) localUsers(facts *Facts) {
+// judgeLocalUsers tells who else may use the queues on this machine.
+func (f *findings) judgeLocalUsers(facts *Facts) {
 	const id = "local-users"
 	open := "every user of this machine may use the queues at " + facts.OpenEndpoint
 	switch {
@@ -72,7 +72,7 @@ func (f *findings) localUsers(facts *Facts) {
 	}
 }
 
-func (f *findings) apps(all []App, running bool) {
+func (f *findings) judgeApps(all []App, running bool) {
 	for i := range all {
 		a := &all[i]
 		switch {
@@ -100,8 +100,8 @@ func defaulted(text, otherwise string) string {
 	return text
 }
 
-// permissions tells of each feature that lacks an action.
-func (f *findings) permissions(all []Permission, unchecked string) {
+// judgePermissions tells of each feature that lacks an action.
+func (f *findings) judgePermissions(all []Permission, unchecked string) {
 	const policy = "print the policy that the role needs, and attach it: tendril check --iam > policy.json"
 	if unchecked != "" {
 		f.add(Warning, "permissions", "what the role may do on AWS could not be checked: "+unchecked,
@@ -147,7 +147,7 @@ const (
 	clockOff   = 5 * time.Second
 )
 
-func (f *findings) clock(c *Clock) {
+func (f *findings) judgeClock(c *Clock) {
 	const id = "clock"
 	const remedy = "synchronize the clock of this machine: sudo timedatectl set-ntp true"
 	direction := "behind"
@@ -166,7 +166,7 @@ func (f *findings) clock(c *Clock) {
 	}
 }
 
-func (f *findings) proxy(p *Proxy) {
+func (f *findings) judgeProxy(p *Proxy) {
 	const id = "proxy-timeout"
 	from := "by default"
 	if p.Where != "" {
@@ -183,7 +183,7 @@ func (f *findings) proxy(p *Proxy) {
 			p.Name, seconds(p.Attempt+5*time.Second)))
 }
 
-func (f *findings) port(p *Port, running bool) {
+func (f *findings) judgePort(p *Port, running bool) {
 	id := "port-" + p.Name
 	switch {
 	case p.Refused != "" && p.Name == "app":
@@ -212,7 +212,7 @@ const (
 	syncSlow = 20 * time.Millisecond
 )
 
-func (f *findings) disk(d *Disk) {
+func (f *findings) judgeDisk(d *Disk) {
 	if d.Path == "" {
 		return
 	}
@@ -265,8 +265,8 @@ func bytes(n int64) string {
 // fewFiles is how many files clients of the queues and of the console should at least have beside what is needed.
 const fewFiles = 128
 
-func (f *findings) openFiles(o *OpenFiles) {
-	if o.Limit == 0 {
+func (f *findings) judgeOpenFiles(o *OpenFiles) {
+	if o.Limit == 0 { // not known
 		return
 	}
 	if rest := o.Limit - o.Needed; rest < fewFiles {
@@ -278,7 +278,7 @@ func (f *findings) openFiles(o *OpenFiles) {
 	f.ok("open-files", "%d files can be open, and %d are needed at most", o.Limit, o.Needed)
 }
 
-func (f *findings) zones(z *Zones) {
+func (f *findings) judgeZones(z *Zones) {
 	switch {
 	case !z.Looked:
 	case z.System != "":
