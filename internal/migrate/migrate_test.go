@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +30,9 @@ type fakeQueue struct {
 	// fails is asked for each message of a call; may be nil. countErr is the error of Count.
 	fails    func(body string) error
 	countErr error
-	calls    int
+
+	mu    sync.Mutex // of all that calls change: several run at once
+	calls int
 }
 
 func (f *fakeQueue) Take(_ context.Context, n int) ([]Item, error) {
@@ -47,6 +50,9 @@ func (f *fakeQueue) Delete(_ context.Context, items []Item) []error {
 			return slices.Repeat([]error{err}, len(items))
 		}
 	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	for _, it := range items {
 		if i := slices.IndexFunc(f.items, func(x Item) bool { return x.ID == it.ID }); i >= 0 {
 			f.items = slices.Delete(f.items, i, i+1)
@@ -59,11 +65,15 @@ func (f *fakeQueue) Delete(_ context.Context, items []Item) []error {
 }
 
 func (f *fakeQueue) Count(context.Context) (Count, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	return Count{Visible: len(f.items) + len(f.received)}, f.countErr
 }
 
 func (f *fakeQueue) Send(_ context.Context, messages []queue.Outgoing) ([]queue.Sent, error) {
+	f.mu.Lock()
 	f.calls++
+	f.mu.Unlock()
 	var after error
 	if f.onSend != nil {
 		var before error
@@ -71,6 +81,9 @@ func (f *fakeQueue) Send(_ context.Context, messages []queue.Outgoing) ([]queue.
 			return nil, before
 		}
 	}
+
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	sent := make([]queue.Sent, len(messages))
 	for i, m := range messages {
 		if f.refuses != "" && m.Body == f.refuses {
