@@ -26,8 +26,8 @@ var cores = []core{
 	{pkg: "internal/worker", files: []string{"decision", "settle", "options"}}, // what becomes of a message, order, back-off
 	{pkg: "broker", files: []string{"visibility", "fifo", "send"}, // send has deduplication
 		skip: "^Test(EveryCallFails|EnqueueIsAtomic|PowerFailure|Kill|DamagedFile|LogStaysBounded)$"}, // slow, of the disk
-	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_outcome", "lambda_reply",
-		"batch", "syntax", "refusal"}},
+	{pkg: "internal/delivery/deliver", files: []string{"target", "header", "outcome", "steer", "status", "lambda_event", "lambda_outcome",
+		"lambda_reply", "batch", "syntax", "refusal"}},
 	{pkg: "internal/sqsapi", files: []string{"decode", "json", "parameters", "query"},
 		skip: "^Test(LongPollsCostLittleMemory)$|Boto3|Celery|CommandLine|Java|PHP|Ruby|" +
 			"NodeFetch|SQSConsumer"}, // costs, and foreign clients
