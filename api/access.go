@@ -47,7 +47,7 @@ func CallerName(ctx context.Context) string {
 
 // Caller is what the console knows of the sender of a request.
 type Caller struct {
-	// Who is "owner", "session" and a number, "token" and its name, or "anyone"; "" for nobody.
+	// Who is "owner", "session" with a number, "token" with a name, or "anyone"; "" if the caller is unknown.
 	Who string `json:"who,omitempty"`
 	// Scopes are of the Scope constants.
 	Scopes []string `json:"scopes"`

@@ -74,7 +74,7 @@ type Request struct {
 	Pattern string
 	Names   []string // of the path, in order
 	Query   url.Values
-	Body    any // nil for none
+	Body    any // nil for a request without a body
 	Limit   time.Duration
 }
 
@@ -220,8 +220,8 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 }
 
 // Outcome returns the most recent delivery of a message, waiting up to wait for
-// the end of the first one, or what is in work then. The bool is false when there is
-// neither.
+// the first one to end. It returns the delivery in progress if none has ended by then; the
+// bool is false without any delivery.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -330,9 +330,8 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 }
 
-// Deploy replaces the version of the app: path is that of a folder or an archive, "" for the one that runs. The error has status 422
-// when the deployment went wrong, and 409 when it could not be begun. A ctx that ends does
-// not end the deployment.
+// Deploy replaces the version of the app with the folder or archive at path; "" deploys the current one again. The
+// error has status 422 if the deployment failed, and 409 if it could not start. The deployment goes on when ctx ends.
 func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
 	return Deploy.send(ctx, c, DeployRequest{path})
 }
@@ -463,7 +462,7 @@ func (c *Client) RedriveTask(ctx context.Context, name string) (MoveTask, error)
 	return GetRedrive.get(ctx, c, nil, name)
 }
 
-// CancelRedrive ends the running task of a dead-letter queue. What was moved stays moved, what was deleted is gone.
+// CancelRedrive ends the running task of a dead-letter queue. Messages that it moved or deleted stay so.
 func (c *Client) CancelRedrive(ctx context.Context, name string) (MoveTask, error) {
 	return CancelRedrive.get(ctx, c, nil, name)
 }

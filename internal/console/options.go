@@ -94,7 +94,7 @@ type Views struct {
 type Settings struct {
 	// Describe returns what the environment consists of. It may ask Amazon, until ctx is done.
 	Describe func(ctx context.Context) api.Description
-	// Examine looks for what is wrong with the environment, its machine and what it works with, until ctx is done.
+	// Examine looks for problems of the environment, its machine, its queues and its app, until ctx is done.
 	Examine func(ctx context.Context) doctor.Examination
 	// Configuration returns every option in force and where it may be changed.
 	Configuration func() api.Configuration

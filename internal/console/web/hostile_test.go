@@ -166,7 +166,7 @@ func TestTheCookieOfASessionDoesNotAct(t *testing.T) {
 	if strings.Contains(page, key) {
 		t.Error("the page has the key")
 	}
-	wrong := strings.Repeat("X", len(key)) // a key that begins with X differs elsewhere
+	wrong := strings.Repeat("X", len(key)) // the key itself may start with an X
 	again.Set(keyField, wrong)
 	if status, _ = s.as("POST", "/queues/jobs/pause", again, cookie); status != http.StatusForbidden {
 		t.Errorf("with a wrong key: %d", status)
