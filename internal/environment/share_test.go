@@ -81,7 +81,8 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	const app, other = 61011, 61012
 	r := run(t, map[string]string{"data-dir": data, "queue": "jobs", "app-user": "61011:61011",
 		"deploy-timeout": "3s", "port": testpeer.FreePort(t)}, func(e *Environment) {
-		e.opts.Bundle, e.opts.AppEnv = b, []string{"PATH=" + os.Getenv("PATH")}
+		e.opts.Bundle = b
+		e.opts.AppEnv = []string{"PATH=" + os.Getenv("PATH"), "XDG_STATE_HOME=" + os.Getenv("XDG_STATE_HOME")}
 	})
 	eventually(t, "the mailer speaks", func() bool {
 		return strings.Contains(r.log.String(), "the mailer reads a password")

@@ -118,7 +118,16 @@ func (e environmentOf) Run() int {
 }
 
 func TestContainedTestsHaveFoldersOfTheirOwn(t *testing.T) {
-	for name, value := range map[string]string{"HOME": t.TempDir(), "XDG_CONFIG_HOME": t.TempDir(),
+	// Contained runs go, whose telemetry would write to this folder after the end of the test.
+	settings := t.TempDir()
+	telemetry := filepath.Join(settings, "go", "telemetry")
+	if err := os.MkdirAll(telemetry, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(telemetry, "mode"), []byte("off"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"HOME": t.TempDir(), "XDG_CONFIG_HOME": settings,
 		"TMPDIR": t.TempDir(), "AWS_PROFILE": "user", "AWS_REGION": "there"} {
 		t.Setenv(name, value)
 	}
