@@ -154,6 +154,10 @@ func (p *piped) worksAndDrains(t *testing.T, within time.Duration) {
 	t.Helper()
 	p.fill(t)
 	before := sendBody(t, p.started, "1ms")
+	eventually(t, "the short job is done", func() bool { // else it could be the one that is in flight below
+		times, _ := readJournal(t, p.journal)
+		return times[before] > 0
+	})
 	id := sendBody(t, p.started, "700ms of work")
 	inFlight(t, p.started)
 	p.cmd.Process.Signal(syscall.SIGTERM)
