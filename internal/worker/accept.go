@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// accept takes in the messages of one receive, hidden since began. Those that were filtered are deleted.
+// accept takes in the messages of a receive, hidden since began. Filtered messages are deleted.
 func (s *settler) accept(msgs []queue.Message, filtered []bool, began, now time.Time) {
 	for i := range msgs {
 		if m := &msgs[i]; s.messages.held[m.ID] != nil {
@@ -44,7 +44,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 		s.deletes.remove(h, now)
 	default:
 		if h.attempt > 1 {
-			s.messages.fails(h, now) // perhaps where another worker posted it
+			s.messages.fails(h, now) // perhaps at another worker
 		}
 		if s.messages.joinGroup(h) {
 			s.messages.makeReady(h, now)
@@ -52,8 +52,7 @@ func (s *settler) acceptNew(m *queue.Message, filtered bool, began, now time.Tim
 	}
 }
 
-// receivedAgain takes a receive of a message that is held here: its receipt
-// replaces the old one, and it is not posted a second time.
+// receivedAgain replaces the receipt of a message that is already held. The message is not posted again.
 func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
 	s.messages.skip(h, true)

@@ -7,16 +7,14 @@ import (
 	"tendril/queue"
 )
 
-// The pauses after a target refused to take anything: about the first, the longest by its own
-// growth, and the longest that a target may ask for; its message may have to wait longer.
+// Pauses after a target refused all deliveries: the first (approximately), the longest by back-off, and the longest
+// that a target may request. A message may have to wait longer.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
 	throttleLongest = 5 * time.Minute
 )
 
-// The rhythm of probing: the first wait, the longest, the longest probe, and the
-// wait after the first failure of an idle app.
 const (
 	probeEvery   = 250 * time.Millisecond
 	probeLimit   = 5 * time.Second
@@ -24,38 +22,35 @@ const (
 	probeAgain   = time.Second
 )
 
-// downAfter is how many consecutive probes an idle app has to fail before the gate
-// closes: a single failure may be chance.
+// downAfter is how many consecutive probes of an idle app must fail before the gate closes: one failure may be a
+// coincidence.
 const downAfter = 2
 
-// appMonitor closes the gate while the app refuses connections or takes nothing for
-// now, and opens it when the app answers probes or the pause is over.
+// appMonitor closes the gate while the app refuses connections or throttles, and opens it when a probe succeeds or
+// the pause ends.
 type appMonitor struct {
 	core *core
 	gate *gate
 	app  interface{ Probe(context.Context) error }
 
-	fixed     bool               // the environment said whether the app is ready
-	stopProbe context.CancelFunc // ends the prober; nil when none runs
-	// outages counts the times that the gate closed for AppDown since the app last
-	// answered a delivery.
+	fixed     bool               // readiness was set with Worker.Gate
+	stopProbe context.CancelFunc // nil if no prober runs
+	// outages counts how often the gate closed for AppDown since the last response to a delivery.
 	outages int
-	// answered is when the app last began to answer. A delivery begun before that says
-	// nothing about the app of now. alive is when it last answered a delivery or passed
-	// a probe.
+	// answered is when the app became reachable; results of deliveries started before are outdated. alive is the time
+	// of the last response or successful probe.
 	answered, alive time.Time
 	pauses          throttle
 }
 
-// throttle is the state of a target that has too much to do.
+// throttle tracks the pauses of an overloaded target.
 type throttle struct {
-	from, until time.Time // the latest pause
-	count       int       // pauses since the target last took a message
+	from, until time.Time // of the latest pause
+	count       int       // pauses since the target last accepted a message
 }
 
-// pause returns how long to leave the target alone after it refused a
-// delivery that began at started, and whether that is a new pause. A delivery
-// begun before the latest pause tells nothing new.
+// pause returns how long to pause after a delivery started at started was refused, and whether that is a new pause.
+// Deliveries started before the latest pause ended do not extend the back-off.
 func (t *throttle) pause(asked time.Duration, started, now time.Time, random float64) (d time.Duration, fresh bool) {
 	if !t.from.IsZero() && started.Before(t.until) {
 		return max(asked, t.until.Sub(now), time.Second), false
@@ -66,9 +61,8 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
-// throttled closes the gate for a time, after a delivery that began at started
-// was refused, and returns when the message may come again. closed reports whether the
-// gate is closed for that.
+// throttled closes the gate after a delivery started at started was refused, and returns when to retry the message.
+// closed is false if the worker is stopping.
 func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
 	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, a.core.opts.Random())
 	if a.core.phase != running {
@@ -87,8 +81,7 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 	return pause, true
 }
 
-// learn takes the result of a delivery as news about the app, and reports whether the app
-// answered. It says nothing if the app was not asked.
+// learn updates the app's state from the result of a delivery, and reports whether the app responded.
 func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time) (answered bool) {
 	switch {
 	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:
@@ -111,9 +104,8 @@ func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time
 	return true
 }
 
-// unreached closes the gate after a delivery that began at started and put
-// nothing on the wire, and starts the prober. Its first probe comes later each
-// time that the app answers probes but no delivery.
+// unreached closes the gate and starts the prober after a delivery that sent nothing. The first probe waits longer
+// each time the app passes probes but accepts no delivery.
 func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	if started.Before(a.answered) || a.core.phase != running {
 		return
@@ -125,9 +117,9 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	a.probe(retryWait(a.outages, probeEvery, probeLimit, a.core.opts.Random()))
 }
 
-// returnable reports whether a message that did not reach the app is returned at once. Where
-// that costs a receive, only in the first outage since the app last answered: an app that
-// passes probes and takes no delivery would use up all receives within seconds.
+// returnable reports whether to return a message immediately that did not reach the app. If that costs a receive,
+// only the first outage since the last response qualifies: an app that passes probes but accepts no delivery would
+// use up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {
@@ -136,7 +128,6 @@ func (a *appMonitor) returnable() bool {
 	return a.core.opts.UncountedReturns || outages <= 1
 }
 
-// setReady takes from the environment whether the app is ready.
 func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 	a.fixed = true
 	if !isReady {
@@ -144,14 +135,13 @@ func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
 		return
 	}
 	if a.gate.has(NotReady) && !a.answered.IsZero() {
-		a.core.limit = 1 // a new start of an app that answered before
+		a.core.limit = 1 // the app restarted
 	}
 	a.answers(now)
 	a.gate.lift(NotReady)
 }
 
-// answers opens the gate for an app that accepts connections (again), and
-// starts slowly after an outage.
+// answers opens the gate when the app accepts connections; after an outage, deliveries start one at a time.
 func (a *appMonitor) answers(now time.Time) {
 	a.stopProbing()
 	a.alive = now
@@ -165,8 +155,8 @@ func (a *appMonitor) answers(now time.Time) {
 	a.gate.lift(AppDown)
 }
 
-// watchIdle probes an app that has answered nothing for a while, has nothing in
-// work, and would otherwise be found dead only by its next message.
+// watchIdle probes an app without recent responses or deliveries, so that an outage is noticed before the next
+// message.
 func (a *appMonitor) watchIdle(now time.Time) {
 	if a.core.opts.ProbeIdle == 0 || a.core.phase != running || a.core.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
 		now.Sub(a.alive) < a.core.opts.ProbeIdle {
@@ -175,7 +165,7 @@ func (a *appMonitor) watchIdle(now time.Time) {
 	a.probe(0)
 }
 
-// probe starts a prober whose first probe comes after wait, unless one runs.
+// probe starts a prober with its first probe after wait, unless one is running.
 func (a *appMonitor) probe(wait time.Duration) {
 	if a.stopProbe != nil {
 		return
@@ -185,7 +175,6 @@ func (a *appMonitor) probe(wait time.Duration) {
 	a.core.tasks.Go(func() { a.prober(ctx, wait) })
 }
 
-// stopProbing ends the prober, if one runs.
 func (a *appMonitor) stopProbing() {
 	if a.stopProbe != nil {
 		a.stopProbe()
@@ -193,9 +182,9 @@ func (a *appMonitor) stopProbing() {
 	}
 }
 
-// prober probes the app until it answers or ctx is done.
+// prober probes the app until it responds or ctx is done.
 func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
-	var first time.Time // when the first probe started
+	var first time.Time // start of the first probe
 	for failures := 1; ; failures++ {
 		select {
 		case <-ctx.Done():
@@ -217,15 +206,14 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// probed takes the result of a probe and returns when the next one is, or that the app
-// need not be probed any more.
+// probed handles the result of a probe. It returns the wait before the next one, or over if probing is finished.
 func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
 	wait time.Duration, over bool,
 ) {
 	now := time.Now()
 	a.core.mu.Lock()
 	defer a.core.mu.Unlock()
-	defer a.core.wakeAt(now) // the maintenance loop obeys the gate
+	defer a.core.wakeAt(now) // the maintenance loop applies the gate
 	isDown := a.gate.has(AppDown)
 	switch {
 	case ctx.Err() != nil:
@@ -237,8 +225,7 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 		return probeAgain, false
 	}
 
-	// An idle app is taken to be down from its last sign of life on, as far as it was
-	// watched.
+	// An idle app counts as down since its last sign of life, or since it was last monitored.
 	since := later(first.Add(-a.core.opts.ProbeIdle), a.alive)
 	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since)
 	return retryWait(failures, probeEvery, probeLimit, a.core.opts.Random()), false

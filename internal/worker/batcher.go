@@ -7,20 +7,19 @@ import (
 	"tendril/queue"
 )
 
-// batcher collects the entries of one action and hands them out in tens.
+// batcher collects entries of one action and returns them in tens.
 type batcher struct {
 	entries []pending
-	due     time.Time // when the entries are sent even if they are fewer than ten; zero when empty
-	hold    time.Time // no call before: the last one failed
-	fails   int       // consecutive calls that failed
-	calls   int       // calls under way
-	serial  bool      // one call at a time, so that the entries arrive in order
-	spare   []pending // for the next batch
+	due     time.Time // when to send even fewer than ten entries; zero if empty
+	hold    time.Time // no call before this time, after a failed call
+	fails   int       // consecutive failed calls
+	calls   int       // in flight
+	serial  bool      // one call at a time, to keep entries in order
+	spare   []pending // buffer for the next batch
 }
 
-// maxCalls is how many calls of one action may be under way at once, partCalls
-// with how many a further one is made only if it carries ten: then entries that come
-// meanwhile share the next, also where nothing lingers.
+// maxCalls limits the calls of one action in flight. From partCalls on, another one is made only with ten entries, so
+// that entries share calls even without lingering.
 const (
 	maxCalls  = 64
 	partCalls = 4
@@ -34,8 +33,8 @@ func (b *batcher) put(p pending, due time.Time) {
 	b.entries = append(b.entries, p)
 }
 
-// cut takes out the entries of one call, nil when it is not time for one. The
-// caller counts the calls that it makes of them, and calls returned after each.
+// cut removes and returns the entries of one call, or nil if none is due. The caller increments calls; returned
+// decrements it.
 func (b *batcher) cut(now time.Time) []pending {
 	n := len(b.entries)
 	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
@@ -50,8 +49,8 @@ func (b *batcher) cut(now time.Time) []pending {
 	return batch
 }
 
-// returned notes the end of the call of a batch, which is used again; failed when none of
-// its entries succeeded for a reason that may pass: then the next call waits.
+// returned records the end of a call and reuses its batch. failed means that every entry failed for a temporary
+// reason; the next call is then delayed.
 func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
 	clear(batch[:cap(batch)])
 	b.spare = batch[:0]
@@ -64,8 +63,7 @@ func (b *batcher) returned(batch []pending, now time.Time, failed bool, random f
 	b.hold = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
 }
 
-// next returns when cut has to be called again, zero when nothing is here or
-// only the return of a call can change anything.
+// next returns when to call cut again; zero if that depends on new entries or the end of a call.
 func (b *batcher) next() time.Time {
 	if len(b.entries) == 0 || b.full() {
 		return time.Time{}
@@ -73,8 +71,7 @@ func (b *batcher) next() time.Time {
 	return later(b.due, b.hold)
 }
 
-// full reports whether no further call may begin before one returns. After a
-// failed one they are made one by one, too.
+// full reports whether a call must return before the next one. After a failure, calls are made one by one.
 func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0, b.serial:
@@ -85,10 +82,9 @@ func (b *batcher) full() bool {
 	return b.calls >= maxCalls
 }
 
-// idle reports whether nothing is here or under way.
 func (b *batcher) idle() bool { return len(b.entries) == 0 && b.calls == 0 }
 
-// shift moves the times of all entries after a suspend.
+// shift moves the times of all entries back after a suspend.
 func (b *batcher) shift(hidden time.Duration) {
 	for i := range b.entries {
 		b.entries[i].until = b.entries[i].until.Add(-hidden)
@@ -96,18 +92,17 @@ func (b *batcher) shift(hidden time.Duration) {
 	}
 }
 
-// errorClass is what an error of the queue means for the entry that it belongs to.
+// errorClass is the consequence of a queue error for its entry.
 type errorClass uint8
 
 const (
-	applied        errorClass = iota // no error
-	uncertain                        // applied or not: no answer, or trouble over there
-	tryLater                         // not applied
-	refused                          // for good, and for every entry alike: an operator has to act
-	invalidReceipt                   // the receipt is not, or no longer, good for this
+	applied        errorClass = iota
+	uncertain                 // perhaps applied: no answer, or a server error
+	tryLater                  // not applied
+	refused                   // permanently, for every entry, until an operator acts
+	invalidReceipt            // the receipt is not valid, or no longer
 )
 
-// classify sorts an error of the queue.
 func classify(err error) errorClass {
 	if err == nil {
 		return applied
@@ -128,8 +123,7 @@ func classify(err error) errorClass {
 	return uncertain
 }
 
-// entryErr returns the error of one entry. A queue that answers with fewer
-// results than entries says nothing of the rest.
+// entryErr returns the error of one entry. Entries without a result in the answer get errNoResult.
 func entryErr(errs []error, i int) error {
 	switch {
 	case errs == nil:

@@ -7,10 +7,10 @@ import (
 	"tendril/queue"
 )
 
-// callTimeout bounds one delete, change of visibility or dead-lettering.
+// callTimeout limits one delete, visibility change or dead-lettering.
 const callTimeout = 20 * time.Second
 
-// flush makes the calls of the queue that are due, but for receives.
+// flush makes all queue calls that are due, except receives.
 func (w *Worker) flush(now time.Time) {
 	letters := &w.letters.pending
 	for batch := letters.cut(now); batch != nil; batch = letters.cut(now) {
@@ -24,8 +24,8 @@ func (w *Worker) flush(now time.Time) {
 		w.startCall(deletes, expireMessage, expired)
 	}
 
-	// While the gate is closed, or once deliveries are cut off, returns wait for the end of the receives under way, which
-	// would only receive them again. Before Run there are no receives, and no context of the deliveries either.
+	// While the gate is closed or deliveries are aborted, returns wait until the open receives end, which would
+	// otherwise receive them again. Before Run there are neither receives nor a context of deliveries.
 	if len(w.poller.open) == 0 || w.gate.open() && w.core.workCtx.Err() == nil {
 		w.visibility.queueReturns(now)
 	}
@@ -39,8 +39,8 @@ func (w *Worker) flush(now time.Time) {
 	w.core.wakeAt(changes.next())
 }
 
-// sendable gives up those deletes whose visibility has ended, and returns the others, those of expired messages apart.
-// While deletes are refused it gives up none: they wait for an operator to lift that.
+// sendable drops deletes after the end of their visibility, and separates deletes of expired messages. While the
+// queue refuses deletes it drops none: they wait for an operator.
 func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pending) {
 	isRefused := d.gate.has(DeleteRefused) && d.core.phase == running
 	done = batch[:0]
@@ -58,8 +58,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) (done, expired []pend
 	return done, expired
 }
 
-// sendable drops extensions that are not needed any more, and other
-// changes whose receipt has lapsed. The others are about to be sent.
+// sendable drops unnecessary extensions, and other changes if the receipt has lapsed.
 func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {
@@ -81,7 +80,6 @@ func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	return kept
 }
 
-// startCall starts a call for the entries that a batcher gave out, unless none are left.
 func (w *Worker) startCall(from *batcher, action callAction, batch []pending) {
 	if len(batch) > 0 {
 		from.calls++
@@ -89,7 +87,6 @@ func (w *Worker) startCall(from *batcher, action callAction, batch []pending) {
 	}
 }
 
-// callAction is a call of the queue for up to ten messages.
 type callAction uint8
 
 const (
@@ -99,7 +96,7 @@ const (
 	changeVisibility
 )
 
-// call makes one call of the queue, without the lock, and takes its results.
+// call makes one queue call without the lock and records its results.
 func (w *Worker) call(action callAction, batch []pending) {
 	ctx, cancel := context.WithTimeout(w.core.callCtx, callTimeout)
 	start := time.Now()

@@ -7,15 +7,13 @@ import (
 	"time"
 )
 
-// callbackMutex is a lock that calls the listeners after it is released. A worker
-// has one of its own. The workers of a pool share the pool's, so that a slot that one of
-// them frees can be given to another at once.
+// callbackMutex is a mutex that calls the event listeners after it is released. Workers of a pool share one, so that
+// a slot freed by one worker can go to another at once.
 type callbackMutex struct {
 	sync.Mutex
-	deferred []func() // the calls that notify took since Lock
+	deferred []func() // added by notify since Lock
 }
 
-// Unlock releases the lock and then calls the listeners.
 func (m *callbackMutex) Unlock() {
 	deferred := m.deferred
 	m.deferred = nil
@@ -25,7 +23,6 @@ func (m *callbackMutex) Unlock() {
 	}
 }
 
-// phase is how far Run is.
 type phase uint8
 
 const (
@@ -36,27 +33,26 @@ const (
 	stopped
 )
 
-// core is shared by all parts of one worker: its options, its phase and its
-// counts. The lock guards it, and the state of every part. It is never held during a
-// call of the queue, the app or a listener.
+// core holds the options, phase and counts that all parts of a worker share. Its lock guards the state of every part,
+// and is never held during calls to the queue, the app or a listener.
 type core struct {
 	mu     *callbackMutex
-	opts   Options // only Tune and SetMaxReceives change it
+	opts   Options // changed only by Tune and SetMaxReceives
 	events *Events
 	stats  statistics
 	clock  clock
-	margin time.Duration // before the end of a visibility: deletes are no longer worth sending
+	margin time.Duration // how long before the end of the visibility deletes stop
 
 	phase    phase
-	callCtx  context.Context // of the calls of the queue and of probes
+	callCtx  context.Context // for queue calls and probes
 	endCalls context.CancelFunc
-	workCtx  context.Context // of the deliveries; set by Run
-	tasks    sync.WaitGroup  // every goroutine of Run
+	workCtx  context.Context // for deliveries; set by Run
+	tasks    sync.WaitGroup
 
-	limit, inWork int // deliveries: how many may run at once now, and do
+	limit, inWork int // deliveries: current limit, and running
 
-	wake       chan struct{} // asks the maintenance loop for an early round
-	sleepUntil time.Time     // when that loop wakes by itself
+	wake       chan struct{} // triggers an early round
+	sleepUntil time.Time     // when the maintenance loop wakes by itself
 }
 
 func newCore(o Options) *core {
@@ -70,7 +66,7 @@ func newCore(o Options) *core {
 	return c
 }
 
-// wakeAt asks the maintenance loop for a round at t, if it would sleep longer.
+// wakeAt schedules a maintenance round at t if the next one would be later.
 func (c *core) wakeAt(t time.Time) {
 	if t.IsZero() || !t.Before(c.sleepUntil) {
 		return
@@ -82,8 +78,8 @@ func (c *core) wakeAt(t time.Time) {
 	}
 }
 
-// lingerUntil returns when an entry that may wait for others is sent at the latest: not in
-// the last of its message's visibility.
+// lingerUntil returns the latest time to send an entry that may wait for others, with a margin before the visibility
+// of its message ends.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
@@ -92,7 +88,6 @@ func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
 	return earlier(now.Add(c.opts.DeleteLinger), latest)
 }
 
-// earlier and later return one of two times.
 func earlier(s, t time.Time) time.Time {
 	if t.Before(s) {
 		return t
@@ -107,46 +102,41 @@ func later(s, t time.Time) time.Time {
 	return s
 }
 
-// notify calls a listener with an event after the lock is released.
+// notify queues a call of the listener for when the lock is released.
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
-		e := event // only a copy that is needed is allocated
+		e := event // allocate only if there is a listener
 		c.mu.deferred = append(c.mu.deferred, func() { listener(e) })
 	}
 }
 
-// retryWait returns how long to wait after a number of failures in a row (1 is the
-// first) before asking once more: base, doubled each time up to limit, of
-// which chance takes off up to a half, so that workers that failed together
-// do not come back together.
+// retryWait returns the wait after a number of consecutive failures: base, doubled each time up to limit. Jitter
+// takes off up to half, so that workers that failed together do not retry together.
 func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
 	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock notices when the process stood still. The monotonic clock goes on while a process is
-// stopped by a signal but not while its machine is suspended; the wall clock goes on in both
-// but may also be set. So a gap shows as a monotonic step longer than the rhythm of the
-// ticks, or as a wall clock that ran ahead of the monotonic one.
+// clock detects that the process did not run. The monotonic clock advances while a process is stopped by a signal but
+// not while its machine is suspended. The wall clock advances in both cases, but may also be set. A stall is
+// therefore a monotonic step longer than the rhythm of the ticks, or a wall clock running ahead of the monotonic one.
 type clock struct {
-	rhythm time.Duration // the longest time between two ticks of a healthy process
-	last   time.Time     // the last tick
-	stall  stall         // the latest time of standing still
+	rhythm time.Duration // longest interval between ticks of a healthy process
+	last   time.Time
+	stall  stall
 }
 
-// stall is one time of standing still.
 type stall struct {
 	from, until time.Time
-	// hidden is how much longer it was than the monotonic clock shows.
+	// hidden is the part that the monotonic clock did not measure.
 	hidden time.Duration
 }
 
-// slack is how late a tick, and how far ahead a wall clock, may be.
+// slack is the tolerated delay of a tick and lead of the wall clock.
 const slack = time.Second
 
-// tick takes the present time, at least once in each rhythm. It returns how long
-// the process stood still before it, and how much of that the monotonic clock
-// does not show; both are 0 when it did not.
+// tick must be called at least once per rhythm. It returns how long the process stalled since the previous tick, and
+// how much of that the monotonic clock missed; both are 0 without a stall.
 func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 	if c.last.IsZero() {
 		c.last = now
@@ -155,10 +145,9 @@ func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
 	return c.step(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
 }
 
-// step is tick for given steps of the two clocks since the last one.
 func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.Duration) {
 	if mono < 0 {
-		return 0, 0 // a time taken before the last tick's
+		return 0, 0 // now was taken before the previous tick
 	}
 	last := c.last
 	c.last = now
@@ -172,10 +161,8 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 	return mono + hidden, hidden
 }
 
-// began returns when the visibility of messages began at the earliest that a
-// receive called at start brought back now, when that receive spent at most
-// travel on the way. A stall in between may have happened while the answer
-// lay unread.
+// began returns the earliest time at which messages of a receive, called at start, may have been hidden. The answer
+// spent at most travel on the way, but may have lain unread during a stall.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {

@@ -6,12 +6,13 @@ import (
 	"tendril/queue"
 )
 
-// maxUnsentLetters is how many messages may wait for the dead-letter queue. Others are left to the redrive policy.
+// maxUnsentLetters limits the messages waiting to be sent to the dead-letter queue. The redrive policy moves the
+// others.
 const maxUnsentLetters = 1000
 
-// deadLetters sends messages that get no further attempt to the dead-letter queue, in tens, and deletes those that were
-// accepted: messages that failed at their last receive, and messages that an instruction sends there. It tries each
-// once: others come again, or are dead-lettered by the redrive policy, without a reason.
+// deadLetters sends messages without further attempts to the dead-letter queue, in tens, and deletes them once
+// accepted. These are messages that failed at their last receive or were dead-lettered by an instruction. Each is
+// tried once; after a failure it is received again or moved by the redrive policy, without a reason.
 type deadLetters struct {
 	core       *core
 	to         DeadLetterer // nil if the queue cannot dead-letter a message itself
@@ -20,8 +21,8 @@ type deadLetters struct {
 	pending    batcher
 }
 
-// takes reports whether a message goes to the dead-letter queue now if it failed: an instruction says so, or the
-// redrive policy is known and grants it no further receive.
+// takes reports whether a message would be dead-lettered if it failed now: by an instruction, or because the redrive
+// policy is known and allows no further receive.
 func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	switch {
 	case d.to == nil || len(d.pending.entries) >= maxUnsentLetters:
@@ -32,8 +33,8 @@ func (d *deadLetters) takes(h *held, res *queue.Result) bool {
 	return d.core.opts.MaxReceives > 0 && h.receivesHere >= d.core.opts.MaxReceives && d.to.TakesDeadLetters(true)
 }
 
-// send begins to send a message whose last attempt ended as e says. It stays hidden until the answer, and those
-// behind it in its FIFO group wait.
+// send queues a message with its failure for the dead-letter queue. The message stays hidden until the answer, and
+// its FIFO group waits.
 func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	h.stage, h.instruction = deadLettering, e.Instruction
 	h.letter = &queue.DeadLetter{Message: &h.msg, Failure: queue.Failure{
@@ -43,7 +44,7 @@ func (d *deadLetters) send(h *held, e *Settled, now time.Time) {
 	d.pending.put(pending{h: h}, d.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// answered takes the results of one call.
+// answered processes the results of one call.
 func (d *deadLetters) answered(batch []pending, errs []error, now time.Time) {
 	for i, p := range batch {
 		err := entryErr(errs, i)

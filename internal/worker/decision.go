@@ -7,46 +7,43 @@ import (
 	"tendril/queue"
 )
 
-// verb says what to do with a message after its delivery.
 type verb uint8
 
 const (
-	leave      verb = iota // do nothing; the visibility that it has runs out
-	remove                 // delete it
-	retry                  // set its visibility to the action's delay
-	keep                   // it was not tried; hold it and ask again after the action's delay
-	giveUp                 // it was not tried and is not held; return it
-	deadLetter             // it failed and gets no further attempt; send it to the dead-letter queue
+	leave verb = iota // change nothing; the current visibility timeout runs out
+	remove
+	retry      // set the visibility to the action's delay
+	keep       // not tried; hold it and deliver it again after the delay
+	giveUp     // not tried; return it to the queue
+	deadLetter // failed for the last time; send it to the dead-letter queue
 )
 
-// action is a verb and the delay of a retry, or until the next asking.
 type action struct {
 	verb  verb
 	after time.Duration
 }
 
-// endedDelivery is the input of decide about one delivery.
+// endedDelivery is the input of decide.
 type endedDelivery struct {
 	result  queue.Result
-	attempt int // 1 for the first
-	// receivedAt is when the receipt was given out, at the earliest: a message may
-	// be hidden for 12 h from there.
+	attempt int // counted from 1
+	// receivedAt is the earliest time of the receive; a message may be hidden for 12 h from then on.
 	receivedAt time.Time
-	// due is when the visibility timeout of the receive ends, at the latest.
+	// due is the latest time at which the visibility timeout of the receive ends.
 	due        time.Time
-	lapsed     bool          // the receipt's visibility ran out during the delivery
-	extended   bool          // the queue may hide the message for longer than its receive asked for
-	keepable   bool          // a message that was not tried may be kept
-	returnable bool          // a message that did not reach the app may come again at once
-	deadLetter bool          // it can be sent to the dead-letter queue now, if it failed
-	pause      time.Duration // how long the target is left alone that throttled it
+	lapsed     bool          // the visibility ended during the delivery
+	extended   bool          // the queue may hide the message for longer than its receive asked
+	keepable   bool          // an untried message may be held
+	returnable bool          // an unreached message may be returned at once
+	deadLetter bool          // a failed message can be dead-lettered now
+	pause      time.Duration // of a throttled message
 	random     float64       // in [0,1)
 }
 
-// decide says what becomes of a message. A success is deleted, whatever else happened: the
-// queue is the judge of an old receipt. A receipt that lapsed must not change the visibility
-// of what may be another worker's by now. What failed is visible again when the visibility
-// timeout of its receive is over, unless a delay is configured.
+// decide returns the action for a message after its delivery. Successes are always deleted: the queue decides whether
+// an old receipt is valid. A lapsed receipt must not change the visibility, because another worker may hold the
+// message. Failed messages become visible when the visibility timeout of their receive ends, unless a delay is
+// configured.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -72,7 +69,7 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	switch {
 	case ok:
 	case d.extended:
-		// The extension served the delivery, and must not delay the next attempt.
+		// The extension was for the delivery, and must not delay the next attempt.
 		after = d.due.Sub(now)
 	default:
 		return action{verb: leave}
@@ -82,9 +79,9 @@ func decide(o *Options, d *endedDelivery, now time.Time) action {
 	return action{verb: retry, after: max(min(after, longest), 0)}
 }
 
-// retryDelay picks the delay after a failure: the app's instruction, its Retry-After, then the
-// back-off, then the error visibility timeout, each if configured. What was
-// throttled did not fail: it comes again after the pause, whatever is configured.
+// retryDelay returns the delay after a failure: the app's instruction, its Retry-After, the back-off or the error
+// visibility timeout, in this order and as configured. Throttled messages did not fail and always return after the
+// pause.
 func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
@@ -101,17 +98,14 @@ func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	return 0, false
 }
 
-// expired reports whether a message is past its retention: received before,
-// and first so longer ago than the retention. One never tried never expires.
+// expired reports whether a message was received before and its first receive is longer ago than the retention.
 func expired(o *Options, m *queue.Message, now time.Time) bool {
 	return m.ReceiveCount > 1 && !m.FirstReceivedAt.IsZero() &&
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
 
-// inOrder turns the successes of a FIFO batch into failures that come after a message
-// of the same group which is not done. To delete them would make the earlier
-// one the last to take effect; so they come again behind it. The result tells for each
-// message which one of the batch it has to come behind, -1 for none.
+// inOrder turns successes of a FIFO batch into failures if an earlier message of their group is not done, which would
+// otherwise take effect last. For each message it returns the index of the one to come behind, or -1.
 func inOrder(msgs []*held, results []queue.Result) (behind []int) {
 	broken := map[string]int{}
 	behind = make([]int, len(msgs))
@@ -138,9 +132,8 @@ func inOrder(msgs []*held, results []queue.Result) (behind []int) {
 	return behind
 }
 
-// before looks at what is ahead of a message in its batch and FIFO group:
-// behind tells that there is something, broken that one of it neither is done
-// nor stays here.
+// before examines the messages ahead of message i in its batch and FIFO group: behind is true if there are any,
+// broken if one of them is neither deleted nor kept.
 func before(batch []*held, actions []action, i int) (behind, broken bool) {
 	if batch[i].group == nil {
 		return false, false

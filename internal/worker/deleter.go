@@ -13,31 +13,30 @@ type deleter struct {
 	abandoned  int // deletes given up while stopping
 }
 
-// remove begins to delete a message. Its slot is free already; the message is held
-// until the delete is confirmed.
+// remove starts the delete of a message. Its slot is free, but the message is held until the delete is confirmed.
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
-	if g := h.group; g != nil { // after the last that is active the next one will want a slot soon
+	if g := h.group; g != nil { // the next message will soon want a slot
 		g.deleting++
 		d.messages.turnIfLast(g)
 	}
 	d.put(h, now)
 }
 
-// put makes the delete of the newest receipt pending. It may wait for others.
+// put queues the delete of the newest receipt.
 func (d *deleter) put(h *held, now time.Time) {
 	p := pending{h: h, receipt: h.receipt, until: h.hiddenUntil.Add(-d.core.margin)}
 	if h.lapsed {
-		p.until = now.Add(callTimeout) // the queue is the judge
+		p.until = now.Add(callTimeout) // the queue decides whether the receipt is valid
 	}
 	d.pending.put(p, d.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// failing reports whether the last delete failed.
+// failing reports whether the last call failed.
 func (d *deleter) failing() bool { return d.pending.fails > 0 }
 
-// answered takes the results of one call.
+// answered processes the results of one call.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	d.core.stats.counts.DeleteCalls++
 	var deleted, conclusive int
@@ -79,9 +78,8 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 	}
 }
 
-// confirmed ends a message. A standard queue confirms the delete of an
-// outdated receipt too, without effect; so one that was sent after the end of
-// the visibility proves nothing, and the message stays remembered as done.
+// confirmed finishes a message. Standard queues also confirm deletes of outdated receipts, without effect, so a
+// delete sent after the visibility ended proves nothing, and the message stays remembered as done.
 func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	m := d.messages
 	m.unconfirmed--
@@ -99,7 +97,7 @@ func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	}
 }
 
-// tryAgain puts back a delete that was not applied, or not known to be.
+// tryAgain retries a delete that was not, or perhaps not, applied.
 func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time) {
 	p.tries++
 	if (class == refused && d.core.phase != running) || d.core.callCtx.Err() != nil {
@@ -110,9 +108,8 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 	d.pending.put(p, p.nextTry(now, d.core.opts.Random()))
 }
 
-// lost gives a delete up. The message is remembered as done, so that
-// this process deletes it unposted if it comes again; one whose receipt had
-// lapsed before the success was read is not.
+// lost gives up a delete. The message is remembered as done, and deleted unposted if received again, unless its
+// receipt had lapsed before the success was read.
 func (d *deleter) lost(p pending, err error, now time.Time) {
 	if !p.isWanted() {
 		return

@@ -7,7 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// slots decides which messages a free slot gets.
+// slots chooses the messages for free slots.
 type slots struct {
 	core     *core
 	messages *inventory
@@ -15,23 +15,23 @@ type slots struct {
 	limiter  *limiterState
 	settler  *settler
 	pace     *pace
-	lane     *lane   // of the pool; nil for a worker of its own
-	turns    history // messages begun, with their wait
+	lane     *lane   // nil without a pool
+	turns    history // started messages, with their waits
 
-	parked  []*slot // idle slots; the last one parked is the next to work
-	scratch []*held // of gather
+	parked  []*slot // idle slots, used last in, first out
+	scratch []*held // buffer of gather
 }
 
-// slot is one goroutine that delivers. It lives on when idle, parked until it
-// gets its next messages; a closed channel ends it.
+// slot is a delivering goroutine. An idle one is parked until it receives messages on work, and ends when work is
+// closed.
 type slot struct {
 	work    chan []*held
 	results [1]queue.Result
 	settled []Settled
 }
 
-// startDeliveries starts whatever may begin now, also of the other workers of the pool. The first delivery of this
-// worker is for one slot, if that is not nil, and is returned.
+// startDeliveries starts all possible deliveries, also for the other workers of the pool. If free is not nil, it is
+// used for this worker's first delivery, which is returned.
 func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	for {
 		of := w
@@ -58,7 +58,7 @@ func (w *Worker) startDeliveries(free *slot, now time.Time) (own []*held) {
 	}
 }
 
-// work makes one delivery after the other on a slot.
+// work runs deliveries on a slot, one after the other.
 func (w *Worker) work(own *slot, batch []*held) {
 	for batch != nil {
 		if batch = w.deliver(own, batch); batch == nil {
@@ -67,7 +67,7 @@ func (w *Worker) work(own *slot, batch []*held) {
 	}
 }
 
-// deliver makes one delivery, settles its messages and returns the next delivery, nil when the slot is parked.
+// deliver runs one delivery, settles its messages and returns the next delivery, or nil if the slot is parked.
 func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	if f := w.core.events.Started; f != nil {
 		for _, h := range batch {
@@ -108,8 +108,8 @@ func (w *Worker) deliver(own *slot, batch []*held) (next []*held) {
 	return next
 }
 
-// callApp calls the deliverer, and returns one result for each message. A panic there fails these messages. All
-// deliveries have the same context, which outlives them: one for each would cost more than the rest of the worker.
+// callApp calls the deliverer and returns one result per message. If the deliverer panics, all messages fail.
+// Deliveries share one context, because a context for each would cost more than the rest of the worker.
 func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	results = own.results[:]
 	defer func() {
@@ -139,8 +139,7 @@ func (w *Worker) callApp(own *slot, batch []*held) (results []queue.Result) {
 	return results
 }
 
-// begin takes the next ready message that is still good to start, or the next
-// batch of them; nil if there is no message, or the limiter refuses.
+// begin takes the next ready message, or batch of messages; nil if no message is ready or the limiter refuses.
 func (s *slots) begin(now time.Time) []*held {
 	s.settler.returnStale(now)
 	first := s.messages.ready.first()
@@ -179,7 +178,7 @@ func (s *slots) begin(now time.Time) []*held {
 		h.last = s.messages.lastReceive(h)
 		h.waited = now.Round(0).Sub(h.msg.SentAt)
 		s.core.stats.counts.Posted++
-		if h.postponedAt.IsZero() { // else it had its turn when it was first asked for
+		if h.postponedAt.IsZero() { // a postponed message already had its turn
 			s.turns.add(h.waited, now)
 			if s.lane != nil {
 				s.lane.pool.begun.add(h.waited, now)
@@ -194,8 +193,7 @@ func (s *slots) begin(now time.Time) []*held {
 	return batch
 }
 
-// returnStale takes messages from the head of the line that waited too long to be started. Those that were postponed
-// before, and found no slot in time, are postponed once more.
+// returnStale returns messages that waited too long for a slot. Those postponed before are postponed again.
 func (s *settler) returnStale(now time.Time) {
 	for h := s.messages.ready.first(); h != nil; h = s.messages.ready.first() {
 		expired := !now.Before(h.hiddenUntil)
@@ -211,7 +209,7 @@ func (s *settler) returnStale(now time.Time) {
 	}
 }
 
-// end frees the slot of a delivery, whose first message holds the limiter's permit.
+// end frees the slot of a delivery and releases the permit, held by its first message.
 func (s *slots) end(first *held, results []queue.Result, now time.Time) {
 	s.core.inWork--
 	if s.lane != nil {
@@ -222,7 +220,7 @@ func (s *slots) end(first *held, results []queue.Result, now time.Time) {
 	}
 }
 
-// served notes how long the app took for a delivery.
+// served records the duration of a delivery.
 func (s *slots) served(took time.Duration, now time.Time) {
 	s.pace.served(took, now)
 	if s.lane != nil {
@@ -230,8 +228,7 @@ func (s *slots) served(took time.Duration, now time.Time) {
 	}
 }
 
-// batchDue returns when the head of the line may start as an incomplete batch; zero
-// if it may start now, because a whole batch is there or batches do not wait.
+// batchDue returns when the first ready message may start in an incomplete batch; zero if it may start now.
 func (s *slots) batchDue(now time.Time) time.Time {
 	h := s.messages.ready.first()
 	if h == nil || s.core.opts.Batch.Window == 0 || !h.postponedAt.IsZero() ||
@@ -241,17 +238,15 @@ func (s *slots) batchDue(now time.Time) time.Time {
 	return s.messages.windowEnd(h)
 }
 
-// startable reports whether the head of the line may start now.
+// startable reports whether the first ready message may start now.
 func (s *slots) startable(now time.Time) bool {
 	return s.messages.ready.len() > 0 && (s.core.opts.Batch.Window == 0 || !now.Before(s.batchDue(now)))
 }
 
-// gather returns the messages of the next batch without taking them: those at
-// the head of the line, each followed by those that wait behind it in its FIFO
-// group. A message that was postponed before travels alone: it may be tried in a way of
-// its own. Nothing travels behind a message of its group that was tried before,
-// or cannot be tried again: should it fail, those behind it were tried in vain.
-// The result is good until the next call.
+// gather returns the messages of the next batch without taking them: ready messages in order, each followed by the
+// messages waiting behind it in its FIFO group. A postponed message travels alone, because it may be tried in a
+// different way. Nothing follows a message of its group that was tried before or has no further receive: if it fails,
+// those behind it were tried in vain. The result is valid until the next call.
 func (s *slots) gather(now time.Time) []*held {
 	s.scratch = s.scratch[:0]
 	o, bytes := &s.core.opts.Batch, 0

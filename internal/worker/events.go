@@ -6,86 +6,78 @@ import (
 	"tendril/queue"
 )
 
-// Events are a worker's listeners: the only way to watch it work, besides
-// [Worker.Status]. Every field may be nil. They are called without locks held,
-// from the goroutine that did the thing, so from many at once: a listener must
-// be safe for that and must not block.
+// Events are the listeners of a worker. Every field may be nil. They are called without locks held and from many
+// goroutines, so a listener must be safe for concurrent use and must not block.
 type Events struct {
-	// Received follows each receive that the queue answered, also with nothing.
+	// Received is called for each answered receive, even an empty one.
 	Received func(Received)
-	// PollFailed follows each receive that the queue did not answer.
+	// PollFailed is called for each failed receive.
 	PollFailed func(PollFailed)
-	// Duplicate is a message that came again while it was held here, or after
-	// its success was read but its delete never confirmed: not posted again.
+	// Duplicate is called when a message is received again that is held, or done without a confirmed delete. It is
+	// not posted again.
 	Duplicate func(Duplicate)
-	// Started precedes each delivery; a message that is postponed is delivered
-	// several times.
+	// Started is called before each delivery. A postponed message is delivered several times.
 	Started func(Started)
-	// Settled follows each delivery that tried its message, once.
+	// Settled is called once after each delivery that tried its message.
 	Settled func(Settled)
-	// Postponed follows each delivery that tried nothing, instead of Settled; also
-	// one that the target throttled, if its message waits here.
+	// Postponed is called instead of Settled after each delivery that tried nothing, or was throttled if the message
+	// is kept.
 	Postponed func(Postponed)
-	// DeadLettered is a message that the worker sent to the dead-letter queue, or could not.
+	// DeadLettered is called for each message sent to the dead-letter queue, successfully or not.
 	DeadLettered func(DeadLettered)
-	// Deleted follows each call that deleted at least one message.
+	// Deleted is called for each call that deleted a message.
 	Deleted func(Deleted)
-	// DeleteFailed is a delete that was not confirmed, for each try.
+	// DeleteFailed is called for each attempt at a delete that was not confirmed.
 	DeleteFailed func(DeleteFailed)
-	// Extended follows each call that extended at least one message.
+	// Extended is called for each call that extended a message's visibility.
 	Extended func(Extended)
-	// ChangeFailed is a change of visibility that was not confirmed.
+	// ChangeFailed is called for each visibility change that was not confirmed.
 	ChangeFailed func(ChangeFailed)
-	// Returned follows each call that made messages visible again which were
-	// received but never posted: at once, or in a minute when too many are
-	// postponed.
+	// Returned is called for each call that made unposted messages visible again: at once, or in a minute if too many
+	// are postponed.
 	Returned func(Returned)
-	// VisibilityExpired is a receipt whose visibility ran out while it was held.
+	// VisibilityExpired is called when the visibility of a held message ends.
 	VisibilityExpired func(VisibilityExpired)
-	// Expired is a message past its retention, deleted without being posted.
+	// Expired is called for each message past its retention, deleted without being posted.
 	Expired func(Expired)
-	// Filtered is a message that the filter did not match, deleted without being posted.
+	// Filtered is called for each message that the filter did not match, deleted without being posted.
 	Filtered func(Filtered)
-	// GateChanged says that receiving stopped or went on, or why it stands
-	// still now.
+	// GateChanged is called when receiving stops or resumes, or the reasons change.
 	GateChanged func(GateChanged)
-	// Throttled says that the target takes nothing for now, at the start of each
-	// pause and when one gets longer.
+	// Throttled is called when the target asks for a pause, or extends one.
 	Throttled func(Throttled)
-	// Limited is the start or the end of a time in which [Options].Limiter
-	// keeps messages back.
+	// Limited is called at the start and end of each period in which [Options].Limiter holds back messages.
 	Limited func(Limited)
-	// Stalled says that the whole process stood still: stopped by a signal,
-	// suspended with its machine, or starved.
+	// Stalled is called after the whole process did not run for a while: it was stopped by a signal, suspended with
+	// its machine, or starved.
 	Stalled func(Stalled)
 }
 
 // Received is one answered receive.
 type Received struct {
-	// Asked is how many messages the receive asked for, Messages how many came.
+	// Asked is the number of messages requested, Messages the number received.
 	Asked, Messages int
-	// LongestWait and TotalWait are the time between the sending of these
-	// messages and now: the longest, and all added up.
+	// LongestWait and TotalWait are the longest and total time since these messages were sent.
 	LongestWait, TotalWait time.Duration
-	Duration               time.Duration // the long poll's wait included
+	Duration               time.Duration // including the wait of the long poll
 }
 
-// PollFailed is one receive without an answer.
+// PollFailed is one failed receive.
 type PollFailed struct {
 	Err      error
-	Failures int // in a row, this one included
-	// Permanent is true when the queue refused (access denied, no such queue):
-	// an operator has to act. The worker goes on asking, slowly.
+	Failures int // consecutive, including this one
+	// Permanent is true if the queue refused (access denied, no such queue) and an operator has to act. The worker
+	// keeps retrying slowly.
 	Permanent bool
-	RetryIn   time.Duration // until the next receive
+	RetryIn   time.Duration
 }
 
-// Duplicate is one receive of a message that was held, or done, already.
+// Duplicate is one receive of a message that was already held or done.
 type Duplicate struct {
 	ID           string
 	ReceiveCount int
-	// Stage is where the message was: "waiting", "ready", "posting",
-	// "postponed", "dead-lettering", "deleting", or "done" for one whose delete was given up.
+	// Stage is the message's state: "waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", or
+	// "done" if its delete was given up.
 	Stage string
 }
 
@@ -93,56 +85,53 @@ type Duplicate struct {
 type Started struct {
 	ID, GroupID  string
 	ReceiveCount int
-	// Attempt is ReceiveCount without the receives before a redrive, where the queue
-	// tells of them, and those of which this process knows that they never reached the
-	// app.
+	// Attempt is ReceiveCount without receives before a redrive, if the queue reports them, and without receives
+	// that, to this process's knowledge, never reached the app.
 	Attempt int
-	Batch   int // messages of the delivery
-	// Wait is the time since the message was sent, Held how long it waited here
-	// for a slot.
+	Batch   int // messages in the delivery
+	// Wait is the time since the message was sent, Held the time it waited here for a slot.
 	Wait, Held time.Duration
 }
 
-// Settled is the end of one delivery.
+// Settled is the result of one delivery.
 type Settled struct {
 	ID, GroupID           string
 	ReceiveCount, Attempt int
-	// ReceivesHere is how often the message was received since it came to its queue:
-	// what the queue's redrive policy counts. 0 where that is not known.
+	// ReceivesHere is the number of receives since the message arrived in its queue, as counted by the redrive
+	// policy; 0 if unknown.
 	ReceivesHere int
-	// Outcome to Err, and Unsent, are those of the [queue.Result].
+	// Outcome to Err, and Unsent, are copied from the [queue.Result].
 	Outcome queue.Outcome
 	Answer  string
 	Status  int
 	Reason  string
 	Err     error
-	// Excerpt, Process and Instruction are those of the [queue.Result] too.
+	// Excerpt, Process and Instruction are also from the [queue.Result].
 	Excerpt, Process string
 	Instruction      queue.Instruction
-	Batch            int // messages of the delivery; each has its own Settled
-	// Duration is the delivery's; Wait is from the sending of the message to
-	// the start of the delivery; Held is how long it waited here for a slot.
+	Batch            int // messages in the delivery; each has its own Settled
+	// Duration is the delivery's. Wait is the time from sending the message to the start of the delivery, Held the
+	// time it waited here for a slot.
 	Duration, Wait, Held time.Duration
-	// NextRetry is when the message becomes visible again, as far as this
-	// worker knows; zero when done.
+	// NextRetry is when this worker expects the message to become visible again; zero if done.
 	NextRetry time.Time
-	// Late is true when the receipt had lapsed before the end: another worker
-	// may have the message, and the queue may refuse the delete.
+	// Late is true if the receipt had lapsed before the end: another worker may hold the message, and the queue may
+	// refuse the delete.
 	Late    bool
-	Aborted bool // cut off by the end of Run
+	Aborted bool // cancelled by the end of Run
 	Unsent  bool
-	// DeadLettering is true when the worker sends the message to the dead-letter queue now: it was the last attempt, or
-	// an instruction said so.
+	// DeadLettering is true if the worker now sends the message to the dead-letter queue, after its last attempt or
+	// because of an instruction.
 	DeadLettering bool
 }
 
-// DeadLettered is one message that failed at its last receive, or that an instruction sent to the dead-letter queue.
+// DeadLettered is one message sent to the dead-letter queue.
 type DeadLettered struct {
 	ID          string
 	Reason      string            // of the failure
-	Instruction queue.Instruction // none for one that failed at its last receive
-	// Err is why it was not sent: it is tried again, or the queue's redrive policy moves it. Nil when the dead-letter
-	// queue accepted it.
+	Instruction queue.Instruction // NoInstruction after failing at the last receive
+	// Err is why the dead-letter queue did not accept the message, which is then tried again or moved by the redrive
+	// policy. Nil on success.
 	Err error
 }
 
@@ -150,15 +139,13 @@ type DeadLettered struct {
 type Postponed struct {
 	ID, GroupID string
 	Reason      string // of the delivery
-	Kept        bool   // in hand; false when it is given back
-	// For is when it is asked for again, from now on; 0 for one that is given
-	// back, or waits for its FIFO group.
+	Kept        bool   // false if returned to the queue
+	// For is the time until the next delivery; 0 if the message is returned, or waits for its FIFO group.
 	For time.Duration
-	// Throttled is true when the target was asked and refused for now. Status is
-	// then what it answered, 0 for none.
+	// Throttled is true if the target refused for now; Status is its response, 0 without one.
 	Throttled bool
 	Status    int
-	Duration  time.Duration // of finding that out
+	Duration  time.Duration // of the delivery
 }
 
 // Deleted is one call that deleted messages.
@@ -171,37 +158,35 @@ type Deleted struct {
 type DeleteFailed struct {
 	ID  string
 	Err error
-	// Final is true when it is not tried again: the message may be attempted
-	// again, though not by this process as long as it remembers the success.
+	// Final is true if the delete is not retried. The message may be delivered again, but not by this process while
+	// it remembers the success.
 	Final bool
-	// DeadLetter is true for a message that was sent to the dead-letter queue: it may come there a second time.
+	// DeadLetter is true for a dead-lettered message, which may arrive there twice.
 	DeadLetter bool
 }
 
-// Extended is one call that extended the visibility of messages in work.
+// Extended is one call that extended the visibility of messages.
 type Extended struct {
 	Messages int
 	Duration time.Duration
 }
 
-// ChangeFailed is one change of visibility that was not confirmed.
+// ChangeFailed is one visibility change that was not confirmed.
 type ChangeFailed struct {
 	ID   string
 	Kind string // "extend", "retry" (the delay after a failure) or "give back"
 	Err  error
-	// Final is true when it is not tried again: the message becomes visible
-	// when its present visibility ends.
+	// Final is true if the change is not retried: the message becomes visible when its current visibility ends.
 	Final bool
 }
 
-// Returned is one call that gave unposted messages back.
+// Returned is one call that returned unposted messages.
 type Returned struct{ Messages int }
 
-// VisibilityExpired is one receipt whose visibility ran out.
+// VisibilityExpired is one receipt that expired while held.
 type VisibilityExpired struct {
 	ID string
-	// InWork is true when the app was working on it, false when it was never
-	// posted; then it is dropped.
+	// InWork is true if the message was being delivered; otherwise it was never posted, and is dropped.
 	InWork bool
 }
 
@@ -218,34 +203,34 @@ type Filtered struct {
 	ReceiveCount int
 }
 
-// GateChanged is a change of what keeps the worker from receiving.
+// GateChanged is a change of the reasons for not receiving.
 type GateChanged struct {
-	Open    bool     // nothing does
-	Reasons []Reason // what does, empty when open
+	Open    bool // no reasons are left
+	Reasons []Reason
 }
 
 // Throttled is one pause that the target asked for.
 type Throttled struct {
-	For         time.Duration // from now on, nothing is received and delivered
+	For         time.Duration // time from now without receives and deliveries
 	Reason      string        // of the delivery
-	Consecutive int           // pauses since the target last took a message
+	Consecutive int           // pauses since the target last accepted a message
 }
 
-// Limited is the start or the end of a time in which a [Limiter] keeps messages
-// back. Refusals less than a second apart are one such time.
+// Limited is the start or end of a period in which a [Limiter] holds back messages. Refusals less than a second apart
+// belong to one period.
 type Limited struct {
 	Reason string        // the limiter's
 	Over   bool          // at the end
-	For    time.Duration // how long it was, at the end
+	For    time.Duration // duration of the period, at the end
 }
 
-// Stalled is a time in which the process did not run.
+// Stalled is a period in which the process did not run.
 type Stalled struct {
 	For time.Duration // by the monotonic or the wall clock, whichever gap is longer
 }
 
-// JoinEvents returns listeners that call the listeners of all, in this order. A field
-// that is nil in all of them stays nil.
+// JoinEvents returns listeners that call the listeners of all arguments in order. A field that is nil in every
+// argument stays nil.
 func JoinEvents(all ...*Events) *Events {
 	e := *all[0]
 	for _, more := range all[1:] {
@@ -272,7 +257,6 @@ func JoinEvents(all ...*Events) *Events {
 	return &e
 }
 
-// both calls f and then g; either may be nil.
 func both[E any](f, g func(E)) func(E) {
 	switch {
 	case f == nil:
@@ -283,33 +267,31 @@ func both[E any](f, g func(E)) func(E) {
 	return func(e E) { f(e); g(e) }
 }
 
-// Block is one kind of thing that keeps a worker from receiving.
+// Block is a kind of reason for not receiving.
 type Block string
 
-// The blocks. Any number of them may stand at once.
+// Several blocks may exist at once.
 const (
 	// Paused: by [Worker.Pause].
 	Paused Block = "paused"
 	// NotReady: the environment closed the gate with [Worker.Gate].
 	NotReady Block = "not ready"
-	// AppDown: the app refuses connections; it is probed until it answers.
+	// AppDown: the app refuses connections, and is probed until it responds.
 	AppDown Block = "app down"
-	// DeleteRefused: the queue refuses deletes for good (access denied, no
-	// such queue). Receiving would only run messages again and again.
+	// DeleteRefused: the queue refuses deletes permanently (access denied, no such queue). Receiving would only run
+	// messages again and again.
 	DeleteRefused Block = "delete refused"
-	// Throttling: the target refused to take anything for now; the gate opens
-	// by itself when the pause is over.
+	// Throttling: the target asked for a pause; the gate opens by itself when it ends.
 	Throttling Block = "throttled"
 	// Draining: the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen: the breaker of the limiter lets nothing begin. It is not part of the
-	// gate: messages that are held wait for their time.
+	// BreakerOpen: the limiter's circuit breaker is open. The gate stays as it is, and held messages wait.
 	BreakerOpen Block = "breaker"
 )
 
-// Reason says why a worker does not receive.
+// Reason is one reason for not receiving.
 type Reason struct {
 	Block Block
-	Text  string    // for people
-	Since time.Time // the begin
+	Text  string // human-readable
+	Since time.Time
 }

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// inventory is the messages that a worker holds, and its memory of others.
+// inventory is the set of held messages, and a memory of earlier ones.
 type inventory struct {
 	core     *core
-	held     map[string]*held // by message id
+	held     map[string]*held // by message ID
 	groups   map[string]*group
-	failing  map[string]failingGroup // by the id of the group
+	failing  map[string]failingGroup // by message group ID
 	ready    readyList
 	deferred deferredHeap
 
 	bytes       int // of all held messages
-	turning     int // FIFO groups between two messages
+	turning     int // FIFO groups whose next message is about to start
 	unconfirmed int // messages in stage deleting
 
-	done     memory[struct{}] // done without a confirmed delete, by message id
-	unposted memory[int]      // receives that did not reach the app, by life
+	done     memory[struct{}] // done without a confirmed delete, by message ID
+	unposted memory[int]      // number of receives that did not reach the app, by life
 }
 
 func newInventory(c *core) *inventory {
@@ -27,7 +27,6 @@ func newInventory(c *core) *inventory {
 		failing: make(map[string]failingGroup), done: newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
 }
 
-// makeReady lines up a message that may be started.
 func (m *inventory) makeReady(h *held, now time.Time) {
 	h.stage, h.readyAt = ready, now
 	m.ready.push(h)
@@ -36,19 +35,17 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 	}
 }
 
-// windowEnd returns when the window of a batch ends that begins with h: in any
-// case while h may still be started.
+// windowEnd returns the end of the window of a batch that begins with h, limited to the time in which h may still
+// start.
 func (m *inventory) windowEnd(h *held) time.Time {
 	return earlier(h.readyAt.Add(m.core.opts.Batch.Window), h.hiddenFrom.Add(m.core.opts.VisibilityTimeout*7/16))
 }
 
-// hold adds a message.
 func (m *inventory) hold(h *held) {
 	m.held[h.msg.ID] = h
 	m.bytes += h.size()
 }
 
-// forget drops a message.
 func (m *inventory) forget(h *held) {
 	if h.stage != gone {
 		m.bytes -= h.size()
@@ -59,7 +56,7 @@ func (m *inventory) forget(h *held) {
 	}
 }
 
-// expireVisibility notes, once, that a receipt's visibility ran out.
+// expireVisibility marks the receipt as lapsed and reports it, once.
 func (m *inventory) expireVisibility(h *held) {
 	if h.lapsed {
 		return
@@ -69,8 +66,7 @@ func (m *inventory) expireVisibility(h *held) {
 	notify(m.core, m.core.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
 }
 
-// skip notes a receive of a message that never reached the app; counted tells
-// that it is among those that the queue counts.
+// skip records a receive that never reached the app; counted is whether the queue counts it.
 func (m *inventory) skip(h *held, counted bool) {
 	id := life(h.msg.ID, h.receives, h.receivesHere)
 	n := m.unposted.values[id]
@@ -82,17 +78,17 @@ func (m *inventory) skip(h *held, counted bool) {
 
 // failingGroup is a FIFO group whose first message failed.
 type failingGroup struct {
-	until time.Time // until when it may come again
-	// urgent: those behind it may have used up half of their receives.
+	until time.Time // end of the time in which it may be received again
+	// urgent: messages behind it may have used half of their receives.
 	urgent bool
 }
 
-// rememberFailing is for how many visibility timeouts a failing group is remembered after it may
-// come again: other workers may have it meanwhile.
+// rememberFailing is how long a failing group is remembered after its next receive is due, in visibility timeouts:
+// another worker may receive it.
 const rememberFailing = 4
 
-// fails notes that the first message of a FIFO group is to come again at a time. Where a receive
-// counts although its message is returned, those behind it should not come along.
+// fails records that the first message of a FIFO group will be received again. If returned messages count as
+// received, those behind it should not be received along with it.
 func (m *inventory) fails(h *held, again time.Time) {
 	if m.core.opts.FIFO && !m.core.opts.UncountedReturns && h.msg.GroupID != "" {
 		m.failing[h.msg.GroupID] = failingGroup{again.Add(rememberFailing * m.core.opts.VisibilityTimeout),
@@ -100,12 +96,11 @@ func (m *inventory) fails(h *held, again time.Time) {
 	}
 }
 
-// goesOn notes that a FIFO group got past the message that failed.
+// goesOn records that a FIFO group got past its failing message.
 func (m *inventory) goesOn(group string) { delete(m.failing, group) }
 
-// oneAtATime reports whether messages are to be received one by one, since a receive of several
-// could bring a message that fails together with those behind it. While the queue is full, when
-// that takes ten times the calls, it is only for a group that is urgent.
+// oneAtATime reports whether to receive messages one by one, because a larger receive could bring a failing message
+// together with those behind it. With a full queue that takes ten times as many calls, so only urgent groups count.
 func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	found := false
 	for group, f := range m.failing {
@@ -118,7 +113,7 @@ func (m *inventory) oneAtATime(now time.Time, full bool) bool {
 	return found
 }
 
-// readyList is the messages that may be started: first in, first out.
+// readyList is a FIFO of messages that may start.
 type readyList struct {
 	list  []*held
 	head  int
@@ -137,7 +132,6 @@ func (l *readyList) push(h *held) {
 	l.bytes += len(h.msg.Body)
 }
 
-// first returns the head, nil when empty.
 func (l *readyList) first() *held {
 	if l.len() == 0 {
 		return nil
@@ -145,7 +139,6 @@ func (l *readyList) first() *held {
 	return l.list[l.head]
 }
 
-// pop takes the head, nil when empty.
 func (l *readyList) pop() *held {
 	h := l.first()
 	if h == nil {
@@ -160,15 +153,15 @@ func (l *readyList) pop() *held {
 	return h
 }
 
-// memory keeps a value for each of the names used last, up to a bound.
+// memory keeps the values of the most recent names, up to bound.
 type memory[V any] struct {
 	bound  int
 	values map[string]V
-	order  []string // oldest first; may hold names that were forgotten
+	order  []string // oldest first; may include deleted names
 }
 
-// remembered is how many messages a worker remembers: those that were done without
-// a confirmed delete, and those whose receives did not all reach the app.
+// remembered is how many messages a worker remembers as done without a confirmed delete, and how many with receives
+// that did not reach the app.
 const remembered = 10000
 
 func newMemory[V any](bound int) memory[V] {
@@ -186,8 +179,7 @@ func (m *memory[V]) put(name string, v V) {
 	}
 }
 
-// joinGroup puts a message of a FIFO queue into its group and reports whether it is
-// the first, which may be started.
+// joinGroup adds a message to its FIFO group and reports whether it may start.
 func (m *inventory) joinGroup(h *held) bool {
 	if !m.core.opts.FIFO || h.msg.GroupID == "" {
 		return true
@@ -203,8 +195,7 @@ func (m *inventory) joinGroup(h *held) bool {
 	return false
 }
 
-// turnIfLast notes that a group is about to go on when all that are active are
-// being deleted.
+// turnIfLast marks a group as turning if all its active messages are being deleted and others wait.
 func (m *inventory) turnIfLast(g *group) {
 	if g.deleting == g.active && len(g.waiting) > 0 && !g.turning {
 		g.turning = true
@@ -212,8 +203,7 @@ func (m *inventory) turnIfLast(g *group) {
 	}
 }
 
-// leaveGroup lets the group of a message go on without it. The next one is made ready
-// when no other is active.
+// leaveGroup removes a settled message from its group and readies the next one if no other is active.
 func (m *inventory) leaveGroup(h *held, now time.Time) {
 	g := h.group
 	if g == nil {
@@ -235,8 +225,8 @@ func (m *inventory) leaveGroup(h *held, now time.Time) {
 	m.makeReady(next, now)
 }
 
-// disband takes a message that is not done, or not known to be, out of its group and
-// returns those that wait behind it: the queue will hand the group out again, in order.
+// disband removes a message that is not, or perhaps not, done from its group, and returns the messages behind it: the
+// queue will return the group again, in order.
 func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
@@ -254,7 +244,6 @@ func (m *inventory) disband(h *held) (waiting []*held) {
 	return waiting
 }
 
-// takeWaiting takes the waiting messages out of a group.
 func (m *inventory) takeWaiting(g *group) (waiting []*held) {
 	for _, h := range g.waiting {
 		h.group = nil
@@ -264,7 +253,6 @@ func (m *inventory) takeWaiting(g *group) (waiting []*held) {
 	return waiting
 }
 
-// endTurn notes that a group is not, or no longer, about to go on.
 func (m *inventory) endTurn(g *group) {
 	if g.turning {
 		g.turning = false
@@ -272,8 +260,7 @@ func (m *inventory) endTurn(g *group) {
 	}
 }
 
-// waitAgain puts a message that was not tried in front of those that wait for
-// their FIFO group.
+// waitAgain puts an untried message back at the head of its waiting FIFO group.
 func (m *inventory) waitAgain(h *held) {
 	g := h.group
 	g.active--
@@ -282,39 +269,35 @@ func (m *inventory) waitAgain(h *held) {
 	m.turnIfLast(g)
 }
 
-// lastReceive reports whether the queue hands a message out no more after this receive,
-// but dead-letters it. A message that came out of a dead-letter queue may have brought its
-// count along, which then says nothing.
+// lastReceive reports whether the queue dead-letters the message instead of returning it again. The count of a
+// message redriven from a dead-letter queue may include earlier receives and does not tell.
 func (m *inventory) lastReceive(h *held) bool {
 	return m.core.opts.FIFO && m.core.opts.MaxReceives > 0 && h.receives == m.core.opts.MaxReceives && h.msg.DeadLetterSource == ""
 }
 
-// How soon a message that the deliverer postponed is asked for again: when it
-// named no time, and the bounds of the time that it may name.
+// Delay until a postponed message is delivered again: the default and the bounds.
 const (
 	postponeUsual    = 100 * time.Millisecond
 	postponeShortest = 10 * time.Millisecond
 	postponeLongest  = time.Minute
 )
 
-// How many postponed messages are kept, and how many times PrefetchBytes their
-// bodies may have. The youngest beyond that is returned, but not to come
-// again before surplusPause: else the queue would hand it out in a circle,
-// and count a receive each time.
+// Limits of postponed messages: their number, and their bodies as a multiple of PrefetchBytes. The youngest beyond
+// that is returned, hidden for surplusPause: otherwise the queue would return it immediately, and increment its
+// receive count each time.
 const (
 	maxPostponed      = 1000
 	postponedPerBytes = 8
 	surplusPause      = postponeLongest
 )
 
-// deferredHeap is the messages that were postponed. The first one to be asked for
-// again is at its top.
+// deferredHeap is a heap of postponed messages; the first to resume is at the top.
 type deferredHeap struct {
 	list  []*held
 	bytes int
 }
 
-// Len, Less, Swap, Push and Pop make it a [heap.Interface] of *held, which know their places.
+// The methods of [heap.Interface] also maintain each message's place.
 func (d *deferredHeap) Len() int           { return len(d.list) }
 func (d *deferredHeap) Less(i, j int) bool { return d.list[i].again.Before(d.list[j].again) }
 
@@ -339,7 +322,7 @@ func (d *deferredHeap) Pop() any {
 	return h
 }
 
-// next returns when the first one is to be asked for again, zero when there is none.
+// next returns when the first message is due, zero if the heap is empty.
 func (d *deferredHeap) next() time.Time {
 	if len(d.list) == 0 {
 		return time.Time{}
@@ -347,7 +330,7 @@ func (d *deferredHeap) next() time.Time {
 	return d.list[0].again
 }
 
-// youngest returns the one that was postponed for the first time last.
+// youngest returns the message postponed most recently.
 func (d *deferredHeap) youngest() *held {
 	return slices.MaxFunc(d.list, func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
 }

@@ -7,8 +7,7 @@ import (
 	"tendril/queue"
 )
 
-// lane is one queue of a pool: its messages here, those that may come, and the slots that
-// are reserved for it.
+// lane is one queue of a pool: its held and expected messages and its reserved slots.
 type lane struct {
 	worker   *Worker
 	backlog  backlog
@@ -23,28 +22,25 @@ type lane struct {
 	pace     *pace
 
 	weight  int     // at least 1
-	credit  float64 // turns that it is owed
-	wants   bool    // the present turn
-	granted int     // slots reserved for messages that are on their way
-	// nextCheck is when the next of the receives that messages are expected of
-	// has been open for so long that the queue must be empty.
+	credit  float64 // in turns, see takeTurn
+	wants   bool    // the current turn
+	granted int     // slots reserved for messages being received
+	// nextCheck is when the next open receive has waited so long that the queue counts as empty.
 	nextCheck time.Time
 }
 
-// resting reports whether the queue must not be received from now: the pool sleeps, or
-// the queue was found empty and the round is about to end.
+// resting reports whether the pool sleeps, or whether this queue was empty and the round is about to end.
 func (l *lane) resting(now time.Time) bool {
 	p := l.pool
 	return p.sleep > 0 && (now.Before(p.restUntil) || l.backlog.pollsEmpty && p.roundLeft(l, now) < time.Second)
 }
 
-// needed returns how many messages have a reserved slot and are not on their
-// way yet.
+// needed returns how many messages are still to be received for reserved slots.
 func (l *lane) needed() int {
 	return l.granted*l.core.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
 }
 
-// coming returns how many messages receives that could begin now may bring.
+// coming returns how many messages new receives may bring.
 func (l *lane) coming(now time.Time) int {
 	if !l.poller.mayBegin(now) {
 		return 0
@@ -52,7 +48,7 @@ func (l *lane) coming(now time.Time) int {
 	return l.expect((l.poller.want-len(l.poller.open))*queue.MaxBatch, now)
 }
 
-// isOpen reports whether the queue takes part in the pool's order.
+// isOpen reports whether the queue competes for slots.
 func (l *lane) isOpen() bool { return l.core.phase == running && l.gate.open() }
 
 // able returns how many more deliveries the worker could start soon.
@@ -67,7 +63,7 @@ func (l *lane) able(now time.Time) int {
 	return able
 }
 
-// near returns how many messages are in hand or expected of open receives.
+// near returns how many messages are held or expected from open receives.
 func (l *lane) near(now time.Time) int {
 	l.expireExpected(now)
 	n := l.poller.expected
@@ -80,8 +76,7 @@ func (l *lane) near(now time.Time) int {
 	return n
 }
 
-// usable returns for how many slots, those granted included, there is or may
-// soon be work.
+// usable returns how many slots, including granted ones, the queue can use now or soon.
 func (l *lane) usable(now time.Time) int {
 	able := l.able(now)
 	if able == 0 {
@@ -90,7 +85,7 @@ func (l *lane) usable(now time.Time) int {
 	size := l.core.opts.Batch.Size
 	near := l.near(now)
 	if (l.backlog.plenty || !l.backlog.known) && (l.poller.expected > 0 || l.coming(now) > 0) {
-		return able // as many as it gets: its next receives bring more
+		return able // further receives will fill them
 	}
 	slots := (near + size - 1) / size
 	if slots <= l.granted {
@@ -99,13 +94,13 @@ func (l *lane) usable(now time.Time) int {
 	return min(slots, able)
 }
 
-// hasWork reports whether in strict order no queue below may receive: there is
-// work here, or a receive may bring some, and its own limits leave slots for it.
+// hasWork reports whether the queue has, or may soon receive, work that its limits allow. In strict order no lower
+// queue may then receive.
 func (l *lane) hasWork(now time.Time) bool {
 	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
 }
 
-// wantsSlots is hasWork whatever the limiter lets begin.
+// wantsSlots is hasWork without the limiter.
 func (l *lane) wantsSlots(now time.Time) bool {
 	switch {
 	case !l.isOpen(), l.core.limit < l.pool.concurrency && l.core.limit-l.core.inWork <= l.granted:
@@ -119,7 +114,6 @@ func (l *lane) wantsSlots(now time.Time) bool {
 	return l.poller.expected > 0 || l.coming(now) > 0
 }
 
-// demand returns whether the queue wants the next free slot.
 func (l *lane) demand(now time.Time) demand {
 	switch {
 	case l.usable(now) > l.granted:
@@ -130,10 +124,8 @@ func (l *lane) demand(now time.Time) demand {
 	return noDemand
 }
 
-// overdue returns how long the next message of this queue has been waiting if
-// that is longer than MaxWait, 0 if not. Of a queue with nothing in hand that is
-// how long it may have been: a look will tell, one at a time unless the last one
-// brought plenty.
+// overdue returns how long the next message has been waiting if that exceeds MaxWait, otherwise 0. For a queue
+// without messages the wait is only a guess: one receive at a time checks it, unless the last one brought plenty.
 func (l *lane) overdue(now time.Time) time.Duration {
 	if l.usable(now) <= l.granted {
 		return 0
@@ -153,22 +145,20 @@ func (l *lane) overdue(now time.Time) time.Duration {
 	return wait
 }
 
-// limiterRoom returns how many deliveries the limiter lets begin soon, beyond those
-// for which others that share it have slots reserved.
+// limiterRoom returns how many deliveries the limiter allows soon, minus the slots reserved by other queues that
+// share it.
 func (l *lane) limiterRoom(now time.Time) int {
 	room := l.limiter.room(now)
 	_, reserved := l.usedByOthers(room)
 	return max(room-reserved, 0)
 }
 
-// limited reports whether a limiter lets the worker have no more than the slots
-// that it was granted.
+// limited reports whether the limiter allows no more than the granted slots.
 func (l *lane) limited(now time.Time) bool {
 	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
 }
 
-// limiterIsTight reports whether the limiter has room for fewer messages than queues
-// share it.
+// limiterIsTight reports whether the limiter's room is smaller than the number of queues sharing it.
 func (l *lane) limiterIsTight(now time.Time) bool {
 	if l.limiter == nil {
 		return false
@@ -182,9 +172,8 @@ func (l *lane) limiterIsTight(now time.Time) bool {
 	return l.limiter.room(now) < queues
 }
 
-// usedByOthers returns how much of a limiter's room the other queues that share it have
-// in use: by messages in hand or expected of receives under way, and reserved by the
-// slots that they were granted. Both are 0 if the room is larger than any use.
+// usedByOthers returns how much of a limiter's room other queues use: for messages held or expected, and reserved for
+// granted slots. Both are 0 if the room exceeds any possible use.
 func (l *lane) usedByOthers(room int) (used, reserved int) {
 	if room >= maxPrefetch {
 		return 0, 0
@@ -200,11 +189,10 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 	return used, reserved
 }
 
-// permitted returns how many messages the next receive may ask for as far as the limiter
-// is concerned: its share of the room that the others leave, and what it has reserved slots
-// for. A queue that seems empty waits for no more than an equal part, since messages may
-// come to all of them at once. Nor may one below a queue that waits for the same limiter: in
-// strict order that one gets what the limiter lets through next.
+// permitted returns how many messages the limiter lets the next receive request: the queue's share of the room left
+// by the others, and at least its reserved slots. An apparently empty queue gets an equal share, because messages may
+// arrive in all queues at once. In strict order, a queue gets only its reserved slots while a queue above it waits
+// for the same limiter.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	used, reserved := l.usedByOthers(room)
@@ -216,10 +204,9 @@ func (l *lane) permitted(room int, now time.Time) int {
 	return max(min(inTens(share, near), room-used-near), need)
 }
 
-// room returns how many messages the next receive may bring, 0 for
-// none now: what slots are reserved or free for, and the prefetch. A queue known to be
-// empty has one receive that waits, as long as what it brings can start soon.
-// Below a queue with work, strict order leaves only the reserved slots.
+// room returns how many messages the next receive may request, 0 for no receive: reserved and free slots, and the
+// prefetch. An empty queue has one open receive. Below a queue with work, strict order allows only the reserved
+// slots.
 func (l *lane) room(now time.Time) int {
 	p := l.pool
 	need := l.needed()
@@ -241,8 +228,8 @@ func (l *lane) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// prefetch returns how many messages to hold beyond those that have a slot: by the law
-// of a single queue, from its share of the pool's speed.
+// prefetch returns how many messages to hold in addition to those with a slot, computed as for a single queue from
+// its share of the pool's speed.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
 	if l.core.limit < l.core.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.core.opts.PrefetchBytes ||
@@ -256,27 +243,24 @@ func (l *lane) prefetch(now time.Time) int {
 	return l.pace.ahead(rate, &l.core.opts)
 }
 
-// backlog is a pool's estimate of the backlog of one queue.
+// backlog is the estimated backlog of one queue of a pool.
 type backlog struct {
-	// known: at least one receive was answered. plenty: the last one brought more than
-	// half of what it asked for, and did not have to wait; a queue that is known and has
-	// no plenty is a trickle. empty: the last one brought nothing, or one is waiting; as
-	// of emptyAt.
+	// known: a receive was answered. plenty: without waiting, the last answer had more than half of the requested
+	// messages; a known queue without plenty is a trickle. empty: the last answer was empty, or a receive is waiting,
+	// as of emptyAt.
 	known, plenty, empty bool
 	emptyAt              time.Time
-	// fedAt is the last answer that brought messages; gaveUpAt is when messages of a
-	// queue with plenty were expected in vain last, gaveUpBefore the time before that.
+	// fedAt is the last answer with messages. gaveUpAt is when a queue with plenty last failed to answer in time, and
+	// gaveUpBefore the time before that.
 	fedAt, gaveUpAt, gaveUpBefore time.Time
-	// oldest is when the next message was sent at the earliest, as far as is known:
-	// the last one that came was, or the queue was found empty; zero if it was
-	// never answered.
+	// oldest is the earliest possible send time of the next message: the send time of the last message received, or
+	// the time the queue was found empty; zero before the first answer.
 	oldest time.Time
-	// pollsEmpty: found empty by a whole long poll in this round.
+	// pollsEmpty: a whole long poll of this round brought nothing.
 	pollsEmpty bool
 }
 
-// giveUp notes that the queue counts as empty from now on. It reports whether it
-// was awaited for as long as a queue with plenty is.
+// giveUp marks the queue as empty, and reports whether it was awaited with the timeout of a queue with plenty.
 func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	b.empty, b.emptyAt = true, now
 	if b.known && !b.plenty {
@@ -288,27 +272,24 @@ func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 	return true
 }
 
-// emptyFor is how long a queue that was found empty counts as empty while no receive
-// waits there. Then the next free slot is worth a look.
+// emptyFor is how long a queue counts as empty while no receive is open. After that it is checked with the next free
+// slot.
 const emptyFor = time.Second
 
-// Bounds of emptyTimeout, of a queue with plenty and of one that has not answered yet.
 const (
 	plentyTimeoutLeast = 250 * time.Millisecond
 	plentyTimeoutMost  = 10 * time.Second
 	firstTimeoutLeast  = time.Second
 )
 
-// emptyTimeout is how long the answer of a receive is awaited, from its begin or the
-// last answer that brought messages, before the queue counts as empty.
+// emptyTimeout is how long to wait for messages, from the start of the receive or the last answer with messages,
+// before the queue counts as empty.
 //
-// A queue with plenty gets five times the slowest round trip of late (deletes count too,
-// since they never wait), 250 ms to 10 s, or twice if that is longer: one receive in a
-// hundred takes many times as long as the others, and to take its queue for empty would give
-// its turns away. Meanwhile its slots stand idle: for one that often becomes empty no more
-// than a twentieth of the time since it did so last. A trickle has one slot at most, and is
-// awaited for a few usual round trips. So is any queue where a limiter has room for fewer
-// messages than there are queues: what is kept for it is lost to all.
+// A queue with plenty gets five times its slowest recent round trip (including deletes, which never wait), within 250
+// ms and 10 s, and at least twice that round trip: about one receive in a hundred is many times slower than the
+// others, and would cost the queue its turns. Its slots stay idle meanwhile, so the timeout is at most a twentieth of
+// the time since the queue last became empty. A trickle, which has at most one slot, gets a few usual round trips. So
+// does every queue if a limiter has less room than queues, because capacity reserved for one is lost to all.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.sum(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
@@ -327,10 +308,10 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	return min(most, max(now.Sub(l.backlog.gaveUpAt)/20, usual))
 }
 
-// firstTimeout is emptyTimeout for a queue that has not answered yet: a second, or three
-// times as long as other queues take. Before one of them has answered no queue could use the
-// slots that are reserved here; but in strict order the others do not even receive, nor where a limiter has
-// room for fewer than there are queues: then each must have its look soon.
+// firstTimeout is emptyTimeout before the first answer: a second, or three times the slowest queue. Until another
+// queue has answered, none could use the slots reserved here, so the wait may be a whole long poll. Exceptions are
+// strict order, where the others do not even receive, and a limiter with less room than queues, where each must be
+// tried soon.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
 		return max(usualAnswerFirst, usual)
@@ -345,9 +326,8 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// leastTrip returns the shortest round trip of late. Queues that answer in about the same
-// time are taken to be at one server: they have it in common, else the one that came last
-// would take its neighbours' load for the usual.
+// leastTrip returns the shortest recent round trip. Queues with similar round trips probably share a server, so they
+// share the minimum: a queue that starts late would otherwise measure only the loaded server.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {
@@ -358,13 +338,13 @@ func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	return least
 }
 
-// emptyNow reports whether the queue is known to hold nothing.
+// emptyNow reports whether the queue is known to be empty.
 func (l *lane) emptyNow(now time.Time) bool {
 	return l.backlog.empty && (len(l.poller.open) > 0 || now.Sub(l.backlog.emptyAt) < emptyFor)
 }
 
-// expect returns how many messages to expect of a receive that asks for n:
-// all of them while the queue has plenty or is unknown, one of a trickle.
+// expect returns how many messages to expect from a receive of n: all of them from a queue with plenty or unknown
+// backlog, one from a trickle.
 func (l *lane) expect(n int, now time.Time) int {
 	switch {
 	case l.emptyNow(now):
@@ -375,7 +355,7 @@ func (l *lane) expect(n int, now time.Time) int {
 	return 1
 }
 
-// opening completes a receive that is about to begin.
+// opening completes a receive about to start.
 func (l *lane) opening(o *openReceive) {
 	o.wait = l.pool.waitFor(l, o.start)
 	if o.expected = l.expect(o.asked, o.start); o.expected == 0 {
@@ -393,13 +373,13 @@ func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
 	return later(o.start, l.backlog.fedAt).Add(timeout)
 }
 
-// expireExpected stops expecting something of receives that have been waiting.
+// expireExpected expects nothing more from receives that have waited too long.
 func (l *lane) expireExpected(now time.Time) {
 	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return
 	}
 	timeout := l.emptyTimeout(now)
-	next := now.Add(min(timeout, plentyTimeoutLeast)) // what others learn meanwhile may shorten it
+	next := now.Add(min(timeout, plentyTimeoutLeast)) // news of other queues may shorten it
 	for o := range l.poller.open {
 		switch at := l.expectedUntil(o, timeout); {
 		case o.expected == 0:
@@ -413,8 +393,7 @@ func (l *lane) expireExpected(now time.Time) {
 	l.nextCheck = next
 }
 
-// expectedDue returns when to call expireExpected at the latest, zero if no queue waits
-// for that.
+// expectedDue returns when to call expireExpected, zero if no queue depends on it.
 func (l *lane) expectedDue() time.Time {
 	p := l.pool
 	if l.poller.expected == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.concurrency)) {
@@ -423,12 +402,12 @@ func (l *lane) expectedDue() time.Time {
 	return l.nextCheck
 }
 
-// answered takes the answer of a receive.
+// answered updates the backlog from the answer of a receive.
 func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	switch n := len(msgs); {
 	case n > 0:
 		if o.waited && o.expected > 0 {
-			l.backlog.giveUp(now) // slots were kept for an empty queue all that time
+			l.backlog.giveUp(now) // slots were reserved for an empty queue
 		}
 		l.backlog.known = true
 		l.backlog.empty = false
@@ -439,7 +418,7 @@ func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 			l.backlog.gaveUpAt = l.backlog.gaveUpBefore // it was slow, not empty
 		}
 		if !l.backlog.plenty {
-			l.nextCheck = now // the others are awaited for less long now
+			l.nextCheck = now // the timeout of the other receives is shorter now
 		}
 		for _, m := range l.pool.lanes {
 			m.backlog.pollsEmpty = false

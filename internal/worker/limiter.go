@@ -7,43 +7,41 @@ import (
 )
 
 const (
-	// askLimiterAgain is how soon a limiter is asked again that named no time.
+	// askLimiterAgain is the wait after a refusal without a time.
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm is how long no refusal must come until a time of limiting counts as
-	// over, so that a rate which refuses now and then is one time and not thousands.
+	// limitedCalm is how long the limiter must refuse nothing before a limited period ends, so that occasional
+	// refusals of a rate limit do not become thousands of periods.
 	limitedCalm = time.Second
-	// breakerReason is the reason that stands for an app which is not asked at
-	// all. Any other one comes and goes with each message.
+	// breakerReason means that the app receives no requests at all. Other reasons come and go with each message.
 	breakerReason = "breaker"
 )
 
-// sharedLimiter is a limiter with its latest answers. Workers of a pool that have
-// the same limiter share it, so that the pool's order decides, and not the order of calls.
+// sharedLimiter is a limiter with its latest answers. Workers of a pool share it, so that the pool's order decides
+// rather than the order of their calls.
 type sharedLimiter struct {
 	limiter Limiter
-	// askAt: nothing begins before, since the limiter refused; zero when it did
-	// not. onDone: it wants to be asked after the next end of a delivery.
+	// askAt: nothing starts before this time, after a refusal; zero otherwise. onDone: ask again after the next
+	// delivery ends.
 	askAt  time.Time
 	onDone bool
-	// changes counts the events that make an answer of Room old.
+	// changes counts the events that invalidate an answer of Room.
 	changes int
 }
 
-// limiterState is a worker's view of its limiter; nil if nothing is limited.
+// limiterState is a worker's view of its limiter; nil without a limit.
 type limiterState struct {
 	shared *sharedLimiter
 	core   *core
 	pace   *pace
 
-	// limiting is a time of refusals, from since until the latest one is over;
-	// it ends when none comes until calmAt.
+	// limiting is a period of refusals from since until the latest one ends. It is over if none follows before
+	// calmAt.
 	limiting             bool
 	reason               string
 	since, until, calmAt time.Time
 	periods              int64
 
-	// roomAt, roomLeft and roomWhy are the latest answer of Room, roomSince the
-	// changes of the limiter until then.
+	// roomAt, roomLeft and roomWhy are the latest answer of Room, valid until shared.changes differs from roomSince.
 	roomAt    time.Time
 	roomSince int
 	roomLeft  int
@@ -51,18 +49,16 @@ type limiterState struct {
 	lookAt    time.Time // when to ask for room again
 }
 
-// shares reports whether two states are of the same limiter.
 func (l *limiterState) shares(other *limiterState) bool {
 	return l != nil && other != nil && l.shared == other.shared
 }
 
-// refusing reports whether nothing may begin and the limiter need not be asked.
+// refusing reports whether the limiter will refuse without being asked.
 func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.shared.askAt.IsZero() && now.Before(l.shared.askAt)
 }
 
-// acquire asks for a permit for a delivery of up to n messages, and returns for how many it
-// is, 0 for a refusal.
+// acquire requests a permit for up to n messages and returns the granted number, 0 if refused.
 func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
 		return 0, 0
@@ -75,7 +71,7 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	l.shared.changes++
 	permit, wait, reason := l.shared.limiter.Acquire(now, n)
 	if permit == 0 {
-		// With no wait it is to be asked after the next end of a delivery.
+		// Without a wait, ask again after the next delivery ends.
 		if l.shared.onDone = wait <= 0; l.shared.onDone {
 			wait = askLimiterAgain
 		}
@@ -89,7 +85,6 @@ func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages in
 	return permit, n
 }
 
-// release gives back the permit of a delivery that ended.
 func (l *limiterState) release(now time.Time, permit uint64, results []queue.Result) {
 	l.shared.limiter.Release(permit, now, results...)
 	l.shared.changes++
@@ -98,11 +93,11 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// limiterAhead is how far the limiter is asked to look before a receive, besides its round
-// trip: far enough to receive ten at a time from 40 a second on.
+// limiterAhead is how far receiving looks ahead, in addition to its round trip: far enough to receive in tens from 40
+// messages per second on.
 const limiterAhead = 250 * time.Millisecond
 
-// room returns how many deliveries the limiter lets begin soon, of whichever queue.
+// room returns how many deliveries the limiter allows soon, for all queues.
 func (l *limiterState) room(now time.Time) int {
 	if l == nil {
 		return maxPrefetch
@@ -114,12 +109,12 @@ func (l *limiterState) room(now time.Time) int {
 	return max(l.roomLeft, 0)
 }
 
-// breakerOpen reports whether the breaker keeps the worker from receiving.
+// breakerOpen reports whether the breaker stops the worker from receiving.
 func (l *limiterState) breakerOpen(now time.Time) bool {
 	return l != nil && l.room(now) == 0 && l.roomWhy == breakerReason
 }
 
-// keepBack notes that nothing more may come for a while.
+// keepBack records a refusal that lasts for wait.
 func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string) {
 	l.until, l.calmAt = now.Add(wait), now.Add(wait+limitedCalm)
 	if l.limiting && (l.reason == reason || now.Sub(l.since) < limitedCalm) {
@@ -135,14 +130,13 @@ func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string
 	notify(l.core, l.core.events.Limited, Limited{Reason: reason})
 }
 
-// calm ends a time of limiting after which nothing was refused for a while.
+// calm ends a limited period after enough time without refusals.
 func (l *limiterState) calm(now time.Time) {
 	if l.limiting && !now.Before(l.calmAt) {
 		l.over(l.until)
 	}
 }
 
-// over ends a time of limiting.
 func (l *limiterState) over(at time.Time) {
 	l.limiting = false
 	notify(l.core, l.core.events.Limited, Limited{Reason: l.reason, Over: true, For: at.Sub(l.since)})

@@ -7,80 +7,75 @@ import (
 	"tendril/queue"
 )
 
-// stage is where a held message is on its way.
+// stage is the state of a held message.
 type stage uint8
 
 const (
 	waiting       stage = iota // behind another message of its FIFO group
-	ready                      // for a slot
-	posting                    // the app works on it
-	postponed                  // the deliverer did not try it yet; it is asked again
-	deadLettering              // it gets no further attempt; the dead-letter queue did not accept it yet
-	deleting                   // done, expired or dead-lettered; the delete is not confirmed
-	gone                       // settled, returned or dropped; no longer ours
+	ready                      // waiting for a slot
+	posting                    // being delivered
+	postponed                  // not tried by the deliverer; will be delivered again
+	deadLettering              // no further attempt; not yet accepted by the dead-letter queue
+	deleting                   // done, expired or dead-lettered; delete not confirmed
+	gone                       // settled, returned or dropped
 )
 
-// String returns the stage's name.
 func (s stage) String() string {
 	return [...]string{"waiting", "ready", "posting", "postponed", "dead-lettering", "deleting", "gone"}[s]
 }
 
-// held is one message from its receive until this worker is done with it. Everything but msg is guarded by the worker's lock; msg is
-// read by the delivery and never changes after its receive.
+// held is a message from its receive until the worker is done with it. The lock guards every field but msg, which the
+// delivery reads and which does not change after the receive.
 type held struct {
 	msg   queue.Message
 	group *group
 	stage stage
 
-	// Its newest receipt, and the time for which that hides the message:
+	// Newest receipt and its visibility:
 	receipt string
-	// receivedAt is when the receipt was given out, at the earliest; arrivedAt when it
-	// came, and so the latest time that receivedAt can be. hiddenFrom and hiddenUntil
-	// are the present period of invisibility.
+	// receivedAt is the earliest time at which the queue may have issued the receipt, arrivedAt when it came and
+	// therefore the latest. hiddenFrom and hiddenUntil bound the current visibility timeout.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
-	// nextExtend is when the next extension may be sent.
+	// nextExtend is the earliest time of the next extension.
 	nextExtend time.Time
-	// changing: a change of visibility is pending or on its way, and no other may be
-	// sent. following is the one that comes after it.
+	// changing is true while a visibility change is pending or in flight; following is the change to send after it.
 	following *pending
 	changing  bool
-	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
+	// lapsed: hiddenUntil has passed, and the receipt must not change the visibility any more.
 	lapsed bool
-	// extended: an extension of the receipt was sent, so the queue may hide the
-	// message for longer than its receive asked for.
+	// extended: an extension was sent, so the queue may hide the message for longer than its receive asked.
 	extended  bool
-	isExpired bool // it is deleted because its retention is over
+	isExpired bool // to be deleted because its retention has passed
 
-	// receives is the count of the newest receive, receivesHere that since the message
-	// came to its queue, 0 where that is not known.
+	// receives is the receive count; receivesHere counts from the message's arrival in this queue, 0 if unknown.
 	receives, receivesHere int
-	// attempt is receivesHere without the receives that never reached the app.
+	// attempt is receivesHere minus the receives that never reached the app.
 	attempt int
-	// readyAt is when it could first be started.
+	// readyAt is when it became ready.
 	readyAt time.Time
-	// postponedAt is when it was postponed for the first time, zero for never; again
-	// is when it is lined up anew, place where it is in the heap until then.
+	// postponedAt is when it was first postponed, zero if never; again is when it becomes ready again, place its heap
+	// index until then.
 	postponedAt, again time.Time
 	place              int
 
-	// Its latest delivery:
+	// Latest delivery:
 	startedAt time.Time
-	waited    time.Duration // from the sending of the message to startedAt
-	// permit is the limiter's, 0 if there is none; the first message of a batch has it. self is
-	// the batch of a single message.
+	waited    time.Duration // from SentAt to startedAt
+	// permit is the limiter's, 0 without one; the first message of a batch holds it. self avoids allocating a batch
+	// of one.
 	permit uint64
 	self   [1]*held
-	// throttled: the target refused it. last: this is the last receive that the queue
-	// grants it. dead: it failed there, so the queue never hands it out again.
+	// throttled: the target refused it. last: the queue grants no receive after this one. dead: it failed at that
+	// receive.
 	throttled, last, dead bool
-	// letter is sent to the dead-letter queue, or was, and instruction the app's that asked for it; nil unless the
-	// message failed for the last time.
+	// letter is the message for the dead-letter queue, nil unless dead-lettered; instruction is the app's request for
+	// that.
 	letter      *queue.DeadLetter
 	instruction queue.Instruction
 }
 
-// received takes a receive of the message, which hides it since began. Of one that came from
-// another queue, a queue that does not tell gives no count of receives here.
+// received records a receive that has hidden the message since began. For redriven messages some queues report no
+// receive count of their own.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt = m.ReceiptHandle
 	h.receivedAt = began
@@ -96,33 +91,30 @@ func (h *held) received(m *queue.Message, began, now time.Time, visibility time.
 	}
 }
 
-// hide notes that the receipt hides the message for d from t on.
 func (h *held) hide(t time.Time, d time.Duration) {
 	h.hiddenFrom, h.hiddenUntil = t, t.Add(d)
 }
 
-// shift moves the times after a suspend, during which the queue's clock went on.
+// shift moves times back after a suspend, during which the queue's clock kept running.
 func (h *held) shift(hidden time.Duration) {
 	for _, t := range [...]*time.Time{&h.receivedAt, &h.arrivedAt, &h.hiddenFrom, &h.hiddenUntil} {
 		*t = t.Add(-hidden)
 	}
 }
 
-// left returns for how long an extension that begins now may hide the message.
+// left returns the maximum duration of an extension sent now.
 func (h *held) left(now time.Time) time.Duration {
 	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
 }
 
-// spent reports whether no extension can give the message half of a visibility
-// any more: too little for a delivery to begin.
+// spent reports whether no extension can give the message half a visibility timeout, the minimum to start a delivery.
 func (h *held) spent(visibility time.Duration, now time.Time) bool {
 	return h.left(now) < visibility/2 && h.hiddenUntil.Sub(now) <= visibility/2
 }
 
-// extension returns how long to hide the message from now on, 0 for not now. A message in
-// work, or on its way to the dead-letter queue, is extended from half of its visibility on;
-// one that waits behind its group or is postponed from a third on, so that it has more than
-// half left when its turn comes.
+// extension returns the new visibility from now, or 0 if none is due. Messages being delivered or dead-lettered are
+// extended after half of their visibility. Waiting and postponed messages are extended after a third, so that more
+// than half is left when their turn comes.
 func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -141,15 +133,14 @@ func (h *held) extension(visibility time.Duration, now time.Time) time.Duration 
 	return v
 }
 
-// stale reports whether a message waited too long for a slot: three eighths of its
-// visibility, or 10 s. It is returned instead, so that no delivery begins with less than
-// half of the visibility left. The time in which a batch waits for more does not count.
+// stale reports whether a message waited too long for a slot: three eighths of its visibility timeout or 10 s, plus
+// the batch window. Returning it ensures that deliveries start with more than half of the visibility left.
 func (h *held) stale(o *Options, now time.Time) bool {
 	return now.Sub(h.readyAt) >= min(o.VisibilityTimeout*3/8, 10*time.Second)+o.Batch.Window ||
 		now.Sub(h.hiddenFrom) >= o.VisibilityTimeout/2
 }
 
-// size returns the bytes of a message's body and attributes.
+// size returns the bytes of the body and attributes.
 func (h *held) size() int {
 	n := len(h.msg.Body)
 	for _, a := range h.msg.Attributes {
@@ -158,8 +149,7 @@ func (h *held) size() int {
 	return n
 }
 
-// life names the time of a message in its queue, for its receives and those of them here:
-// after a redrive they are counted anew.
+// life identifies a message and its stay in the current queue: a redrive resets the receive count.
 func life(id string, receives, here int) string {
 	if here == 0 || here == receives {
 		return id
@@ -167,49 +157,47 @@ func life(id string, receives, here int) string {
 	return id + " " + strconv.Itoa(receives-here)
 }
 
-// group is the messages of one FIFO message group that are held here, in order. A queue
-// gives out no message behind one of its group that is in flight, so they all came with one receive.
+// group holds the messages of one FIFO message group in order. All come from one receive, because a queue returns no
+// messages of a group with messages in flight.
 type group struct {
 	id       string
-	active   int // ready, in work, postponed or being deleted: one, or those of one batch
-	deleting int // of them
+	active   int // ready, in flight, postponed or deleting: one message or one batch
+	deleting int // part of active
 	waiting  []*held
-	// turning: all that are active are being deleted and the next one is about
-	// to start.
+	// turning: all active messages are being deleted, so the next one is about to start.
 	turning bool
 }
 
-// purpose says why a visibility is changed.
+// purpose is the reason for a visibility change.
 type purpose uint8
 
 const (
-	extendVisibility purpose = iota // hide a message in work for longer
-	delayRetry                      // hide a failed message until its next attempt
-	returnMessage                   // make a message visible at once that was not posted
+	extendVisibility purpose = iota // of a message in flight
+	delayRetry                      // until the next attempt of a failed message
+	returnMessage                   // make an unposted message visible at once
 )
 
-// String returns the name that [ChangeFailed] shows.
+// String returns the name used by [ChangeFailed].
 func (p purpose) String() string {
 	return [...]string{"extend", "retry", "give back"}[p]
 }
 
-// pending is one entry of a delete or of a change of visibility, on its way to the
-// queue.
+// pending is a delete or a visibility change waiting to be sent, or in flight.
 type pending struct {
 	h          *held
 	receipt    string
-	purpose    purpose // of a change
+	purpose    purpose // of a visibility change
 	tries      int32
-	visibility time.Duration // of a change; set when it is sent, unless it is an extension
-	at         time.Time     // when a delayed or returned message is visible again; zero for at once
-	until      time.Time     // when the entry is no longer worth sending
+	visibility time.Duration // of a visibility change; set when sent unless it is an extension
+	at         time.Time     // when the message becomes visible; zero for at once
+	until      time.Time     // when the entry becomes useless
 }
 
-// isWanted reports whether a delete is still needed: not confirmed by another, and of the
-// newest receipt, which has a delete of its own.
+// isWanted reports whether a delete is still needed: not confirmed yet, and not superseded by a newer receipt, which
+// has its own.
 func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
 
-// nextTry is when an entry that failed is sent again, for a random number in [0,1).
+// nextTry returns when to retry, for a random number in [0,1).
 func (p *pending) nextTry(now time.Time, random float64) time.Time {
 	return now.Add(retryWait(int(p.tries), 100*time.Millisecond, 5*time.Second, random))
 }

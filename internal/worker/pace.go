@@ -8,38 +8,37 @@ import (
 	"tendril/queue"
 )
 
-// pace is the speed of the app and of the queue, as moving averages; 0 means not
-// known yet.
+// pace is the speed of the app and the queue as moving averages; 0 means unknown.
 type pace struct {
 	service   time.Duration // of one delivery
-	completed int           // deliveries that the app answered
-	roundTrip time.Duration // of one receive that did not have to wait
-	call      time.Duration // of one delete
-	body      float64       // bytes of one message
-	batch     float64       // messages of one delivery; 0 means one
-	finished  time.Time     // the last end of a delivery
-	calls     history       // the receives and deletes that did not have to wait
-	trips     history       // the receives among them
+	completed int           // deliveries with a response
+	roundTrip time.Duration // of a receive that did not wait
+	call      time.Duration // duration of a delete
+	body      float64       // bytes per message
+	batch     float64       // messages per delivery; 0 means one
+	finished  time.Time     // end of the last delivery
+	calls     history       // receives and deletes that did not wait
+	trips     history       // receives only
 }
 
 func newPace() *pace { return &pace{calls: newHistory(callStep), trips: newHistory(callStep)} }
 
-// slowApp is the time for one message from which on nothing is prefetched.
+// slowApp is the service time from which on nothing is prefetched.
 const slowApp = time.Second
 
-// averaged is how many samples a moving average is about.
+// averaged is the approximate number of samples in a moving average.
 const averaged = 16
 
-// served takes the duration of one delivery that ended now. The average of the first ones is
-// their mean: the fastest of several that began together end first.
+// served adds the duration of a delivery that ended now. The first samples use the plain mean, because the fastest of
+// several concurrent deliveries end first.
 func (p *pace) served(d time.Duration, now time.Time) {
 	p.completed++
 	p.service = max(p.service+(d-p.service)/time.Duration(min(p.completed, averaged)), 1)
 	p.finished = now
 }
 
-// travelled takes the duration of one receive that did not have to wait; plenty
-// tells that neither had the one before, so that it is one round trip for certain.
+// travelled adds the duration of a receive that did not wait. plenty means that the one before did not wait either,
+// so this was exactly one round trip.
 func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	if plenty {
 		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
@@ -48,21 +47,20 @@ func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
 	p.trips.add(d, now)
 }
 
-// credible reports whether a receive that was not awaited to its end may have
-// been under way all that time: what was sent before it may also have become
-// visible later. Other calls were then about as slow, or none is known.
+// credible reports whether d may be a round trip rather than a wait for messages, because other calls were about as
+// slow or none is known.
 func (p *pace) credible(d time.Duration, now time.Time) bool {
 	most := p.calls.sum(now).most
 	return most == 0 || d <= 4*most
 }
 
-// called takes the duration of one call that does not wait for messages.
+// called adds the duration of a call that does not wait for messages.
 func (p *pace) called(d time.Duration, now time.Time) {
 	p.call = average(p.call, min(d, 10*time.Second))
 	p.calls.add(d, now)
 }
 
-// average is a moving average after one more sample.
+// average returns the moving average after another sample.
 func average[T float64 | time.Duration](old, sample T) T {
 	if old == 0 {
 		return max(sample, 1)
@@ -70,8 +68,7 @@ func average[T float64 | time.Duration](old, sample T) T {
 	return old + (sample-old)/averaged
 }
 
-// travel is the longest time that the answer of a receive is taken to have
-// been on its way, which the visibility clock ran already.
+// travel is the longest assumed time between the start of the visibility timeout and the arrival of the answer.
 func (p *pace) travel(visibility time.Duration) time.Duration {
 	usual := time.Second
 	if p.roundTrip > 0 {
@@ -80,8 +77,7 @@ func (p *pace) travel(visibility time.Duration) time.Duration {
 	return min(usual, visibility/4)
 }
 
-// rate returns how many messages a second the app takes on so many slots; 0
-// when not known.
+// rate returns how many messages per second the app processes with limit slots; 0 if unknown.
 func (p *pace) rate(limit int) float64 {
 	if p.service == 0 {
 		return 0
@@ -89,11 +85,10 @@ func (p *pace) rate(limit int) float64 {
 	return float64(limit) * max(p.batch, 1) / p.service.Seconds()
 }
 
-// prefetch returns how many messages to hold beyond those in work, when limit
-// deliveries may run at once: what the app takes during one round trip to the
-// queue and a half, and enough on top to receive in tens, as long as ten
-// start within a tenth of a second. None before the app's speed is known, when
-// it takes a second or more for a message, or when nothing has ended for that long.
+// prefetch returns how many messages to hold in addition to those in flight, when limit deliveries may run: as many
+// as the app processes during one and a half round trips, plus up to ten that start within a tenth of a second, to
+// receive in tens. It is 0 if the app's speed is unknown, if the app takes a second or more per message, or if no
+// delivery ended for a second.
 func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
@@ -101,8 +96,8 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	return p.ahead(p.rate(limit), o)
 }
 
-// ahead is prefetch for an app that takes rate messages a second. It is at most twice what
-// has been completed: a few fast answers do not show that the next ones are as fast.
+// ahead is prefetch for an app that processes rate messages per second. It is at most twice the number of completed
+// messages: a few fast responses do not prove that the app is fast.
 func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)
@@ -113,10 +108,10 @@ func (p *pace) ahead(rate float64, o *Options) int {
 	return int(math.Min(n, maxPrefetch))
 }
 
-// maxPrefetch bounds the number of prefetched messages, whatever the figures say.
+// maxPrefetch limits the number of prefetched messages.
 const maxPrefetch = 5000
 
-// durations are the count, the shortest and the longest of some durations, all 0 if there are none.
+// durations are the count and extremes of some durations; all 0 when empty.
 type durations struct {
 	count       int64
 	least, most time.Duration
@@ -131,10 +126,10 @@ func (d *durations) add(one time.Duration) {
 	d.most = max(d.most, one)
 }
 
-// history is the durations of the recent past.
+// history is a window of recent durations.
 type history struct{ window *window.Window[durations] }
 
-// Turns are remembered for a minute, calls of the queue for half as long.
+// Turns are remembered for a minute, queue calls for half a minute.
 const (
 	turnStep     = 10 * time.Second
 	callStep     = 5 * time.Second
@@ -145,14 +140,12 @@ func newHistory(step time.Duration) history {
 	return history{window.New[durations](step, historySteps)}
 }
 
-// add takes one duration.
 func (h history) add(d time.Duration, now time.Time) {
 	if recent := h.window.At(now); recent != nil {
 		recent.add(max(d, 1))
 	}
 }
 
-// sum returns the count and the extremes of all.
 func (h history) sum(now time.Time) (all durations) {
 	for d := range h.window.Recent(now) {
 		if all.count == 0 || d.count > 0 && d.least < all.least {

@@ -8,20 +8,17 @@ import (
 	"time"
 )
 
-// PoolOptions configure a [Pool]. The zero value, and nil, are valid.
+// PoolOptions configure a [Pool]. The zero value and nil are valid.
 type PoolOptions struct {
-	// Concurrency is the most deliveries in work at once over all workers of
-	// the pool, 1 to 1000; 0 means 50. Values outside are brought to the nearest
-	// bound.
+	// Concurrency is the maximum number of deliveries in flight across all workers, 1 to 1000; 0 means 50. Values out
+	// of range are moved to the nearest bound.
 	Concurrency int
-	// Sleep is how long nothing is received after every queue was found empty by
-	// a whole long poll; 0 means that the next one begins at once.
+	// Sleep is the pause in receiving after a whole long poll found every queue empty; 0 means no pause.
 	Sleep time.Duration
 }
 
-// Pool is shared by workers of several queues: a limit of concurrency, and the order in
-// which the queues get a free slot. Make it with [NewPool] and name it in the [Options] of
-// each worker. Workers may join and stop at any time.
+// Pool lets workers of several queues share one concurrency limit, and orders the queues for free slots. Create it
+// with [NewPool] and set it in the [Options] of each worker. Workers may join and stop at any time.
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
@@ -31,11 +28,11 @@ type Pool struct {
 	lanes    []*lane
 	strict   bool
 	inWork   int
-	granted  int   // slots reserved for all lanes
-	promoted bool  // a turn was given away, and none has followed the order since
-	due      *lane // whose turn waits for a message; may be nil
+	granted  int   // slots reserved by all lanes
+	promoted bool  // MaxWait gave away a turn, and none has followed the order since
+	due      *lane // drawn, but waiting for a message; may be nil
 	pace     *pace
-	begun    history // messages, with their wait
+	begun    history // started messages, with their waits
 
 	restUntil time.Time
 }
@@ -50,7 +47,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
-// join takes in a new queue. Queues with the same limiter share its state.
+// join adds a queue. Queues with the same limiter share its state.
 func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,7 +60,7 @@ func (p *Pool) join(l *lane) {
 	p.arrange()
 }
 
-// leave lets go of a queue whose worker stopped.
+// leave removes the queue of a stopped worker.
 func (p *Pool) leave(l *lane) {
 	p.grant(l, -l.granted)
 	if p.due == l {
@@ -73,19 +70,17 @@ func (p *Pool) leave(l *lane) {
 	p.arrange()
 }
 
-// arrange finds out which order the queues ask for.
 func (p *Pool) arrange() {
 	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.core.opts.Weight > 0 })
 }
 
-// grant reserves n more slots for a queue; negative takes them back.
+// grant reserves n more slots for a queue, or releases -n.
 func (p *Pool) grant(l *lane, n int) {
 	l.granted += n
 	p.granted += n
 }
 
-// take starts one delivery on a free slot; nil if no slot is free or no queue has
-// a message to start. The caller repeats it until then.
+// take starts one delivery on a free slot, and returns nil if none can start. The caller repeats it until then.
 func (p *Pool) take(now time.Time) (*Worker, []*held) {
 	if p.inWork >= p.concurrency {
 		return nil, nil
@@ -112,19 +107,18 @@ func (p *Pool) take(now time.Time) (*Worker, []*held) {
 		}
 		p.keepTurn(l)
 		if l.usable(now) > 0 && l.messages.ready.len() > 0 {
-			break // its work is being cut off
+			break // its work is being aborted
 		}
 	}
 
-	for _, l := range p.lanes { // ask for a look at those whose answer takes too long
+	for _, l := range p.lanes { // wake workers to check receives that take too long
 		l.expireExpected(now)
 		l.core.wakeAt(l.expectedDue())
 	}
 	return nil, nil
 }
 
-// takeReserved starts a delivery on a slot that was reserved for it, and takes back
-// slots that are reserved for more messages than may come.
+// takeReserved starts a delivery on its reserved slot, and releases slots reserved for more messages than can come.
 func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	for _, l := range p.lanes {
 		if l.granted == 0 {
@@ -146,23 +140,21 @@ func (p *Pool) takeReserved(now time.Time) (*Worker, []*held) {
 	return nil, nil
 }
 
-// reservable returns how many slots may be reserved for a queue: about its share of them.
-// The turn after that waits, and all others behind it: else a queue that holds messages
-// would run ahead of a queue whose receive is slow.
+// reservable returns how many slots a queue may reserve: about its share. Then its next turn waits, and with it all
+// others, because queues with held messages would otherwise overtake a queue with slow receives.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn lets a queue that was drawn and cannot use the slot yet be the next:
-// another turn instead would favour those that are refused less often. Strict
-// order knows no turns.
+// keepTurn keeps the turn of a queue that cannot use its slot yet: drawing another queue would favour queues that are
+// refused less often. Strict order has no turns.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
 	}
 }
 
-// draw chooses the queue that gets the next free slot; nil if none does.
+// draw chooses the queue for the next free slot, nil if none wants it.
 func (p *Pool) draw(now time.Time) *lane {
 	if l := p.due; l != nil {
 		if l.demand(now) == hasDemand {
@@ -176,7 +168,7 @@ func (p *Pool) draw(now time.Time) *lane {
 
 	late, next := p.longestWaiting(now), p.byOrder(now)
 	switch {
-	case late != nil && late == next: // nothing is given away
+	case late != nil && late == next: // no turn is given away
 	case late != nil && !p.promoted:
 		p.promoted = true
 		late.core.stats.counts.Promoted++
@@ -187,8 +179,8 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder returns whose turn it is: in strict order the first queue that has work for the slot,
-// as long as none above it is openDemand, else the one that the weights give it to.
+// byOrder returns the queue for the next slot: in strict order the first with work, unless a queue above has
+// openDemand, otherwise by weight.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
 		return takeTurn(p.lanes, func(l *lane) bool { return l.demand(now) == hasDemand }, p.random)
@@ -199,8 +191,7 @@ func (p *Pool) byOrder(now time.Time) *lane {
 	return nil
 }
 
-// longestWaiting returns the queue with the longest wait beyond its MaxWait,
-// nil if no queue waits that long.
+// longestWaiting returns the queue with the longest wait beyond its MaxWait, or nil.
 func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	var most time.Duration
 	for _, l := range p.lanes {
@@ -213,22 +204,20 @@ func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	return longest
 }
 
-// workAbove reports whether a queue before this one in strict order has work.
+// workAbove reports whether a queue above this one in strict order has work.
 func (p *Pool) workAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
-// waitsAbove reports whether a queue before this one has work, and perhaps waits only for the limiter
-// that both share.
+// waitsAbove reports whether a queue above this one has work, which may be waiting for the limiter that both share.
 func (p *Pool) waitsAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
 		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
 	})
 }
 
-// shareOf returns the share of the turns, up to 1, that a queue has to expect
-// when it has work: in strict order all, else by weight among those that may
-// have work too.
+// shareOf returns the queue's expected share of the turns, up to 1: all in strict order, otherwise by weight among
+// the queues that may have work.
 func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
@@ -236,8 +225,7 @@ func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	return p.part(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
-// shareOfRoom is shareOf among those that share a limiter; a queue that is known
-// to hold nothing has a share all the same, as if all of them were empty.
+// shareOfRoom is shareOf among the queues sharing a limiter. An empty queue has a share as if all of them were empty.
 func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	empty := l.emptyNow(now)
 	if p.strict && !empty {
@@ -246,7 +234,7 @@ func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
 	return p.part(l, func(m *lane) bool { return m.limiter.shares(l.limiter) && (empty || !m.emptyNow(now)) })
 }
 
-// part returns the weight of a queue against those that count, and its own.
+// part returns the queue's weight divided by the total weight of itself and the counted queues.
 func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
 	total := 0
 	for _, m := range p.lanes {
@@ -257,9 +245,8 @@ func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-// rest begins the pool's sleep once every queue was found empty. A queue that
-// holds messages or has a receive open is not empty; one that cannot be received from
-// does not count.
+// rest starts the pool's sleep once every queue was found empty. Queues with messages or an open receive are not
+// empty; closed queues are ignored.
 func (p *Pool) rest(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, func(l *lane) bool {
 		return l.isOpen() && !l.backlog.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
@@ -273,7 +260,7 @@ func (p *Pool) rest(now time.Time) {
 	}
 }
 
-// roundLeft returns how long the receives of the other queues still wait.
+// roundLeft returns how much longer the other queues' receives may wait.
 func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	for _, m := range p.lanes {
 		if m == l {
@@ -286,8 +273,8 @@ func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
 	return left
 }
 
-// waitFor returns how long a queue's next receive waits. One that was found
-// empty already listens until the round ends, so that all sleep together.
+// waitFor returns the wait time of a queue's next receive. A queue already found empty waits until the round ends, so
+// that all queues sleep together.
 func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
 	if p.sleep == 0 || !l.backlog.pollsEmpty {
 		return l.core.opts.WaitTime

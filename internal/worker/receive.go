@@ -9,70 +9,67 @@ import (
 	"tendril/queue"
 )
 
-// Bounds of receiving.
 const (
 	maxReceives        = 64               // open at once
-	fullReceives       = 8                // open at once, from which on a queue counts as full
-	receiveMargin      = 30 * time.Second // after the wait, until the queue counts as silent
+	fullReceives       = 8                // open receives from which on the queue counts as full
+	receiveMargin      = 30 * time.Second // after the wait, until the receive times out
 	failedReceiveFirst = 250 * time.Millisecond
 	failedReceiveLimit = 15 * time.Second
-	refusedFirst       = 5 * time.Second // after a refusal for good
+	refusedFirst       = 5 * time.Second // after a permanent refusal
 	refusedLimit       = 30 * time.Second
 	quickReceiveLimit  = 5 * time.Second // between empty answers that did not wait
 )
 
-// poller decides when to receive and how much: one long poll while the queue is empty, up to 64 receives at once while
-// it is full.
+// poller decides when to receive and how much: one long poll while the queue is empty, up to 64 receives while it is
+// full.
 type poller struct {
 	core     *core
 	messages *inventory
 	gate     *gate
 	limiter  *limiterState
 	pace     *pace
-	lane     *lane // of the pool; nil for a worker of its own
-	// filter reports whether a message is to be delivered; nil, as a pointer or a func, for all.
+	lane     *lane // nil without a pool
+	// filter reports whether to deliver a message; a nil pointer or func delivers all.
 	filter atomic.Pointer[func(*queue.Message) bool]
 
 	open     map[*openReceive]struct{}
-	asked    int // messages that the open ones may bring
-	expected int // how many of them are likely to come, for a pool
-	// want is how many may be open at once, as far as the queue is concerned:
-	// one while it is empty, doubled by full answers, halved by slow ones, but
-	// once in a round trip: at changed.
+	asked    int // by open receives
+	expected int // likely part of asked; pools only
+	// want is how many receives may be open: one while the queue is empty, doubled by full answers and halved by slow
+	// ones, at most once per round trip since changed.
 	want    int
 	changed time.Time
-	// full: the last answer was full, so that the next one need not wait.
+	// full: the last answer was full, so the next one should not need to wait.
 	full bool
-	// quick counts consecutive empty answers that came without waiting.
+	// quick counts consecutive empty answers that did not wait.
 	quick int
-	// fails counts consecutive failures, failed is when the last one came;
-	// no receive begins before notBefore.
+	// fails counts consecutive failures, the last one at failed; no receive starts before notBefore.
 	fails             int
 	failed, notBefore time.Time
 }
 
-// openReceive is one receive under way.
+// openReceive is a receive in flight.
 type openReceive struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	asked     int
-	expected  int           // of a pool: see lane
-	gaveUp    bool          // nothing is expected any more, though the queue had plenty
-	waited    bool          // for what it brought
-	wait      time.Duration // for a first message
+	expected  int           // pools only, see lane
+	gaveUp    bool          // no longer expected, though the queue had plenty
+	waited    bool          // for its messages
+	wait      time.Duration // maximum, for the first message
 	start     time.Time
-	cancelled bool // by us
+	cancelled bool // by the worker
 }
 
-// learn takes an answer of n messages under a load. It reports whether the receive
-// took just one round trip: the queue had plenty before it and after.
+// learn adapts want to an answer of n messages. It reports whether the receive took exactly one round trip, because
+// the queue had plenty before and after it.
 func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	p.fails = 0
 	wasFull := p.full
 	p.full = n >= o.asked
 	switch {
 	case p.full && (l == heavy || o.start.Before(p.changed)):
-		// Right as it is, or the answer does not know the present number.
+		// want is right, or changed after this receive started.
 	case p.full && l == crowded:
 		p.want, p.changed = max(p.want/2, 1), now
 	case p.full:
@@ -92,8 +89,8 @@ func (p *poller) learn(o *openReceive, n int, l load, now time.Time) (roundTrip 
 	return wasFull && p.full
 }
 
-// fail learns from a failed receive and returns how long to wait. Receives
-// that were open together and fail together count once.
+// fail records a failed receive and returns the wait before the next. Concurrent receives that fail together count
+// once.
 func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	p.want, p.full = 1, false
 	if o.start.Before(p.failed) && now.Before(p.notBefore) {
@@ -109,8 +106,8 @@ func (p *poller) fail(o *openReceive, class errorClass, now time.Time, random fl
 	return wait
 }
 
-// startReceives begins as many receives as may begin now, also those of the other workers of the pool. A worker that
-// drains has ended when nothing is under way.
+// startReceives starts all possible receives, also for the other workers of the pool, and completes a drain when
+// nothing is in flight.
 func (w *Worker) startReceives(now time.Time) {
 	if w.lane == nil {
 		w.startOwnReceives(now)
@@ -130,7 +127,7 @@ func (w *Worker) startOwnReceives(now time.Time) {
 	}
 }
 
-// receive receives messages, and takes them in, until no further receive may begin.
+// receive receives and accepts messages until no further receive may start.
 func (w *Worker) receive(o *openReceive) {
 	opts := &w.core.opts
 	req := queue.ReceiveRequest{Visibility: &opts.VisibilityTimeout, CountAtPost: opts.UncountedReturns}
@@ -155,7 +152,7 @@ func (w *Worker) receive(o *openReceive) {
 	}
 }
 
-// filterMessages asks the filter about each message. That takes a moment for large ones, so the lock is not held.
+// filterMessages runs without the lock, because filtering large messages takes time.
 func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	match := p.filter.Load()
 	if match == nil || *match == nil || len(msgs) == 0 {
@@ -168,7 +165,7 @@ func (p *poller) filterMessages(msgs []queue.Message) (filtered []bool) {
 	return filtered
 }
 
-// next opens a receive if one may begin now; nil if not.
+// next returns the next receive, nil if none may start now.
 func (p *poller) next(now time.Time) *openReceive {
 	if !p.mayBegin(now) {
 		return nil
@@ -177,7 +174,7 @@ func (p *poller) next(now time.Time) *openReceive {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
 		if n = min(n, p.permitted(now)); n <= 0 {
-			// The limiter does not say by itself when it has room again.
+			// The limiter does not notify when it has room again.
 			if !now.Before(p.limiter.lookAt) {
 				p.limiter.lookAt = now.Add(askLimiterAgain)
 			}
@@ -205,24 +202,21 @@ func (p *poller) next(now time.Time) *openReceive {
 	return o
 }
 
-// mayBegin reports whether a receive may begin now, as far as this queue is
-// concerned and whatever there is room for.
+// mayBegin reports whether the state of the queue allows another receive, regardless of room.
 func (p *poller) mayBegin(now time.Time) bool {
 	if p.core.phase != running || p.core.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
 		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
 		return false
 	}
-	// How many messages wait for the end of their deletes is how much is attempted again if
-	// the process dies now: at most the concurrency, and what is on its way during two
-	// round trips, at least 320.
+	// If the process dies now, messages with unconfirmed deletes are delivered again. Their number is limited to the
+	// concurrency plus two round trips' worth of deletes, at least 320.
 	underWay := 2 * p.pace.rate(p.core.limit) * p.pace.roundTrip.Seconds()
 	return p.messages.unconfirmed <
 		p.core.opts.Concurrency*p.core.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// room returns how many messages the next receive may bring, 0 for none now.
-// Below the limit that is what slots are free for; beyond it the prefetch,
-// and then only in tens.
+// room returns how many messages the next receive may request, 0 for no receive: those with a free slot, and the
+// prefetch, which is received in tens.
 func (p *poller) room(now time.Time) int {
 	if p.lane != nil {
 		return p.lane.room(now)
@@ -241,15 +235,14 @@ func (p *poller) room(now time.Time) int {
 	return clamp(room, 0, queue.MaxBatch)
 }
 
-// Bounds of the memory that is reserved for each message of a receive: until it comes, its size is not known.
+// Memory reserved per message of a receive, before its size is known.
 const (
 	leastReserved = 64 << 10
 	mostReserved  = 1 << 20 // the largest message
 )
 
-// fitting returns how many messages the next receive may bring as far as their bytes are concerned: at least one if
-// nothing is held or on its way. The receives of a remote queue take long, so many are open at once. They reserve what
-// is usual there.
+// fitting returns how many messages HeldBytes allows the next receive, at least one if nothing is held or in flight.
+// Remote queues have many slow receives open, so they reserve according to the average size.
 func (p *poller) fitting() int {
 	each := mostReserved
 	if remote := !p.core.opts.UncountedReturns; remote && p.pace.body > 0 {
@@ -261,9 +254,8 @@ func (p *poller) fitting() int {
 	return (p.core.opts.HeldBytes-p.messages.bytes)/each - p.asked
 }
 
-// permitted returns how many messages the next receive may ask for as far as
-// the limiter is concerned: what has room beyond those that are on their way
-// to a slot, and that ten at a time if so many have room at all.
+// permitted returns how many messages the limiter lets the next receive request: its room minus messages on the way
+// to a slot, in tens if the room is large enough.
 func (p *poller) permitted(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
@@ -276,8 +268,7 @@ func (p *poller) permitted(now time.Time) int {
 	return inTens(room, p.messages.ready.len()+p.asked)
 }
 
-// inTens returns how much of a room the near messages leave, but nothing as long
-// as that is less than a whole receive.
+// inTens returns room minus near, or 0 if that is less than a whole receive.
 func inTens(room, near int) int {
 	left := room - near
 	if near > 0 && left < min(queue.MaxBatch, room) {
@@ -286,9 +277,8 @@ func inTens(room, near int) int {
 	return left
 }
 
-// receiveEnded records the end of a receive. It returns since when the received messages are hidden; the zero time if
-// the receive brought no answer. A receive that was cancelled before its answer counts neither as answered nor as
-// failed.
+// receiveEnded records the end of a receive and returns since when its messages are hidden; zero without an answer. A
+// cancelled receive without an answer counts neither as answered nor as failed.
 func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, now time.Time) (hiddenSince time.Time) {
 	delete(p.open, o)
 	p.asked -= o.asked
@@ -305,7 +295,7 @@ func (p *poller) receiveEnded(o *openReceive, msgs []queue.Message, err error, n
 	return hiddenSince
 }
 
-// failedReceive delays the next receive after a failed one, counts the failure and reports it.
+// failedReceive counts and reports a failed receive, and delays the next one.
 func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
 	class := classify(err)
 	wait := p.fail(o, class, now, p.core.opts.Random())
@@ -315,7 +305,7 @@ func (p *poller) failedReceive(o *openReceive, err error, now time.Time) {
 		PollFailed{Err: err, Failures: p.fails, Permanent: class == refused, RetryIn: wait})
 }
 
-// answered learns from the answer of one receive.
+// answered records an answered receive.
 func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	took := now.Sub(o.start)
 	o.waited = p.waited(o, msgs, now)
@@ -348,15 +338,14 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether a receive seems to have found the queue empty and waited for what
-// it brought now: each message was sent after it began, or came back and the answer took
-// longer than usual.
+// waited reports whether the receive apparently waited on an empty queue: every message was sent after it started, or
+// was visible again and the answer took longer than usual.
 func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	long := now.Sub(o.start) > p.usualAnswer(now)
 	for i := range msgs {
 		m := &msgs[i]
-		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if that receive does not count
+		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if that receive was not counted
 		late := m.SentAt.After(start) && !m.SentAt.After(end)
 		if !late && (!long || !isBack && m.ReceiveCount <= 1) {
 			return false
@@ -365,16 +354,14 @@ func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) boo
 	return true
 }
 
-// Bounds of the time that an answer usually takes, and what it is while nothing is known.
 const (
 	usualAnswerLeast = 5 * time.Millisecond
 	usualAnswerMost  = time.Second
 	usualAnswerFirst = 300 * time.Millisecond
 )
 
-// usualAnswer is how long the answer of a queue with messages may usually take: three
-// round trips. As long as nothing is known of its queue the slowest of the pool's others
-// stands for it.
+// usualAnswer is how long a queue with messages usually takes to answer: three round trips. If unknown, the slowest
+// other queue of the pool serves as the estimate.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
@@ -388,7 +375,7 @@ func (p *poller) usualAnswer(now time.Time) time.Duration {
 	return clamp(3*trip, usualAnswerLeast, usualAnswerMost)
 }
 
-// leastTrip returns the shortest round trip of late, 0 when not known.
+// leastTrip returns the shortest recent round trip, 0 if unknown.
 func (p *poller) leastTrip(now time.Time) time.Duration {
 	own := p.pace.trips.sum(now).least
 	if p.lane == nil {
@@ -397,8 +384,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace is how old a receive is when it is taken to wait on an empty queue. To cut off a
-// younger one may leave messages hidden that are on their way.
+// grace is the age from which a receive is assumed to wait on an empty queue. Cancelling a younger one could leave
+// messages hidden that are already on their way.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
@@ -406,8 +393,8 @@ func (p *poller) grace() time.Duration {
 	return clamp(3*p.pace.roundTrip, 100*time.Millisecond, time.Second)
 }
 
-// cancelWaiting cuts off the receives that wait on an empty queue, while the gate
-// is closed or the breaker open. It returns when to come again, zero for never.
+// cancelWaiting cancels receives waiting on an empty queue while the gate is closed or the breaker open. It returns
+// when to call it again, zero for never.
 func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	if p.gate.open() && !p.limiter.breakerOpen(now) {
 		return time.Time{}
@@ -426,20 +413,20 @@ func (p *poller) cancelWaiting(now time.Time) (next time.Time) {
 	return next
 }
 
-// load is the effect of more receives at once, as the time of a full answer shows it.
+// load is the expected effect of more concurrent receives.
 type load uint8
 
 const (
-	light   load = iota // they would bring more
+	light   load = iota // they would bring more messages
 	heavy               // they would only take longer
-	crowded             // there are too many already
+	crowded             // there are already too many
 )
 
-// loadSlack is how much longer than usual an answer may take for other reasons.
+// loadSlack is the tolerated delay of an answer for other reasons.
 const loadSlack = 250 * time.Millisecond
 
-// loadOf compares a round trip with the shortest of late. A server, or a machine,
-// that has enough to do answers later instead of more.
+// loadOf compares a round trip with the shortest recent one: an overloaded server or machine answers later instead of
+// more.
 func loadOf(took, least time.Duration) load {
 	switch {
 	case least == 0 || took <= 3*least+loadSlack:

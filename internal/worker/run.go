@@ -8,35 +8,29 @@ import (
 	"time"
 )
 
-// errUsed is returned by the second call of [Worker.Run].
 var errUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
 
-// stopError counts the messages that a stopped worker left to others. Each of them
-// becomes visible again when its visibility timeout ends.
+// stopError counts the messages that a stopped worker left unfinished. They become visible again when their
+// visibility timeouts end.
 type stopError struct {
-	// Aborted is how many deliveries were cut off in work.
 	Aborted int
-	// Undeleted is how many messages were done without a confirmed delete: they
-	// may be attempted again.
+	// Undeleted is the number of processed messages without a confirmed delete; they may be delivered again.
 	Undeleted int
 }
 
-// Error says both counts.
 func (e *stopError) Error() string {
 	return fmt.Sprintf("worker stopped with %d deliveries aborted and %d done messages not deleted; they return after "+
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
 
-// abortGrace is how long an aborted worker still tries to delete messages that were
-// answered, and to return those that were not posted.
+// abortGrace is how long an aborted worker keeps trying to delete processed messages and return unposted ones.
 const abortGrace = 2 * time.Second
 
-// Run works until a context is done. When receive is, the worker drains: it
-// ends its receives, lets deliveries in work finish, confirms their deletes and
-// returns what was never posted. When work is, deliveries are cancelled and
-// their messages left to their visibility timeout. Run returns nil after a
-// clean drain, else an error that counts what is left to others; it fails when it ran before. Every
-// goroutine that it started has ended by then.
+// Run works until a context is done. When receive is done, the worker drains: it ends its receives, lets deliveries
+// finish, confirms their deletes and returns unposted messages. When work is done, deliveries are cancelled, and
+// their messages become visible after their visibility timeout. Run returns nil after a clean drain, otherwise an
+// error that counts the unfinished messages. It can be called only once. All its goroutines have ended when it
+// returns.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.core.mu.Lock()
@@ -62,7 +56,7 @@ func (w *Worker) Run(receive, work context.Context) error {
 	return w.stop(work)
 }
 
-// maintain makes a round in each rhythm, and earlier when something is due.
+// maintain runs a round in each rhythm, and earlier when something is due.
 func (w *Worker) maintain() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -83,7 +77,7 @@ func (w *Worker) maintain() {
 	}
 }
 
-// round does everything that is due, and returns the time of the next round.
+// round does everything due and returns the time of the next round.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {
@@ -97,7 +91,7 @@ func (w *Worker) round(now time.Time) time.Time {
 	}
 
 	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
-		w.core.limit = 1 // one delivery at a time at first
+		w.core.limit = 1 // resume with one delivery at a time
 		w.gate.lift(Throttling)
 	}
 	w.app.watchIdle(now)
@@ -125,7 +119,7 @@ func (w *Worker) round(now time.Time) time.Time {
 	return w.core.sleepUntil
 }
 
-// stop ends a run: it drains, until work is done.
+// stop drains the worker, and aborts when work is done.
 func (w *Worker) stop(work context.Context) error {
 	w.enter(draining)
 	select {
@@ -153,7 +147,6 @@ func (w *Worker) stop(work context.Context) error {
 	return nil
 }
 
-// enter goes on to the next phase of the end.
 func (w *Worker) enter(p phase) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -162,17 +155,16 @@ func (w *Worker) enter(p phase) {
 	w.app.stopProbing()
 	w.gate.close(Draining, "the worker is stopping", now)
 	for _, b := range w.batchers() {
-		b.due = now // nothing lingers any more
+		b.due = now // flush lingering entries
 	}
 	w.proceed(now)
 }
 
-// batchers are the entries that are still to be sent to the queue, or on their way.
 func (w *Worker) batchers() []*batcher {
 	return []*batcher{&w.letters.pending, &w.deletes.pending, &w.visibility.pending}
 }
 
-// checkDrained ends the drain when nothing is open, in work or unsaid.
+// checkDrained ends the drain when no receive, delivery or queue call is left.
 func (w *Worker) checkDrained() {
 	isBusy := func(b *batcher) bool { return !b.idle() }
 	if w.core.inWork > 0 || len(w.poller.open) > 0 || len(w.visibility.returning) > 0 ||
@@ -186,8 +178,7 @@ func (w *Worker) checkDrained() {
 	}
 }
 
-// close ends the idle goroutines. Deliveries still in work end by themselves:
-// their slots find no next message.
+// close ends the idle goroutines. Running deliveries end by themselves when they find no next message.
 func (w *Worker) close() {
 	w.core.mu.Lock()
 	w.core.phase = stopped

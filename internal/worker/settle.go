@@ -7,21 +7,21 @@ import (
 	"tendril/queue"
 )
 
-// settler decides what becomes of a message after its delivery, and does it: delete,
-// make visible later, keep for another try, return to the queue.
+// settler carries out the outcome of each delivery: delete the message, delay its next attempt, keep it, or return
+// it.
 type settler struct {
 	core       *core
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
 	deletes    *deleter
-	letters    *deadLetters // nil where the queue cannot dead-letter a message itself
+	letters    *deadLetters
 	visibility *visibilityChanger
 	pace       *pace
 }
 
-// settle ends a delivery with its results, and appends to settled how the tries ended: postponed messages were not
-// tried. answered reports that the app answered.
+// settle processes the results of a delivery. It appends the attempts to settled; postponed messages had none.
+// answered reports whether the app responded.
 func (s *settler) settle(batch []*held, results []queue.Result, settled []Settled, now time.Time) (
 	_ []Settled, answered bool,
 ) {
@@ -59,8 +59,7 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 	return settled, !anyAborted && s.app.learn(batch[0].startedAt, decisive(results), now)
 }
 
-// decisive returns the result of a delivery that says most about the app: it answered if
-// it judged any of the messages.
+// decisive returns the result that reveals most about the app: it responded if any message is done or failed.
 func decisive(results []queue.Result) *queue.Result {
 	worst := &results[0]
 	for i := range results {
@@ -78,9 +77,8 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// decide says what to do with a message after its delivery, which the end of Run may have
-// aborted. A target that throttles closes the gate first, for the pause that the message
-// shares.
+// decide returns the action for a message after its delivery, which the end of Run may have aborted. If the target
+// throttles, it first closes the gate for a pause that applies to the message as well.
 func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
 	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
@@ -101,8 +99,8 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 		}
 
 		if !d.lapsed && s.keepable(h, now) {
-			// Nothing was run: it waits here until the pause is over. Returned it
-			// would cost a receive, and in the end its place in the queue.
+			// Nothing was run, so the message waits here for the end of the pause. Returning it would cost a receive,
+			// and eventually dead-letter it.
 			s.core.stats.counts.Throttled++
 			res.Outcome = queue.Postponed
 			res.RetryAfter = d.pause
@@ -128,7 +126,7 @@ func newSettled(h *held, res *queue.Result, batch int, aborted bool, now time.Ti
 		Batch: batch, Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt)}
 }
 
-// apply does what was decided about a message that was tried, and adds it to e.
+// apply carries out the action for an attempted message and completes e.
 func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	if act.verb != giveUp && !e.Aborted && (e.Outcome == queue.Unreached || e.Outcome == queue.Throttled) {
 		s.messages.skip(h, true)
@@ -140,7 +138,7 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 		e.NextRetry = now.Add(act.after)
 		s.visibility.release(h, now)
 		s.visibility.delayRetry(h, e.NextRetry, now)
-	case giveUp: // returned by putOff
+	case giveUp: // putOff returns it
 	case deadLetter:
 		e.DeadLettering = true
 		s.letters.send(h, e, now)
@@ -150,16 +148,15 @@ func (s *settler) apply(e *Settled, h *held, act action, now time.Time) {
 	}
 	if act.verb == remove {
 		s.messages.goesOn(e.GroupID)
-	} else { // also behind one that is dead: the next one may be like it
+	} else { // also behind a dead message, because the next one may fail like it
 		s.messages.fails(h, later(e.NextRetry, now))
 	}
 
 	s.core.stats.counts.settled(e)
 }
 
-// putOff keeps those messages of a delivery that were postponed, or returns them, as it
-// does with those that did not reach the app. It begins with the last one, so that
-// none overtakes another of its FIFO group.
+// putOff keeps or returns the postponed and unreached messages of a delivery, last one first to preserve the order of
+// FIFO groups.
 func (s *settler) putOff(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i := len(batch) - 1; i >= 0; i-- {
 		h, act := batch[i], actions[i]
@@ -188,7 +185,7 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 	}
 }
 
-// withdraw returns every message that was received and not posted.
+// withdraw returns all messages that were received and not posted.
 func (s *settler) withdraw(now time.Time) {
 	m := s.messages
 	for m.deferred.Len() > 0 {
@@ -202,7 +199,7 @@ func (s *settler) withdraw(now time.Time) {
 	}
 }
 
-// postpone keeps a message, hidden, and lines it up again after a time.
+// postpone keeps a message hidden and makes it ready again after a delay.
 func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	if h.postponedAt.IsZero() {
 		h.postponedAt = now
@@ -221,7 +218,7 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	s.core.wakeAt(s.visibility.pending.next())
 }
 
-// resume lines up the messages whose postponement has ended.
+// resume makes messages ready when their postponement has ended.
 func (s *settler) resume(now time.Time) {
 	d := &s.messages.deferred
 	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {

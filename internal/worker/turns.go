@@ -1,27 +1,25 @@
 package worker
 
-// demand says whether a queue of a pool wants the next free slot.
+// demand is a queue's interest in the next free slot of its pool.
 type demand uint8
 
 const (
-	// noDemand: it has no work that could use a further slot.
+	// noDemand: it has no work for another slot.
 	noDemand demand = iota
-	// openDemand: receives under way, or about to begin, may bring more than the
-	// slots that it was given already. In strict order no queue below may have
-	// the slot before that is known.
+	// openDemand: receives may still bring more messages than it has slots for. In strict order, lower queues wait
+	// until that is known.
 	openDemand
-	// hasDemand: it has work for the slot, held here or expected.
+	// hasDemand: it has work for the slot, held or expected.
 	hasDemand
 )
 
-// sameCredit is the difference below which two credits are the same: sums of fractions.
+// sameCredit is the difference below which two credits count as equal, because of rounding.
 const sameCredit = 1e-9
 
-// takeTurn gives a turn to one of the queues that want it, in proportion to their weights;
-// nil when none does. Every queue that wants the turn gets its part of it as credit, and
-// the one with most credit takes the turn and pays for it (smooth weighted round robin). A
-// queue that wants nothing saves up nothing. random, which returns 0 to n-1, chooses among those
-// with the same credit: queues of one weight have the same chance of each turn, on each instance.
+// takeTurn picks one of the queues that want the turn, in proportion to their weights, or nil (smooth weighted round
+// robin). Each of them gains its part of the turn as credit, and the queue with the highest credit takes and pays the
+// turn. Queues that want nothing gain nothing. random returns 0 to n-1 and breaks ties, so that queues of equal
+// weight have equal chances on each instance.
 func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (taker *lane) {
 	total, tied := 0, 0
 	for _, l := range lanes {
@@ -37,7 +35,7 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 			case taker == nil || l.credit > taker.credit+sameCredit:
 				taker, tied = l, 1
 			case l.credit > taker.credit-sameCredit:
-				if tied++; random(tied) == 0 { // each of the tied ones with the same chance
+				if tied++; random(tied) == 0 { // equal chances for all tied queues
 					taker = l
 				}
 			}
@@ -50,8 +48,8 @@ func takeTurn(lanes []*lane, wants func(*lane) bool, random func(n int) int) (ta
 	return taker
 }
 
-// firstInOrder returns the first of n queues that has work for a slot, -1 if there is none, or if the demand of
-// one above it is open.
+// firstInOrder returns the first of n queues with work for a slot, or -1 if no queue has work or one above it has
+// openDemand.
 func firstInOrder(n int, demandOf func(int) demand) int {
 	for i := range n {
 		switch demandOf(i) {

@@ -6,18 +6,17 @@ import (
 	"time"
 )
 
-// visibilityChanger sends all changes of visibility, in tens: extensions of messages in
-// work and of those that wait for their turn, delays before the next attempt, and returns
-// of messages that were not posted.
+// visibilityChanger sends all visibility changes, in tens: extensions of messages in flight or waiting, delays before
+// the next attempt, and returns of unposted messages.
 type visibilityChanger struct {
 	core     *core
 	messages *inventory
 	pending  batcher
-	// returning are returns that may have to wait for the end of the receives under way.
+	// returning holds returns that may have to wait until the open receives end.
 	returning []pending
 }
 
-// round looks at all messages: receipts that ran out, extensions that are due.
+// round checks all messages for expired visibility and due extensions.
 func (v *visibilityChanger) round(now time.Time) {
 	for _, h := range v.messages.held {
 		switch {
@@ -33,15 +32,14 @@ func (v *visibilityChanger) round(now time.Time) {
 	}
 }
 
-// extendIfDue extends the visibility of a message if that is due.
 func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
 	if d := h.extension(v.core.opts.VisibilityTimeout, now); d > 0 {
 		v.change(pending{h: h, purpose: extendVisibility, receipt: h.receipt, visibility: d, until: h.hiddenUntil}, now)
 	}
 }
 
-// change adds a change to the pending ones. A message has one change pending or on its way at a time:
-// two could arrive in the wrong order. The next waits for the end of the one before it.
+// change queues a visibility change. Each message has only one pending or in flight, because two could arrive in the
+// wrong order; a second one waits.
 func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
@@ -51,7 +49,7 @@ func (v *visibilityChanger) change(p pending, due time.Time) {
 	v.pending.put(p, due)
 }
 
-// ended ends a change that was answered or dropped; the next one may be sent.
+// ended completes a change that was answered or dropped, and queues the one waiting behind it.
 func (v *visibilityChanger) ended(h *held, now time.Time) {
 	h.changing = false
 	if next := h.following; next != nil {
@@ -60,7 +58,7 @@ func (v *visibilityChanger) ended(h *held, now time.Time) {
 	}
 }
 
-// queueReturns moves the returns held back for open receives to the pending changes, due now.
+// queueReturns queues the returns that waited for open receives.
 func (v *visibilityChanger) queueReturns(now time.Time) {
 	for _, p := range v.returning {
 		v.change(p, now)
@@ -69,7 +67,7 @@ func (v *visibilityChanger) queueReturns(now time.Time) {
 	v.returning = v.returning[:0]
 }
 
-// answered takes the results of one call.
+// answered processes the results of one call.
 func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
 	v.core.stats.counts.ChangeCalls++
 	var extended, returned, conclusive int
@@ -106,7 +104,7 @@ func (v *visibilityChanger) answered(batch []pending, errs []error, start, now t
 	}
 }
 
-// extended takes the result of one extension. When it failed, it decides when to try again.
+// extended processes the result of an extension and schedules a retry if it failed.
 func (v *visibilityChanger) extended(p pending, err error, class errorClass, start, now time.Time) {
 	h := p.h
 	switch isNewest := p.receipt == h.receipt; {
@@ -131,9 +129,8 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 	v.ended(h, now)
 }
 
-// tryAgain puts back a delay or a return that failed. One that may have
-// been applied is only good as long as the message is hidden in either case:
-// after that it could make visible what another worker has.
+// tryAgain retries a delay or a return. If the failed change may have been applied, it is retried only while the
+// message is hidden in either case: later it could expose another worker's message.
 func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
@@ -155,16 +152,15 @@ func (v *visibilityChanger) failed(p pending, err error, final bool, now time.Ti
 		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err, Final: final})
 }
 
-// delayRetry makes a failed message visible at a time.
+// delayRetry makes a failed message visible at a given time.
 func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	p := pending{h: h, purpose: delayRetry, receipt: h.receipt, at: at, until: h.hiddenUntil}
 	v.change(p, v.core.lingerUntil(now, h.hiddenUntil))
 }
 
-// release lets go of a message whose visibility runs out by itself. What waits behind
-// it is returned, unless it failed at its last receive: then the group goes on without
-// it. Returned, those behind it would come again only after it, and perhaps be
-// dead-lettered unposted: they were received as often as it was.
+// release drops a message that becomes visible by itself. Messages behind it in its FIFO group are returned, unless
+// it failed at its last receive: they were received as often, would come again only after it, and might be
+// dead-lettered unposted. The group then continues without it.
 func (v *visibilityChanger) release(h *held, now time.Time) {
 	if h.dead {
 		v.messages.leaveGroup(h, now)
@@ -174,22 +170,21 @@ func (v *visibilityChanger) release(h *held, now time.Time) {
 	v.messages.forget(h)
 }
 
-// returnWithGroup returns a message and all that waits behind it.
+// returnWithGroup returns a message and all messages behind it.
 func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
 	v.returnAll(v.messages.disband(h), now)
 	v.returnMessage(h, 0, now)
 }
 
-// returnAll returns messages of one group. The last one goes first, so that none
-// overtakes.
+// returnAll returns the messages of one group, last one first to preserve their order.
 func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
 	for _, h := range slices.Backward(group) {
 		v.returnMessage(h, 0, now)
 	}
 }
 
-// returnMessage makes a message that was never posted visible again, after a pause if
-// one is given. One whose visibility ran out is dropped: it may be another worker's by now.
+// returnMessage makes an unposted message visible after pause. It drops a message past its visibility, which another
+// worker may hold.
 func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
 	isOver := !now.Before(h.hiddenUntil)
 	v.messages.forget(h)

@@ -8,33 +8,32 @@ import (
 	"tendril/queue"
 )
 
-// Worker polls one queue, delivers each message and settles it. Make one with
-// [New] and run it once with [Worker.Run]; every method may be called at any
-// time from any goroutine.
+// Worker polls one queue, delivers each message and settles it. Create it with [New] and run it once with
+// [Worker.Run]. Its methods are safe for concurrent use and may be called at any time.
 type Worker struct {
 	core       *core
 	queue      Queue
 	deliverer  Deliverer
-	batches    BatchDeliverer // nil if messages travel one by one
+	batches    BatchDeliverer // nil if messages are delivered singly
 	messages   *inventory
 	gate       *gate
 	app        *appMonitor
-	limiter    *limiterState // nil if nothing is limited
+	limiter    *limiterState // nil without a limit
 	poller     *poller
 	slots      *slots
 	settler    *settler
 	deletes    *deleter
 	letters    *deadLetters
 	visibility *visibilityChanger
-	lane       *lane // of the pool; nil for a worker of its own
+	lane       *lane // nil without a pool
 	pace       *pace
 
-	nextRound time.Time     // when it looks after the held messages
-	drained   chan struct{} // closed when a drain has ended
+	nextRound time.Time     // of the checks of held messages
+	drained   chan struct{} // closed when draining has finished
 }
 
-// New returns a worker that takes messages from q and delivers them with d. It does
-// nothing until [Worker.Run]. opts may be nil.
+// New returns a worker that receives messages from q and delivers them with d. It does nothing until [Worker.Run].
+// opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
 	w := &Worker{queue: q, deliverer: d, pace: newPace(), drained: make(chan struct{})}
 	o := opts.settled()
@@ -74,8 +73,8 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	return w
 }
 
-// proceed does what follows from a change: it obeys the gate, and begins the deliveries, calls and receives that may
-// begin now. Each step that changes something under the lock ends with it.
+// proceed applies the gate and starts the deliveries, calls and receives that are possible now. Every step that
+// changes state under the lock ends with it.
 func (w *Worker) proceed(now time.Time) {
 	w.obeyGate(now)
 	w.startDeliveries(nil, now)
@@ -83,7 +82,7 @@ func (w *Worker) proceed(now time.Time) {
 	w.startReceives(now)
 }
 
-// obeyGate withdraws messages that are not in work yet while the gate is closed.
+// obeyGate returns messages that are not in flight while the gate is closed.
 func (w *Worker) obeyGate(now time.Time) {
 	if w.gate.open() {
 		return
@@ -94,15 +93,14 @@ func (w *Worker) obeyGate(now time.Time) {
 	w.core.wakeAt(w.poller.cancelWaiting(now))
 }
 
-// observe looks at the clocks.
 func (w *Worker) observe(now time.Time) {
 	if gap, hidden := w.core.clock.tick(now); gap > 0 {
 		w.stalled(gap, hidden)
 	}
 }
 
-// stalled notes that the process stood still. Every message is closer to the end of its visibility by the time that the
-// monotonic clock does not show.
+// stalled handles a time in which the process did not run: the part that the monotonic clock missed is subtracted
+// from the visibility of every message.
 func (w *Worker) stalled(gap, hidden time.Duration) {
 	for _, h := range w.messages.held {
 		h.shift(hidden)
@@ -113,9 +111,8 @@ func (w *Worker) stalled(gap, hidden time.Duration) {
 	notify(w.core, w.core.events.Stalled, Stalled{For: gap})
 }
 
-// Pause stops receiving until [Worker.Resume]. Deliveries in work go on; messages
-// that were received and not posted yet are returned. A second call replaces the
-// reason.
+// Pause stops receiving until [Worker.Resume]. Deliveries in flight continue; messages received but not posted are
+// returned. A second call replaces the reason.
 func (w *Worker) Pause(reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -124,7 +121,7 @@ func (w *Worker) Pause(reason string) {
 	w.proceed(now)
 }
 
-// Resume takes back [Worker.Pause].
+// Resume reverses [Worker.Pause].
 func (w *Worker) Resume() {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -132,11 +129,9 @@ func (w *Worker) Resume() {
 	w.proceed(time.Now())
 }
 
-// Gate tells the worker whether the app is ready. Until it is closed for the
-// first time the worker finds out itself, by [Deliverer] Probe. An open gate
-// also ends the probing after refused connections; after such an outage the
-// worker begins with one delivery at a time. reason says why it is closed and
-// is not used when it opens.
+// Gate sets whether the app is ready. Until the gate is first closed, the worker finds out itself with [Deliverer]
+// Probe. Opening the gate also stops probing after refused connections; after such an outage the worker starts with
+// one delivery at a time. reason explains a closed gate and is unused when it opens.
 func (w *Worker) Gate(open bool, reason string) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
@@ -145,22 +140,20 @@ func (w *Worker) Gate(open bool, reason string) {
 	w.proceed(now)
 }
 
-// SetMaxReceives changes [Options].MaxReceives while the worker runs; 0 when it
-// is not known any more. What was raised a moment ago may let a message come
-// again behind those that went on without it.
+// SetMaxReceives changes [Options].MaxReceives while the worker runs; 0 means unknown. Just after an increase, a
+// message may be delivered behind later messages of its group.
 func (w *Worker) SetMaxReceives(n int) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	w.core.opts.MaxReceives = n
 }
 
-// SetFilter has the worker delete the messages for which match returns false, unposted, from the next receive on; nil
-// delivers all. It may be called before [Worker.Run]. match is called for each message of each receive, from several
-// goroutines at once.
+// SetFilter makes the worker delete messages for which match returns false, without posting them, from the next
+// receive on; nil delivers all. It may be called before [Worker.Run]. match is called for every message of every
+// receive and must be safe for concurrent use.
 func (w *Worker) SetFilter(match func(*queue.Message) bool) { w.poller.filter.Store(&match) }
 
-// Tuning is what may be changed while a worker runs. Its fields mean what those of
-// [Options] mean.
+// Tuning holds the settings that may change while a worker runs, with the meanings of [Options].
 type Tuning struct {
 	Concurrency            int
 	ErrorVisibilityTimeout *time.Duration
@@ -169,14 +162,13 @@ type Tuning struct {
 	Retention              time.Duration
 }
 
-// Tune changes the worker from now on: for every attempt that ends later, also one
-// that has begun. With less concurrency the deliveries in work finish first. In a pool the
-// concurrency stays.
+// Tune applies changed settings to every attempt that ends from now on, including those in flight. If concurrency
+// decreases, deliveries in flight finish first. A worker of a pool ignores Concurrency.
 func (w *Worker) Tune(t *Tuning) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
 	now := time.Now()
-	o := &w.core.opts // field by field: others are read without the lock
+	o := &w.core.opts // other fields are read without the lock
 	o.ErrorVisibilityTimeout = t.ErrorVisibilityTimeout
 	o.Backoff = t.Backoff
 	o.RespectRetryAfter = t.RespectRetryAfter
@@ -234,7 +226,6 @@ func (w *Worker) Status() Status {
 	return s
 }
 
-// statusOfLimiter adds what the limiter does.
 func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	l := w.limiter
 	if l == nil {
@@ -254,8 +245,7 @@ func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
 	}
 }
 
-// InWork returns which attempt at a message the app works on now, and since when;
-// false when it works on none.
+// InWork returns the number and start of the attempt at a message that is in flight; ok is false if there isn't one.
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.core.mu.Lock()
 	defer w.core.mu.Unlock()
