@@ -7,30 +7,30 @@ import (
 	"tendril/queue"
 )
 
-// stages puts the stages together, from the target to the worker.
+// stages builds the chain of stages from the target to the worker.
 func stages(opts *Options) stage {
 	d := send(opts)
-	if opts.Tracer != nil { // directly around the request, whose headers tell of the span
+	if opts.Tracer != nil { // next to the request, which carries the span in its headers
 		d = trace(d, opts.Tracer)
 	}
-	if opts.Begun != nil { // of what is really handed over
+	if opts.Begun != nil { // only for messages actually sent
 		d = announce(d, opts.Begun)
 	}
-	if opts.Account != nil { // likewise
+	if opts.Account != nil { // only for messages actually sent
 		d = bookkeep(d, opts.Account)
 	}
-	if opts.SNS || opts.Payloads != nil { // not of scheduled runs
+	if opts.SNS || opts.Payloads != nil { // skips scheduled runs
 		d = unwrap(d, opts)
 	}
 	d = recognizeRuns(d, opts)
-	if opts.Tracker != nil { // includes the time in which payloads are fetched
+	if opts.Tracker != nil { // includes fetching payloads
 		d = opts.Tracker.track(d)
 	}
 	return d
 }
 
-// ForWorker returns the deliverer for a worker. It is a [worker.BatchDeliverer] where the
-// target takes several messages at once.
+// ForWorker returns the deliverer for a worker. It is a [worker.BatchDeliverer] if the target accepts several
+// messages at once.
 func ForWorker(opts *Options) worker.Deliverer {
 	one := single{opts.Target, stages(opts)}
 	if _, ok := opts.Target.(batchTarget); ok && !opts.OneByOne {
@@ -45,29 +45,29 @@ type single struct {
 	stages stage
 }
 
-// Probe asks the target.
+// Probe probes the target.
 func (s single) Probe(ctx context.Context) error { return s.target.Probe(ctx) }
 
-// Deliver hands one message over.
+// Deliver delivers one message.
 func (s single) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	one := message{Message: withoutReason(m)}
 	s.stages(ctx, []*message{&one})
 	return one.result
 }
 
-// batches delivers several messages at once too.
+// batches also delivers several messages at once.
 type batches struct{ one single }
 
-// Deliver hands one message over.
+// Deliver delivers one message.
 func (b batches) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return b.one.Deliver(ctx, m)
 }
 
-// Probe asks the target.
+// Probe probes the target.
 func (b batches) Probe(ctx context.Context) error { return b.one.Probe(ctx) }
 
-// DeliverBatch hands several messages over in one delivery. A message that cannot be
-// handed over at all holds up only the later ones of its FIFO group.
+// DeliverBatch delivers several messages in one delivery. A message that cannot be delivered only holds up later ones
+// of its FIFO group.
 func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	batch := make([]*message, len(msgs))
 	for i, m := range msgs {

@@ -12,21 +12,19 @@ import (
 	"tendril/internal/delivery/runtimeapi"
 )
 
-// Functions are the Lambda functions that run on this machine, by their commands. It is
-// for one goroutine at a time.
+// Functions are the local Lambda functions by command. It is not safe for concurrent use.
 type Functions struct {
 	byCommand map[string]*Function
 }
 
-// Function is a Lambda function that runs on this machine.
+// Function is a local Lambda function.
 type Function struct {
 	*runtimeapi.Pool
-	// Name is what it is called in logs, metrics and the status.
+	// Name identifies it in logs, metrics and the status.
 	Name string
 }
 
-// Open returns the function of a command, which start starts when no queue had that
-// command before.
+// Open returns the function for a command, and calls start if it does not exist yet.
 func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {
 	if function := f.byCommand[command]; function != nil {
 		return function, nil
@@ -40,8 +38,8 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 		f.byCommand = map[string]*Function{}
 	}
 
-	// The name is read without the console's token: the program's, since arguments may hold
-	// secrets, with a number where another function has that name.
+	// The name is visible without the console's token. It is the program's name only, because arguments may contain
+	// secrets, and a number if the name is taken.
 	same, name := 1, "lambda: "+programName(command)
 	for other := range f.byCommand {
 		if programName(other) == programName(command) {
@@ -61,8 +59,8 @@ var (
 	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
 )
 
-// programName is the base name of the program that a command line for the shell runs;
-// "function" where only a shell can separate it from the rest.
+// programName returns the base name of the program in a shell command line, or "function" if that requires a shell's
+// parser.
 func programName(command string) string {
 	for word := range strings.FieldsSeq(command) {
 		switch {
@@ -76,8 +74,8 @@ func programName(command string) string {
 	return "function"
 }
 
-// LogFunction returns the listeners that log what happens to a function. stopping
-// reports whether the end of its processes is expected. log may be nil.
+// LogFunction returns listeners that log a function's events. stopping reports whether its processes are expected to
+// exit. log may be nil.
 func LogFunction(log *slog.Logger, stopping func() bool) runtimeapi.Events {
 	log = cmp.Or(log, slog.New(slog.DiscardHandler))
 	process := func(instance int) *slog.Logger { return log.With("component", fmt.Sprintf("function.%d", instance)) }

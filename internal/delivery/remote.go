@@ -20,25 +20,24 @@ type Remote struct {
 	http  atomic.Pointer[deliver.Client]
 }
 
-// NewRemote returns a target. open opens connections by the settings in force. check is
-// the health check; with the zero value the app only has to accept connections.
+// NewRemote returns a remote target. open connects with the current settings. check is the health check; with the
+// zero value the app only has to accept connections.
 func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*Remote, error) {
 	r := &Remote{open: open, check: check}
 	return r, r.Renew()
 }
 
-// Deliver hands over one message.
+// Deliver delivers one message.
 func (r *Remote) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return r.http.Load().Deliver(ctx, m)
 }
 
-// DeliverBatch hands several messages over at once.
+// DeliverBatch delivers several messages at once.
 func (r *Remote) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	return r.http.Load().DeliverBatch(ctx, ms)
 }
 
-// Probe returns nil when the app passes its health check, or accepts connections where
-// it has none.
+// Probe returns nil if the app passes its health check, or accepts connections if it has no check.
 func (r *Remote) Probe(ctx context.Context) error {
 	if check := r.check; !check.IsZero() {
 		if check.TLS {
@@ -49,8 +48,8 @@ func (r *Remote) Probe(ctx context.Context) error {
 	return r.http.Load().Probe(ctx)
 }
 
-// Renew opens new connections, by the settings that are in force now. Deliveries under
-// way end on the old ones, which stay in use after an error.
+// Renew replaces the connections, using the current settings. Deliveries in flight finish on the previous ones, which
+// remain in use after an error.
 func (r *Remote) Renew() error {
 	opened, err := r.open()
 	if err != nil {
@@ -65,8 +64,7 @@ func (r *Remote) Renew() error {
 // Close closes the connections.
 func (r *Remote) Close() { r.http.Load().Close() }
 
-// CheckAt returns a health check that asks the host of a target. At the target's own
-// port it speaks TLS where the target does.
+// CheckAt returns a health check of the host of target. On the target's own port it uses TLS if the target does.
 func CheckAt(check supervisor.Check, target string) supervisor.Check {
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a socket has no host

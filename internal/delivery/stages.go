@@ -16,54 +16,54 @@ import (
 	"tendril/queue"
 )
 
-// Options describe the deliveries from one queue. Only Target is required.
+// Options configure the deliveries from one queue. Only Target is required.
 type Options struct {
-	Target Target // takes the messages
-	FIFO   bool   // the order within a message group counts
-	// OneByOne hands each message over alone, also to a target that takes several at once.
+	Target Target
+	FIFO   bool // preserve the order of message groups
+	// OneByOne delivers messages singly, even to a target that accepts several at once.
 	OneByOne bool
-	Tracker  *Tracker // counts the deliveries in flight; may be nil
-	Known    Registry // nil trusts every message that says it is a run
+	Tracker  *Tracker // may be nil
+	Known    Registry // if nil, every message that claims to be a run is trusted
 	// Account returns the account of scheduled runs; it and its result may be nil.
 	Account  func() RunAccount
-	SNS      bool             // messages are taken out of the envelopes of SNS
-	Payloads *envelope.Opener // fetches what messages point to in S3; nil where no bucket is allowed
-	// Deadline returns the limit of a whole delivery, 0 for none; may be nil.
+	SNS      bool             // unwrap SNS envelopes
+	Payloads *envelope.Opener // fetches payloads from S3; nil if no bucket is allowed
+	// Deadline returns the deadline of a whole delivery, 0 for no deadline; may be nil.
 	Deadline func() time.Duration
-	// Postponed reports that the payload of a message, or the registry that would judge it, is not available; may be nil.
+	// Postponed is called if the payload of a message, or the registry needed to judge it, is unavailable; may be
+	// nil.
 	Postponed func(id string, retryIn time.Duration, err error)
-	// Begun is called when a message is about to be handed over; path is that of a
-	// scheduled run, else "". May be nil.
+	// Begun is called when a message is about to be delivered; path is a scheduled run's, otherwise "". May be nil.
 	Begun func(path string)
-	// Posting is called with the receipt of each message right before it is handed over; may be nil.
+	// Posting is called with the receipt handle of each message just before it is sent; may be nil.
 	Posting func(receipt string)
-	Tracer  *telemetry.Tracer // makes the spans of deliveries; may be nil
+	Tracer  *telemetry.Tracer // may be nil
 	Logger  *slog.Logger      // may be nil
 }
 
-// Target takes messages: an app or a function. One that has a method
-// DeliverBatch, as [deliver.Lambda] has, gets all messages of a delivery at once, unless OneByOne is set.
+// Target is an app or a function. If it also has a method DeliverBatch, like [deliver.Lambda], it receives all
+// messages of a delivery at once, unless OneByOne is set.
 type Target interface {
-	// Deliver hands over one message.
+	// Deliver delivers one message.
 	Deliver(ctx context.Context, m *queue.Message) queue.Result
-	// Probe returns nil when the target accepts messages.
+	// Probe returns nil if the target accepts messages.
 	Probe(ctx context.Context) error
 }
 
-// batchTarget is a [Target] that takes several messages at once.
+// batchTarget is a [Target] that accepts several messages at once.
 type batchTarget interface {
 	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
 }
 
-// message is a message on its way to the target.
+// message is a message passing through the stages.
 type message struct {
-	// Message is handed over. A stage may replace it by a changed copy.
+	// Message is the message to send. A stage may replace it by a modified copy.
 	*queue.Message
-	result queue.Result // how the delivery ended
+	result queue.Result
 }
 
-// withoutReason returns a message as its sender sent it: one that came back from a dead-letter queue may still say
-// why it was there, which is not for the app.
+// withoutReason removes the failure reason from a message redriven from a dead-letter queue: the app receives the
+// message as it was sent.
 func withoutReason(m *queue.Message) *queue.Message {
 	others, _ := queue.CutReason(m.Attributes)
 	if len(others) == len(m.Attributes) {
@@ -74,10 +74,10 @@ func withoutReason(m *queue.Message) *queue.Message {
 	return &plain
 }
 
-// stage hands over the messages of one delivery and sets the result of each.
+// stage delivers the messages of one delivery and sets their results.
 type stage func(ctx context.Context, batch []*message)
 
-// send hands messages to the target.
+// send sends messages to the target.
 func send(opts *Options) stage {
 	posting := opts.Posting
 	if posting == nil {
@@ -111,7 +111,7 @@ func queueMessages(batch []*message) []*queue.Message {
 	return msgs
 }
 
-// trace makes the spans of a delivery.
+// trace creates the spans of a delivery.
 func trace(next stage, tracer *telemetry.Tracer) stage {
 	return func(ctx context.Context, batch []*message) {
 		ctx, end := tracer.Begin(ctx, queueMessages(batch))
@@ -124,7 +124,7 @@ func trace(next stage, tracer *telemetry.Tracer) stage {
 	}
 }
 
-// announce reports each message that is about to be handed over.
+// announce reports each message about to be delivered.
 func announce(next stage, begun func(path string)) stage {
 	return func(ctx context.Context, batch []*message) {
 		for _, m := range batch {
@@ -138,15 +138,15 @@ func announce(next stage, begun func(path string)) stage {
 	}
 }
 
-// RunAccount keeps account of the scheduled runs that are delivered.
+// RunAccount records deliveries of scheduled runs.
 type RunAccount interface {
-	// Begun notes that a run of a task is delivered now.
+	// Begun records that the delivery of a task's run has started.
 	Begun(task string)
-	// Ended notes how the delivery of a run ended.
+	// Ended records the result of a run's delivery.
 	Ended(outcome periodic.Outcome)
 }
 
-// bookkeep notes the start and the end of scheduled runs, both in the same account.
+// bookkeep records the start and result of scheduled runs in the same account.
 func bookkeep(next stage, account func() RunAccount) stage {
 	return func(ctx context.Context, batch []*message) {
 		to := account()
@@ -165,14 +165,14 @@ func bookkeep(next stage, account func() RunAccount) stage {
 	}
 }
 
-// Registry reports whether a scheduled run of this id was made for this path, or returns
+// Registry reports whether a scheduled run with this ID was created for this path, or returns
 // [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
 
-// undecidedPause is how soon, at the earliest, a message is tried again that only the registry can judge.
+// undecidedPause is the minimum wait before retrying a message if the registry is undecided or unavailable.
 const undecidedPause = time.Second
 
-// recognizeRuns parses each message as a scheduled run.
+// recognizeRuns parses scheduled runs.
 func recognizeRuns(next stage, opts *Options) stage {
 	return func(ctx context.Context, batch []*message) {
 		for _, m := range batch {
@@ -190,9 +190,8 @@ func recognizeRuns(next stage, opts *Options) stage {
 	}
 }
 
-// judge asks whether a message is the run that it claims to be. One that is not known
-// becomes an ordinary message, also a copy of a run that goes to another path. It
-// returns false when there is no answer.
+// judge checks whether a message is the run that it claims to be. Unknown runs, and copies with another path, become
+// ordinary messages. It returns false without an answer.
 func judge(ctx context.Context, m *message, opts *Options) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
@@ -207,7 +206,7 @@ func judge(ctx context.Context, m *message, opts *Options) bool {
 		case errors.Is(err, queue.ErrDenied):
 			m.result = queue.Result{Reason: "the registry of periodic tasks cannot be read", Err: err, Unsent: true}
 			return false
-		case err != nil: // an outage of the registry must not use up the receives of the runs
+		case err != nil: // an outage of the registry must not use up receives of the runs
 			retryIn := max(undecidedPause, 2*time.Since(begin))
 			if ctx.Err() == nil && opts.Postponed != nil {
 				opts.Postponed(m.ID, retryIn, err)
@@ -229,9 +228,8 @@ func judge(ctx context.Context, m *message, opts *Options) bool {
 	return true
 }
 
-// prepare calls ready for each message, which sets the result of one that cannot be
-// handed over, and returns the others. Behind such a message the later ones of its
-// group are held back where the order counts.
+// prepare returns the messages for which ready returns true. ready sets the results of the others, and on a FIFO
+// queue later messages of their groups are held back too.
 func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
 	stuck := map[string]queue.Result{} // by group
 	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {
@@ -250,14 +248,14 @@ func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message 
 	})
 }
 
-// Tracker knows the deliveries in flight, and since when. The zero value is empty.
+// Tracker tracks the deliveries in flight. The zero value is empty.
 type Tracker struct {
 	mu    sync.Mutex
 	last  uint64
 	since map[uint64]time.Time
 }
 
-// begin notes the start of a delivery; the caller calls end with the result.
+// begin records the start of a delivery; pass the returned ID to end.
 func (t *Tracker) begin(now time.Time) (id uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -275,7 +273,7 @@ func (t *Tracker) end(id uint64) {
 	delete(t.since, id)
 }
 
-// Work returns how many deliveries run, and for how long the oldest.
+// Work returns the number of running deliveries and the age of the oldest.
 func (t *Tracker) Work() autoscale.Work {
 	now := time.Now()
 	t.mu.Lock()

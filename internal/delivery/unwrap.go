@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// fetchTimeout is how long the payloads of one delivery may take to come from S3:
-	// the largest one takes so long at 5 Mbit/s.
+	// fetchTimeout limits fetching the payloads of one delivery from S3. The largest payload takes that long at 5
+	// Mbit/s.
 	fetchTimeout = 30 * time.Second
-	// fetchPause is how soon a payload is asked for again that S3 did not give.
+	// fetchPause is the minimum wait before fetching a payload again.
 	fetchPause = 5 * time.Second
 )
 
-// unwrap replaces envelopes of SNS and pointers to S3 by the messages in them. A message
-// whose content is not available is not delivered, since its body is not the sender's.
+// unwrap replaces SNS envelopes and S3 pointers by the messages in them. Messages without available content are not
+// delivered, because their body is not the sender's.
 func unwrap(next stage, opts *Options) stage {
 	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
 	return func(ctx context.Context, batch []*message) {
@@ -46,7 +46,6 @@ func unwrap(next stage, opts *Options) stage {
 	}
 }
 
-// openSNS takes a message out of an envelope of SNS.
 func openSNS(m *message, log *slog.Logger) {
 	inner, kind := envelope.SNS(m.Message)
 	m.Message = &inner
@@ -56,8 +55,8 @@ func openSNS(m *message, log *slog.Logger) {
 	}
 }
 
-// fetch replaces a pointer by the payload in S3, which has to be there in time. It
-// returns false when the payload is not available.
+// fetch replaces a pointer by its payload in S3. It returns false if the payload is unavailable, or not complete
+// before until.
 func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)
@@ -72,7 +71,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 		return false
 	}
 
-	// S3 that hangs must leave the slots to other messages for most of the time.
+	// While S3 hangs, the slots must be free for other messages most of the time.
 	retryIn := max(fetchPause, 2*time.Since(begin))
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.ID, retryIn, err)
@@ -83,8 +82,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	return false
 }
 
-// mayComeLater reports whether an error is about S3, or the way to it, rather than
-// about the object.
+// mayComeLater reports whether an error is a failure of S3 or the network, rather than about the object.
 func mayComeLater(err error) bool {
 	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
 		errors.Is(err, context.DeadlineExceeded)

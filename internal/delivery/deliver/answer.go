@@ -10,35 +10,34 @@ import (
 	"time"
 )
 
-// protocol is what an exchange needs to know of the settings.
+// protocol holds the settings of an exchange.
 type protocol struct {
-	idle    time.Duration // the longest silence
-	success StatusSet     // whose body must arrive whole
-	maxBody int           // bytes of it that are read
-	keep    int           // bytes of any answer's body that are kept
-	headers bool          // all headers of an answer are wanted
+	idle    time.Duration // maximum silence
+	success StatusSet     // statuses with a body that must arrive completely
+	maxBody int           // bytes of a success body to read
+	keep    int           // bytes of any body to keep
+	headers bool          // keep all response headers
 }
 
 // answer is the result of one exchange.
 type answer struct {
-	head     *http.Response // nil when none was read
-	first    []byte         // the start of its body where it is kept; good until the next exchange
+	head     *http.Response // nil if none was read
+	first    []byte         // kept start of the body; valid until the next exchange
 	sent     bool           // a byte of the request may have reached the app
-	started  bool           // a byte of the answer was read
+	started  bool           // a byte of the response was read
 	success  bool           // head has a success code
-	broken   bool           // its body did not arrive whole
-	whole    bool           // all of it was read
-	wanted   steering       // what the app says about the outcome
-	problem  string         // why a part of that is ignored
-	extended time.Duration  // how long it may be silent, where it chose that
-	err      error          // why there is no head, or a broken body
-	keep     bool           // the connection may carry another exchange
-	conn     *conn          // the connection that it was read from
-	pool     *pool          // where that goes
+	broken   bool           // the body of a success was incomplete
+	whole    bool           // the body was read completely
+	wanted   steering       // the app's instruction
+	problem  string         // why an instruction was ignored
+	extended time.Duration  // inactivity timeout chosen by the app
+	err      error          // why head is nil or the body broken
+	keep     bool           // the connection is reusable
+	conn     *conn          // connection of this exchange
+	pool     *pool          // pool to return conn to
 }
 
-// readAnswer reads the final answer and, within bounds, its body. It leaves w
-// unfinished if there is no answer.
+// readAnswer reads the final response and, within limits, its body. Without a response it leaves w unfinished.
 func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	head, err := c.readHead(p)
 	if err != nil {
@@ -67,14 +66,13 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 		a.wanted = c.obey(values, true, false)
 	}
 
-	// Bytes beyond the answer could be taken for the answer to the next request.
+	// Extra bytes could be mistaken for the next response.
 	a.whole = whole
 	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
 	return a
 }
 
-// readHead reads up to the final answer's headers. Informational answers before it
-// are signs of life and no more.
+// readHead reads the headers of the final response. Informational responses before it only count as activity.
 func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	for {
 		c.limit = maxAnswerHead
@@ -103,8 +101,8 @@ func (c *conn) readHead(p *protocol) (*http.Response, error) {
 	}
 }
 
-// readBody reads at most maxBody bytes, keeps the first ones, and reports whether
-// that was the whole body. An error means that it broke off before.
+// readBody reads at most maxBody bytes, keeps the first ones, and reports whether that was the whole body. An error
+// means that the body was incomplete.
 func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
 	c.first = c.first[:0]
 	if body == http.NoBody {
@@ -127,9 +125,8 @@ func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err erro
 	return false, nil
 }
 
-// takePlainHead takes the head of an answer off the buffer if it is a success, says nothing about the message beyond
-// that, states its length, and is all there. It returns nil for any other, which is left to the parser: nearly all
-// answers of an app need none.
+// takePlainHead consumes a complete, simple success head with a Content-Length and no instruction. It returns nil for
+// any other, which the regular parser reads. It saves most responses the cost of that parser.
 func (c *conn) takePlainHead(p *protocol) *http.Response {
 	if p.headers {
 		return nil
@@ -149,11 +146,10 @@ func (c *conn) takePlainHead(p *protocol) *http.Response {
 	return &c.response
 }
 
-// maxPlainHeaders is how many headers a plain answer has at most.
 const maxPlainHeaders = 16
 
-// parsePlainHead returns the status of an answer, the length of its body and the size of its head. The size is 0 for
-// an answer that is not plain: of another version or kind, or with a header that is not known to mean nothing here.
+// parsePlainHead returns the status, body length and size of a response head. size is 0 unless the head is plain:
+// HTTP/1.1, a common success status, and only headers known to be irrelevant here.
 func parsePlainHead(text []byte) (status int, length int64, size int) {
 	const version = "HTTP/1.1 "
 	line, rest, ok := bytes.Cut(text, crlf)
@@ -212,7 +208,7 @@ func parsePlainHead(text []byte) (status int, length int64, size int) {
 
 var crlf, colonSpace = []byte("\r\n"), []byte(": ")
 
-// isPlainValue reports whether a text is printable ASCII and does not end with a space.
+// isPlainValue reports whether a text is printable ASCII without a trailing space.
 func isPlainValue(text []byte) bool {
 	for _, b := range text {
 		if b < ' ' || b > '~' {
@@ -222,13 +218,13 @@ func isPlainValue(text []byte) bool {
 	return len(text) > 0 && text[len(text)-1] != ' '
 }
 
-// exactBody reads the body of a plain answer.
+// exactBody reads the body of a plain response.
 type exactBody struct {
 	conn *conn
 	left int64
 }
 
-// Read returns [io.ErrUnexpectedEOF] if the connection ends before the body does.
+// Read returns [io.ErrUnexpectedEOF] if the connection ends before the body.
 func (b *exactBody) Read(p []byte) (int, error) {
 	n, err := b.conn.buf.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
@@ -241,5 +237,5 @@ func (b *exactBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing: the reader of the body decides about the connection.
+// Close does nothing, because the connection may be reused.
 func (b *exactBody) Close() error { return nil }

@@ -12,10 +12,10 @@ import (
 	"tendril/queue"
 )
 
-// batchHeader says how many messages a POST has that has several.
+// batchHeader contains the number of messages in a batch POST.
 const batchHeader = "X-Tendril-Batch-Size"
 
-// appendBatch renders the head for a POST of several messages.
+// appendBatch renders the head of a batch POST.
 func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []byte {
 	b = append(b, h.batch...)
 	b = trace.append(appendNumber(b, batchHeader, len(p.batch)), h.budget)
@@ -25,7 +25,7 @@ func (h *requestHead) appendBatch(b []byte, p *content, trace *TraceContext) []b
 	return append(appendNumber(b, "Content-Length", len(p.body)), "\r\n"...)
 }
 
-// batchID is the id under which a batch is signed: the same where the same messages come together again.
+// batchID returns the ID for signing a batch. The same messages always have the same ID.
 func batchID(batch []*queue.Message) string {
 	sum := sha256.New()
 	for _, m := range batch {
@@ -34,8 +34,8 @@ func batchID(batch []*queue.Message) string {
 	return "batch_" + hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// readFailures reads what a success says about the single messages. A text that is no JSON and does not name the
-// member says nothing: many apps answer "OK".
+// readFailures reads the failed messages from a success response. Text that is not JSON and does not mention the
+// member is ignored: many apps answer "OK".
 func (p *content) readFailures(a *answer) (problem string) {
 	if !a.whole {
 		return "answer to a batch longer than 64 KiB"
@@ -51,19 +51,19 @@ func (p *content) readFailures(a *answer) (problem string) {
 	return strings.NewReplacer("the function's reply", "the answer", "the event", "the batch").Replace(problem)
 }
 
-// behindReason is why a message of a FIFO queue is not done that waits for another one.
+// behindReason is the reason of FIFO messages held back behind another.
 const behindReason = "an earlier message of its group is not done"
 
-// InParts hands messages over in their order: those that travel alone one by one, and those between them together. It
-// returns one result for each message. deliver returns the results of the first messages of a part, at least one; the
-// others come again in the next part.
+// InParts delivers messages in order: messages for which alone returns true one by one, and those between them
+// together. It returns one result per message. deliver returns results for at least the first message of a part; the
+// remaining ones are passed again in the next part.
 //
-// On a FIFO queue it holds back the later messages of a group behind one that is not done. When a part did not reach
-// the target, or was throttled, the rest is not handed over either.
+// On a FIFO queue, a message that is not done holds back later messages of its group. If a part was throttled or did
+// not reach the target, the remaining messages are not sent.
 func InParts(ms []*queue.Message, fifo bool, alone func(*queue.Message) bool,
 	deliver func(part []*queue.Message) []queue.Result) []queue.Result {
 	results := make([]queue.Result, len(ms))
-	stopped := map[string]queue.Result{} // by group, for its later messages
+	stopped := map[string]queue.Result{} // by group, the result for its later messages
 	for next := 0; next < len(ms); {
 		var part []*queue.Message
 		var places []int

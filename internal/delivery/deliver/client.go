@@ -13,14 +13,14 @@ import (
 	"tendril/queue"
 )
 
-// Client delivers messages to one app by POST. It may be used by any number of
-// goroutines, and makes as many POSTs at once as there are deliveries.
+// Client delivers messages to one app by POST. It is safe for concurrent use and does not limit the number of
+// concurrent POSTs.
 type Client struct {
 	head      *requestHead
 	transport transport
 	single    protocol
-	batches   protocol // of requests with several messages
-	record    string   // the end of each of their records; "" if each message is posted alone
+	batches   protocol // for batches
+	record    string   // end of each record in a batch; "" posts every message alone
 	fifo      bool
 	deadline  time.Duration
 	trace     func(context.Context, *queue.Message) TraceContext // may be nil
@@ -29,8 +29,8 @@ type Client struct {
 	events    Events
 }
 
-// NewClient returns a deliverer for the app that opts names. Nothing is dialled
-// yet. The error says which option is wrong and what it may be.
+// NewClient returns a client for the app described by opts. It does not connect yet. Errors name the invalid option
+// and the permitted values.
 func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -72,11 +72,9 @@ func NewClient(opts *Options) (*Client, error) {
 	}, nil
 }
 
-// Deliver posts m to the app and says what became of it. There is at most one
-// POST per call: a second connection is tried only if a kept one took no byte.
-// It returns when the app has answered, when the connection is lost, when one of
-// the timeouts has passed, or soon after ctx ended; in the last case the app may
-// be at work all the same, and the outcome is Failed.
+// Deliver posts m to the app and returns the result. It makes at most one POST: a new connection is used only if a
+// kept one accepted no byte. It returns after the response, a lost connection or a timeout, or soon after ctx is
+// done. In the last case the outcome is Failed, though the app may still be working.
 func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
@@ -84,15 +82,15 @@ func (c *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	}
 	p := content{message: m, run: run, body: m.Body}
 	if run != nil {
-		p.body = "" // a scheduled run is told by its headers alone
+		p.body = "" // a scheduled run consists of headers only
 	}
 	return c.deliver(ctx, &p)
 }
 
-// DeliverBatch posts several messages to the app in one request, with the body that a function gets, and returns one
-// result for each. The app may answer with batchItemFailures, as a function does. Scheduled runs are posted alone, as
-// Deliver does, and so is every message where the options name no queue. On a FIFO queue nothing more of a group is
-// posted behind a message of it that is not done.
+// DeliverBatch posts several messages in one request, with the body that a function receives, and returns one result
+// per message. The app may respond with batchItemFailures, like a function. Scheduled runs are posted alone, and so
+// are all messages if the options name no queue. On a FIFO queue, a message that is not done holds back later
+// messages of its group.
 func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	isAlone := func(m *queue.Message) bool { return c.record == "" || m.Run != nil }
 	return InParts(ms, c.fifo, isAlone, func(part []*queue.Message) []queue.Result {
@@ -113,23 +111,22 @@ func (c *Client) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// content is what one POST carries, and what its answer says about the single messages.
+// content is the content of one POST and the failures reported in its response.
 type content struct {
 	message *queue.Message
 	run     *scheduledRun    // nil for an ordinary message
 	batch   []*queue.Message // nil for a single message
 	body    string
-	failed  map[string]bool // of a batch, by id
+	failed  map[string]bool // of a batch, by ID
 }
 
-// scheduledRun is a scheduled run, and the request target that its path asked for.
+// scheduledRun is a scheduled run with the request target for its path.
 type scheduledRun struct {
 	*queue.Run
 	target string
 }
 
-// runOf returns what is posted for m where it is a scheduled run; nil for an ordinary
-// message. The error says why the path was refused.
+// runOf returns the scheduled run in m, or nil for an ordinary message. It fails if the path is invalid.
 func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil
@@ -141,7 +138,7 @@ func runOf(m *queue.Message) (*scheduledRun, error) {
 	return &scheduledRun{m.Run, target}, nil
 }
 
-// deliver makes the one POST.
+// deliver makes one POST.
 func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	start := time.Now()
 	var end time.Time
@@ -194,7 +191,7 @@ func (c *Client) deliver(ctx context.Context, p *content) queue.Result {
 	return result
 }
 
-// recorder returns the function that gets the exchange; nil if the exchange is not recorded.
+// recorder returns the function to call with the exchange, or nil if it is not recorded.
 func (c *Client) recorder(p *content) func(*Exchange) {
 	switch {
 	case c.events.Record == nil:
@@ -219,9 +216,8 @@ func (c *Client) recorder(p *content) func(*Exchange) {
 	}
 }
 
-// Probe returns nil when the app takes connections. It sends no request. With TLS
-// it ends the handshake, since servers log a connection that breaks off before. The
-// error says in a few words why not.
+// Probe returns nil if the app accepts connections. It sends no request. With TLS it completes the handshake, because
+// servers log incomplete ones.
 func (c *Client) Probe(ctx context.Context) error {
 	if err := c.transport.probe(ctx); err != nil {
 		return &queue.Error{Message: connectReason(err, min(c.reasons.dialing, probeWait)), Err: err}
@@ -229,10 +225,9 @@ func (c *Client) Probe(ctx context.Context) error {
 	return nil
 }
 
-// TLSConfig is what the next connection would use, for other requests to the target; nil without TLS. It must not be
-// changed.
+// TLSConfig returns the configuration of the next connection, for other requests to the target; nil without TLS. It
+// must not be modified.
 func (c *Client) TLSConfig() *tls.Config { return c.transport.tlsConfig() }
 
-// Close closes the unused connections, and those in use as soon as their
-// deliveries end. It does not end deliveries: their contexts do.
+// Close closes unused connections now, and the others when their deliveries end. It does not cancel deliveries.
 func (c *Client) Close() { c.transport.close() }

@@ -15,82 +15,76 @@ import (
 )
 
 const (
-	// writeGrace is how long the rest of a long request may take to go out once
-	// its answer is there; else its connection is not kept.
+	// writeGrace is how long the rest of a request may take to be written after its response has arrived. Otherwise
+	// the connection is closed.
 	writeGrace = 50 * time.Millisecond
-	// writeChunk is the most that one write hands over. A request that fits is
-	// written before the answer is read; of a longer one both happen at once, so
-	// that an app may answer before it has read it all.
+	// writeChunk is the maximum size of one write. Requests up to this size are written before the response is read;
+	// longer ones are written concurrently, so that the app can respond early.
 	writeChunk = 32 << 10
-	// maxAnswerHead bounds the status line and headers of one answer.
+	// maxAnswerHead limits the status line and headers of a response.
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
-	// maxAnswerBody is how many bytes of an answer's body are read. The connection of a
-	// longer answer is closed.
+	// maxAnswerBody is how many bytes of a response body are read. Connections with longer responses are closed.
 	maxAnswerBody = 64 << 10
-	// answerRead is how many bytes of an answer that is not a success are kept.
+	// answerRead is how many bytes of an unsuccessful response are kept.
 	answerRead = 2 << 10
-	// drainTime is how long the body of an answer that is not a success may take:
-	// its status has decided already.
+	// drainTime limits reading the body of an unsuccessful response, which cannot change the result.
 	drainTime = time.Second
 )
 
-// Ends of an exchange. The parser of answers quotes lines of them, so its own words stay inside.
+// The response parser's errors are not returned, because they quote the response.
 var (
 	errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
 	errGarbled     = errors.New("the answer is not HTTP")
 )
 
-// isLate reports whether one of the exchange's own bounds ended it, rather than
-// the network's patience.
+// isLate reports whether a deadline of the exchange passed, rather than a network timeout.
 func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// isTimeout reports whether anybody's patience ended.
+// isTimeout reports any kind of timeout.
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// isClosed reports whether err is what a closed connection gives; a reset is
-// the close of a peer that had not read everything.
+// isClosed reports whether the connection was closed. A peer that closes before reading everything causes a reset.
 func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// conn is one connection to the app. It carries one exchange at a time and is
-// the only place that knows how many bytes of a request went out, and when the
-// app last gave a sign of life.
+// conn is a connection to the app. It carries one exchange at a time, and tracks the bytes written and the app's last
+// activity.
 type conn struct {
 	stream io.ReadWriteCloser // raw, or TLS over it
 	raw    net.Conn
 	buf    *bufio.Reader // reads through conn.Read
-	peek   *peeker       // nil where the system cannot look without waiting
-	out    []byte        // the request's head, then each part of its body
+	peek   *peeker       // nil if non-blocking reads are not supported
+	out    []byte        // request head, then each part of the body
 
-	// Memory for answers, used again by the next one:
-	scrap    []byte        // the body
-	first    []byte        // its start, as far as it is kept
-	response http.Response // the head of an answer that needs no parser
-	body     exactBody     // the body of such an answer
+	// Buffers reused by the next exchange:
+	scrap    []byte        // for the body
+	first    []byte        // kept start of the body
+	response http.Response // a plain response
+	body     exactBody     // body of a plain response
 
-	idleSince time.Time // when the last exchange ended
+	idleSince time.Time // end of the last exchange
 
-	// Of the exchange that runs:
-	idle    time.Duration // the longest silence
-	end     time.Time     // when it must be over; zero means never
-	written int64         // bytes of the request handed to the kernel
-	read    int64         // bytes of the answer
-	limit   int64         // bytes that may still be read
-	resting bool          // the next read waits anew for a sign of life
-	readErr error         // how the stream ended
-	stopped atomic.Bool   // the deadlines are in the past, for good
-	closing atomic.Bool   // the answer is there: the writer may not wait
-	abort   func()        // stop, made once because the runtime asks for a func
+	// State of the current exchange:
+	idle    time.Duration // maximum silence
+	end     time.Time     // deadline; zero if none
+	written int64         // request bytes passed to the kernel
+	read    int64         // response bytes
+	limit   int64         // response bytes that may still be read
+	resting bool          // the next read gets a new idle timeout
+	readErr error
+	stopped atomic.Bool // permanently past its deadlines
+	closing atomic.Bool // the response has arrived, so writing must end
+	abort   func()      // c.stop, allocated once
 
-	// What the app said about it, besides the outcome:
-	extended bool   // it chose how long it may be silent
-	problem  string // why something is ignored; "" if nothing is
+	// Instructions of the app:
+	extended bool   // it chose the idle timeout
+	problem  string // why an instruction is ignored; "" if none is
 }
 
 func newConn(raw net.Conn) *conn {
@@ -103,7 +97,7 @@ func newConn(raw net.Conn) *conn {
 	return c
 }
 
-// begin readies the connection for one exchange.
+// begin prepares the connection for one exchange.
 func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.idle = idle
 	c.end = end
@@ -117,7 +111,7 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 	c.extend()
 }
 
-// extend gives the app another idle time, though not beyond the end.
+// extend restarts the idle timeout, limited by the end.
 func (c *conn) extend() {
 	now := time.Now()
 	deadline := now.Add(c.idle)
@@ -133,15 +127,13 @@ func (c *conn) extend() {
 	}
 }
 
-// stop makes every read and write, also those to come, fail at once. It may be
-// called from any goroutine, also after the exchange.
+// stop makes all current and future reads and writes fail. It is safe for concurrent use, even after the exchange.
 func (c *conn) stop() {
 	c.stopped.Store(true)
-	c.raw.SetDeadline(time.Unix(1, 0)) // passed on any clock
+	c.raw.SetDeadline(time.Unix(1, 0)) // in the past on any clock
 }
 
-// Read reads for buf. Each read that follows a sign of life may last a whole
-// idle time.
+// Read reads for buf. It restarts the idle timeout if the previous read returned data.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.limit <= 0 {
 		c.readErr = errHeadTooLong
@@ -163,8 +155,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send writes what out holds and then body. Each part that was taken is a sign
-// of life.
+// send writes out and then body, restarting the idle timeout after each chunk.
 func (c *conn) send(body string) error {
 	for {
 		n := min(max(writeChunk-len(c.out), 0), len(body))
@@ -180,13 +171,12 @@ func (c *conn) send(body string) error {
 	}
 }
 
-// alive reports whether an unused connection may carry another request: the app has
-// neither closed it nor said anything unasked.
+// alive reports whether an idle connection is reusable: the app has neither closed it nor sent anything.
 func (c *conn) alive() bool { return c.peek == nil || c.peek.isQuiet() }
 
 func (c *conn) close() { c.raw.Close() }
 
-// peeker looks, without waiting, whether a connection that should be silent is.
+// peeker checks without blocking whether a connection is silent.
 type peeker struct {
 	raw  syscall.RawConn
 	look func(fd uintptr) bool
@@ -195,7 +185,7 @@ type peeker struct {
 	err  error
 }
 
-// newPeeker returns nil for a connection that is closed.
+// newPeeker returns nil for a closed connection.
 func newPeeker(c syscall.Conn) *peeker {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -209,15 +199,15 @@ func newPeeker(c syscall.Conn) *peeker {
 	return p
 }
 
-// isQuiet reports whether nothing can be read: no byte, no end, no error. A byte that is
-// there is lost, so that the connection must be closed.
+// isQuiet reports whether the connection is open with nothing to read. It may consume a byte, in which case the
+// connection must be closed.
 func (p *peeker) isQuiet() bool {
 	return p.raw.Read(p.look) == nil && p.n <= 0 &&
 		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
 }
 
-// exchange sends the request and reads the answer, once. It blocks for as long as the app gives signs of life, until
-// ctx ends or until the request's end.
+// exchange sends the request once and reads the response. It blocks while the app is active, until ctx is done or the
+// request's deadline passes.
 func (c *conn) exchange(ctx context.Context, r *request) answer {
 	p := r.protocol
 	c.begin(p.idle, r.end)
@@ -233,8 +223,8 @@ func (c *conn) exchange(ctx context.Context, r *request) answer {
 	} else if err := c.send(r.body); err != nil && c.written == 0 {
 		a.err = err
 	} else {
-		// The app may have answered and closed before it took everything, but no further
-		// request fits behind half a one.
+		// The app may have responded and closed before reading everything. The connection is not reusable after a
+		// partial request.
 		a = c.readAnswer(p, nil)
 		a.keep = a.keep && err == nil
 	}
@@ -256,17 +246,17 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 		w.finish(false)
 	}
 	if c.written == 0 {
-		// Whatever was read is no answer to this.
+		// Data read before sending is not a response.
 		return answer{err: w.err}
 	}
 	return a
 }
 
-// writer is a request that goes out while its answer is awaited.
+// writer writes a long request while the response is read.
 type writer struct {
 	conn *conn
 	done chan struct{} // closed at the end
-	err  error         // why not all went out; set before done is closed
+	err  error         // set before done is closed
 }
 
 func (w *writer) run(body string) {
@@ -275,14 +265,13 @@ func (w *writer) run(body string) {
 	case w.err == nil:
 		w.conn.extend()
 	case w.conn.written == 0:
-		w.conn.stop() // there is no answer to wait for
+		w.conn.stop() // no response will come
 	}
 	close(w.done)
 }
 
-// finish waits until nothing is written any more: for the rest of the request
-// if wait is set and that goes out soon, or at once. It reports whether all of
-// the request went out. A nil writer has.
+// finish waits until writing has ended: after a short grace period if wait is set, otherwise it is stopped at once.
+// It reports whether the whole request was written. A nil writer returns true.
 func (w *writer) finish(wait bool) bool {
 	if w == nil {
 		return true

@@ -16,8 +16,8 @@ type dialer struct {
 	target  *target
 	timeout time.Duration
 	open    func(ctx context.Context, network, address string) (net.Conn, error)
-	tls     *tls.Config // nil: no TLS
-	files   *identity   // what tls becomes with the files of the options; nil without files
+	tls     *tls.Config // nil without TLS
+	files   *identity   // tls with the certificate files; nil without files
 	event   func(Connected)
 }
 
@@ -40,7 +40,7 @@ func newDialer(t *target, opts *Options) (d *dialer, err error) {
 	return d, err
 }
 
-// refuseAtConnect sees the address that a name led to.
+// refuseAtConnect checks the resolved address.
 func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if a, err := netip.ParseAddrPort(address); err == nil {
 		return refuseAddress(a.Addr())
@@ -48,7 +48,7 @@ func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) er
 	return nil // a unix socket
 }
 
-// dial opens a connection, ready for a request, until end if there is one.
+// dial opens a connection ready for a request, until end unless that is zero.
 func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -75,7 +75,7 @@ func (d *dialer) dial(ctx context.Context, end time.Time) (*conn, error) {
 	return c, nil
 }
 
-// config is that of the next connection; nil without TLS.
+// config returns the TLS configuration of the next connection; nil without TLS.
 func (d *dialer) config() *tls.Config {
 	if d.files == nil {
 		return d.tls
@@ -83,8 +83,7 @@ func (d *dialer) config() *tls.Config {
 	return d.files.config(time.Now())
 }
 
-// connect tries the target's addresses in their order and returns the first
-// that takes the connection, or why the first did not.
+// connect tries the target's addresses in order. It returns the first connection, or the first error.
 func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	var first error
 	for _, address := range d.target.dials {
@@ -106,5 +105,4 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	return nil, first
 }
 
-// errHandshake is a TLS handshake that failed on an open connection.
 var errHandshake = errors.New("TLS handshake")

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// exchangeBody is how many bytes of an answer's body an [Exchange] has at most.
+// exchangeBody is the maximum size of the response body in an [Exchange].
 const exchangeBody = 16 << 10
 
-// Exchange is one POST and its answer as they were sent, but for the values of headers that may hold a secret.
+// Exchange is one POST and its response as sent, except that header values that may contain secrets are hidden.
 type Exchange struct {
-	// Head is the request line and the headers, each line without its end; Body is what follows.
+	// Head is the request line and headers, without line ends; Body is the request body.
 	Head []string
 	Body string
-	// Answer is the status line and the headers of the answer, sorted; nil without one. AnswerBody is the first 16 KiB
-	// of its body.
+	// Answer is the status line and sorted headers of the response, nil without a response. AnswerBody is the first
+	// 16 KiB of its body.
 	Answer     []string
 	AnswerBody string
 	Began      time.Time
 	Duration   time.Duration
-	// Err is why there is no whole answer; nil where there is.
+	// Err is why the response is missing or incomplete, otherwise nil.
 	Err error
 }
 
-// newExchange copies what happened, before the connection is used again.
+// newExchange copies the exchange before the connection is reused.
 func newExchange(r *request, a *answer) *Exchange {
 	head := strings.TrimSuffix(string(r.head), "\r\n\r\n")
 	x := &Exchange{Head: maskHeaders(strings.Split(head, "\r\n")), Body: r.body, Began: r.began,
@@ -38,7 +38,7 @@ func newExchange(r *request, a *answer) *Exchange {
 	return x
 }
 
-// answerHeaders are the headers of an answer, with those that its parser took out.
+// answerHeaders returns the response headers, including those removed by the parser.
 func answerHeaders(head *http.Response) (lines []string) {
 	all := head.Header.Clone()
 	if head.Close {
@@ -55,10 +55,9 @@ func answerHeaders(head *http.Response) (lines []string) {
 	return maskHeaders(lines)
 }
 
-// secretWords are parts of the names of headers whose values are not shown.
+// secretWords are parts of header names that indicate a secret value.
 var secretWords = []string{"authorization", "cookie", "secret", "token", "signature", "password", "api-key", "apikey"}
 
-// maskHeaders hides the values of headers that may hold a secret.
 func maskHeaders(lines []string) []string {
 	for i, line := range lines {
 		name, _, found := strings.Cut(line, ":")

@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// TLSFiles are the PEM files for a target that speaks TLS. They are read again for each new connection, and used when
-// they changed. The zero value trusts what the system trusts, and shows no certificate.
+// TLSFiles are PEM files for a TLS target. They are checked for changes before each new connection. The zero value
+// uses the system's CAs and no client certificate.
 type TLSFiles struct {
-	// CA has the certificates that must have signed the target's; "" for those of the system.
+	// CA contains the trusted certificate authorities; "" means the system's.
 	CA string
-	// Cert is the certificate that is shown to the target, with its chain, and Key its private key; both or none.
+	// Cert is the client certificate with its chain, and Key its private key. Set both or neither.
 	Cert, Key string
 }
 
-// expiryWarning is how long before its end a certificate is reported.
+// expiryWarning is how long before its expiry a certificate is first reported.
 const expiryWarning = 14 * 24 * time.Hour
 
-// expiryAgain is how soon it is reported again.
+// expiryAgain is the interval between reports.
 const expiryAgain = 24 * time.Hour
 
-// identity is what the files hold. Its configuration never leaves out the check of the target's name.
+// identity is the TLS configuration with the files' content. It always verifies the target's name.
 type identity struct {
 	files TLSFiles
 	base  *tls.Config
@@ -35,9 +35,9 @@ type identity struct {
 
 	mu       sync.Mutex
 	current  *tls.Config
-	expires  time.Time // the first end of a certificate in the files
-	reported time.Time // when that was last reported
-	seen     [3]string // what the files held when they were read last
+	expires  time.Time // earliest expiry in the files
+	reported time.Time // last expiry report
+	seen     [3]string // last content of the files
 }
 
 func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead)) (*identity, error) {
@@ -56,7 +56,8 @@ func openIdentity(files TLSFiles, base *tls.Config, event func(CertificateRead))
 	return i, nil
 }
 
-// config returns the configuration for a new connection. Files that cannot be read or used leave the one before.
+// config returns the TLS configuration for a new connection. Unreadable or invalid files leave the previous one in
+// place.
 func (i *identity) config(now time.Time) *tls.Config {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -65,7 +66,7 @@ func (i *identity) config(now time.Time) *tls.Config {
 			i.event(e)
 		}
 	}
-	if seen, err := i.read(); err == nil && seen != i.seen { // a file that is away for a moment is being replaced
+	if seen, err := i.read(); err == nil && seen != i.seen { // a missing file is probably being replaced
 		i.seen = seen
 		fresh, expires, err := i.parse()
 		if report(CertificateRead{Changed: err == nil, Err: err, Expires: expires}); err == nil {
@@ -87,7 +88,7 @@ func (i *identity) read() (seen [3]string, err error) {
 			continue
 		}
 		info, err := os.Stat(path)
-		if err == nil && !info.Mode().IsRegular() { // a FIFO would hold up the delivery
+		if err == nil && !info.Mode().IsRegular() { // a FIFO would block the delivery
 			err = errors.New("it is not a regular file")
 		}
 
@@ -108,7 +109,7 @@ func (i *identity) read() (seen [3]string, err error) {
 	return seen, nil
 }
 
-// parse returns the configuration, and when the first certificate ends.
+// parse returns the configuration and the earliest certificate expiry.
 func (i *identity) parse() (*tls.Config, time.Time, error) {
 	c := i.base.Clone()
 	c.MinVersion = tls.VersionTLS12

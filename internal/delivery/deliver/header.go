@@ -13,19 +13,17 @@ import (
 
 const (
 	attributePrefix = "X-Aws-Sqsd-Attr-"
-	// droppedName is the attribute name under which the count of attributes
-	// that did not travel is told.
+	// droppedName is the attribute name of the header with the number of dropped attributes.
 	droppedName = "Dropped"
 )
 
-// requestHead renders the part of a request before its body. All that is the same for
-// every message is rendered once.
+// requestHead renders request heads. The constant parts are rendered once.
 type requestHead struct {
-	ordinary string          // an ordinary message's, from the request line to the path header
-	fixed    string          // the lines after the request line that every request has
-	batch    string          // of several messages, from the request line to the path header
-	budget   int             // bytes for all headers of attributes and traces together
-	signer   *webhook.Signer // nil: POSTs are not signed
+	ordinary string          // start of ordinary messages, from request line to path header
+	fixed    string          // common lines after the request line
+	batch    string          // start of batches, from request line to path header
+	budget   int             // bytes for attribute and trace headers
+	signer   *webhook.Signer // nil if POSTs are not signed
 }
 
 func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
@@ -44,8 +42,8 @@ func newHead(t *target, opts *Options, signer *webhook.Signer) *requestHead {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append renders the head for m, as that of a scheduled run unless run is nil, with a
-// body to follow, as a part of trace. It returns how many attributes were dropped.
+// append renders the head for m with the given body and trace; run is nil for ordinary messages. It returns the
+// number of dropped attributes.
 func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body string, trace *TraceContext) (
 	out []byte, dropped int) {
 	if run == nil {
@@ -79,11 +77,8 @@ func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, body
 	return append(appendNumber(b, "Content-Length", len(body)), "\r\n"...), dropped
 }
 
-// appendAttributes renders one header per attribute that is text, that no
-// earlier attribute shares a header with, that a header can carry, and that
-// room bytes have place for. The others that are text are counted, and so are those
-// that lose blanks at the ends of their value. The count is told to the app, in a header
-// that no attribute can have.
+// appendAttributes renders text attributes as headers if they are valid, unique and fit into room bytes. It counts
+// the dropped ones, and those that lose surrounding blanks, in a header that no attribute can use.
 func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	for i := range attributes {
 		a := &attributes[i]
@@ -112,15 +107,13 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 	return b, dropped
 }
 
-// isForwarded reports whether a becomes a header if it can: it is text, and not
-// one of the daemon's own.
+// isForwarded reports whether a can become a header: it is text and not one of the daemon's own attributes.
 func isForwarded(a *queue.Attribute) bool {
 	n := len(queue.RunPrefix)
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// isRepeated reports whether one of the earlier attributes has the same header
-// name, which differs from the attribute's in case only.
+// isRepeated reports whether an earlier attribute has the same header name, ignoring case.
 func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
@@ -130,8 +123,7 @@ func isRepeated(earlier []queue.Attribute, name string) bool {
 	return false
 }
 
-// appendCanonical writes a token as the part of a canonical header name that
-// follows a hyphen: a capital first and after each hyphen, all else small.
+// appendCanonical writes a token in canonical header case.
 func appendCanonical(b []byte, token string) []byte {
 	first := true
 	for i := range len(token) {
@@ -148,8 +140,7 @@ func appendCanonical(b []byte, token string) []byte {
 	return b
 }
 
-// appendField writes a header that always travels: bytes that it cannot carry are
-// percent-escaped, and a value longer than a path is cut.
+// appendField writes a header that must not be dropped: invalid bytes are percent-escaped and long values truncated.
 func appendField(b []byte, name, value string) []byte {
 	b = append(append(append(b, name...), ": "...), fieldValue(value)...)
 	return append(b, "\r\n"...)
@@ -180,7 +171,7 @@ func appendNumber(b []byte, name string, n int) []byte {
 	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 }
 
-// appendTime writes a time in UTC to the second; nothing for the zero time.
+// appendTime writes a time in UTC with a precision of seconds, or nothing for the zero time.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -189,8 +180,8 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
 }
 
-// scheduledAt turns the queue's spelling of a time into the header's. What it
-// cannot read it leaves as it is: the app may know better.
+// scheduledAt converts the queue's time format to the header's. Unknown formats are passed on, since the app may
+// understand them.
 func scheduledAt(value string) string {
 	value = strings.TrimSpace(value)
 	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {
@@ -201,7 +192,7 @@ func scheduledAt(value string) string {
 	return value
 }
 
-// append renders the headers of t that fit into room bytes.
+// append renders the headers that fit into room bytes.
 func (t *TraceContext) append(b []byte, room int) []byte {
 	end := len(b) + room
 	b = appendTrace(b, end, "Traceparent", t.Traceparent)

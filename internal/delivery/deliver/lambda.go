@@ -10,41 +10,34 @@ import (
 )
 
 const (
-	// maxEvent is the largest event that Lambda takes from a caller who waits for
-	// the function's end: it must stay under 6 MiB.
-	maxEvent = 6<<20 - 1
-	// probeTime bounds one probe.
+	// maxEvent is the largest event for a synchronous invocation, which must be smaller than 6 MiB.
+	maxEvent  = 6<<20 - 1
 	probeTime = 10 * time.Second
 )
 
-// Invoker runs a function with a payload and waits for its end. An Invoker may
-// also have a method Check(ctx) error that says, without running the function,
-// whether it could be run; [Lambda.Probe] then asks it.
+// Invoker runs a function with a payload and waits for the result. It may also have a method Check(ctx) error, used
+// by [Lambda.Probe], which checks without running the function whether it can be run.
 type Invoker interface {
-	// Invoke runs the function at most once. It enforces its own time limit, bounds
-	// how much of an answer it reads, returns soon after ctx ended, and is safe for
-	// concurrent use. The payload is the caller's to read only, and may be read by
-	// the Invoker for a while after its return.
+	// Invoke runs the function at most once. It enforces its own timeout, limits the size of the response, returns
+	// soon after ctx is done, and is safe for concurrent use. It must not modify the payload, but may read it for a
+	// while after returning.
 	//
-	// An error means that there was no whole answer, so that the function may have
-	// run. Only one in whose chain a method Unsent() bool returns true says that
-	// no byte of the payload left.
+	// An error means that there was no complete response; the function may have run. It has not run if the error, or
+	// a wrapped error, has a method Unsent() bool that returns true: no byte of the payload was sent.
 	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
 }
 
-// Lambda delivers messages to one function, as the events that an event source
-// mapping for SQS makes of them. It may be used by any number of goroutines.
+// Lambda delivers messages to a function as the events of an SQS event source mapping. It is safe for concurrent use.
 type Lambda struct {
 	invoker  Invoker
-	source   string // the part of a record that is the same in all, to its end
+	source   string // constant end of each record
 	fifo     bool
 	maxEvent int // bytes
 }
 
-// NewLambda returns a deliverer for the function that invoker runs. Nothing is called
-// yet. queueARN is the ARN of the queue that the messages are from, such as
-// arn:aws:sqs:us-east-1:123456789012:jobs. The function is told it and its region. With
-// a name that ends in .fifo the messages of a group keep their order.
+// NewLambda returns a deliverer for the function run by invoker. It makes no calls yet. queueARN is the ARN of the
+// source queue, such as arn:aws:sqs:us-east-1:123456789012:jobs; events include the ARN and its region. Message
+// groups of a queue whose name ends in .fifo keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	from, err := recordEnd(queueARN)
 	if err != nil {
@@ -53,18 +46,16 @@ func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
 	return &Lambda{invoker: invoker, source: from, fifo: strings.HasSuffix(queueARN, ".fifo"), maxEvent: maxEvent}, nil
 }
 
-// Deliver hands m alone to the function: [Lambda.DeliverBatch] for one message.
+// Deliver delivers a single message with [Lambda.DeliverBatch].
 func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
 }
 
-// DeliverBatch hands ms to the function in their order, in one event, or, where
-// that would be too large, in several one after the other. It returns one result
-// for each message. No message is in more than one event that ran; what was
-// refused as too large has not run, and goes out again in smaller parts.
+// DeliverBatch delivers ms in order, in one event or, if that is too large, in several consecutive ones. It returns
+// one result per message. A message is in at most one event that ran: events refused as too large did not run, and
+// are split.
 //
-// On a FIFO queue nothing of a group is done that comes after a message of it
-// which is not.
+// On a FIFO queue, a message that is not done prevents later messages of its group from being done.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
 	most := len(ms)
 	neverAlone := func(*queue.Message) bool { return false }
@@ -73,8 +64,8 @@ func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.
 	})
 }
 
-// invoke hands the first messages of part to the function, as many as an event has room for and at most most, and
-// returns their results. When the function refuses an event as too large, it lowers most and tries a smaller one.
+// invoke sends the first messages of part in one event, as many as fit and at most most, and returns their results.
+// If the function refuses an event as too large, invoke reduces most and tries a smaller one.
 func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) []queue.Result {
 	event, n := renderEvent(part[:min(len(part), *most)], l.source, l.maxEvent)
 	if n == 0 {
@@ -115,9 +106,8 @@ func (l *Lambda) invoke(ctx context.Context, part []*queue.Message, most *int) [
 	return results
 }
 
-// Probe returns nil when the function could be run, as far as the Invoker can
-// tell without running it; always nil if it has no way to. The error says why not
-// and what to do.
+// Probe returns nil if the function can be run, according to the Invoker's Check method, or if it has none. The error
+// explains the problem and its solution.
 func (l *Lambda) Probe(ctx context.Context) error {
 	checker, ok := l.invoker.(interface {
 		Check(ctx context.Context) error

@@ -18,8 +18,7 @@ const (
 	eventEnd   = `]}`
 )
 
-// recordEnd renders the part of a record that is the same in all: from where the messages
-// come, by the ARN of their queue.
+// recordEnd renders the constant end of each record: the source ARN and its region.
 func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
@@ -34,8 +33,8 @@ func recordEnd(arn string) (string, error) {
 	return string(append(b, '}')), nil
 }
 
-// renderEvent renders an event of the first n messages of part, as many as fit in most bytes. Each record ends with
-// end. If even the first message is too large, n is 0 and the event is the one that is too large.
+// renderEvent renders an event of the first n messages of part, as many as fit in most bytes. Every record ends with
+// end. If even the first message is too large, n is 0 and the event is the oversized one.
 func renderEvent(part []*queue.Message, end string, most int) (event []byte, n int) {
 	size := len(eventStart) + len(eventEnd)
 	for _, m := range part {
@@ -54,14 +53,14 @@ func renderEvent(part []*queue.Message, end string, most int) (event []byte, n i
 			continue
 		}
 		if n > 0 {
-			event = event[:before] // it starts the next one
+			event = event[:before] // it starts the next event
 		}
 		return append(event, eventEnd...), n
 	}
 	return append(event, eventEnd...), len(part)
 }
 
-// recordSize is about the size of m's record where nothing has to be escaped.
+// recordSize estimates the size of m's record without escapes.
 func recordSize(m *queue.Message) int {
 	size := 900 + len(m.Body) + len(m.Body)/16 + len(m.ReceiptHandle)
 	for i := range m.Attributes {
@@ -70,7 +69,7 @@ func recordSize(m *queue.Message) int {
 	return size
 }
 
-// appendRecord renders m as one record of an event that ends with end.
+// appendRecord renders m as one record of an event.
 func appendRecord(b []byte, m *queue.Message, end string) []byte {
 	b = appendMember(b, `{"messageId":`, m.ID)
 	b = appendMember(b, `,"receiptHandle":`, m.ReceiptHandle)
@@ -84,13 +83,11 @@ func appendRecord(b []byte, m *queue.Message, end string) []byte {
 	return append(b, end...)
 }
 
-// appendMember renders a name, punctuation included, and a string.
 func appendMember(b []byte, name, value string) []byte {
 	return sqswire.AppendString(append(b, name...), value)
 }
 
-// appendSystemAttributes renders what the queue says about m. All values are
-// strings; what m does not have is left out.
+// appendSystemAttributes renders the system attributes present in m. All values are strings.
 func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	b = append(b, `,"attributes":{"ApproximateReceiveCount":"`...)
 	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
@@ -112,7 +109,7 @@ func appendSystemAttributes(b []byte, m *queue.Message) []byte {
 	return append(b, '}')
 }
 
-// appendMillis renders a time as milliseconds since 1970; nothing for the zero time.
+// appendMillis renders a time as milliseconds since 1970, or nothing for the zero time.
 func appendMillis(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
@@ -122,8 +119,8 @@ func appendMillis(b []byte, name string, at time.Time) []byte {
 	return append(b, '"')
 }
 
-// appendMessageAttributes renders the message's own attributes. The two lists of
-// values are always there and always empty, as SQS never came to fill them.
+// appendMessageAttributes renders the message attributes. The two list values are always present and empty, because
+// SQS does not implement them.
 func appendMessageAttributes(b []byte, attributes []queue.Attribute) []byte {
 	b = append(b, `,"messageAttributes":{`...)
 	for i := range attributes {

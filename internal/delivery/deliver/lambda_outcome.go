@@ -13,15 +13,14 @@ import (
 	"tendril/queue"
 )
 
-// judgeCall says what one call means for each of the messages in its event, whose ids
-// are given.
+// judgeCall returns the results of one call for the messages with these IDs.
 //
-//	nothing of the event left           unreached
-//	no whole answer                     failed: it may have run
-//	200, the function failed            failed
-//	200, it returned                    by its reply: done, or reported as failed
+//	nothing was sent                    unreached
+//	no complete response                failed: it may have run
+//	200 with a function error           failed
+//	200                                 done, or reported as failed in the reply
 //	429, 5xx, not ready                 throttled: it did not run
-//	401, 403, 404, redirected           unreached: set up wrongly, no message's fault
+//	401, 403, 404, redirect             unreached: a configuration error
 //	413, any other status               failed
 func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string) []queue.Result {
 	all := queue.Result{Outcome: queue.Done, Status: a.Status}
@@ -51,8 +50,8 @@ func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string
 	return results
 }
 
-// lost is the result of a call without a whole answer. A call that did not leave has the
-// Invoker's own sentence where it has one.
+// lost returns the result of a call without a complete response. If nothing was sent, the reason is the Invoker's if
+// available.
 func lost(ctx context.Context, err error) queue.Result {
 	r := queue.Result{Err: err}
 	var unsent interface{ Unsent() bool }
@@ -76,14 +75,13 @@ func lost(ctx context.Context, err error) queue.Result {
 	return r
 }
 
-// tooLarge reports whether an event was refused, unrun, for its size.
+// tooLarge reports whether an event was refused for its size without running.
 func tooLarge(a *queue.Invocation) bool {
 	return a.Status == http.StatusRequestEntityTooLarge || a.Code == "RequestTooLargeException" ||
 		a.Code == "SerializedRequestEntityTooLargeException"
 }
 
-// refused is the result of a call that did not run the function, or of which no
-// more is known than a status.
+// refused returns the result of a call that did not run the function, or ended with an unknown status.
 func refused(a *queue.Invocation) queue.Result {
 	r := queue.Result{Status: a.Status, Reason: "status " + strconv.Itoa(a.Status)}
 	if isPlainName(a.Code) {
@@ -100,7 +98,7 @@ func refused(a *queue.Invocation) queue.Result {
 		if advice == takesNoMore && isPlainName(a.Reason) {
 			r.Reason += " " + a.Reason
 		}
-	case queue.Failed: // the service's own word about the event
+	case queue.Failed: // the service rejected the event itself
 		r.Unsent = tooLarge(a) || a.Status >= 400 && a.Status <= 499
 	}
 	if advice != "" {
@@ -109,14 +107,13 @@ func refused(a *queue.Invocation) queue.Result {
 	return r
 }
 
-// What refusals mean that codes and statuses tell of.
 const (
 	takesNoMore = "the function accepts no more requests for now"
 	cannotRun   = "the service cannot run the function for now"
 )
 
-// advise says what a refusal means: the outcome, and what it is or what to put right; "" when
-// that is not known. A gateway's time-out is not a refusal: behind it the function may have run.
+// advise returns the outcome of a refusal and an explanation or solution, "" if unknown. A gateway timeout is not a
+// refusal: the function may have run.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
 		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
@@ -156,14 +153,14 @@ func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	return queue.Failed, ""
 }
 
-// functionError says how the function failed, by the kind of its error alone: the
-// text of an error can hold anything, and is for [functionAnswer].
+// functionError describes how the function failed, based on the error type only: error messages may contain anything,
+// and go to [functionAnswer].
 func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(a.Payload, &body) // what it cannot read stays empty
+	_ = json.Unmarshal(a.Payload, &body) // unreadable members stay empty
 	words := "the function failed"
 	switch {
 	case body.Type == "Sandbox.Timedout", strings.Contains(body.Message, "Task timed out after"):
@@ -177,18 +174,18 @@ func functionError(a *queue.Invocation) string {
 	return words
 }
 
-// functionAnswer returns what the answer of a function that failed says, on one line of printable text: the message of
-// its error, or else its first bytes. The excerpt is as of [excerptBelow].
+// functionAnswer returns the message of a function's error, or the start of its payload, as one line of printable
+// text, and the excerpt of [excerptBelow].
 func functionAnswer(payload []byte) (line, excerpt string) {
 	var body struct {
 		Message string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(payload, &body) // what it cannot read stays empty
+	_ = json.Unmarshal(payload, &body) // unreadable members stay empty
 	line = cmp.Or(printable(firstBytes(body.Message)), printable(strings.TrimSpace(firstBytes(string(payload)))))
 	return line, excerptBelow(line, string(payload))
 }
 
-// firstBytes is the part of a text that fits in an excerpt.
+// firstBytes truncates a text to the size of an excerpt.
 func firstBytes(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), answerExcerpt)], "")
 }

@@ -9,17 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// The members of a reply that tells which messages of a batch failed.
+// Members of a reply that reports failed messages of a batch.
 const (
 	failuresMember   = "batchItemFailures"
 	identifierMember = "itemIdentifier"
 )
 
-// readReply reads what a function returned that did not fail. failed holds the ids of
-// those that it reports, of the ids in its event. A problem means that the reply may be
-// meant to report failures and does not do so in a way that can be relied upon: the whole
-// batch then counts as failed. A note says that the reply reports failures where Lambda does not look for them, so that
-// all are done all the same.
+// readReply reads the reply of a function that did not fail. ids are the message IDs in its event, failed those that
+// it reports. A problem means that the reply may report failures, but not reliably, so the whole batch fails. A note
+// means that it reports failures where Lambda ignores them, so all messages are done.
 //
 //	empty, null, {}                          all done
 //	failures in the body of an object        all done, with a note
@@ -29,8 +27,7 @@ const (
 //	batchItemFailures [{"itemIdentifier"}]   these failed, the others are done
 //	anything else                            a problem
 //
-// A function that knows nothing of partial replies may return whatever it likes:
-// it has said that it did not fail.
+// A function without partial batch responses may return anything: returning means success.
 func readReply(reply []byte, ids []string) (failed map[string]bool, problem, note string) {
 	reply = bytes.Trim(reply, " \t\r\n")
 	switch {
@@ -62,7 +59,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem, not
 	return nil, "", ""
 }
 
-// reportsInBody reports whether an object in the form of an answer of API Gateway has failures in its body.
+// reportsInBody reports whether an object in API Gateway's response format has failures in its body.
 func reportsInBody(object []byte, ids []string) bool {
 	var gateway struct {
 		Body string `json:"body"`
@@ -116,8 +113,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 	return failed, ""
 }
 
-// identifier returns the one identifier of an entry; false when it has none, an
-// empty one, or several.
+// identifier returns the identifier of an entry; false if it is missing, empty or repeated.
 func identifier(entry json.RawMessage) (string, bool) {
 	if entry[0] != '{' {
 		return "", false
@@ -136,8 +132,8 @@ func identifier(entry json.RawMessage) (string, bool) {
 	return id, err == nil && found == 1 && id != ""
 }
 
-// eachMember calls visit with each member of a valid object in its order, repeated
-// names included, until visit returns an error.
+// eachMember calls visit for each member of a valid object in order, including repeated names, until visit returns an
+// error.
 func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if _, err := d.Token(); err != nil {
@@ -160,8 +156,8 @@ func eachMember(object []byte, visit func(name string, value json.RawMessage) er
 	return nil
 }
 
-// looksLikeFailures reports whether a name is the list's but for its capitals,
-// underscores and hyphens, as other languages write it.
+// looksLikeFailures reports whether a name is failuresMember in another case or with underscores or hyphens, as in
+// other languages.
 func looksLikeFailures(name string) bool {
 	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
 }

@@ -11,118 +11,106 @@ import (
 	"tendril/queue"
 )
 
-// Options says where and how [Client] delivers. Only Target must be set.
+// Options configure a [Client]. Only Target is required.
 type Options struct {
-	// Target is the app: an http or https URL, or a unix socket as
-	// unix:///run/app.sock, http+unix:///run/app.sock or
-	// http+unix://%2Frun%2Fapp.sock/path. Nothing else is ever dialled. A path
-	// in it stands for Path.
+	// Target is the app: an http or https URL, or a unix socket as unix:///run/app.sock, http+unix:///run/app.sock or
+	// http+unix://%2Frun%2Fapp.sock/path. No other address is dialled. Its path, if any, replaces Path.
 	Target string
-	// Path is where ordinary messages are posted; it may carry a query. Default:
-	// the target's path, else "/". A missing first slash is added.
+	// Path is where ordinary messages are posted, optionally with a query; default: the target's path, or "/". A
+	// missing leading slash is added.
 	Path string
 	// MimeType is the Content-Type of every POST; default application/json.
 	MimeType string
-	// QueueName is sent to the app in X-Aws-Sqsd-Queue; may be "".
+	// QueueName is sent in X-Aws-Sqsd-Queue; may be "".
 	QueueName string
-	// QueueARN lets [Client.DeliverBatch] post several messages at once, whose records have it; may be "".
+	// QueueARN enables batches in [Client.DeliverBatch], and is part of their records; may be "".
 	QueueARN string
-	// ConnectTimeout bounds one connect, the name look-up and the TLS handshake
-	// included; default 5 s.
+	// ConnectTimeout limits connecting, including name lookup and TLS handshake; default 5 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is how long the app may stay silent; default 180 s. Every
-	// byte from the app starts it anew, those of an informational answer (1xx) and
-	// of the body too, and so does every part of a long message it takes.
+	// InactivityTimeout is how long the app may be silent; default 180 s. It restarts with every byte from the app,
+	// including informational (1xx) responses, and with every part of a long message that the app accepts.
 	InactivityTimeout time.Duration
-	// Deadline bounds a whole delivery, the wait for a connection included. 0
-	// means no bound.
+	// Deadline limits a whole delivery, including connecting; 0 means no limit.
 	Deadline time.Duration
-	// KeepAlive is how long an unused connection is kept; default 1 s, shorter
-	// than common servers keep theirs. Negative: every POST has its own connection.
+	// KeepAlive is how long an unused connection is kept; default 1 s, shorter than common servers do. If negative,
+	// every POST uses a new connection.
 	KeepAlive time.Duration
-	// SuccessCodes are the statuses that mean done; the empty set means {200}.
+	// SuccessCodes are the statuses that mean done; default {200}.
 	SuccessCodes StatusSet
-	// TerminalCodes are the statuses that are not tried again: [queue.TerminalStatus]. A status that means done stays so.
+	// TerminalCodes are statuses that are not retried, see [queue.TerminalStatus]. SuccessCodes take precedence.
 	TerminalCodes StatusSet
-	// HeaderBudget is the room for all attribute and trace headers together in
-	// bytes; default 8 KiB. Common servers refuse a request with more than that.
+	// HeaderBudget is the maximum total size of attribute and trace headers in bytes; default 8 KiB. Common servers
+	// refuse larger requests.
 	HeaderBudget int
-	// TLS are the files for a target that speaks TLS; the zero value means the system's.
+	// TLS are the certificate files for a TLS target.
 	TLS TLSFiles
-	// SigningKeys sign every POST, each for itself, as package webhook has it; without them POSTs are not signed.
+	// SigningKeys sign every POST, see package webhook; without keys POSTs are not signed.
 	SigningKeys []string
 	// Trace returns the trace context of each POST; may be nil.
 	Trace func(ctx context.Context, m *queue.Message) TraceContext
-	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",
-	// whose beginning receivers test for; may be "".
+	// Version is tendril's version in the User-Agent "aws-sqsd/3.0 tendril/VERSION"; receivers check its beginning.
+	// May be "".
 	Version string
-	// Events observes; may be the zero value.
+	// Events are listeners; may be the zero value.
 	Events Events
 
-	// dial and tls stand in for the network and the certificates in tests, maxBody for
-	// how many bytes of an answer's body are read.
+	// Tests replace the network, the certificates and the limit of a response body.
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	tls     *tls.Config
 	maxBody int
 }
 
-// TraceContext is what a request says about the trace that it belongs to: the values of
-// headers, "" for those that it does not have. One that no header can carry is left out.
+// TraceContext contains the trace headers of a request. Empty values and those invalid in a header are omitted.
 type TraceContext struct {
-	// Traceparent, Tracestate and Baggage are those of W3C, XRay is X-Amzn-Trace-Id.
+	// Traceparent, Tracestate and Baggage are W3C headers, XRay is X-Amzn-Trace-Id.
 	Traceparent, Tracestate, Baggage, XRay string
 }
 
-// Events are the occurrences inside a delivery that its result does not tell.
-// Each func may be nil; each is called from the delivering goroutine and should
-// return soon.
+// Events report occurrences during a delivery that are not part of its result. Each may be nil; each is called by the
+// delivering goroutine and should return soon.
 type Events struct {
-	// Connected: a new connection was opened, or could not be.
+	// Connected is called after each attempt to connect.
 	Connected func(Connected)
-	// AttributesDropped: a message was posted without some of its attributes.
+	// AttributesDropped is called if a message was posted without some of its attributes.
 	AttributesDropped func(AttributesDropped)
-	// CertificateRead: the files of [Options].TLS changed, or a certificate in them ends soon.
+	// CertificateRead is called if the files of [Options].TLS changed, or a certificate expires soon.
 	CertificateRead func(CertificateRead)
-	// Record returns, before each POST, the function that gets its exchange; nil if the exchange is not recorded.
+	// Record returns, before each POST, the function to call with its exchange; nil if it is not recorded.
 	Record func(m *queue.Message) func(*Exchange)
-	// OutcomeIgnored: an answer has a Tendril-Outcome header that is ignored. The problem is one of a few texts, without
-	// anything of the header.
+	// OutcomeIgnored is called for an ignored Tendril-Outcome header. The problem is a fixed text without the
+	// header's content.
 	OutcomeIgnored func(problem string)
-	// Reconnected: a kept connection took no byte of a message, so the message
-	// went out on a new one.
+	// Reconnected is called if a kept connection accepted no byte of a message, which was then sent on a new one.
 	Reconnected func()
 }
 
-// Connected tells of one connect.
+// Connected is one attempt to connect.
 type Connected struct {
-	// Address is what was dialled: host and port, or a socket's path.
-	Address string
-	// Duration is how long the connect took.
+	// Address is the host and port dialled, or a socket's path.
+	Address  string
 	Duration time.Duration
-	// Err is why it failed; nil when it did not.
+	// Err is nil if the connection succeeded.
 	Err error
 }
 
-// CertificateRead tells of the certificates in [TLSFiles].
+// CertificateRead is news about the certificates in [TLSFiles].
 type CertificateRead struct {
-	// Changed: the files changed, and are used from now on. Err is why files that changed are not used.
+	// Changed is true if changed files are now in use. Err is why changed files are not used.
 	Changed bool
 	Err     error
-	// Expires is when the first of the certificates ends; Soon says that this is near, or past. It is reported once
-	// a day while connections are opened.
+	// Expires is the earliest expiry of the certificates; Soon is true if that is near or past, reported once a day
+	// when connections are opened.
 	Expires time.Time
 	Soon    bool
 }
 
-// AttributesDropped tells how many of a message's attributes no header could
-// carry.
+// AttributesDropped is the number of a message's attributes that did not fit in headers.
 type AttributesDropped struct {
 	MessageID string
 	Count     int
 }
 
-// withDefaults returns a checked copy of o with every zero value replaced, and
-// its target.
+// withDefaults returns a checked copy of o with defaults filled in, and its target.
 func (o Options) withDefaults() (*Options, *target, error) {
 	t, err := parseTarget(o.Target)
 	if err != nil {
@@ -168,7 +156,7 @@ func (o *Options) checkRanges() error {
 	return nil
 }
 
-// setPath settles on the request target for ordinary messages.
+// setPath sets the request target for ordinary messages.
 func (o *Options) setPath(fromTarget string) error {
 	if o.Path != "" && fromTarget != "" && fromTarget != "/" {
 		return fmt.Errorf("the target %q has a path and the HTTP path is %q: give only one of them only", o.Target, o.Path)
@@ -185,7 +173,7 @@ func (o *Options) setPath(fromTarget string) error {
 	return nil
 }
 
-// checkHeaders refuses settings that would break the request apart.
+// checkHeaders rejects settings that are invalid in a header.
 func (o *Options) checkHeaders() error {
 	for _, v := range []struct{ name, value string }{
 		{"MIME type", o.MimeType}, {"queue name", o.QueueName}, {"version", o.Version},

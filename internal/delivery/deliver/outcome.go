@@ -19,16 +19,15 @@ import (
 	"tendril/queue"
 )
 
-// maxLocation is how much of a redirect's path a reason shows.
 const maxLocation = 80
 
-// reasons are the words for the bounds of the settings, put together once.
+// reasons are the reasons that mention settings, formatted once.
 type reasons struct {
-	silent  string        // no byte of an answer in the idle time
-	stalled string        // no further byte of it
-	expired string        // the deadline passed
-	dialing time.Duration // how long a connect may take
-	path    string        // where ordinary messages go
+	silent  string // no response
+	stalled string // incomplete response
+	expired string
+	dialing time.Duration // the connect timeout
+	path    string        // of ordinary messages
 }
 
 func newReasons(opts *Options) reasons {
@@ -42,16 +41,16 @@ func newReasons(opts *Options) reasons {
 	}
 }
 
-// judge says what an exchange means for the messages of a POST.
+// judge returns the result of an exchange for all messages of a POST.
 //
 //	nothing sent, or TLS refused      unreached
-//	no answer, or not HTTP            failed
-//	a success whose body broke off    failed
-//	Tendril-Outcome                   as it says
+//	no response, or not HTTP          failed
+//	a success with incomplete body    failed
+//	Tendril-Outcome                   as instructed
 //	a success                         done
 //	any other status                  failed
 //
-// A terminal status is an instruction if it is about one message: in a batch it may be about any of them.
+// A terminal status is an instruction only for a single message: in a batch it could be about any message.
 func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time) queue.Result {
 	r := &c.reasons
 	switch {
@@ -84,7 +83,7 @@ func (c *Client) judge(ctx context.Context, a *answer, p *content, end time.Time
 	return result
 }
 
-// bound returns the words for the bound that ended a delivery; "" when none did.
+// bound returns the limit that ended a delivery, "" if none did.
 func (r *reasons) bound(ctx context.Context, end time.Time) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -98,8 +97,7 @@ func (r *reasons) bound(ctx context.Context, end time.Time) string {
 	}
 }
 
-// unsentReason says why an open connection took nothing, or why there was no
-// time for one.
+// unsentReason explains why a connection accepted nothing, or why none was opened in time.
 func (r *reasons) unsentReason(ctx context.Context, end time.Time) string {
 	if bound := r.bound(ctx, end); bound != "" {
 		return bound + " before anything was sent"
@@ -107,7 +105,7 @@ func (r *reasons) unsentReason(ctx context.Context, end time.Time) string {
 	return "connection closed before anything was sent"
 }
 
-// unconnected says why nothing could be sent.
+// unconnected explains why nothing could be sent.
 func (r *reasons) unconnected(ctx context.Context, err error, end time.Time) string {
 	if r.bound(ctx, end) != "" {
 		return r.unsentReason(ctx, end)
@@ -115,7 +113,7 @@ func (r *reasons) unconnected(ctx context.Context, err error, end time.Time) str
 	return connectReason(err, r.dialing)
 }
 
-// connectReason says in a few words why there is no connection, which was awaited for a time.
+// connectReason briefly explains why connecting failed within a time.
 func connectReason(err error, within time.Duration) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -149,8 +147,7 @@ func connectReason(err error, within time.Duration) string {
 	}
 }
 
-// unansweredReason says why a request that went out, at least in part, has no
-// whole answer.
+// unansweredReason explains why a request that was sent, at least in part, has no complete response.
 func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time) string {
 	bound := r.bound(ctx, end)
 	switch {
@@ -177,8 +174,7 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 	}
 }
 
-// statusReason says what a status that is not a success means, at more length
-// where it is one that puzzles.
+// statusReason describes an unsuccessful status, with a hint for confusing ones.
 func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	status := "status " + strconv.Itoa(head.StatusCode)
 	switch code := head.StatusCode; {
@@ -207,8 +203,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	}
 }
 
-// redirectedTo shows where a redirect leads, without the parts of it that may hold
-// a secret.
+// redirectedTo returns the target of a redirect without parts that may contain secrets.
 func redirectedTo(location string) string {
 	u, err := url.Parse(location)
 	if err != nil {
@@ -216,7 +211,7 @@ func redirectedTo(location string) string {
 	}
 	to := u.EscapedPath()
 	if u.Host != "" && isHostName(u.Hostname()) {
-		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only the scheme or the port differs
+		to = (&url.URL{Scheme: u.Scheme, Host: u.Host}).String() + to // often only the scheme or port differs
 	}
 	if to == "" || !isFieldValue(to) {
 		return ""
@@ -227,9 +222,8 @@ func redirectedTo(location string) string {
 	return " to " + to
 }
 
-// retryAfter reads a Retry-After header: a number of seconds or a date. It is
-// never negative and at most [queue.MaxVisibility]; 0 when there is none that
-// can be read.
+// retryAfter parses a Retry-After header, a number of seconds or a date. The result is from 0 to
+// [queue.MaxVisibility], 0 if absent or invalid.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
 	const most = queue.MaxVisibility
@@ -243,16 +237,15 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// answerShown is how many characters of an answer that is not a success are shown on one line, answerExcerpt how many
-// bytes of it are given on.
+// answerShown is the number of characters of an unsuccessful response shown on one line, answerExcerpt the size of
+// the excerpt in bytes.
 const (
 	answerShown   = 160
 	answerExcerpt = 1 << 10
 )
 
-// answerHead returns what an answer that is not a success says first, on one line of printable text: what a page says,
-// the start of JSON, the first line of any other text; "" for what is not text. The excerpt is that line and the begin
-// as it was sent, "" where that is no more.
+// answerHead returns the essential line of an unsuccessful response as printable text: the message of a page, the
+// start of JSON, or the first line of other text; "" if it is not text. The excerpt is from [excerptBelow].
 func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return "", ""
@@ -275,8 +268,8 @@ func answerHead(header http.Header, body []byte) (line, excerpt string) {
 	return line, excerptBelow(line, text)
 }
 
-// excerptBelow is the start of an answer as it was sent, below the line that it is shown by unless it opens with that
-// line or is an object; "" where it says no more than the line.
+// excerptBelow returns the start of a response as sent, after the line that summarizes it unless it starts with that
+// line or is an object; "" if it adds nothing to the line.
 func excerptBelow(line, text string) string {
 	text = strings.TrimSpace(text)
 	begin := strings.TrimSpace(firstBytes(text))
@@ -289,7 +282,7 @@ func excerptBelow(line, text string) string {
 	return firstBytes(line + "\n" + begin)
 }
 
-// firstLine returns the first line of a text that says more than a status does; else the first that is not blank.
+// firstLine returns the first line that is more informative than a status, or the first non-blank one.
 func firstLine(text string) (first string) {
 	for line := range strings.Lines(text) {
 		line = printable(line)
@@ -301,8 +294,7 @@ func firstLine(text string) (first string) {
 	return first
 }
 
-// printable returns the start of a text with white space as single blanks and
-// everything else that is not printed escaped.
+// printable returns the start of a text with normalized white space and unprintable characters escaped.
 func printable(text string) string {
 	var b strings.Builder
 	n := 0

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// pageText is what a page of HTML or XML says, on one line of printable text: its title or, where it has none or one
-// that only names the status, its first <pre>, its first <h1>, or all its text.
+// pageText extracts the message of an HTML or XML page as one line of printable text: the title or, if that only
+// names the status, the first <pre>, the first <h1> or all text.
 func pageText(page []byte) string {
 	var all strings.Builder
 	parts := map[atom.Atom]*strings.Builder{atom.Title: {}, atom.Pre: {}, atom.H1: {}}
-	var part, hidden atom.Atom // the elements that the next text belongs to
+	var part, hidden atom.Atom // elements around the next text
 	tokens := html.NewTokenizer(bytes.NewReader(page))
 	for kind := tokens.Next(); kind != html.ErrorToken; kind = tokens.Next() {
 		if kind == html.TextToken {
@@ -58,7 +58,7 @@ func pageText(page []byte) string {
 	return cmp.Or(said...)
 }
 
-// statusNames are the texts, in small letters, that say no more of a failure than its status does.
+// statusNames are lowercase texts that are no more informative than the status.
 var statusNames = func() map[string]bool {
 	names := map[string]bool{"": true, "error": true, "error page": true, "server error": true, "an error occurred": true,
 		"exception": true, "whitelabel error page": true}
@@ -68,15 +68,15 @@ var statusNames = func() map[string]bool {
 	return names
 }()
 
-// namesStatus reports whether a text says no more of a failure than its status: "500", "Internal Server Error",
-// "HTTP Status 404 - Not Found".
+// namesStatus reports whether a text is no more informative than a status: "500", "Internal Server Error", "HTTP
+// Status 404 - Not Found".
 func namesStatus(text string) bool {
 	words := wordsOf(text)
 	return statusNames[strings.Join(words, " ")] || len(words) > 1 && words[0] == "error" &&
 		statusNames[strings.Join(words[1:], " ")]
 }
 
-// wordsOf are the words of a text in small letters, without digits and those that come with a status.
+// wordsOf returns the lowercase words of a text, without digits and words that accompany a status.
 func wordsOf(text string) (words []string) {
 	notLetter := func(r rune) bool { return !unicode.IsLetter(r) }
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), notLetter) {

@@ -6,20 +6,17 @@ import (
 	"strings"
 )
 
-// The statuses that a set may have. Below them lie the informational
-// ones, which never end an exchange.
+// Range of a [StatusSet]. Informational statuses below it never end an exchange.
 const (
 	minStatus = 200
 	maxStatus = 599
 )
 
-// StatusSet is a set of HTTP statuses from 200 to 599. The zero value is the
-// empty set; values compare with ==.
+// StatusSet is a set of HTTP statuses from 200 to 599. The zero value is empty; sets are comparable with ==.
 type StatusSet [maxStatus + 1]bool
 
-// ParseStatusSet reads a comma separated list of statuses ("200"), ranges
-// ("202-204") and classes ("2xx"); blanks around the commas are allowed. The
-// error names the entry that is wrong and what may stand there.
+// ParseStatusSet parses a comma-separated list of statuses ("200"), ranges ("202-204") and classes ("2xx"), with
+// optional blanks around the commas. The error names the invalid entry and the permitted ones.
 func ParseStatusSet(list string) (StatusSet, error) {
 	var s StatusSet
 	for entry := range strings.SplitSeq(list, ",") {
@@ -54,5 +51,5 @@ func parseStatus(digits string) (int, bool) {
 	return int(code), err == nil && len(digits) == 3 && code >= minStatus && code <= maxStatus
 }
 
-// Has reports whether code is in the set; any number may be asked for.
+// Has reports whether code, which may be any number, is in the set.
 func (s *StatusSet) Has(code int) bool { return code >= minStatus && code <= maxStatus && s[code] }

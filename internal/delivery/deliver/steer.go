@@ -7,15 +7,15 @@ import (
 	"tendril/queue"
 )
 
-// outcomeHeader is the header, or trailer, of an answer by which the app says what becomes of its message:
+// outcomeHeader is a response header, or trailer, in which the app instructs tendril how to treat its message:
 //
 //	Tendril-Outcome: retry; after=90s; reason="the printer is busy"
 //	Tendril-Outcome: drop; reason="no such order any more"
 //	Tendril-Outcome: dead-letter; reason="not a picture"
 //	Tendril-Outcome: extend; for=30m
 //
-// extend stands in an informational answer (1xx), or in the head of a success whose body is still to come. A header
-// that is not exactly of this form is ignored, and reported once by its problem.
+// extend is sent in an informational response (1xx), or in the head of a success before its body. Invalid headers are
+// ignored, and their problem is reported once.
 const outcomeHeader = "Tendril-Outcome"
 
 // wish is the first word of the header.
@@ -29,15 +29,15 @@ const (
 	wishExtend
 )
 
-// steering is the app's word about the outcome of one delivery.
+// steering is the app's instruction for one delivery.
 type steering struct {
 	wish   wish
 	timed  bool
-	time   time.Duration // of after and for
-	reason string        // printable, bounded
+	time   time.Duration // of after or for
+	reason string        // printable, truncated
 }
 
-// Problems of a header. They hold nothing of its value, so that there are few.
+// Problems of a header. They do not quote it, so there are only a few.
 const (
 	problemTwice    = "given more than once"
 	problemWord     = "begins with none of retry, drop, dead-letter and extend"
@@ -50,7 +50,7 @@ const (
 	maxSteeringTime = queue.MaxVisibility
 )
 
-// readSteering reads the header's values. A problem means that they say nothing.
+// readSteering parses the header's values. A problem means that they are ignored.
 func readSteering(values []string) (s steering, problem string) {
 	if len(values) != 1 {
 		return s, problemTwice
@@ -96,7 +96,7 @@ func readSteering(values []string) (s steering, problem string) {
 	return s, ""
 }
 
-// nextParameter reads one parameter, name=token or name="text", and returns what follows its semicolon.
+// nextParameter parses one parameter, name=token or name="text", and returns the text after its semicolon.
 func nextParameter(text string) (name, value, rest string, more bool, problem string) {
 	name, text, found := strings.Cut(strings.TrimLeft(text, " \t"), "=")
 	if !found || name != "after" && name != "reason" && name != "for" {
@@ -129,7 +129,7 @@ func nextParameter(text string) (name, value, rest string, more bool, problem st
 	return "", "", "", false, problemForm
 }
 
-// steeringTime reads a number of seconds, or a duration with units.
+// steeringTime parses a number of seconds or a duration with units.
 func steeringTime(text string) (time.Duration, bool) {
 	if text == "" || text[0] < '0' || text[0] > '9' {
 		return 0, false
@@ -141,7 +141,7 @@ func steeringTime(text string) (time.Duration, bool) {
 	return d, err == nil && d >= 0 && d <= maxSteeringTime
 }
 
-// obey reads the header of an answer, which is the final one or not. What extends the delivery takes effect at once.
+// obey parses the header of a response; final is false for an informational one. It applies extend at once.
 func (c *conn) obey(values []string, final, success bool) steering {
 	s, problem := readSteering(values)
 	switch {
@@ -163,7 +163,7 @@ func (c *conn) obey(values []string, final, success bool) steering {
 	return s
 }
 
-// result is what the app's wish makes of an answer. said is what the answer says by itself.
+// result applies the app's wish to the result said, derived from the rest of the response.
 func (s *steering) result(status string, said queue.Result) queue.Result {
 	if s.reason != "" {
 		said.Answer, said.Excerpt = s.reason, ""

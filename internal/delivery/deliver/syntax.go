@@ -7,17 +7,15 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// isFieldValue reports whether a header can carry s byte for byte: no control
-// byte but the tab, and valid UTF-8 beyond ASCII, since servers that decode
-// header values refuse the whole request otherwise.
+// isFieldValue reports whether a header can carry s unchanged: no control characters except tabs, and valid UTF-8,
+// because servers that decode header values refuse other requests.
 func isFieldValue(s string) bool { return httpguts.ValidHeaderFieldValue(s) && utf8.ValidString(s) }
 
-// hasControl reports whether s has a control byte.
 func hasControl(s string) bool {
 	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// isHostName reports whether s may be the name of a host.
+// isHostName reports whether s may be a host name.
 func isHostName(host string) bool {
 	for i := range len(host) {
 		c := host[i] | 0x20
@@ -28,8 +26,7 @@ func isHostName(host string) bool {
 	return true
 }
 
-// isPlainName reports whether s is a name as types and error codes have it, and so
-// may be shown.
+// isPlainName reports whether s looks like a type name or error code, which is safe to display.
 func isPlainName(s string) bool {
 	for i := range len(s) {
 		c := s[i] | 0x20

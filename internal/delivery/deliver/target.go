@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the longest path of a unix socket that every system takes.
+// maxSocketPath is the longest socket path that all systems support.
 const maxSocketPath = 103
 
-// target is the one place that is ever dialled.
+// target is the only address dialled.
 type target struct {
 	network string   // "tcp" or "unix"
-	dials   []string // addresses, tried in this order
-	host    string   // the Host header's value
-	name    string   // for the TLS certificate; "" means no TLS
-	path    string   // what the URL asked for; may be ""
+	dials   []string // addresses, tried in order
+	host    string   // Host header
+	name    string   // for the TLS certificate; "" without TLS
+	path    string   // path of the URL; may be ""
 }
 
-// parseTarget reads a target as [Options] describes it.
+// parseTarget parses a target as described in [Options].
 func parseTarget(raw string) (*target, error) {
 	for _, prefix := range []string{"unix:", "http+unix:"} {
 		if rest, ok := strings.CutPrefix(raw, prefix); ok {
@@ -45,7 +45,7 @@ func parseTarget(raw string) (*target, error) {
 	return hostTarget(raw, u)
 }
 
-// hideUser cuts the user name and password out of a URL that is to be shown.
+// hideUser removes user name and password from a URL for display.
 func hideUser(raw string) string {
 	scheme, rest, found := strings.Cut(raw, "://")
 	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
@@ -96,7 +96,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	address, err := netip.ParseAddr(host)
 	switch {
 	case strings.EqualFold(host, "localhost"):
-		// A dual-stack name can lead to two processes: take the usual one.
+		// A dual-stack name may reach two processes; prefer IPv4.
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 		t.host = localHost(port, standard)
 	case err != nil && !isHostName(host):
@@ -115,8 +115,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	return t, nil
 }
 
-// localHost is the Host header for an app on this machine, however it is
-// reached: apps allow this one.
+// localHost returns the Host header for a local app, which apps usually allow.
 func localHost(port, standard string) string {
 	if port == standard {
 		return "localhost"
@@ -124,11 +123,10 @@ func localHost(port, standard string) string {
 	return "localhost:" + port
 }
 
-// errRefusedAddress: the target's name leads to an address that no app has.
+// errRefusedAddress means that the target's name resolved to an address that cannot be an app's.
 var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
 
-// refuseAddress returns an error for an address at which a machine's own
-// credentials may be had, or at which no single app can be.
+// refuseAddress rejects addresses that serve machine credentials or reach more than one host.
 func refuseAddress(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
 	metadata := netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})

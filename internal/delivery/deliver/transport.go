@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// transport carries requests to one server and brings back the answers. Nothing above it knows connections.
+// transport sends requests to one server. It hides connections from the layers above.
 type transport interface {
-	// exchange sends a request at most once and waits for its answer, as long as the server gives signs of life. An
-	// error means that there was no connection; then nothing was sent. The caller releases the answer.
+	// exchange sends a request at most once and reads the response, while the server is active. An error means that
+	// there was no connection and nothing was sent. The caller releases the answer.
 	exchange(ctx context.Context, r *request) (answer, error)
 	// probe returns nil if the server accepts connections.
 	probe(ctx context.Context) error
-	// tlsConfig is the next connection's; nil without TLS.
+	// tlsConfig returns the configuration of the next connection; nil without TLS.
 	tlsConfig() *tls.Config
-	// close closes unused connections, and the others once their exchanges end.
+	// close closes unused connections, and the others when their exchanges end.
 	close()
 }
 
-// request is sent by one exchange, with the rules for its answer.
+// request is the request of one exchange, with the settings for its response.
 type request struct {
 	head     []byte
 	body     string
 	protocol *protocol
-	end      time.Time // of the exchange; zero if unbounded
-	began    time.Time // when it went out; set by exchange
+	end      time.Time // deadline of the exchange; zero if unlimited
+	began    time.Time // when sending started; set by exchange
 }
 
-// requests are kept for the memory of their heads.
+// requests reuses the buffers of request heads.
 var requests = sync.Pool{New: func() any { return new(request) }}
 
 func newRequest(body string, end time.Time) *request {
@@ -39,13 +39,12 @@ func newRequest(body string, end time.Time) *request {
 	return r
 }
 
-// release gives the request back. Its head is used again.
 func (r *request) release() {
 	*r = request{head: r.head[:0]}
 	requests.Put(r)
 }
 
-// onceTransport is a transport of its own for HTTP/1.1, which never sends a request twice (see doc.go).
+// onceTransport is an HTTP/1.1 transport that never sends a request twice, see doc.go.
 type onceTransport struct {
 	dialer      *dialer
 	pool        pool
@@ -79,7 +78,7 @@ func (t *onceTransport) exchange(ctx context.Context, r *request) (answer, error
 	return a, nil
 }
 
-// release ends the use of the answer: its connection carries another exchange, or is closed.
+// release returns the connection to its pool, or closes it.
 func (a *answer) release(now time.Time) {
 	if a.keep {
 		a.pool.put(a.conn, now)
@@ -88,8 +87,7 @@ func (a *answer) release(now time.Time) {
 	}
 }
 
-// probeWait bounds a probe: long enough for two repeats of a connection's first
-// packet.
+// probeWait limits a probe. It allows two retransmissions of a connection's first packet.
 const probeWait = 4 * time.Second
 
 func (t *onceTransport) probe(ctx context.Context) error {
@@ -110,10 +108,10 @@ func (t *onceTransport) tlsConfig() *tls.Config { return t.dialer.config() }
 
 func (t *onceTransport) close() { t.pool.close() }
 
-// pool keeps unused connections for a short while, the last one used on top,
-// so that under a falling load the others grow old and are closed.
+// pool keeps unused connections for a short while. The last one is reused first, so that surplus connections age and
+// are closed as load decreases.
 type pool struct {
-	keep time.Duration // negative: nothing is kept
+	keep time.Duration // negative keeps nothing
 
 	mu     sync.Mutex
 	unused []*conn     // ordered by idleSince
@@ -121,8 +119,7 @@ type pool struct {
 	closed bool
 }
 
-// get returns a kept connection that is fit for another request; nil if there
-// isn't one.
+// get returns a reusable connection, or nil.
 func (p *pool) get(now time.Time) *conn {
 	for {
 		p.mu.Lock()
@@ -157,7 +154,7 @@ func (p *pool) put(c *conn, now time.Time) {
 	}
 }
 
-// closeOld closes connections that were kept long enough, and comes back for the rest.
+// closeOld closes expired connections and schedules the next sweep.
 func (p *pool) closeOld() {
 	now := time.Now()
 	p.mu.Lock()
@@ -173,7 +170,7 @@ func (p *pool) closeOld() {
 	p.sweep.Reset(p.keep - now.Sub(p.unused[0].idleSince))
 }
 
-// close closes the kept connections, and from now on those that are put back.
+// close closes the unused connections; put closes the others.
 func (p *pool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,45 +12,38 @@ import (
 	"tendril/queue"
 )
 
-// The errors of an [Opener] that do not come from its Fetcher.
+// Errors of an [Opener] that do not come from its Fetcher.
 var (
-	// errNotAllowed: the pointer names a bucket that is not in [Opener.Buckets].
+	// errNotAllowed means that the bucket is not in [Opener.Buckets].
 	errNotAllowed = errors.New("bucket not allowed")
-	// errBadKey: a proxy on the way to S3 could take the pointer's key for an object of
-	// another bucket.
+	// errBadKey means that a proxy could resolve the key to an object in another bucket.
 	errBadKey = errors.New("key not allowed")
-	// ErrTooLarge: the payload is larger than the limit.
+	// ErrTooLarge means that the payload exceeds the limit.
 	ErrTooLarge = errors.New("payload too large")
-	// ErrNoPointer: an attribute says that the payload is in S3, but the body is not a
-	// pointer.
+	// ErrNoPointer means that an attribute announces a payload in S3, but the body is not a pointer.
 	ErrNoPointer = errors.New("invalid S3 pointer")
 )
 
 // Fetcher reads S3 objects.
 type Fetcher interface {
-	// Fetch returns the whole object. It returns an error when the object is missing,
-	// may not be read, or has more than limit bytes, in which case it need not be read
-	// to the end. The error must not contain the key.
+	// Fetch returns a whole object. It fails if the object is missing, not readable, or larger than limit bytes, in
+	// which case it need not be read completely. The error must not contain the key.
 	Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error)
 }
 
-// Opener replaces pointers with the payloads that they point to. It is safe for
-// concurrent use as long as its fields do not change.
+// Opener replaces pointers by the payloads in S3. It is safe for concurrent use if its fields do not change.
 type Opener struct {
 	Fetcher Fetcher // required
-	// Buckets are the exact names of the buckets that may be read. Every other
-	// bucket is refused, so nothing is fetched when the list is empty.
+	// Buckets are the names of the readable buckets; all others are refused.
 	Buckets []string
 	Limit   int64 // of a payload in bytes; 0 means 16 MiB
 }
 
-// Open returns a copy of m with the payload that m points to as its body, and
-// without the attribute that marks a pointer (ExtendedPayloadSize, or
-// SQSLargePayloadSize of older clients). When m has no such attribute, opened is false
-// and the result is m itself, even if the body looks like a pointer.
+// Open returns a copy of m with the payload as its body, without the attribute that marks a pointer
+// (ExtendedPayloadSize, or SQSLargePayloadSize of older clients). Without that attribute, opened is false and the
+// result is m, even if the body looks like a pointer.
 //
-// After an error nothing should be delivered, because the body is not what the
-// producer sent.
+// After an error, m must not be delivered, because its body is not the producer's.
 func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Message, opened bool, err error) {
 	mark := slices.IndexFunc(m.Attributes, func(a queue.Attribute) bool { return isPointerAttribute(a.Name) })
 	if mark < 0 {
@@ -97,7 +90,7 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	return inner, true, nil
 }
 
-// isPointerAttribute reports whether extended clients mark a pointer by the attribute.
+// isPointerAttribute reports whether extended clients mark pointers with this attribute.
 func isPointerAttribute(name string) bool {
 	return name == "ExtendedPayloadSize" || name == "SQSLargePayloadSize"
 }

@@ -7,21 +7,18 @@ import (
 )
 
 const (
-	maxBucket = 255     // longer than any bucket name that S3 ever allowed
+	maxBucket = 255     // longer than S3 ever allowed
 	maxKey    = 1024    // bytes, the limit of S3
-	maxBody   = 8 << 10 // bytes of a pointer with every character of its key escaped
+	maxBody   = 8 << 10 // bytes of a pointer with a fully escaped key
 )
 
-// parsePointer parses a body that says where in S3 the payload is, in the format of
-// Amazon's extended clients:
+// parsePointer parses the location of a payload in S3, in the format of Amazon's extended clients:
 //
 //	["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
 //
-// The first element is a class name: this one, or
-// com.amazon.sqs.javamessaging.MessageS3Pointer of the first Java client, or either
-// in another package, as in copies of the library. ok is false for every other body.
-// The sender of the message controls the pointer, so it must not decide which buckets
-// are read.
+// The first element is this class name, com.amazon.sqs.javamessaging.MessageS3Pointer of the first Java client, or
+// either in another package, as in copies of the library. ok is false for any other body. The message's sender
+// controls the pointer, so the caller must check the bucket.
 func parsePointer(body string) (bucket, key string, ok bool) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if len(text) > maxBody || !strings.HasPrefix(text, "[") {
@@ -29,7 +26,7 @@ func parsePointer(body string) (bucket, key string, ok bool) {
 	}
 	var parts []json.RawMessage
 	var class string
-	var location map[string]any // a struct would also accept names in another case
+	var location map[string]any // a struct would accept names in another case
 	if json.Unmarshal([]byte(text), &parts) != nil || len(parts) != 2 ||
 		json.Unmarshal(parts[0], &class) != nil || json.Unmarshal(parts[1], &location) != nil || !isPointerClass(class) {
 		return "", "", false
@@ -48,13 +45,12 @@ func isPointerClass(class string) bool {
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
 }
 
-// leavesBucket reports whether a key has a part that a server which normalises paths
-// takes for a step to another folder, and so to another bucket: . or .. between
-// slashes of either kind, also where it is percent-encoded, once or several times.
+// leavesBucket reports whether a server that normalizes paths could resolve the key to another bucket: it contains .
+// or .. between slashes or backslashes, possibly percent-encoded several times.
 func leavesBucket(key string) bool {
 	for {
 		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {
-			name, _, _ := strings.Cut(part, ";") // some servers leave parameters out
+			name, _, _ := strings.Cut(part, ";") // some servers ignore path parameters
 			if name == "." || name == ".." {
 				return true
 			}
@@ -67,7 +63,7 @@ func leavesBucket(key string) bool {
 	}
 }
 
-// percentDecoded decodes what can be decoded, once.
+// percentDecoded decodes valid escapes once.
 func percentDecoded(text string) string {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {

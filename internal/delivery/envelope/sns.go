@@ -10,36 +10,34 @@ import (
 	"tendril/queue"
 )
 
-// The attributes that tell the app where a notification came from. Over HTTP they
-// arrive as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. A publisher cannot set them.
+// Attributes with the origin of a notification. The app receives them as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on.
+// Publishers cannot set them.
 const (
-	topicAttribute     = "sns-topic-arn"  // the ARN of the topic
-	messageIDAttribute = "sns-message-id" // the same for every subscriber and every delivery
-	subjectAttribute   = "sns-subject"    // absent when there is none
+	topicAttribute     = "sns-topic-arn"
+	messageIDAttribute = "sns-message-id" // the same for every subscriber and delivery
+	subjectAttribute   = "sns-subject"    // absent without a subject
 )
 
-// maxAttributes is the maximum number of attributes of an SQS message. A notification may
-// have more.
+// maxAttributes is the limit of an SQS message. A notification may have more.
 const maxAttributes = 10
 
-// Kind says how SNS is involved in a message.
+// Kind is the kind of SNS message.
 type Kind int
 
 const (
-	plain   Kind = iota // no SNS envelope; a raw delivery of SNS is plain too
-	wrapped             // an envelope around a published message
-	// Confirmation is a request of SNS to confirm the start or end of a subscription by
-	// visiting a URL. This package never does that, and there is no inner message.
+	plain   Kind = iota // no SNS envelope, which includes raw delivery
+	wrapped             // an envelope with a published message
+	// Confirmation asks to confirm the start or end of a subscription by visiting a URL. This package never does.
+	// There is no inner message.
 	Confirmation
 )
 
-// SNS returns the message inside a notification, and m itself for every other kind.
+// SNS returns the message inside a notification, or m itself for other kinds.
 //
-// The body of the inner message is the text of the notification. Its attributes are
-// those of m, the three of this package, and those of the notification in the order
-// of their names, up to ten together with those of m. An attribute of the notification
-// is left out when its name is already used (ignoring case), is not allowed by SQS or
-// marks periodic tasks, and when its value cannot be decoded.
+// The inner body is the text of the notification. The attributes are m's, the three of this package, and the
+// notification's in the order of their names, up to ten including m's. A notification's attribute is dropped if its
+// name is already used (ignoring case), invalid in SQS or reserved for periodic tasks, or if its value cannot be
+// decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != wrapped {
@@ -51,7 +49,7 @@ func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	return inner, wrapped
 }
 
-// snsEnvelope holds the fields of an envelope that are used.
+// snsEnvelope contains the relevant fields of an envelope.
 type snsEnvelope struct {
 	Type, MessageID, Topic string
 	Subject, Message       *string
@@ -60,15 +58,15 @@ type snsEnvelope struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification parses a body that is exactly an SNS envelope. Anything else may
-// be an ordinary message that only looks like one.
+// parseNotification parses a body that is exactly an SNS envelope. Anything else may be an ordinary message that
+// looks similar.
 func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
 		return n, plain
 	}
 
-	var fields map[string]json.RawMessage // a struct would also accept "type" and "TYPE"
+	var fields map[string]json.RawMessage // a struct would accept "type" and "TYPE"
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return n, plain
 	}
@@ -109,7 +107,7 @@ func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	return merged
 }
 
-// translate converts an attribute of a notification to one of SQS.
+// translate converts an SNS attribute to an SQS attribute.
 func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	if !validName(name) || strings.HasPrefix(strings.ToLower(name), queue.RunPrefix) {
 		return queue.Attribute{}, false
@@ -127,12 +125,12 @@ func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	return out, false
 }
 
-// isSourceAttribute reports whether the name is one of the attributes of this package.
+// isSourceAttribute reports whether this package sets the attribute.
 func isSourceAttribute(name string) bool {
 	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
-// has reports whether the name is used. Case is ignored, as in HTTP headers.
+// has reports whether the name is used, ignoring case like HTTP headers.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// orKey is the name under which a pattern has alternatives.
+// orKey is the name of alternatives in a pattern.
 const orKey = "$or"
 
 // object is a pattern for an object: every field must match, and one of each list of alternatives.
@@ -17,7 +17,7 @@ type object struct {
 	ors    [][]*object
 }
 
-// match reports whether all of it matches; at looks at one field of the value.
+// match reports whether the pattern matches, testing each field with at.
 func (o *object) match(at func(*field) bool) bool {
 	for i := range o.fields {
 		if !at(&o.fields[i]) {
@@ -32,20 +32,19 @@ func (o *object) match(at func(*field) bool) bool {
 	return true
 }
 
-// field is a pattern for the value of one name: an object, or a list of tests of which one must match.
+// field is a pattern for a named value: an object, or a list of tests. At least one test must match.
 type field struct {
 	name   string
-	nested *object // nil where there are tests
+	nested *object // nil if there are tests
 	tests  []test
-	absent bool // it matches as well where there is no value
+	absent bool // a missing value matches too
 }
 
-// matchesLeaf reports whether one of the tests matches a value.
 func (f *field) matchesLeaf(l leaf) bool {
 	return slices.ContainsFunc(f.tests, func(t test) bool { return t(&l) })
 }
 
-// matchesAbsence reports whether the field matches where the message has nothing.
+// matchesAbsence reports whether the field matches a missing value.
 func (f *field) matchesAbsence() bool {
 	if f.nested != nil {
 		return f.nested.match((*field).matchesAbsence)
@@ -53,22 +52,22 @@ func (f *field) matchesAbsence() bool {
 	return f.absent
 }
 
-// test decides about one value that is neither an object nor an array.
+// test matches a value that is neither an object nor an array.
 type test func(l *leaf) bool
 
-// leaf is such a value.
+// leaf is a value that is neither an object nor an array.
 type leaf struct {
 	kind jsontext.Kind // isString, isNumber, isBool or isNull
-	text string        // of a string its characters, else the JSON
-	// alsoString tells that a number is compared with strings too.
+	text string        // unquoted string, or JSON
+	// alsoString: the number is compared with strings too.
 	alsoString bool
 }
 
 func (l *leaf) isString() bool { return l.kind == isString || l.alsoString }
 
-// number is a number to compare with. Whole numbers are compared by their digits, since not each of them has a float64.
+// number is a number to compare. Integers are compared by digits, because not all have an exact float64.
 type number struct {
-	digits string // those of a whole number, with its sign and without zeros in front; else ""
+	digits string // of an integer, with sign and without leading zeros; otherwise ""
 	value  float64
 }
 
@@ -91,7 +90,6 @@ func (n number) equals(m number) bool {
 	return n.digits == m.digits
 }
 
-// number is the value of a leaf that is a number.
 func (l *leaf) number() (number, bool) {
 	if l.kind != isNumber {
 		return number{}, false
@@ -130,7 +128,7 @@ func (p *parser) object(n node) (*object, *patternError) {
 	return o, nil
 }
 
-// or compiles alternatives. An operator in place of a field would be taken for the name of one.
+// or compiles alternatives. It rejects operators in place of fields, which would otherwise count as field names.
 func (p *parser) or(n node) ([]*object, *patternError) {
 	if len(n.array) < 2 {
 		return nil, p.fail(n.offset, "$or has one alternative: give two or more")
@@ -175,11 +173,11 @@ func (p *parser) field(m member) (f field, wrong *patternError) {
 	return f, wrong
 }
 
-// The operators of patterns, those that are refused last.
+// Operators of patterns; the unsupported ones come last.
 var operators = []string{"prefix", "suffix", "equals-ignore-case", "anything-but", "numeric", "exists", "wildcard",
 	"cidr"}
 
-// test compiles one value of a list. absent tells that it matches where there is no value; then there is no test.
+// test compiles one value of a list. If it matches a missing value, absent is true and t is nil.
 func (p *parser) test(n node) (t test, absent bool, wrong *patternError) {
 	switch n.kind {
 	case isArray:
@@ -238,7 +236,7 @@ func (p *parser) operator(n node) (t test, absent bool, wrong *patternError) {
 	return t, false, wrong
 }
 
-// textOperator compiles an operator about the characters of a string.
+// textOperator compiles an operator on strings.
 func (p *parser) textOperator(m member) (test, *patternError) {
 	compare := map[string]func(text, want string) bool{"prefix": strings.HasPrefix, "suffix": strings.HasSuffix,
 		"equals-ignore-case": strings.EqualFold}[m.name]
@@ -252,7 +250,7 @@ func (p *parser) textOperator(m member) (test, *patternError) {
 	return func(l *leaf) bool { return l.isString() && compare(l.text, want) }, nil
 }
 
-// anythingBut matches any value but those that one of its tests matches.
+// anythingBut matches any value that none of its tests matches.
 func (p *parser) anythingBut(n node) (test, *patternError) {
 	items := []node{n}
 	switch n.kind {

@@ -9,20 +9,20 @@ import (
 	"tendril/queue"
 )
 
-// maxPatterns is how many patterns a filter may have, as with Lambda.
+// maxPatterns is the maximum number of patterns per filter, as in Lambda.
 const maxPatterns = 10
 
-// The two keys that a pattern may have.
+// Keys of a pattern.
 const (
 	bodyKey       = "body"
 	attributesKey = "messageAttributes"
 )
 
-// Filter is one or more patterns, of which one must match. It may be used by any number of goroutines.
+// Filter consists of one or more patterns; a message must match one. It is safe for concurrent use.
 type Filter struct{ patterns []*object }
 
 // Parse compiles a pattern, or the FilterCriteria of an event source mapping: {"Filters": [{"Pattern": "..."}]}. The
-// error has the line and the column of what is wrong.
+// error has the line and column of the problem.
 func Parse(text string) (*Filter, error) {
 	p, root, wrong := parseJSON(text)
 	if wrong != nil {
@@ -42,7 +42,7 @@ func Parse(text string) (*Filter, error) {
 	return &Filter{[]*object{pattern}}, nil
 }
 
-// criteria compiles the list of an event source mapping, whose patterns are strings of JSON.
+// criteria compiles the list of an event source mapping, with patterns as JSON strings.
 func (p *parser) criteria(list node) (*Filter, *patternError) {
 	if list.kind != isArray || len(list.array) == 0 || len(list.array) > maxPatterns {
 		return nil, p.fail(list.offset, "Filters is a list of 1 to %d objects with a Pattern", maxPatterns)
@@ -69,7 +69,7 @@ func (p *parser) criteria(list node) (*Filter, *patternError) {
 	return f, nil
 }
 
-// message compiles the pattern of a whole message.
+// message compiles the pattern for a whole message.
 func (p *parser) message(root node) (*object, *patternError) {
 	if root.kind != isObject {
 		return nil, p.fail(root.offset, `a pattern is an object, such as {"body": {"kind": ["order"]}}`)
@@ -80,7 +80,7 @@ func (p *parser) message(root node) (*object, *patternError) {
 	return p.object(root)
 }
 
-// checkKeys refuses names that a message never has: such a pattern would match nothing, and delete everything.
+// checkKeys rejects names that a message never has: such a pattern would match nothing and delete everything.
 func (p *parser) checkKeys(n node) *patternError {
 	for _, m := range n.object {
 		switch {
@@ -101,7 +101,7 @@ func (p *parser) checkKeys(n node) *patternError {
 	return nil
 }
 
-// checkAttributes wants an object for each attribute, as the attribute is one.
+// checkAttributes requires an object for each attribute.
 func (p *parser) checkAttributes(n node) *patternError {
 	if n.kind != isObject {
 		return p.fail(n.offset, `messageAttributes is an object, such as {"kind": {"stringValue": ["order"]}}`)
@@ -141,11 +141,11 @@ func (f *Filter) Match(m *queue.Message) bool {
 	})
 }
 
-// body is the body of a message, read once for all patterns.
+// body is a message body, parsed once for all patterns.
 type body struct {
 	read bool
 	text string
-	json []byte // the object or array; nil for any other text
+	json []byte // object or array; nil for other text
 }
 
 func (b *body) of(m *queue.Message) *body {
@@ -161,7 +161,7 @@ func (b *body) of(m *queue.Message) *body {
 	return b
 }
 
-// matches compares only values of the same format: JSON, or any other text.
+// matches compares only values of the same format: JSON or other text.
 func (b *body) matches(f *field) bool {
 	if f.nested == nil {
 		return b.json == nil && f.matchesLeaf(leaf{kind: isString, text: b.text})
@@ -169,7 +169,7 @@ func (b *body) matches(f *field) bool {
 	return b.json != nil && f.nested.matchesJSON(b.json)
 }
 
-// matchesAttribute compares the attribute of a name, which is an object with two strings.
+// matchesAttribute matches the named attribute, an object with two strings.
 func matchesAttribute(o *object, attributes []queue.Attribute, name string) bool {
 	i := slices.IndexFunc(attributes, func(a queue.Attribute) bool { return a.Name == name })
 	if i < 0 {

@@ -11,44 +11,41 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// maxPattern is the most bytes of a pattern, and maxDepth how deep it may be nested.
+// Limits of a pattern in bytes and in levels of nesting.
 const (
 	maxPattern = 64 << 10
 	maxDepth   = 32
 )
 
-// jsonBlanks are the characters that JSON may have between two tokens.
+// jsonBlanks are the white space characters of JSON.
 const jsonBlanks = " \t\r\n"
 
-// patternError says what is wrong with a pattern, and where.
+// patternError describes an invalid pattern and the position of the problem.
 type patternError struct {
-	// Line and Column are where the wrong part begins, from 1; columns count bytes.
+	// Line and Column are the position, counted from 1; columns count bytes.
 	Line, Column int
-	// Text says what is wrong.
-	Text string
+	Text         string
 }
 
-// Error puts the place in front.
 func (e *patternError) Error() string { return fmt.Sprintf("%d:%d: %s", e.Line, e.Column, e.Text) }
 
-// node is a value of a pattern with the place where it begins.
+// node is a value in a pattern, with its offset.
 type node struct {
 	offset int
 	kind   jsontext.Kind
 	object []member
 	array  []node
-	text   string // of a string its characters, else the JSON of a token
-	source string // the token as it was written
+	text   string // unquoted string, or JSON of a token
+	source string // source text of the token
 }
 
-// member is a name and its value in an object.
 type member struct {
 	offset int
 	name   string
 	value  node
 }
 
-// The kinds of a node.
+// Kinds of a node.
 const (
 	isNull   = 'n'
 	isObject = '{'
@@ -57,13 +54,13 @@ const (
 	isNumber = '0'
 	isTrue   = 't'
 	isFalse  = 'f'
-	isBool   = 'b' // one of the last two
+	isBool   = 'b' // true or false
 )
 
 // lenient accepts the same texts as encoding/json.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// parser reads the JSON of a pattern.
+// parser parses the JSON of a pattern.
 type parser struct {
 	text   string
 	decode *jsontext.Decoder
@@ -76,19 +73,19 @@ func (p *parser) fail(offset int, format string, args ...any) *patternError {
 	return &patternError{Line: line + 1, Column: column, Text: fmt.Sprintf(format, args...)}
 }
 
-// next is where the next token begins, behind blanks, commas and colons.
+// next returns the offset of the next token, after blanks, commas and colons.
 func (p *parser) next() int {
 	offset := int(p.decode.InputOffset())
 	return offset + len(p.text[offset:]) - len(strings.TrimLeft(p.text[offset:], jsonBlanks+",:"))
 }
 
-// parseJSON reads a text that is one JSON value.
+// parseJSON parses a text with one JSON value.
 func parseJSON(text string) (*parser, node, *patternError) {
 	p := &parser{text: text, decode: jsontext.NewDecoder(strings.NewReader(text), lenient)}
 	if len(text) > maxPattern {
 		return p, node{}, p.fail(0, "%d bytes are more than the %d of a pattern", len(text), maxPattern)
 	}
-	if wrong := p.checkSyntax(); wrong != nil { // before anything else is said about the pattern
+	if wrong := p.checkSyntax(); wrong != nil { // report syntax errors first
 		return p, node{}, wrong
 	}
 
@@ -96,7 +93,7 @@ func parseJSON(text string) (*parser, node, *patternError) {
 	return p, root, wrong
 }
 
-// checkSyntax finds the place where the text stops being JSON.
+// checkSyntax locates the first syntax error.
 func (p *parser) checkSyntax() *patternError {
 	d := jsontext.NewDecoder(strings.NewReader(p.text), lenient)
 	_, err := d.ReadValue()
@@ -116,7 +113,7 @@ func (p *parser) checkSyntax() *patternError {
 	return p.fail(int(d.InputOffset())-1, "invalid JSON") // a second value
 }
 
-// value reads the next value. The text is known to be JSON, so that reading a token cannot fail.
+// value reads the next value. Reading tokens cannot fail, because checkSyntax accepted the text.
 func (p *parser) value(depth int) (node, *patternError) {
 	n := node{offset: p.next()}
 	if depth > maxDepth {
@@ -141,7 +138,7 @@ func (p *parser) value(depth int) (node, *patternError) {
 	return n, nil
 }
 
-// child reads the next member of an object, or the next element of an array.
+// child reads the next member of an object or element of an array.
 func (p *parser) child(n *node, depth int) (wrong *patternError) {
 	m := member{offset: p.next()}
 	if n.kind == isObject {

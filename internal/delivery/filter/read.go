@@ -8,10 +8,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// All input here is valid JSON, without blanks around it.
+// All input in this file is valid JSON without surrounding blanks.
 
-// matchesJSON reports whether a value matches an object: the value itself, or one of the objects in an array. Other values
-// have no fields.
+// matchesJSON reports whether a value matches an object: the value itself, or one of the objects in an array. Other
+// values have no fields.
 func (o *object) matchesJSON(value []byte) bool {
 	switch {
 	case len(value) > 0 && value[0] == '{':
@@ -31,7 +31,7 @@ func (o *object) matchesJSON(value []byte) bool {
 	return o.match((*field).matchesAbsence)
 }
 
-// matchesJSON reports whether the field matches its value, nil if it is absent.
+// matchesJSON reports whether the field matches its value, nil if absent.
 func (f *field) matchesJSON(value []byte) bool {
 	if f.nested != nil {
 		return f.nested.matchesJSON(value)
@@ -40,7 +40,7 @@ func (f *field) matchesJSON(value []byte) bool {
 	return matched || !found && f.absent
 }
 
-// matchesLeaves tells whether a value has leaves: itself, or those of an array; and whether one of them matches.
+// matchesLeaves reports whether a value is, or is an array with, a leaf, and whether one matches.
 func (f *field) matchesLeaves(value []byte) (found, matched bool) {
 	switch {
 	case len(value) == 0 || value[0] == '{':
@@ -69,7 +69,7 @@ func leafOf(value jsontext.Value) leaf {
 	}
 }
 
-// unquote returns the characters of a string, with invalid UTF-8 replaced.
+// unquote returns the unquoted string, with invalid UTF-8 replaced.
 func unquote(quoted []byte) []byte {
 	if plain := quoted[1 : len(quoted)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
 		return plain
@@ -78,8 +78,8 @@ func unquote(quoted []byte) []byte {
 	return text
 }
 
-// lookUp returns the value of a name in an object, nil if absent. Of two of one name the last counts, as it does for
-// most readers of JSON.
+// lookUp returns the value of a name in an object, nil if absent. The last of duplicate names counts, as for most
+// JSON parsers.
 func lookUp(object []byte, name string) (found []byte) {
 	eachChild(object, func(quoted, value []byte) {
 		if string(unquote(quoted)) == name {
@@ -89,13 +89,13 @@ func lookUp(object []byte, name string) (found []byte) {
 	return found
 }
 
-// eachChild calls visit with each member of an object, or each element of an array, which have no names.
+// eachChild calls visit for each member of an object, or for each element of an array without a name.
 func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	d := decoders.Get().(*jsontext.Decoder)
 	defer decoders.Put(d)
 	d.Reset(bytes.NewBuffer(container), lenient)
 
-	// next returns a part of container: the decoder may use the memory of its values again.
+	// next returns a slice of container, because the decoder may overwrite its values.
 	next := func() []byte {
 		value, _ := d.ReadValue()
 		end := d.InputOffset()
@@ -112,5 +112,5 @@ func eachChild(container []byte, visit func(quotedName, value []byte)) {
 	}
 }
 
-// decoders are kept, since each message needs several of them.
+// decoders are pooled, because each message needs several.
 var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}

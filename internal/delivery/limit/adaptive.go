@@ -8,23 +8,20 @@ import (
 )
 
 const (
-	// initialLimit is the adaptive limit at the beginning, unless
-	// [Options.Concurrency] is lower.
+	// initialLimit is the initial adaptive limit, unless [Options.Concurrency] is lower.
 	initialLimit = 10
-	// stabilizationWindow is how long a peak of deliveries in work keeps the limit
-	// from falling for lack of load.
+	// stabilizationWindow is how long a peak of deliveries in flight prevents the limit from falling for lack of
+	// load.
 	stabilizationWindow = time.Minute
-	// baselineWindows is the number of the library's windows (one second, or 50
-	// deliveries where that takes longer) from which it learns what is normal. With
-	// the library's default of 10 it forgets within seconds of overload how fast the
-	// app was, and the limit swings to three times what the app can take. With far
-	// more, an app whose work legitimately slows down is held back for many minutes.
+	// baselineWindows is the number of library windows (one second, or 50 deliveries if that takes longer) that
+	// define normal speed. With the library's default of 10 it forgets the normal speed within seconds of overload,
+	// and the limit swings to three times the app's capacity. With far more, an app that legitimately slows down is
+	// throttled for many minutes.
 	baselineWindows = 50
 )
 
-// newAdaptive returns a concurrency limit that follows the duration of deliveries, between
-// least and most, from start. The library does the calculation and measures on its own
-// clock, from acquire to release.
+// newAdaptive returns a concurrency limit from least to most, initially start, which follows the duration of
+// deliveries. The library measures from acquire to release with its own clock.
 func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelimiter.AdaptiveLimiter[any] {
 	return adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(least), uint(most), uint(start)).
@@ -34,19 +31,18 @@ func newAdaptive(least, most, start int, changed func(from, to int)) adaptivelim
 		Build()
 }
 
-// unlimited is the answer of [Limiter.Room] when nothing limits it.
+// unlimited is the result of [Limiter.Room] without limits.
 const unlimited = math.MaxInt32
 
-// averageOver is the number of deliveries, roughly, that an average covers.
+// averageOver is the approximate number of deliveries in an average.
 const averageOver = 32
 
-// estimate is the app's speed, and the size of batches, as past deliveries show them.
+// estimate is the app's speed and batch size, measured by past deliveries.
 type estimate struct {
 	// duration is the mean duration of a successful delivery; 0 before the first.
 	duration float64
-	// batch is the largest number of messages in one delivery. It is not a mean:
-	// the worker cuts batches to the room there is, and a mean would shrink with its
-	// own effect.
+	// batch is the largest number of messages in one delivery. It is not a mean, which would keep shrinking because
+	// the worker cuts batches to the available room.
 	batch int
 }
 
@@ -60,15 +56,13 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// showsSpeed reports whether a delivery that did not succeed says something about
-// the app's speed. A failure that is faster than a success was not worked on: an app
-// that rejects requests at once must not look fast.
+// showsSpeed reports whether an unsuccessful delivery is a sample of the app's speed. Failures faster than a success
+// are not: an app that rejects requests at once must not appear fast.
 func (e *estimate) showsSpeed(took time.Duration) bool {
 	return e.duration > 0 && float64(took) >= e.duration
 }
 
-// room returns how many messages may start within d where limit deliveries are
-// allowed at once and inWork are in work.
+// room returns how many messages may start within d if limit deliveries may run at once and inWork are running.
 func (e *estimate) room(limit, inWork int, d time.Duration) int {
 	deliveries := float64(max(limit-inWork, 0))
 	if e.duration > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// The states of a breaker, as [Status.Breaker] reports them.
+// States of a breaker in [Status.Breaker].
 const (
 	stateClosed   = "closed"    // deliveries start
 	stateOpen     = "open"      // the app failed; no delivery starts
@@ -14,38 +14,31 @@ const (
 )
 
 const (
-	// minDeliveries is how many deliveries must have ended within the window
-	// before the failure ratio counts.
+	// minDeliveries is how many deliveries must have ended within the window before the failure ratio counts.
 	minDeliveries = 10
-	// maxDelay is the longest time that a breaker stays open, unless
-	// [Breaker.Delay] is longer.
+	// maxDelay is the longest time that a breaker stays open, unless [Breaker.Delay] is longer.
 	maxDelay = time.Minute
 )
 
-// breaker stops deliveries to an app that fails. The library counts results
-// over the window and decides on the state. When the trial is due, which delivery
-// is the trial, and the slow start are decided here.
+// breaker stops deliveries to a failing app. The library counts results over the window and changes the state. This
+// type schedules and selects the trial, and implements the slow start.
 type breaker struct {
 	opts   *Options
 	lib    circuitbreaker.CircuitBreaker[any]
 	events *deferredEvents
 
 	state string
-	// generation counts the changes of state. A result counts only in the generation
-	// in which its delivery started: a delivery from before the breaker opened says
-	// nothing about the trial.
+	// generation counts state changes. Results count only in the generation in which their delivery started: a
+	// delivery from before the breaker opened must not decide the trial.
 	generation uint32
-	// inWork counts the deliveries of this generation that are in work.
-	inWork int
-	// trialRunning is true from the start of a trial to its result.
+	// inWork counts the deliveries of this generation in flight.
+	inWork       int
 	trialRunning bool
-	// slowStartLimit is the concurrency of a slow start; 0 when there is none.
+	// slowStartLimit is the concurrency limit of a slow start; 0 otherwise.
 	slowStartLimit int
-	// openings counts how often the breaker opened since the app was last at full
-	// concurrency.
+	// openings counts how often the breaker opened since the app last reached full concurrency.
 	openings int
-	// openedAt is when the breaker left the closed state; trialAt is when a trial may
-	// start.
+	// openedAt is when the breaker left the closed state; trialAt is the earliest time of a trial.
 	openedAt, trialAt time.Time
 	// now is the time of the current call, for onStateChanged.
 	now time.Time
@@ -65,8 +58,8 @@ func newBreaker(opts *Options, events *deferredEvents) *breaker {
 	return b
 }
 
-// admits reports whether the state lets a delivery start. If not, wait says when
-// to ask again; 0 means after the next result.
+// admits reports whether the state allows a delivery to start. If not, wait is the time until the next request; 0
+// means after the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == stateClosed:
@@ -79,13 +72,12 @@ func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	}
 }
 
-// available reports whether a slow start lets one more delivery start.
+// available reports whether the slow start allows another delivery.
 func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// acquire starts a delivery and returns its generation. Call it only after admits
-// and available said yes.
+// acquire starts a delivery and returns its generation. It requires that admits and available returned true.
 func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
@@ -109,8 +101,8 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	b.inWork--
 	switch class {
 	case resultOK:
-		// A slow start allows one more for each answer, which doubles the concurrency in the
-		// duration of one delivery.
+		// A slow start allows one more delivery after each success, which doubles the concurrency in the duration of
+		// one delivery.
 		if b.slowStartLimit > 0 {
 			b.slowStartLimit++
 		}
@@ -124,12 +116,11 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 		}
 		b.lib.RecordFailure()
 	default:
-		b.trialRunning = false // the trial proved nothing: another delivery may try
+		b.trialRunning = false // the trial was inconclusive, so another delivery may try
 	}
 }
 
-// onStateChanged follows each change of state. The library calls it while a result
-// is recorded.
+// onStateChanged is called by the library while a result is recorded.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
 	b.inWork = 0
@@ -171,7 +162,7 @@ func (b *breaker) delay() time.Duration {
 	return delay
 }
 
-// room returns how many messages may start within d, and the reason for no more.
+// room returns how many messages may start within d, and the reason for the limit.
 func (b *breaker) room(e *estimate, now time.Time, d time.Duration) (n int, reason string) {
 	switch {
 	case b == nil:

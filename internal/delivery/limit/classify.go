@@ -8,34 +8,32 @@ import (
 	"tendril/queue"
 )
 
-// resultClass is the meaning of one result for the app's health.
+// resultClass is the consequence of a result for the app's health.
 type resultClass uint8
 
 const (
-	// resultIgnored says nothing: the message never reached the app, or the app
-	// did not cause the end of the delivery.
+	// resultIgnored means that the message never reached the app, or the app did not cause the result.
 	resultIgnored resultClass = iota
-	// resultOK: the app answered, whatever it did with the message.
+	// resultOK means that the app responded, whatever it did with the message.
 	resultOK
-	// resultFailed: the app did not answer, or answered that it failed itself.
+	// resultFailed means that the app did not respond, or reported its own failure.
 	resultFailed
 )
 
-// classify returns what a result means for the breaker:
+// classify returns the class of a result:
 //
 //	done                                    ok
-//	unreached, throttled, postponed         ignored: the worker handles these itself
-//	failed, but never sent                  ignored: the app was not asked
-//	canceled by the worker (Err is,
+//	unreached, throttled, postponed         ignored: handled by the worker
+//	failed without having been sent         ignored
+//	cancelled by the worker (Err is,
 //	or wraps, context.Canceled)             ignored
-//	no answer, or an incomplete one         failed
+//	no response, or an incomplete one       failed
 //	status 500 or more, or a function
 //	that ended with an error                failed
-//	any other answer                        ok
+//	any other response                      ok
 //
-// A 4xx status, 429 included, comes from an app that works and rejects this
-// message, so a poison message that is retried again and again does not stop the
-// others. The same is true of a message that a function reports as failed.
+// 4xx statuses, including 429, come from a working app that rejects this message, so retries of a poison message do
+// not stop the others. The same applies to messages that a function reports as failed.
 func classify(res *queue.Result) resultClass {
 	switch {
 	case res.Outcome == queue.Done:
@@ -51,8 +49,8 @@ func classify(res *queue.Result) resultClass {
 	}
 }
 
-// classifyAll returns what the results of one delivery mean, and whether one of its
-// messages is done. A batch is ok if one of its messages is, and failed only if none is.
+// classifyAll returns the class of a delivery and whether one of its messages is done. A batch is ok if one of its
+// messages is, and failed only if none is.
 func classifyAll(results []queue.Result) (class resultClass, done bool) {
 	for i := range results {
 		done = done || results[i].Outcome == queue.Done

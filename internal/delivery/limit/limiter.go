@@ -9,15 +9,13 @@ import (
 	"tendril/queue"
 )
 
-// Limiter decides when the app may be given the next message. Its methods are
-// safe for concurrent use and take no longer than a lock and some arithmetic. Make
-// one with [New]; there is nothing to close.
+// Limiter decides when the app may receive the next message. It is safe for concurrent use, and its methods do not
+// block. Create it with [New]; it need not be closed.
 type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// last is the latest time of any call. Time never runs backwards below this point,
-	// whatever the order in which callers get the lock.
+	// last is the latest time of any call. It keeps time monotonic, in whatever order callers get the lock.
 	last     time.Time
 	rate     *rateLimiter
 	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil if the limit is fixed
@@ -25,11 +23,11 @@ type Limiter struct {
 	estimate estimate
 	refused  Refused
 	inWork   map[uint64]delivery // by permit
-	permits  uint64              // given out so far
+	permits  uint64              // issued so far
 	events   deferredEvents
 }
 
-// delivery is one that has a permit, of a message or of a batch.
+// delivery is a message or batch in flight.
 type delivery struct {
 	startedAt  time.Time
 	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
@@ -49,12 +47,10 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Acquire asks to start one delivery of n messages at now: 1, or the size of a
-// batch, which goes to the app as one request. [Limiter.Release] gives the permit back.
-// It is 0 for a refusal, which consumes nothing: wait is the time after which to ask again,
-// 0 for after the next release, and reason is "breaker", "concurrency" or "rate". A batch that is
-// larger than the burst of the rate starts when the whole burst is available, and the next
-// deliveries wait longer.
+// Acquire requests to start one delivery of n messages at now, where a batch is one request to the app.
+// [Limiter.Release] returns the permit. Permit 0 is a refusal, which consumes nothing: wait is the time until the
+// next request, 0 for after the next release, and reason is "breaker", "concurrency" or "rate". A batch larger than
+// the rate's burst starts when the whole burst is available, and the next deliveries wait longer.
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -83,9 +79,9 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	return l.permits, 0, ""
 }
 
-// Release ends the delivery that has a permit, with the results of all its messages. It is
-// called once; a second call does nothing. When the worker canceled the delivery, Err must
-// be or wrap [context.Canceled], so that the app is not blamed.
+// Release ends the delivery with this permit, with the results of all its messages. It does nothing for an unknown or
+// already released permit. If the worker cancelled the delivery, Err must be or wrap [context.Canceled], so that the
+// app is not blamed.
 func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -104,7 +100,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	case done || class != resultIgnored && l.estimate.showsSpeed(took):
 		d.adaptive.Record()
 	default:
-		d.adaptive.Drop() // its duration says nothing about the app's speed
+		d.adaptive.Drop() // its duration is not a sample of the app's speed
 	}
 
 	if done {
@@ -113,11 +109,9 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 	l.breaker.release(now, d.generation, class)
 }
 
-// Room returns how many messages may start between now and now + d, as far as the
-// limiter knows: free places, those that become free at the app's speed, and what
-// the rate allows. It assumes batches of the maximum size. 0 means that there is no
-// point in receiving. Without limits the result is larger than any use. reason is the
-// reason of the strictest limit; "" without limits.
+// Room estimates how many messages may start between now and now + d, counting free slots, slots freed at the app's
+// speed, and the rate. It assumes batches of the maximum size. 0 means not to receive; without limits the result is
+// very large. reason is the strictest limit, "" without limits.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -134,7 +128,7 @@ func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	return n, reason
 }
 
-// SetRate changes the rate from now on, in messages per second; 0 means no limit.
+// SetRate changes the rate, in messages per second; 0 means no limit.
 func (l *Limiter) SetRate(now time.Time, perSecond float64) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -159,7 +153,7 @@ func (l *Limiter) limitChanged(from, to int) {
 	notify(&l.events, l.opts.Events.LimitChanged, Resized{From: from, To: to})
 }
 
-// unlockAndNotify releases the lock and calls the listeners for what happened under it.
+// unlockAndNotify releases the lock and calls the listeners.
 func (l *Limiter) unlockAndNotify() {
 	events := l.events
 	l.events = nil

@@ -6,58 +6,49 @@ import (
 	"time"
 )
 
-// The reasons for a refusal.
+// Reasons for a refusal.
 const (
 	reasonBreaker     = "breaker"
 	reasonConcurrency = "concurrency"
 	reasonRate        = "rate"
 )
 
-// Options configure [New]. The zero value, and a nil *Options, limit nothing.
-// Values outside their range are brought to the nearest bound.
+// Options configure a [Limiter]. The zero value and a nil *Options limit nothing. Values out of range are moved to
+// the nearest bound.
 type Options struct {
-	// Rate is the maximum number of messages per second, fractions allowed; 0
-	// means no limit. Unused capacity is saved up to a tenth of a second's worth, or to
-	// one Batch if that is more, but never to more than a second's worth, and always to
-	// at least one message.
+	// Rate is the maximum number of messages per second, possibly fractional; 0 means no limit. Unused capacity
+	// accumulates up to a tenth of a second's worth or one Batch, whichever is more, but at most a second's worth,
+	// and at least one message.
 	Rate float64
-	// Concurrency is the maximum number of deliveries in work, 1 or more; 0 means
-	// 50. The worker enforces it: here it is where a slow start ends, and the upper
-	// bound of the adaptive limit.
+	// Concurrency is the maximum number of deliveries in flight, 1 or more; 0 means 50. The worker enforces it. Here
+	// it ends a slow start and bounds the adaptive limit.
 	Concurrency int
-	// Batch is the maximum number of messages in one delivery, 1 or more; 0 means
-	// 1. [Limiter.Room] uses it to turn deliveries into messages. A larger batch is
-	// accepted and remembered.
+	// Batch is the maximum number of messages per delivery, 1 or more; 0 means 1. [Limiter.Room] uses it to convert
+	// deliveries to messages. Larger batches are accepted and remembered.
 	Batch int
-	// Adaptive makes the concurrency follow the app's speed: it falls when answers
-	// take longer than they used to, and rises when they do not. It starts at 10, or
-	// at Concurrency if that is lower. An app that is overloaded from the first message
-	// on looks slow by nature: set Concurrency for it instead.
+	// Adaptive makes the concurrency follow the app's speed: it falls when responses take longer than usual, and
+	// rises otherwise. It starts at 10, or at Concurrency if that is lower. For an app that is overloaded from the
+	// first message on, slow is usual: set Concurrency instead.
 	Adaptive bool
-	// Breaker stops deliveries to an app that fails; nil for none.
+	// Breaker stops deliveries to a failing app; may be nil.
 	Breaker *Breaker
-	// Events are the listeners; nil for none.
+	// Events are the listeners; may be nil.
 	Events *Events
 }
 
-// Breaker configures when deliveries stop because the app fails, and when they
-// start again. The zero value is valid.
+// Breaker configures when deliveries to a failing app stop and resume. The zero value is valid.
 type Breaker struct {
-	// FailureRatio is the part of deliveries that must fail for the breaker to
-	// open, 0.01 to 1 in steps of 0.01; 0 means 0.5. It counts once 10 deliveries have
-	// ended within Window.
+	// FailureRatio is the share of failed deliveries that opens the breaker, 0.01 to 1 in steps of 0.01; 0 means 0.5.
+	// It applies once 10 deliveries have ended within Window.
 	FailureRatio float64
-	// Window is the time over which deliveries are counted, 1 s or more; 0 means
-	// 30 s. It slides in tenths.
+	// Window is the period over which deliveries are counted, 1 s or more; 0 means 30 s. It slides in tenths.
 	Window time.Duration
-	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It
-	// doubles each time the app fails again before it is back at full concurrency, up
-	// to 60 s, or Delay if that is longer.
+	// Delay is how long the breaker stays open before a trial; 0 means 5 s. It doubles each time the app fails again
+	// before reaching full concurrency, up to 60 s, or Delay if that is longer.
 	Delay time.Duration
 }
 
-// withDefaults returns a copy with every default filled in and every value within
-// its range.
+// withDefaults returns a copy with defaults filled in and values moved into range.
 func (o *Options) withDefaults() Options {
 	var s Options
 	if o != nil {
@@ -74,7 +65,7 @@ func (o *Options) withDefaults() Options {
 	return s
 }
 
-// normalizeRate returns 0, no limit, for a value that is not a rate.
+// normalizeRate returns 0, no limit, for invalid rates.
 func normalizeRate(perSecond float64) float64 {
 	if math.IsNaN(perSecond) || math.IsInf(perSecond, 1) {
 		return 0

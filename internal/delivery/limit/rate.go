@@ -7,14 +7,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// epsilon is the part of a message that rounding may lose.
+// epsilon compensates for rounding.
 const epsilon = 1e-9
 
-// rateLimiter limits messages per second. Calls must not go back in time: the
-// library would grant the time between twice.
+// rateLimiter limits messages per second. Calls must not go back in time, because the library would grant that time
+// twice.
 type rateLimiter struct {
 	*rate.Limiter
-	batch int // the maximum number of messages in one delivery
+	batch int // maximum messages per delivery
 }
 
 // newRateLimiter returns nil, which allows everything, for a rate of 0.
@@ -25,24 +25,22 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch)), batch}
 }
 
-// burstOf returns the most that can be saved up: a tenth of a second's worth, or a
-// whole batch if that is more, but no more than a second's worth, and at least 1.
-// After a pause the burst comes on top of the rate, so it should be small, yet large
-// enough that a late timer or a batch does not reduce the rate.
+// burstOf returns the maximum unused capacity: a tenth of a second's worth or a whole batch, whichever is more, at
+// most a second's worth, and at least 1. After a pause the burst exceeds the rate, so it should be small, but large
+// enough that late timers and batches do not reduce the rate.
 func burstOf(perSecond float64, batch int) int {
 	return int(min(max(perSecond/10, min(float64(batch), perSecond), 1), unlimited))
 }
 
-// set changes the rate. Savings stay, up to the new burst.
+// set changes the rate. Unused capacity is kept, up to the new burst.
 func (r *rateLimiter) set(now time.Time, perSecond float64) {
 	r.SetLimitAt(now, rate.Limit(perSecond))
 	r.SetBurstAt(now, burstOf(perSecond, r.batch))
 }
 
-// acquire starts n messages and returns 0, or consumes nothing and returns how
-// long to wait. A batch larger than the burst starts when the whole burst is
-// available and borrows the rest from the future, so that the rate holds on
-// average.
+// acquire starts n messages and returns 0, or consumes nothing and returns how long to wait. A batch larger than the
+// burst starts when the whole burst is available, and borrows the rest from the future so that the average rate
+// holds.
 func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0

@@ -13,13 +13,12 @@ import (
 )
 
 const (
-	// headerPatience bounds how long a request's header may take to arrive.
+	// headerPatience limits how long a request's header may take to arrive.
 	headerPatience = 10 * time.Second
-	// maxConnections is how many connections a process may have. A function needs one or
-	// two; more would let any program on this machine use up the descriptors.
+	// maxConnections is the maximum number of connections per process. A function needs one or two; without a limit
+	// any local program could exhaust the file descriptors.
 	maxConnections = 16
-	// drainLimit is how much of a response that is too large is still read, so
-	// that the function gets to see the refusal.
+	// drainLimit is how much of an oversized response is read, so that the function receives the refusal.
 	drainLimit = 64 << 20
 )
 
@@ -30,8 +29,7 @@ type api struct {
 	routes  *http.ServeMux
 }
 
-// newAPI returns the handler for the process of inst, which reaches it as
-// address.
+// newAPI returns the handler for the process of inst at address.
 func newAPI(inst *instance, address string) *api {
 	a := &api{inst: inst, address: address, routes: http.NewServeMux()}
 	a.routes.HandleFunc("GET /2018-06-01/runtime/invocation/next", a.next)
@@ -41,8 +39,8 @@ func newAPI(inst *instance, address string) *api {
 	return a
 }
 
-// ServeHTTP refuses what does not come from the function: the port is open to
-// every program on this machine, and to every page that a browser on it shows.
+// ServeHTTP refuses requests that are not from the function: the port is open to every local program, and to every
+// page in a local browser.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
@@ -53,7 +51,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.routes.ServeHTTP(w, r)
 }
 
-// next answers when there is an invocation for the process.
+// next responds when there is an invocation for the process.
 func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	pool := a.inst.pool
 	offer, first, allowed := pool.poll(a.inst)
@@ -78,8 +76,7 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// write writes an invocation. If the process does not get it, its end or the time
-// limit tells.
+// write writes an invocation. If that fails, the process exits or the invocation times out.
 func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -91,7 +88,6 @@ func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	_, _ = w.Write(inv.payload)
 }
 
-// response takes the function's answer.
 func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !a.inst.pool.owed(a.inst, id) {
@@ -118,8 +114,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerOf is the response, unless its trailer says that the function failed
-// while it was writing it.
+// answerOf returns the response, or an error if the trailer reports that the function failed while writing it.
 func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
@@ -132,7 +127,6 @@ func answerOf(r *http.Request, body []byte) queue.Invocation {
 	return posted(kind, text)
 }
 
-// functionError takes the function's failure.
 func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	if !a.inst.pool.owed(a.inst, id) {
@@ -147,7 +141,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 	a.finish(w, id, answer)
 }
 
-// finish accepts an answer, before the function hears of it: it may end at once.
+// finish records an answer before accepting it, because the function may exit as soon as it is accepted.
 func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
 		refuseID(w)
@@ -156,7 +150,6 @@ func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) 
 	accept(w)
 }
 
-// initError takes the report of a process that cannot initialize.
 func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	answer, err := readError(r)
 	if err != nil {
@@ -170,8 +163,7 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 	accept(w)
 }
 
-// readError reads an error that the function posts. One that is too large is cut
-// down to its type.
+// readError reads an error posted by the function. Oversized errors are reduced to their type.
 func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
@@ -186,14 +178,14 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody reads a body of up to maxResponse bytes, and past a larger one.
+// readBody reads a body of up to maxResponse bytes, and drains a larger one.
 func readBody(r *http.Request) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(body) > maxResponse {
-		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // refused whatever follows
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // refused in any case
 		return nil, errBodyTooLarge
 	}
 	return body, nil

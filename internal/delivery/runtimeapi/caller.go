@@ -6,11 +6,10 @@ import (
 	"net/http"
 )
 
-// caller is the program at the other end of a connection. Its requests come one after
-// the other.
+// caller is the program at the other end of a connection. Its requests are sequential.
 type caller struct {
 	conn net.Conn
-	// checked: it was found out whether it belongs to the process, which is own.
+	// own is whether it belongs to the process; valid once checked.
 	checked, own bool
 }
 
@@ -21,9 +20,9 @@ func withCaller(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
 }
 
-// started reports whether a request comes from the process or from what that started.
-// It waits until the process is known to all that would end it. A connection is checked
-// once: it stays with the program that made it.
+// started reports whether a request comes from the process or from a program started by it. It waits until the
+// process is registered, so that it can be terminated. Each connection is checked once, because it does not change
+// owners.
 func (inst *instance) started(r *http.Request) bool {
 	c, ok := r.Context().Value(callerKey{}).(*caller)
 	if !ok {

@@ -8,15 +8,14 @@ import (
 	"tendril/queue"
 )
 
-// The functions of this file decide who works on what. Those that do not lock the
-// pool's mutex are called with it held.
+// This file assigns invocations to processes. Functions that do not lock the pool's mutex require the caller to hold
+// it.
 
-// lingering is how long a process that has answered is expected to ask for more
-// at any moment, so that no other is started in its place.
+// lingering is how long a process that has answered counts as about to ask for more, before another one is started.
 const lingering = 50 * time.Millisecond
 
-// dispatch brings together what waits and who is idle, then starts processes for
-// what is left, or refuses it.
+// dispatch assigns waiting invocations to idle processes. For the others it starts processes, or refuses them during
+// a pause.
 func (p *Pool) dispatch() {
 	for len(p.waiting) > 0 && len(p.idle) > 0 {
 		inst, inv := p.idle[len(p.idle)-1], p.waiting[0]
@@ -32,8 +31,7 @@ func (p *Pool) dispatch() {
 	}
 }
 
-// grow starts a process for every waiting invocation that none is coming for, as
-// far as there is room; one when there is none at all.
+// grow starts processes for waiting invocations without one, up to the limit, and always keeps one process.
 func (p *Pool) grow() {
 	alive, coming := 0, 0
 	for _, inst := range p.slots {
@@ -62,14 +60,13 @@ func (p *Pool) grow() {
 	}
 }
 
-// poll takes in a process that asks for an invocation, and returns the channel
-// on which it comes. first: it is the process's first time. allowed is false for
-// one that owes an answer.
+// poll registers a process's request for an invocation, and returns the channel that delivers it. first is true for
+// the process's first request; allowed is false if it still owes an answer.
 func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case inv := <-inst.offer: // it hung up on this one without having seen it
+	case inv := <-inst.offer: // it hung up before receiving this one
 		p.takeBack(inst, inv)
 	default:
 	}
@@ -98,13 +95,12 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	return inst.offer, first, true
 }
 
-// hangUp takes note that a process does not wait for an invocation any more. If
-// one was already meant for it, that one goes back.
+// hangUp records that a process no longer waits. An invocation already assigned to it is taken back.
 func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.offer != offer {
-		return // it asked again in the meantime
+		return // it has asked again
 	}
 	select {
 	case inv := <-offer:
@@ -114,7 +110,7 @@ func (p *Pool) hangUp(inst *instance, offer <-chan *invocation) {
 	p.leave(inst)
 }
 
-// sendBack is takeBack for one that the process hung up on.
+// sendBack takes back an invocation after the process hung up.
 func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,8 +118,7 @@ func (p *Pool) sendBack(inst *instance, inv *invocation) {
 	p.leave(inst)
 }
 
-// takeBack undoes an assignment of which nothing was sent: the invocation waits
-// again, in front.
+// takeBack undoes an assignment before anything was sent: the invocation becomes the first in the queue.
 func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	if inst.phase != busy || inst.current != inv {
 		return
@@ -139,7 +134,7 @@ func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	p.waiting = slices.Insert(p.waiting, 0, inv)
 }
 
-// leave makes an idle process one that has to come back.
+// leave marks an idle process as away; it must come back in time.
 func (p *Pool) leave(inst *instance) {
 	if inst.phase != idle || !inst.usable() {
 		return
@@ -150,15 +145,15 @@ func (p *Pool) leave(inst *instance) {
 	p.dispatch()
 }
 
-// owed reports whether the process has to answer the invocation with that id.
+// owed reports whether the process must answer the invocation with this ID.
 func (p *Pool) owed(inst *instance, id string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return inst.owes(id)
 }
 
-// initFailing takes the report of a process that cannot initialize, and gives it
-// a moment to end by itself. It returns false for one that is past that.
+// initFailing records a failed initialization, and gives the process a moment to exit. It returns false if the
+// process is not initializing.
 func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,8 +165,7 @@ func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	return true
 }
 
-// answer takes the function's answer to an invocation. It returns false when
-// the process owes none of that id.
+// answer records the answer to an invocation. It returns false unless the process owes it.
 func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,8 +187,8 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	return true
 }
 
-// fail counts a failure that calls for a pause, and begins the pause. In one, it
-// does nothing: several processes that fail together are one failure.
+// fail starts a pause after a failure and returns true. During a pause it does nothing: processes that fail together
+// count once.
 func (p *Pool) fail() (first bool) {
 	if p.pause != nil || p.stopping {
 		return false

@@ -1,8 +1,7 @@
-// Package runtimeapi runs a Lambda function on this machine behind the Lambda
-// Runtime API.
+// Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.
 //
-// A [Pool] runs up to Instances processes of one command, hands each an
-// invocation at a time, and answers as the cloud's Invoke would:
+// A [Pool] runs up to Instances processes of one command, passes each of them one invocation at a time, and answers
+// like Lambda's Invoke:
 //
 //	p, err := runtimeapi.New(runtimeapi.Options{Command: []string{"./bootstrap"}, Instances: 4})
 //	...
@@ -11,7 +10,7 @@
 //	...
 //	err = p.Stop(ctx)
 //
-// Every process is a client of an HTTP server that belongs to it alone:
+// Every process has its own HTTP server:
 //
 //	Invoke --> waiting --+--------- dispatch (dispatch.go) ----------+
 //	                     |  idle?                    none idle, room? |
@@ -28,49 +27,34 @@
 //
 // # Invariants
 //
-//   - A process has a port of its own, made for it and closed with it. So a
-//     request tells which process asks, and one that was killed cannot answer
-//     for its successor. (A path before the API's would do the same with one
-//     port, but most clients take the address for a host and a port only.)
-//   - At most Instances processes are alive, those that are just ending
-//     included, and one works on at most one invocation. An invocation is
-//     handed out at most once.
-//   - The first process starts with [Pool.Start], so that a function that cannot
-//     run is known early; each other when an invocation finds nobody idle. The
-//     one that was busy last is used first. One is always kept.
-//   - The answer counts as soon as the function has posted it; the process is
-//     free again when it asks for the next invocation.
-//   - A process leaves nothing behind: the rest of a process's group gets KILL before an
-//     invocation that died with it is answered.
-//   - Only the function is answered. On Linux the system says which program made a
-//     connection (package supervisor): one that is not the process, of its group or
-//     started by these is refused, whoever its user is, and [Events.Refused] tells.
-//     Elsewhere that is not known. A process has at most 16 connections: an idle one is
-//     closed for a new one. A request with another host name, or from a page in
-//     a browser, is refused everywhere.
+//   - Every process has its own port, which identifies it, so that a killed process cannot answer for its successor.
+//     (Most clients accept only host and port as the address, which rules out a path per process.)
+//   - At most Instances processes exist, including exiting ones. Each handles one invocation at a time, and an
+//     invocation is assigned at most once.
+//   - [Pool.Start] starts the first process, so that a function that cannot run is detected early. Others start when an
+//     invocation finds no idle process. The most recently used process is reused first, and one is always kept.
+//   - An answer counts as soon as the function has posted it. The process is free again when it asks for the next
+//     invocation.
+//   - When a process dies, the rest of its process group is killed before its invocation is answered.
+//   - Only the function receives invocations. On Linux, package supervisor determines the program behind a connection:
+//     one outside the process, its group and their children is refused, whoever its user is, and reported by
+//     [Events.Refused]. A process has at most 16 connections; a new one replaces an idle one. Requests with another host
+//     name, or from a page in a browser, are refused on all systems.
 //
-// # When the function fails
+// # Failures
 //
-// An error that the function posts is the answer, with FunctionError
-// "Unhandled". So are the death of its process (Runtime.ExitError), the time
-// limit (Sandbox.Timedout), a response that is too large
-// (Function.ResponseSizeTooLarge) and a streamed one. A process that ends before
-// it asked for its first invocation answers the oldest that waits for it. After
-// that, and after a process that ended while it was idle, comes a pause of
-// 500 ms, doubled each time up to 30 s, until an invocation was answered again. In
-// the pause, when no other process lives, Invoke answers 429 with RetryAfter: the
-// function was not run.
+// Errors posted by the function are answers with FunctionError "Unhandled". So are the death of its process
+// (Runtime.ExitError), a timeout (Sandbox.Timedout), an oversized response (Function.ResponseSizeTooLarge) and a
+// streamed one. If a process exits before asking for its first invocation, the oldest waiting invocation gets the
+// error. After that, or after an idle process exited, there is a pause of 500 ms, doubled each time up to 30 s, until
+// an invocation is answered. If no process is alive during a pause, Invoke answers 429 with RetryAfter: the function
+// was not run.
 //
-// # When this process dies
+// If tendril itself is killed, package supervisor kills the function's processes.
 //
-// A kill -9 of ours leaves no process of the function: package supervisor, which starts
-// them, sees to that.
+// # Out of scope
 //
-// # What it does not do
-//
-// No sandbox: the function runs as our user unless Options has another, within no
-// limits but those of Options, and what leaves its process group (setsid) outlives it.
-// No extensions, no telemetry API,
-// no SnapStart, no streaming of responses, no freezing between invocations.
-// Whether an answer is JSON is left to who asked for it.
+// There is no sandbox: the function runs as our user and with our limits unless Options set others, and processes
+// that leave the group (setsid) outlive it. Extensions, the telemetry API, SnapStart, response streaming and freezing
+// are not supported. Answers need not be JSON; the caller checks them.
 package runtimeapi

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// version is the version of every function that runs here, as Lambda calls the
-// one that is not published.
+// version is Lambda's name for the unpublished version.
 const version = "$LATEST"
 
-// functionARN is the ARN that the function is told it was invoked by.
+// functionARN returns the ARN reported to the function.
 func functionARN(o *Options) string {
 	return "arn:aws:lambda:" + o.Region + ":" + o.AccountID + ":function:" + o.Name
 }
 
-// environ is the whole environment of a process whose Runtime API listens on
-// address: the given one, and over it what Lambda reserves.
+// environ returns the environment of a process with its Runtime API at address: the configured variables, overridden
+// by Lambda's reserved ones.
 func environ(o *Options, address string, now time.Time) []string {
 	ours := []string{
 		"AWS_LAMBDA_RUNTIME_API=" + address,
@@ -47,28 +46,24 @@ func environ(o *Options, address string, now time.Time) []string {
 	return append(env, ours...)
 }
 
-// reserved reports whether only we may set the variable: it is one of ours, or
-// would be a word about another invocation or another sandbox.
+// reserved reports whether users cannot set the variable: it is set here, or specific to an invocation or sandbox.
 func reserved(ours []string, name string) bool {
 	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
 		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }
 
-// traceHeader is a new X-Ray trace that is not sampled: there is nobody here to
-// send it to, but functions expect one.
+// traceHeader returns a new X-Ray trace that is not sampled, because functions expect one.
 func traceHeader(now time.Time) string {
 	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
 }
 
-// randomHex returns n random bytes in hexadecimal.
 func randomHex(n int) string {
 	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails: it ends the program instead
+	_, _ = rand.Read(b) // never fails; it crashes the program instead
 	return hex.EncodeToString(b)
 }
 
-// lookup returns the value of a variable; the last entry counts, as it does for
-// the process.
+// lookup returns the value of a variable; the last entry counts, as in a process.
 func lookup(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {

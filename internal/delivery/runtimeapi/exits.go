@@ -11,14 +11,13 @@ import (
 	"tendril/queue"
 )
 
-// cleanUp clears up after a process that has ended: it answers for it, frees its
-// number and reports it.
+// cleanUp handles the end of a process: it answers for it, frees its slot and reports the exit.
 func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	p.mu.Lock()
 	inst.disarm()
 	p.forget(inst)
 	select {
-	case inv := <-inst.offer: // it ended before it could be handed out
+	case inv := <-inst.offer: // it ended before the invocation was sent
 		p.takeBack(inst, inv)
 	default:
 	}
@@ -40,8 +39,8 @@ func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	}
 }
 
-// settle answers what the process leaves behind and decides whether its end
-// calls for a pause. It returns how to report that, or nil. The mutex is held.
+// settle answers for an ended process, and starts a pause if necessary. It returns the function that reports that, or
+// nil. The caller holds the mutex.
 func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
@@ -54,7 +53,7 @@ func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report f
 	return nil
 }
 
-// answerFor ends the invocation that the process was working on.
+// answerFor ends the invocation that the process was handling.
 func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	inv := inst.current
 	switch inst.asked {
@@ -72,8 +71,7 @@ func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	return nil
 }
 
-// initFailed answers the oldest waiting invocation with why the process did not
-// get ready, if this failure is the one that begins a pause.
+// initFailed answers the oldest waiting invocation with the initialization error, if this failure starts a pause.
 func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
@@ -93,8 +91,7 @@ func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) 
 	return func() { reported(event) }
 }
 
-// initFailure is the answer for a process that did not get ready, and the same
-// in a few words.
+// initFailure returns the answer and a short reason for a process that failed to initialize.
 func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (answer queue.Invocation, reason string) {
 	switch {
 	case inst.initError != nil:
@@ -111,7 +108,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (ans
 	}
 }
 
-// exitMessage describes an end in the words that Lambda uses.
+// exitMessage describes an exit in Lambda's words.
 func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:

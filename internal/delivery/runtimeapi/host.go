@@ -9,19 +9,19 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// host starts processes and gives each its port; a test has its own.
+// host starts processes and opens their ports; tests replace it.
 type host struct {
-	// listen opens a port that the next process can reach.
+	// listen opens a port for the next process.
 	listen func() (net.Listener, error)
-	// client names the program at the other end of a connection; "" when it is gone.
+	// client returns the program at the other end of a connection; "" if it is gone.
 	client func(net.Conn) string
 	// start runs the function's command as the leader of a new group.
 	start func(instance int, env []string) (process, error)
-	// close lets go what the host keeps; every process must be reaped.
+	// close releases the host's resources after all processes were reaped.
 	close func()
 }
 
-// process is a running process and the group that it leads: see [supervisor.Run].
+// process is a running process and its group, see [supervisor.Run].
 type process interface {
 	PID() int
 	Exited() <-chan struct{}
@@ -30,11 +30,10 @@ type process interface {
 	Reap() supervisor.Exit
 }
 
-// processName is what package supervisor calls the processes, with their number behind.
+// processName is the name of the processes in package supervisor, followed by their number.
 const processName = "function"
 
-// newHost returns the host of real processes. The error says what is wrong with the
-// command, or with whom and within which limits it is to run.
+// newHost returns the host of real processes. It fails if the command, user or limits are invalid.
 func newHost(set *Options) (host, error) {
 	p := supervisor.Process{Name: processName, Argv: set.Command, Dir: set.Dir, Env: set.Env, User: set.User,
 		Limits: set.Limits}

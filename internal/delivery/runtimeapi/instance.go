@@ -11,17 +11,14 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// initTimeout is how long a process may take from its start until it asks for its first
-// invocation. (Lambda gives 10 s, then starts over within the time limit of the first
-// invocation.)
+// initTimeout is how long a process may take from its start to its first request for an invocation. (Lambda allows 10
+// s, and then starts over within the time limit of the first invocation.)
 const initTimeout = time.Minute
 
-// initErrorPatience is how long a process that reported that it cannot
-// initialize may take to end by itself.
+// initErrorPatience is how long a process may take to exit after reporting a failed initialization.
 const initErrorPatience = time.Second
 
-// launch makes the instance with that number and starts its process in a
-// goroutine. The pool's mutex is held.
+// launch starts an instance in a goroutine. The caller holds the pool's mutex.
 func (p *Pool) launch(number int) *instance {
 	inst := &instance{
 		pool: p, number: number, since: time.Now(),
@@ -31,7 +28,7 @@ func (p *Pool) launch(number int) *instance {
 	return inst
 }
 
-// live runs the process and returns when it has ended.
+// live runs the process until it has ended.
 func (inst *instance) live() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()
@@ -54,7 +51,7 @@ func (inst *instance) live() supervisor.Exit {
 		_ = server.Serve(limited) // always an error: the server was closed
 	}()
 	defer func() {
-		_ = server.Close() // nobody is left to talk to
+		_ = server.Close() // the process has ended
 		<-serving
 	}()
 
@@ -71,8 +68,7 @@ func (inst *instance) live() supervisor.Exit {
 	return exit
 }
 
-// attach makes the process known, and catches up on what was asked
-// of it before.
+// attach registers the process, and applies a termination requested before.
 func (inst *instance) attach(proc process) {
 	defer close(inst.announced)
 	inst.pool.mu.Lock()
@@ -86,8 +82,7 @@ func (inst *instance) attach(proc process) {
 	}
 }
 
-// detach must come before the process is reaped: from then on its number may
-// belong to somebody else.
+// detach must be called before reaping, after which the PID may be reused.
 func (inst *instance) detach() {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

@@ -12,21 +12,18 @@ import (
 )
 
 const (
-	// maxRequest is the largest payload of an invocation in bytes, as Lambda has
-	// it.
+	// maxRequest is Lambda's limit of a payload in bytes.
 	maxRequest = 6 << 20
-	// maxResponse is the largest answer of a function in bytes: Lambda grants it
-	// 100 more than the 6 MiB.
+	// maxResponse is Lambda's limit of a response in bytes: 6 MiB plus 100.
 	maxResponse = 6<<20 + 100
 )
 
-// unhandled is what Lambda calls every error of a function by now.
+// unhandled is Lambda's value for all function errors.
 const unhandled = "Unhandled"
 
-// errNotInvoked says that nothing of the payload reached the function: the
-// caller gave up while waiting for a free process, or the pool was stopped. Any
-// other error of [Pool.Invoke] means that the function may have run. It has a
-// method Unsent, which returns true, for those who do not import this package.
+// errNotInvoked means that the function received nothing of the payload: the caller gave up waiting for a free
+// process, or the pool was stopped. After any other error of [Pool.Invoke] the function may have run. Its method
+// Unsent returns true, for callers that do not import this package.
 var errNotInvoked error = notInvoked{}
 
 type notInvoked struct{}
@@ -36,7 +33,7 @@ func (notInvoked) Error() string { return "the function was not invoked" }
 // Unsent reports that nothing of the payload was sent.
 func (notInvoked) Unsent() bool { return true }
 
-// tooLarge answers a payload that Lambda would refuse.
+// tooLarge returns the answer to a payload that Lambda would refuse.
 func tooLarge(size int) queue.Invocation {
 	return queue.Invocation{
 		Status:  http.StatusRequestEntityTooLarge,
@@ -45,7 +42,7 @@ func tooLarge(size int) queue.Invocation {
 	}
 }
 
-// paused answers while no process may be started.
+// paused returns the answer during a pause.
 func paused(left time.Duration) queue.Invocation {
 	left = max(left, time.Millisecond)
 	return queue.Invocation{
@@ -57,7 +54,7 @@ func paused(left time.Duration) queue.Invocation {
 	}
 }
 
-// failure is an error of the function in Lambda's form. id may be "".
+// failure returns a function error in Lambda's format. id may be "".
 func failure(kind, id, text string) queue.Invocation {
 	if id != "" {
 		text = "RequestId: " + id + " Error: " + text
@@ -65,11 +62,10 @@ func failure(kind, id, text string) queue.Invocation {
 	payload, _ := json.Marshal(struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
-	}{kind, text}) // two strings always marshal
+	}{kind, text}) // cannot fail for two strings
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
-// taskTimedOut is Lambda's answer for an invocation beyond its time limit.
 func taskTimedOut(id string, limit time.Duration) queue.Invocation {
 	return failure("Sandbox.Timedout", id, fmt.Sprintf("Task timed out after %.2f seconds", seconds(limit)))
 }
@@ -77,21 +73,20 @@ func taskTimedOut(id string, limit time.Duration) queue.Invocation {
 // seconds rounds up to hundredths, so that a short limit is not "0.00".
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
-// responseTooLarge is Lambda's answer for a response that it does not carry.
 func responseTooLarge() queue.Invocation {
 	return failure("Function.ResponseSizeTooLarge", "",
 		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse))
 }
 
-// posted is an error that the function reported itself. kind is what its header
-// says and may be "". What is not JSON is put into the form that callers expect.
+// posted returns an error that the function reported. kind is the type in its header, possibly "". Bodies that are
+// not JSON are converted to the usual format.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
 	}
 	valid := json.Valid(body)
 	if valid {
-		_ = json.Unmarshal(body, &form) // JSON of another form has no type
+		_ = json.Unmarshal(body, &form) // other JSON has no type
 	}
 	if form.Type != "" {
 		kind = form.Type
@@ -105,11 +100,9 @@ func posted(kind string, body []byte) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
 }
 
-// typeName is what may pass for the type of an error in a log: the name of a
-// class, not a sentence made of the message.
+// typeName matches class names, which are safe to log, unlike sentences that may quote the message.
 var typeName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.:$/*<>-]*$`)
 
-// ok is the answer that a function gave.
 func ok(payload []byte) queue.Invocation {
 	return queue.Invocation{Status: http.StatusOK, Payload: payload}
 }

@@ -11,63 +11,56 @@ import (
 	"tendril/internal/supervisor"
 )
 
-// maxInstances is the largest number of processes that one pool runs.
+// maxInstances is the maximum number of processes per pool.
 const maxInstances = 1000
 
-// Options say what to run and how. Only Command is required.
+// Options configure a [Pool]. Only Command is required.
 type Options struct {
-	// Command is the program and its arguments, run without a shell: a binary
-	// built on a Lambda runtime client, or a script that speaks the Runtime API.
-	// A name without a slash is looked up in the PATH of Env; one with a slash
-	// that is not absolute counts from Dir.
+	// Command is the program and its arguments, run without a shell: a binary built with a Lambda runtime client, or
+	// a script that uses the Runtime API. A name without a slash is looked up in the PATH of Env; a relative path is
+	// relative to Dir.
 	Command []string
-	// Dir is the working directory and the LAMBDA_TASK_ROOT; "" is our own.
+	// Dir is the working directory and the LAMBDA_TASK_ROOT; "" means our own.
 	Dir string
-	// Env is the environment as NAME=value, for example the credentials. What
-	// Lambda reserves is set over it; nothing else is inherited.
+	// Env is the environment as NAME=value, such as credentials. Lambda's reserved variables override it; nothing
+	// else is inherited.
 	Env []string
 
-	// User and Limits are those of the processes: see [supervisor.Process].
+	// User and Limits are the user and resource limits of the processes, see [supervisor.Process].
 	User   string
 	Limits map[string]string
 
-	// Instances is how many processes may live at once, 1 to 1000;
-	// 0 means 1.
+	// Instances is the maximum number of processes, 1 to 1000; 0 means 1.
 	Instances int
-	// Timeout is the time limit of one invocation, up to the next time that the
-	// function asks for work; 0 means 15 minutes, the longest that Lambda knows.
+	// Timeout is the time limit of one invocation, up to the function's next request; 0 means 15 minutes, Lambda's
+	// maximum.
 	Timeout time.Duration
-	// Grace is how long a process may take to end after TERM before its group gets
-	// KILL; 0 means 2 s. One that is past its time limit gets KILL at once, as at
+	// Grace is the time between TERM and KILL; 0 means 2 s. Processes past their time limit get KILL at once, as in
 	// Lambda.
 	Grace time.Duration
-	// Hurry ends the graces of [Pool.Stop] when it is done; nil is never.
+	// Hurry cuts the graces of [Pool.Stop] short when it is done; nil means never.
 	Hurry context.Context
 
-	// Name is the function's name, 1 to 64 of A-Z a-z 0-9 _ and -; "" means
-	// "function".
+	// Name is the function's name, 1 to 64 of A-Z a-z 0-9 _ and -; default "function".
 	Name string
-	// Region and AccountID are those of the function's ARN. "" means the
-	// AWS_REGION of Env, else us-east-1; and 000000000000.
+	// Region and AccountID are part of the function's ARN. They default to the AWS_REGION of Env or us-east-1, and
+	// 000000000000.
 	Region, AccountID string
 
-	// Output takes every line that a process writes, without its end and with
-	// control characters escaped. instance is 1 to Instances; stream is "stdout" or
-	// "stderr". It may be called by several goroutines at once and must not keep
-	// line. A sink that stalls costs lines, which are counted. nil discards output.
+	// Output receives every line that a process writes, without its line end and with control characters escaped.
+	// instance is 1 to Instances; stream is "stdout" or "stderr". It must be safe for concurrent use and must not
+	// keep line. If it blocks, lines are dropped and counted. nil discards the output.
 	Output func(instance int, stream string, line []byte)
-	// LinesPerSecond is how many lines a process may write per second, averaged over
-	// five seconds; more are dropped and counted. 0 means 1000.
+	// LinesPerSecond is the maximum number of lines per process and second, averaged over five seconds; the rest is
+	// dropped and counted. 0 means 1000.
 	LinesPerSecond int
 
-	// Events are called as things happen.
 	Events Events
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-// withDefaults returns a copy in which no zero is left, or says what is wrong. Command, User
-// and Limits are left to package supervisor.
+// withDefaults returns a checked copy with defaults filled in. Package supervisor checks Command, User and Limits.
 func (o Options) withDefaults() (Options, error) {
 	for _, d := range []struct {
 		name  string
@@ -105,72 +98,67 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Events are what a pool reports. Each func may be nil. Those of one process come
-// in order and one at a time; those of two processes may come at once. A func
-// must return soon and must not call the pool.
+// Events are the listeners of a pool. Each may be nil. Events of one process are sequential, events of several
+// processes may be concurrent. A listener must return soon and must not call the pool.
 type Events struct {
-	// Ready: a process asked for its first invocation.
+	// Ready is called when a process asks for its first invocation.
 	Ready func(Ready)
-	// InitFailed: a process ended before that, or could not be started.
+	// InitFailed is called when a process ended before that, or could not be started.
 	InitFailed func(InitFailed)
-	// TimedOut: an invocation met its time limit, and its process was killed.
+	// TimedOut is called when an invocation reached its time limit and its process was killed.
 	TimedOut func(TimedOut)
-	// Exited: a process ended, and its group with it; also one that could not be
-	// started.
+	// Exited is called when a process and its group have ended, or could not be started.
 	Exited func(Exited)
-	// Refused: a program that is not the function asked for its invocations. It is reported
-	// the first, the tenth, the hundredth of the pool, and so on.
+	// Refused is called when a program other than the function asked for invocations: for the pool's 1st, 10th, 100th
+	// refusal and so on.
 	Refused func(Refused)
-	// LinesDropped: output was lost. Its process is "function-" and the instance.
+	// LinesDropped is called when output was dropped. Its process is "function-" and the instance.
 	LinesDropped func(supervisor.LinesDropped)
 }
 
-// Ready says that a process has done its initialization.
+// Ready reports that a process has finished its initialization.
 type Ready struct {
-	// Instance is 1 to the number of instances; a successor may have the number
-	// of a process that ended.
+	// Instance is 1 to Options.Instances. Its number is reused after it ended.
 	Instance, PID int
-	// After is the time since its start.
+	// After is the time since the process was started.
 	After time.Duration
 }
 
-// InitFailed says that a process did not get as far as its first invocation.
+// InitFailed reports that a process failed before its first invocation.
 type InitFailed struct {
 	Instance int
-	// Type is Lambda's name for it, or the one that the function posted
-	// ("Runtime.ImportModuleError").
+	// Type is Lambda's error type, or the type posted by the function ("Runtime.ImportModuleError").
 	Type string
-	// Reason says it in a few words.
+	// Reason is a short description.
 	Reason string
-	// Pause is how long no process is started; it grows with Failures, the
-	// number of failures since the last invocation that was answered.
+	// Pause is how long no process is started; it grows with Failures, the number of failures since the last answered
+	// invocation.
 	Failures int
 	Pause    time.Duration
 }
 
-// TimedOut says that an invocation met its time limit.
+// TimedOut reports that an invocation reached its time limit.
 type TimedOut struct {
 	Instance  int
 	RequestID string
-	// Limit is the time that it had.
+	// Limit is the time limit of the invocation.
 	Limit time.Duration
 }
 
-// Exited says how a process ended.
+// Exited reports how a process ended.
 type Exited struct {
-	// PID is 0 when the process could not be started.
+	// PID is 0 if the process could not be started.
 	Instance, PID int
 	Exit          supervisor.Exit
-	// Asked tells why we ended it ("stopped", "time limit"); "" when it ended by
-	// itself.
+	// Asked is why the pool ended the process ("stopped", "time limit"); "" if it exited by itself.
 	Asked string
 }
 
-// Refused says that a program was refused that the process did not start.
+// Refused reports a refused program that the process did not start.
 type Refused struct {
 	Instance int
-	// Client names the program, as "curl (pid 123) of user 1000".
+	// Client identifies the program, as "curl (pid 123) of user 1000".
 	Client string
-	// Total is how many requests the pool has refused.
+	// Total is the number of requests that the pool has refused.
 	Total int
 }

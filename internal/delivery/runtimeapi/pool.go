@@ -11,12 +11,10 @@ import (
 	"tendril/queue"
 )
 
-// killPatience is how long Stop waits for processes that got KILL: only what
-// hangs in the kernel takes longer.
+// killPatience is how long Stop waits after KILL; only processes that hang in the kernel take longer.
 const killPatience = 5 * time.Second
 
-// New returns a pool that is not started. An error says what is wrong with the
-// options; a program that cannot be found is one.
+// New returns a pool that is not started. It fails if the options are invalid or the program is not found.
 func New(o Options) (*Pool, error) {
 	set, err := o.withDefaults()
 	if err != nil {
@@ -29,7 +27,7 @@ func New(o Options) (*Pool, error) {
 	return newPool(set, h), nil
 }
 
-// newPool takes options without zeros, and the host to run processes on.
+// newPool expects options with defaults filled in.
 func newPool(set Options, h host) *Pool {
 	return &Pool{set: set, arn: functionARN(&set), host: h, slots: make([]*instance, set.Instances),
 		stopped: make(chan struct{})}
@@ -43,13 +41,12 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Invoke hands payload to a process of the function and returns the answer. It
-// waits for a free process within ctx, in the order of the calls.
+// Invoke passes payload to a process of the function and returns the answer. Calls wait for a free process in order,
+// until ctx is done.
 //
-// The error is nil whenever there is an [queue.Invocation], also one that failed. An
-// error that is errNotInvoked says that the function did not see the payload.
-// When ctx ends while the function works, its process gets TERM, and KILL after the
-// grace, and the error is that of ctx.
+// The error is nil if there is an [queue.Invocation], even a failed one. errNotInvoked means that the function did
+// not receive the payload. If ctx ends while the function runs, its process gets TERM, and KILL after the grace
+// period, and the error is ctx's.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
@@ -79,7 +76,7 @@ func (p *Pool) enter(inv *invocation) {
 	p.dispatch()
 }
 
-// abandon takes back an invocation whose caller has no more time.
+// abandon gives up an invocation when the caller's context is done.
 func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,11 +93,10 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	return queue.Invocation{}, fmt.Errorf("invocation %s was abandoned and its process killed: %w", inv.id, cause)
 }
 
-// Stop ends every process and returns when none is left. Invocations that wait
-// get errNotInvoked at once, as later ones do. Idle processes get TERM, and
-// KILL after the grace. Those at work may finish until ctx ends; then they get the
-// same, without the grace once [Options.Hurry] is done. The error names processes
-// that even KILL did not end. Later calls wait for the first.
+// Stop ends all processes and waits for them. Waiting and later invocations get errNotInvoked at once. Idle processes
+// get TERM, and KILL after the grace period. Busy ones may finish until ctx is done; then they are ended in the same
+// way, without the grace period once [Options.Hurry] is done. The error names processes that did not end after KILL.
+// Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped
@@ -121,7 +117,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 	case <-p.set.Hurry.Done():
 	}
 
-	p.endAll((*instance).terminate) // each gets KILL after its grace
+	p.endAll((*instance).terminate) // KILL follows after the grace period
 	patience := time.NewTimer(p.set.Grace + killPatience)
 	for hurry := p.set.Hurry.Done(); ; {
 		select {
@@ -146,7 +142,6 @@ func (p *Pool) Stop(ctx context.Context) error {
 	}
 }
 
-// endAll ends every process in one way.
 func (p *Pool) endAll(end func(*instance, asked)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,8 +152,7 @@ func (p *Pool) endAll(end func(*instance, asked)) {
 	}
 }
 
-// beginStop refuses what waits and asks the idle to end. It returns false when
-// that was done before.
+// beginStop refuses waiting invocations and terminates idle processes. It returns false if called before.
 func (p *Pool) beginStop() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,24 +11,23 @@ import (
 	"tendril/queue"
 )
 
-// Pool runs the processes of one function. Make it with [New], Start it once
-// and Stop it once. Its methods may be called by several goroutines.
+// Pool runs the processes of one function. Create it with [New], then call Start and Stop once each. It is safe for
+// concurrent use.
 type Pool struct {
 	set  Options
 	arn  string
 	host host
 
-	mu sync.Mutex
-	// started and stopping are the two ends of its life.
+	mu                sync.Mutex
 	started, stopping bool
-	// slots holds the process of every instance number, nil where there is none.
+	// slots contains the process of each instance number, nil if it does not exist.
 	slots []*instance
-	// idle are the processes that wait for an invocation; the last was busy
-	// last. waiting are the invocations that wait for a process, oldest first.
+	// idle are the processes waiting for an invocation, most recently used last. waiting are the invocations waiting
+	// for a process, oldest first.
 	idle    []*instance
 	waiting []*invocation
-	// failures are those that called for a pause since the last answer. In a pause, until
-	// pauseEnd, no process is started; pause ends it, and is nil when there is none.
+	// failures counts failures with a pause since the last answer. During a pause, until pauseEnd, no process is
+	// started; the timer pause ends it, and is nil otherwise.
 	failures int
 	pause    *time.Timer
 	pauseEnd time.Time
@@ -40,19 +39,19 @@ type Pool struct {
 	running sync.WaitGroup
 }
 
-// phase is what a process is doing.
+// phase is the state of a process.
 type phase int
 
 const (
-	starting phase = iota // it has not asked for an invocation yet
-	idle                  // it waits for one
-	away                  // it waited, and hung up
-	busy                  // it owes an answer
-	answered              // it has answered and not asked again
+	starting phase = iota // has not asked for an invocation yet
+	idle                  // waiting for an invocation
+	away                  // hung up while waiting
+	busy                  // owes an answer
+	answered              // has answered and not asked again
 	dead
 )
 
-// asked says why we end a process; "" means that we do not.
+// asked is why the pool ends a process; "" if it does not.
 type asked string
 
 const (
@@ -64,52 +63,51 @@ const (
 	byAbsence   asked = "did not ask for work again"
 )
 
-// instance is one process and its Runtime API. All but the constants is guarded
-// by the pool's mutex.
+// instance is one process and its Runtime API. The pool's mutex guards the variable fields.
 type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when the process runs and can be ended, gone when the process is dead.
+	// announced is closed when the process can be terminated, gone when it is dead.
 	announced, gone chan struct{}
 
 	phase phase
-	// initialized: it has asked for an invocation at least once.
+	// initialized: it has asked for an invocation.
 	initialized bool
 	asked       asked
 	// lingers: it answered a while ago and has not asked for more.
 	lingers bool
-	// initError is what it posted to init/error; nil if it did not.
+	// initError is the error it posted to init/error, or nil.
 	initError *queue.Invocation
-	// offer is where the next invocation goes; current is the one in work.
+	// offer delivers the next invocation; current is the one being handled.
 	offer   chan *invocation
 	current *invocation
 	// limit ends the process when it fires.
 	limit *time.Timer
-	// proc is nil unless the process runs; pid is set once it did.
+	// proc is nil unless the process runs; pid remains.
 	proc process
 	pid  int
 
 	reporting sync.Mutex // held while an event is reported
 }
 
-// outcome is what waits for an Invoke: an answer, or an error.
+// outcome is the result of an Invoke: an answer or an error.
 type outcome struct {
 	queue.Invocation
 	err error
 }
 
-// invocation is one call on its way through the pool, guarded by its mutex.
+// invocation is one call passing through the pool, guarded by the pool's mutex.
 type invocation struct {
 	id       string
 	payload  []byte
-	deadline time.Time     // what the function is told
-	outcome  chan outcome  // takes one
-	at       *instance     // who works on it; nil while it waits
-	limit    time.Duration // what it was given
+	deadline time.Time     // as reported to the function
+	outcome  chan outcome  // buffer of one
+	at       *instance     // the process handling it; nil while waiting
+	limit    time.Duration // its timeout
 }
 
-// end gives the outcome to who waits for it. The first counts.
+// end sets the outcome, unless there already is one.
 func (inv *invocation) end(o outcome) {
 	o.RequestID = inv.id
 	if o.Status != http.StatusOK {
@@ -126,13 +124,11 @@ const (
 	longestPause = 30 * time.Second
 )
 
-// pauseAfter is how long no process is started after so many failures in a row, at
-// least one: it doubles.
+// pauseAfter returns the pause after a number of consecutive failures, at least one. It doubles each time.
 func pauseAfter(failures int) time.Duration {
 	return min(firstPause<<min(failures-1, 10), longestPause)
 }
 
-// endPause lets processes be started again.
 func (p *Pool) endPause() {
 	if p.pause != nil {
 		p.pause.Stop()
@@ -140,11 +136,10 @@ func (p *Pool) endPause() {
 	}
 }
 
-// refusals counts the connections that were refused and reports the first, the tenth,
-// the hundredth, and so on.
+// refusals counts refused connections and reports the first, tenth, hundredth and so on.
 type refusals struct {
 	mu          sync.Mutex
-	total, next int // next is at how many one is reported
+	total, next int // next is the total at which to report
 }
 
 func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
@@ -154,21 +149,21 @@ func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string
 	if report == nil || c.total < c.next {
 		return
 	}
-	if name := client(conn); name != "" { // "": it is gone
+	if name := client(conn); name != "" { // the client is gone
 		c.next = max(c.next, 1) * 10
 		report(Refused{Instance: instance, Client: name, Total: c.total})
 	}
 }
 
-// usable reports whether the process is alive and meant to stay.
+// usable reports whether the process is alive and not being ended.
 func (inst *instance) usable() bool { return inst.asked == "" && inst.phase != dead }
 
-// owes reports whether the process has to answer the invocation with that id.
+// owes reports whether the process must answer the invocation with this ID.
 func (inst *instance) owes(id string) bool {
 	return inst.phase == busy && inst.current.id == id
 }
 
-// assign hands the process an invocation. It is idle.
+// assign passes an invocation to an idle process.
 func (inst *instance) assign(inv *invocation) {
 	inst.phase = busy
 	inst.current = inv
@@ -180,7 +175,7 @@ func (inst *instance) assign(inv *invocation) {
 	inst.offer <- inv
 }
 
-// arm has the process killed after d, unless disarmed or armed anew.
+// arm schedules killing the process after d, replacing the previous timer.
 func (inst *instance) arm(d time.Duration, why asked) {
 	inst.disarm()
 	var timer *time.Timer
@@ -201,8 +196,7 @@ func (inst *instance) disarm() {
 	}
 }
 
-// terminate asks the process to end, and kills it after the grace. One that is being
-// ended already keeps its time.
+// terminate sends TERM, and KILL after the grace period. A process already being ended keeps its timer.
 func (inst *instance) terminate(why asked) {
 	if inst.asked != "" {
 		return
@@ -211,7 +205,7 @@ func (inst *instance) terminate(why asked) {
 	inst.arm(inst.pool.set.Grace, why)
 }
 
-// kill ends the process and its group.
+// kill kills the process and its group.
 func (inst *instance) kill(why asked) {
 	inst.signal(why, syscall.SIGKILL)
 	inst.disarm()
@@ -230,12 +224,12 @@ func (inst *instance) signal(why asked, sig syscall.Signal) {
 	}
 }
 
-// forget takes a process out of those that wait for work.
+// forget removes a process from the idle ones.
 func (p *Pool) forget(inst *instance) {
 	p.idle = slices.DeleteFunc(p.idle, func(other *instance) bool { return other == inst })
 }
 
-// refuse gives every waiting invocation the same outcome.
+// refuse gives all waiting invocations the same outcome.
 func (p *Pool) refuse(o outcome) {
 	for _, inv := range p.waiting {
 		inv.end(o)
@@ -243,8 +237,7 @@ func (p *Pool) refuse(o outcome) {
 	p.waiting = nil
 }
 
-// announceReady reports that the process asked for its first invocation, after Started
-// and never after Exited.
+// announceReady reports the process's first request for an invocation, never after Exited.
 func (inst *instance) announceReady() {
 	reported := inst.pool.set.Events.Ready
 	if reported == nil {
@@ -259,7 +252,7 @@ func (inst *instance) announceReady() {
 	}
 }
 
-// running returns the process while it is alive.
+// running returns the process while it is alive, otherwise nil.
 func (inst *instance) running() process {
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()

@@ -1,19 +1,16 @@
-// Package webhook signs POSTs as the specification Standard Webhooks 1.0.0 says.
+// Package webhook signs POSTs according to Standard Webhooks 1.0.0.
 //
-// A [Signer] renders three headers for one attempt to deliver a message:
+// A [Signer] renders three headers for each attempt to deliver a message:
 //
-//	webhook-id         the message's id, the same for every attempt
+//	webhook-id         the message's ID, the same for every attempt
 //	webhook-timestamp  the time of this attempt, in whole seconds since 1970
-//	webhook-signature  a signature for each key, with blanks between
+//	webhook-signature  a signature per key, separated by blanks
 //
-// What is signed is "id.timestamp.body", so a receiver notices a changed body, a message that pretends to be another
-// one, and a request that somebody recorded and sends again later.
+// The signature covers "id.timestamp.body", so receivers detect changed bodies, forged IDs and replayed requests.
 //
-// A key is written as the specification writes it: whsec_ and base64 for a shared secret (signed by HMAC-SHA256, "v1"),
-// whsk_ and base64 for the private part of an ed25519 pair ("v1a"). With several keys each of them signs, in their
-// order: a receiver that knows one of them accepts the request, so keys are replaced without a gap.
+// Keys have the format of the specification: whsec_ and base64 for a shared secret (HMAC-SHA256, "v1"), whsk_ and
+// base64 for an ed25519 private key ("v1a"). Every configured key signs, and receivers accept a request if they know
+// one of them, so keys can be rotated without interruption. Errors and logs never contain keys.
 //
-// No error and no log line holds a key, or a part of one.
-//
-// The package verifies nothing: that is for the receiver, see docs/signing.md.
+// Receivers verify signatures themselves, see docs/signing.md.
 package webhook

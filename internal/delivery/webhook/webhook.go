@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	sharedPrefix  = "whsec_" // of a secret that both sides know
-	privatePrefix = "whsk_"  // of the private part of an ed25519 pair
-	// shortestSecret and longestSecret bound a shared secret, in bytes. Source: Standard Webhooks 1.0.0, signature scheme.
+	sharedPrefix  = "whsec_" // shared secret
+	privatePrefix = "whsk_"  // ed25519 private key
+	// shortestSecret and longestSecret limit a shared secret, in bytes. Source: Standard Webhooks 1.0.0, signature
+	// scheme.
 	shortestSecret = 24
 	longestSecret  = 64
-	// largestKept bounds the buffer of content that is kept for the next signature.
+	// largestKept is the largest content buffer to reuse.
 	largestKept = 64 << 10
 )
 
-// CheckKey returns nil for a key that [NewSigner] takes. The error says what is wrong with it, without the key.
+// CheckKey returns nil for a key that [NewSigner] accepts. The error does not contain the key.
 func CheckKey(text string) error {
 	_, err := parseKey(text)
 	return err
 }
 
-// key is one of the two kinds of key.
+// key is either a shared secret or a private key.
 type key struct {
-	shared  []byte             // nil for a private key
-	private ed25519.PrivateKey // nil for a shared secret
+	shared  []byte
+	private ed25519.PrivateKey
 }
 
 func parseKey(text string) (key, error) {
@@ -64,20 +65,20 @@ func parseKey(text string) (key, error) {
 	return key{private: private}, nil
 }
 
-// Signer signs with one or more keys. It may be used by any number of goroutines.
+// Signer signs with one or more keys. It is safe for concurrent use.
 type Signer struct {
 	keys []key
 	work sync.Pool // of *workspace
 }
 
-// workspace is what one signature needs, kept for the next one.
+// workspace holds the reusable buffers of a signature.
 type workspace struct {
 	content []byte
 	sum     []byte
-	macs    []hash.Hash // one for each key, nil for a private key
+	macs    []hash.Hash // one per key, nil for a private key
 }
 
-// NewSigner returns a signer with keys in the order of their signatures, and nil for no keys.
+// NewSigner returns a signer with keys in the order of their signatures, or nil without keys.
 func NewSigner(keys []string) (*Signer, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -104,8 +105,7 @@ func NewSigner(keys []string) (*Signer, error) {
 	return s, nil
 }
 
-// AppendHeaders appends the lines of the three headers to b. The id is that of the header, as it is sent; at is the
-// time of the attempt.
+// AppendHeaders appends the three header lines to b. id must be as sent in the header; at is the time of the attempt.
 func (s *Signer) AppendHeaders(b []byte, id, body string, at time.Time) []byte {
 	w := s.work.Get().(*workspace)
 	seconds := at.Unix()

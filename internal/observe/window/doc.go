@@ -1,10 +1,9 @@
-// Package window keeps what happened in the recent past, in buckets of equal length.
+// Package window counts recent events in buckets of equal length.
 //
 //	w := window.New[counts](10*time.Second, 6)
 //	w.At(now).done++
 //	for c := range w.Recent(now) { ... }
 //
-// A bucket is any struct that counts or remembers something. Old ones are used again. The buckets follow the wall clock.
-//
-// A [Window] takes no lock: its owner does.
+// A bucket is a struct of any type; expired buckets are reused. Buckets follow the wall clock. A [Window] has no
+// lock: the caller must synchronize access.
 package window

@@ -5,24 +5,23 @@ import (
 	"time"
 )
 
-// Window is the buckets of the recent past. Make one with [New]; nil is empty, and takes nothing.
+// Window is a ring of recent buckets. Create it with [New]. A nil Window is empty and must not be written to.
 type Window[B any] struct {
 	step time.Duration
 	ring []bucket[B]
 }
 
 type bucket[B any] struct {
-	number  int64 // of its step since 1970
+	number  int64 // steps since 1970
 	content B
 }
 
-// New returns an empty window of n buckets, each of which lasts a step.
+// New returns an empty window of n buckets that cover one step each.
 func New[B any](step time.Duration, n int) *Window[B] {
 	return &Window[B]{step: step, ring: make([]bucket[B], n)}
 }
 
-// At returns the bucket of a time. It is empty if nothing else was noted in that step, and nil if the clock was set
-// back by more than the whole window.
+// At returns the bucket of a time, zeroed on first use. It is nil if the clock was set back by more than the window.
 func (w *Window[B]) At(now time.Time) *B {
 	number := w.number(now)
 	b := &w.ring[number%int64(len(w.ring))]
@@ -35,7 +34,7 @@ func (w *Window[B]) At(now time.Time) *B {
 	return &b.content
 }
 
-// Recent returns the buckets of the last steps, the one of now included, in no order.
+// Recent returns the buckets of the last n steps, including the current one, in no particular order.
 func (w *Window[B]) Recent(now time.Time) iter.Seq[*B] {
 	return func(yield func(*B) bool) {
 		if w == nil {
