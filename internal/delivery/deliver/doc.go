@@ -1,6 +1,8 @@
 // Package deliver sends messages to an app over HTTP or to a Lambda function.
 //
-// [Client] delivers to an app: one [Client.Deliver] makes at most one POST and returns one [queue.Result]. [Client.DeliverBatch] posts several messages in one request, in the format for functions (batch.go). [Lambda] delivers to a function, see below.
+// [Client] delivers to an app: one [Client.Deliver] makes at most one POST and returns one [queue.Result].
+// [Client.DeliverBatch] posts several messages in one request, in the format for functions (batch.go). [Lambda]
+// delivers to a function, see below.
 //
 //	message                                                     result
 //	   |                                                           ^
@@ -62,7 +64,8 @@
 //
 // # Functions
 //
-// [Lambda.DeliverBatch] delivers messages like Lambda's event source mapping for SQS, through an [Invoker] that makes the calls.
+// [Lambda.DeliverBatch] delivers messages like Lambda's event source mapping for SQS, through an [Invoker] that makes
+// the calls.
 //
 //	messages                                                    results
 //	   |                                                           ^

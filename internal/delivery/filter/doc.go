@@ -4,7 +4,8 @@
 //
 //	{"body": {"kind": ["order", {"prefix": "refund-"}], "total": [{"numeric": [">", 100]}]}}
 //
-// [Parse] compiles a pattern. [Filter.Match] then reads the JSON of a message's body in place, as far as the pattern requires and without creating values.
+// [Parse] compiles a pattern. [Filter.Match] then reads the JSON of a message's body in place, as far as the pattern
+// requires and without creating values.
 //
 // # Rules
 //
