@@ -18,24 +18,22 @@ import (
 	"tendril/queue"
 )
 
-// maxDeleted is the most alarms that one DeleteAlarms call takes.
+// maxDeleted is the limit of alarms per DeleteAlarms call.
 const maxDeleted = 100
 
-// Alarm is one alarm of CloudWatch on one metric. The comments of API_PutMetricAlarm in the
-// API reference of CloudWatch are the source of the ranges.
+// Alarm is a CloudWatch alarm on one metric. The ranges are from PutMetricAlarm in the CloudWatch API Reference.
 type Alarm struct {
 	// Name is 1 to 255 characters, unique in the account and region.
 	Name string `json:"name"`
-	// Description is for people, at most 1024 characters; may be "".
+	// Description is at most 1024 characters; it may be empty.
 	Description string `json:"description,omitempty"`
-	// Namespace and Metric name the metric.
-	Namespace string `json:"namespace"`
-	Metric    string `json:"metric"`
-	// Dimensions are those of the metric, sorted by name; at most 30.
+	Namespace   string `json:"namespace"`
+	Metric      string `json:"metric"`
+	// Dimensions are sorted by name; at most 30.
 	Dimensions []Dimension `json:"dimensions,omitempty"`
-	// Statistic is Average, Sum, Minimum, Maximum or SampleCount, or an extended one, such as p99.
+	// Statistic is Average, Sum, Minimum, Maximum, SampleCount or an extended statistic such as p99.
 	Statistic string `json:"statistic"`
-	// Unit is the unit of the samples that count; "" for all.
+	// Unit restricts the alarm to samples in that unit; "" means all samples.
 	Unit string `json:"unit,omitempty"`
 	// Comparison is GreaterThanThreshold, GreaterThanOrEqualToThreshold, LessThanThreshold or
 	// LessThanOrEqualToThreshold.
@@ -43,42 +41,40 @@ type Alarm struct {
 	Threshold  float64 `json:"threshold"`
 	// Period is in seconds: 10, 20, 30 or a multiple of 60.
 	Period int `json:"period"`
-	// EvaluationPeriods is how many periods count, 1 or more; DatapointsToAlarm is how many of
-	// them must breach, 0 for all.
+	// EvaluationPeriods is at least 1. DatapointsToAlarm of these periods must breach; 0 means all.
 	EvaluationPeriods int `json:"evaluationPeriods"`
 	DatapointsToAlarm int `json:"datapointsToAlarm,omitempty"`
 	// MissingData is missing, notBreaching, breaching or ignore; "" means missing.
 	MissingData string `json:"treatMissingData,omitempty"`
-	// Actions, OKActions and MissingActions are ARNs, at most five each, told when the state
-	// becomes ALARM, OK or INSUFFICIENT_DATA.
+	// Actions, OKActions and MissingActions are ARNs, at most five each, notified when the state becomes ALARM, OK or
+	// INSUFFICIENT_DATA.
 	Actions        []string `json:"actions,omitempty"`
 	OKActions      []string `json:"okActions,omitempty"`
 	MissingActions []string `json:"insufficientDataActions,omitempty"`
-	// Muted tells that no action is taken.
+	// Muted disables all actions.
 	Muted bool `json:"muted,omitempty"`
 }
 
-// Dimension is one dimension of a metric.
+// Dimension is a name and value that identify a metric.
 type Dimension struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// AlarmState is an alarm as it is in the cloud.
+// AlarmState is an existing alarm and its current state.
 type AlarmState struct {
 	Alarm
-	// ARN names the alarm.
 	ARN string `json:"arn"`
-	// State is OK, ALARM or INSUFFICIENT_DATA; Reason says why, and Since since when.
+	// State is OK, ALARM or INSUFFICIENT_DATA.
 	State  string    `json:"state"`
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
 }
 
-// repeated lets a call be tried again: what is written here is the same when it is written twice.
+// repeated enables retries for idempotent calls.
 func repeated(o *cloudwatch.Options) { o.Retryer = retry.NewStandard() }
 
-// Alarms returns the metric alarms whose names begin with prefix, by name.
+// Alarms returns the metric alarms with names that start with prefix, sorted by name.
 func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmState, err error) {
 	in := &cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: &prefix,
 		AlarmTypes: []types.AlarmType{types.AlarmTypeMetricAlarm}}
@@ -88,7 +84,7 @@ func (c *CloudWatch) Alarms(ctx context.Context, prefix string) (found []AlarmSt
 			return nil, c.alarmError(ctx, "DescribeAlarms", err)
 		}
 		for i := range page.MetricAlarms {
-			// A stand-in may not know the prefix of an empty list of names.
+			// AWS-compatible servers may ignore the prefix.
 			if a := alarmState(&page.MetricAlarms[i]); strings.HasPrefix(a.Name, prefix) {
 				found = append(found, a)
 			}
@@ -117,7 +113,7 @@ func alarmState(m *types.MetricAlarm) AlarmState {
 		Reason: sdk.ToString(m.StateReason), Since: sdk.ToTime(cmp.Or(m.StateTransitionedTimestamp, m.StateUpdatedTimestamp))}
 }
 
-// PutAlarm creates an alarm, or changes the one of that name. Only a new alarm gets the tags.
+// PutAlarm creates or replaces an alarm. Tags are applied only to a new alarm.
 func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]string) error {
 	in := &cloudwatch.PutMetricAlarmInput{
 		AlarmName: &a.Name, AlarmDescription: &a.Description, Namespace: &a.Namespace, MetricName: &a.Metric,
@@ -148,7 +144,7 @@ func (c *CloudWatch) PutAlarm(ctx context.Context, a *Alarm, tags map[string]str
 	return c.alarmError(ctx, "PutMetricAlarm", err)
 }
 
-// DeleteAlarms deletes alarms by their names; one that does not exist is no error.
+// DeleteAlarms deletes alarms by name. Alarms that do not exist are ignored.
 func (c *CloudWatch) DeleteAlarms(ctx context.Context, names []string) error {
 	for some := range slices.Chunk(names, maxDeleted) {
 		_, err := c.api.get().DeleteAlarms(ctx, &cloudwatch.DeleteAlarmsInput{AlarmNames: some}, repeated)
@@ -159,7 +155,7 @@ func (c *CloudWatch) DeleteAlarms(ctx context.Context, names []string) error {
 	return nil
 }
 
-// AlarmTags returns the tags of an alarm by its ARN.
+// AlarmTags returns an alarm's tags.
 func (c *CloudWatch) AlarmTags(ctx context.Context, arn string) (map[string]string, error) {
 	out, err := c.api.get().ListTagsForResource(ctx, &cloudwatch.ListTagsForResourceInput{ResourceARN: &arn}, repeated)
 	if err != nil {
@@ -172,7 +168,7 @@ func (c *CloudWatch) AlarmTags(ctx context.Context, arn string) (map[string]stri
 	return tags, nil
 }
 
-// Dashboard returns the body of a dashboard, which is JSON; "" when there is none of that name.
+// Dashboard returns a dashboard's JSON body, or "" if the dashboard does not exist.
 func (c *CloudWatch) Dashboard(ctx context.Context, name string) (string, error) {
 	out, err := c.api.get().GetDashboard(ctx, &cloudwatch.GetDashboardInput{DashboardName: &name}, repeated)
 	if err = c.alarmError(ctx, "GetDashboard", err); err != nil {
@@ -184,14 +180,14 @@ func (c *CloudWatch) Dashboard(ctx context.Context, name string) (string, error)
 	return sdk.ToString(out.DashboardBody), nil
 }
 
-// PutDashboard creates a dashboard, or replaces the one of that name.
+// PutDashboard creates or replaces a dashboard.
 func (c *CloudWatch) PutDashboard(ctx context.Context, name, body string) error {
 	in := &cloudwatch.PutDashboardInput{DashboardName: &name, DashboardBody: &body}
 	_, err := c.api.get().PutDashboard(ctx, in, repeated)
 	return c.alarmError(ctx, "PutDashboard", err)
 }
 
-// DeleteDashboard deletes a dashboard; one that does not exist is no error.
+// DeleteDashboard deletes a dashboard if it exists.
 func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
 	_, err := c.api.get().DeleteDashboards(ctx, &cloudwatch.DeleteDashboardsInput{DashboardNames: []string{name}},
 		repeated)
@@ -201,7 +197,7 @@ func (c *CloudWatch) DeleteDashboard(ctx context.Context, name string) error {
 	return err
 }
 
-// Region returns the region that the calls go to.
+// Region returns the region that calls are sent to.
 func (c *CloudWatch) Region() string { return c.api.get().Options().Region }
 
 func (c *CloudWatch) alarmError(ctx context.Context, action string, err error) error {

@@ -13,20 +13,18 @@ import (
 	"tendril/queue"
 )
 
-// AutoScaling is Amazon EC2 Auto Scaling, or a server that speaks its protocol.
-// All methods are safe for concurrent use. Errors are [queue.Error] and say
-// what to do; a group or instance that does not exist is
-// queue.CodeResourceNotFound.
+// AutoScaling is a client for Amazon EC2 Auto Scaling or a compatible server. It is safe for concurrent use. Errors
+// are [queue.Error]; the code for a missing group or instance is queue.CodeResourceNotFound.
 type AutoScaling struct {
 	service service
 	api     client[autoscaling.Client]
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (a *AutoScaling) Close() { a.service.close() }
 
-// OpenAutoScaling reads the AWS configuration. It asks at most the metadata of
-// this instance, for the region, where nothing else names one.
+// OpenAutoScaling reads the AWS configuration. If it contains no region, OpenAutoScaling asks the instance metadata
+// service.
 func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING", 4)
@@ -57,7 +55,7 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 	return &AutoScaling{service, hold(api)}, nil
 }
 
-// GroupOf returns the name of the group that an instance is in.
+// GroupOf returns the name of an instance's group.
 func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, error) {
 	out, err := a.api.get().DescribeAutoScalingInstances(ctx,
 		&autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
@@ -71,27 +69,26 @@ func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, err
 	return sdk.ToString(out.AutoScalingInstances[0].AutoScalingGroupName), nil
 }
 
-// Group returns the group called name. Nobody is asked: [Group.Describe] does.
+// Group returns the group called name without a call to AWS.
 func (a *AutoScaling) Group(name string) *Group { return &Group{scaling: a, name: name} }
 
-// Group is one Auto Scaling group.
+// Group is an Auto Scaling group.
 type Group struct {
 	scaling *AutoScaling
 	name    string
 }
 
-// GroupState is a group at one moment.
+// GroupState describes a group's size and instances.
 type GroupState struct {
-	// Min and Max bound Desired, the number of instances that the group wants.
+	// Min and Max are the limits of Desired, the desired capacity.
 	Min, Max, Desired int
-	// Instances are all that it has, those that come and go among them.
+	// Instances include those that are starting or terminating.
 	Instances []GroupInstance
-	// ManagedBy is the service or program that sets the group's size by itself, as its tags
-	// tell; "" for none.
+	// ManagedBy is the service or program that controls the group's size according to its tags, or "".
 	ManagedBy string
 }
 
-// InService counts the instances that are in service and healthy.
+// InService returns the number of healthy instances in service.
 func (s GroupState) InService() int {
 	n := 0
 	for _, i := range s.Instances {
@@ -102,20 +99,19 @@ func (s GroupState) InService() int {
 	return n
 }
 
-// GroupInstance is one instance of a group.
+// GroupInstance is an instance of a group.
 type GroupInstance struct {
 	ID string
-	// State is its lifecycle state, as "InService" or "Terminating:Wait".
+	// State is the lifecycle state, such as "InService" or "Terminating:Wait".
 	State string
-	// Healthy is the group's opinion of it, Protected whether it is kept from
-	// scale-in.
+	// Healthy is the group's health status. Protected instances are exempt from scale-in.
 	Healthy, Protected bool
 }
 
 // Name returns the group's name.
 func (g *Group) Name() string { return g.name }
 
-// Describe asks for the group's sizes and instances.
+// Describe returns the group's current sizes and instances.
 func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	out, err := g.scaling.api.get().DescribeAutoScalingGroups(ctx,
 		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.name}})
@@ -138,10 +134,10 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 	return s, nil
 }
 
-// managerOf tells by the tags of a group who manages it. Sources: Amazon EKS User Guide, "Simplify node
-// lifecycle with managed node groups"; Amazon ECS Developer Guide, "Amazon ECS capacity providers for EC2
-// workloads"; the README of the AWS cloud provider of Kubernetes' Cluster Autoscaler; Elastic Beanstalk Developer
-// Guide, "Tagging Elastic Beanstalk application resources".
+// managerOf derives the manager of a group from its tags. Sources: Amazon EKS User Guide, "Simplify node lifecycle
+// with managed node groups"; Amazon ECS Developer Guide, "Amazon ECS capacity providers for EC2 workloads"; the
+// README of the AWS cloud provider of Kubernetes' Cluster Autoscaler; Elastic Beanstalk Developer Guide, "Tagging
+// Elastic Beanstalk application resources".
 func managerOf(tags []types.TagDescription) string {
 	for _, tag := range tags {
 		for prefix, manager := range map[string]string{"elasticbeanstalk:": "Elastic Beanstalk", "eks:": "Amazon EKS",
@@ -154,8 +150,7 @@ func managerOf(tags []types.TagDescription) string {
 	return ""
 }
 
-// ScaledBy returns what sets the group's size already: the service that manages the group, or
-// its scaling policies that are enabled; "" for nothing.
+// ScaledBy returns the service that manages the group, or else an enabled scaling policy of the group, or "".
 func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	state, err := g.Describe(ctx)
 	if err != nil || state.ManagedBy != "" {
@@ -174,9 +169,8 @@ func (g *Group) ScaledBy(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// SetSize sets the desired capacity. It does not wait for the group's own
-// cooldown: whoever decides on a size has one. A size outside of the group's
-// bounds, which [Group.Describe] knows, is refused by the group.
+// SetSize sets the desired capacity. It ignores the group's cooldown because the caller has its own. The group
+// rejects sizes outside its limits.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.get().SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),
@@ -185,20 +179,19 @@ func (g *Group) SetSize(ctx context.Context, n int) error {
 	return g.explain(ctx, "SetDesiredCapacity", err)
 }
 
-// Member returns one instance of the group, usually this one. hook is the name of the
-// lifecycle hook by which the group waits before it terminates the instance; "" for none.
+// Member returns an instance of the group, usually this one. hook is the lifecycle hook that delays the instance's
+// termination, or "".
 func (g *Group) Member(instance, hook string) *Member {
 	return &Member{group: g, id: instance, hook: hook}
 }
 
-// Member is one instance of a group. It has what protection from scale-in needs
-// (Protect), and a drain before the termination (Heartbeat, Complete).
+// Member is an instance of a group. It supports scale-in protection and draining before termination.
 type Member struct {
 	group    *Group
 	id, hook string
 }
 
-// Protect sets the instance's protection from scale-in, or takes it away.
+// Protect enables or disables the instance's scale-in protection.
 func (m *Member) Protect(ctx context.Context, on bool) error {
 	_, err := m.group.scaling.api.get().SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{
 		AutoScalingGroupName: &m.group.name, InstanceIds: []string{m.id}, ProtectedFromScaleIn: &on,
@@ -206,7 +199,7 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 	return m.group.explain(ctx, "SetInstanceProtection", err)
 }
 
-// Heartbeat asks the group to wait on, for the hook's timeout from now.
+// Heartbeat restarts the timeout of the lifecycle hook.
 func (m *Member) Heartbeat(ctx context.Context) error {
 	in := &autoscaling.RecordLifecycleActionHeartbeatInput{AutoScalingGroupName: &m.group.name, InstanceId: &m.id,
 		LifecycleHookName: &m.hook}
@@ -214,7 +207,7 @@ func (m *Member) Heartbeat(ctx context.Context) error {
 	return m.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
 }
 
-// Complete tells the group to go on with the termination.
+// Complete lets the group continue with the termination.
 func (m *Member) Complete(ctx context.Context) error {
 	_, err := m.group.scaling.api.get().CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
 		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
@@ -223,8 +216,7 @@ func (m *Member) Complete(ctx context.Context) error {
 	return m.group.explain(ctx, "CompleteLifecycleAction", err)
 }
 
-// TerminationHook returns the name of the group's lifecycle hook for terminations, "" when it
-// has none.
+// TerminationHook returns the name of the group's lifecycle hook for terminations, or "".
 func (g *Group) TerminationHook(ctx context.Context) (string, error) {
 	out, err := g.scaling.api.get().DescribeLifecycleHooks(ctx,
 		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})
@@ -243,8 +235,6 @@ func (g *Group) explain(ctx context.Context, action string, err error) error {
 	return g.scaling.explain(ctx, action, "Auto Scaling group "+g.name, err)
 }
 
-// explain turns any error of a call into a [*queue.Error] that says about what
-// it was and what to do.
 func (a *AutoScaling) explain(ctx context.Context, action, what string, err error) error {
 	return a.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code,
 		message string) {
@@ -261,8 +251,8 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 	})
 }
 
-// scalingCode names the kinds of refusal that Auto Scaling has and SQS has not.
-// What does not exist is a ValidationError to it like everything else.
+// scalingCode maps errors specific to Auto Scaling. It reports missing resources as ValidationError, like all other
+// invalid input.
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":

@@ -15,42 +15,36 @@ import (
 	"tendril/queue"
 )
 
-// maxDatums is the most figures that one PutMetricData takes.
+// maxDatums is the limit of values per PutMetricData call.
 const maxDatums = 1000
 
-// Datum is one figure for CloudWatch: a statistic set, or a single value, which
-// is a set of one sample.
+// Datum is a statistic set for a CloudWatch metric. A single value is a set of one sample.
 type Datum struct {
 	// Name is the metric's name.
 	Name string
-	// Dimension and DimensionValue are its one dimension; both "" for none.
+	// Dimension and DimensionValue are the only dimension; both are "" without one.
 	Dimension, DimensionValue string
-	// Unit is one of CloudWatch's ("Count", "Milliseconds", "None"); "" means
-	// "None".
+	// Unit is a CloudWatch unit such as "Count" or "Milliseconds"; "" means "None".
 	Unit string
-	// At is the time that the figure is about; CloudWatch takes up to two weeks
-	// ago. The zero value means when it arrives.
+	// At is the time of the measurement, at most two weeks ago. Zero means the time of arrival.
 	At time.Time
-	// Samples is how many values the set stands for, 1 or more; Sum, Minimum and
-	// Maximum are theirs.
+	// Samples is the number of values in the set, at least 1.
 	Samples, Sum, Minimum, Maximum float64
 }
 
-// CloudWatch writes metrics. Its methods are safe for concurrent use.
+// CloudWatch writes metrics and manages alarms. It is safe for concurrent use.
 //
-// Nothing here repeats a call: a call whose answer was lost may have been
-// counted, and it is for the caller to say whether figures are better counted
-// twice or not at all.
+// Writes of metrics are not retried: CloudWatch may have counted a call without an answer, and only the caller knows
+// whether duplicate or missing values are worse.
 type CloudWatch struct {
 	service service
 	api     client[cloudwatch.Client]
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (c *CloudWatch) Close() { c.service.close() }
 
-// OpenCloudWatch reads the AWS configuration. It calls nobody. The error names
-// the variable or the file at fault.
+// OpenCloudWatch reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
 func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "CloudWatch", "AWS_ENDPOINT_URL_CLOUDWATCH", 1)
@@ -59,9 +53,8 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	}
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
 		o.Retryer = sdk.NopRetryer{}
-		// CloudWatch speaks three protocols. The SDK's choice, CBOR, and its
-		// compressed bodies are not understood by common stand-ins; the JSON one
-		// is. A call is far below the 1 MiB that Amazon takes all the same.
+		// Common AWS-compatible servers support neither the SDK's default protocol, CBOR, nor compressed bodies.
+		// Calls in JSON stay far below the limit of 1 MiB.
 		o.Protocol = awsjson.New10(schemas.GraniteServiceVersion20100801)
 		o.DisableRequestCompression = true
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
@@ -73,9 +66,8 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	return &CloudWatch{service, hold(api)}, nil
 }
 
-// PutMetricData writes up to 1000 figures into a namespace, in one call
-// that is tried once. The error is a [queue.Error] that says what to do, or
-// ctx's own when ctx was cancelled.
+// PutMetricData writes up to 1000 values to a namespace in one call, without retries. The error is a [queue.Error],
+// or ctx's error if ctx was canceled.
 func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
 	if len(data) == 0 {
 		return nil
@@ -103,7 +95,6 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	})
 }
 
-// metric is the figure in the SDK's words.
 func (d *Datum) metric() types.MetricDatum {
 	m := types.MetricDatum{MetricName: &d.Name, Unit: types.StandardUnit(cmp.Or(d.Unit, "None")),
 		StatisticValues: &types.StatisticSet{

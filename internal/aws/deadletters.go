@@ -9,17 +9,17 @@ import (
 	"tendril/queue"
 )
 
-// DeadLetters is a queue that sends messages to its dead-letter queue itself, with the reason of their last failure as
-// an attribute. SQS, which dead-letters messages too, tells nobody why.
+// DeadLetters is a queue whose dead letters tendril sends itself, with the reason for their last failure as an
+// attribute. SQS does not record a reason when it dead-letters a message.
 type DeadLetters struct {
 	*Queue
-	// To returns the name of the dead-letter queue; "" when there is none, or it is not known.
+	// To returns the name of the dead-letter queue, or "" if it is unknown or does not exist.
 	To func() string
-	// ARN is that of the queue, and Instance names where messages are tried: each letter says both.
+	// ARN is the queue's ARN and Instance the instance that delivers messages. Dead letters include both.
 	ARN, Instance string
-	// Last takes also the messages that failed at their last receive, which SQS moves otherwise.
+	// Last also sends messages that failed at their last receive, which SQS would otherwise move.
 	Last bool
-	// HideAnswers leaves the answers of the app out.
+	// HideAnswers omits the app's response from dead letters.
 	HideAnswers bool
 }
 
@@ -28,7 +28,8 @@ var (
 	errNoRoomForReason   = errors.New("the message has no room for the attribute " + queue.AttributeReason)
 )
 
-// TakesDeadLetters reports whether messages that failed at their last receive may be sent, or others.
+// TakesDeadLetters reports whether DeadLetter accepts messages that failed at their last receive, if last is set, or
+// messages with receives left.
 func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	if last {
 		return d.Last
@@ -36,8 +37,8 @@ func (d *DeadLetters) TakesDeadLetters(last bool) bool {
 	return d.To() != ""
 }
 
-// DeadLetter sends messages to the dead-letter queue. It returns nil when all were accepted, or one error for each. A
-// message that has ten attributes, or the largest size, is not sent.
+// DeadLetter sends messages to the dead-letter queue. It returns nil if all were accepted, otherwise one error per
+// message. Messages without room for another attribute are not sent.
 func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter) []error {
 	to := d.To()
 	if to == "" {
@@ -46,7 +47,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 
 	errs := make([]error, len(letters))
 	var out []queue.Outgoing
-	var places []int // of these in letters
+	var places []int // // index of each message in letters
 	for i := range letters {
 		if m, fits := d.complete(letters[i]).Outgoing(d.FIFO()); fits {
 			out, places = append(out, m), append(places, i)
@@ -72,7 +73,7 @@ func (d *DeadLetters) DeadLetter(ctx context.Context, letters []queue.DeadLetter
 	return nil
 }
 
-// fitting returns how many of the messages, which are at least one, fit into one call.
+// fitting returns the number of messages, at least one, that fit into one call.
 func fitting(msgs []queue.Outgoing) int {
 	size := 0
 	for i := range msgs {
@@ -83,7 +84,7 @@ func fitting(msgs []queue.Outgoing) int {
 	return len(msgs)
 }
 
-// complete adds to a letter what the queue knows.
+// complete adds the queue's ARN and the instance to a dead letter.
 func (d *DeadLetters) complete(l queue.DeadLetter) *queue.DeadLetter {
 	l.Failure.Source, l.Failure.Instance = d.ARN, d.Instance
 	if d.HideAnswers {
@@ -92,7 +93,7 @@ func (d *DeadLetters) complete(l queue.DeadLetter) *queue.DeadLetter {
 	return &l
 }
 
-// sibling is another queue of the same account and region, where SQS wants dead-letter queues to be.
+// sibling returns another queue in the same account and region, where SQS requires dead-letter queues to be.
 func (q *Queue) sibling(name string) *Queue {
 	where := q.site
 	where.queue = name

@@ -14,7 +14,7 @@ import (
 	"tendril/queue"
 )
 
-// received is one message of an answer, whose memory it shares.
+// received is a decoded message that shares the response's memory.
 type received struct {
 	id, receipt, body, bodySum, attributesSum     string
 	attributes                                    []queue.Attribute // sorted by name
@@ -23,19 +23,17 @@ type received struct {
 	sentAt, firstReceivedAt                       time.Time
 }
 
-// answerLimits let an answer nest as deeply as those of SQS, which need 5 levels, with room for more.
-// Strings are taken as they come.
+// answerLimits accepts responses nested up to 64 levels, of which SQS uses five, and any string.
 var answerLimits = sqswire.Limits{Depth: 64, Lenient: true}
 
-// messageReader turns an answer of ReceiveMessage into messages.
+// messageReader decodes ReceiveMessage responses.
 type messageReader struct {
 	json    sqswire.Reader
 	message received
 	corrupt func(id, part string)
 }
 
-// readMessages decodes an answer. Messages whose checksums do not match are reported to corrupt and
-// left out.
+// readMessages decodes a response. It reports messages with wrong checksums to corrupt and omits them.
 func readMessages(answer []byte, corrupt func(id, part string)) ([]queue.Message, error) {
 	r := messageReader{json: sqswire.NewReader(string(answer), answerLimits), corrupt: corrupt}
 	var messages []queue.Message
@@ -110,8 +108,7 @@ func (r *messageReader) readSystemAttribute(name string) {
 	}
 }
 
-// readAttribute reads the value of the attribute called name and puts it where
-// it belongs in the order of names.
+// readAttribute reads an attribute and inserts it into the sorted attributes.
 func (r *messageReader) readAttribute(name string) {
 	a := queue.Attribute{Name: name}
 	var text, encoded string
@@ -144,7 +141,7 @@ func (r *messageReader) readAttribute(name string) {
 	r.message.attributes = slices.Insert(all, at, a)
 }
 
-// integer reads a string that holds a whole number.
+// integer reads an integer encoded as a string.
 func (r *messageReader) integer() int64 {
 	if r.json.Null() {
 		return 0
@@ -156,7 +153,7 @@ func (r *messageReader) integer() int64 {
 	return n
 }
 
-// milliseconds reads a string that holds a time in milliseconds since 1970.
+// milliseconds reads a string with milliseconds since 1970.
 func (r *messageReader) milliseconds() time.Time {
 	if n := r.integer(); n != 0 {
 		return time.UnixMilli(n)
@@ -164,7 +161,7 @@ func (r *messageReader) milliseconds() time.Time {
 	return time.Time{}
 }
 
-// isWhole checks the message just read against its checksums, and reports it if one does not match.
+// isWhole verifies the current message's checksums and reports a mismatch.
 func (r *messageReader) isWhole() bool {
 	m := &r.message
 	part := damagedPart(m.body, m.bodySum, m.attributes, m.attributesSum)
@@ -174,8 +171,8 @@ func (r *messageReader) isWhole() bool {
 	return part == ""
 }
 
-// build copies the message out of the answer: one piece of memory for all of its texts, so that a message which stays
-// for long holds on to nothing else. The id has its own: it is remembered when the message is long done.
+// build copies the message out of the response, with one allocation for all strings so that the message does not keep
+// the response in memory. The ID is allocated separately because it outlives the message.
 func (m *received) build() queue.Message {
 	size := len(m.receipt) + len(m.body) + len(m.sender) + len(m.group) + len(m.dedup) + len(m.sequence) + len(m.trace) +
 		len(m.source)
@@ -205,7 +202,7 @@ func (m *received) build() queue.Message {
 	return out
 }
 
-// entryResult is what a batch answer says of one entry.
+// entryResult is the result of one batch entry.
 type entryResult struct {
 	answered bool
 	err      error
@@ -213,7 +210,7 @@ type entryResult struct {
 	id, sequence, bodySum, attributesSum string
 }
 
-// readBatch decodes the answer to a batch of n entries whose ids are 0 to n-1.
+// readBatch decodes the response to a batch of n entries with the IDs 0 to n-1.
 func readBatch(answer []byte, n int) ([]entryResult, error) {
 	r := sqswire.NewReader(string(answer), answerLimits)
 	results := make([]entryResult, n)
@@ -275,7 +272,7 @@ func readFailure(r *sqswire.Reader, results []entryResult) {
 	place(r, results, id, entryResult{answered: true, err: entryError(code, message, theirs)})
 }
 
-// readFlag reads true or false, which some servers write as a string.
+// readFlag reads a boolean, which some servers encode as a string.
 func readFlag(r *sqswire.Reader) bool {
 	if r.Peek() != '"' {
 		return r.Bool()
@@ -287,7 +284,7 @@ func readFlag(r *sqswire.Reader) bool {
 	return value
 }
 
-// place puts a result where the entry called id belongs.
+// place stores the result of the entry called id.
 func place(r *sqswire.Reader, results []entryResult, id string, result entryResult) {
 	if r.Failed() {
 		return
@@ -300,9 +297,8 @@ func place(r *sqswire.Reader, results []entryResult, id string, result entryResu
 	results[i] = result
 }
 
-// damagedPart returns the part of a message, "body" or "attributes", that does not match its MD5
-// digest; "" if none or if SQS gave no digest. Digests protect against accident only, not against
-// people.
+// damagedPart returns "body" or "attributes" if that part does not match its MD5 digest, or "" if both match or have
+// no digest. MD5 detects accidental damage only, not tampering.
 func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesSum string) string {
 	if bodySum != "" && !isDigest(sqswire.BodyMD5(body), bodySum) {
 		return "body"
@@ -313,7 +309,7 @@ func damagedPart(body, bodySum string, attributes []queue.Attribute, attributesS
 	return ""
 }
 
-// isDigest reports whether text is a digest in hexadecimal.
+// isDigest reports whether text is sum in hexadecimal.
 func isDigest(sum [md5.Size]byte, text string) bool {
 	var digits [2 * md5.Size]byte
 	hex.Encode(digits[:], sum[:])

@@ -18,29 +18,24 @@ import (
 	"tendril/queue"
 )
 
-// Table is a DynamoDB table in which instances keep the records that they
-// agree on. It is a [registry.Store]. It has one string hash key, id, as the
-// registry of an Elastic Beanstalk worker environment has, and may be that very
-// table: the ids of ours begin with "lease:", "fire:", "task:" and "pauses:".
-// All methods are safe for concurrent use.
+// Table is a DynamoDB table that implements [registry.Store]. Its only key is the string hash key "id", as in the
+// registry of an Elastic Beanstalk worker environment, so the two can share a table: tendril's IDs start with
+// "lease:", "fire:", "task:" and "pauses:". Table is safe for concurrent use.
 //
-// Nothing here repeats a call: whoever holds a lease has to know when its
-// writes began. Errors are [queue.Error] and say what to do; that of a missing
-// table has queue.CodeResourceNotFound.
+// Calls are not retried, because a lease holder must know when each write started. Errors are [queue.Error]; the code
+// for a missing table is queue.CodeResourceNotFound.
 type Table struct {
 	service service
 	api     client[dynamodb.Client]
 	name    string
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (t *Table) Close() { t.service.close() }
 
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 
-// OpenTable reads the AWS configuration for the table called name. It calls
-// nobody: [Table.Check] and [Table.Create] do. The error names the variable or
-// the file at fault.
+// OpenTable reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
 func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) {
 	opts = cmp.Or(opts, &Options{})
 	if !tableName.MatchString(name) {
@@ -64,8 +59,7 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 	return &Table{service, hold(api), name}, nil
 }
 
-// Check asks whether there are credentials, and whether the table is there and
-// has the right key. Its error says what to do otherwise.
+// Check verifies that credentials are available and that the table exists with the right key.
 func (t *Table) Check(ctx context.Context) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
@@ -74,7 +68,7 @@ func (t *Table) Check(ctx context.Context) error {
 	return err
 }
 
-// describe returns whether the table is ready to be used.
+// describe verifies the table's key and reports whether the table can be used.
 func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
@@ -92,8 +86,8 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
 }
 
-// Create makes the table, paid per request and with these tags, unless it exists, and waits
-// until it can be used. The tags of a table that exists stay as they are.
+// Create creates the table with on-demand billing and the tags, and waits until it can be used. An existing table
+// keeps its tags.
 func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err := checkCredentials(ctx, t.api.get().Options().Credentials); err != nil {
 		return err
@@ -133,12 +127,11 @@ func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	}
 }
 
-// expiryAttribute holds when a record is past its time.
+// expiryAttribute contains the time after which DynamoDB may delete a record.
 const expiryAttribute = "expires"
 
-// Expires reports whether DynamoDB deletes the records that are past their
-// time, such as those of old runs. Else they stay for ever. by is the
-// attribute by which the table deletes items, "" when it deletes none.
+// Expires reports whether DynamoDB deletes expired records, such as old scheduled runs, which otherwise stay forever.
+// by is the table's time-to-live attribute, or "".
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.get().DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {
@@ -151,9 +144,8 @@ func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	return by == expiryAttribute, by, nil
 }
 
-// Expire has DynamoDB delete the records that are past their time, unless it
-// does so already. A table that deletes items by another attribute stays as it
-// is: it can have one only.
+// Expire enables time to live on the table. A table has only one time-to-live attribute, so a table that already has
+// another one is an error.
 func (t *Table) Expire(ctx context.Context) error {
 	yes, by, err := t.Expires(ctx)
 	switch {
@@ -180,8 +172,6 @@ func (t *Table) Expire(ctx context.Context) error {
 	return err
 }
 
-// explain turns any error of a call into a [*queue.Error] that says which table
-// and what to do.
 func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	what := "registry table " + t.name
 	var op *smithy.OperationError
@@ -212,7 +202,7 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	})
 }
 
-// tableCode names the kinds of refusal that DynamoDB has and SQS has not.
+// tableCode maps errors specific to DynamoDB.
 func tableCode(theirs, known string) string {
 	switch theirs {
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingError",

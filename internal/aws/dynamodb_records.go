@@ -18,16 +18,15 @@ import (
 	"tendril/queue"
 )
 
-// attributeValues is an item, or a part of one.
+// attributeValues contains some or all attributes of an item.
 type attributeValues = map[string]types.AttributeValue
 
-// nouns name the kinds of records in errors.
+// nouns name record kinds in errors.
 var nouns = map[registry.Kind]string{registry.KindLease: "the lease", registry.KindRun: "the run",
 	registry.KindTask: "the tasks", registry.KindPauses: "the paused tasks"}
 
 func itemID(kind registry.Kind, key string) string { return string(kind) + ":" + key }
 
-// keyOf returns the primary key of an item.
 func keyOf(id string) attributeValues {
 	return attributeValues{"id": &types.AttributeValueMemberS{Value: id}}
 }
@@ -50,7 +49,7 @@ func (t *Table) Read(ctx context.Context, kind registry.Kind, keys ...string) ([
 	return records, nil
 }
 
-// readItems reads those of the items called ids that exist.
+// readItems returns the existing items by ID.
 func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[string]attributeValues, error) {
 	items := make(map[string]attributeValues, len(ids))
 	if len(ids) == 1 {
@@ -68,7 +67,7 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 		keys = append(keys, keyOf(id))
 	}
 	for len(keys) > 0 {
-		n := min(len(keys), 100) // the most that DynamoDB takes
+		n := min(len(keys), 100) // limit of BatchGetItem
 		out, err := t.api.get().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys[:n], ConsistentRead: sdk.Bool(true)}},
 		})
@@ -88,8 +87,8 @@ func (t *Table) readItems(ctx context.Context, doing string, ids []string) (map[
 	return items, nil
 }
 
-// Swap implements [registry.Store]. A fenced change is one transaction with a check of the lease, so that DynamoDB
-// itself puts it before or after each change of the leader.
+// Swap implements [registry.Store]. A fenced change and the check of its lease are one transaction, so DynamoDB
+// orders the change before or after every change of leadership.
 func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...registry.Change) ([]registry.Record, error) {
 	if len(changes) == 0 && fence != (registry.Fence{}) {
 		_, _, err := t.transact(ctx, "checking the lease", fence, nil)
@@ -106,7 +105,7 @@ func (t *Table) Swap(ctx context.Context, fence registry.Fence, changes ...regis
 	return stored, nil
 }
 
-// swap makes one change, and returns what is stored then.
+// swap makes one change and returns the stored record.
 func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.Change) (registry.Record, error) {
 	kind, key := change.Old.Kind, change.Old.Key
 	write := t.update
@@ -126,7 +125,7 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 		return recordOf(kind, key, item), nil
 	}
 
-	// Nothing is stored, or the server does not return it.
+	// The record does not exist, or the server does not return it.
 	records, err := t.Read(ctx, kind, key)
 	if err != nil {
 		return registry.Record{}, err
@@ -134,8 +133,8 @@ func (t *Table) swap(ctx context.Context, fence registry.Fence, change registry.
 	return records[0], nil
 }
 
-// update makes one write. changed is false if its condition does not hold; item is what is stored then, nil if the
-// server does not return it.
+// update makes one write. If the condition fails, changed is false and item is the stored item, or nil if the server
+// does not return it.
 func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item attributeValues, changed bool, err error) {
 	in := &dynamodb.UpdateItemInput{TableName: u.TableName, Key: u.Key,
 		UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
@@ -149,8 +148,8 @@ func (t *Table) update(ctx context.Context, doing string, u *types.Update) (item
 	return nil, err == nil, t.explain(ctx, doing, err)
 }
 
-// transact makes one write, nil for none, while the term of the fence is the current one. Its results are those of
-// update.
+// transact makes one write, or none if u is nil, provided the fence's term is current. Its results are the same as
+// update's.
 func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence, u *types.Update) (
 	item attributeValues, changed bool, err error) {
 	items := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
@@ -188,7 +187,8 @@ func (t *Table) transact(ctx context.Context, doing string, fence registry.Fence
 	return item, false, nil
 }
 
-// updateOf makes a change of an item's attributes. Others, such as a later version's, stay as they are.
+// updateOf converts a change to an update. Attributes not in the change, such as those of a later version, keep their
+// values.
 func (t *Table) updateOf(change registry.Change) *types.Update {
 	old, next := attributes(change.Old), attributes(change.Next)
 	names, values := map[string]string{}, attributeValues{}
@@ -236,12 +236,12 @@ func (t *Table) updateOf(change registry.Change) *types.Update {
 		u.ConditionExpression = sdk.String(strings.Join(conditions, " AND "))
 	}
 	if len(values) == 0 {
-		u.ExpressionAttributeValues = nil // DynamoDB refuses an empty map
+		u.ExpressionAttributeValues = nil // DynamoDB rejects an empty map
 	}
 	return u
 }
 
-// attributes are the attributes of a record by name, without the key.
+// attributes returns all of a record's attributes except the key.
 func attributes(r registry.Record) registry.Fields {
 	all := registry.Fields{}
 	if r.Version != "" {
@@ -253,7 +253,7 @@ func attributes(r registry.Record) registry.Fields {
 	return r.With(all).Fields
 }
 
-// recordOf reads an item; a missing one has no fields.
+// recordOf converts an item to a record. A missing item has nil fields.
 func recordOf(kind registry.Kind, key string, item attributeValues) registry.Record {
 	r := registry.Record{Kind: kind, Key: key}
 	if len(item) == 0 {
@@ -276,7 +276,6 @@ func recordOf(kind registry.Kind, key string, item attributeValues) registry.Rec
 	return r
 }
 
-// encode writes a field's value.
 func encode(v any) types.AttributeValue {
 	switch v := v.(type) {
 	case int64:
@@ -287,7 +286,7 @@ func encode(v any) types.AttributeValue {
 	return &types.AttributeValueMemberS{Value: fmt.Sprint(v)}
 }
 
-// decode reads a field's value, nil for one that is not of ours.
+// decode returns nil for types that tendril does not store.
 func decode(value types.AttributeValue) any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:

@@ -16,18 +16,17 @@ import (
 	"tendril/queue"
 )
 
-// TaskPlace is where a task of Amazon ECS runs.
+// TaskPlace identifies a running ECS task.
 type TaskPlace struct {
-	// Cluster is the name of the cluster, ARN the task's, and Region where both are.
+	// Cluster is the cluster's name and ARN the task's ARN.
 	Cluster, ARN, Region string
-	// Service is the name of the service that the task belongs to; "" for none, or where the
-	// container agent does not tell: [ECS.ServiceOf] does.
+	// Service is the service's name, or "" if the task belongs to none or the container agent does not report it. In
+	// that case, use [ECS.ServiceOf].
 	Service string
 }
 
-// ReadTaskPlace asks the container agent where this task runs. metadata is the URL that
-// ECS_CONTAINER_METADATA_URI_V4 has in each container of a task; the caller bounds the call
-// with ctx. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
+// ReadTaskPlace returns this task's place. metadata is the URL in ECS_CONTAINER_METADATA_URI_V4. ctx should have a
+// deadline. Source: Amazon ECS Developer Guide, "Amazon ECS task metadata endpoint version 4".
 func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	if !isWebURL(metadata) {
 		return TaskPlace{}, fmt.Errorf("ECS_CONTAINER_METADATA_URI_V4 %q is not a URL: Amazon ECS sets it in its "+
@@ -61,21 +60,20 @@ func ReadTaskPlace(ctx context.Context, metadata string) (TaskPlace, error) {
 	return p, nil
 }
 
-// lastPart is the name in an ARN, or the name itself.
+// lastPart returns the name in an ARN, or the name itself.
 func lastPart(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// ECS is Amazon ECS, or a server that speaks its protocol. All methods are safe for concurrent
-// use. Errors are [queue.Error] and say what to do.
+// ECS is a client for Amazon ECS or a compatible server. It is safe for concurrent use. Errors are [queue.Error].
 type ECS struct {
 	service service
 	api     client[ecs.Client]
 	scaling serviceScaling
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (e *ECS) Close() { e.service.close() }
 
-// OpenECS reads the AWS configuration, and calls nobody. The error names the file or the variable at fault.
+// OpenECS reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
 func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "Amazon ECS", "AWS_ENDPOINT_URL_ECS", 2)
@@ -91,7 +89,7 @@ func OpenECS(ctx context.Context, opts *Options) (*ECS, error) {
 		e.scaling.service.locate(s.Region, s.BaseEndpoint, e.scaling.service.name))
 }
 
-// ServiceOf returns the name of the service that a task belongs to; "" for none.
+// ServiceOf returns the name of a task's service, or "".
 func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, error) {
 	out, err := e.api.get().DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &cluster, Tasks: []string{task}})
 	if err != nil {
@@ -108,16 +106,16 @@ func (e *ECS) ServiceOf(ctx context.Context, cluster, task string) (string, erro
 	return name, nil
 }
 
-// Service returns the service called name in a cluster. Nobody is asked.
+// Service returns a service without a call to AWS.
 func (e *ECS) Service(cluster, name string) *ECSService { return &ECSService{e, cluster, name} }
 
-// ECSService is one service of Amazon ECS.
+// ECSService is a service of Amazon ECS.
 type ECSService struct {
 	ecs           *ECS
 	cluster, name string
 }
 
-// Size returns how many tasks of the service run, and how many it wants.
+// Size returns the running and desired numbers of tasks.
 func (s *ECSService) Size(ctx context.Context) (running, desired int, err error) {
 	found, err := s.describe(ctx)
 	return int(found.RunningCount), int(found.DesiredCount), err
@@ -136,14 +134,14 @@ func (s *ECSService) describe(ctx context.Context) (types.Service, error) {
 	return out.Services[0], nil
 }
 
-// SetSize sets how many tasks the service wants, 0 to 5000.
+// SetSize sets the desired number of tasks, 0 to 5000.
 func (s *ECSService) SetSize(ctx context.Context, n int) error {
 	_, err := s.ecs.api.get().UpdateService(ctx, &ecs.UpdateServiceInput{Cluster: &s.cluster, Service: &s.name,
 		DesiredCount: sdk.Int32(int32(min(max(n, 0), 5000)))})
 	return s.ecs.explain(ctx, "UpdateService", s.text(), err)
 }
 
-// ScaledBy returns what sets the number of tasks already; "" for nothing.
+// ScaledBy returns the feature that already controls the number of tasks, or "".
 func (s *ECSService) ScaledBy(ctx context.Context) (string, error) {
 	found, err := s.describe(ctx)
 	switch {
@@ -165,7 +163,7 @@ func (e *ECS) explain(ctx context.Context, action, what string, err error) error
 	return e.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, e.service.adviseScaling("ecs:"+action))
 }
 
-// adviseScaling returns what says of a refusal what to do; permission is the one that the call needs.
+// adviseScaling returns a function that adds advice to errors. permission is the permission that the call needs.
 func (s *service) adviseScaling(permission string) func(*refusal) (code, message string) {
 	return func(refused *refusal) (code, message string) {
 		message = fmt.Sprintf("%s: %s", s.host, refused)

@@ -9,12 +9,11 @@ import (
 	"tendril/queue"
 )
 
-// seconds rounds up: what is asked to last d must not last shorter.
+// wholeSeconds rounds up, so that a timeout is never shorter than requested.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// appendReceive appends the body of a ReceiveMessage request. Both the old and
-// the new name of the system attributes' list are sent, so that servers which
-// know only one answer in full.
+// appendReceive appends a ReceiveMessage request. It uses both names of the list of system attributes for servers
+// that support only one of them.
 func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"MaxNumberOfMessages":`...)
@@ -33,8 +32,7 @@ func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	return append(dst, `,"AttributeNames":["All"],"MessageSystemAttributeNames":["All"],"MessageAttributeNames":["All"]}`...)
 }
 
-// appendBatch appends the body of a batch request with n entries, numbered
-// from 0; entry appends the members that follow the id.
+// appendBatch appends a batch request with n entries, numbered from 0. entry appends the members after the ID.
 func appendBatch(dst []byte, url string, n int, entry func(dst []byte, i int) []byte) []byte {
 	dst = sqswire.AppendString(append(dst, `{"QueueUrl":`...), url)
 	dst = append(dst, `,"Entries":[`...)
@@ -49,18 +47,16 @@ func appendBatch(dst []byte, url string, n int, entry func(dst []byte, i int) []
 	return append(dst, "]}"...)
 }
 
-// appendReceipt appends the receipt handle of a batch entry.
 func appendReceipt(dst []byte, receipt string) []byte {
 	return sqswire.AppendString(append(dst, `,"ReceiptHandle":`...), receipt)
 }
 
-// appendChange appends a receipt handle and its new visibility timeout.
 func appendChange(dst []byte, c queue.VisibilityChange) []byte {
 	dst = append(appendReceipt(dst, c.ReceiptHandle), `,"VisibilityTimeout":`...)
 	return strconv.AppendInt(dst, wholeSeconds(c.Visibility), 10)
 }
 
-// appendOutgoing appends a message to send. Empty optional parts are left out.
+// appendOutgoing appends a message without its empty optional parts.
 func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 	dst = sqswire.AppendString(append(dst, `,"MessageBody":`...), m.Body)
 	if m.Delay != nil {

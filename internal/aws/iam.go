@@ -20,10 +20,9 @@ import (
 	"tendril/queue"
 )
 
-// IAM says whose the credentials are and what they may do. It changes nothing. Errors are [queue.Error] and say what to
-// do.
+// IAM identifies the caller and simulates its permissions. It changes nothing. Errors are [queue.Error].
 //
-// Its two calls are signed and read here: for them a client of the SDK would be one more dependency.
+// The two calls are signed and decoded here, because SDK clients for them would be additional dependencies.
 type IAM struct {
 	service     service
 	credentials sdk.CredentialsProvider
@@ -32,25 +31,25 @@ type IAM struct {
 	configured  bool
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (i *IAM) Close() { i.service.close() }
 
-// Region is that of the AWS configuration; "" for none.
+// Region returns the configured region, or "".
 func (i *IAM) Region() string { return i.region }
 
-// Configured reports whether somebody named another server in the place of Amazon's.
+// Configured reports whether an endpoint other than Amazon's is configured.
 func (i *IAM) Configured() bool { return i.configured }
 
-// globalEndpoint is where one service is called, and the region that its signature names.
+// globalEndpoint is a service's URL and the region for its signatures.
 type globalEndpoint struct{ name, url, region string }
 
-// Caller is whose the credentials are.
+// Caller is the owner of the credentials.
 type Caller struct {
-	// Account is the id of the account, ARN that of the user, or of the session of a role.
+	// Account is the account ID. ARN is the ARN of the user or of the role's session.
 	Account, ARN string
 }
 
-// OpenIAM reads the AWS configuration, and calls nobody. The error names the file or the variable at fault.
+// OpenIAM reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
 func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, s, err := connect(ctx, opts, "IAM", "AWS_ENDPOINT_URL_IAM", 2)
@@ -60,7 +59,7 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 
 	region := cmp.Or(cfg.Region, localRegion)
 	i := &IAM{service: s, credentials: cfg.Credentials, region: cfg.Region}
-	// IAM is one for all regions of a partition.
+	// IAM has one endpoint per partition.
 	i.iam = globalEndpoint{"iam", "https://iam.amazonaws.com", "us-east-1"}
 	i.sts = globalEndpoint{"sts", "https://sts." + region + ".amazonaws.com", region}
 
@@ -86,7 +85,7 @@ func OpenIAM(ctx context.Context, opts *Options) (*IAM, error) {
 	return i, nil
 }
 
-// endpointOf is the endpoint that a variable or a file names for a service; "" for none.
+// endpointOf returns the endpoint configured for a service, or "".
 func endpointOf(ctx context.Context, cfg *sdk.Config, id string) (string, error) {
 	for _, source := range cfg.ConfigSources {
 		if s, ok := source.(interface {
@@ -100,7 +99,7 @@ func endpointOf(ctx context.Context, cfg *sdk.Config, id string) (string, error)
 	return "", nil
 }
 
-// Caller asks whose the credentials are. It needs no permission.
+// Caller returns the owner of the credentials. It needs no permission.
 func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 	var answer struct {
 		Account string `xml:"GetCallerIdentityResult>Account"`
@@ -110,8 +109,8 @@ func (i *IAM) Caller(ctx context.Context) (Caller, error) {
 	return Caller{answer.Account, answer.ARN}, err
 }
 
-// Denied returns those of the actions that the policies of a caller do not allow on a resource. conditions are the
-// values of condition keys, as a statement's StringEquals has them. It needs iam:SimulatePrincipalPolicy.
+// Denied returns the actions that the caller's policies do not allow on a resource. conditions are values of
+// condition keys, as in StringEquals. It needs iam:SimulatePrincipalPolicy.
 func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource string,
 	conditions map[string][]string) (denied []string, err error) {
 	form := url.Values{"Action": {"SimulatePrincipalPolicy"}, "Version": {"2010-05-08"},
@@ -154,7 +153,7 @@ func (i *IAM) Denied(ctx context.Context, c Caller, actions []string, resource s
 	return denied, nil
 }
 
-// principal is the ARN of the user or role whose policies count: a session of a role has those of the role.
+// principal returns the ARN of the user, or of the role if the caller is a role's session.
 func (c Caller) principal() string {
 	head, name, found := strings.Cut(c.ARN, ":assumed-role/")
 	if !found {
@@ -164,10 +163,10 @@ func (c Caller) principal() string {
 	return strings.Replace(head, ":sts:", ":iam:", 1) + ":role/" + role
 }
 
-// maxIAMAnswer bounds what is read of one answer.
+// maxIAMAnswer is the limit of bytes read from a response.
 const maxIAMAnswer = 1 << 20
 
-// call posts one signed request of the Query protocol and reads its answer.
+// call makes a signed request in the Query protocol and decodes the response.
 func (i *IAM) call(ctx context.Context, at *globalEndpoint, form url.Values, answer any) error {
 	if err := checkCredentials(ctx, i.credentials); err != nil {
 		return err
@@ -213,7 +212,7 @@ func (i *IAM) exchange(ctx context.Context, at *globalEndpoint, form url.Values,
 			Code    string `xml:"Error>Code"`
 			Message string `xml:"Error>Message"`
 		}
-		_ = xml.Unmarshal(text, &refused) // what is not XML is a foreign answer, which has no code
+		_ = xml.Unmarshal(text, &refused) // other servers may not answer in XML
 		return &refusal{status: resp.StatusCode, query: refused.Code, message: firstLine(refused.Message)}
 	}
 	return xml.Unmarshal(text, answer)

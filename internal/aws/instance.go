@@ -21,20 +21,18 @@ import (
 	"tendril/queue"
 )
 
-// metadataPatience bounds each question to the metadata service: it is on the
-// same machine, and elsewhere nobody answers at all.
+// metadataPatience is the timeout of a metadata request. The service runs on the same machine, and outside EC2
+// nothing responds.
 const metadataPatience = 2 * time.Second
 
-// Instance is the EC2 instance that this process runs on, as its metadata
-// service tells of it. All methods are safe for concurrent use. Outside of EC2
-// each of them fails within a few seconds.
+// Instance is the EC2 instance that this process runs on, as described by its metadata service. It is safe for
+// concurrent use. Outside EC2 its methods fail within a few seconds.
 type Instance struct {
 	api *imds.Client
 }
 
-// NewInstance returns this instance. endpoint is the URL of the metadata
-// service; "" means AWS_EC2_METADATA_SERVICE_ENDPOINT, else the address that it
-// has on every instance. AWS_EC2_METADATA_DISABLED=true is honoured.
+// NewInstance returns this instance. endpoint is the URL of the metadata service; "" means
+// AWS_EC2_METADATA_SERVICE_ENDPOINT, or else the standard address. It respects AWS_EC2_METADATA_DISABLED=true.
 func NewInstance(endpoint string) (*Instance, error) {
 	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
 	if endpoint != "" && !isWebURL(endpoint) {
@@ -43,14 +41,13 @@ func NewInstance(endpoint string) (*Instance, error) {
 	}
 	return &Instance{api: imds.New(imds.Options{
 		Endpoint: endpoint,
-		// Its own transport without kept connections, so that nothing is left open.
+		// A transport of its own without keep-alives leaves no connection open.
 		HTTPClient: &http.Client{Timeout: metadataPatience, Transport: &http.Transport{DisableKeepAlives: true}},
 		Retryer:    sdk.NopRetryer{},
 	})}, nil
 }
 
-// InstanceID returns the instance's id: what TENDRIL_INSTANCE_ID says, else what the
-// metadata say.
+// InstanceID returns TENDRIL_INSTANCE_ID, or else the ID from the metadata.
 func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 	if id := os.Getenv("TENDRIL_INSTANCE_ID"); id != "" {
 		return id, nil
@@ -67,14 +64,14 @@ func isWebURL(text string) bool {
 	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
-// Region returns the region that the instance is in.
+// Region returns the instance's region.
 func (i *Instance) Region(ctx context.Context) (string, error) {
 	return i.read(ctx, "placement/region")
 }
 
-// InGroup reports whether the instance is in an Auto Scaling group, which no permission is
-// needed for. Source: Amazon EC2 Auto Scaling User Guide, "Retrieve the target lifecycle state
-// through instance metadata": only an instance of a group has one.
+// InGroup reports whether the instance is in an Auto Scaling group. It needs no permission. Source: Amazon EC2 Auto
+// Scaling User Guide, "Retrieve the target lifecycle state through instance metadata": only instances of a group have
+// one.
 func (i *Instance) InGroup(ctx context.Context) (bool, error) {
 	_, err := i.read(ctx, "autoscaling/target-lifecycle-state")
 	if isNotFound(err) {
@@ -83,8 +80,7 @@ func (i *Instance) InGroup(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// Leaving tells whether the instance's group has chosen it to be terminated. An
-// instance without a group never is.
+// Leaving reports whether the instance's group is about to terminate it.
 func (i *Instance) Leaving(ctx context.Context) (bool, error) {
 	state, err := i.read(ctx, "autoscaling/target-lifecycle-state")
 	if isNotFound(err) {
@@ -98,10 +94,9 @@ func isNotFound(err error) bool {
 	return errors.As(err, &refused) && refused.HTTPStatusCode() == http.StatusNotFound
 }
 
-// MayBeInstance reports whether this process may run on an EC2 instance, without asking the
-// metadata service, which answers nowhere else: where the variables of this package say so, or
-// the machine's firmware. Source: Amazon EC2 User Guide, "Detect whether a host is an EC2
-// instance".
+// MayBeInstance reports whether this process may run on an EC2 instance, according to this package's environment
+// variables or the machine's firmware. It does not call the metadata service, which takes seconds to time out
+// elsewhere. Source: Amazon EC2 User Guide, "Detect whether a host is an EC2 instance".
 func MayBeInstance() bool {
 	if os.Getenv("TENDRIL_INSTANCE_ID") != "" {
 		return true
@@ -122,7 +117,7 @@ func MayBeInstance() bool {
 	return false
 }
 
-// read asks for one of the metadata.
+// read returns one metadata value.
 func (i *Instance) read(ctx context.Context, path string) (string, error) {
 	limited, cancel := context.WithTimeout(ctx, 2*metadataPatience)
 	defer cancel()
@@ -147,38 +142,33 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 		firstLine(plain(err).Error()))}
 }
 
-// TaskProtection is how long the protection of an ECS task lasts, unless it is
-// set again before: 1 minute to 48 hours are possible. What a task that was
-// killed leaves behind ends by itself.
+// TaskProtection is the duration of an ECS task's protection, 1 minute to 48 hours. It is renewed before it expires.
+// The protection of a killed task expires on its own.
 const TaskProtection = time.Hour
 
-// maxAgentAnswer bounds what is read of an answer of the container agent.
+// maxAgentAnswer is the limit of bytes read from a response of the container agent.
 const maxAgentAnswer = 64 << 10
 
-// ECSTask is the ECS task that this process runs in, as its container agent knows
-// it. Its methods are safe for concurrent use.
+// ECSTask is the ECS task that this process runs in. It is safe for concurrent use.
 type ECSTask struct {
-	state  string // the URL of the protection
+	state  string // URL of the protection
 	client *http.Client
 }
 
-// NewECSTask returns this task. agent is the URL of the container agent, as
-// ECS_AGENT_URI has it; an invalid URL is an error.
+// NewECSTask returns this task. agent is the URL of the container agent, from ECS_AGENT_URI.
 func NewECSTask(agent string) (*ECSTask, error) {
 	if !isWebURL(agent) {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is not a URL: Amazon ECS sets it in its containers; unset it "+
 			"anywhere else", agent)
 	}
-	// Its own transport without kept connections: it is used twice in an hour.
+	// Keep-alives are pointless for two requests per hour.
 	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state",
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
 }
 
-// Protect keeps the task from being stopped by scale-in and by deployments of
-// its service, for [TaskProtection] from now on, or no longer. The caller
-// bounds it with ctx. Source: the Amazon ECS developer guide, "Amazon ECS task
-// scale-in protection endpoint"; the agent asks UpdateTaskProtection of the
-// API, which the task's role has to allow.
+// Protect prevents scale-in and deployments of the service from stopping the task for [TaskProtection] from now on,
+// or ends this protection. ctx should have a deadline. Source: Amazon ECS Developer Guide, "Amazon ECS task scale-in
+// protection endpoint". The agent calls UpdateTaskProtection, which the task's role must allow.
 func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	wanted := struct {
 		ProtectionEnabled bool
@@ -214,8 +204,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	return readProtection(resp.StatusCode, text, on)
 }
 
-// readProtection understands the agent's answer: what the task's protection is
-// now, or a failure of the task's, also with status 200, or an error of the call.
+// readProtection decodes the agent's response: the protection, a failure (possibly with status 200), or an error.
 func readProtection(status int, text []byte, on bool) error {
 	var answer struct {
 		Protection *struct{ ProtectionEnabled bool }

@@ -20,38 +20,33 @@ import (
 	"tendril/queue"
 )
 
-// longestFunction is the default time limit of one call: the longest that a
-// function may run, and a little for the way.
+// longestFunction is the default timeout of a call: the longest run time of a function plus some overhead.
 const longestFunction = 905 * time.Second
 
-// Lambda calls one function of AWS Lambda, or of a server that speaks its
-// protocol. All methods are safe for concurrent use.
+// Lambda invokes a function of AWS Lambda or a compatible server. It is safe for concurrent use.
 type Lambda struct {
 	service   service
 	api       client[lambda.Client]
 	function  functionReference
-	qualifier *string // nil for none
+	qualifier *string
 	timeout   time.Duration
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (l *Lambda) Close() { l.service.close() }
 
-// LambdaOptions configure [OpenLambda]. Only Function must be set.
+// LambdaOptions configure [OpenLambda]. Only Function is required.
 type LambdaOptions struct {
 	Client Options
-	// Connections is how many idle connections are kept for the next call; it should be at
-	// least the number of calls made at the same time. 0 means 1000.
+	// Connections is the number of idle connections to keep, at least the number of concurrent calls. 0 means 1000.
 	Connections int
-	// Function is a name, a partial ARN or an ARN, with an alias or a version behind it or without.
+	// Function is a name, partial ARN or ARN, optionally with an alias or version.
 	Function string
-	// Timeout bounds one call; 0 means 905 s, a little more than a function may
-	// run.
+	// Timeout limits one call; 0 means 905 s, a little more than the longest run time of a function.
 	Timeout time.Duration
 }
 
-// OpenLambda reads the AWS configuration for one function. It calls nobody:
-// [Lambda.Check] does. The error names the option, the variable or the file at
+// OpenLambda reads the AWS configuration without a call to AWS. The error names the option, variable or file at
 // fault.
 func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	opts = cmp.Or(opts, &LambdaOptions{})
@@ -71,13 +66,13 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport}, CheckRedirect: keepRedirect}
 		// A call that may have run the function is never repeated.
 		o.Retryer = sdk.NopRetryer{}
-		o.Logger = logging.Nop{} // each error is returned
+		o.Logger = logging.Nop{} // errors are returned
 		o.Region = cmp.Or(function.Region, o.Region)
 		chooseEndpoint(opts.Client.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
 
 	o := api.Options()
-	use := "Lambda function " + function.String() // its ARN would tell the region too
+	use := "Lambda function " + function.String() // its ARN would contain the region, too
 	if err := service.locate(o.Region, o.BaseEndpoint, use); err != nil {
 		return nil, err
 	}
@@ -90,13 +85,11 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	return l, nil
 }
 
-// Invoke runs the function once with the payload, which is JSON, and waits for its
-// end, for as long as the time limit allows. It never repeats a call of which a
-// byte has left: only when a kept connection took nothing, the call goes out on
-// another one.
+// Invoke runs the function once with the JSON payload and waits for its result or the timeout. It repeats a call only
+// if a reused connection failed before a byte was sent.
 //
-// The error is an [*InvokeError]: there was no whole answer. The payload must not be
-// changed afterwards, since a connection that was given up may still read it.
+// The error is an invokeError, which means there is no complete response. The caller must not change payload
+// afterwards, because an abandoned connection may still read it.
 func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
@@ -109,13 +102,13 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 			continue
 		}
 		if late := limited.Err(); late != nil && !errors.Is(err, late) {
-			err = fmt.Errorf("%w: %w", late, err) // a body cut off for it may say only that its connection is closed
+			err = fmt.Errorf("%w: %w", late, err) // reading a body after the deadline may report only a closed connection
 		}
 		return queue.Invocation{}, &invokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
 	}
 }
 
-// call makes one call and tells how far it came.
+// call makes one call and reports how much of it was sent.
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}
@@ -137,10 +130,8 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 	return queue.Invocation{}, sent, err
 }
 
-// Check asks Lambda whether the function is there and may be called, without
-// running it. It needs the permission that a call needs, lambda:InvokeFunction,
-// and no other. The error has queue.CodeResourceNotFound, queue.CodeAccessDenied or
-// another code of package queue, and says what to do.
+// Check verifies that the function exists and may be invoked, without running it. It needs only
+// lambda:InvokeFunction. Error codes include queue.CodeResourceNotFound and queue.CodeAccessDenied.
 func (l *Lambda) Check(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -155,9 +146,8 @@ func (l *Lambda) Check(ctx context.Context) error {
 		"lambda:InvokeFunction")
 }
 
-// FunctionTimeout asks Lambda how long the function may run, in whole seconds. It needs
-// lambda:GetFunctionConfiguration, which calling the function does not: without it the error has
-// queue.CodeAccessDenied, and nothing else is wrong.
+// FunctionTimeout returns the function's timeout in whole seconds. It needs lambda:GetFunctionConfiguration, which
+// Invoke does not; without that permission the error code is queue.CodeAccessDenied.
 func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -173,12 +163,12 @@ func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	return 0, l.unanswered(ctx, err)
 }
 
-// unanswered is the error of a call without a whole answer.
+// unanswered returns the error of a call without a complete response.
 func (l *Lambda) unanswered(ctx context.Context, err error) error {
 	return l.service.unanswered(ctx, "calling Lambda function "+l.function.String(), err)
 }
 
-// explain turns a refusal into an error that says what to do.
+// explain adds advice to an error response.
 func (l *Lambda) explain(refused *refusal, permission string) error {
 	code, message := refused.queueCode(), refused.Error()
 	switch {
@@ -200,21 +190,19 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }
 
-// functionReference is a Lambda function as people write it: a name, a partial or
-// a full ARN, each with an alias or a version behind it or without.
+// functionReference is a function's name, partial ARN or ARN, optionally with an alias or version.
 type functionReference struct {
-	// Name is the function's name, always set.
 	Name string
-	// Qualifier is the alias or the version; "" for what is newest.
+	// Qualifier is the alias or version; "" means the latest.
 	Qualifier string
-	// Region and Account are "" where the reference does not tell.
+	// Region and Account are "" if the reference does not contain them.
 	Region, Account string
 
-	// called is what the API is given as the function's name.
+	// called is the FunctionName parameter of API calls.
 	called string
 }
 
-// String returns the name, and the qualifier where there is one.
+// String returns the name and the qualifier, if any.
 func (r functionReference) String() string {
 	if r.Qualifier == "" {
 		return r.Name
@@ -228,9 +216,7 @@ var (
 	accountID         = regexp.MustCompile(`^\d{12}$`)
 )
 
-// parseFunction reads a function's name (resize, resize:live), partial ARN
-// (123456789012:function:resize) or ARN. It asks no network. The error says what
-// these look like.
+// parseFunction reads a function's name (resize, resize:live), partial ARN (123456789012:function:resize) or ARN.
 func parseFunction(s string) (functionReference, error) {
 	r := functionReference{}
 	rest, partition, problem := s, "", ""

@@ -20,45 +20,43 @@ import (
 	"tendril/queue"
 )
 
-// invokeError is a call of a function without a whole answer.
+// invokeError is the error of a call without a complete response.
 type invokeError struct {
-	// Sent tells that a part of the call left, so that the function may have run.
+	// Sent reports that some of the call was sent, so the function may have run.
 	Sent bool
-	// Err is why: a [*queue.Error], or the end of the caller's own context.
+	// Err is a [*queue.Error] or the error of the caller's context.
 	Err error
 }
 
-// Error returns the sentence of the cause.
+// Error returns the cause's message.
 func (e *invokeError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *invokeError) Unwrap() error { return e.Err }
 
-// Unsent reports whether no byte of the call left: the function has not run.
+// Unsent reports whether no byte of the call was sent. In that case the function has not run.
 func (e *invokeError) Unsent() bool { return !e.Sent }
 
-// sending is how far one call came.
+// sending tracks how much of a call was sent.
 type sending struct {
-	// payload is the request's body. The SDK closes its own as soon as an answer
-	// begins, and net/http, which may just be looking for its end, then closes the
-	// connection over the answer.
+	// payload is the request's body. The SDK closes its own body as soon as a response starts; net/http may still be
+	// reading it then, and would close the connection in the middle of the response.
 	payload []byte
-	// left: a byte of the request was handed to the kernel, or may have been.
+	// left is set if a byte of the request was, or may have been, written to the connection.
 	left bool
-	// stale: none was, because a kept connection turned out to be dead.
+	// stale is set if no byte was sent because a reused connection was dead.
 	stale bool
 }
 
 type sendingKey struct{}
 
-// onceTransport sends a request and tells the sending of its context how far that
-// came. It bounds the answer.
+// onceTransport makes a request, records in the context's sending how much was sent, and limits the response's size.
 type onceTransport struct{ next http.RoundTripper }
 
-// maxReply bounds what is read of one answer: Lambda's own limit is 6 MiB.
+// maxReply is the limit of bytes read from a response. Lambda's limit is 6 MiB.
 const maxReply = 7 << 20
 
-// RoundTrip makes one exchange.
+// RoundTrip implements [http.RoundTripper].
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	var conn *tappedConn
 	var before int64
@@ -87,7 +85,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 
-	// Where only the connection's end ends the body, an empty one may be a lost one.
+	// If only the end of the connection ends the body, an empty body may be a lost one.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil
@@ -95,7 +93,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// tapDial makes the connections of dial tapped ones.
+// tapDial wraps the connections of dial in tappedConn.
 func tapDial(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -106,16 +104,14 @@ func tapDial(dial dialer) dialer {
 	}
 }
 
-// tappedConn counts the writes to a connection, and can be closed to further ones
-// in such a way that the count is final.
+// tappedConn counts the writes to a connection. Sealing it blocks further writes, so that the count is final.
 type tappedConn struct {
 	net.Conn
 	writes atomic.Int64
 	sealed atomic.Bool
 }
 
-// Write counts before it looks whether it may, so that either it sees the seal or
-// whoever sealed sees its count.
+// Write counts before it checks the seal. Either it sees the seal, or seal returns a count that includes it.
 func (c *tappedConn) Write(p []byte) (int, error) {
 	c.writes.Add(1)
 	if c.sealed.Load() {
@@ -124,15 +120,13 @@ func (c *tappedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// seal ends the writes and returns how many were begun. The connection is of no
-// further use.
+// seal blocks further writes and returns the number of writes started. The connection is unusable afterwards.
 func (c *tappedConn) seal() int64 {
 	c.sealed.Store(true)
 	return c.writes.Load()
 }
 
-// tapOf finds the tapped connection below any number of TLS layers; nil when there
-// is none.
+// tapOf returns the tapped connection below any TLS layers, or nil.
 func tapOf(conn net.Conn) *tappedConn {
 	for {
 		switch c := conn.(type) {
@@ -146,14 +140,14 @@ func tapOf(conn net.Conn) *tappedConn {
 	}
 }
 
-// boundedBody is a body of which too much is an error.
+// boundedBody is a response body with a size limit.
 type boundedBody struct {
 	io.ReadCloser
 	left   int64
-	needed bool // an end before the first byte is an error
+	needed bool // an empty body is an error
 }
 
-// Read returns an error once there is more than allowed.
+// Read fails once the body exceeds its limit.
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= int64(n); b.left < 0 {
@@ -166,16 +160,15 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refusedInvocation reads an error of the SDK's client as the answer of a service that
-// did not run the function; false when there was no answer, or what
-// broke is the answer of a function that ran.
+// refusedInvocation converts an error of the SDK's client to the response of a service that did not run the function.
+// It returns false if there was no response, or an incomplete response from a function that ran.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {
 		return queue.Invocation{}, false
 	}
 	a := queue.Invocation{Status: refused.status, Code: refused.shape, Message: refused.message}
-	if a.Code == "UnknownError" { // the client's word for an answer without any
+	if a.Code == "UnknownError" { // the SDK's code for a response without one
 		a.Code, a.Message = "", ""
 	}
 	var response *smithyhttp.ResponseError
@@ -191,8 +184,8 @@ func refusedInvocation(err error) (queue.Invocation, bool) {
 	return a, true
 }
 
-// retryAfter reads a Retry-After header, of seconds or a date; 0 when there is none
-// that can be read, and at most 12 h.
+// retryAfter parses a Retry-After header with seconds or a date. The result is 0 for an invalid value, and at most 12
+// h.
 func retryAfter(value string, now time.Time) time.Duration {
 	var after time.Duration
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {

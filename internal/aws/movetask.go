@@ -13,30 +13,30 @@ import (
 	"tendril/queue"
 )
 
-// ErrNoMoveTasks tells that a server which speaks the protocol of SQS has no message move tasks.
+// ErrNoMoveTasks means that an SQS-compatible server does not support message move tasks.
 var ErrNoMoveTasks = errors.New("the endpoint has no message move tasks (StartMessageMoveTask)")
 
-// MoveTask is a task of SQS that moves the messages of a dead-letter queue. One goroutine may use it at a time.
+// MoveTask is an SQS task that moves the messages of a dead-letter queue. It is not safe for concurrent use.
 type MoveTask struct {
 	queue   *Queue
 	source  string // ARN
 	handle  string
-	started int64 // Unix milliseconds, as SQS says; 0 until then
+	started int64 // Unix milliseconds; 0 until SQS reports it
 }
 
-// MoveProgress is how far a [MoveTask] is. The zero value is a task of which SQS says nothing yet.
+// MoveProgress is the progress of a [MoveTask]. The zero value means that SQS does not list the task yet.
 type MoveProgress struct {
-	// Status is that of the API: RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
+	// Status is RUNNING, COMPLETED, CANCELLING, CANCELLED or FAILED.
 	Status string
-	// Moved and ToMove are approximate; ToMove is 0 where SQS does not say it.
+	// Moved and ToMove are approximate. ToMove is 0 if unknown.
 	Moved, ToMove int64
-	// FailureReason is the error code of a failed task; "" otherwise.
+	// FailureReason is the error code of a failed task, or "".
 	FailureReason string
 }
 
-// StartMove starts to move all messages of this dead-letter queue to the queues that they came from. perSecond is the
-// most messages per second, 1 to 500; 0 leaves it to SQS. The error is [ErrNoMoveTasks]
-// where the server does not know the action; a queue has one running task at most (UnsupportedOperation).
+// StartMove starts moving all messages of this dead-letter queue back to their source queues. perSecond limits the
+// rate, 1 to 500 messages; 0 leaves it to SQS. The error is [ErrNoMoveTasks] if the server does not support the
+// action, and UnsupportedOperation if the queue already has a running task.
 func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error) {
 	source, err := q.arn(ctx)
 	if err != nil {
@@ -56,8 +56,8 @@ func (q *Queue) StartMove(ctx context.Context, perSecond int) (*MoveTask, error)
 	return &MoveTask{queue: q, source: source, handle: sdk.ToString(out.TaskHandle)}, nil
 }
 
-// hasNoMoveTasks reports whether an error says that the server does not know the action. SQS itself answers so while another task of
-// the queue runs, according to its documentation.
+// hasNoMoveTasks reports whether the server does not support the action. According to its documentation, SQS returns
+// the same code while another task of the queue is running.
 func hasNoMoveTasks(err error) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) {
@@ -69,7 +69,7 @@ func hasNoMoveTasks(err error) bool {
 	return refused.foreign() || refused.status == http.StatusNotImplemented
 }
 
-// arn asks for the ARN of the queue.
+// arn fetches the queue's ARN.
 func (q *Queue) arn(ctx context.Context) (string, error) {
 	name := types.QueueAttributeNameQueueArn
 	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
@@ -80,14 +80,14 @@ func (q *Queue) arn(ctx context.Context) (string, error) {
 	return out.Attributes[string(name)], nil
 }
 
-// Progress asks how far the task is.
+// Progress returns the task's progress.
 func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	out, err := operate(ctx, t.queue, t.queue.sqs.api.ListMessageMoveTasks,
 		&sqs.ListMessageMoveTasksInput{SourceArn: &t.source, MaxResults: sdk.Int32(10)})
 	if err != nil {
 		return MoveProgress{}, err
 	}
-	for _, r := range out.Results { // the latest first; only a running one has its handle
+	for _, r := range out.Results { // sorted by start, latest first; only running tasks have handles
 		if sdk.ToString(r.TaskHandle) == t.handle {
 			t.started = r.StartedTimestamp
 		} else if t.started != 0 && r.StartedTimestamp != t.started || r.TaskHandle != nil {
@@ -99,7 +99,7 @@ func (t *MoveTask) Progress(ctx context.Context) (MoveProgress, error) {
 	return MoveProgress{}, nil
 }
 
-// Cancel ends the task and returns about how many messages it has moved: these stay where they are.
+// Cancel stops the task and returns the approximate number of messages already moved. They are not moved back.
 func (t *MoveTask) Cancel(ctx context.Context) (moved int64, err error) {
 	out, err := operate(ctx, t.queue, t.queue.sqs.api.CancelMessageMoveTask,
 		&sqs.CancelMessageMoveTaskInput{TaskHandle: &t.handle})

@@ -5,43 +5,41 @@ import (
 	"strings"
 )
 
-// Feature is one thing that tendril does on AWS, with permissions of its own. Its value can be
-// the Sid of a policy's statement: letters and digits.
+// Feature is an activity that needs AWS permissions. Its value is also a valid statement ID (letters and digits).
 type Feature string
 
-// What an environment does while it runs.
+// Features used while an environment runs, and by commands that manage its resources.
 const (
-	Receive           Feature = "Receive"           // messages of a queue
-	CountDeadLetters  Feature = "CountDeadLetters"  // of the queue's dead-letter queue
-	SendDeadLetters   Feature = "SendDeadLetters"   // with the reason of their last failure
-	CreateQueues      Feature = "CreateQueues"      // the environment's own
-	Enqueue           Feature = "Enqueue"           // scheduled runs
-	KeepRegistry      Feature = "KeepRegistry"      // leases, runs and pauses in a table
-	CreateRegistry    Feature = "CreateRegistry"    // that table
-	InvokeFunctions   Feature = "InvokeFunctions"   // Lambda functions
+	Receive           Feature = "Receive"
+	CountDeadLetters  Feature = "CountDeadLetters"
+	SendDeadLetters   Feature = "SendDeadLetters" // including the reason for the last failure
+	CreateQueues      Feature = "CreateQueues"    // of the environment
+	Enqueue           Feature = "Enqueue"         // scheduled runs
+	KeepRegistry      Feature = "KeepRegistry"    // leases, runs and pauses
+	CreateRegistry    Feature = "CreateRegistry"
+	InvokeFunctions   Feature = "InvokeFunctions"
 	PublishMetrics    Feature = "PublishMetrics"    // to CloudWatch
-	FetchPayloads     Feature = "FetchPayloads"     // of S3
+	FetchPayloads     Feature = "FetchPayloads"     // from S3
 	DescribeGroups    Feature = "DescribeGroups"    // of EC2 Auto Scaling
 	TakePartInGroup   Feature = "TakePartInGroup"   // size, protection, termination
-	DescribeScaling   Feature = "DescribeScaling"   // what else scales a group of EC2 Auto Scaling
+	DescribeScaling   Feature = "DescribeScaling"   // policies of EC2 Auto Scaling groups
 	DescribeServices  Feature = "DescribeServices"  // of Amazon ECS
 	ResizeServices    Feature = "ResizeServices"    // of Amazon ECS
-	FindScalers       Feature = "FindScalers"       // of services of Amazon ECS
-	ManageDeadLetters Feature = "ManageDeadLetters" // look at messages, redrive, delete and purge
+	FindScalers       Feature = "FindScalers"       // policies of ECS services
+	ManageDeadLetters Feature = "ManageDeadLetters" // read, redrive, delete and purge
 	ListQueues        Feature = "ListQueues"        // of the account
-	TerminateQueues   Feature = "TerminateQueues"   // delete the environment's own
-	TerminateRegistry Feature = "TerminateRegistry" // delete its table
-	ListAlarms        Feature = "ListAlarms"        // of CloudWatch, in the account
-	ManageAlarms      Feature = "ManageAlarms"      // the environment's own
-	ManageDashboards  Feature = "ManageDashboards"  // the environment's own
+	TerminateQueues   Feature = "TerminateQueues"   // of the environment
+	TerminateRegistry Feature = "TerminateRegistry" // the environment's table
+	ListAlarms        Feature = "ListAlarms"        // of the account
+	ManageAlarms      Feature = "ManageAlarms"      // of the environment
+	ManageDashboards  Feature = "ManageDashboards"  // of the environment
 )
 
-// permissions are the calls of each feature, as "service:Operation Operation". Every call that
-// this package makes is in it. The actions of a call are those of the Service Authorization
-// Reference of AWS.
+// permissions lists each feature's API calls as "service:Operation Operation". It includes every call this package
+// makes. Source of the actions: AWS Service Authorization Reference.
 var permissions = map[Feature]string{
 	Receive: "sqs:ReceiveMessage DeleteMessageBatch ChangeMessageVisibilityBatch GetQueueUrl GetQueueAttributes",
-	// The dead-letter queue is only counted: no message is received from it.
+	// Only the queue's attributes are needed; no message is received.
 	CountDeadLetters: "sqs:GetQueueUrl GetQueueAttributes",
 	SendDeadLetters:  "sqs:SendMessageBatch",
 	CreateQueues:     "sqs:GetQueueUrl ListQueueTags CreateQueue GetQueueAttributes SetQueueAttributes",
@@ -70,19 +68,19 @@ var permissions = map[Feature]string{
 	ManageDashboards:  "cloudwatch:GetDashboard PutDashboard DeleteDashboards",
 }
 
-// callActions are the actions of calls that have others than their own name.
+// callActions lists calls that require actions other than their own name.
 var callActions = map[string]string{
 	"sqs:DeleteMessageBatch":           "DeleteMessage",
 	"sqs:ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
 	"sqs:SendMessageBatch":             "SendMessage",
-	"sqs:CreateQueue":                  "CreateQueue TagQueue", // it has tags
+	"sqs:CreateQueue":                  "CreateQueue TagQueue", // includes tags
 	"cloudwatch:PutMetricAlarm":        "PutMetricAlarm TagResource",
 	"dynamodb:CreateTable":             "CreateTable TagResource",
 	"dynamodb:TransactWriteItems":      "ConditionCheckItem UpdateItem",
 	"lambda:Invoke":                    "InvokeFunction",
 }
 
-// Actions are the IAM actions that the feature needs, sorted.
+// Actions returns the IAM actions that the feature needs, sorted.
 func (f Feature) Actions() []string {
 	service, calls, _ := strings.Cut(permissions[f], ":")
 	var actions []string

@@ -13,7 +13,7 @@ import (
 	"tendril/queue"
 )
 
-// Queue is one SQS queue. All methods are safe for concurrent use.
+// Queue is an SQS queue. It is safe for concurrent use.
 type Queue struct {
 	sqs  *SQS
 	site site
@@ -23,18 +23,17 @@ type Queue struct {
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.site.queue }
 
-// URL returns the queue URL.
+// URL returns the queue's URL.
 func (q *Queue) URL() string { return q.url }
 
-// Region returns the region that the queue lives in.
+// Region returns the queue's region.
 func (q *Queue) Region() string { return q.site.region }
 
 // FIFO reports whether this is a FIFO queue.
 func (q *Queue) FIFO() bool { return Reference{Name: q.site.queue}.FIFO() }
 
-// Queue finds a queue by its name, URL or ARN. It checks the credentials; for
-// a name or an ARN it asks SQS for the URL, so that a queue which does not
-// exist is a queue.ErrNoQueue here. A URL is believed: [Queue.Attributes] asks.
+// Queue returns a queue by name, URL or ARN, after checking that there are credentials. For a name or an ARN it asks
+// SQS for the URL, and returns queue.ErrNoQueue if the queue does not exist. A URL is not verified.
 func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -68,19 +67,19 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 }
 
 const (
-	// patience is how long one attempt of a short call may take.
+	// patience is the timeout of one attempt of a short call.
 	patience = 10 * time.Second
-	// longestWait is what a queue may have as its own wait time.
+	// longestWait is the longest wait time that a queue can have.
 	longestWait = 20 * time.Second
 )
 
-// Receive asks for up to req.Max messages; durations are rounded up to whole
-// seconds. Messages that arrived damaged are left out: see [Events.Corrupted].
+// Receive returns up to req.Max messages. Durations are rounded up to whole seconds. Damaged messages are omitted;
+// see
+// [Events.Corrupted].
 //
-// It is tried once. When an answer was lost, the messages in it were counted
-// as received; asking again at once would count others. The caller asks again
-// anyway. A ctx that ends cuts the poll off on this side: SQS may still give
-// messages to it, which come back after their visibility timeout.
+// Receive does not retry: a lost response has already increased the receive count of its messages, and a retry would
+// receive more. If ctx is canceled, SQS may still return messages to the abandoned call, and they become visible
+// again after their visibility timeout.
 func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	wait := longestWait
 	if req.Wait != nil {
@@ -103,9 +102,8 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	return messages, err
 }
 
-// Delete removes the messages of the receipts, in calls of ten. It returns one
-// error for each receipt, nil entries for those confirmed, and nil when all
-// were. Deleting twice does no harm, so failed calls are repeated.
+// Delete deletes messages in batches of ten. It returns nil if all deletes are confirmed, otherwise one error per
+// receipt handle, nil for each confirmed delete. Deletes are idempotent, so failed calls are retried.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return inTens(receipts, func(part []string) ([]entryResult, error) {
 		return q.batch(ctx, "DeleteMessageBatch", false, len(part), func(dst []byte, i int) []byte {
@@ -114,14 +112,13 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
-// Expire is Delete: SQS keeps no account of why a message is deleted.
+// Expire is the same as Delete, because SQS does not record why a message is deleted.
 func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 	return q.Delete(ctx, receipts)
 }
 
-// ChangeVisibility applies the changes, in calls of ten; durations are rounded
-// up to whole seconds. It returns one error for each change, and nil when all
-// succeeded. Failed calls are repeated.
+// ChangeVisibility applies the changes in batches of ten. Durations are rounded up to whole seconds. It returns nil
+// if all succeeded, otherwise one error per change. Failed calls are retried.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return inTens(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
 		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
@@ -130,8 +127,8 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 	})
 }
 
-// inTens calls do with at most [queue.MaxBatch] items at a time and gathers
-// the errors; nil when there are none.
+// inTens calls do with up to [queue.MaxBatch] items at a time. It returns nil if there are no errors, otherwise one
+// error per item.
 func inTens[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
 	var errs []error
 	done := 0
@@ -154,19 +151,17 @@ func inTens[T any](items []T, do func(part []T) ([]entryResult, error)) []error 
 	return errs
 }
 
-// Send sends up to [queue.MaxBatch] messages in one call. It returns one
-// [queue.Sent] for each, in order; entries may fail one by one. The error is
-// for the whole call.
+// Send sends up to [queue.MaxBatch] messages in one call. It returns one [queue.Sent] per message, in order. The
+// error is for the whole call.
 //
-// Like every AWS client it repeats a call whose answer was lost, and so may
-// send twice to a standard queue. On a FIFO queue deduplication prevents that.
+// Like every AWS client, it retries calls without a response, which can send duplicates to a standard queue. On a
+// FIFO queue, deduplication prevents this.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	return q.send(ctx, msgs, false)
 }
 
-// SendOnce sends one message in a call that is never repeated, so that there is
-// one at most. An error below which a [net.OpError] of a dial lies tells that
-// nothing was sent.
+// SendOnce sends one message without retries, so that it is sent at most once. If the error wraps a [net.OpError] of
+// a dial, nothing was sent.
 func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, error) {
 	sent, err := q.send(ctx, []queue.Outgoing{m}, true)
 	if err != nil {
@@ -177,7 +172,7 @@ func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, err
 
 func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]queue.Sent, error) {
 	sent := make([]queue.Sent, len(msgs))
-	var good []int // places in msgs of what can be sent at all
+	var good []int // indexes of valid messages in msgs
 	for i := range msgs {
 		if sent[i].Err = sendable(&msgs[i]); sent[i].Err == nil {
 			good = append(good, i)
@@ -210,7 +205,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	return sent, nil
 }
 
-// sendable refuses what JSON cannot carry byte for byte.
+// sendable rejects strings that JSON cannot represent unchanged.
 func sendable(m *queue.Outgoing) error {
 	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
 		utf8.ValidString(m.TraceHeader)
@@ -224,8 +219,7 @@ func sendable(m *queue.Outgoing) error {
 	return nil
 }
 
-// batch makes a batch call with n entries. An entry that the answer does not
-// mention counts as failed: nothing confirms it. once forbids a second attempt.
+// batch makes a batch call with n entries. Entries missing from the response count as failed. once disables retries.
 func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
@@ -252,10 +246,10 @@ func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	return results, nil
 }
 
-// operatorPatience bounds an operator's call with all its attempts.
+// operatorPatience is the timeout of an operator's call, including retries.
 const operatorPatience = 30 * time.Second
 
-// operate makes a rare call of the SDK's client within its time and explains its error.
+// operate makes an infrequent call with the SDK's client.
 func operate[In, Out any](ctx context.Context, q *Queue,
 	do func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), in *In) (*Out, error) {
 	if err := q.sqs.Check(ctx); err != nil {
@@ -267,10 +261,8 @@ func operate[In, Out any](ctx context.Context, q *Queue,
 	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
 }
 
-// Create creates a queue and returns it. attrs are SQS attribute names and
-// values, nil for defaults. It succeeds without effect when the queue exists
-// with the same values of those attributes; otherwise the error has
-// queue.CodeQueueNameExists.
+// Create creates a queue. attrs are SQS attributes; nil means defaults. It succeeds if the queue already exists with
+// the same attributes, otherwise the error code is queue.CodeQueueNameExists.
 func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]string) (*Queue, error) {
 	ref, err := ParseReference(name)
 	if err != nil {
@@ -292,8 +284,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	return q, nil
 }
 
-// List returns the queues whose names begin with prefix, in the order of SQS,
-// all pages of them. What is not a queue URL is left out.
+// List returns all queues with names that start with prefix, in the order of SQS. Invalid queue URLs are omitted.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {
@@ -322,8 +313,7 @@ func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	return queues, nil
 }
 
-// Attributes returns every attribute of the queue under its SQS name. The
-// three counts are approximate.
+// Attributes returns all attributes of the queue by SQS name. The three message counts are approximate.
 func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
 		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
@@ -333,30 +323,28 @@ func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
 	return out.Attributes, nil
 }
 
-// SetAttributes changes attributes of the queue. SQS may need a minute, for
-// retention a quarter of an hour, until they hold everywhere.
+// SetAttributes changes attributes of the queue. Changes take up to 60 seconds to take effect, those of the retention
+// period up to 15 minutes.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
 	_, err := operate(ctx, q, q.sqs.api.SetQueueAttributes,
 		&sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs})
 	return err
 }
 
-// Purge removes all messages. SQS needs up to a minute, and refuses a second
-// purge within it with queue.CodePurgeQueueInProgress.
+// Purge deletes all messages. It takes up to 60 seconds, during which SQS rejects another purge with
+// queue.CodePurgeQueueInProgress.
 func (q *Queue) Purge(ctx context.Context) error {
 	_, err := operate(ctx, q, q.sqs.api.PurgeQueue, &sqs.PurgeQueueInput{QueueUrl: &q.url})
 	return err
 }
 
-// DeleteQueue deletes the queue with all its messages. The same name can be
-// created again after a minute.
+// DeleteQueue deletes the queue and its messages. The name can be reused after 60 seconds.
 func (q *Queue) DeleteQueue(ctx context.Context) error {
 	_, err := operate(ctx, q, q.sqs.api.DeleteQueue, &sqs.DeleteQueueInput{QueueUrl: &q.url})
 	return err
 }
 
-// DeadLetterSources returns the URLs of the queues that send their dead
-// letters here, all pages of them.
+// DeadLetterSources returns the URLs of all queues that use this queue as their dead-letter queue.
 func (q *Queue) DeadLetterSources(ctx context.Context) (urls []string, err error) {
 	in := &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &q.url}
 	for more := true; more; more = sdk.ToString(in.NextToken) != "" {

@@ -9,30 +9,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 )
 
-// Reference is a queue as people write it: a bare name, a URL or an ARN.
+// Reference is a queue's name, URL or ARN.
 type Reference struct {
-	// Name is the queue's name, always set.
 	Name string
-	// URL is the queue URL; "" when the queue was given by name or ARN.
+	// URL is "" if the queue was given by name or ARN.
 	URL string
-	// Region and Account are "" where the reference does not tell.
+	// Region and Account are "" if the reference does not contain them.
 	Region, Account string
 
-	// origin is scheme and host of a URL that is not one of Amazon's public
-	// endpoints: there the queue URL itself says where to call.
+	// origin is the scheme and host of a URL outside Amazon's public endpoints. Calls go to this address.
 	origin string
 }
 
-// Remote reports whether the reference can only mean Amazon SQS, or a server
-// of that protocol: it is a URL or an ARN. A bare name may as well be an
-// embedded queue.
+// Remote reports whether the reference is a URL or an ARN and therefore means SQS or a compatible server. A name can
+// also mean an embedded queue.
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
-// FIFO reports whether the name is that of a FIFO queue.
+// FIFO reports whether the name is a FIFO queue's.
 func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, ".fifo") }
 
-// ParseReference reads a queue's name, URL or ARN. It asks no network. The
-// error says what the three look like.
+// ParseReference parses a queue's name, URL or ARN. The error gives an example of each.
 func ParseReference(s string) (Reference, error) {
 	switch {
 	case strings.HasPrefix(s, "arn:"):
@@ -106,9 +102,8 @@ func parseURL(s string) (Reference, error) {
 	return r, nil
 }
 
-// regionOfHost finds the region in the host of a queue URL. public tells that
-// the host is one that the SDK knows the endpoint of, so that its own rules
-// (dual stack, FIPS, partitions) hold.
+// regionOfHost extracts the region from the host of a queue URL. public reports whether the SDK knows the endpoint,
+// so that its rules for dual stack, FIPS and partitions apply.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
 	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||
@@ -128,8 +123,8 @@ func regionOfHost(host string) (region string, public bool) {
 }
 
 var (
-	// hostLabel is a region that can stand in the name of a host, so that no
-	// reference makes calls go to another host than Amazon's.
+	// hostLabel matches regions that are safe in a host name, so that no reference can redirect calls to a host other
+	// than Amazon's.
 	hostLabel   = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	regionLabel = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`)
 	queueNames  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)

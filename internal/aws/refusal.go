@@ -19,25 +19,24 @@ import (
 	"tendril/queue"
 )
 
-// refusal is an error answer of the service. It has the methods by which the
-// SDK's retry rules know what kind of error they see.
+// refusal is an error response of the service. Its methods let the SDK's retry rules classify it.
 type refusal struct {
 	status         int
 	shape, message string
 	query          string
-	// skew is the service's time minus ours; dated tells whether it is known.
+	// skew is the service's time minus the local time, valid if dated is set.
 	dated bool
 	skew  time.Duration
 }
 
-// Error returns the service's sentence, or the status where it sent none.
+// Error returns the service's message, or the HTTP status if there is none.
 func (r *refusal) Error() string {
 	return cmp.Or(r.message, r.ErrorCode(),
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether the answer is not an error of the service that was asked: that of
-// a proxy, or of a server that knows another protocol.
+// foreign reports whether the response does not come from the intended service, but from a proxy or a server with
+// another protocol.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {
 	case "":
@@ -48,28 +47,27 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
-// mayBeTime reports whether the refusal can be about the time of the request.
-// No code is only about that.
+// mayBeTime reports whether the request's time may have caused the error. All these codes have other causes, too.
 func (r *refusal) mayBeTime() bool {
 	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
 		"RequestExpired", "AccessDeniedException"}
 	return slices.Contains(about, r.shape) || slices.Contains(about, r.query)
 }
 
-// foreignAnswer says of a foreign answer from host what to look at.
+// foreignAnswer returns the message for a foreign response.
 func (r *refusal) foreignAnswer(host, name, variable string) string {
 	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, name, r,
 		variable)
 }
 
-// ErrorCode returns the shape's name, or the query code where there is none.
+// ErrorCode returns the shape's name, or else the query code.
 func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
-// HTTPStatusCode returns the status of the answer.
+// HTTPStatusCode returns the HTTP status.
 func (r *refusal) HTTPStatusCode() int { return r.status }
 
-// code names the kind of refusal: first by the shape, then by the code of the
-// older protocol, then by the HTTP status.
+// queueCode returns the error code according to the shape, the older protocol's code, or the HTTP status, in that
+// order.
 func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {
@@ -89,8 +87,7 @@ func (r *refusal) queueCode() string {
 	return queue.CodeUnreachable
 }
 
-// knownCode returns the code of package queue for one that SQS or AWS uses;
-// false for one that has no special meaning here.
+// knownCode maps a code of SQS or AWS to a code of package queue. It returns false for other codes.
 func knownCode(code string) (string, bool) {
 	switch short := strings.TrimPrefix(code, "AWS.SimpleQueueService."); short {
 	case "NonExistentQueue", queue.CodeQueueDoesNotExist:
@@ -124,8 +121,7 @@ func knownCode(code string) (string, bool) {
 	return "", false
 }
 
-// entryError is the error of one entry of a batch. theirs tells that the
-// service took the blame.
+// entryError returns the error of a batch entry. theirs means the fault is the service's.
 func entryError(code, message string, theirs bool) error {
 	known, ok := knownCode(code)
 	switch {
@@ -138,8 +134,8 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// refusalIn finds what the service said in an error of ours or of the SDK's
-// client; nil when there was no answer at all.
+// refusalIn extracts the service's error response from an error of this package or the SDK, or nil without a
+// response.
 func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
@@ -159,27 +155,25 @@ func refusalIn(err error) *refusal {
 		own.shape, own.message = withoutNamespace(api.ErrorCode()), firstLine(api.ErrorMessage())
 		if own.madeUp() {
 			own.shape, own.message = "", ""
-		} else if own.message == "UnknownError" { // the SDK's word for none; the shape says more
+		} else if own.message == "UnknownError" { // the SDK's placeholder; the shape says more
 			own.message = ""
 		}
 	}
 	return own
 }
 
-// withoutNamespace returns a shape's name without what stands before it: com.amazonaws.sqs#OverLimit is OverLimit.
-// Amazon sends the long name in the body alone; ElasticMQ sends it in the header of the older protocol's code too, and
-// there the SDK leaves it as it is.
+// withoutNamespace shortens a name such as com.amazonaws.sqs#OverLimit to OverLimit. Amazon sends the long name only
+// in the body. ElasticMQ also sends it in the header with the query code, where the SDK does not shorten it.
 func withoutNamespace(shape string) string { return shape[strings.LastIndexByte(shape, '#')+1:] }
 
-// madeUp reports whether the words are the SDK's client's own, for an answer that it did
-// not understand.
+// madeUp reports whether the SDK itself provided the code and message, because it could not decode the response.
 func (r *refusal) madeUp() bool {
 	text := http.StatusText(r.status)
 	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
-// plain takes the wrapping of the SDK and of net/http off an error, for people.
+// plain removes the wrapping of the SDK and net/http from an error, for messages.
 func plain(err error) error {
 	var asked *url.Error
 	if errors.As(err, &asked) {
@@ -196,8 +190,7 @@ func plain(err error) error {
 	return err
 }
 
-// undelivered wraps an error of the transport in the SDK's own words for it,
-// which its retry rules understand.
+// undelivered wraps a transport error in the SDK's types, which its retry rules recognize.
 func undelivered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &sdk.RequestCanceledError{Err: ctx.Err()}

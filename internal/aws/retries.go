@@ -11,15 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 )
 
-// retries repeats the calls that are made without the SDK's client as the SDK's retryer says.
+// retries applies the SDK's retry policy to calls that bypass its client.
 type retries struct {
 	retryer sdk.RetryerV2
-	// clock is how many nanoseconds the service's clock is ahead of ours.
+	// clock is the number of nanoseconds the service's clock is ahead of the local one.
 	clock    atomic.Int64
-	adjusted func(offset time.Duration) // is told of a new offset of the clock; may be nil
+	adjusted func(offset time.Duration) // called when clock changes; may be nil
 }
 
-// retryerV2 gives any retryer the newer interface.
+// retryerV2 adapts a retryer to the newer interface.
 func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	if v2, ok := r.(sdk.RetryerV2); ok {
 		return v2
@@ -27,8 +27,8 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
 }
 
-// do makes attempts until one succeeds or must not be repeated. offset is added to the time that is signed. once
-// forbids a second attempt where the first may have had an effect.
+// do repeats attempt until it succeeds or must not be repeated. offset is added to the signed time. once prevents a
+// retry if the first attempt may have had an effect.
 func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Duration) error) error {
 	release := func(error) error { return nil }
 	for tried := 1; ; tried++ {
@@ -39,7 +39,7 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 
 		offset := time.Duration(r.clock.Load())
 		err = attempt(offset)
-		// Handing a token back cannot fail in a way that matters here.
+		// Errors from returning a token do not matter here.
 		_, _ = release(err), began(err)
 		if err == nil {
 			return nil
@@ -61,8 +61,8 @@ func (r *retries) do(ctx context.Context, once bool, attempt func(offset time.Du
 	}
 }
 
-// pause takes a retry token and waits for the next attempt. Without a token,
-// or when ctx ends, it returns the error that ends the call.
+// pause takes a retry token and waits until the next attempt. Without a token, or if ctx ends, it returns the call's
+// error.
 func (r *retries) pause(ctx context.Context, tried int, cause error) (release func(error) error, err error) {
 	release, noToken := r.retryer.GetRetryToken(ctx, cause)
 	delay, noDelay := r.retryer.RetryDelay(tried, cause)
@@ -77,17 +77,15 @@ func (r *retries) pause(ctx context.Context, tried int, cause error) (release fu
 	}
 }
 
-// tooFar is how different the clocks must be for a refused signature to be
-// blamed on them.
+// tooFar is the clock difference above which a rejected signature is attributed to the clock.
 const tooFar = 4 * time.Minute
 
-// learnClock adjusts the clock if err, the result of a request signed with offset,
-// says that it was wrong, and reports whether it did.
+// learnClock adjusts the clock if err, the result of a request signed with offset, is due to a wrong clock, and
+// reports whether it did.
 //
-// A signature holds the time, and AWS refuses one that is more than minutes away from its
-// own; a machine with a wrong clock would then never work. As in the SDK, only a refusal that
-// may be about the time, with a Date that really is far from the time signed, changes the
-// offset, in both directions.
+// AWS rejects signatures more than a few minutes from its own time, so a machine with a wrong clock would never work.
+// As in the SDK, the offset changes, in either direction, only if the error may be due to the time and the response's
+// Date is far from the signed time.
 func (r *retries) learnClock(err error, offset time.Duration) bool {
 	var refused *refusal
 	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeTime() || (refused.skew-offset).Abs() <= tooFar {
@@ -97,8 +95,8 @@ func (r *retries) learnClock(err error, offset time.Duration) bool {
 	return true
 }
 
-// refusalOf is the error of an answer, with its time if it tells one. An
-// answer with an Age came out of a cache: its date is old.
+// refusalOf returns a response's error, with the clock skew from its Date header. A response with an Age header is
+// from a cache, so its date is ignored.
 func refusalOf(resp *http.Response, shape, message string) *refusal {
 	r := &refusal{status: resp.StatusCode, shape: shape, message: firstLine(message)}
 	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {

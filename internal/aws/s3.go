@@ -22,27 +22,25 @@ import (
 	"tendril/queue"
 )
 
-// codeObjectTooLarge: the object in S3 is larger than the caller takes.
+// codeObjectTooLarge means that the object exceeds the caller's limit.
 const codeObjectTooLarge = "ObjectTooLarge"
 
-// S3 fetches objects of Amazon S3, or of a server that speaks its protocol. All
-// methods are safe for concurrent use.
+// S3 fetches objects from Amazon S3 or a compatible server. It is safe for concurrent use.
 //
-// It makes its one call without the SDK's client, of which the linker would keep all 112 operations (decision 0066).
-// The rules of endpoints, credentials, signatures and retries are the SDK's.
+// It bypasses the SDK's client, which would add all its 112 operations to the binary (decision 0066). Endpoint rules,
+// credentials, signatures and retries come from the SDK.
 type S3 struct {
 	service     service
 	credentials sdk.CredentialsProvider
 	signer      *v4.Signer
 	retries     retries
-	place       s3.EndpointParameters // of every request, without its bucket
+	place       s3.EndpointParameters // common to all requests, without the bucket
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (s *S3) Close() { s.service.close() }
 
-// OpenS3 reads the AWS configuration. It calls nobody. The error names the
-// variable or the file at fault.
+// OpenS3 reads the AWS configuration without a call to AWS. The error names the variable or file at fault.
 func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "S3", "AWS_ENDPOINT_URL_S3", 64)
@@ -57,7 +55,7 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 		return nil, err
 	}
 
-	common := sqs.NewFromConfig(cfg).Options() // what the clients of all services have in common, as the SDK reads it
+	common := sqs.NewFromConfig(cfg).Options() // options common to all services, as read by the SDK
 	fips, dual := common.EndpointOptions.UseFIPSEndpoint, common.EndpointOptions.UseDualStackEndpoint
 	return &S3{
 		service:     service,
@@ -68,13 +66,13 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 			Region: &region, Endpoint: base, ForcePathStyle: sdk.Bool(base != nil),
 			UseFIPS:      sdk.Bool(fips == sdk.FIPSEndpointStateEnabled),
 			UseDualStack: sdk.Bool(dual == sdk.DualStackEndpointStateEnabled),
-			// Buckets of S3 Express take the usual signature too; a session for each would need the SDK's client.
+			// S3 Express accepts ordinary signatures; sessions would require the SDK's client.
 			DisableS3ExpressSessionAuth: sdk.Bool(true),
 		},
 	}, nil
 }
 
-// configuredEndpoint returns the endpoint that variables or files of AWS name for a service; nil for none.
+// configuredEndpoint returns the endpoint configured for a service, or nil.
 func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *string {
 	for _, source := range cfg.ConfigSources {
 		if s, ok := source.(interface {
@@ -97,21 +95,19 @@ func configuredEndpoint(ctx context.Context, cfg *sdk.Config, service string) *s
 	return cfg.BaseEndpoint
 }
 
-// Fetch returns the contents of an object of at most limit bytes, checked against
-// their checksum where S3 has one. It is repeated as the SDK's rules say, also when
-// the contents break off. It needs s3:GetObject.
+// Fetch returns an object of at most limit bytes and verifies its checksum, if it has one. Errors, including an
+// incomplete body, are retried by the SDK's rules. It needs s3:GetObject.
 //
-// The error is a [*queue.Error]: queue.CodeResourceNotFound when there is no such
-// bucket or object, queue.CodeAccessDenied, ObjectTooLarge,
-// queue.CodeRequestThrottled, or queue.CodeUnreachable when it may work later, which
-// the deadline of ctx is too; or the cancelling of ctx.
+// The error is a [*queue.Error] with the code queue.CodeResourceNotFound for a missing bucket or object,
+// queue.CodeAccessDenied, ObjectTooLarge, queue.CodeRequestThrottled, or queue.CodeUnreachable for anything that may
+// work later, including ctx's deadline. If ctx is canceled, it is ctx's error.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
 		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 			"an object in S3 has a bucket and a key: one of them is empty")
 	}
 	var broken error
-	for range 3 { // while the contents break off
+	for range 3 { // incomplete bodies are retried
 		resp, err := s.get(ctx, bucket, key)
 		if err != nil {
 			return nil, s.explain(ctx, bucket, key, err)
@@ -133,10 +129,9 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 	return nil, s.explain(ctx, bucket, key, broken)
 }
 
-// errObjectTooLarge: an object is larger than the limit.
 var errObjectTooLarge = errors.New("larger than the limit")
 
-// get asks for an object until S3 answers with its contents, which the caller closes.
+// get requests an object, with retries. The caller closes the response's body.
 func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, err error) {
 	err = s.retries.do(ctx, false, func(offset time.Duration) error {
 		req, err := s.request(ctx, bucket, key, time.Now().Add(offset))
@@ -155,10 +150,9 @@ func (s *S3) get(ctx context.Context, bucket, key string) (resp *http.Response, 
 	return resp, err
 }
 
-// emptyDigest is the SHA-256 of a request without a body.
+// emptyDigest is the SHA-256 digest of an empty body.
 const emptyDigest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// request builds and signs the request for an object.
 func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
@@ -183,7 +177,7 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 
 	options, _ := auth.GetAuthOptions(&resolved.Properties)
 	for _, option := range options {
-		if option.SchemeID != "sigv4" { // as the rules of the endpoints write it
+		if option.SchemeID != "sigv4" { // the name in the SDK's endpoint rules
 			continue
 		}
 		service, _ := smithyhttp.GetSigV4SigningName(&option.SignerProperties)
@@ -199,15 +193,15 @@ func (s *S3) request(ctx context.Context, bucket, key string, at time.Time) (*ht
 		"bucket %q needs signatures for many regions: use a bucket or an access point of one region", bucket)
 }
 
-// refusedObject is the error of an answer that has no contents.
+// refusedObject returns the error of an unsuccessful response.
 func refusedObject(resp *http.Response) error {
 	var words struct{ Code, Message string }
-	// What is not XML is the answer of another server: it has no code.
+	// Other servers may not answer in XML; their errors have no code.
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&words)
 	return refusalOf(resp, words.Code, words.Message)
 }
 
-// readObject reads and closes the contents of an object of at most limit bytes.
+// readObject reads and closes an object's body.
 func readObject(resp *http.Response, limit int64) ([]byte, error) {
 	defer resp.Body.Close()
 	if resp.ContentLength > limit {
@@ -244,7 +238,7 @@ func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
 	})
 }
 
-// objectCode names the kinds of refusal that S3 has and SQS has not.
+// objectCode maps errors specific to S3.
 func objectCode(refused *refusal) string {
 	switch refused.shape {
 	case "NoSuchKey", "NoSuchBucket", "NotFound", "NoSuchVersion":

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// objectChecksums are the checksums that S3 can keep with an object, by the header that has them in base64
-// (Amazon S3 User Guide, "Checking object integrity").
+// objectChecksums maps response headers, with base64 values, to the checksum algorithms of S3 (Amazon S3 User Guide,
+// "Checking object integrity").
 var objectChecksums = []struct {
 	header string
 	make   func() hash.Hash
@@ -25,8 +25,8 @@ var objectChecksums = []struct {
 	{"X-Amz-Checksum-Sha1", sha1.New},
 }
 
-// checkObject compares an object with the first checksum of its answer. A checksum of an object that was sent in parts
-// is that of the checksums of its parts, which the answer does not have: it ends with their number and is not compared.
+// checkObject verifies an object against the first checksum in the response. The composite checksum of a multipart
+// upload cannot be verified without the parts' checksums. It is recognized by the part count at its end and skipped.
 func checkObject(header http.Header, contents []byte) error {
 	for _, checksum := range objectChecksums {
 		want := header.Get(checksum.header)

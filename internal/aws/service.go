@@ -19,12 +19,10 @@ import (
 	"tendril/queue"
 )
 
-// localRegion signs the calls to a server that is not Amazon's and for which
-// nobody named a region. Such servers do not look at it.
+// localRegion signs calls to non-AWS servers if no region is configured. Such servers ignore the region.
 const localRegion = "us-east-1"
 
-// chooseEndpoint puts an endpoint that is not "" in force, and gives calls to a
-// server that is not Amazon's a region to be signed with.
+// chooseEndpoint applies a non-empty endpoint and gives calls to non-AWS servers a default region.
 func chooseEndpoint(endpoint string, base **string, region *string) {
 	if endpoint != "" {
 		*base = &endpoint
@@ -34,23 +32,20 @@ func chooseEndpoint(endpoint string, base **string, region *string) {
 	}
 }
 
-// service is what the clients of all services have in common.
+// service contains the parts common to all clients.
 type service struct {
-	name      string // as people know it: "S3"
-	variable  string // of the environment, with its endpoint
-	host      string // for people: the endpoint, or the service with its region
+	name      string // for messages, such as "S3"
+	variable  string // environment variable with the endpoint
+	host      string // for messages: the endpoint, or the service and region
 	transport *http.Transport
-	terse     bool // refuses with a status alone, too
+	terse     bool // error responses may consist of a status only
 }
 
-// close drops the idle connections. Calls under way end as they would.
 func (s *service) close() { s.transport.CloseIdleConnections() }
 
-// connect reads the AWS configuration for a service. connections is how many idle
-// ones are kept for the next call.
-//
-// It reads as every AWS tool does; a region and a profile that are not "" count more than what
-// the files and variables say. The error names the file or the variable at fault.
+// connect reads the AWS configuration for a service and keeps up to the given number of idle connections. The region
+// and profile in opts, if not empty, take precedence over files and variables. The error names the file or variable
+// at fault.
 func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
 		config.WithSharedConfigProfile(opts.Profile)}
@@ -67,8 +62,7 @@ func connect(ctx context.Context, opts *Options, name, variable string, connecti
 	return cfg, s, nil
 }
 
-// locate notes where the calls go. It returns an error when no region is known for what
-// the service is used for.
+// locate records where calls go. It returns an error if the region is unknown; use names its purpose.
 func (s *service) locate(region string, base *string, use string) error {
 	s.host = s.name + " in " + region
 	if base != nil {
@@ -81,8 +75,8 @@ func (s *service) locate(region string, base *string, use string) error {
 	return nil
 }
 
-// checkCredentials fetches the credentials, so that missing ones are told from a network's
-// failure. The error has queue.CodeAccessDenied and says where they are looked for.
+// checkCredentials fetches the credentials, to distinguish missing credentials from a network failure. The error code
+// is queue.CodeAccessDenied.
 func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
 	if provider == nil {
 		return noCredentials(errors.New("none are configured"))
@@ -103,9 +97,8 @@ func noCredentials(cause error) error {
 		firstLine(cause.Error()))}
 }
 
-// explain turns any error of a call into a [*queue.Error] that says what was done and what
-// to do. The cancelling of the caller's own context stays what it is. advise names the
-// class of a refusal, and says what to do about it.
+// explain converts any error of a call to a [*queue.Error] that describes the action and a fix. If ctx was canceled,
+// it returns ctx's error. advise returns the code and message of an error response.
 func (s *service) explain(ctx context.Context, doing string, err error,
 	advise func(refused *refusal) (code, message string)) error {
 	if err == nil {
@@ -122,7 +115,7 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}
 }
 
-// unanswered is the error of a call without a whole answer.
+// unanswered returns the error of a call without a complete response.
 func (s *service) unanswered(ctx context.Context, doing string, err error) error {
 	var known *queue.Error
 	switch {
@@ -139,9 +132,8 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 		firstLine(plain(err).Error()), s.variable)}
 }
 
-// newTransport takes the SDK's transport, with its dialling, proxy and
-// certificate settings, and fits it to the hot calls: HTTP/1.1 connections,
-// enough of them kept for the calls in parallel.
+// newTransport adapts the SDK's transport, including its dial, proxy and certificate settings, to the frequent calls:
+// it uses HTTP/1.1 and keeps enough idle connections for concurrent calls.
 func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	buildable, ok := client.(*awshttp.BuildableClient)
 	if !ok {
@@ -150,11 +142,10 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	t := buildable.GetTransport()
 	t.MaxIdleConns = 0
 	t.MaxIdleConnsPerHost = connections
-	// Long enough for the pause between two calls, short enough to be the one
-	// who closes first.
+	// Long enough for the interval between two calls, short enough that the client closes the connection first.
 	t.IdleConnTimeout = 15 * time.Second
 	t.DisableCompression = true
-	// Ten messages of a kilobyte are read, and ten receipts are written, by one system call.
+	// Large enough to read ten messages of 1 KB, and to write ten receipt handles, in one system call.
 	t.ReadBufferSize, t.WriteBufferSize = 16<<10, 8<<10
 	t.ForceAttemptHTTP2 = false
 	t.Protocols = new(http.Protocols)
@@ -162,11 +153,11 @@ func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
 	return t
 }
 
-// wholeBodies sends copies of the bodies of requests, which are small. The SDK closes its own as soon as an answer
-// begins, and net/http, which may just be looking for its end, then closes the connection over the answer.
+// wholeBodies sends copies of request bodies, which are small. The SDK closes its own body as soon as a response
+// starts; net/http may still be reading it then, and would close the connection in the middle of the response.
 type wholeBodies struct{ next http.RoundTripper }
 
-// RoundTrip makes one exchange.
+// RoundTrip implements [http.RoundTripper].
 func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return w.next.RoundTrip(req)
@@ -180,7 +171,7 @@ func (w wholeBodies) RoundTrip(req *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(&whole)
 }
 
-// dialSocket has all connections go to a unix socket, and returns the endpoint by which the client calls its server.
+// dialSocket directs all connections to a Unix socket and returns the endpoint to configure.
 func (s *service) dialSocket(path string) (endpoint string) {
 	s.transport.Proxy = nil
 	s.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -189,6 +180,5 @@ func (s *service) dialSocket(path string) (endpoint string) {
 	return "http://localhost"
 }
 
-// keepRedirect hands a redirect to whoever asked: a signed request is for one
-// host.
+// keepRedirect returns redirects to the caller, because a signature is valid only for one host.
 func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -22,33 +22,31 @@ import (
 	"tendril/queue"
 )
 
-// SQS is Amazon SQS, or a server that speaks its protocol, as seen with one
-// set of credentials. All methods are safe for concurrent use.
+// SQS is a client for Amazon SQS or a compatible server. It is safe for concurrent use.
 //
-// It makes the hot calls itself: one signed POST of JSON each. What is delicate
-// in that is the SDK's own: credentials and their renewal, the signature, and
-// the rules of what is tried again, after how long and how often in all.
+// It makes the frequent calls itself, each a signed JSON POST. Credentials, signatures and retry rules come from the
+// SDK.
 type SQS struct {
 	service service
-	api     *sqs.Client // makes the other calls
+	api     *sqs.Client // for infrequent calls
 
 	roundTripper http.RoundTripper
 	credentials  sdk.CredentialsProvider
 	signer       sqs.HTTPSignerV4
 	retries      retries
-	buffers      sync.Pool // of *[]byte, for answers
+	buffers      sync.Pool // *[]byte, for responses
 	events       *Events
 }
 
-// Close drops the idle connections. Calls under way end as they would.
+// Close closes idle connections. Calls in progress continue.
 func (s *SQS) Close() { s.service.close() }
 
-// sqsConnections are kept for the next call: a worker has at most 64 receives under way, and about as many deletes.
+// sqsConnections is the number of idle connections to keep. A worker has at most 64 concurrent receives and about as
+// many deletes.
 const sqsConnections = 128
 
-// OpenSQS reads the AWS configuration: variables, profiles and files as every
-// AWS tool reads them. It calls nobody: [SQS.Check] and [SQS.Queue] do. The
-// error names the file or the variable at fault. The endpoint can be a unix socket, unix:PATH.
+// OpenSQS reads the AWS configuration without a call to AWS. The error names the variable or file at fault. The
+// endpoint can be a Unix socket, unix:PATH.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	opts = cmp.Or(opts, &Options{})
 	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", sqsConnections)
@@ -71,9 +69,8 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 		events: events}, nil
 }
 
-// Check fetches the credentials, so that missing ones are found before
-// anything runs. It returns an error of queue.CodeAccessDenied that says where
-// they are looked for. SQS itself is not asked.
+// Check fetches the credentials, so that missing ones are found before anything runs. It does not call SQS. The error
+// code is queue.CodeAccessDenied.
 func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.credentials) }
 
 func (s *SQS) corrupted(c Corruption) {
@@ -82,9 +79,8 @@ func (s *SQS) corrupted(c Corruption) {
 	}
 }
 
-// site finds region and endpoint. The place that a URL or an ARN names comes
-// first; an endpoint that the user configured (AWS_ENDPOINT_URL_SQS) replaces
-// the address, but not the region.
+// site resolves the region and endpoint of a queue. The region in a URL or ARN takes precedence. A configured
+// endpoint replaces the address, but not the region.
 func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	o := s.api.Options()
 	base := o.BaseEndpoint
@@ -124,7 +120,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	return site{queue: ref.Name, endpoint: endpoint, region: region}, nil
 }
 
-// Endpoint returns the URL of the server that holds a queue, which is given by its name, URL or ARN. Nobody is asked.
+// Endpoint returns the URL of the server for a queue given by name, URL or ARN, without a call to AWS.
 func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
 	ref, err := ParseReference(reference)
 	if err != nil {
@@ -134,42 +130,42 @@ func (s *SQS) Endpoint(ctx context.Context, reference string) (string, error) {
 	return at.endpoint.String(), err
 }
 
-// setEndpoint makes an SDK call go to the site.
+// setEndpoint directs an SDK call to the site.
 func (w site) setEndpoint(o *sqs.Options) {
 	base := w.endpoint.String()
 	o.Region, o.BaseEndpoint = w.region, &base
 }
 
-// maxAnswer bounds what is read of one answer: ten messages of the largest
-// size, each character escaped in the longest way.
+// maxAnswer is the limit of bytes read from a response: ten messages of the maximum size with every character in its
+// longest escaped form.
 const maxAnswer = 10 * 6 << 20
 
-// site is where a queue lives.
+// site is the location of a queue.
 type site struct {
-	queue    string // its name
+	queue    string
 	endpoint url.URL
 	region   string
 }
 
-// call is one call to one queue.
+// call is a call to a queue.
 type call struct {
 	site   *site
 	action string
 	body   []byte
-	// timeout bounds one attempt.
+	// timeout limits one attempt.
 	timeout time.Duration
-	// once forbids a second attempt where the first may have had an effect.
+	// once prevents a retry if the first attempt may have had an effect.
 	once bool
 }
 
-// perform makes the call and hands the answer's body to read, which must not keep
-// it. The error is a [*queue.Error], or ctx's own.
+// perform makes the call and passes the response's body to read, which must not retain it. The error is a
+// [*queue.Error] or ctx's error.
 func (s *SQS) perform(ctx context.Context, call call, read func(body []byte) error) error {
 	err := s.retries.do(ctx, call.once, func(offset time.Duration) error { return s.attempt(ctx, call, offset, read) })
 	return explain(ctx, call.site.queue, call.site.endpoint.Host, err)
 }
 
-// attempt makes one HTTP exchange.
+// attempt makes one HTTP request.
 func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read func([]byte) error) error {
 	limited, cancel := context.WithTimeout(ctx, call.timeout)
 	defer cancel()
@@ -189,7 +185,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 		buffer = new([]byte)
 	}
 	defer func() {
-		if cap(*buffer) <= 1<<20 { // one large answer made it too big to keep
+		if cap(*buffer) <= 1<<20 { // do not keep the buffer of an exceptionally large response
 			s.buffers.Put(buffer)
 		}
 	}()
@@ -209,15 +205,14 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	return nil
 }
 
-// request builds and signs one POST. It has no way to rewind its body, so that
-// nothing below us can send it twice.
+// request builds and signs a POST request. Its body cannot be rewound, so no lower layer can send it again.
 func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, noCredentials(err)
 	}
 
-	where := call.site.endpoint // the signer writes to the URL: a copy
+	where := call.site.endpoint // copied because the signer changes the URL
 	req := &http.Request{
 		Method: http.MethodPost, URL: &where, Host: where.Host,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -237,7 +232,7 @@ func (s *SQS) request(ctx context.Context, call call, at time.Time) (*http.Reque
 	return req.WithContext(ctx), nil
 }
 
-// Sign signs a request with the given body as one to SQS in the client's region.
+// Sign signs a request to SQS in the client's region.
 func (s *SQS) Sign(r *http.Request, body []byte) error {
 	credentials, err := s.credentials.Retrieve(r.Context())
 	if err != nil {
@@ -248,7 +243,6 @@ func (s *SQS) Sign(r *http.Request, body []byte) error {
 		time.Now())
 }
 
-// readAll reads an answer's body into buf.
 func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	if n := resp.ContentLength; n > maxAnswer {
 		return buf, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
@@ -275,7 +269,7 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	}
 }
 
-// newRefusal is the error of an answer in the words of SQS.
+// newRefusal returns the error of an SQS response.
 func newRefusal(resp *http.Response, body []byte) *refusal {
 	shape, message := readRefusal(body)
 	r := refusalOf(resp, shape, message)
@@ -284,8 +278,8 @@ func newRefusal(resp *http.Response, body []byte) *refusal {
 	return r
 }
 
-// readRefusal decodes the body of an error answer: the shape's name without
-// its namespace, and the sentence. Both are "" when buf is something else.
+// readRefusal decodes an error response. It returns the shape's name without namespace and the message, or "" for
+// both if the body has another format.
 func readRefusal(buf []byte) (shape, message string) {
 	r := sqswire.NewReader(string(buf), answerLimits)
 	r.Object(func(name string) {
@@ -304,8 +298,8 @@ func readRefusal(buf []byte) (shape, message string) {
 	return withoutNamespace(shape), message
 }
 
-// explain turns any error of a call into a [*queue.Error] that says which
-// queue and what to do. The end of the caller's own context stays what it is.
+// explain converts any error of a call to a [*queue.Error] that describes the queue and a fix. If ctx has ended
+// without a response, it returns ctx's error.
 func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil
@@ -314,7 +308,7 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 	var known *queue.Error
 	isKnown := errors.As(err, &known)
 	refused := refusalIn(err)
-	if refused == nil { // the server gave no answer
+	if refused == nil { // no response
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -325,13 +319,12 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
 
-	if isKnown { // explained already, such as a refusal of the service that issues the credentials
+	if isKnown { // already explained, such as a refusal of the credential service
 		return known
 	}
 	return &queue.Error{Code: refused.queueCode(), Message: refusalMessage(refused, queueName, host), Err: refused}
 }
 
-// refusalMessage says what SQS refused about a queue and what to do.
 func refusalMessage(refused *refusal, queueName, host string) string {
 	message := refused.Error()
 	if refused.message == "" && refused.ErrorCode() == "" {

@@ -15,19 +15,18 @@ import (
 	"tendril/queue"
 )
 
-// environmentTag is the key of the tag that every resource has which tendril creates for an
-// environment. Its value is the environment's name.
+// environmentTag is the tag of every AWS resource that tendril creates. Its value is the environment's name.
 const environmentTag = "tendril:environment"
 
-// Tags are the tags of a resource that is created for an environment.
+// Tags returns the tags of an environment's resource.
 func Tags(environment string) map[string]string {
 	return map[string]string{environmentTag: environment}
 }
 
-// OwnerOf returns the environment that a resource with these tags was created for; "" for none.
+// OwnerOf returns the environment in a resource's tags, or "".
 func OwnerOf(tags map[string]string) string { return tags[environmentTag] }
 
-// Tags returns the tags of the queue.
+// Tags returns the queue's tags.
 func (q *Queue) Tags(ctx context.Context) (map[string]string, error) {
 	out, err := operate(ctx, q, q.sqs.api.ListQueueTags, &sqs.ListQueueTagsInput{QueueUrl: &q.url})
 	if err != nil {
@@ -36,16 +35,16 @@ func (q *Queue) Tags(ctx context.Context) (map[string]string, error) {
 	return out.Tags, nil
 }
 
-// TableInfo is what DynamoDB knows about a table.
+// TableInfo describes a DynamoDB table.
 type TableInfo struct {
 	ARN string
-	// Items is the number of items, which DynamoDB counts every six hours.
+	// Items is the number of items, which DynamoDB updates about every six hours.
 	Items int64
 	Tags  map[string]string
 }
 
-// Describe returns the table's ARN, size and tags. Tags is nil when they may not be read; the
-// error is then of queue.ErrDenied, and the rest is valid.
+// Describe returns the table's ARN, size and tags. If reading the tags is not permitted, Tags is nil, the error is
+// queue.ErrDenied and the rest is valid.
 func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	out, err := t.api.get().DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
 	if err != nil {
@@ -68,7 +67,7 @@ func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
 	return info, nil
 }
 
-// Leases returns the names of the leases in the table, sorted. It reads the whole table.
+// Leases returns the names of all leases, sorted. It scans the whole table.
 func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 	prefix := itemID(registry.KindLease, "")
 	in := &dynamodb.ScanInput{
@@ -94,8 +93,7 @@ func (t *Table) Leases(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// Delete deletes the table with all its items. A table that does not exist is
-// queue.CodeResourceNotFound.
+// Delete deletes the table and its items. The error code for a missing table is queue.CodeResourceNotFound.
 func (t *Table) Delete(ctx context.Context) error {
 	_, err := t.api.get().DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &t.name})
 	var busy *types.ResourceInUseException
