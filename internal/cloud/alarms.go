@@ -10,7 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// alarmSource finds the alarms and the dashboard in CloudWatch.
 type alarmSource struct {
 	cloudWatch  *aws.CloudWatch
 	environment string
@@ -18,7 +17,7 @@ type alarmSource struct {
 
 func (s *alarmSource) close() { s.cloudWatch.Close() }
 
-// list also names what has such a name and is not the environment's, since it looks as if it were.
+// list includes foreign resources with a name of the environment, marked with a note.
 func (s *alarmSource) list(ctx context.Context) (all []Resource, err error) {
 	found, err := alarms.Find(ctx, s.cloudWatch, s.environment)
 	if errors.Is(err, queue.ErrDenied) {

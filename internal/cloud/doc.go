@@ -1,24 +1,21 @@
-// Package cloud creates, lists and deletes what an environment has on AWS.
+// Package cloud creates, lists and deletes an environment's AWS resources.
 //
-// Where no queue is named, an environment on Amazon SQS has a queue of its own, as a worker
-// environment of Elastic Beanstalk does. [EnsureQueue] creates it with its dead-letter queue
-// when the environment starts. An [Inventory] lists every resource on AWS that the settings
-// lead to, and deletes those that belong to the environment.
+// Without a configured queue, an environment on Amazon SQS uses a queue of its own, like an Elastic Beanstalk worker
+// environment. [EnsureQueue] creates it and its dead-letter queue at startup. An [Inventory] lists all AWS resources
+// that the settings use, and deletes those that the environment owns.
 //
 //	settings ── EnsureQueue ──> queue, dead-letter queue    (at each start)
 //	settings ── Inventory ────> [Resource, ...]             (describe, terminate)
-//	                 └─ Delete ──> what has the tag         (terminate)
+//	                 └─ Delete ──> tagged resources         (terminate)
 //
 // # Ownership
 //
-// Everything that tendril creates has the tag tendril:environment with the environment's name.
-// The tag is the only proof of ownership: a resource without it, or with the name of another
-// environment, is neither changed nor deleted, whatever its name is. The tag is read again
-// directly before a deletion. A registry table in which another environment has a lease is
-// kept.
+// Every resource that tendril creates has the tag tendril:environment with the environment's name. Only the tag
+// proves ownership: a resource without it, or with another environment's name, is never changed or deleted. The tag
+// is read again immediately before a deletion. A registry table that contains another environment's lease is kept.
 //
-// # Add a service
+// # Adding a service
 //
-// A service is a source: it lists resources, and deletes one of them. [Open] puts the sources
-// together, in the order of deletion: what points to something else goes first.
+// A service implements source. [Open] adds sources in the order of deletion: resources that refer to others come
+// first.
 package cloud

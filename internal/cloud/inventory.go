@@ -10,7 +10,7 @@ import (
 	"tendril/queue"
 )
 
-// The kinds of resources.
+// Kinds of resources.
 const (
 	kindQueue           = "queue"
 	kindDeadLetterQueue = "dead-letter queue"
@@ -19,34 +19,32 @@ const (
 	kindDashboard       = "dashboard"
 )
 
-// Resource is one resource on AWS that an environment uses.
+// Resource is an AWS resource that an environment uses.
 type Resource struct {
-	// Kind is one of the kinds above, Name what the resource is called there.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	ARN  string `json:"arn,omitempty"`
-	// URL is a queue's URL; "" for other kinds.
+	// URL is set for queues only.
 	URL string `json:"url,omitempty"`
-	// Owned tells that the resource was created for this environment, by its tag: terminate deletes it.
+	// Owned reports that the resource's tag names this environment, so that terminate deletes it.
 	Owned bool `json:"owned"`
-	// Note says why Owned is false, or what could not be read; "" for nothing.
+	// Note explains why Owned is false or which details could not be read; may be "".
 	Note string `json:"note,omitempty"`
-	// Messages is the approximate number of a queue's messages, Items that of a table's items; nil when
-	// unknown, and for other kinds.
+	// Messages is the approximate number of a queue's messages and Items that of a table's items; nil if unknown.
 	Messages *int64 `json:"messages,omitempty"`
 	Items    *int64 `json:"items,omitempty"`
-	// Attributes are the attributes of a queue under their SQS names; nil when unknown.
+	// Attributes are a queue's attributes by SQS name; nil if unknown.
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// Environment is what an [Inventory] is about.
+// Environment is the environment of an [Inventory].
 type Environment struct {
 	Config *config.Config
-	// SDK receives what the AWS SDK logs; nil drops it.
+	// SDK receives the AWS SDK's log messages; nil discards them.
 	SDK aws.LogFunc
 }
 
-// aws are the options of a connection. A region that nobody set is left to the profile.
+// aws returns the connection options. If the region is not set explicitly, the profile's applies.
 func (e *Environment) aws() *aws.Options {
 	opts := &aws.Options{Log: e.SDK}
 	if e.Config.IsSet("region") {
@@ -55,23 +53,23 @@ func (e *Environment) aws() *aws.Options {
 	return opts
 }
 
-// source finds and deletes the resources of one service.
+// source finds and deletes the resources of a service.
 type source interface {
-	// list returns the resources that exist. What may not be read is noted in the resource.
+	// list returns the existing resources. Unreadable ones have a note.
 	list(ctx context.Context) ([]Resource, error)
-	// remove deletes a resource that list returned, and reports whether it is one of this source. It is
-	// only called for a resource that is owned, and checks that again.
+	// remove deletes an owned resource after checking its ownership again. mine is false if the resource belongs to
+	// another source.
 	remove(ctx context.Context, r *Resource) (mine bool, err error)
-	// shared adds to owned resources what a deletion needs to know and list does not read.
+	// shared disowns resources that other environments use.
 	shared(ctx context.Context, found []Resource) error
 	close()
 }
 
-// Inventory lists and deletes the resources of one environment on AWS.
+// Inventory lists and deletes an environment's AWS resources.
 type Inventory struct{ sources []source }
 
-// Open reads the AWS configuration for the services that the settings use. It calls nobody. An
-// environment that uses none has an empty inventory.
+// Open reads the AWS configuration for the services that the settings use, without a call to AWS. The inventory may
+// be empty.
 func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 	i := &Inventory{}
 	s := &e.Config.Settings
@@ -107,15 +105,15 @@ func Open(ctx context.Context, e *Environment) (*Inventory, error) {
 	return i, nil
 }
 
-// Close drops the connections.
+// Close closes idle connections.
 func (i *Inventory) Close() {
 	for _, s := range i.sources {
 		s.close()
 	}
 }
 
-// List returns the resources that exist, in the order in which they would be deleted. One that may not be
-// read is among them with a note; the error says that a service did not answer, or has no credentials.
+// List returns the existing resources in the order of deletion. Resources that may not be read have a note. An error
+// means that a service did not respond or that there are no credentials.
 func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	for _, s := range i.sources {
 		found, err := s.list(ctx)
@@ -127,8 +125,7 @@ func (i *Inventory) List(ctx context.Context) (all []Resource, err error) {
 	return all, nil
 }
 
-// Plan is List for a termination: it also looks whether others use what this environment owns, and
-// disowns that.
+// Plan returns the same as List for a termination: resources that others use are not owned.
 func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	all, err := i.List(ctx)
 	if err != nil {
@@ -142,8 +139,8 @@ func (i *Inventory) Plan(ctx context.Context) ([]Resource, error) {
 	return all, nil
 }
 
-// Delete deletes a resource that [Inventory.Plan] returned as owned. The error wraps [ErrNotOwned] when
-// its tag is gone, and is of queue.ErrNoQueue or queue.CodeResourceNotFound when the resource is.
+// Delete deletes an owned resource returned by [Inventory.Plan]. The error is [ErrNotOwned] if its tag is gone, and
+// queue.ErrNoQueue or queue.CodeResourceNotFound if the resource is.
 func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	if !r.Owned {
 		return fmt.Errorf("%s %s was %w", r.Kind, r.Name, ErrNotOwned)
@@ -156,8 +153,8 @@ func (i *Inventory) Delete(ctx context.Context, r *Resource) error {
 	return fmt.Errorf("%s %s is of an unknown kind", r.Kind, r.Name)
 }
 
-// own settles whose a resource is, by its tags and the error of reading them. The error is one that ends
-// the listing.
+// own sets Owned or Note according to the tags and the error of reading them. It returns errors other than a missing
+// permission.
 func (r *Resource) own(environment string, tags map[string]string, err error) error {
 	switch owner := aws.OwnerOf(tags); {
 	case errors.Is(err, queue.ErrDenied):

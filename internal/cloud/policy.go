@@ -11,7 +11,7 @@ import (
 	"tendril/internal/config"
 )
 
-// Policy is an IAM policy: the JSON of it is what AWS takes.
+// Policy is an IAM policy, in JSON as AWS expects it.
 type Policy struct {
 	Version   string
 	Statement []Statement
@@ -22,30 +22,26 @@ type Statement struct {
 	Sid, Effect string
 	Action      []string
 	Resource    []string
-	// Condition limits the statement further; nil for no condition.
-	Condition map[string]map[string][]string `json:",omitempty"`
+	Condition   map[string]map[string][]string `json:",omitempty"`
 }
 
-// Use is what an environment is used for, beside its settings.
+// Use describes the use of an environment beyond its settings.
 type Use struct {
-	// TaskQueues are the names, URLs or ARNs of the queues of periodic tasks, "" for the first queue; empty
-	// without tasks.
+	// TaskQueues are the names, URLs or ARNs of the periodic tasks' queues, "" for the first queue.
 	TaskQueues []string
-	// Operate asks for what the commands need that act on queues, instead of what the environment itself needs:
-	// dead, peek, queues, alarms and terminate.
+	// Operate requests the permissions of the commands dead, peek, queues, alarms and terminate instead of the
+	// environment's own.
 	Operate bool
 }
 
-// UnknownDeadLetterQueue begins the name that stands in a [Policy] for a dead-letter queue whose name only Amazon
-// SQS knows.
+// UnknownDeadLetterQueue is the prefix of the placeholder for a dead-letter queue with an unknown name.
 const UnknownDeadLetterQueue = "DEAD-LETTER-QUEUE-OF-"
 
-// PolicyFor returns the IAM policy that the settings need, with one statement for each feature in use. Where an
-// account is not known, an ARN has "*" in its place; a resource is "*" alone only where AWS allows nothing else. It
-// asks no network.
+// PolicyFor returns the IAM policy that the settings require, with one statement per feature. Unknown accounts are
+// "*" in ARNs. A resource is "*" only if AWS supports nothing else. PolicyFor makes no network calls.
 func PolicyFor(cfg *config.Config, use *Use) *Policy {
 	p := &policyMaker{settings: &cfg.Settings, region: cfg.Region}
-	if cfg.Origin("region") == (config.Origin{}) { // the profile's, or that of the machine
+	if cfg.Origin("region") == (config.Origin{}) { // taken from the profile or the machine
 		p.region = "*"
 	}
 	if use.Operate {
@@ -56,14 +52,13 @@ func PolicyFor(cfg *config.Config, use *Use) *Policy {
 	return &Policy{Version: "2012-10-17", Statement: p.statements}
 }
 
-// policyMaker gathers the statements of a policy.
 type policyMaker struct {
 	settings   *config.Settings
-	region     string // "*" when it is not known
+	region     string // "*" if unknown
 	statements []Statement
 }
 
-// allow adds the actions of a feature on resources; the statement of a feature is one.
+// allow adds resources to the feature's only statement.
 func (p *policyMaker) allow(f aws.Feature, resources ...string) *Statement {
 	i := slices.IndexFunc(p.statements, func(s Statement) bool { return s.Sid == string(f) })
 	if i < 0 {
@@ -79,7 +74,7 @@ func (p *policyMaker) allow(f aws.Feature, resources ...string) *Statement {
 	return s
 }
 
-// run allows what the environment does.
+// run adds the environment's own permissions.
 func (p *policyMaker) run(use *Use) {
 	s := p.settings
 	for i := range s.Queues {
@@ -114,7 +109,7 @@ func (p *policyMaker) run(use *Use) {
 	}
 }
 
-// schedule allows to enqueue periodic tasks, and to agree with other instances.
+// schedule adds the permissions for enqueueing periodic tasks and for the registry.
 func (p *policyMaker) schedule(queues []string) {
 	s := p.settings
 	first := &s.Queues[0]
@@ -143,8 +138,8 @@ func (p *policyMaker) schedule(queues []string) {
 	}
 }
 
-// scale allows to set the size of a group or service, or to publish what it is set by. Which one this instance is
-// in is not known here, where the settings do not name one.
+// scale adds the permissions for setting the size of a group or service, or for publishing metrics for it. Without a
+// configured target, the target is only known at run time.
 func (p *policyMaker) scale() {
 	group, inGroup := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleGroup)
 	service, inService := strings.CutPrefix(p.settings.ScaleTarget, config.ScaleService)
@@ -179,7 +174,7 @@ func (p *policyMaker) scale() {
 	}
 }
 
-// publish allows metrics in a namespace. PutMetricData knows no resources, only that condition.
+// publish allows PutMetricData in a namespace. The action has no resources, only this condition.
 func (p *policyMaker) publish(namespace string) {
 	s := p.allow(aws.PublishMetrics, "*")
 	if s.Condition == nil {
@@ -189,7 +184,7 @@ func (p *policyMaker) publish(namespace string) {
 		namespace)
 }
 
-// operate allows what the commands do.
+// operate adds the commands' permissions.
 func (p *policyMaker) operate() {
 	s := p.settings
 	for i := range s.Queues {
@@ -217,7 +212,6 @@ func (p *policyMaker) operate() {
 	}
 }
 
-// deadLetterQueue is the name of a queue's dead-letter queue, as far as the settings tell.
 func deadLetterQueue(q *config.QueueSettings) string {
 	if q.Managed {
 		return DeadLetterName(q.Name)
@@ -225,7 +219,7 @@ func deadLetterQueue(q *config.QueueSettings) string {
 	return UnknownDeadLetterQueue + q.Name
 }
 
-// queue is the ARN of a queue called name in the region and account of another one.
+// queue returns the ARN of a queue in the region and account of near.
 func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	region, account := p.region, "*"
 	if ref, err := aws.ParseReference(near.URL); err == nil {
@@ -237,13 +231,13 @@ func (p *policyMaker) queue(near *config.QueueSettings, name string) string {
 	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partitionOf(region), region, account, name)
 }
 
-// table is the ARN of the registry table, which is looked for in the region of the settings alone.
+// table returns the registry table's ARN. The table is always in the region of the settings.
 func (p *policyMaker) table() string {
 	region := p.settings.Region
 	return fmt.Sprintf("arn:%s:dynamodb:%s:*:table/%s", partitionOf(region), region, p.settings.RegistryTable)
 }
 
-// function is the ARN of a function that is named by its name, a partial ARN or an ARN.
+// function returns the ARN of a function given by name, partial ARN or ARN.
 func (p *policyMaker) function(reference string) string {
 	if strings.HasPrefix(reference, "arn:") {
 		return reference
@@ -255,7 +249,6 @@ func (p *policyMaker) function(reference string) string {
 	return fmt.Sprintf("arn:%s:lambda:%s:%s:function:%s", partitionOf(p.region), p.region, account, name)
 }
 
-// partitionOf is the partition of AWS that a region belongs to.
 func partitionOf(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
@@ -266,5 +259,5 @@ func partitionOf(region string) string {
 	return "aws"
 }
 
-// afterLast is a queue's name in its name, URL or ARN.
+// afterLast returns the name in a queue's name, URL or ARN.
 func afterLast(reference string) string { return reference[strings.LastIndexAny(reference, ":/")+1:] }

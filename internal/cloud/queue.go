@@ -12,23 +12,20 @@ import (
 	"tendril/queue"
 )
 
-// ErrNotOwned means that a resource of this name exists and was not created for this
-// environment.
+// ErrNotOwned means that a resource with this name exists but was not created for this environment.
 var ErrNotOwned = errors.New("not created for this environment")
 
-// deadLetterRetention is how long dead letters are kept: the longest that SQS offers.
+// deadLetterRetention is the longest retention period of SQS.
 const deadLetterRetention = 14 * 24 * time.Hour
 
-// DeadLetterName is the name of the dead-letter queue of an environment's own queue. It fits
-// the 80 characters of SQS, since an environment's name has 64 at most.
+// DeadLetterName returns the name of the dead-letter queue of an environment's queue. It fits the 80 characters of
+// SQS, because an environment's name has at most 64.
 func DeadLetterName(queueName string) string { return queueName + "-dead" }
 
-// EnsureQueue creates the environment's own queue on Amazon SQS and its dead-letter queue where
-// they are missing, with the attributes that Elastic Beanstalk gives them, and sets the
-// attributes of existing ones that differ from the settings.
+// EnsureQueue creates the environment's queue and dead-letter queue if missing, with the attributes that Elastic
+// Beanstalk uses, or updates existing ones to match the settings.
 //
-// The error wraps [ErrNotOwned] when one of the two exists and belongs to somebody else; then
-// nothing was created or changed. Others are of package queue.
+// The error is [ErrNotOwned] if one of the two belongs to someone else; in that case nothing was changed.
 func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *config.QueueSettings,
 	log *slog.Logger) error {
 	e := &ensurer{sqs: sqs, environment: s.Name, advice: "use the queue as it is with --queue " + set.Name +
@@ -61,15 +58,14 @@ func EnsureQueue(ctx context.Context, sqs *aws.SQS, s *config.Settings, set *con
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// ensurer creates the queues of an environment.
 type ensurer struct {
 	sqs         *aws.SQS
 	environment string
-	advice      string // what to do about a queue of somebody else
+	advice      string // for a queue owned by someone else
 	log         *slog.Logger
 }
 
-// find returns a queue of the environment by its name; nil when it does not exist.
+// find returns an owned queue by name, or nil if it does not exist.
 func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	q, err := e.sqs.Queue(ctx, name)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -81,7 +77,7 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 
 	tags, err := q.Tags(ctx)
 	switch owner := aws.OwnerOf(tags); {
-	case errors.Is(err, queue.ErrNoQueue): // deleted a moment ago
+	case errors.Is(err, queue.ErrNoQueue): // deleted in the meantime
 		return nil, nil
 	case errors.Is(err, queue.ErrDenied):
 		return nil, fmt.Errorf("queue %s exists, and its tags may not be read, so that it is not known whose it is: "+
@@ -98,7 +94,7 @@ func (e *ensurer) find(ctx context.Context, name string) (*aws.Queue, error) {
 	return q, nil
 }
 
-// ensure creates a queue, or sets those attributes of an existing one that differ.
+// ensure creates a queue, or updates the attributes of an existing one.
 func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attributes map[string]string) (*aws.Queue,
 	error) {
 	if q == nil {
@@ -110,7 +106,7 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 		if !errors.Is(err, &queue.Error{Code: queue.CodeQueueNameExists}) {
 			return nil, fmt.Errorf("creating the queue %s: %w", name, err)
 		}
-		// Another instance, with other settings, was faster.
+		// Another instance with different settings created it first.
 		if q, err = e.find(ctx, name); q == nil {
 			return nil, errors.Join(fmt.Errorf("creating the queue %s: it exists and cannot be found", name), err)
 		}
@@ -133,8 +129,8 @@ func (e *ensurer) ensure(ctx context.Context, q *aws.Queue, name string, attribu
 	return q, nil
 }
 
-// differing are the attributes whose value is not the current one. Redrive policies are
-// compared by what they mean, since servers write them differently.
+// differing returns the attributes to change. Redrive policies are parsed before they are compared, because servers
+// format them differently.
 func differing(current, wanted map[string]string) map[string]string {
 	changed := map[string]string{}
 	for name, value := range wanted {

@@ -15,7 +15,7 @@ import (
 	"tendril/queue"
 )
 
-// queues are the queues of an environment on Amazon SQS, and their dead-letter queues.
+// queues contains the SQS queues of an environment.
 type queues struct {
 	sqs      *aws.SQS
 	settings *config.Settings
@@ -23,8 +23,8 @@ type queues struct {
 
 func (s *queues) close() { s.sqs.Close() }
 
-// list returns the queues of the settings with their dead-letter queues, and those that the environment
-// created for itself, also when the settings name others by now.
+// list returns the queues in the settings, their dead-letter queues, and the environment's own queues even if the
+// settings no longer use them.
 func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	add := func(kind, reference string, onlyOwned bool) (r *Resource, err error) {
 		r, err = s.describe(ctx, kind, reference)
@@ -53,7 +53,7 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 		}
 
 		if dead, _ := queue.ParseRedrivePolicy(r.Attributes["RedrivePolicy"]); dead != "" {
-			// SQS wants it in the account and region of its source.
+			// A dead-letter queue is in its source's account and region.
 			if _, err := add(kindDeadLetterQueue, sibling(r.URL, dead), false); err != nil {
 				return all, err
 			}
@@ -63,7 +63,7 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	own, dead, named := s.settings.Name, DeadLetterName(s.settings.Name), !s.settings.Queues[0].Managed
 	if named && len(all) == 0 {
 		return nil, nil
-	} else if named { // in the account and region of the others
+	} else if named { // in the others' account and region
 		own, dead = sibling(all[0].URL, own), sibling(all[0].URL, dead)
 	}
 
@@ -74,12 +74,12 @@ func (s *queues) list(ctx context.Context) (all []Resource, err error) {
 	return all, err
 }
 
-// sibling is the URL of another queue of the same account and region.
+// sibling returns the URL of another queue in the same account and region.
 func sibling(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// describe returns a queue by its name, URL or ARN; nil when it does not exist.
+// describe returns a queue by name, URL or ARN, or nil if it does not exist.
 func (s *queues) describe(ctx context.Context, kind, reference string) (*Resource, error) {
 	q, err := s.sqs.Queue(ctx, reference)
 	if errors.Is(err, queue.ErrNoQueue) {
@@ -137,7 +137,7 @@ func (s *queues) remove(ctx context.Context, r *Resource) (mine bool, err error)
 	return true, q.DeleteQueue(ctx)
 }
 
-// registryTable is the DynamoDB table of periodic tasks.
+// registryTable is the DynamoDB table for periodic tasks.
 type registryTable struct {
 	table    *aws.Table
 	settings *config.Settings
@@ -160,7 +160,7 @@ func (s *registryTable) list(ctx context.Context) ([]Resource, error) {
 	return []Resource{r}, nil
 }
 
-// shared disowns the table when another environment has a lease in it.
+// shared disowns the table if it contains another environment's lease.
 func (s *registryTable) shared(ctx context.Context, found []Resource) error {
 	i := slices.IndexFunc(found, func(r Resource) bool { return r.Kind == kindTable && r.Owned })
 	if i < 0 {

@@ -12,54 +12,50 @@ import (
 	"tendril/internal/observe/telemetry"
 )
 
-// Settings are what the alarms of an environment depend on.
+// Settings are the properties of an environment that determine its alarms.
 type Settings struct {
-	// Environment is the environment's name: 1 to 64 letters, digits, "_" and "-".
+	// Environment is a name of 1 to 64 letters, digits, "_" and "-".
 	Environment string
-	// HealthName is the EnvironmentName dimension of the metrics about the environment; ""
-	// when they are not published.
+	// HealthName is the EnvironmentName dimension of the environment's metrics, or "" if they are not published.
 	HealthName string
-	// Publishes tells that the environment sends metrics to CloudWatch.
+	// Publishes reports whether the environment sends metrics to CloudWatch.
 	Publishes bool
-	// Interval is the time between two sendings.
+	// Interval is the time between two publications of metrics.
 	Interval time.Duration
-	// Periodic tells that there are periodic tasks, which need a leader.
+	// Periodic reports whether there are periodic tasks, which need a leader.
 	Periodic bool
-	// Region is the AWS region of the metrics in the dashboard.
+	// Region is the AWS region of the dashboard's metrics.
 	Region string
-	// Queues are those that the environment works on.
 	Queues []Queue
-	// Actions are the ARNs that each alarm without actions of its own notifies.
+	// Actions are the default ARNs to notify.
 	Actions []string
 }
 
-// Queue is one queue of the environment.
+// Queue is one of the environment's queues.
 type Queue struct {
-	// Name is the queue's name; URL and ARN are "" where they are not known.
+	// URL and ARN may be unknown.
 	Name, URL, ARN string
-	// OnSQS tells that Amazon publishes the queue's metrics, in Region; "" is that of the
-	// environment.
+	// OnSQS reports that Amazon publishes the queue's metrics, in Region; "" is the environment's region.
 	OnSQS  bool
 	Region string
-	// DeadLetter is the name of its dead-letter queue; "" for none.
+	// DeadLetter is the name of the dead-letter queue, or "".
 	DeadLetter string
-	// Limit is how long one delivery may take.
+	// Limit is the longest duration of a delivery.
 	Limit time.Duration
 }
 
-// Set is what an environment should have.
+// Set is the desired set of alarms of an environment.
 type Set struct {
-	// Environment is the environment's name.
 	Environment string
 	// Alarms are sorted by name.
 	Alarms []aws.Alarm
-	// Dashboard is the body of the dashboard as JSON; "" for none.
+	// Dashboard is the JSON body, or "".
 	Dashboard string
-	// LeftOut says what there is no alarm for, and why.
+	// LeftOut lists omitted alarms with reasons.
 	LeftOut []string
 }
 
-// The kinds of alarms.
+// Kinds of alarms.
 const (
 	queueAge    = "queue-age"
 	deadLetters = "dead-letters"
@@ -73,7 +69,7 @@ func kinds() []string {
 	return []string{queueAge, deadLetters, failures, latency, healthKind, leaderKind}
 }
 
-// The words of CloudWatch that more than one alarm has.
+// CloudWatch values used by several alarms.
 const (
 	atLeast      = "GreaterThanOrEqualToThreshold"
 	below        = "LessThanThreshold"
@@ -82,8 +78,8 @@ const (
 	sqsNamespace = "AWS/SQS"
 )
 
-// Describe returns the alarms and the dashboard of an environment. The defaults go off where
-// the health of the environment becomes Degraded. A nil file changes nothing.
+// Describe returns an environment's alarms and dashboard. The default alarms go off under the conditions that make
+// the environment's health Degraded. f may be nil.
 func Describe(s *Settings, f *File) Set {
 	f = cmp.Or(f, &File{})
 	d := describer{Settings: s, file: f, set: Set{Environment: s.Environment}}
@@ -104,10 +100,10 @@ func Describe(s *Settings, f *File) Set {
 	return d.set
 }
 
-// Prefix is what the names of an environment's alarms begin with.
+// Prefix returns the prefix of an environment's alarm names.
 func Prefix(environment string) string { return "tendril/" + environment + "/" }
 
-// DashboardName is the name of an environment's dashboard.
+// DashboardName returns the name of an environment's dashboard.
 func DashboardName(environment string) string { return "tendril-" + environment }
 
 type describer struct {
@@ -116,7 +112,6 @@ type describer struct {
 	set  Set
 }
 
-// queue adds the alarms of one queue.
 func (d *describer) queue(q *Queue) {
 	unpublished := ""
 	switch {
@@ -171,7 +166,7 @@ func (d *describer) queue(q *Queue) {
 
 const notPublished = "no metrics are sent to CloudWatch: set --cloudwatch on"
 
-// environment adds the alarms that are about no single queue.
+// environment adds the alarms that do not belong to a queue.
 func (d *describer) environment() {
 	why := ""
 	switch {
@@ -205,7 +200,7 @@ func (d *describer) environment() {
 	})
 }
 
-// period is a number of seconds in which at least one sample is sent: a multiple of 60.
+// period returns a multiple of 60 seconds in which at least one sample is sent.
 func (d *describer) period(least int) int {
 	return max(least, int((d.Interval+time.Minute-1)/time.Minute)*60)
 }
@@ -214,7 +209,7 @@ func dimension(name, value string) []aws.Dimension {
 	return []aws.Dimension{{Name: name, Value: value}}
 }
 
-// kind adds one of the default alarms, as the file changes it.
+// kind adds a default alarm with the file's changes.
 func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
 	name := kind
 	if q != nil {
@@ -228,7 +223,7 @@ func (d *describer) kind(kind string, q *Queue, a aws.Alarm) {
 	d.add(a, c)
 }
 
-// add adds an alarm, with the actions of all alarms where it has none of its own.
+// add adds an alarm, with the default actions if it has none.
 func (d *describer) add(a aws.Alarm, c change) {
 	c.apply(&a)
 	if a.Actions == nil {

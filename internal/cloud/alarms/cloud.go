@@ -12,7 +12,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// Cloud is where alarms and dashboards are; [aws.CloudWatch] is one.
+// Cloud stores alarms and dashboards. [aws.CloudWatch] implements it.
 type Cloud interface {
 	Alarms(ctx context.Context, prefix string) ([]aws.AlarmState, error)
 	AlarmTags(ctx context.Context, arn string) (map[string]string, error)
@@ -23,20 +23,18 @@ type Cloud interface {
 	DeleteDashboard(ctx context.Context, name string) error
 }
 
-// Found is what an environment has in the cloud.
+// Found contains an environment's existing alarms and dashboard.
 type Found struct {
-	// Environment is the environment's name.
 	Environment string
-	// Alarms are its own, by name; Foreign are those that have such a name and are not marked
-	// as its own.
+	// Alarms are the environment's own, sorted by name. Foreign alarms have the environment's prefix but not its tag.
 	Alarms, Foreign []aws.AlarmState
-	// Dashboard is the body of its dashboard; "" when there is none. ForeignDashboard tells
-	// that one of the name is not its own.
+	// Dashboard is the body of the environment's dashboard, or "". ForeignDashboard reports a dashboard of that name
+	// without the environment's mark.
 	Dashboard        string
 	ForeignDashboard bool
 }
 
-// Find returns the alarms and the dashboard that an environment has. It changes nothing.
+// Find returns an environment's alarms and dashboard. It changes nothing.
 func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) {
 	f := &Found{Environment: environment}
 	all, err := cloud.Alarms(ctx, Prefix(environment))
@@ -66,7 +64,7 @@ func Find(ctx context.Context, cloud Cloud, environment string) (*Found, error) 
 	return f, nil
 }
 
-// ownDashboard reports whether a widget of the dashboard has the mark of the environment.
+// ownDashboard reports whether a widget contains the environment's mark.
 func ownDashboard(body, environment string) bool {
 	var read struct {
 		Widgets []struct {
@@ -86,7 +84,7 @@ func ownDashboard(body, environment string) bool {
 	return false
 }
 
-// The actions of a step.
+// Actions of a step.
 const (
 	Create = "create"
 	Update = "change"
@@ -94,24 +92,24 @@ const (
 	Keep   = "keep"
 )
 
-// Step is one thing that applying a set does.
+// Step is a change that applies a set.
 type Step struct {
 	// Action is [Create], [Update], [Remove] or [Keep].
 	Action string `json:"action"`
-	// Kind is "alarm" or "dashboard", Name its name.
+	// Kind is "alarm" or "dashboard".
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Changes says for [Update] what changes, as "threshold 600 -> 300"; else for people what it
-	// is, or why it is kept. May be empty.
+	// Changes are the changes of an [Update], such as "threshold 600 -> 300"; otherwise the alarm's condition or the
+	// reason to keep it. May be empty.
 	Changes []string `json:"changes,omitempty"`
 
 	alarm aws.Alarm
 	body  string
 }
 
-// Compare returns the steps that make what was found the set, in the order of their names, the
-// dashboard last. What is there and not in the set is deleted only with prune. An alarm whose actions the set does not
-// name (nil) keeps those that it has. The error says which names something foreign has.
+// Compare returns the steps from found to want, sorted by name, the dashboard last. Resources that are not in want
+// are deleted only with prune. Alarms with nil actions keep their current actions. Compare returns an error if a name
+// belongs to a foreign resource.
 func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	var steps []Step
 	if foreign := want.foreign(found); len(foreign) > 0 {
@@ -125,7 +123,7 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	for _, a := range want.Alarms {
 		is := have[a.Name]
 		if is != nil && a.Actions == nil {
-			a.Actions = is.Actions // they were given to an earlier 'alarms apply'
+			a.Actions = is.Actions // from an earlier 'alarms apply'
 		}
 		step := Step{Action: Create, Kind: "alarm", Name: a.Name, Changes: []string{Condition(&a)}, alarm: a}
 		if is != nil {
@@ -161,7 +159,7 @@ func Compare(want *Set, found *Found, prune bool) ([]Step, error) {
 	return append(steps, board), nil
 }
 
-// foreign names what has a name of the set and is not the environment's.
+// foreign returns the foreign resources with a name of the set.
 func (s *Set) foreign(found *Found) (names []string) {
 	for _, a := range found.Foreign {
 		if slices.ContainsFunc(s.Alarms, func(w aws.Alarm) bool { return w.Name == a.Name }) {
@@ -174,7 +172,7 @@ func (s *Set) foreign(found *Found) (names []string) {
 	return names
 }
 
-// Apply does the steps. An error leaves the steps before it done; applying again goes on.
+// Apply performs the steps in order and stops at the first error. It can be repeated after an error.
 func Apply(ctx context.Context, cloud Cloud, environment string, steps []Step) error {
 	for i := range steps {
 		s := &steps[i]
@@ -196,7 +194,7 @@ func Apply(ctx context.Context, cloud Cloud, environment string, steps []Step) e
 	return nil
 }
 
-// Delete deletes what [Find] found of the environment itself and still finds; what is foreign stays.
+// Delete deletes the environment's own resources in found that still exist.
 func Delete(ctx context.Context, cloud Cloud, found *Found) error {
 	now, err := Find(ctx, cloud, found.Environment)
 	if err != nil {
@@ -218,7 +216,7 @@ func Delete(ctx context.Context, cloud Cloud, found *Found) error {
 	return cloud.DeleteDashboard(ctx, DashboardName(found.Environment))
 }
 
-// Condition says for people when an alarm goes off.
+// Condition describes when an alarm goes off.
 func Condition(a *aws.Alarm) string {
 	signs := map[string]string{atLeast: ">=", "GreaterThanThreshold": ">", below: "<", "LessThanOrEqualToThreshold": "<="}
 	text := fmt.Sprintf("%s of %s %s %v", a.Statistic, a.Metric, cmp.Or(signs[a.Comparison], a.Comparison), a.Threshold)
@@ -228,7 +226,7 @@ func Condition(a *aws.Alarm) string {
 	return text + fmt.Sprintf(" in %d of %d periods of %d s", a.DatapointsToAlarm, a.EvaluationPeriods, a.Period)
 }
 
-// normal is an alarm with the values that CloudWatch puts in the place of those left out.
+// normal fills in CloudWatch's default values.
 func normal(a *aws.Alarm) aws.Alarm {
 	n := *a
 	n.DatapointsToAlarm = cmp.Or(n.DatapointsToAlarm, n.EvaluationPeriods)
@@ -236,7 +234,7 @@ func normal(a *aws.Alarm) aws.Alarm {
 	return n
 }
 
-// differences says what becomes of an alarm, by the names of its properties in JSON.
+// differences describes the changed properties by JSON name.
 func differences(is, want *aws.Alarm) (changes []string) {
 	a, b := normal(is), normal(want)
 	from, to := reflect.ValueOf(a), reflect.ValueOf(b)

@@ -6,8 +6,8 @@ import (
 	"tendril/internal/observe/telemetry"
 )
 
-// widget is one part of a dashboard; the format is that of "Dashboard body structure and
-// syntax" in the API reference of CloudWatch. A dashboard is 24 columns wide.
+// widget is part of a dashboard. Format: CloudWatch API Reference, "Dashboard body structure and syntax". A dashboard
+// is 24 columns wide.
 type widget struct {
 	Type       string         `json:"type"`
 	X          int            `json:"x"`
@@ -17,16 +17,15 @@ type widget struct {
 	Properties map[string]any `json:"properties"`
 }
 
-// mark is the text by which a dashboard is known as the one of an environment.
+// mark returns the text that identifies an environment's dashboard.
 func mark(environment string) string { return "# tendril environment " + environment }
 
 const (
 	half, graphHeight = 12, 6
-	period            = 60 // of the graphs, in seconds
+	period            = 60 // seconds per data point
 )
 
-// dashboard returns the body of the dashboard: a headline, then graphs of the environment
-// and of each queue.
+// dashboard returns the dashboard's body: a headline and graphs of the environment and each queue.
 func dashboard(s *Settings) string {
 	widgets := []widget{{Type: "text", Width: 24, Height: 1,
 		Properties: map[string]any{"markdown": mark(s.Environment)}}}
@@ -77,7 +76,7 @@ func dashboard(s *Settings) string {
 	}
 	body, err := json.Marshal(map[string]any{"widgets": widgets})
 	if err != nil {
-		panic(err) // texts and numbers alone
+		panic(err) // cannot happen: only strings and numbers
 	}
 	return string(body)
 }

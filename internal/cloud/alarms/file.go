@@ -13,29 +13,28 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// FileName is the name of the file at the root of a bundle that adjusts the alarms.
+// FileName is the name of the file in a bundle's root directory that adjusts the alarms.
 const FileName = "alarms.yaml"
 
-// maxFile is the most bytes that the file may have.
+// maxFile is the maximum size in bytes.
 const maxFile = 64 << 10
 
-// File is what alarms.yaml and a bundle say about the alarms. The zero value changes nothing.
+// File contains the changes from alarms.yaml and a bundle. The zero value changes nothing.
 type File struct {
-	// Actions, OKActions and MissingActions are ARNs for each alarm that has none of its own.
+	// Actions, OKActions and MissingActions are default ARNs.
 	Actions, OKActions, MissingActions []string
-	// NoDashboard leaves the dashboard out.
-	NoDashboard bool
+	NoDashboard                        bool
 
-	changes map[string]change // by kind, or kind/queue
-	added   []aws.Alarm       // of the bundle; the name is the last part only
+	changes map[string]change // by kind or kind/queue
+	added   []aws.Alarm       // from the bundle, named without prefix
 	leftOut []string
 }
 
-// change is what a file says about one alarm. Fields that are nil change nothing.
+// change contains the changes to an alarm. Nil fields change nothing.
 type change struct {
-	// Off leaves the alarm out.
+	// Off omits the alarm.
 	Off bool
-	// Threshold and the others are those of [aws.Alarm].
+	// The other fields correspond to [aws.Alarm].
 	Threshold                          *float64
 	Period, EvaluationPeriods          *int
 	DatapointsToAlarm                  *int
@@ -70,7 +69,7 @@ func set[T any](to, from *T) {
 	}
 }
 
-// change is what the file says about an alarm; its own name counts more than its kind.
+// change returns the changes to an alarm. An entry for its name takes precedence over one for its kind.
 func (f *File) change(kind, name string) change {
 	if c, found := f.changes[name]; found {
 		return c
@@ -78,7 +77,7 @@ func (f *File) change(kind, name string) change {
 	return f.changes[kind]
 }
 
-// Error holds everything that is wrong with a file; it is never empty.
+// Error contains all problems of a file, at least one.
 type Error struct {
 	Problems []yamlfile.Problem
 }
@@ -86,9 +85,8 @@ type Error struct {
 // Error returns one line per problem, each followed by its hint.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
-// Read reads an alarms.yaml. queues are the names of the environment's queues. A file that
-// does not exist is an empty one where it is optional. The error about a bad file is an
-// [*Error].
+// Read reads an alarms.yaml. queues are the environment's queue names. If optional is set, a missing file is empty.
+// Invalid contents return an [*Error].
 func Read(path string, optional bool, queues []string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && optional {
@@ -158,7 +156,7 @@ func (r *fileReader) root(n *yamlfile.Node) {
 	}
 }
 
-// repeated refuses a key that comes twice.
+// repeated rejects a duplicate key.
 func (r *fileReader) repeated(seen map[string]bool, p yamlfile.Pair) bool {
 	if seen[p.Key] {
 		r.refuse(p.Line, yamlfile.Shown(p.Key)+" comes twice", "delete one of them")
@@ -184,7 +182,7 @@ func (r *fileReader) alarms(p yamlfile.Pair) {
 	}
 }
 
-// known reports whether a key names an alarm: a kind, or a kind and a queue.
+// known reports whether a key is a kind or a kind and a queue.
 func (r *fileReader) known(p yamlfile.Pair) bool {
 	kind, queue, ofQueue := strings.Cut(p.Key, "/")
 	ownQueue := slices.Contains([]string{queueAge, deadLetters, failures, latency}, kind)
@@ -225,7 +223,7 @@ func (r *fileReader) change(entry yamlfile.Pair) (c change) {
 	return c
 }
 
-// property reads one property by its name in snake case, such as evaluation_periods.
+// property reads a property with a snake-case name, such as evaluation_periods.
 func (r *fileReader) property(c *change, p yamlfile.Pair) {
 	switch p.Key {
 	case "threshold":
@@ -279,7 +277,7 @@ func (r *fileReader) integer(p yamlfile.Pair, most int, allowed string, ok func(
 	return &n
 }
 
-// isOn reads on or off; nil for anything else.
+// isOn reads on or off; nil if invalid.
 func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	on := false
 	switch strings.ToLower(p.Value.Text) {
@@ -293,10 +291,10 @@ func (r *fileReader) isOn(p yamlfile.Pair) *bool {
 	return &on
 }
 
-// maxActions is the most actions that CloudWatch takes for one state.
+// maxActions is CloudWatch's limit of actions per state.
 const maxActions = 5
 
-// arns reads one ARN or a list of them; never nil, so that an empty list means none.
+// arns reads one or more ARNs. The result is never nil, so that an empty list removes the actions.
 func (r *fileReader) arns(p yamlfile.Pair) []string {
 	found := []string{}
 	items := p.Value.Items
@@ -318,7 +316,7 @@ func (r *fileReader) arns(p yamlfile.Pair) []string {
 
 const exampleARN = "arn:aws:sns:eu-west-1:123456789012:on-call"
 
-// CheckAction returns an error for what cannot be the ARN of an action.
+// CheckAction returns an error if text is not an ARN.
 func CheckAction(text string) error {
 	parts := strings.SplitN(text, ":", 6)
 	if len(parts) != 6 || parts[0] != "arn" || parts[1] == "" || parts[2] == "" || parts[5] == "" ||

@@ -12,8 +12,8 @@ import (
 	"tendril/internal/config/yamlfile"
 )
 
-// The logical names that Elastic Beanstalk gives the resources of a worker environment. Its
-// guide lists them under "Modifying the resources that Elastic Beanstalk creates".
+// Logical names of the resources in an Elastic Beanstalk worker environment. Source: AWS Elastic Beanstalk Developer
+// Guide, "Modifying the resources that Elastic Beanstalk creates for your environment".
 const (
 	workerQueue     = "AWSEBWorkerQueue"
 	deadLetterQueue = "AWSEBWorkerDeadLetterQueue"
@@ -21,8 +21,8 @@ const (
 	scalingLow      = "AWSEBCloudwatchAlarmLow"
 )
 
-// AddBundle adds the alarms that the configuration files of a bundle declare as resources.
-// One that refers to a resource which tendril does not know is left out, with the reason.
+// AddBundle adds the alarms declared as resources in a bundle's configuration files. Alarms that refer to unknown
+// resources are omitted, with a reason.
 func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	for i := range b.Resources {
 		r := &b.Resources[i]
@@ -39,12 +39,12 @@ func (f *File) AddBundle(b *bundle.Bundle, s *Settings) {
 	}
 }
 
-// resourceReader reads one resource of the type AWS::CloudWatch::Alarm.
+// resourceReader reads a resource of type AWS::CloudWatch::Alarm.
 type resourceReader struct {
 	bundle   *bundle.Bundle
 	settings *Settings
 	resource *bundle.Resource
-	// why is the first reason to leave the alarm out, and line where it stands; "" for none.
+	// why is the first reason to omit the alarm, or "".
 	why  string
 	line int
 }
@@ -83,7 +83,7 @@ func (c *resourceReader) alarm() (a aws.Alarm) {
 	return a
 }
 
-// property reads one property by the name that CloudFormation has for it.
+// property reads a CloudFormation property.
 func (c *resourceReader) property(a *aws.Alarm, p yamlfile.Pair) {
 	switch p.Key {
 	case "AlarmName":
@@ -127,7 +127,7 @@ func (c *resourceReader) property(a *aws.Alarm, p yamlfile.Pair) {
 			}
 			a.Dimensions = append(a.Dimensions, aws.Dimension{Name: c.text(name), Value: c.text(value)})
 		}
-	case "Tags": // those of tendril are there
+	case "Tags": // replaced by tendril's tags
 	default:
 		c.refuse(p.Value, "the property %s is not supported", yamlfile.Printable(p.Key))
 	}
@@ -142,8 +142,8 @@ func (c *resourceReader) number(p yamlfile.Pair) float64 {
 	return v
 }
 
-// actions reads ARNs. A topic that the bundle declares is not created, so its place is left
-// to the actions of all alarms; nil then.
+// actions reads ARNs. References to a topic in the bundle are dropped, because tendril does not create topics. The
+// result is nil if nothing is left, so that the default actions apply.
 func (c *resourceReader) actions(n *yamlfile.Node) (found []string) {
 	for _, item := range n.Items {
 		if name, _ := reference(item); c.typeOf(name) == "AWS::SNS::Topic" {
@@ -166,8 +166,7 @@ func (c *resourceReader) typeOf(name string) string {
 	return ""
 }
 
-// text returns a value with CloudFormation's functions resolved, as far as tendril knows what
-// they stand for.
+// text returns a value with the CloudFormation functions resolved that tendril supports.
 func (c *resourceReader) text(n *yamlfile.Node) string {
 	if name, attribute := reference(n); name != "" {
 		value, known := c.resolve(name, attribute)
@@ -186,7 +185,7 @@ func (c *resourceReader) text(n *yamlfile.Node) string {
 	return n.Text
 }
 
-// option resolves Fn::GetOptionSetting: an option of the bundle, or the default beside it.
+// option resolves Fn::GetOptionSetting to the bundle's option or else its DefaultValue.
 func (c *resourceReader) option(n *yamlfile.Node) string {
 	namespace, name := "aws:elasticbeanstalk:customoption", ""
 	if given := n.Get("Namespace"); given != nil {
@@ -205,8 +204,7 @@ func (c *resourceReader) option(n *yamlfile.Node) string {
 	return ""
 }
 
-// reference returns the name and the attribute of Ref and Fn::GetAtt, in their long and short
-// forms; "" where n is neither.
+// reference returns the name and attribute in the long and short forms of Ref and Fn::GetAtt, or "" for other nodes.
 func reference(n *yamlfile.Node) (name, attribute string) {
 	switch {
 	case n.Tag == "!Ref":
@@ -232,8 +230,7 @@ func reference(n *yamlfile.Node) (name, attribute string) {
 	return name, attribute
 }
 
-// resolve returns what a reference stands for, and whether it is known. The worker's queue is
-// the first one of the environment on Amazon SQS.
+// resolve returns a reference's value. The worker queue is the environment's first queue on Amazon SQS.
 func (c *resourceReader) resolve(name, attribute string) (string, bool) {
 	var own Queue
 	if i := slices.IndexFunc(c.settings.Queues, func(q Queue) bool { return q.OnSQS }); i >= 0 {

@@ -10,7 +10,7 @@ import (
 	"tendril/internal/aws"
 )
 
-// CloudFormation returns a template, as JSON, that creates the set.
+// CloudFormation returns a template in JSON that creates the set.
 func (s *Set) CloudFormation() (string, error) {
 	resources := map[string]any{}
 	names := identifiers{taken: map[string]bool{}}
@@ -35,7 +35,7 @@ func (s *Set) CloudFormation() (string, error) {
 	return text.String(), err
 }
 
-// short is an alarm's name without what all names of the environment begin with.
+// short returns an alarm's name without the environment's prefix.
 func (s *Set) short(name string) string { return strings.TrimPrefix(name, Prefix(s.Environment)) }
 
 func templateProperties(a *aws.Alarm) map[string]any {
@@ -82,7 +82,7 @@ func simple(statistic string) bool {
 	return false
 }
 
-// identifiers makes names of resources, each once.
+// identifiers generates unique resource names.
 type identifiers struct{ taken map[string]bool }
 
 func (n *identifiers) once(name string) string {
@@ -94,7 +94,7 @@ func (n *identifiers) once(name string) string {
 	return found
 }
 
-// camel joins the words of a text, each with a capital.
+// camel converts text to a unique CamelCase name.
 func (n *identifiers) camel(text string) string {
 	words := strings.FieldsFunc(text, func(r rune) bool {
 		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
